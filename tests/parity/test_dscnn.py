@@ -7,7 +7,7 @@ published frozen networks from their files and from the four recordings beside t
 import json
 import re
 import wave
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,19 @@ from jumar.models.mfcc import Mfcc, PowerSpectrogram
 from jumar.training.optimizers import Adam, create_optimizer
 from jumar.weights.frozen_graph import read_constants
 from tests.parity.fixture import ParityCase
+from tests.parity.undecided import with_doubt
 
 Results = dict[str, NDArray[Any]]
+Replay = tuple[Results, Callable[[], Results]]
+"""What was computed, and how far it may be off."""
 
 MEMORY_FORMATS = {
     "contiguous": torch.contiguous_format,
     "channels_last": torch.channels_last,
 }
-WINDOWS = ((640, 320), (640, 640), (480, 160))
 CLIPS = ("yes", "no", "silence", "noise")
-ROUNDING = 1e-6
-"""ReLU inputs of order one are known no better than this in float32."""
-FRONT_END, FROZEN = re.compile("frontend/"), re.compile("frozen_")
+FRONT_END = re.compile(r"frontend/clip(\d+)/w(\d+)s(\d+)/(?:power|mfcc(\d+))")
+FROZEN = re.compile(r"frozen_(\w+)/(\w+)/")
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +50,35 @@ def published(shared: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=list(MEMORY_FORMATS))
-def results(case: ParityCase, request: pytest.FixtureRequest) -> Results:
-    """What the networks with made-up weights compute here in one memory format."""
+def replay(case: ParityCase, request: pytest.FixtureRequest) -> Replay:
+    """What the networks with made-up weights compute here in one memory format.
+
+    What is trained is computed in float64: the sign of a ReLU input next to zero, of which the
+    smallest network has one, is chance in float32.
+    """
     found: Results = {}
-    for size in SIZES:
-        model = DSCNN(num_labels=case.config["label_count"], size=SIZES[size])
+    models: dict[str, DSCNN] = {}
+    for size in case.meta["variables"]:
+        model = DSCNN(
+            num_labels=case.config["label_count"], size=case.config["model_size_info"][size]
+        )
         model.to(memory_format=MEMORY_FORMATS[request.param])
         found |= evaluated(case, model, size)
-        found |= trained(case, model, size)
-    return found
+        models[size] = model.double()
+
+    def all_trained() -> Results:
+        results: Results = {}
+        for size, model in models.items():
+            results |= trained(case, model, size)
+        return results
+
+    ours, doubt = with_doubt(all_trained)
+    return found | ours, doubt
+
+
+@pytest.fixture
+def results(replay: Replay) -> Results:
+    return replay[0]
 
 
 def evaluated(case: ParityCase, model: DSCNN, size: str) -> Results:
@@ -91,29 +112,8 @@ def trained(case: ParityCase, model: DSCNN, size: str) -> Results:
         device_type="cpu",
     )
     labels = torch.from_numpy(case.input("labels").astype(np.int64))
-    opened: list[int] = []
-
-    def open_doubtful(module: nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:
-        """Take what is zero but for rounding as above zero, as the original's rounding made it.
-
-        In S one input is -6e-7 in float64. Its sign decides whether a gradient flows, and differs
-        between ways of computing that are equally exact.
-        """
-        del module
-        (values,) = inputs
-        doubtful = values.abs() < ROUNDING
-        opened.append(int(doubtful.sum()))
-        return torch.where(doubtful, values - values.detach() + ROUNDING, values)
-
-    handles = [
-        m.register_forward_pre_hook(open_doubtful)
-        for m in model.modules()
-        if isinstance(m, nn.ReLU)
-    ]
-    logits = model(features(case))
-    for handle in handles:
-        handle.remove()
-    assert sum(opened) <= 1
+    model.zero_grad()
+    logits = model(features(case).double())
     loss = F.cross_entropy(logits, labels)
     loss.backward()
     found: Results = {
@@ -205,21 +205,28 @@ def bias_before_norm(key: str) -> bool:
 
 
 def test_every_result_of_the_networks_is_within_its_tolerance(
-    case: ParityCase, results: Results
+    case: ParityCase, replay: Replay
 ) -> None:
+    results, doubt = replay
     expected = {
         key for key in case.meta["results"] if not FRONT_END.match(key) and not FROZEN.match(key)
     }
     assert set(results) == expected
-    for key, values in results.items():
-        # The gradient there is rounding noise, of which Adam makes a whole step.
-        if not (bias_before_norm(key) and ("/grad/" in key or "/step1/" in key)):
-            assert case.check(key, values), key
+    # The gradient of a bias before a norm is rounding noise, of which Adam makes a whole step.
+    compared = {
+        key: values
+        for key, values in results.items()
+        if not (bias_before_norm(key) and ("/grad/" in key or "/step1/" in key))
+    }
+    assert not case.check_some(compared, doubt)
 
 
-def test_biases_that_a_batch_norm_takes_away_have_no_gradient(results: Results) -> None:
+def test_biases_that_a_batch_norm_takes_away_have_no_gradient(
+    case: ParityCase, results: Results
+) -> None:
     keys = [key for key in results if "/grad/" in key and bias_before_norm(key)]
-    assert len(keys) == 9 + 9 + 11
+    sizes = [case.config["model_size_info"][size] for size in case.meta["variables"]]
+    assert len(keys) == sum(1 + 2 * (size[0] - 1) for size in sizes)
     for key in keys:
         kernel = key.removesuffix("biases") + (
             "depthwise_weights" if "dw_conv" in key else "weights"
@@ -232,37 +239,39 @@ def test_spectrograms_and_coefficients_of_made_clips_are_the_originals(
     case: ParityCase, matrices: bool
 ) -> None:
     audio = made_audio(case)
-    found: Results = {}
-    for window, stride in WINDOWS:
-        spectrogram = PowerSpectrogram(
-            window_samples=window, stride_samples=stride, matrices=matrices
+    matches = [matched for key in case.meta["results"] if (matched := FRONT_END.fullmatch(key))]
+    for matched in matches:
+        clip, window, stride = (int(matched[group]) for group in (1, 2, 3))
+        module = (
+            PowerSpectrogram(window_samples=window, stride_samples=stride, matrices=matrices)
+            if matched[4] is None
+            else Mfcc(
+                window_samples=window,
+                stride_samples=stride,
+                coefficients=int(matched[4]),
+                matrices=matrices,
+            )
         )
-        coefficients = Mfcc(window_samples=window, stride_samples=stride, matrices=matrices)
-        for number in range(len(audio)):
-            prefix = f"frontend/clip{number}/w{window}s{stride}"
-            found[f"{prefix}/power"] = spectrogram(audio)[number].numpy()
-            found[f"{prefix}/mfcc10"] = coefficients(audio)[number].numpy()
-            if (window, stride) == WINDOWS[0]:
-                every = Mfcc(coefficients=40, matrices=matrices)(audio)[number]
-                found[f"{prefix}/mfcc40"] = every.numpy()
-    assert set(found) == {key for key in case.meta["results"] if FRONT_END.match(key)}
-    for key, values in found.items():
-        assert case.check(key, values), key
+        assert case.check(matched[0], module(audio[clip : clip + 1])[0].numpy()), matched[0]
+    assert matches
 
 
 def test_published_networks_give_the_originals_activations(
     case: ParityCase, published: Path
 ) -> None:
     found: Results = {}
-    for size in SIZES:
+    keys = {key for key in case.meta["results"] if FROZEN.match(key)}
+    pairs = {(matched[1], matched[2]) for key in keys if (matched := FROZEN.match(key))}
+    if not pairs:
+        pytest.skip("the fixture has no activations of the published networks")
+    for size in sorted({size for size, _ in pairs}):
         model = frozen(published, size)
-        for clip in CLIPS:
+        for clip in sorted(clip for of, clip in pairs if of == size):
             prefix = f"frozen_{size}/{clip}"
             audio = recording(published, clip)
             coefficients = Mfcc()(audio)
-            if size == "S":
-                found[f"{prefix}/audio"] = audio[0].numpy()
-                found[f"{prefix}/mfcc"] = coefficients[0].numpy()
+            found[f"{prefix}/audio"] = audio[0].numpy()
+            found[f"{prefix}/mfcc"] = coefficients[0].numpy()
             with torch.no_grad():
                 maps = model.first(coefficients[:, None])
                 pooled = model.blocks(maps).mean((2, 3))
@@ -271,9 +280,9 @@ def test_published_networks_give_the_originals_activations(
             found[f"{prefix}/avg_pool"] = pooled.numpy()
             found[f"{prefix}/logits"] = logits[0].numpy()
             found[f"{prefix}/softmax"] = logits[0].softmax(-1).numpy()
-    assert set(found) == {key for key in case.meta["results"] if FROZEN.match(key)}
-    for key, values in found.items():
-        assert case.check(key, values), key
+    assert keys <= set(found)
+    for key in keys:
+        assert case.check(key, found[key]), key
 
 
 @pytest.mark.parametrize("size", list(SIZES))
@@ -290,8 +299,10 @@ def test_published_networks_score_the_recordings_as_tensorflow_does(
 
 
 def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
-    for size in SIZES:
-        model = DSCNN(num_labels=12, size=SIZES[size])
+    for size in case.meta["variables"]:
+        model = DSCNN(
+            num_labels=case.config["label_count"], size=case.config["model_size_info"][size]
+        )
         originals = [(name, tuple(shape)) for name, shape, *_ in case.meta["variables"][size]]
         state = model.state_dict()
         ours = [
@@ -299,5 +310,8 @@ def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> N
             for variable in tf_variables(model)
         ]
         assert ours == originals
-        assert {*SIZES[size]} == {*case.config["model_size_info"][size]}
-        assert list(SIZES[size]) == case.config["model_size_info"][size]
+
+
+def test_published_sizes_are_those_of_the_original(case: ParityCase) -> None:
+    for size, published in SIZES.items():
+        assert list(published) == case.config["model_size_info"].get(size, list(published))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from jumar.models.videnn import SpatialCNN, Temp3CNN, tf_variables
 from jumar.training.optimizers import Adam, create_optimizer
 from tests.parity.fixture import ParityCase
+from tests.parity.undecided import with_doubt
 
 Results = dict[str, NDArray[Any]]
 Model = SpatialCNN | Temp3CNN
@@ -28,7 +29,7 @@ def create(case: ParityCase) -> Model:
     return SpatialCNN() if case.config["channels"] == 3 else Temp3CNN()
 
 
-def replay(case: ParityCase, memory_format: torch.memory_format) -> Results:
+def everything(case: ParityCase, memory_format: torch.memory_format) -> Results:
     """Everything that the original computed, computed here in float64, on any processor alike."""
     groups = case.meta["variables"]
     clean = case.input("clean")
@@ -90,17 +91,8 @@ def nhwc(values: torch.Tensor) -> NDArray[Any]:
 def test_every_result_of_the_original_is_within_its_tolerance(
     case: ParityCase, memory_format: str
 ) -> None:
-    found = replay(case, MEMORY_FORMATS[memory_format])
-    if "train" in case.meta["variables"]:
-        assert case.check_all(found) == set()
-        return
-    # The temporal fixture does not keep inputs of ReLUs away from zero. Two values of 1e-7 have the
-    # other sign in TensorFlow's float32 than in float64 (or in the kernels of other processors),
-    # and a leaky ReLU turns that into gradients 0.2 or 5 times as large there: 0.8 % at most.
-    assert set(found) == set(case.meta["results"])
-    for key in ("eval/output", "eval/loss", "train/output", "train/loss"):
-        assert case.check(key, found[key])
-    assert max(case.error(key, values) for key, values in found.items()) < 0.01
+    found, doubt = with_doubt(lambda: everything(case, MEMORY_FORMATS[memory_format]))
+    assert case.check_all(found, doubt) == set()
 
 
 def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:

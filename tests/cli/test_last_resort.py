@@ -167,3 +167,22 @@ def test_every_command_names_the_folder_that_may_not_be_entered() -> None:
     assert answers.count("2 ") >= len(COMMANDS)
     assert "Traceback" not in answers
     assert answers.count(f"This user may not enter {place}/closed.") == len(COMMANDS), answers
+
+
+@pytest.mark.parametrize("command", [("recipes", "list"), ("data", "--help")])
+def test_a_reader_that_went_away_ends_a_command_with_141_and_no_word(
+    command: tuple[str, ...],
+) -> None:
+    """As in `jumar recipes list | true`: a shell sees what a signal of the pipe would have left."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "jumar", *command],
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 141
+    assert done.stderr == ""

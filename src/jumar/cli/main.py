@@ -76,7 +76,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
             code = _called(tokens) if several_ranks.takes_part(app.parse_commands(tokens)[0]) else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
-        except BrokenPipeError:
+        except (BrokenPipeError, SystemExit) as leaving:
+            # Where rich prints, as the help pages do, it makes an exit with 1 of a broken pipe.
+            if not any(
+                isinstance(each, BrokenPipeError) for each in (leaving, leaving.__context__)
+            ):
+                raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 141
         except Exception as error:

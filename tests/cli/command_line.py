@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 SMALL = (
     "--set",
     "data.image_size=63",
@@ -49,3 +50,23 @@ def start(arguments: Sequence[str | Path], cwd: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def start_ranks(arguments: Sequence[str], cwd: Path) -> subprocess.Popen[str]:
+    """Start torchrun and leave it running."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "torch.distributed.run", *arguments],
+        cwd=cwd,
+        env={**environment(), "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def on_two_ranks(*arguments: str | Path, cwd: Path) -> tuple[int, str, str]:
+    """Exit code and output of `torchrun --nproc-per-node 2 -m jumar ...`."""
+    launched = ["--standalone", "--nproc-per-node", "2", "-m", "jumar", *map(str, arguments)]
+    process = start_ranks(launched, cwd)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err

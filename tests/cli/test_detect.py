@@ -1,6 +1,7 @@
 """`jumar detect`: what is written for which pictures, and what is refused."""
 
 import json
+import shutil
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from jumar.data.pixels.video import VideoReader, VideoWriter
 from jumar.runs.detect import words_of
 from jumar.runs.open_trained import TrainedRequest, open_trained
+from tests.cli.command_line import on_two_ranks
 from tests.cli.in_process import here, settings
 from tests.data.pictures import picture, write_files, write_zip
 from tests.recipes.small_data import write_signs
@@ -111,6 +113,25 @@ def test_an_existing_folder_and_runs_of_other_recipes_are_refused(
     (other / "recipe.json").write_text(json.dumps({**recipe, "recipe": "vqvae", "settings": {}}))
     error = here("detect", "other", "x", "--to", "new", cwd=tmp_path, code=2).message
     assert "the recipe 'vqvae' does not detect text" in error
+
+
+@pytest.mark.slow
+def test_two_ranks_score_as_one_also_where_their_shares_differ(place: Path, tmp_path: Path) -> None:
+    signs = tmp_path / "signs"
+    write_signs(signs)
+    extra = next(signs.rglob("*.png"), None) or next(signs.rglob("*.jpg"))
+    words = "2,2,60,2,60,60,2,60,whole\n"
+    for number in range(3):
+        (signs / "eval").mkdir(exist_ok=True)
+        shutil.copy(extra, signs / "eval" / f"more_{number}{extra.suffix}")
+        (signs / "eval" / f"gt_more_{number}.txt").write_text(words * (number + 1))
+    data = ("--device", "cpu", "--set", f"data.eval_path={signs / 'eval'}")
+    alone = here("evaluate", place / "all", *data, cwd=tmp_path).out
+    code, out, error = on_two_ranks("evaluate", place / "all", *data, cwd=tmp_path)
+    assert code == 0, error
+    for start in ("hmean ", "precision ", "recall ", "missed", "false"):
+        (line,) = [line for line in alone.splitlines() if line.strip().startswith(start)]
+        assert line in out
 
 
 def test_large_pictures_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
 """`jumar evaluate`, and runs that are measured on the clock or in percent."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import environment
+from tests.cli.command_line import on_two_ranks
 from tests.cli.in_process import SMALL_RECIPE, here, settings, train
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -105,30 +103,11 @@ def test_two_ranks_score_as_one_also_where_one_of_them_has_nothing_to_do(
     """296 samples are less than the first rank takes."""
     options = settings(data__eval_batch_size=1000)
     alone = here("evaluate", "run", "--device", "cpu", *options, cwd=tmp_path).out
-    imported = ("--import", "tests.cli.small_recipe")
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "jumar"]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            *torchrun,
-            "evaluate",
-            "run",
-            *imported,
-            "--device",
-            "cpu",
-            *options,
-        ],
-        cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "evaluation data: 296 samples" in done.stdout
-    together, expected = table(done.stdout), table(alone)
+    own = ("--import", "tests.cli.small_recipe", "--device", "cpu")
+    code, out, error = on_two_ranks("evaluate", "run", *own, *options, cwd=tmp_path)
+    assert code == 0, out + error
+    assert "evaluation data: 296 samples" in out
+    together, expected = table(out), table(alone)
     assert together.keys() == expected.keys()
     for step, values in expected.items():
         assert together[step] == pytest.approx(values, abs=1.1e-3)

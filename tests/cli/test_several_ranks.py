@@ -3,8 +3,6 @@
 import json
 import shlex
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,33 +12,12 @@ from jumar.cli.several_ranks import takes_part
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.resume_hint import resume_hint
 from jumar.training.run_directory import RunDirectory
-from tests.cli.command_line import environment
+from tests.cli.command_line import on_two_ranks, start_ranks
 from tests.cli.in_process import here, settings
 from tests.data.photographs import png
 from tests.data.pictures import write_files
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-LAUNCHER = "torch.distributed.run"
 TORCHELASTIC = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
-
-
-def start(arguments: list[str], cwd: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", LAUNCHER, *arguments],
-        cwd=cwd,
-        env={**environment(), "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT / 'src'}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def on_two_ranks(*arguments: str | Path, cwd: Path) -> tuple[int, str, str]:
-    """Exit code and output of `torchrun --nproc-per-node 2 -m jumar ...`."""
-    launched = ["--standalone", "--nproc-per-node", "2", "-m", "jumar", *map(str, arguments)]
-    process = start(launched, cwd)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
 
 
 @pytest.mark.slow
@@ -71,7 +48,9 @@ def test_a_sweep_is_refused_once_and_with_the_reason(tmp_path: Path) -> None:
 def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -> None:
     options = settings(training__log_every="1it", training__duration="400it", data__batch_size=2)
     small = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "run", *options]
-    process = start(["--standalone", "--nproc-per-node", "2", "-m", "jumar", *small], tmp_path)
+    process = start_ranks(
+        ["--standalone", "--nproc-per-node", "2", "-m", "jumar", *small], tmp_path
+    )
     assert process.stdout is not None
     line = next(line for line in process.stdout if line.startswith("step: "))
     assert line
@@ -81,7 +60,7 @@ def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -
     words = shlex.split(printed.partition("Resume with: ")[2])
     assert words[0] == "torchrun"
     stopped = json.loads((tmp_path / "run" / "results.json").read_text())["steps"]
-    again = start([*words[1:], "--set", f"training.duration={stopped + 2}it"], tmp_path)
+    again = start_ranks([*words[1:], "--set", f"training.duration={stopped + 2}it"], tmp_path)
     out, err = again.communicate(timeout=120)
     assert again.returncode == 0, out + err
     assert f"resuming from step {stopped}" in out

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.skip_summary import summary
+
 # By default an example that takes longer than 200 ms fails, as any does now and then on a machine
 # with something else to do.
 settings.register_profile("any-machine", deadline=None)
@@ -41,3 +43,15 @@ def shared() -> Path:
 def parity(shared: Path) -> Path:
     """Numbers made with the original TensorFlow code."""
     return shared / "data" / "parity"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped and why; see `tests/skip_summary.py`."""
+    skips: list[tuple[str, str]] = []
+    for report in terminalreporter.stats.get("skipped", []):
+        path, _, reason = report.longrepr
+        skips.append((str(path), str(reason)))
+    if skips:
+        terminalreporter.section("skipped")
+        for line in summary(skips):
+            terminalreporter.line(line)

@@ -1,0 +1,46 @@
+"""The end of a run of the tests says what was skipped and why, in five lines."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.skip_summary import MOST_LINES, reason_of, summary
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def test_reasons_are_counted_without_their_paths() -> None:
+    skips = [("a.py", f"Skipped: needs data in /home/{n}/x, beside") for n in range(3)]
+    assert summary(skips) == ["3  needs data in ... beside"]
+
+
+def test_commands_of_documents_count_as_one_reason() -> None:
+    assert reason_of("tests/test_docs.py", "Skipped: jumar train: needs hours") == reason_of(
+        "/x/tests/test_docs.py", "jumar port: needs a device"
+    )
+
+
+def test_there_are_five_lines_at_most_and_no_reason_is_lost() -> None:
+    skips = [("a.py", f"needs thing {n}") for n in range(9) for _ in range(n + 1)]
+    lines = summary(skips)
+    assert len(lines) == MOST_LINES
+    assert lines[0] == " 9  needs thing 8"
+    assert lines[-1].startswith("15  needs thing 4 (5); ")
+    assert "needs thing 0 (1)" in lines[-1]
+    assert summary([]) == []
+
+
+def test_a_run_says_what_it_skipped(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_terminal_summary\n")
+    (tmp_path / "test_x.py").write_text(
+        "import pytest\n\n\ndef test_one():\n    pytest.skip('needs a device')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "1", str(tmp_path)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 skipped" in done.stdout
+    assert "1  needs a device" in done.stdout

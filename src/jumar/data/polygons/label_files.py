@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jumar.data.images.class_folders import DiskTree, join
 from jumar.data.images.image_zip import ALWAYS_ALLOWED, MOST_EXPANSION, ZipTree
-from jumar.data.polygons import label_json
+from jumar.data.polygons import label_json, label_mat
 from jumar.data.polygons.label_lines import BadLine, Outline, form_of, outlines_of
 from jumar.data.text.numbered_lines import line_of
 from jumar.ground.errors import UserError
@@ -47,25 +47,34 @@ def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFil
 
     Args:
         tree: A folder or a zip.
-        names: Files in it, of which `.txt` and `.json` count.
+        names: Files in it, of which `.txt`, `.json` and Total-Text's `.mat` count.
 
     Raises:
-        UserError: A file cannot be read, or is neither text nor JSON.
+        UserError: A file cannot be read, or is none of them.
     """
     chosen = [name for name in names if _is_label(name)]
-    texts = dict(zip(chosen, _contents(tree, chosen), strict=True))
-    lines = {name: text for name, text in texts.items() if name.lower().endswith(".txt")}
+    contents = dict(zip(chosen, _contents(tree, chosen), strict=True))
+    lines = {
+        name: _decoded(content, join(tree.name, name))
+        for name, content in contents.items()
+        if name.lower().endswith(".txt")
+    }
     form = form_of(lines.values())
     files: list[LabelFile] = []
-    for name, text in texts.items():
+    for name in chosen:
         origin = join(tree.name, name)
         if name in lines:
-            files.append(_file(name, origin, "line", list(outlines_of(text, form))))
+            files.append(_file(name, origin, "line", list(outlines_of(lines[name], form))))
             continue
+        kind = "MATLAB" if name.lower().endswith(".mat") else "JSON"
         try:
-            content = label_json.parse(text)
+            if kind == "MATLAB":
+                words = label_mat.outlines_of(contents[name])
+                files.append(_file(name, origin, "word", words))
+                continue
+            content = label_json.parse(_decoded(contents[name], origin))
         except ValueError as error:
-            raise UserError(f"no labels in JSON: {error}", where=origin) from error
+            raise UserError(f"no labels in {kind}: {error}", where=origin) from error
         pictures = {name: content} if isinstance(content, list) else content
         for picture, words in pictures.items():
             place = origin if isinstance(content, list) else f"{origin}, {picture}"
@@ -76,7 +85,7 @@ def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFil
 
 def _is_label(name: str) -> bool:
     file = name.rpartition("/")[2].lower()
-    return file.endswith((".txt", ".json")) and not file.startswith(_README)
+    return file.endswith((".txt", ".json", ".mat")) and not file.startswith(_README)
 
 
 def _file(name: str, origin: str, unit: str, read: Sequence[Outline | BadLine]) -> LabelFile:
@@ -89,16 +98,11 @@ def _file(name: str, origin: str, unit: str, read: Sequence[Outline | BadLine]) 
     )
 
 
-def _contents(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[str]:
+def _contents(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[bytes]:
     if isinstance(tree, DiskTree):
-        return [_decoded(_read(tree, name), join(tree.name, name)) for name in names]
+        return [_read(tree, name) for name in names]
     with zipfile.ZipFile(tree.path) as archive:
-        return [
-            _decoded(
-                _member(archive, tree.members[name], join(tree.name, name)), join(tree.name, name)
-            )
-            for name in names
-        ]
+        return [_member(archive, tree.members[name], join(tree.name, name)) for name in names]
 
 
 def _read(tree: DiskTree, name: str) -> bytes:

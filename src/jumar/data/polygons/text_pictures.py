@@ -127,7 +127,7 @@ def stem_of(name: str) -> str:
     """What picture and label file have in common: the name without folder, `gt_` and ending."""
     file = name.rpartition("/")[2]
     stem, dot, ending = file.rpartition(".")
-    is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json"))
+    is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json", "mat"))
     return _PREFIX.sub("", stem if is_ending else file)
 
 

@@ -1,0 +1,75 @@
+"""Outlines of words in Total-Text's MATLAB files, `poly_gt_img11.mat`.
+
+The array `polygt` has a row for each word: `x:`, the x of its corners, `y:`, their y, the text, and
+the orientation: `c` curved, `h` horizontal, `m` in several directions, `#` for a word to ignore.
+"""
+
+import io
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from jumar.data.polygons.label_lines import BadLine, Outline
+from jumar.data.polygons.regions import DONT_CARE
+
+LARGEST = 256 * 2**10
+"""Bytes; files of the set have a few thousand. MATLAB's arrays are compressed, and a large file
+could claim any size."""
+
+_NAMES = ("polygt", "gt")
+_COLUMNS = 5
+
+
+def outlines_of(content: bytes) -> list[Outline | BadLine]:
+    """The outlines in a file; what is counted as a line is the row, from 1.
+
+    Raises:
+        ValueError: It is not such a file; the message says why.
+    """
+    if len(content) > LARGEST:
+        raise ValueError(f"{len(content)} bytes are more than a picture's words take")
+    return list(_rows(_array(content)))
+
+
+def _array(content: bytes) -> Any:
+    from scipy.io import loadmat
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            arrays: dict[str, Any] = loadmat(io.BytesIO(content))
+    except NotImplementedError as error:
+        raise ValueError("MATLAB 7.3 files are not read; save it with -v7") from error
+    # Damaged files make scipy raise whatever its parser meets.
+    except Exception as error:
+        raise ValueError(f"not a MATLAB file: {error}") from error
+    name = next((name for name in _NAMES if name in arrays), None)
+    if name is None:
+        others = ", ".join(name for name in arrays if not name.startswith("__")) or "nothing"
+        raise ValueError(f"has no array 'polygt', but {others}")
+    array: Any = arrays[name]
+    if array.ndim != 2 or array.dtype != object or array.shape[1] < _COLUMNS:
+        raise ValueError(f"'{name}' does not have a row of x, y and text for each word")
+    return array
+
+
+def _rows(array: Any) -> Iterator[Outline | BadLine]:
+    for number, row in enumerate(array, start=1):
+        try:
+            x, y = (np.asarray(row[column], np.float64).reshape(-1) for column in (1, 3))
+        except (TypeError, ValueError):
+            yield BadLine(number, "its coordinates are not numbers")
+            continue
+        if len(x) != len(y):
+            yield BadLine(number, f"{len(x)} x and {len(y)} y")
+            continue
+        ignored = array.shape[1] > _COLUMNS and _text(row[_COLUMNS]) == "#"
+        text = DONT_CARE if ignored else _text(row[4])
+        yield Outline(number, np.stack([x, y], axis=1), text)
+
+
+def _text(cell: Any) -> str:
+    """A MATLAB string, which is an array of none or one."""
+    return "".join(map(str, np.asarray(cell).reshape(-1)))

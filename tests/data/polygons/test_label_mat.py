@@ -1,0 +1,92 @@
+"""Total-Text's MATLAB files, written by scipy in the form that the set's own description gives."""
+
+import contextlib
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import savemat
+
+from jumar.data.polygons.label_lines import BadLine, Outline
+from jumar.data.polygons.label_mat import LARGEST, outlines_of
+from jumar.data.polygons.text_pictures import open_text_pictures
+from jumar.ground.errors import UserError
+from tests.data.pictures import picture, write_files
+
+ROWS = [
+    ([10, 30, 50, 50, 30, 10], [10, 8, 10, 20, 18, 20], "CAFE", "c"),
+    ([60, 90, 90, 60], [30, 30, 40, 40], "blurred", "#"),
+    ([5, 40, 40, 5], [50, 50, 58, 58], "#12", "h"),
+]
+
+
+def mat(rows: list[tuple[list[int], list[int], str, str]], name: str = "polygt") -> bytes:
+    """A file with these words."""
+    array = np.empty((len(rows), 6), object)
+    for place, (x, y, text, orientation) in enumerate(rows):
+        array[place] = ["x:", np.array([x], np.int16), "y:", np.array([y], np.int16), text, ""]
+        array[place, 5] = orientation
+    file = io.BytesIO()
+    savemat(file, {name: array}, do_compression=True)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["polygt", "gt"])
+def test_corners_texts_and_ignored_words_are_read(name: str) -> None:
+    first, second, third = outlines_of(mat(ROWS, name))
+    assert isinstance(first, Outline)
+    np.testing.assert_array_equal(first.corners, np.transpose(ROWS[0][:2]))
+    assert [each.text for each in (first, second, third)] == ["CAFE", "###", "#12"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert third.line == 3
+
+
+def test_a_row_with_more_x_than_y_is_named() -> None:
+    bad, good = outlines_of(mat([([1, 2, 3], [1, 2], "a", "h"), ROWS[0]]))
+    assert bad == BadLine(1, "3 x and 2 y")
+    assert isinstance(good, Outline)
+
+
+def test_a_set_with_mat_files_is_opened(tmp_path: Path) -> None:
+    write_files(
+        tmp_path,
+        {
+            "Images/Train/img11.jpg": picture(size=(100, 60)),
+            "gt/Train/poly_gt_img11.mat": mat(ROWS),
+        },
+    )
+    pictures = open_text_pictures(str(tmp_path), "train", notice=lambda _: None)
+    (words,) = pictures.regions
+    assert [(word.text, word.ignored, len(word.corners)) for word in words] == [
+        ("CAFE", False, 6),
+        ("###", True, 4),
+        ("#12", False, 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"nonsense", "not a MATLAB file"),
+        (mat(ROWS)[:200], "not a MATLAB file"),
+        (mat(ROWS, "rectgt"), "has no array 'polygt', but rectgt"),
+        (bytes(LARGEST + 1), "are more than a picture's words take"),
+    ],
+)
+def test_what_is_no_such_file_is_an_error_with_the_reason(
+    content: bytes, reason: str, tmp_path: Path
+) -> None:
+    write_files(tmp_path, {"img1.jpg": picture(size=(100, 60)), "poly_gt_img1.mat": content})
+    with pytest.raises(UserError, match="no labels in MATLAB") as caught:
+        open_text_pictures(str(tmp_path), "train", notice=lambda _: None)
+    assert reason in str(caught.value)
+
+
+@given(place=st.integers(0, 10_000), value=st.integers(0, 255))
+def test_damage_is_an_error_or_other_words_and_never_an_exception(place: int, value: int) -> None:
+    content = bytearray(mat(ROWS))
+    content[place % len(content)] = value
+    with contextlib.suppress(ValueError):
+        outlines_of(bytes(content))

@@ -1,5 +1,6 @@
 """Processes forked for a measurement or a rival, and what becomes of a measurement."""
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -15,12 +16,12 @@ from typing import Any
 
 from jumar.devices.registry import is_out_of_memory
 from jumar.ground.errors import UserError
-from jumar.ground.processes import begin_worker
 from on_accelerator.measuring import Context, Failed, GoesOn, Measurement, Missing, Row
 from on_accelerator.records import Record, State
 
 FORK = multiprocessing.get_context("fork")
 _LONGEST_REASON = 300
+_PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -72,7 +73,7 @@ def _become(
 ) -> None:
     if leads:
         os.setpgid(0, 0)
-    begin_worker()
+    _end_with_parent()
     if log is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -89,6 +90,18 @@ def _become(
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _end_with_parent() -> None:
+    """Let Linux end this process with its parent.
+
+    A thread that watches the parent, as the loader's workers have, would let jumar start workers
+    anew where it usually forks them.
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def recorded(part: str, measurement: Measurement, context: Context) -> Record:

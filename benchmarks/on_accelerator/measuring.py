@@ -60,11 +60,13 @@ class Measurement:
         measure: Returns the rows; runs in a process that is forked for it and has not used the
             device before.
         seconds: An estimate for an accelerator, corrected by the measurements already made.
+        is_slice: Whether it uses whatever time is left, of which `seconds` are the least.
     """
 
     name: str
     measure: Callable[[Context], Sequence[Row]]
     seconds: float
+    is_slice: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

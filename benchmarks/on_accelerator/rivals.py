@@ -24,6 +24,7 @@ from on_accelerator.measuring import Context, Missing, Row
 Step = Callable[[], object]
 _BUILD_LIMIT_S, _TURN_LIMIT_S = 400.0, 120.0
 _LEAST_ROUNDS = 3
+_FLOOR = "floor"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +153,7 @@ def _take_turns(context: Context, seats: Sequence[_Seat]) -> None:
 def _floor(seats: Sequence[_Seat]) -> Floor | None:
     """What the ops of jumar's own eager step take at least."""
     own = next((s for s in seats if s.rival.eager and not s.rival.is_peer and not s.lost), None)
-    return None if own is None else own.ask("floor", _TURN_LIMIT_S)
+    return None if own is None else own.ask(_FLOOR, _TURN_LIMIT_S)
 
 
 def _rows(
@@ -210,8 +211,8 @@ def _served(rival: Rival, context: Context) -> Callable[[Connection], None]:
         pipe.send((first_s, memory_mib))
         while (question := pipe.recv()) is not None:
             try:
-                if question == "floor":
-                    pipe.send(floor_of(step, context.rates))
+                if question == _FLOOR:
+                    pipe.send(_counted(step, context))
                 else:
                     pipe.send(block(step, device, question))
             except Exception as error:
@@ -220,6 +221,15 @@ def _served(rival: Rival, context: Context) -> Callable[[Connection], None]:
                 return
 
     return serve
+
+
+def _counted(step: Step, context: Context) -> Floor | None:
+    """The least of a step; None if an op cannot be counted, which costs no more than the shares."""
+    try:
+        return floor_of(step, context.rates)
+    except Exception:
+        traceback.print_exc()
+        return None
 
 
 def block(step: Step, device: Device, count: int) -> float:

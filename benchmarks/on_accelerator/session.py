@@ -7,6 +7,7 @@ else. It is forked from this one, which has imported everything and never uses t
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from on_accelerator.tables import markdown
 
 _GRACE_S = 20.0
 """A measurement that looks at the clock between its rounds ends so long after the deadline."""
-_HANGS_AFTER = 5.0
+_HANGS_AFTER = 3.0
 _LEAST_LIMIT_S = 120.0
 _MACHINE_LIMIT_S = 120.0
 ALL_MEASURED, SOME_FAILED, TIME_IS_UP = 0, 1, 3
@@ -75,7 +76,7 @@ class Session:
         self._log = options.out / "log.txt"
         self._records = Records(options.out, self._machine())
         make_folder(self._context.work)
-        self._plan = {part.name: part.measurements(self._context) for part in parts}
+        self._plan = {part.name: _planned(part, self._context) for part in parts}
         self._estimated, self._taken, self._num_made = 0.0, 0.0, 0
 
     def run(self) -> int:
@@ -169,8 +170,9 @@ class Session:
         ended, reason = "", ""
         try:
             record: Record = child.receive(self._limit_s(measurement))
-            self._estimated += measurement.seconds
-            self._taken += record.seconds
+            if not measurement.is_slice:
+                self._estimated += measurement.seconds
+                self._taken += record.seconds
             return record
         except TimeoutError:
             reason = f"no answer for {time.time() - began:.0f} s"
@@ -192,7 +194,7 @@ class Session:
     def _limit_s(self, measurement: Measurement) -> float:
         """Seconds until a measurement counts as hanging."""
         estimate = _HANGS_AFTER * measurement.seconds * self._pace
-        limit = max(estimate, self._options.least_limit_s)
+        limit = inf if measurement.is_slice else max(estimate, self._options.least_limit_s)
         return min(limit, max(self._context.seconds_left, 0) + _GRACE_S)
 
     @property
@@ -249,6 +251,23 @@ def _check(options: Options) -> None:
         )
     make_folder(out)
     make_writable(out)
+
+
+def _planned(part: Part, context: Context) -> Sequence[Measurement]:
+    """The measurements of a part.
+
+    Raises:
+        UserError: A package is missing that training itself needs.
+    """
+    try:
+        return part.measurements(context)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"needs {error.name}, which is not installed",
+            where=f"the part {part.name}",
+            todo="docs/results.md lists the wheels to send along: "
+            "pip install --no-index --no-deps wheels/*.whl",
+        ) from error
 
 
 def _line(record: Record) -> str:

@@ -149,3 +149,5 @@ OTHERS = (
         small=("data.image_size=64", "model.backbone=resnet18"),
     ),
 )
+QUICKEST = OTHERS[4]
+"""For small measurements of what any network shows."""

@@ -77,9 +77,10 @@ def _become(
     if log is not None:
         sys.stdout.flush()
         sys.stderr.flush()
-        with log.open("ab") as file:
-            for number in (1, 2):
-                os.dup2(file.fileno(), number)
+        # Both the descriptors, for what is not Python's, and Python's own files.
+        sys.stdout = sys.stderr = log.open("a", encoding="utf-8", buffering=1)
+        for number in (1, 2):
+            os.dup2(sys.stdout.fileno(), number)
     try:
         run(pipe)
     except (BrokenPipeError, EOFError):

@@ -14,7 +14,7 @@ from jumar.experiments.search_goal import parse_goal
 from jumar.runs.observed_steps import find_source
 from jumar.runs.precision_effects import EffectsRequest, measure_effects, trial_recipe
 from jumar.training.parallel.ranks import Ranks
-from on_accelerator.cases import CLASSIFIERS, PRETRAINING, Case
+from on_accelerator.cases import CLASSIFIERS, PRETRAINING, QUICKEST, Case
 from on_accelerator.measuring import Context, Measurement, Row
 from on_accelerator.trainings import MODES, in_mode, open_training
 from on_accelerator.written_data import clips
@@ -30,7 +30,7 @@ def measurements(context: Context) -> Sequence[Measurement]:
     return [
         *(
             Measurement(name=f"dumps of {case.name}", measure=partial(dumps, case=case), seconds=60)
-            for case in context.pick(cases, (CLASSIFIERS[1],))
+            for case in context.pick(cases, (QUICKEST,))
         ),
         Measurement(name="search", measure=search, seconds=150),
     ]

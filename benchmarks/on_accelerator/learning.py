@@ -121,5 +121,5 @@ def _row(name: str, run: Path) -> Row:
             f"{key} {value:.4g}" for key, value in scores.items() if isinstance(value, float)
         ),
         "skipped updates": results.get("skipped_steps"),
-        "samples_s": pace.get("samples_per_second"),
+        "samples/s in training": pace.get("samples_per_second"),
     }

@@ -12,7 +12,7 @@ from statistics import median
 from jumar.ground.files import written_beside
 from jumar.runs.profile import ProfileRequest, profile_recipe
 from jumar.training.profiling.capture import CaptureSettings
-from on_accelerator.cases import CLASSIFIERS, OTHERS, PRETRAINING, Case
+from on_accelerator.cases import CLASSIFIERS, OTHERS, PRETRAINING, QUICKEST, Case
 from on_accelerator.measuring import Context, Measurement, Missing, Row
 from on_accelerator.trainings import MODES, in_mode, short_name
 
@@ -26,7 +26,7 @@ def measurements(context: Context) -> Sequence[Measurement]:
     cases = (*CLASSIFIERS, *PRETRAINING, *OTHERS)
     return [
         Measurement(name=case.name, measure=partial(profiled, case=case), seconds=25)
-        for case in context.pick(cases, (CLASSIFIERS[1],))
+        for case in context.pick(cases, (QUICKEST,))
     ]
 
 

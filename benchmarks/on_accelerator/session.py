@@ -25,6 +25,8 @@ from on_accelerator.tables import markdown
 _GRACE_S = 20.0
 """A measurement that looks at the clock between its rounds ends so long after the deadline."""
 _HANGS_AFTER = 3.0
+_TRUST_S = 60.0
+"""Estimates are corrected slowly: as if measurements of so long had taken as long as estimated."""
 _LEAST_LIMIT_S = 120.0
 _MACHINE_LIMIT_S = 120.0
 ALL_MEASURED, SOME_FAILED, TIME_IS_UP = 0, 1, 3
@@ -199,7 +201,7 @@ class Session:
 
     @property
     def _pace(self) -> float:
-        return self._taken / self._estimated if self._estimated else 1.0
+        return (self._taken + _TRUST_S) / (self._estimated + _TRUST_S)
 
     def _rates(self) -> dict[str, float]:
         return {

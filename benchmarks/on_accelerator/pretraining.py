@@ -7,12 +7,14 @@ BERT.
 
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
+from typing import Any
 
 import torch
 
 from jumar.devices.contract import Device
 from jumar.precision.modes import find_mode
-from on_accelerator.cases import PRETRAINING, SMALL_BERT, Case
+from on_accelerator.cases import PRETRAINING, Case
 from on_accelerator.measuring import Context, Measurement, Row
 from on_accelerator.rivals import Rival, Step, compare
 from on_accelerator.trainings import MODES, dtype_of, in_mode, jumar_rival, short_name
@@ -66,25 +68,21 @@ def _peer(case: Case, mode: str, *, compiled: bool) -> Rival:
 def transformers_step(
     context: Context, device: Device, mode: str, samples: int, length: int, compiled: bool
 ) -> Step:
-    """A step of transformers' pre-training in a tuned loop."""
-    from transformers import BertConfig, BertForPreTraining
+    """A step of transformers' pre-training in a tuned loop; full sequences need no mask."""
+    transformers: Any = import_module("transformers")  # not among our dependencies
 
     dtype = find_mode(mode).low
     if dtype == torch.float16 and not device.computes_fp16:
         dtype = torch.bfloat16
     device.set_full_float32(True)
     device.set_deterministic(False)
-    size = dict(setting.removeprefix("model.").split("=") for setting in SMALL_BERT)
-    small = {
-        "num_hidden_layers": int(size["num_layers"]),
-        "hidden_size": int(size["hidden_size"]),
-        "num_attention_heads": int(size["num_heads"]),
-        "intermediate_size": int(size["intermediate_size"]),
-    }
-    config = BertConfig(
+    # As `SMALL_BERT`.
+    small = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 2}
+    small |= {"intermediate_size": 128}
+    config = transformers.BertConfig(
         vocab_size=PIECES, attn_implementation="sdpa", **(small if context.small else {})
     )
-    model = BertForPreTraining(config).to(device.torch).train()
+    model: Any = transformers.BertForPreTraining(config).to(device.torch).train()
     optimizer = torch.optim.AdamW(
         model.parameters(), 1e-4, fused=device.has_kernel("_fused_adamw_")
     )
@@ -95,7 +93,6 @@ def transformers_step(
     labels.scatter_(1, places, torch.randint(0, PIECES, (samples, PREDICTIONS)))
     batch = {
         "input_ids": ids,
-        "attention_mask": torch.ones_like(ids),
         "token_type_ids": torch.randint(0, 2, (samples, length)),
         "labels": labels,
         "next_sentence_label": torch.randint(0, 2, (samples,)),

@@ -88,14 +88,12 @@ class Session:
             0: everything is measured or cannot be here; 1: something failed; 3: the time is up.
         """
         self._say(self._records.machine["description"])
-        try:
-            # What failed in an earlier call is tried again, after everything else.
-            failed_before = {part.name: self._with_state(part, "failed") for part in self._parts}
-            for again in (False, True):
-                for part in self._parts:
-                    self._run(part, failed_before[part.name] if again else self._untried(part))
-        finally:
-            self._write()
+        self._write()
+        # What failed in an earlier call is tried again, after everything else.
+        failed_before = {part.name: self._with_state(part, "failed") for part in self._parts}
+        for again in (False, True):
+            for part in self._parts:
+                self._run(part, failed_before[part.name] if again else self._untried(part))
         if any(self._left(part) for part in self._parts):
             self._say(f"the time is up; the same command goes on: {self._options.command}")
             return TIME_IS_UP
@@ -154,10 +152,10 @@ class Session:
             record = self._measured(part, measurement)
             self._num_made += 1
             self._records.add(record)
+            self._write()
             self._say(_line(record))
             done.append(record)
         if done:
-            self._write()
             self._say_what_is_left(part, done)
 
     def _measured(self, part: Part, measurement: Measurement) -> Record:

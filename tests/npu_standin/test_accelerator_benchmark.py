@@ -22,7 +22,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_parts_are_measured_on_the_stand_in(npu_process: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--device", "npu", "--small", "--minutes", "15", "--out", str(out)]
-    parts = [word for part in ("tests", "networks") for word in ("--part", part)]
+    parts = [word for part in ("tests", "pretraining") for word in ("--part", part)]
     done = subprocess.run(
         [sys.executable, "-c", START, *options, *parts],
         cwd=CHECKOUT,
@@ -35,7 +35,9 @@ def test_parts_are_measured_on_the_stand_in(npu_process: dict[str, str], tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr + (out / "log.txt").read_text()[-4000:]
     results = json.loads((out / "results.json").read_text())
     assert results["machine"]["device"] == "npu: stand-in NPU 0"
-    networks = [row for each in results["parts"]["networks"] for row in each["rows"]]
-    assert all(row["steps_s"] > 0 and row["memory_mib"] > 0 for row in networks)
+    rows = [row for each in results["parts"]["pretraining"] for row in each["rows"]]
+    ours = [row for row in rows if row["of"].startswith("jumar")]
+    assert len(ours) == 3
+    assert all(row["samples_s"] > 0 and row["memory_mib"] > 0 for row in ours)
     tests = [row for each in results["parts"]["tests"] for row in each["rows"]]
     assert {row["outcome"] for row in tests} == {"passed"}

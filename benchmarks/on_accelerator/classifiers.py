@@ -41,6 +41,7 @@ def measurements(context: Context) -> Sequence[Measurement]:
             name=f"{case.name}, {short_name(mode)}",
             measure=partial(in_turns, case=case, mode=mode),
             seconds=90 if mode in _PEERS_IN else 60,
+            is_later=mode not in _PEERS_IN,
         )
         for mode in context.pick(MODES, MODES[:1])
         for case in CLASSIFIERS

@@ -21,7 +21,7 @@ DEVICE_VARIABLE = "JUMAR_ACCELERATOR"
 def measurements(context: Context) -> Sequence[Measurement]:
     """One a file."""
     return [
-        Measurement(name=path.stem, measure=partial(tested, path=path), seconds=60)
+        Measurement(name=path.stem, measure=partial(tested, path=path), seconds=30)
         for path in sorted(_TESTS.glob("test_*.py"))
         if not context.small or path.stem == _IN_SMALL
     ]

@@ -61,12 +61,14 @@ class Measurement:
             device before.
         seconds: An estimate for an accelerator, corrected by the measurements already made.
         is_slice: Whether it uses whatever time is left, of which `seconds` are the least.
+        is_later: Whether it comes after what all parts measure first.
     """
 
     name: str
     measure: Callable[[Context], Sequence[Row]]
     seconds: float
     is_slice: bool = False
+    is_later: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

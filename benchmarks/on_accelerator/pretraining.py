@@ -29,6 +29,7 @@ def measurements(context: Context) -> Sequence[Measurement]:
             name=f"{case.name}, {short_name(mode)}",
             measure=partial(in_turns, case=case, mode=mode),
             seconds=80,
+            is_later=mode == MODES[2],
         )
         for mode in modes
         for case in context.pick(PRETRAINING, PRETRAINING[::2])

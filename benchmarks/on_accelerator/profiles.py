@@ -17,8 +17,9 @@ from on_accelerator.measuring import Context, Measurement, Missing, Row
 from on_accelerator.trainings import MODES, in_mode, short_name
 
 PACKED = "profiles.zip"
-_MOST_BYTES, _MOST_BYTES_EACH = 14 << 20, 2 << 20
-"""What is carried back: of all profiles together, and of one file, packed."""
+TRACE = "trace.json.gz"
+_MOST_BYTES = 14 << 20
+"""What is carried back of all profiles together."""
 
 
 def measurements(context: Context) -> Sequence[Measurement]:
@@ -50,7 +51,7 @@ def profiled(context: Context, *, case: Case) -> list[Row]:
     folder = run / "profile"
     capture = json.loads((folder / "environment.json").read_text(encoding="utf-8"))["capture"]
     recorded, plain = median(capture["step_ms"]), median(capture["plain_step_ms"])
-    trace = folder / "trace.json.gz"
+    trace = folder / TRACE
     packed = pack(context)
     return [
         {
@@ -61,28 +62,29 @@ def profiled(context: Context, *, case: Case) -> list[Row]:
             "ms, plain": plain,
             "times_plain": recorded / plain,
             "trace, MB": trace.stat().st_size / 1e6,
-            "kept in profiles.zip": f"{name in packed}",
+            "trace in profiles.zip": "yes" if name in packed else "no",
         }
     ]
 
 
 def pack(context: Context) -> set[str]:
-    """Write `profiles.zip` anew from all profiles; returns the names of those that are in it."""
+    """Write `profiles.zip` anew from all profiles, tables before traces and small ones before large.
+
+    Returns:
+        The names of the profiles whose traces are in it too.
+    """
+    paths = [path for path in (context.work / "profiles").glob("*/profile/*") if path.is_file()]
     kept: set[str] = set()
     with (
         written_beside(context.out / PACKED) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as file,
     ):
-        for folder in sorted((context.work / "profiles").glob("*/profile")):
-            name = folder.parent.name
-            for path in sorted(folder.iterdir()):
-                if _is_small(path) and temporary.stat().st_size < _MOST_BYTES:
-                    file.write(path, f"{name}/{path.name}")
-                    kept.add(name)
+        for path in sorted(paths, key=lambda path: (path.name == TRACE, path.stat().st_size)):
+            # Tables shrink to a tenth when packed; traces are packed already.
+            size = path.stat().st_size // (1 if path.name == TRACE else 10)
+            if temporary.stat().st_size + size > _MOST_BYTES:
+                continue
+            name = path.parent.parent.name
+            file.write(path, f"{name}/{path.name}")
+            kept |= {name} if path.name == TRACE else set()
     return kept
-
-
-def _is_small(path: Path) -> bool:
-    # Tables shrink to a tenth when packed; traces are packed already.
-    shrinks = 1 if path.suffix == ".gz" else 10
-    return path.is_file() and path.stat().st_size <= shrinks * _MOST_BYTES_EACH

@@ -89,11 +89,13 @@ class Session:
         """
         self._say(self._records.machine["description"])
         self._write()
-        # What failed in an earlier call is tried again, after everything else.
         failed_before = {part.name: self._with_state(part, "failed") for part in self._parts}
-        for again in (False, True):
+        for is_later in (False, True):
             for part in self._parts:
-                self._run(part, failed_before[part.name] if again else self._untried(part))
+                self._run(part, [m for m in self._untried(part) if m.is_later == is_later])
+        # What failed in an earlier call is tried again, after everything else.
+        for part in self._parts:
+            self._run(part, failed_before[part.name])
         if any(self._left(part) for part in self._parts):
             self._say(f"the time is up; the same command goes on: {self._options.command}")
             return TIME_IS_UP

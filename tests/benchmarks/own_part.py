@@ -20,6 +20,7 @@ def measurements(context: Context) -> Sequence[Measurement]:
             measure=partial(_counted, word, DEEDS[word.partition("-")[0]]),
             seconds=seconds,
             is_slice=word == "slice",
+            is_later=word.endswith("-later"),
         )
         for word, seconds in plan
     ]

@@ -130,6 +130,12 @@ def test_the_time_is_kept_and_the_next_call_goes_on(calls: Calls) -> None:
     assert calls.began() == ["good-1", "good-3", "good-2"]
 
 
+def test_what_may_come_later_comes_after_the_first_ones_of_all_parts(calls: Calls) -> None:
+    calls.plan("good-later", "lack", "good")
+    assert calls.call() == 0
+    assert calls.began() == ["lack", "good", "good-later"]
+
+
 def test_a_measurement_in_slices_goes_on_call_after_call(calls: Calls) -> None:
     calls.plan("slice")
     assert [calls.call(), calls.call(), calls.call()] == [3, 3, 0]

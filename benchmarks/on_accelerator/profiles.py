@@ -6,7 +6,6 @@ import zipfile
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 
 from jumar.ground.files import written_beside
@@ -68,7 +67,7 @@ def profiled(context: Context, *, case: Case) -> list[Row]:
 
 
 def pack(context: Context) -> set[str]:
-    """Write `profiles.zip` anew from all profiles, tables before traces and small ones before large.
+    """Write `profiles.zip` anew: the tables of all profiles, then traces, the smallest first.
 
     Returns:
         The names of the profiles whose traces are in it too.

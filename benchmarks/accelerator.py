@@ -15,12 +15,18 @@ command was wrong; 3 the time is up, and the same command goes on.
 """
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "src")]
+# Otherwise asking whether there is a GPU would spoil it for the processes forked from this one.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+
+# Every training imports it, which takes seconds: here once for all processes.
+import torch._dynamo  # noqa: E402, F401
 
 from jumar.ground.errors import EXIT_CODE, UserError, unknown_name  # noqa: E402
 from jumar.ground.text import print_plain  # noqa: E402

@@ -15,8 +15,6 @@ from on_accelerator.written_data import pictures
 
 _SAVING_S = 25.0
 """What a run may take from the signal until its checkpoint is on the disk."""
-_LEAST_S = 10.0
-"""Until a run listens to signals."""
 _STOPPED = 128 + signal.SIGTERM
 _SIGMA_25 = (
     "data.noise.sigma=25",
@@ -62,7 +60,7 @@ def demo(context: Context, *, mode: str) -> list[Row]:
         "training.log_every=1it",
     ]
     settings = [*in_mode(mode), *context.pick([], small)]
-    return _slice(context, f"alexnet-{mode}", "alexnet-demo", settings)
+    return trained_for_a_while(context, f"alexnet-{mode}", "alexnet-demo", settings)
 
 
 def videnn(context: Context) -> list[Row]:
@@ -71,13 +69,13 @@ def videnn(context: Context) -> list[Row]:
         _given(context, f"denoise/{name}.zip") for name in ("bsds500-train200", "cbsd68-jpg")
     )
     data = [f"data.path={train}", f"data.eval_path={scored}"]
-    return _slice(context, "videnn-25", "videnn-spatial", [*data, *_SIGMA_25])
+    return trained_for_a_while(context, "videnn-25", "videnn-spatial", [*data, *_SIGMA_25])
 
 
 def cats(context: Context) -> list[Row]:
     """BigGAN at full width on photographs of cats."""
     data = [f"data.path={_given(context, 'cats-dogs-128')}"]
-    return _slice(context, "cats", "biggan128-cats", [*data, *_CATS])
+    return trained_for_a_while(context, "cats", "biggan128-cats", [*data, *_CATS])
 
 
 def _given(context: Context, name: str) -> Path:
@@ -86,15 +84,16 @@ def _given(context: Context, name: str) -> Path:
     return (context.data / name).absolute()
 
 
-def _slice(context: Context, name: str, recipe: str, settings: Sequence[str]) -> list[Row]:
+def trained_for_a_while(
+    context: Context, name: str, recipe: str, settings: Sequence[str]
+) -> list[Row]:
     """Train until the deadline or the end; the run is in the work folder."""
     run = context.work / "learning" / name
-    seconds = context.seconds_left - _SAVING_S
-    if seconds < _LEAST_S:
-        raise GoesOn([])
+    # Until the run listens to it, the signal must not end the process.
+    signal.signal(signal.SIGTERM, _not_begun)
     # Not a thread: jumar forks the loader's workers where there is but one.
     signal.signal(signal.SIGALRM, _ask_to_stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, max(context.seconds_left - _SAVING_S, 0.001))
     try:
         code = train_recipe(
             TrainRequest(recipe=recipe, assignments=settings, run_dir=run, device=context.device)
@@ -112,6 +111,11 @@ def _slice(context: Context, name: str, recipe: str, settings: Sequence[str]) ->
 def _ask_to_stop(number: int, frame: FrameType | None) -> None:
     del number, frame
     signal.raise_signal(signal.SIGTERM)
+
+
+def _not_begun(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise GoesOn([])
 
 
 def _row(name: str, run: Path) -> Row:

@@ -53,6 +53,7 @@ class _Seat:
     memory_mib: float | None = None
     blocks: list[float] = field(default_factory=list[float])
     lost: str = ""
+    is_missing: bool = False
     steps: int = 1
 
     def ask(self, question: Any, limit_s: float) -> Any:
@@ -83,8 +84,8 @@ class _Seat:
         except EOFError:
             self.lost = f"its process {self.child.end()}"
             return None
-        if isinstance(answer, str):
-            self.lost = answer
+        if isinstance(answer, (str, Missing)):
+            self.lost, self.is_missing = str(answer), isinstance(answer, Missing)
             self.child.end()
             return None
         return answer
@@ -132,6 +133,8 @@ def compare(
             if not seat.lost:
                 seat.child.end()
     if not any(seat.blocks for seat in seats):
+        if all(seat.is_missing for seat in seats):
+            raise Missing(seats[0].lost)
         raise RuntimeError("; ".join(f"{seat.rival.name}: {seat.lost}" for seat in seats))
     rows = _rows(context, seats, about, samples=samples, floor=floor, dtype=dtype)
     hidden = () if shares else ("of_best_peer", "of_peak", "of_roofline")
@@ -199,10 +202,10 @@ def _served(rival: Rival, context: Context) -> Callable[[Connection], None]:
             step = rival.build(context, device)
             first_s, memory_mib = _warmed_up(step, device, context.pick(5, 1))
         except Missing as missing:
-            pipe.send(str(missing))
+            pipe.send(missing)
             return
         except ModuleNotFoundError as error:
-            pipe.send(f"needs {error.name}, which is not installed")
+            pipe.send(Missing(f"needs {error.name}, which is not installed"))
             return
         except Exception as error:
             traceback.print_exc()

@@ -15,6 +15,7 @@ command was wrong; 3 the time is up, and the same command goes on.
 """
 
 import argparse
+import importlib
 import os
 import shlex
 import sys
@@ -26,7 +27,7 @@ sys.path[:0] = [str(_HERE), str(_HERE.parent / "src")]
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 
 # Every training imports it, which takes seconds: here once for all processes.
-import torch._dynamo  # noqa: E402, F401
+importlib.import_module("torch._dynamo")
 
 from jumar.ground.errors import EXIT_CODE, UserError, unknown_name  # noqa: E402
 from jumar.ground.text import print_plain  # noqa: E402

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumar.devices.registry import open_device
 from jumar.precision.loss_scale import ExponentialLossScale
@@ -22,32 +21,10 @@ from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
 from tests.components import of_kind
+from tests.read_backs import ReadBacks
 from tests.training.small_tasks import point_task, small_plan
 
 LOG_EVERY, STEPS = 4, 12
-
-
-class ReadBacks(TorchDispatchMode):
-    """Notes every operator that hands values of an npu tensor to the host, and when."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.trainer: Trainer | None = None
-        self.seen: list[tuple[int, str]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = str(func)
-        tensors = [value for value in args if isinstance(value, torch.Tensor)]
-        reads = any(tensor.device.type == "npu" for tensor in tensors) and (
-            "_local_scalar_dense" in name
-            or "is_nonzero" in name
-            or "aten.equal" in name
-            or (isinstance(result, torch.Tensor) and result.device.type == "cpu")
-        )
-        if reads and self.trainer is not None:
-            self.seen.append((self.trainer.state.step, name))
-        return result
 
 
 KINDS = ("sgd", "momentum", "adam", "adamw", "lamb", "rmsprop", "adagrad")
@@ -73,7 +50,6 @@ def test_nothing_is_read_from_the_device_between_two_log_lines(tmp_path: Path, n
     device = open_device("npu")
     policy = PrecisionPolicy(plan.precision, device_type="npu")
     policy.install()
-    reads = ReadBacks()
     try:
         trainer = Trainer(
             point_task(),
@@ -86,7 +62,7 @@ def test_nothing_is_read_from_the_device_between_two_log_lines(tmp_path: Path, n
             policy=policy,
             versions={},
         )
-        reads.trainer = trainer
+        reads = ReadBacks("npu", lambda: trainer.state.step)
         with reads:
             assert trainer.train().state == "finished"
     finally:

@@ -211,8 +211,10 @@ class StepRecorder:
         try:
             self._calls.check_globs()
             self._check_size()
-            dump = self._dump()
-            return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)
+            # Reading from a device takes ops of its own.
+            with self.paused():
+                dump = self._dump()
+                return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)
         finally:
             self.stop()
 
@@ -224,7 +226,8 @@ class StepRecorder:
         """
         try:
             self._updates.note(optimizer)
-            return self._dump()
+            with self.paused():
+                return self._dump()
         finally:
             self.stop()
 

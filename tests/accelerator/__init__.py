@@ -1,0 +1,1 @@
+"""Tests that need a device other than the CPU: `pytest -m accelerator`."""

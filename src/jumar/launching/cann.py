@@ -24,12 +24,12 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Versions that fit each other, and the tag of the image that holds CANN."""
+    """Versions that fit each other; `adapter` is that of the package for NPUs."""
 
     cann: str
     tag: str
     torch: str
-    torch_npu: str
+    adapter: str
 
 
 def release_names() -> list[str]:
@@ -76,7 +76,7 @@ def environment_text(release: str = "") -> str:
 
 
 def fitting(release: str = "") -> Release:
-    """The torch and torch_npu that fit a CANN release, and the image with CANN.
+    """The torch and its adapter that fit a CANN release, and the image with CANN.
 
     Args:
         release: Such as `9.0.0` or `8.5`; empty for the one that is proposed.
@@ -90,7 +90,7 @@ def fitting(release: str = "") -> Release:
         if row["cann"] == wanted or row["cann"].startswith(f"{wanted}."):
             return Release(**row)
     raise UserError(
-        f"no image of CANN {release} is known whose torch_npu fits torch 2.6 or newer",
+        f"no image of CANN {release} is known with an adapter for torch 2.6 or newer",
         where="--cann",
         todo=f"Known: {', '.join(row['cann'] for row in data['releases'])}. For another release, "
         "edit the Dockerfile.",

@@ -59,7 +59,7 @@ def cluster(folder: Path) -> Generator[dict[str, str]]:
                     )
                 )
             if command[0] == "munged":
-                _wait(lambda: (beside / "munge.sock").exists(), folder)
+                _wait((beside / "munge.sock").exists, folder)
         _wait(lambda: _idle(environment) == 2, folder)
         yield environment
     finally:

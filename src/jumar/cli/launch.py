@@ -37,14 +37,15 @@ def launch(
     to: Path,
     run: bool = False,
     name: str = "",
-    nodes: Annotated[int, _NODES] = 1,
-    devices: Annotated[int, _NODES] = 1,
+    nodes: Annotated[int | None, _NODES] = None,
+    devices: Annotated[int | None, _NODES] = None,
     device: Annotated[Literal["cpu", "cuda", "npu"] | None, _NODES] = None,
     python: Annotated[str, _NODES] = "",
     env: Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE"), _NODES] = (),
     cann: Annotated[str, Parameter(metavar="RELEASE"), _ASCEND] = "",
     chip: Annotated[str, _ASCEND] = "910b",
     ascend_runtime: Annotated[bool, _ASCEND] = False,
+    rank_table: Annotated[Path | None, Parameter(metavar="FILE"), _ASCEND] = None,
     partition: Annotated[str, _SLURM] = "",
     account: Annotated[str, _SLURM] = "",
     time: Annotated[str, Parameter(metavar="H:MM:SS"), _SLURM] = "",
@@ -84,9 +85,9 @@ def launch(
     name
         Name of the job; by default made from the recipe's.
     nodes
-        Number of machines. On this one, they are processes of it.
+        Number of machines, 1 by default. On this one, they are processes of it.
     devices
-        Processes of each node, one a device.
+        Processes of each node, one a device, 1 by default.
     device
         What they compute on; needed unless the training runs on this machine.
     python
@@ -99,6 +100,8 @@ def launch(
         The chip, as in tags of CANN's images: 910, 910b, a3, 310p or 950.
     ascend_runtime
         Let Ascend's docker runtime map the devices.
+    rank_table
+        The rank table that HCCL reads; nodes and devices are those of the table.
     partition
         Partition of the cluster.
     account
@@ -169,6 +172,7 @@ def launch(
         pool=pool,
         engine_version=engine_version,
         ascend_runtime=ascend_runtime,
+        rank_table=rank_table,
         mounts=mount,
     )
     job, launched = write_launch_files(request)
@@ -219,3 +223,49 @@ def _training(what: str, rest: tuple[str, ...]) -> "Training":
         names_run="run_dir" in given,
         names_device="device" in given,
     )
+
+
+@app.command
+def ranktable(
+    file: Path,
+    /,
+    *,
+    to_version: Annotated[Literal["0", "1.0", "1.2", "2.0"] | None, Parameter()] = None,
+    to: Path | None = None,
+    hccn: Path = Path("/etc/hccn.conf"),
+    server_id: str = "",
+) -> int:
+    """Check a rank table of any form against itself, the environment and this machine; convert it.
+
+    The exit code is 1 if something contradicts it, a line each.
+
+    Parameters
+    ----------
+    file
+        The table: hccl.json, rank_table_*.json, jobstart_hccl.json.
+    to_version
+        Write it in this form; 0 is the first one, which has no version.
+    to
+        The file to write.
+    hccn
+        The driver's file with the addresses of this machine's devices.
+    server_id
+        The server that this machine is; by default found by its addresses.
+    """
+    import os
+
+    from jumar.launching.ranktables.report import convert_to, report_on
+
+    if (to_version is None) != (to is None):
+        raise UserError(
+            "--to-version and --to belong together", todo="Give both, or neither to check only."
+        )
+    report = report_on(file, variables=os.environ, hccn=hccn, server_id=server_id)
+    for line in report.about:
+        print_plain(line)
+    for line in report.wrong:
+        print_plain(f"wrong: {line}")
+    if to_version is not None and to is not None:
+        convert_to(file, to_version, to)
+        print_plain(f"written: {to}")
+    return int(bool(report.wrong))

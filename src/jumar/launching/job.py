@@ -27,6 +27,8 @@ class Job:
         python: The interpreter on the nodes.
         environment: Variables of the training, beyond those of CANN.
         cann: The CANN release on the nodes; empty to look for it there.
+        has_rank_table: Whether HCCL reads a rank table, beside the files.
+        cards: For each node the NPUs that it uses, such as `4,5,6,7`; empty for those from 0 on.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Job:
     python: str = "python3"
     environment: tuple[tuple[str, str], ...] = ()
     cann: str = ""
+    has_rank_table: bool = False
+    cards: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for value, most, where in (

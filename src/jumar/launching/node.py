@@ -7,6 +7,7 @@ from jumar.launching.job import Job
 from jumar.launching.templates import assigned, filled
 
 NODE_SCRIPT = "node.sh"
+RANK_TABLE = "rank_table.json"
 
 
 def node_script(
@@ -22,6 +23,12 @@ def node_script(
         logs: Where the logs of all ranks are kept, as shell.
     """
     environment = environment_text(job.cann) if job.accelerator == "npu" else ""
+    if job.has_rank_table:
+        environment += f'export RANK_TABLE_FILE="$here/{RANK_TABLE}"\n'
+    if job.cards:
+        lines = [f"    {rank}) cards={cards} ;;" for rank, cards in enumerate(job.cards)]
+        environment += "\n".join(['case "$NODE_RANK" in', *lines, "esac"])
+        environment += '\nexport ASCEND_RT_VISIBLE_DEVICES="$cards"\n'
     if job.environment:
         environment += f"{assigned(dict(job.environment))}\n"
     return filled(

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,10 @@ from jumar.launching.modelarts import (
     ModelArtsOptions,
     launch_on_modelarts,
 )
+from jumar.launching.node import RANK_TABLE
+from jumar.launching.ranktables.report import sound_table
+from jumar.launching.ranktables.table import RankTable
+from jumar.launching.ranktables.writing import converted, torchrun_lines
 from jumar.launching.slurm import SlurmOptions, launch_on_slurm
 from jumar.launching.this import launch_here
 from jumar.launching.writing import write_launch
@@ -62,8 +66,8 @@ class LaunchRequest:
     training: Training
     place: Place
     to: Path
-    nodes: int = 1
-    devices: int = 1
+    nodes: int | None = None
+    devices: int | None = None
     accelerator: Accelerator | None = None
     name: str = ""
     python: str = ""
@@ -83,6 +87,7 @@ class LaunchRequest:
     engine_version: str = ""
     ascend_runtime: bool = False
     mounts: tuple[Path, ...] = ()
+    rank_table: Path | None = None
 
 
 def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
@@ -97,7 +102,8 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
             raise missing(Path(training.what), "script")
     else:
         _check_recipe(training)
-    job = _job(request)
+    table = _rank_table(request)
+    job = _job(request, table)
     to = Path(checked_text(str(request.to.absolute()), "--to"))
     launch = _launch(request, job, to)
     asked: dict[str, Any] = {
@@ -107,7 +113,11 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
         "devices": job.devices,
         "device": job.accelerator,
     }
-    write_launch(request.to, launch.files, asked)
+    files = dict(launch.files)
+    if table is not None:
+        files[RANK_TABLE] = converted(table, "1.0" if table.version == "0" else table.version)
+        launch = replace(launch, files=files, about={**launch.about, RANK_TABLE: "for HCCL"})
+    write_launch(request.to, files, asked)
     return job, launch
 
 
@@ -125,20 +135,62 @@ def _check_recipe(training: Training) -> None:
     override(create_recipe(training.what), training.assignments)
 
 
-def _job(request: LaunchRequest) -> Job:
-    accelerator = request.accelerator or _accelerator_here(request.place)
+def _rank_table(request: LaunchRequest) -> RankTable | None:
+    """The rank table, which has to fit what torchrun can give: equal nodes, ranks in order."""
+    if request.rank_table is None:
+        return None
+    if request.place not in ("this", "slurm", "docker"):
+        raise UserError(
+            f"{request.place} makes its own rank table", where="--rank-table", todo="Omit it."
+        )
+    if request.accelerator not in (None, "npu"):
+        raise UserError("only NPUs have a rank table", where="--rank-table")
+    table = sound_table(request.rank_table)
+    if table.version == "2.0" or not torchrun_lines(table):
+        raise UserError(
+            "torchrun gives every node the same number of ranks, which follow each other; this "
+            "table does not",
+            where=str(request.rank_table),
+            todo="`jumar launch ranktable` shows what is in it.",
+        )
+    return table
+
+
+def _job(request: LaunchRequest, table: RankTable | None) -> Job:
+    nodes, devices = request.nodes or 1, request.devices or 1
+    accelerator = request.accelerator
+    if table is not None:
+        accelerator = "npu"
+        nodes, devices = len(table.servers), len(table.servers[0].devices)
+        if (request.nodes or nodes, request.devices or devices) != (nodes, devices):
+            raise UserError(
+                f"the table has {nodes} servers with {devices} devices each",
+                where="--nodes, --devices",
+                todo="Omit them with --rank-table.",
+            )
+    accelerator = accelerator or _accelerator_here(request.place)
     name = request.name or name_from(Path(request.training.what).stem)
     own_python = sys.executable if request.place in ("this", "slurm") else "python3"
     return Job(
         name=name,
         words=_words(request, accelerator, name),
         accelerator=accelerator,
-        nodes=request.nodes,
-        devices=request.devices,
+        nodes=nodes,
+        devices=devices,
         python=request.python or own_python,
         environment=request.environment,
         cann=request.cann,
+        has_rank_table=table is not None,
+        cards=_cards(table) if table is not None else (),
     )
+
+
+def _cards(table: RankTable) -> tuple[str, ...]:
+    """The NPUs of each node, in the order of ranks; none where all count from 0 on."""
+    servers = sorted(table.servers, key=lambda server: server.devices[0].rank)
+    cards = tuple(",".join(device.device_id for device in each.devices) for each in servers)
+    usual = ",".join(map(str, range(len(servers[0].devices))))
+    return () if set(cards) == {usual} else cards
 
 
 def _accelerator_here(place: Place) -> Accelerator:

@@ -28,10 +28,10 @@ def _entry(head: str, value: object) -> Iterator[str]:
     """A key with its value: beside it, or below it and indented."""
     if isinstance(value, str) and "\n" in value and _fits_a_block(value):
         yield f"{head} |"
-        yield from (f"  {line}" if line else "" for line in value[:-1].split("\n"))
+        yield from map(_indented, value[:-1].split("\n"))
     elif isinstance(value, Mapping | list | tuple) and value:
         yield head
-        yield from (f"  {line}" for line in _lines(value))
+        yield from map(_indented, _lines(value))
     else:
         yield f"{head} {_scalar(value)}"
 
@@ -40,9 +40,13 @@ def _item(value: object) -> Iterator[str]:
     """An entry of a list: a map begins beside the hyphen."""
     if isinstance(value, Mapping | list | tuple) and value:
         for number, line in enumerate(_lines(value)):
-            yield f"  {line}" if number else f"- {line}"
+            yield _indented(line) if number else f"- {line}"
     else:
         yield from _entry("-", value)
+
+
+def _indented(line: str) -> str:
+    return f"  {line}" if line else ""
 
 
 def _fits_a_block(text: str) -> bool:

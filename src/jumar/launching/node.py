@@ -8,6 +8,7 @@ from jumar.launching.templates import assigned, filled
 
 NODE_SCRIPT = "node.sh"
 RANK_TABLE = "rank_table.json"
+_HERE = 'here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
 
 
 def node_script(
@@ -36,6 +37,7 @@ def node_script(
         NAME=job.name,
         NODES=str(job.nodes),
         DEVICES=str(job.devices),
+        HERE=_HERE if "$here" in logs + environment else "",
         PYTHON=shlex.quote(job.python),
         ABOUT=f"# {about}",
         PLACE=place,

@@ -8,8 +8,7 @@ fail() {
     exit 2
 }
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-PYTHON=${PYTHON:-@PYTHON@}
+@HERE@PYTHON=${PYTHON:-@PYTHON@}
 
 @PLACE@
 case "$NODE_RANK" in '' | *[!0-9]*) fail "NODE_RANK '$NODE_RANK' is not a number" ;; esac
@@ -22,6 +21,7 @@ unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK
 @ENVIRONMENT@
 export PYTHONUNBUFFERED=1
 # Each line of the log says which rank wrote it; the logs of all ranks are kept as files, too.
+# shellcheck disable=SC2016
 export TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='[rank ${rank}] '
 logs=${LOGS:-@LOGS@}
 mkdir -p "$logs"

@@ -1,10 +1,7 @@
-"""Slurm: the script that sbatch takes, run by a Slurm of two nodes where one is installed."""
+"""Slurm: the script that sbatch takes; `tests/cli/test_launch.py` gives it to a real Slurm."""
 
-import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,50 +9,6 @@ import pytest
 from jumar.ground.errors import UserError
 from jumar.launching.slurm import SlurmOptions, launch_on_slurm
 from tests.launching.launches import bash, calls, job, stand_in, written
-from tests.launching.slurm_cluster import cluster, missing_programs, wait_for
-from tests.launching.test_this import SAY
-
-NEEDS_SLURM = pytest.mark.skipif(
-    bool(missing_programs()) or os.geteuid() != 0,
-    reason=f"needs root and Slurm (slurm-wlm, munge); missing: {missing_programs()}",
-)
-
-
-@NEEDS_SLURM
-@pytest.mark.slow
-def test_slurm_starts_torchrun_once_a_node_with_its_rank(tmp_path):
-    (tmp_path / "slurm").mkdir()
-    out = tmp_path / "out here"
-    out.mkdir()
-    (tmp_path / "say.py").write_text(SAY)
-    work = job(
-        nodes=2,
-        devices=2,
-        words=((str(tmp_path / "say.py"), str(out)), ("it's", "$HOME")),
-        python=sys.executable,
-    )
-    to = tmp_path / "to 'here'"
-    written(launch_on_slurm(work, SlurmOptions(time="0:10:00"), folder=tmp_path, to=to), to)
-    with cluster(tmp_path / "slurm") as environment:
-        environment = {**environment, "OMP_NUM_THREADS": "1"}
-        sent = subprocess.run(
-            ["sbatch", "--parsable", "job.sbatch"],
-            cwd=to,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert sent.returncode == 0, sent.stderr
-        number = sent.stdout.strip()
-        state = wait_for(number, environment)
-    log = (to / f"slurm-{number}.out").read_text()
-    assert state == "COMPLETED", log
-    ranks = [json.loads((out / f"rank-{rank}").read_text()) for rank in range(4)]
-    assert [rank["LOCAL_RANK"] for rank in ranks] == ["0", "1", "0", "1"]
-    assert {rank["WORLD_SIZE"] for rank in ranks} == {"4"}
-    assert {rank["MASTER_ADDR"] for rank in ranks} == {"127.0.0.1"}
-    assert ranks[3]["arguments"] == ["it's", "$HOME"]
 
 
 def directives(text: str) -> list[str]:

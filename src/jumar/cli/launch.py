@@ -185,7 +185,7 @@ def launch(
         print_plain(f"submitted: job {number}; its log is {to}/slurm-{number}.out")
         return 0
     if on == "docker":
-        return start_in_docker(to, image)
+        return start_in_docker(to, job.accelerator)
     start_here(to)
     return 0
 

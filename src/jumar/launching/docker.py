@@ -54,7 +54,7 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path) -> Launc
         options: How the container is made.
         folder: What is `/work` in it.
     """
-    image = options.image or f"jumar-{job.accelerator}:{__version__}"
+    image = options.image or own_image(job.accelerator)
     node = node_script(
         job, place=_PLACE, about="Started in a container by run.sh.", folder=WORK_FOLDER
     )
@@ -75,6 +75,11 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path) -> Launc
         about[DOCKERFILE] = f"makes {image}"
         start.insert(0, f"docker build -t {shlex.quote(image)} {{to}}")
     return Launch(files=files, about=about, start=tuple(start))
+
+
+def own_image(accelerator: Accelerator) -> str:
+    """The name of the image that a Dockerfile of ours makes."""
+    return f"jumar-{accelerator}:{__version__}"
 
 
 def dockerfile(accelerator: Accelerator, *, image: str, cann: str = "", chip: str = "910b") -> str:

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.launching.docker import DOCKERFILE
+from jumar.launching.docker import DOCKERFILE, own_image
 from jumar.launching.docker import RUN_SCRIPT as DOCKER_SCRIPT
+from jumar.launching.job import Accelerator
 from jumar.launching.slurm import BATCH_SCRIPT
 from jumar.launching.this import START_SCRIPT
 
@@ -50,14 +51,15 @@ def start_here(to: Path) -> None:
     _become(["bash", str(to / START_SCRIPT)])
 
 
-def start_in_docker(to: Path, image: str) -> int:
+def start_in_docker(to: Path, accelerator: Accelerator) -> int:
     """Build the image where there is a Dockerfile, then replace this process by the container.
 
     Returns:
         The status of a build that failed; it does not return otherwise.
     """
     if (to / DOCKERFILE).is_file():
-        status = subprocess.run(["docker", "build", "-t", image, str(to)], check=False).returncode
+        build = ["docker", "build", "-t", own_image(accelerator), str(to)]
+        status = subprocess.run(build, check=False).returncode
         if status:
             return status
     _become(["bash", str(to / DOCKER_SCRIPT)])

@@ -1,5 +1,6 @@
 """Write the files that start a training somewhere, and start it: `jumar launch`."""
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -157,12 +158,12 @@ def _rank_table(request: LaunchRequest) -> RankTable | None:
 
 
 def _job(request: LaunchRequest, table: RankTable | None) -> Job:
-    nodes, devices = request.nodes or 1, request.devices or 1
+    nodes, devices = (1 if given is None else given for given in (request.nodes, request.devices))
     accelerator = request.accelerator
     if table is not None:
         accelerator = "npu"
         nodes, devices = len(table.servers), len(table.servers[0].devices)
-        if (request.nodes or nodes, request.devices or devices) != (nodes, devices):
+        if request.nodes not in (None, nodes) or request.devices not in (None, devices):
             raise UserError(
                 f"the table has {nodes} servers with {devices} devices each",
                 where="--nodes, --devices",
@@ -250,7 +251,7 @@ def _script_path(request: LaunchRequest) -> str:
     if request.place in ("this", "slurm"):
         return str(path.absolute())
     try:
-        return path.absolute().relative_to(Path.cwd()).as_posix()
+        return Path(os.path.normpath(path.absolute())).relative_to(Path.cwd()).as_posix()
     except ValueError:
         raise UserError(
             "the script is outside of this folder, which is all that the nodes get",

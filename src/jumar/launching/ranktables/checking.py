@@ -135,7 +135,9 @@ def _ranks(table: RankTable) -> Iterator[str]:
         yield f"ranks are 0 to {count - 1}, but there is {_listed(beyond, verb=False)}"
     for server in table.servers:
         own = [device.rank for device in server.devices]
-        if own != list(range(own[0], own[0] + len(own))) if own else False:
+        if not own:
+            yield f"server {server.server_id} has no device"
+        elif own != list(range(own[0], own[0] + len(own))):
             yield (
                 f"ranks of {server.server_id} are {_listed(own, verb=False)}: torchrun gives each "
                 "node ranks that follow each other"
@@ -161,7 +163,7 @@ def _twice(kind: str, values: Iterable[tuple[str, str]]) -> Iterator[str]:
     for value, where in places.items():
         if len(where) > 1:
             servers = ", ".join(dict.fromkeys(filter(None, where)))
-            yield f"{kind} {value} is there {len(where)} times{f': {servers}' if servers else ''}"
+            yield f"{kind} {value} appears {len(where)} times{f': {servers}' if servers else ''}"
 
 
 def _addresses(table: RankTable) -> Iterator[str]:
@@ -170,7 +172,7 @@ def _addresses(table: RankTable) -> Iterator[str]:
             if device.device_ip and _family(device.device_ip) is None:
                 yield (
                     f"device {device.device_id} of {server.server_id} has the address "
-                    f"'{device.device_ip}', which is none"
+                    f"'{device.device_ip}', which is not an IP address"
                 )
             elif not device.device_ip and table.version in ("0", "1.0") and len(table.devices) > 1:
                 yield f"device {device.device_id} of {server.server_id} has no device_ip"

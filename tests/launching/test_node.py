@@ -70,7 +70,7 @@ def test_a_node_starts_torchrun_with_its_rank_and_the_first_node_as_master(tmp_p
             "2",
         ],
         *["--master-addr", "10.0.0.1", "--master-port", "1234", "--tee", "3", "--log-dir"],
-        str(to / "logs"),
+        str(to / "logs" / "node-2"),
         "train it.py",
         *HARD,
     ]

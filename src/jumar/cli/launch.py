@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 app = App(
     name="launch",
     help="Write the files that start a training somewhere, and start it.",
-    usage="Usage: jumar launch [OPTIONS] RECIPE|SCRIPT --on PLACE --to DIR [-- OPTIONS]",
+    usage="Usage: jumar launch [OPTIONS] RECIPE|SCRIPT --on PLACE --to DIR [-- OPTIONS]\n"
+    "       jumar launch ranktable [OPTIONS] FILE",
     group_parameters=OPTIONS,
 )
 

@@ -30,5 +30,5 @@ cd @FOLDER@
 exec "$PYTHON" -m torch.distributed.run \
     --nnodes @NODES@ --nproc-per-node @DEVICES@ --node-rank "$NODE_RANK" \
     --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
-    --tee 3 --log-dir "$logs" \
+    --tee 3 --log-dir "$logs/node-$NODE_RANK" \
 @WORDS@

@@ -36,7 +36,7 @@ def launch(*arguments: str | Path, cwd: Path, code: int = 0):
     [
         ("this", (), {"start.sh", "node.sh"}),
         ("slurm", ("--device", "npu"), {"job.sbatch", "node.sh"}),
-        ("docker", ("--device", "cuda"), {"run.sh", "node.sh", "Dockerfile"}),
+        ("docker", ("--device", "cuda"), {"run.sh", "node.sh", "Dockerfile", ".dockerignore"}),
         ("kubernetes", ("--device", "npu", "--image", "i"), {"job.yaml"}),
         (
             "modelarts",

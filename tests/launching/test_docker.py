@@ -15,7 +15,9 @@ def arguments(tmp_path: Path, options: DockerOptions, variables=None, **changes)
     """What docker is given."""
     stand_in(tmp_path / "calls", "docker")
     folder = tmp_path / "my 'work'"
-    to = written(launch_in_docker(job(**changes), options, folder=folder), tmp_path / "to here")
+    to = written(
+        launch_in_docker(job(**changes), options, folder=folder, to=tmp_path), tmp_path / "to here"
+    )
     path = f"{tmp_path / 'calls'}:{os.environ['PATH']}"
     done = bash(to / "run.sh", PATH=path, **(variables or {}))
     assert done.returncode == 0, done.stderr
@@ -78,16 +80,22 @@ def test_folders_rank_and_master_arrive(tmp_path):
 @pytest.mark.parametrize("path", ["/a,b", '/a"b'])
 def test_a_path_that_docker_would_split_is_refused(path):
     with pytest.raises(UserError, match="neither commas nor quotes"):
-        launch_in_docker(job(), DockerOptions(mounts=(Path(path),)), folder=Path("/w"))
+        launch_in_docker(
+            job(), DockerOptions(mounts=(Path(path),)), folder=Path("/w"), to=Path("/t")
+        )
+    with pytest.raises(UserError, match="neither commas nor quotes"):
+        launch_in_docker(job(), DockerOptions(), folder=Path("/w"), to=Path(path))
 
 
 def test_a_dockerfile_is_written_unless_there_is_an_image():
-    with_file = launch_in_docker(job(), DockerOptions(), folder=Path("/w"))
+    with_file = launch_in_docker(job(), DockerOptions(), folder=Path("/w"), to=Path("/t"))
     assert "Dockerfile" in with_file.files
     assert with_file.start[0].startswith("docker build")
     assert (
         "Dockerfile"
-        not in launch_in_docker(job(), DockerOptions(image="x"), folder=Path("/w")).files
+        not in launch_in_docker(
+            job(), DockerOptions(image="x"), folder=Path("/w"), to=Path("/t")
+        ).files
     )
 
 

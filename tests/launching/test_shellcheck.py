@@ -35,7 +35,7 @@ def scripts(cann: str = "") -> dict[str, str]:
         launches = {
             "this": launch_here(work, folder=FOLDER),
             "slurm": launch_on_slurm(work, SlurmOptions(), folder=FOLDER, to=FOLDER),
-            "docker": launch_in_docker(work, docker, folder=FOLDER),
+            "docker": launch_in_docker(work, docker, folder=FOLDER, to=FOLDER),
             "modelarts": launch_on_modelarts(
                 work, ModelArtsOptions(obs="obs://bucket/x", flavor="f", image="i")
             ),

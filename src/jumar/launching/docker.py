@@ -13,6 +13,7 @@ from jumar.launching.templates import filled
 
 RUN_SCRIPT = "run.sh"
 DOCKERFILE = "Dockerfile"
+IGNORED = ".dockerignore"
 WORK_FOLDER, LAUNCH_FOLDER = "/work", "/launch"
 _PLACE = """\
 NODE_RANK=${NODE_RANK:-0}
@@ -46,14 +47,16 @@ class DockerOptions:
     mounts: tuple[Path, ...] = ()
 
 
-def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path) -> Launch:
+def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path) -> Launch:
     """The files for containers.
 
     Args:
         job: What is started.
         options: How the container is made.
         folder: What is `/work` in it.
+        to: Where the files will lie, which is `/launch` in it.
     """
+    _mountable(to)
     image = options.image or own_image(job.accelerator)
     node = node_script(
         job, place=_PLACE, about="Started in a container by run.sh.", folder=WORK_FOLDER
@@ -73,6 +76,9 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path) -> Launc
             job.accelerator, image=image, cann=job.cann, chip=options.chip
         )
         about[DOCKERFILE] = f"makes {image}"
+        # Only wheels go into the image: the folder will hold checkpoints, too.
+        files[IGNORED] = "*\n!*.whl\n"
+        about[IGNORED] = "keeps runs out of it"
         start.insert(0, f"docker build -t {shlex.quote(image)} {{to}}")
     return Launch(files=files, about=about, start=tuple(start))
 

@@ -276,6 +276,7 @@ def _launch(request: LaunchRequest, job: Job, to: Path) -> Launch:
                 mounts=tuple(path.absolute() for path in request.mounts),
             ),
             folder=folder,
+            to=to,
         )
     if request.place == "kubernetes":
         return launch_on_kubernetes(

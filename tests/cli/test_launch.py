@@ -202,10 +202,11 @@ def test_slurm_starts_torchrun_once_a_node_with_its_rank(tmp_path):
 
 
 def test_what_sbatch_refuses_is_said(tmp_path):
+    (tmp_path / "train.py").write_text("")
     program = stand_in(tmp_path / "bin", "sbatch", then="sys.exit('invalid partition')")
     path = f"{program.parent}:{os.environ['PATH']}"
     done = jumar(
-        *("launch", "alexnet-demo", "--on", "slurm", "--device", "cpu", "--to", "a", "--run"),
+        *("launch", "train.py", "--on", "slurm", "--device", "cpu", "--to", "a", "--run"),
         cwd=tmp_path,
         PATH=path,
     )
@@ -217,9 +218,10 @@ def test_what_sbatch_refuses_is_said(tmp_path):
 
 
 def test_a_daemon_that_does_not_answer_is_found_before_anything_is_written(tmp_path):
+    (tmp_path / "train.py").write_text("")
     program = stand_in(tmp_path / "bin", "docker", then="sys.exit(1)")
     done = jumar(
-        *("launch", "alexnet-demo", "--on", "docker", "--device", "cpu", "--to", "a", "--run"),
+        *("launch", "train.py", "--on", "docker", "--device", "cpu", "--to", "a", "--run"),
         cwd=tmp_path,
         PATH=f"{program.parent}:{os.environ['PATH']}",
     )
@@ -229,9 +231,10 @@ def test_a_daemon_that_does_not_answer_is_found_before_anything_is_written(tmp_p
 
 
 def test_docker_builds_the_image_then_runs_it(tmp_path):
+    (tmp_path / "train.py").write_text("")
     program = stand_in(tmp_path / "bin", "docker")
     done = jumar(
-        *("launch", "alexnet-demo", "--on", "docker", "--device", "cpu", "--to", "a", "--run"),
+        *("launch", "train.py", "--on", "docker", "--device", "cpu", "--to", "a", "--run"),
         cwd=tmp_path,
         PATH=f"{program.parent}:{os.environ['PATH']}",
     )

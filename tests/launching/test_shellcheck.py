@@ -20,7 +20,7 @@ FOLDER = Path("/a 'working' $folder")
 def scripts(cann: str = "") -> dict[str, str]:
     """Scripts by place: all kinds of devices, words and variables that are hard to quote."""
     written: dict[str, str] = {}
-    for accelerator in ("cpu", "cuda", "npu"):
+    for accelerator in ("npu",) if cann else ("cpu", "cuda", "npu"):
         work = job(
             nodes=2,
             devices=2,

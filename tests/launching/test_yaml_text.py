@@ -22,7 +22,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.dictionaries(WORDS.filter(bool), VALUES, min_size=1, max_size=3), min_size=1))
 def test_what_is_written_is_what_is_read(objects):
     assert list(yaml.safe_load_all(documents(*objects))) == objects

@@ -66,7 +66,7 @@ def test_nodes_find_their_rank_and_master_in_modelarts_own_variables(tmp_path):
 
 
 def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
-    words = (("my/train.py",), ("--lr", "0.1"), ("--name=it's",), ("--flag",), ("--after", "x"))
+    words = (("my/train.py",), ("--lr", "0.1"), ("--name=it's--x",), ("--flag",), ("--after", "x"))
     launch = launch_on_modelarts(
         job(accelerator="npu", words=words), ModelArtsOptions(**PRESET), script="my/train.py"
     )
@@ -79,7 +79,7 @@ def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
     }
     assert filled["parameters"] == [
         {"name": "lr", "value": "0.1"},
-        {"name": "name", "value": "it's"},
+        {"name": "name", "value": "it's--x"},
         {"name": "flag", "value": ""},
         {"name": "after", "value": "x"},
     ]

@@ -43,6 +43,12 @@ def test_devices_and_the_driver_are_mapped_by_name(tmp_path):
     assert "--privileged" not in given
 
 
+def test_a_newer_chip_has_other_device_files(tmp_path):
+    given = arguments(tmp_path, DockerOptions(chip="950"), accelerator="npu")
+    names = ("davinci0", "davinci_manager", "hisi_hdc", "ummu", "uburma")
+    assert values(given, "--device") == [f"/dev/{name}" for name in names]
+
+
 def test_other_cards_are_taken_by_a_variable(tmp_path):
     given = arguments(tmp_path, DockerOptions(), {"CARDS": "4,6"}, accelerator="npu", devices=2)
     assert values(given, "--device")[:2] == ["/dev/davinci4", "/dev/davinci6"]

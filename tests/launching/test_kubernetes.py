@@ -119,6 +119,21 @@ def test_the_label_of_an_ascendjob_follows_the_chip(chip, label):
     assert work["metadata"]["labels"]["ring-controller.atlas"] == label
 
 
+@pytest.mark.parametrize(
+    ("chip", "resource"),
+    [
+        ("910b", "huawei.com/Ascend910"),
+        ("310p", "huawei.com/Ascend310P"),
+        ("950", "huawei.com/npu"),
+    ],
+)
+def test_npus_are_asked_for_by_the_name_of_their_chip(chip, resource):
+    for pod in pods("ascendjob", objects("ascendjob", chip=chip)[1]):
+        (container,) = pod["containers"]
+        assert container["resources"]["limits"] == {resource: 8}
+        assert container["env"][-1]["valueFrom"]["fieldRef"]["fieldPath"].count(resource) == 1
+
+
 def test_pods_of_an_indexed_job_find_the_first_by_its_name():
     script, service, work = objects("indexed", nodes=3)
     name = work["metadata"]["name"]

@@ -131,7 +131,7 @@ def _devices(job: Job, options: DockerOptions) -> list[str]:
         cards,
         "IFS=',' read -r -a numbers <<<\"$cards\"",
         'for number in "${numbers[@]}"; do options+=(--device "/dev/davinci$number"); done',
-        "for device in davinci_manager devmm_svm hisi_hdc; do",
+        f"for device in {' '.join(_managers(options.chip))}; do",
         '    options+=(--device "/dev/$device")',
         "done",
         "# The driver is the machine's; where a file is missing, docker would make a folder of it.",
@@ -139,6 +139,13 @@ def _devices(job: Job, options: DockerOptions) -> list[str]:
         '    if [ -e "$file" ]; then options+=(--volume "$file:$file:ro"); fi',
         "done",
     ]
+
+
+def _managers(chip: str) -> tuple[str, ...]:
+    """The device files beside those of the chips themselves."""
+    if chip == "950":
+        return ("davinci_manager", "hisi_hdc", "ummu", "uburma")
+    return ("davinci_manager", "devmm_svm", "hisi_hdc")
 
 
 def _mounts(options: DockerOptions) -> list[str]:

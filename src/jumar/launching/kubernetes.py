@@ -248,30 +248,36 @@ def _pod(job: Job, options: KubernetesOptions) -> dict[str, Any]:
         "name": "ascend" if ascend else "jumar",
         "image": options.image,
         "command": ["bash", f"{_SCRIPT_PLACE}/{NODE_SCRIPT}"],
-        "resources": _resources(job),
+        "resources": _resources(job, options),
         "volumeMounts": mounts,
     }
     if ascend:
         container["ports"] = [{"name": "ascendjob-port", "containerPort": ASCEND_PORT}]
-        container["env"] = _ascend_variables()
+        container["env"] = _ascend_variables(options)
     pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
     if options.kind != "indexed":
         pod["schedulerName"] = "volcano"
     return pod
 
 
-def _resources(job: Job) -> dict[str, Any]:
-    name = {"cpu": "cpu", "cuda": "nvidia.com/gpu", "npu": "huawei.com/Ascend910"}[job.accelerator]
-    amount = {name: job.devices}
+def _resources(job: Job, options: KubernetesOptions) -> dict[str, Any]:
+    kinds = {"cpu": "cpu", "cuda": "nvidia.com/gpu", "npu": _npu_resource(options)}
+    amount = {kinds[job.accelerator]: job.devices}
     return {"requests": amount, "limits": amount}
 
 
-def _ascend_variables() -> list[dict[str, Any]]:
+def _npu_resource(options: KubernetesOptions) -> str:
+    """What Ascend's device plugin calls the chips; by it the operator chooses the rank table."""
+    others = {"950": "huawei.com/npu", "310p": "huawei.com/Ascend310P"}
+    return others.get(options.chip, "huawei.com/Ascend910")
+
+
+def _ascend_variables(options: KubernetesOptions) -> list[dict[str, Any]]:
     """What the operator's examples set: addresses for the rank table, and the devices given."""
     paths = {
         "XDL_IP": "status.hostIP",
         "POD_IP": "status.podIP",
-        "ASCEND_VISIBLE_DEVICES": "metadata.annotations['huawei.com/Ascend910']",
+        "ASCEND_VISIBLE_DEVICES": f"metadata.annotations['{_npu_resource(options)}']",
     }
     return [
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -139,6 +140,7 @@ ReturnToService=2
 SwitchType=switch/none
 MpiDefault=none
 KillWait=5
+FirstJobId={random.randrange(1, 20000)}
 NodeName=n[1-2] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[2]}] CPUs=2
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """

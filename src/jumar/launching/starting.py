@@ -15,8 +15,7 @@ from jumar.launching.this import START_SCRIPT
 
 _SECONDS = 60
 _BY_HAND = {
-    "modelarts": "Post the form to ModelArts' API; the lines below `start` are printed without "
-    "--run.",
+    "modelarts": "Copy the code to OBS, and post job.json to ModelArts' API.",
     "kubernetes": "Run `kubectl apply -f job.yaml` where your cluster is known.",
 }
 

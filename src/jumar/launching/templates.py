@@ -1,6 +1,7 @@
 """Files in `scripts/`, and how their `@PLACEHOLDER@`s are filled."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from importlib.resources import files
 
@@ -30,6 +31,4 @@ def comment(text: str) -> str:
 
 def assigned(values: Mapping[str, str]) -> str:
     """Lines that export variables, each with its quoted text."""
-    import shlex
-
     return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in values.items())

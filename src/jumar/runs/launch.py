@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -213,9 +213,8 @@ def _words(
 ) -> tuple[tuple[str, ...], ...]:
     """What torchrun starts, an option with its value on a line."""
     training = request.training
-    words = [word.replace("{data}", DATA_FOLDER) for word in training.words]
-    if request.place != "modelarts":
-        words = list(training.words)
+    data = DATA_FOLDER if request.place == "modelarts" else "{data}"
+    words = [word.replace("{data}", data) for word in training.words]
     given = [
         tuple(words[place : place + 1 + _takes_value(words, place)])
         for place in range(len(words))
@@ -327,10 +326,10 @@ def environment_of(assignments: Sequence[str]) -> tuple[tuple[str, str], ...]:
     Raises:
         UserError: One has no value.
     """
-    variables: Mapping[str, str] = {}
+    variables: dict[str, str] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"'{text}' has no value", where="--env", todo="Write NAME=VALUE.")
-        variables = {**variables, name: value}
+        variables[name] = value
     return tuple(variables.items())

@@ -73,6 +73,11 @@ def test_each_place_gets_its_files(place, options, expected, tmp_path):
         (("alexnet-demo", "--on", "kubernetes", "--device", "cpu"), "--image"),
         (("alexnet-demo", "--on", "kubernetes", "--device", "cpu", "--run"), "--run: kubernetes"),
         (("alexnet-demo", "--on", "modelarts", "--device", "npu"), "--image: the preset engine"),
+        (("train.py", "--on", "this", "--partition", "a"), "does nothing on this"),
+        (("train.py", "--on", "slurm", "--image", "a"), "does nothing on slurm"),
+        (("train.py", "--on", "docker", "--queue", "a"), "does nothing on docker"),
+        (("train.py", "--on", "this", "--data", "a"), "does nothing on this"),
+        (("train.py", "--on", "this", "--device", "cpu", "--cann", "9.0"), "nothing on cpu"),
         (("/bin/../etc/x.py", "--on", "docker", "--device", "cpu"), "there is no such script"),
     ],
 )

@@ -97,6 +97,7 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
     Raises:
         UserError: Anything the user can fix; nothing is written then.
     """
+    _refuse_options_of_others(request)
     training = request.training
     if training.is_script:
         if not exists(Path(training.what)):
@@ -120,6 +121,44 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
         launch = replace(launch, files=files, about={**launch.about, RANK_TABLE: "for HCCL"})
     write_launch(request.to, files, asked)
     return job, launch
+
+
+def _refuse_options_of_others(request: LaunchRequest) -> None:
+    """Refuse an option that this place would not see: whoever gave it expects it to do something.
+
+    Raises:
+        UserError: One is given.
+    """
+    containers = ("docker", "kubernetes", "modelarts")
+    options: list[tuple[str, object, tuple[str, ...]]] = [
+        (
+            "--partition, --account, --time, --cpus or --sbatch",
+            request.slurm != SlurmOptions(),
+            ("slurm",),
+        ),
+        ("--image", request.image, containers),
+        ("--mount", request.mounts, ("docker",)),
+        ("--ascend-runtime", request.ascend_runtime, ("docker",)),
+        ("--kind", request.kind, ("kubernetes",)),
+        ("--namespace", request.namespace, ("kubernetes",)),
+        ("--claim", request.claim, ("kubernetes",)),
+        ("--queue", request.queue != "default", ("kubernetes",)),
+        ("--obs", request.obs, ("modelarts",)),
+        ("--data", request.data, ("modelarts",)),
+        ("--flavor", request.flavor, ("modelarts",)),
+        ("--pool", request.pool, ("modelarts",)),
+        ("--engine-version", request.engine_version, ("modelarts",)),
+    ]
+    for name, given, places in options:
+        if given and request.place not in places:
+            raise UserError(
+                f"it does nothing on {request.place}",
+                where=name,
+                todo=f"Omit it; it is for {' and '.join(places)}.",
+            )
+    for name, given in (("--cann", request.cann), ("--ascend-runtime", request.ascend_runtime)):
+        if given and request.accelerator in ("cpu", "cuda"):
+            raise UserError(f"it does nothing on {request.accelerator}", where=name)
 
 
 def _check_recipe(training: Training) -> None:

@@ -8,6 +8,7 @@ Expressions only name what the texts of this module define, and `os` inside of t
 do not depend on what a script imports or shadows.
 """
 
+from jumar.launching.ported import literal
 from jumar.porting.options import PortOptions, mixlist_name
 
 PROFILING_FOLDER = "npu_profiling"
@@ -179,12 +180,6 @@ def session_config_function(
     lines.append(">return config")
     called = _called(" ".join(value for _, _, value in block), indent, newline)
     return (called + newline * 2 if called else "") + _text(lines, indent, newline)
-
-
-def literal(text: str) -> str:
-    """A Python string in ASCII, so that it fits a script of any encoding."""
-    quoted = ascii(text)
-    return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted
 
 
 def _folder(name: str) -> str:

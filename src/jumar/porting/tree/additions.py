@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from jumar.ground.errors import UserError, unknown_name
 from jumar.ground.paths import read_text
 from jumar.porting.edits import TreeReport
-from jumar.porting.launching import ADDED_NAMES, added_files
+from jumar.porting.launch_files import ADDED_NAMES, added_files
 from jumar.porting.options import PortOptions, mixlist_name
 from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import Unreadable, decode

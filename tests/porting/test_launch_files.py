@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
-from jumar.porting.launching import added_files
+from jumar.porting.launch_files import added_files
 from jumar.porting.npu.session_options import OUTPUT_FOLDERS
 from jumar.porting.options import PortOptions
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.porting.launching.added import rank_table_script
+from jumar.launching.ported import rank_table_script
 from tests.tensorflow115 import tensorflow_python
 
 
@@ -114,3 +114,30 @@ def test_it_runs_with_python_37(program):
     done = run(program, *arguments, python=tensorflow_python())
     assert done.returncode == 0, done.stderr
     assert run(program, "--count", "t.json", python=tensorflow_python()).stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "devices"),
+    [
+        ({"version": "2.0", "rank_list": [{"rank_id": 0}, {"rank_id": 1}]}, "2"),
+        (
+            {
+                "group_list": [
+                    {"instance_list": [{"devices": [{}, {}]}, {"devices": [{}]}]},
+                    {"instance_list": [{"devices": [{}]}]},
+                ]
+            },
+            "4",
+        ),
+    ],
+)
+def test_devices_of_newer_and_older_forms_are_counted(program, table, devices):
+    (program.parent / "hccl.json").write_text(json.dumps(table))
+    assert run(program, "--count", "hccl.json").stdout.strip() == devices
+
+
+def test_a_table_of_an_old_form_that_is_damaged_is_refused(program):
+    (program.parent / "hccl.json").write_text('{"group_list": [{}]}')
+    done = run(program, "--count", "hccl.json")
+    assert done.returncode == 2
+    assert "is not a rank table" in done.stderr

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar.porting.launching.modelarts import modelarts_script
+from jumar.launching.ported import modelarts_script
+from jumar.porting.npu.session_options import OUTPUT_FOLDERS
 from tests.tensorflow115 import tensorflow_python
 
 _TRAIN = """\
@@ -77,7 +78,9 @@ def place(tmp_path: Path) -> Path:
     for name in ("code here", "data", "cache", "bucket/data"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "code here" / "train.py").write_text(_TRAIN)
-    (tmp_path / "code here" / "modelarts_run.py").write_text(modelarts_script(entry="train.py"))
+    (tmp_path / "code here" / "modelarts_run.py").write_text(
+        modelarts_script(entry="train.py", output_folders=OUTPUT_FOLDERS)
+    )
     for folder in ("data", "bucket/data"):
         (tmp_path / folder / "cat 1.txt").write_text("cat")
     return tmp_path

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.porting.launching import added_files
+from jumar.porting.launch_files import added_files
 from jumar.porting.options import PortOptions
 
 _TRAIN = """\

@@ -122,6 +122,21 @@ def read_table(path: str) -> list[dict[str, Any]]:
         raise Problem(f"'{path}' is not a rank table: {error!r}") from error
 
 
+def count(path: str) -> int:
+    """The number of devices in a table of any form: 1.0, 1.2, 2.0, or the first without version."""
+    try:
+        with Path(path).open(encoding="utf-8") as content:
+            table = json.load(content)
+        if "rank_list" in table:
+            return len(table["rank_list"])
+        if "group_list" in table:
+            instances = [one for group in table["group_list"] for one in group["instance_list"]]
+            return sum(len(one["devices"]) for one in instances)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Problem(f"'{path}' is not a rank table: {error!r}") from error
+    return sum(len(one["device"]) for one in read_table(path))
+
+
 def device_list(text: str) -> list[int]:
     """`0,1,2` as numbers."""
     if not re.match(r"\d+(,\d+)*$", text):
@@ -157,7 +172,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.count:
-            print(sum(len(one["device"]) for one in read_table(options.count)))
+            print(count(options.count))
             return 0
         if options.merge:
             servers = [one for path in options.merge for one in read_table(path)]

@@ -1,0 +1,111 @@
+"""What each CANN release needs in the environment, and which versions fit each other.
+
+The facts are in `cann.json`, each line with its reason and its source, and in `versions.json`.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from jumar.ground.errors import UserError, unknown_name
+from jumar.launching.templates import comment, script_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of shell that a CANN release needs."""
+
+    line: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Versions that fit each other; `adapter` is that of the package for NPUs."""
+
+    cann: str
+    tag: str
+    torch: str
+    adapter: str
+
+
+def release_names() -> list[str]:
+    """The CANN releases whose environment is known, as they are named."""
+    return [name for group in _data("cann")["releases"] for name in group["names"]]
+
+
+def release_lines(release: str) -> list[Line]:
+    """What a CANN release needs in the environment.
+
+    Args:
+        release: Such as `20.2`, `V100R020C10`, `8.3.RC1` or `9.1.0`.
+
+    Raises:
+        UserError: Its environment is not known.
+    """
+    numbers = re.match(r"\d+\.\d+", release)
+    name = numbers[0] if numbers else release.upper()
+    for group in _data("cann")["releases"]:
+        if name in group["names"]:
+            return [Line(**line) for line in group["lines"]]
+    raise unknown_name("CANN release", release, release_names(), where="--cann")
+
+
+def every_line() -> list[Line]:
+    """What a training on several NPUs needs with every release."""
+    return [Line(**line) for line in _data("cann")["every"]]
+
+
+def environment_text(release: str = "") -> str:
+    """The part of a shell script that brings CANN into the environment.
+
+    Args:
+        release: The release; empty to look for a `set_env.sh` where CANN installs one.
+    """
+    every = "\n".join(f"{comment(each.reason)}\n{each.line}" for each in every_line())
+    if not release:
+        return f"{script_text('cann.sh')}\n{every}\n"
+    own = "\n".join(f"{comment(each.reason)}\n{each.line}" for each in release_lines(release))
+    return (
+        f"# CANN {release}. Its scripts read variables that may be unset.\n"
+        f"set +eu\n# shellcheck disable=SC1090,SC1091\n{{\n{own}\n}}\nset -eu\n{every}\n"
+    )
+
+
+def fitting(release: str = "") -> Release:
+    """The torch and its adapter that fit a CANN release, and the image with CANN.
+
+    Args:
+        release: Such as `9.0.0` or `8.5`; empty for the one that is proposed.
+
+    Raises:
+        UserError: No image of that release is known with a torch that jumar runs on.
+    """
+    data = _data("versions")
+    wanted = (release or data["default"]).upper()
+    for row in data["releases"]:
+        if row["cann"] == wanted or row["cann"].startswith(f"{wanted}."):
+            return Release(**row)
+    raise UserError(
+        f"no image of CANN {release} is known with an adapter for torch 2.6 or newer",
+        where="--cann",
+        todo=f"Known: {', '.join(row['cann'] for row in data['releases'])}. For another release, "
+        "edit the Dockerfile.",
+    )
+
+
+def chips() -> list[str]:
+    """The chips in tags of CANN's images."""
+    return list(_data("versions")["chips"])
+
+
+def other_versions() -> dict[str, str]:
+    """The torch, Python and base image of Dockerfiles."""
+    return {name: _data("versions")[name] for name in ("torch", "python", "base")}
+
+
+def _data(name: str) -> dict[str, Any]:
+    return json.loads((files("jumar.launching") / f"{name}.json").read_text(encoding="utf-8"))

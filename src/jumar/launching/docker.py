@@ -1,0 +1,166 @@
+"""A training in containers, and the images for it."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar import __version__
+from jumar.ground.errors import UserError, unknown_name
+from jumar.launching.cann import chips, fitting, other_versions
+from jumar.launching.job import Accelerator, Job, Launch
+from jumar.launching.node import NODE_SCRIPT, node_script
+from jumar.launching.templates import filled
+
+RUN_SCRIPT = "run.sh"
+DOCKERFILE = "Dockerfile"
+IGNORED = ".dockerignore"
+WORK_FOLDER, LAUNCH_FOLDER = "/work", "/launch"
+_PLACE = """\
+NODE_RANK=${NODE_RANK:-0}
+MASTER_ADDR=${MASTER_ADDR:-127.0.0.1}
+MASTER_PORT=${MASTER_PORT:-29500}
+"""
+_MOUNTED_FILES = (
+    "/usr/local/dcmi",
+    "/usr/local/bin/npu-smi",
+    "/usr/local/Ascend/driver/lib64",
+    "/usr/local/Ascend/driver/version.info",
+    "/etc/ascend_install.info",
+)
+"""The driver's, without which a container finds no NPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerOptions:
+    """How the container is made.
+
+    Attributes:
+        image: Its image; empty for one that the Dockerfile makes.
+        chip: The chip in the tag of CANN's image, such as `910b`.
+        ascend_runtime: Whether Ascend's docker runtime maps the devices, instead of `--device`.
+        mounts: Further folders, seen under the same path.
+    """
+
+    image: str = ""
+    chip: str = "910b"
+    ascend_runtime: bool = False
+    mounts: tuple[Path, ...] = ()
+
+
+def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path) -> Launch:
+    """The files for containers.
+
+    Args:
+        job: What is started.
+        options: How the container is made.
+        folder: What is `/work` in it.
+        to: Where the files will lie, which is `/launch` in it.
+    """
+    _mountable(to)
+    image = options.image or own_image(job.accelerator)
+    node = node_script(
+        job, place=_PLACE, about="Started in a container by run.sh.", folder=WORK_FOLDER
+    )
+    run = filled(
+        "run_docker.sh",
+        NAME=job.name,
+        IMAGE=shlex.quote(image),
+        WORK=shlex.quote(str(_mountable(folder))),
+        DEVICES="\n".join([*_devices(job, options), *_mounts(options)]),
+    )
+    files = {RUN_SCRIPT: run, NODE_SCRIPT: node}
+    about = {RUN_SCRIPT: "docker run, a node each", NODE_SCRIPT: "what runs within"}
+    start = [f"bash {{to}}/{RUN_SCRIPT}"]
+    if not options.image:
+        files[DOCKERFILE] = dockerfile(
+            job.accelerator, image=image, cann=job.cann, chip=options.chip
+        )
+        about[DOCKERFILE] = f"makes {image}"
+        # Only wheels go into the image: the folder will hold checkpoints, too.
+        files[IGNORED] = "*\n!*.whl\n"
+        about[IGNORED] = "keeps runs out of it"
+        start.insert(0, f"docker build -t {shlex.quote(image)} {{to}}")
+    return Launch(files=files, about=about, start=tuple(start))
+
+
+def own_image(accelerator: Accelerator) -> str:
+    """The name of the image that a Dockerfile of ours makes."""
+    return f"jumar-{accelerator}:{__version__}"
+
+
+def dockerfile(accelerator: Accelerator, *, image: str, cann: str = "", chip: str = "910b") -> str:
+    """The text of a Dockerfile with versions that fit each other.
+
+    Raises:
+        UserError: No image of that CANN release or chip is known.
+    """
+    versions = other_versions()
+    values = {"IMAGE": shlex.quote(image), "VERSION": __version__, "BASE": versions["base"]}
+    if accelerator != "npu":
+        return filled(f"{accelerator}.Dockerfile", TORCH=versions["torch"], **values)
+    if chip not in chips():
+        raise unknown_name("chip", chip, chips(), where="--chip")
+    release = fitting(cann)
+    return filled(
+        "npu.Dockerfile",
+        CANN=release.cann,
+        TAG=release.tag,
+        TORCH=release.torch,
+        ADAPTER=release.adapter,
+        CHIP=chip,
+        PYTHON=versions["python"],
+        **values,
+    )
+
+
+def _devices(job: Job, options: DockerOptions) -> list[str]:
+    numbers = ",".join(str(number) for number in range(job.devices))
+    if job.accelerator == "cpu":
+        return []
+    cards = f"cards=${{CARDS:-{numbers}}}"
+    if job.accelerator == "cuda":
+        # docker reads the list as CSV, and takes commas only within quotes.
+        return [cards, r'options+=(--gpus "\"device=$cards\"")']
+    if options.ascend_runtime:
+        return [
+            "# Ascend's runtime maps the devices and mounts the driver.",
+            cards,
+            'options+=(--runtime ascend --env "ASCEND_VISIBLE_DEVICES=$cards")',
+        ]
+    return [
+        cards,
+        "IFS=',' read -r -a numbers <<<\"$cards\"",
+        'for number in "${numbers[@]}"; do options+=(--device "/dev/davinci$number"); done',
+        f"for device in {' '.join(_managers(options.chip))}; do",
+        '    options+=(--device "/dev/$device")',
+        "done",
+        "# The driver is the machine's; where a file is missing, docker would make a folder of it.",
+        f"for file in {' '.join(_MOUNTED_FILES)}; do",
+        '    if [ -e "$file" ]; then options+=(--volume "$file:$file:ro"); fi',
+        "done",
+    ]
+
+
+def _managers(chip: str) -> tuple[str, ...]:
+    """The device files beside those of the chips themselves."""
+    if chip == "950":
+        return ("davinci_manager", "hisi_hdc", "ummu", "uburma")
+    return ("davinci_manager", "devmm_svm", "hisi_hdc")
+
+
+def _mounts(options: DockerOptions) -> list[str]:
+    return [
+        f"options+=(--mount {shlex.quote(f'type=bind,source={path},target={path}')})"
+        for path in map(_mountable, options.mounts)
+    ]
+
+
+def _mountable(path: Path) -> Path:
+    """A path as `docker run --mount` takes it: its list has commas, and quotes are CSV's."""
+    if "," in str(path) or '"' in str(path):
+        raise UserError(
+            "docker's --mount takes neither commas nor quotes in a path",
+            where=str(path),
+            todo="Use a link with another name.",
+        )
+    return path

@@ -1,0 +1,205 @@
+"""A training as a job of ModelArts: the form of its API, and what lies in OBS."""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.ground.errors import UserError
+from jumar.launching.job import Job, Launch
+from jumar.launching.node import NODE_SCRIPT, node_script
+from jumar.launching.ported import MODELARTS_SCRIPT, modelarts_script
+
+FORM = "job.json"
+CODE = "code"
+JOB_FOLDER = "/home/ma-user/modelarts/user-job-dir"
+"""Where ModelArts puts the folder of the code, under its own name."""
+DATA_FOLDER = "/home/ma-user/modelarts/inputs/data_url_0"
+RESULT_FOLDER = "/home/ma-user/modelarts/outputs/train_url_0"
+ENGINE = "Ascend-Powered-Engine"
+
+_MOST_VARIABLES = 100
+_PLACE = """\
+NODE_RANK=${{VC_TASK_INDEX:-0}}
+hosts=${{VC_WORKER_HOSTS:-127.0.0.1}}
+MASTER_ADDR=${{hosts%%,*}}
+MASTER_PORT=${{MASTER_PORT:-6060}}
+[ "${{MA_NUM_HOSTS:-{nodes}}}" = {nodes} ] || fail "the job has $MA_NUM_HOSTS node(s), not {nodes}"
+[ "${{MA_NUM_GPUS:-{devices}}}" = {devices} ] \\
+    || fail "a node has $MA_NUM_GPUS device(s), not {devices}: choose another flavor"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelArtsOptions:
+    """What the form holds besides the training itself.
+
+    Attributes:
+        obs: The folder in OBS that holds code, results and logs.
+        data: The data in OBS; empty for none.
+        flavor: The kind of machine, as `modelarts.bm.8xlarge.ascend`.
+        pool: A dedicated pool of machines; empty for the public one.
+        image: An image in SWR with jumar; empty for the preset engine, which runs scripts only.
+        engine_version: The version of the preset engine.
+    """
+
+    obs: str
+    flavor: str
+    data: str = ""
+    pool: str = ""
+    image: str = ""
+    engine_version: str = ""
+
+
+def launch_on_modelarts(job: Job, options: ModelArtsOptions, *, script: str = "") -> Launch:
+    """The form, and the code that is copied to OBS.
+
+    Args:
+        job: What is started; `{data}` in it becomes the place of the data.
+        options: What the form holds besides.
+        script: The script that a preset engine runs, relative to the code; empty with an image.
+
+    Raises:
+        UserError: Something that ModelArts would refuse.
+    """
+    _check(job, options, script)
+    base = _path(options.obs, "--obs")
+    if options.image:
+        files = {f"{CODE}/{NODE_SCRIPT}": _node(job)}
+        runs: dict[str, Any] = {
+            "engine": {"image_url": options.image},
+            "command": shlex.join(["bash", f"{JOB_FOLDER}/{CODE}/{NODE_SCRIPT}"]),
+        }
+    else:
+        files = {f"{CODE}/{MODELARTS_SCRIPT}": modelarts_script(entry=script)}
+        runs = {
+            "engine": {"engine_name": ENGINE, "engine_version": options.engine_version},
+            "boot_file": f"{base}/{CODE}/{MODELARTS_SCRIPT}",
+            "parameters": _parameters([word for line in job.words for word in line][1:]),
+        }
+    form = _form(job, options, base, runs)
+    files[FORM] = f"{json.dumps(form, indent=2, ensure_ascii=False)}\n"
+    url = options.obs.rstrip("/")
+    upload = [f"obsutil cp {{to}}/{CODE} {shlex.quote(f'{url}/{CODE}')} -r -f -flat"]
+    if not options.image:
+        upload.append(f"obsutil cp . {shlex.quote(f'{url}/{CODE}')} -r -f -flat")
+    return Launch(
+        files=files,
+        about={name: "the form of the job" if name == FORM else "what it runs" for name in files},
+        start=(*upload, f"post {{to}}/{FORM} to /v2/PROJECT/training-jobs"),
+        notes=(
+            "On several nodes, resuming needs a path that all of them see (SFS or PFS): OBS is "
+            "copied, not shared.",
+        )
+        if job.nodes > 1
+        else (),
+    )
+
+
+def _form(job: Job, options: ModelArtsOptions, base: str, runs: dict[str, Any]) -> dict[str, Any]:
+    """The body of `POST /v2/{project_id}/training-jobs`."""
+    algorithm: dict[str, Any] = {
+        "code_dir": f"{base}/{CODE}/",
+        **runs,
+        "outputs": [
+            {
+                "name": "train_url",
+                "local_dir": RESULT_FOLDER,
+                "remote": {"obs": {"obs_url": f"{base}/results/"}},
+            }
+        ],
+    }
+    if options.data:
+        algorithm["inputs"] = [
+            {
+                "name": "data_url",
+                "local_dir": DATA_FOLDER,
+                "remote": {"obs": {"obs_url": f"{_path(options.data, '--data')}/"}},
+            }
+        ]
+    if job.environment:
+        algorithm["environments"] = dict(job.environment)
+    resource: dict[str, Any] = {"flavor_id": options.flavor, "node_count": job.nodes}
+    if options.pool:
+        resource["pool_id"] = options.pool
+    return {
+        "kind": "job",
+        "metadata": {
+            "name": job.name,
+            "description": f"{job.nodes} x {job.devices} {job.accelerator}, by jumar launch",
+        },
+        "algorithm": algorithm,
+        "spec": {"resource": resource, "log_export_path": {"obs_url": f"{base}/logs/"}},
+    }
+
+
+def _node(job: Job) -> str:
+    """What each node of a job with an image runs."""
+    return node_script(
+        job,
+        place=_PLACE.format(nodes=job.nodes, devices=job.devices),
+        about="The command of a job with an image of its own, run once a node.",
+        folder=f"{JOB_FOLDER}/{CODE}",
+        logs=f"{RESULT_FOLDER}/logs",
+    )
+
+
+def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
+    if not options.image and not script:
+        raise UserError(
+            "the preset engine has no jumar",
+            where="--image",
+            todo="Name an image in SWR with jumar; `jumar launch --on docker` writes a "
+            "Dockerfile for it. A script of your own runs without one.",
+        )
+    if not options.image and not options.engine_version:
+        raise UserError(
+            "no version of the preset engine",
+            where="--engine-version",
+            todo=f"Give that of {ENGINE} as the console lists it, or --image.",
+        )
+    if not options.flavor:
+        raise UserError(
+            "no flavor, which is the kind of machine",
+            where="--flavor",
+            todo="Give it as the console lists it, such as modelarts.bm.8xlarge.ascend.",
+        )
+    reserved = [name for name, _ in job.environment if name.startswith("MA_")]
+    if reserved or len(job.environment) > _MOST_VARIABLES:
+        raise UserError(
+            f"{reserved[0]} is reserved" if reserved else f"{len(job.environment)} variables",
+            where="--env",
+            todo=f"ModelArts takes {_MOST_VARIABLES} at most, none of which begins with MA_.",
+        )
+
+
+def _path(url: str, where: str) -> str:
+    """An OBS address as the API takes it: `/bucket/folder`."""
+    match = re.fullmatch(r"(?:obs|s3):/(/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/.*)?)", url)
+    if not match:
+        raise UserError(
+            f"'{url}' is not a folder in OBS", where=where, todo="Write obs://bucket/folder."
+        )
+    return match[1].rstrip("/")
+
+
+def _parameters(arguments: Sequence[str]) -> list[dict[str, str]]:
+    """A script's arguments as the form takes them: names with values."""
+    pairs: list[dict[str, str]] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        match = re.fullmatch(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", word, re.DOTALL)
+        if not match:
+            raise UserError(
+                f"'{word}' is not an option with a value",
+                where="-- ARGUMENTS",
+                todo="The form of a job with a preset engine takes --name value only.",
+            )
+        value = match[2]
+        if value is None:
+            value = rest.pop(0) if rest and not rest[0].startswith("-") else ""
+        pairs.append({"name": match[1], "value": value})
+    return pairs

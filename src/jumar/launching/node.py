@@ -1,0 +1,53 @@
+"""The script that each node runs, in every place."""
+
+import shlex
+
+from jumar.launching.cann import environment_text
+from jumar.launching.job import Job
+from jumar.launching.templates import assigned, filled
+
+NODE_SCRIPT = "node.sh"
+RANK_TABLE = "rank_table.json"
+_HERE = 'here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
+
+
+def node_script(
+    job: Job, *, place: str, about: str, folder: str, logs: str = '"$here/logs"'
+) -> str:
+    """The text of `node.sh`.
+
+    Args:
+        job: What is started.
+        place: Lines of shell that set NODE_RANK, MASTER_ADDR and MASTER_PORT.
+        about: What a person has to know to start it, a line.
+        folder: The working folder on the node, as shell: quoted, or with variables.
+        logs: Where the logs of all ranks are kept, as shell.
+    """
+    environment = environment_text(job.cann) if job.accelerator == "npu" else ""
+    if job.has_rank_table:
+        environment += f'export RANK_TABLE_FILE="$here/{RANK_TABLE}"\n'
+    if job.cards:
+        lines = [f"    {rank}) cards={cards} ;;" for rank, cards in enumerate(job.cards)]
+        environment += "\n".join(['case "$NODE_RANK" in', *lines, "esac"])
+        environment += '\nexport ASCEND_RT_VISIBLE_DEVICES="$cards"\n'
+    if job.environment:
+        environment += f"{assigned(dict(job.environment))}\n"
+    return filled(
+        NODE_SCRIPT,
+        NAME=job.name,
+        NODES=str(job.nodes),
+        DEVICES=str(job.devices),
+        HERE=_HERE if "$here" in logs + environment else "",
+        PYTHON=shlex.quote(job.python),
+        ABOUT=f"# {about}",
+        PLACE=place,
+        ENVIRONMENT=f"\n{environment}" if environment else "",
+        FOLDER=folder,
+        LOGS=logs,
+        WORDS=words_text(job),
+    )
+
+
+def words_text(job: Job) -> str:
+    """What torchrun starts, an entry a line, quoted."""
+    return " \\\n".join(f"    {shlex.join(line)}" for line in job.words)

@@ -1,0 +1,78 @@
+"""Scripts that lie in somebody else's tree: they start without jumar.
+
+`jumar port` adds them, and `jumar launch` writes them for scripts on ModelArts.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from jumar.ground.errors import UserError
+from jumar.launching.templates import filled, script_text
+
+RUN_SCRIPT = "run_npu.sh"
+TABLE_SCRIPT = "make_rank_table.py"
+MODELARTS_SCRIPT = "modelarts_run.py"
+_ENTRY = 'ENTRY = ""\n'
+_FOLDERS = "OUTPUT_FOLDERS: tuple[str, ...] = ()\n"
+
+
+def check_entry(entry: str) -> None:
+    """Check the script that is started, a path below the root of its tree.
+
+    Raises:
+        UserError: It is outside of the tree, or holds control characters.
+    """
+    if entry.startswith("/") or ".." in entry.split("/"):
+        raise UserError(
+            f"'{entry}' is outside the tree", where="entry", todo="Name a script of the tree."
+        )
+    if re.search(r"[\0-\x1f\x7f]", entry):
+        raise UserError(
+            f"{entry!r} holds control characters", where="entry", todo="Rename the script."
+        )
+
+
+def run_script(*, entry: str, devices: int, framework: str) -> str:
+    """The text of `run_npu.sh` for a script and a number of devices.
+
+    Args:
+        entry: The script, relative to the tree; empty when it has to be named when starting.
+        devices: How many NPUs.
+        framework: `torch` or `tensorflow`, which read different variables.
+    """
+    check_entry(entry)
+    return filled(
+        RUN_SCRIPT,
+        DEVICES=str(devices),
+        QUOTED_ENTRY=shlex.quote(entry),
+        ENTRY=entry or "none: it must be given",
+        FRAMEWORK=framework,
+        CANN=script_text("cann.sh"),
+    )
+
+
+def rank_table_script() -> str:
+    """The text of `make_rank_table.py`."""
+    return script_text(TABLE_SCRIPT)
+
+
+def modelarts_script(*, entry: str, output_folders: Sequence[str] = ()) -> str:
+    """The text of `modelarts_run.py` for a script.
+
+    Args:
+        entry: The script, relative to the tree; empty when it has to be named when starting.
+        output_folders: What the script writes below its folder and is taken back.
+    """
+    check_entry(entry)
+    text = script_text(MODELARTS_SCRIPT)
+    assert text.count(_ENTRY) == text.count(_FOLDERS) == 1
+    folders = ", ".join(literal(name) for name in output_folders)
+    text = text.replace(_ENTRY, f"ENTRY = {literal(entry)}\n")
+    return text.replace(_FOLDERS, f"OUTPUT_FOLDERS: tuple[str, ...] = ({folders})\n")
+
+
+def literal(text: str) -> str:
+    """A Python string in ASCII, so that it fits a script of any encoding."""
+    quoted = ascii(text)
+    return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted

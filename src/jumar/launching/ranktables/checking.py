@@ -1,0 +1,211 @@
+"""A rank table held against itself, against variables and against this machine."""
+
+import ipaddress
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from jumar.launching.ranktables.table import RankTable, Server
+from jumar.launching.scripts.make_rank_table import ask_hccn_tool, own_address, read_hccn
+
+HCCN_CONF = Path("/etc/hccn.conf")
+
+
+def contradictions(table: RankTable) -> list[str]:
+    """What is wrong in a table as such, a line each."""
+    return [*table.faults, *_ranks(table), *_duplicates(table), *_addresses(table), *_pods(table)]
+
+
+def against_variables(table: RankTable, path: Path, variables: Mapping[str, str]) -> list[str]:
+    """What variables of a job say otherwise, a line each.
+
+    Args:
+        table: The table.
+        path: Where it is.
+        variables: The environment; what is not set contradicts nothing.
+    """
+    return list(_against_variables(table, path, variables))
+
+
+def against_machine(
+    table: RankTable, hccn: Path = HCCN_CONF, server_id: str = ""
+) -> tuple[str, list[str]]:
+    """What the addresses of this machine's devices say otherwise.
+
+    Args:
+        table: The table.
+        hccn: The driver's file with the addresses.
+        server_id: The server that this machine is; by default found by its addresses.
+
+    Returns:
+        Which server this machine is, or why that is not known, and a line for each contradiction.
+    """
+    known = read_hccn(str(hccn))
+    asked = [device.device_id for device in table.devices if device.device_id.isdigit()]
+    for number in sorted({int(text) for text in asked} - set(known)):
+        address = ask_hccn_tool(number)
+        if not address:
+            break
+        known[number] = address
+    if not known and not server_id:
+        return f"no NPU addresses here ({hccn} and hccn_tool have none)", []
+    server = _own_server(table, known, server_id)
+    if server is None:
+        name = server_id or own_address()
+        return f"this machine is {name}", [f"no server of the table is this machine ({name})"]
+    return f"this machine is {server.server_id}", list(_against_hccn(server, known, hccn))
+
+
+def _own_server(table: RankTable, known: Mapping[int, str], server_id: str) -> Server | None:
+    names = {server_id} if server_id else {own_address()}
+    for server in table.servers:
+        if names & {server.server_id, *server.addresses}:
+            return server
+    if server_id:
+        return None
+    addresses = set(known.values())
+    for server in table.servers:
+        if addresses & {device.device_ip for device in server.devices}:
+            return server
+    return None
+
+
+def _against_hccn(server: Server, known: Mapping[int, str], hccn: Path) -> Iterator[str]:
+    for device in server.devices:
+        own = known.get(int(device.device_id)) if device.device_id.isdigit() else None
+        if own is None:
+            yield f"device {device.device_id} (rank {device.rank}) has no address here, in {hccn}"
+        elif device.device_ip and device.device_ip != own:
+            yield (
+                f"device {device.device_id} (rank {device.rank}) is {device.device_ip} in the "
+                f"table, but {own} here"
+            )
+
+
+def _against_variables(table: RankTable, path: Path, variables: Mapping[str, str]) -> Iterator[str]:
+    count = len(table.devices)
+    for name in ("RANK_SIZE", "WORLD_SIZE"):
+        if name in variables and variables[name] != str(count):
+            yield f"{name} is {variables[name]}, but the table has {count} ranks"
+    rank = variables.get("RANK_ID")
+    if rank is not None:
+        devices = [device for device in table.devices if str(device.rank) == rank]
+        if not devices:
+            yield f"RANK_ID is {rank}, which the table does not have"
+        for name in ("DEVICE_ID", "ASCEND_DEVICE_ID"):
+            if devices and name in variables and variables[name] != devices[0].device_id:
+                yield (
+                    f"{name} is {variables[name]}, but rank {rank} is device {devices[0].device_id}"
+                )
+    named = variables.get("RANK_TABLE_FILE")
+    if named:
+        if os.path.realpath(named) != os.path.realpath(path):
+            yield f"RANK_TABLE_FILE is {named}, which is another file"
+        elif _is_link(Path(named)):
+            yield f"RANK_TABLE_FILE is {named}, a link, which is refused"
+    families = {"AF_INET": 4, "AF_INET6": 6}
+    wanted = families.get(variables.get("HCCL_SOCKET_FAMILY", ""))
+    if wanted:
+        others = {each for each in _families(table) if each != wanted}
+        if others:
+            yield f"HCCL_SOCKET_FAMILY is {variables['HCCL_SOCKET_FAMILY']}, but there are IPv" + (
+                f"{others.pop()} addresses"
+            )
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return stat.S_ISLNK(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _ranks(table: RankTable) -> Iterator[str]:
+    ranks = [device.rank for device in table.devices if device.rank >= 0]
+    count = len(table.devices)
+    if not count:
+        yield "there is no device in the table"
+    missing = sorted(set(range(count)) - set(ranks))
+    if missing:
+        yield f"ranks are 0 to {count - 1}, but {_listed(missing)} missing"
+    beyond = sorted({rank for rank in ranks if rank >= count})
+    if beyond:
+        yield f"ranks are 0 to {count - 1}, but there is {_listed(beyond, verb=False)}"
+    for server in table.servers:
+        own = [device.rank for device in server.devices]
+        if not own:
+            yield f"server {server.server_id} has no device"
+        elif own != list(range(own[0], own[0] + len(own))):
+            yield (
+                f"ranks of {server.server_id} are {_listed(own, verb=False)}: torchrun gives each "
+                "node ranks that follow each other"
+            )
+
+
+def _duplicates(table: RankTable) -> Iterator[str]:
+    yield from _twice("server", [(each.server_id, "") for each in table.servers])
+    devices = [(server.server_id, device) for server in table.servers for device in server.devices]
+    yield from _twice("rank", [(str(each.rank), name) for name, each in devices if each.rank >= 0])
+    yield from _twice("device_ip", [(each.device_ip, name) for name, each in devices])
+    yield from _twice("super_device_id", [(each.super_device_id, name) for name, each in devices])
+    for server in table.servers:
+        named = [(device.device_id, server.server_id) for device in server.devices]
+        yield from _twice("device_id", named)
+
+
+def _twice(kind: str, values: Iterable[tuple[str, str]]) -> Iterator[str]:
+    places: dict[str, list[str]] = defaultdict(list)
+    for value, place in values:
+        if value:
+            places[value].append(place)
+    for value, where in places.items():
+        if len(where) > 1:
+            servers = ", ".join(dict.fromkeys(filter(None, where)))
+            yield f"{kind} {value} appears {len(where)} times{f': {servers}' if servers else ''}"
+
+
+def _addresses(table: RankTable) -> Iterator[str]:
+    for server in table.servers:
+        for device in server.devices:
+            if device.device_ip and _family(device.device_ip) is None:
+                yield (
+                    f"device {device.device_id} of {server.server_id} has the address "
+                    f"'{device.device_ip}', which is not an IP address"
+                )
+            elif not device.device_ip and table.version in ("0", "1.0") and len(table.devices) > 1:
+                yield f"device {device.device_id} of {server.server_id} has no device_ip"
+    if len(_families(table)) > 1:
+        yield "device addresses are of IPv4 and of IPv6; HCCL takes one of the two (EI0001)"
+
+
+def _families(table: RankTable) -> set[int]:
+    families = (_family(device.device_ip) for device in table.devices if device.device_ip)
+    return {family for family in families if family}
+
+
+def _family(address: str) -> int | None:
+    try:
+        return ipaddress.ip_address(address).version
+    except ValueError:
+        return None
+
+
+def _pods(table: RankTable) -> Iterator[str]:
+    if table.version != "1.2":
+        return
+    servers = [server.server_id for server in table.servers]
+    members = [(name, pod) for pod, names in table.super_pods.items() for name in names]
+    for name, pod in members:
+        if name not in servers:
+            yield f"super pod {pod} has the server {name}, which server_list does not have"
+    for name in servers:
+        pods = [pod for member, pod in members if member == name]
+        if len(pods) != 1 and table.super_pods:
+            yield f"server {name} is in {len(pods)} super pods"
+
+
+def _listed(numbers: list[int], *, verb: bool = True) -> str:
+    shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    return f"{shown} {'is' if len(numbers) == 1 else 'are'}" if verb else shown

@@ -1,0 +1,90 @@
+"""`jumar launch ranktable`: what a table says, what is wrong with it, and other forms of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
+from jumar.ground.paths import exists, read_text
+from jumar.ground.text import counted
+from jumar.launching.ranktables.checking import (
+    HCCN_CONF,
+    against_machine,
+    against_variables,
+    contradictions,
+)
+from jumar.launching.ranktables.reading import read_rank_table
+from jumar.launching.ranktables.table import RankTable, Version
+from jumar.launching.ranktables.writing import converted, torchrun_lines
+
+_SHOWN = 16
+"""Servers for which torchrun's line is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Lines for a person: what the table is, and a line for each contradiction."""
+
+    about: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+
+def report_on(
+    path: Path,
+    *,
+    variables: Mapping[str, str],
+    hccn: Path = HCCN_CONF,
+    server_id: str = "",
+) -> Report:
+    """Read a table and hold it against itself, the environment and this machine.
+
+    Args:
+        path: The table.
+        variables: The environment.
+        hccn: The driver's file with the addresses of the devices.
+        server_id: The server that this machine is; by default found by its addresses.
+
+    Raises:
+        UserError: It cannot be read, or is not a rank table.
+    """
+    table = read_rank_table(path)
+    machine, wrong = against_machine(table, hccn, server_id)
+    wrong = [*contradictions(table), *against_variables(table, path, variables), *wrong]
+    form = "without version" if table.version == "0" else table.version
+    servers = counted(len(table.servers), "server")
+    about = [f"{path}: form {form}, {servers}, {counted(len(table.devices), 'device')}; {machine}"]
+    lines = torchrun_lines(table)
+    about += lines[:_SHOWN]
+    if len(lines) > _SHOWN:
+        about.append(f"... and {counted(len(lines) - _SHOWN, 'server')} more")
+    return Report(about=tuple(about), wrong=tuple(wrong))
+
+
+def sound_table(path: Path) -> RankTable:
+    """A table without contradictions, for a training that is to use it.
+
+    Raises:
+        UserError: It has some; the message has the first ones.
+    """
+    table = read_rank_table(path)
+    wrong = contradictions(table)
+    if wrong:
+        raise UserError(
+            "; ".join(wrong[:3]),
+            where=str(path),
+            todo=f"All of them: jumar launch ranktable {path}",
+        )
+    return table
+
+
+def convert_to(path: Path, version: Version, to: Path) -> None:
+    """Write a table in another form; a file that exists with other content stays.
+
+    Raises:
+        UserError: The table lacks what the form needs, is wrong, or something is in the way.
+    """
+    text = converted(sound_table(path), version)
+    if exists(to) and read_text(to) != text:
+        raise UserError("exists already", where=str(to), todo="Choose another --to.")
+    write_text(to, text)

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What each of @NODES@ node(s) runs for @NAME@: torchrun with @DEVICES@ process(es).
+@ABOUT@
+set -eu
+
+fail() {
+    printf 'node.sh: %s\n' "$1" >&2
+    exit 2
+}
+
+@HERE@PYTHON=${PYTHON:-@PYTHON@}
+
+@PLACE@
+case "$NODE_RANK" in '' | *[!0-9]*) fail "NODE_RANK '$NODE_RANK' is not a number" ;; esac
+[ "$NODE_RANK" -lt @NODES@ ] || fail "NODE_RANK $NODE_RANK: there are @NODES@ nodes, from 0 on"
+command -v "$PYTHON" >/dev/null || fail "there is no '$PYTHON'; name the interpreter in PYTHON"
+
+# Operators and schedulers set these for whole nodes: RANK to the rank of the node, LOCAL_RANK to a
+# list. torchrun gives each process its own.
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK
+@ENVIRONMENT@
+export PYTHONUNBUFFERED=1
+# Each line of the log says which rank wrote it; the logs of all ranks are kept as files, too.
+# shellcheck disable=SC2016
+export TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='[rank ${rank}] '
+logs=${LOGS:-@LOGS@}
+mkdir -p "$logs"
+
+cd @FOLDER@
+exec "$PYTHON" -m torch.distributed.run \
+    --nnodes @NODES@ --nproc-per-node @DEVICES@ --node-rank "$NODE_RANK" \
+    --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
+    --tee 3 --log-dir "$logs/node-$NODE_RANK" \
+@WORDS@

@@ -1,0 +1,94 @@
+"""A training on a Slurm cluster."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.launching.job import Job, Launch
+from jumar.launching.node import NODE_SCRIPT, node_script
+from jumar.launching.templates import filled
+
+BATCH_SCRIPT = "job.sbatch"
+_SECONDS_BEFORE_END = 120
+_PLACE = """\
+NODE_RANK=${SLURM_NODEID:-0}
+[ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set; job.sbatch sets it'
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmOptions:
+    """What `sbatch` is asked for, beyond nodes and devices.
+
+    Attributes:
+        time: Time limit, such as `8:00:00`.
+        cpus: Cores of each node; by default one a process on a CPU, else what the cluster gives.
+        directives: Further ones, such as `qos=high`.
+    """
+
+    partition: str = ""
+    account: str = ""
+    time: str = ""
+    cpus: int | None = None
+    directives: tuple[str, ...] = ()
+
+
+def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) -> Launch:
+    """The files for Slurm.
+
+    Args:
+        job: What is started.
+        options: What is asked for.
+        folder: The working folder, which all nodes see.
+        to: Where the files will lie: sbatch copies its script elsewhere, so the path is in it.
+    """
+    batch = filled(
+        BATCH_SCRIPT,
+        NAME=job.name,
+        NODES=str(job.nodes),
+        DIRECTIVES=_directives(job, options),
+        NODE_SCRIPT=shlex.quote(str(to / NODE_SCRIPT)),
+    )
+    node = node_script(
+        job,
+        place=_PLACE,
+        about="Started by srun in job.sbatch, once a node.",
+        folder=shlex.quote(str(folder)),
+    )
+    return Launch(
+        files={BATCH_SCRIPT: batch, NODE_SCRIPT: node},
+        about={BATCH_SCRIPT: "what sbatch takes", NODE_SCRIPT: "what each node runs"},
+        start=(f"sbatch {{to}}/{BATCH_SCRIPT}",),
+        notes=("All nodes have to see the working folder and this one under the same path.",),
+    )
+
+
+def _directives(job: Job, options: SlurmOptions) -> str:
+    cpus = options.cpus or (job.devices if job.accelerator == "cpu" else None)
+    asked = [
+        f"job-name={job.name}",
+        f"nodes={job.nodes}",
+        "ntasks-per-node=1",
+        f"cpus-per-task={cpus}" if cpus else "",
+        {"cpu": "", "cuda": f"gpus-per-node={job.devices}", "npu": f"gres=npu:{job.devices}"}[
+            job.accelerator
+        ],
+        f"partition={options.partition}" if options.partition else "",
+        f"account={options.account}" if options.account else "",
+        f"time={options.time}" if options.time else "",
+        # Before the time is up: jumar writes a checkpoint on SIGTERM.
+        f"signal=TERM@{_SECONDS_BEFORE_END}",
+        "requeue",
+        "open-mode=append",
+        *options.directives,
+    ]
+    for text in filter(None, asked):
+        if not re.fullmatch(r"[a-z][-a-z]*(=[\w.,:/%@+\[\]()*&|!~-]+)?", text):
+            raise UserError(
+                f"'{text}' is not a directive of sbatch",
+                where="--sbatch",
+                todo="Write NAME=VALUE as after `#SBATCH --`, without spaces: --sbatch qos=high",
+            )
+    return "\n".join(f"#SBATCH --{text}" for text in asked if text)

@@ -1,0 +1,73 @@
+"""Files of a launch, written whole; files that are not ours stay."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jumar.ground.errors import UserError
+from jumar.ground.files import folder_beside, write_text
+from jumar.ground.paths import exists, is_folder, read_text
+
+MANIFEST = "launch.json"
+"""What was asked for, and the hash of each file as it was written."""
+
+
+def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -> None:
+    """Write the files of a launch into a folder, with `launch.json`.
+
+    Args:
+        to: The folder. It may hold an earlier launch and what its training left: files that are
+            as they were written are replaced, all others stay.
+        files: Path within the folder to text.
+        asked: What was asked for, kept in `launch.json`.
+
+    Raises:
+        UserError: Something else is there under the name of a file, or the system refuses.
+    """
+    written = {name: _hash(text) for name, text in files.items()}
+    manifest = f"{json.dumps({**asked, 'files': written}, indent=2, ensure_ascii=False)}\n"
+    if not exists(to) or (is_folder(to) and not any(to.iterdir())):
+        with folder_beside(to) as temporary:
+            for name, text in {**files, MANIFEST: manifest}.items():
+                write_text(temporary / name, text)
+        return
+    if not is_folder(to):
+        raise UserError("is a file", where=f"--to {to}", todo="Name a folder.")
+    known = _known(to)
+    for name, text in files.items():
+        if exists(to / name):
+            own = _hash_of(to / name)
+            if own not in (known.get(name), _hash(text)):
+                raise UserError(
+                    "exists, and is not as a launch wrote it",
+                    where=str(to / name),
+                    todo="Choose another --to, or delete it.",
+                )
+    if exists(to / MANIFEST) and not known:
+        raise UserError("is not of a launch", where=str(to / MANIFEST), todo="Choose another --to.")
+    for name, text in {**files, MANIFEST: manifest}.items():
+        write_text(to / name, text)
+
+
+def _known(to: Path) -> dict[str, str]:
+    """The hashes of the files that an earlier launch wrote there."""
+    if not exists(to / MANIFEST):
+        return {}
+    try:
+        files = json.loads(read_text(to / MANIFEST))["files"]
+        return {str(name): str(value) for name, value in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _hash_of(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,79 @@
+"""YAML as a person would write it, of what Kubernetes needs: maps, lists, texts, numbers."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
+"""Texts that are texts in every version of YAML, without quotes; except for these:"""
+_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "nan", "inf"}
+
+
+def documents(*objects: Mapping[str, Any]) -> str:
+    """Several objects as one file."""
+    return "---\n".join("".join(f"{line}\n" for line in _lines(each)) for each in objects)
+
+
+def _lines(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _entry(f"{_scalar(str(key))}:", inner)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _item(inner)
+
+
+def _entry(head: str, value: object) -> Iterator[str]:
+    """A key with its value: beside it, or below it and indented."""
+    if isinstance(value, str) and "\n" in value and _fits_a_block(value):
+        yield f"{head} |"
+        yield from map(_indented, value[:-1].split("\n"))
+    elif isinstance(value, Mapping | list | tuple) and value:
+        yield head
+        yield from map(_indented, _lines(value))
+    else:
+        yield f"{head} {_scalar(value)}"
+
+
+def _item(value: object) -> Iterator[str]:
+    """An entry of a list: a map begins beside the hyphen."""
+    if isinstance(value, Mapping | list | tuple) and value:
+        for number, line in enumerate(_lines(value)):
+            yield _indented(line) if number else f"- {line}"
+    else:
+        yield from _entry("-", value)
+
+
+def _indented(line: str) -> str:
+    return f"  {line}" if line else ""
+
+
+def _fits_a_block(text: str) -> bool:
+    """Whether a literal block gives the text back: one line end at its end, nothing odd in it."""
+    return (
+        text.endswith("\n")
+        and not text.endswith("\n\n")
+        and not text.startswith((" ", "\n"))
+        and all(line.isprintable() or not line for line in text[:-1].replace("\t", " ").split("\n"))
+        and not any(line.isspace() for line in text.split("\n"))
+    )
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if plain else f'"{"".join(map(_letter, value))}"'
+    if isinstance(value, Mapping):
+        return "{}"
+    if isinstance(value, list | tuple):
+        return "[]"
+    return json.dumps(value)
+
+
+def _letter(letter: str) -> str:
+    """A letter within double quotes."""
+    if letter in '"\\':
+        return f"\\{letter}"
+    # JSON writes some letters as two surrogates, which YAML takes for two letters.
+    return letter if letter.isprintable() else f"\\U{ord(letter):08X}"

@@ -1,0 +1,374 @@
+"""Write the files that start a training somewhere, and start it: `jumar launch`."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, missing
+from jumar.launching.docker import LAUNCH_FOLDER, DockerOptions, launch_in_docker
+from jumar.launching.job import Accelerator, Job, Launch, checked_text, name_from
+from jumar.launching.kubernetes import (
+    WORK_FOLDER,
+    Kind,
+    KubernetesOptions,
+    launch_on_kubernetes,
+)
+from jumar.launching.modelarts import (
+    DATA_FOLDER,
+    RESULT_FOLDER,
+    ModelArtsOptions,
+    launch_on_modelarts,
+)
+from jumar.launching.node import RANK_TABLE
+from jumar.launching.ranktables.report import sound_table
+from jumar.launching.ranktables.table import RankTable
+from jumar.launching.ranktables.writing import converted, torchrun_lines
+from jumar.launching.slurm import SlurmOptions, launch_on_slurm
+from jumar.launching.this import launch_here
+from jumar.launching.writing import write_launch
+
+Place = Literal["this", "slurm", "modelarts", "kubernetes", "docker"]
+_DEVICE_FILES: tuple[tuple[Accelerator, str], ...] = (("npu", "davinci0"), ("cuda", "nvidia0"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is started: a recipe with options of `jumar train`, or a script with its arguments.
+
+    Attributes:
+        what: The recipe's name, or the path of a script.
+        is_script: Which of the two.
+        words: Options or arguments, as typed.
+        assignments: Those of `--set` among them, to check them here.
+        imports: Modules of the recipe's author.
+        names_run: Whether a run directory is among the options.
+        names_device: Whether a device is.
+    """
+
+    what: str
+    is_script: bool
+    words: Sequence[str] = ()
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    names_run: bool = False
+    names_device: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """The options of `jumar launch`."""
+
+    training: Training
+    place: Place
+    to: Path
+    nodes: int | None = None
+    devices: int | None = None
+    accelerator: Accelerator | None = None
+    name: str = ""
+    python: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    cann: str = ""
+    chip: str = "910b"
+    image: str = ""
+    slurm: SlurmOptions = field(default_factory=SlurmOptions)
+    kind: Kind | None = None
+    namespace: str = ""
+    claim: str = ""
+    queue: str = "default"
+    obs: str = ""
+    data: str = ""
+    flavor: str = ""
+    pool: str = ""
+    engine_version: str = ""
+    ascend_runtime: bool = False
+    mounts: tuple[Path, ...] = ()
+    rank_table: Path | None = None
+
+
+def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
+    """Check what is asked for, and write the files of a launch.
+
+    Raises:
+        UserError: Anything the user can fix; nothing is written then.
+    """
+    _refuse_options_of_others(request)
+    training = request.training
+    if training.is_script:
+        if not exists(Path(training.what)):
+            raise missing(Path(training.what), "script")
+    else:
+        _check_recipe(training)
+    table = _rank_table(request)
+    job = _job(request, table)
+    to = Path(checked_text(str(request.to.absolute()), "--to"))
+    launch = _launch(request, job, to)
+    asked: dict[str, Any] = {
+        "on": request.place,
+        "training": [training.what, *training.words],
+        "nodes": job.nodes,
+        "devices": job.devices,
+        "device": job.accelerator,
+    }
+    files = dict(launch.files)
+    if table is not None:
+        files[RANK_TABLE] = converted(table, "1.0" if table.version == "0" else table.version)
+        launch = replace(launch, files=files, about={**launch.about, RANK_TABLE: "for HCCL"})
+    write_launch(request.to, files, asked)
+    return job, launch
+
+
+def _refuse_options_of_others(request: LaunchRequest) -> None:
+    """Refuse an option that this place would not see: whoever gave it expects it to do something.
+
+    Raises:
+        UserError: One is given.
+    """
+    containers = ("docker", "kubernetes", "modelarts")
+    options: list[tuple[str, object, tuple[str, ...]]] = [
+        (
+            "--partition, --account, --time, --cpus or --sbatch",
+            request.slurm != SlurmOptions(),
+            ("slurm",),
+        ),
+        ("--image", request.image, containers),
+        ("--mount", request.mounts, ("docker",)),
+        ("--ascend-runtime", request.ascend_runtime, ("docker",)),
+        ("--kind", request.kind, ("kubernetes",)),
+        ("--namespace", request.namespace, ("kubernetes",)),
+        ("--claim", request.claim, ("kubernetes",)),
+        ("--queue", request.queue != "default", ("kubernetes",)),
+        ("--obs", request.obs, ("modelarts",)),
+        ("--data", request.data, ("modelarts",)),
+        ("--flavor", request.flavor, ("modelarts",)),
+        ("--pool", request.pool, ("modelarts",)),
+        ("--engine-version", request.engine_version, ("modelarts",)),
+    ]
+    for name, given, places in options:
+        if given and request.place not in places:
+            raise UserError(
+                f"it does nothing on {request.place}",
+                where=name,
+                todo=f"Omit it; it is for {' and '.join(places)}.",
+            )
+    for name, given in (("--cann", request.cann), ("--ascend-runtime", request.ascend_runtime)):
+        if given and request.accelerator in ("cpu", "cuda"):
+            raise UserError(f"it does nothing on {request.accelerator}", where=name)
+
+
+def _check_recipe(training: Training) -> None:
+    """Refuse an unknown recipe or setting here, and not after hours in a queue.
+
+    Without torch recipes cannot be read, and the nodes check them.
+    """
+    if find_spec("torch") is None:
+        return
+    from jumar.recipes.registry import create_recipe, import_modules
+    from jumar.settings import override
+
+    import_modules(training.imports)
+    override(create_recipe(training.what), training.assignments)
+
+
+def _rank_table(request: LaunchRequest) -> RankTable | None:
+    """The rank table, which has to fit what torchrun can give: equal nodes, ranks in order."""
+    if request.rank_table is None:
+        return None
+    if request.place not in ("this", "slurm", "docker"):
+        raise UserError(
+            f"{request.place} makes its own rank table", where="--rank-table", todo="Omit it."
+        )
+    if request.accelerator not in (None, "npu"):
+        raise UserError("only NPUs have a rank table", where="--rank-table")
+    table = sound_table(request.rank_table)
+    if table.version == "2.0" or not torchrun_lines(table):
+        raise UserError(
+            "torchrun gives every node the same number of ranks, which follow each other; this "
+            "table does not",
+            where=str(request.rank_table),
+            todo="`jumar launch ranktable` shows what is in it.",
+        )
+    return table
+
+
+def _job(request: LaunchRequest, table: RankTable | None) -> Job:
+    nodes, devices = (1 if given is None else given for given in (request.nodes, request.devices))
+    accelerator = request.accelerator
+    if table is not None:
+        accelerator = "npu"
+        nodes, devices = len(table.servers), len(table.servers[0].devices)
+        if request.nodes not in (None, nodes) or request.devices not in (None, devices):
+            raise UserError(
+                f"the table has {nodes} servers with {devices} devices each",
+                where="--nodes, --devices",
+                todo="Omit them with --rank-table.",
+            )
+    accelerator = accelerator or _accelerator_here(request.place)
+    name = request.name or name_from(Path(request.training.what).stem)
+    own_python = sys.executable if request.place in ("this", "slurm") else "python3"
+    return Job(
+        name=name,
+        words=_words(request, accelerator, name),
+        accelerator=accelerator,
+        nodes=nodes,
+        devices=devices,
+        python=request.python or own_python,
+        environment=request.environment,
+        cann=request.cann,
+        has_rank_table=table is not None,
+        cards=_cards(table) if table is not None else (),
+    )
+
+
+def _cards(table: RankTable) -> tuple[str, ...]:
+    """The NPUs of each node, in the order of ranks; none where all count from 0 on."""
+    servers = sorted(table.servers, key=lambda server: server.devices[0].rank)
+    cards = tuple(",".join(device.device_id for device in each.devices) for each in servers)
+    usual = ",".join(map(str, range(len(servers[0].devices))))
+    return () if set(cards) == {usual} else cards
+
+
+def _accelerator_here(place: Place) -> Accelerator:
+    """What this machine has; what another one has must be named."""
+    if place != "this":
+        raise UserError(
+            f"which devices do the nodes have? {place} is not this machine",
+            where="--device",
+            todo="Add --device npu, cuda or cpu.",
+        )
+    for accelerator, name in _DEVICE_FILES:
+        if exists(Path("/dev", name)):
+            return accelerator
+    return "cpu"
+
+
+def _words(
+    request: LaunchRequest, accelerator: Accelerator, name: str
+) -> tuple[tuple[str, ...], ...]:
+    """What torchrun starts, an option with its value on a line."""
+    training = request.training
+    data = DATA_FOLDER if request.place == "modelarts" else "{data}"
+    words = [word.replace("{data}", data) for word in training.words]
+    given = [
+        tuple(words[place : place + 1 + _takes_value(words, place)])
+        for place in range(len(words))
+        if not (place and _takes_value(words, place - 1))
+    ]
+    if training.is_script:
+        return ((_script_path(request),), *given)
+    run = {
+        "this": str(request.to.absolute() / "run"),
+        "slurm": str(request.to.absolute() / "run"),
+        "docker": f"{LAUNCH_FOLDER}/run",
+        "kubernetes": f"{WORK_FOLDER}/runs/{name}",
+        "modelarts": f"{RESULT_FOLDER}/run",
+    }[request.place]
+    own = [] if training.names_run else [("--run-dir", run)]
+    own += [] if training.names_device else [("--device", accelerator)]
+    return (("-m", "jumar", "train", training.what), *own, *given)
+
+
+def _takes_value(words: Sequence[str], place: int) -> bool:
+    """Whether a word is an option that the next one belongs to, as far as anybody can see."""
+    return (
+        words[place].startswith("-")
+        and "=" not in words[place]
+        and place + 1 < len(words)
+        and not words[place + 1].startswith("-")
+    )
+
+
+def _script_path(request: LaunchRequest) -> str:
+    """The script as the nodes see it: below the working folder, wherever that is for them."""
+    path = Path(request.training.what)
+    if request.place in ("this", "slurm"):
+        return str(path.absolute())
+    try:
+        return Path(os.path.normpath(path.absolute())).relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        raise UserError(
+            "the script is outside of this folder, which is all that the nodes get",
+            where=str(path),
+            todo="Go to the folder of your project, and name the script from there.",
+        ) from None
+
+
+def _launch(request: LaunchRequest, job: Job, to: Path) -> Launch:
+    folder = Path(checked_text(str(Path.cwd()), "the working folder"))
+    if request.place == "this":
+        return launch_here(job, folder=folder)
+    if request.place == "slurm":
+        return launch_on_slurm(job, request.slurm, folder=folder, to=to)
+    if request.place == "docker":
+        return launch_in_docker(
+            job,
+            DockerOptions(
+                image=request.image,
+                chip=request.chip,
+                ascend_runtime=request.ascend_runtime,
+                mounts=tuple(path.absolute() for path in request.mounts),
+            ),
+            folder=folder,
+            to=to,
+        )
+    if request.place == "kubernetes":
+        return launch_on_kubernetes(
+            job,
+            KubernetesOptions(
+                image=request.image,
+                kind=request.kind or ("ascendjob" if job.accelerator == "npu" else "indexed"),
+                namespace=request.namespace,
+                claim=request.claim,
+                queue=request.queue,
+                chip=request.chip,
+            ),
+        )
+    script = _script_path(request) if request.training.is_script else ""
+    return launch_on_modelarts(
+        job,
+        ModelArtsOptions(
+            obs=request.obs,
+            data=request.data,
+            flavor=request.flavor,
+            pool=request.pool,
+            image=request.image,
+            engine_version=request.engine_version,
+        ),
+        script=script,
+    )
+
+
+def launch_lines(request: LaunchRequest, job: Job, launch: Launch) -> list[str]:
+    """What `jumar launch` prints about the files that it wrote."""
+    width = max(map(len, launch.files))
+    nodes = f"{job.nodes} node{'s' * (job.nodes > 1)} x {job.devices} {job.accelerator}"
+    where = shlex.quote(str(request.to))
+    return [
+        f"{request.training.what} on {request.place}: {nodes}",
+        *(
+            f"  {request.to / name}{' ' * (width - len(name))}  {launch.about[name]}"
+            for name in launch.files
+        ),
+        *(f"note: {note}" for note in launch.notes),
+        *(f"start: {line.replace('{to}', where)}" for line in launch.start),
+    ]
+
+
+def environment_of(assignments: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The variables of `--env NAME=VALUE`, the last one of a name.
+
+    Raises:
+        UserError: One has no value.
+    """
+    variables: dict[str, str] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"'{text}' has no value", where="--env", todo="Write NAME=VALUE.")
+        variables[name] = value
+    return tuple(variables.items())

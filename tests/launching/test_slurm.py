@@ -1,0 +1,91 @@
+"""Slurm: the script that sbatch takes; `tests/cli/test_launch.py` gives it to a real Slurm."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from jumar.ground.errors import UserError
+from jumar.launching.slurm import SlurmOptions, launch_on_slurm
+from tests.launching.launches import bash, calls, job, stand_in, written
+
+
+def directives(text: str) -> list[str]:
+    return re.findall(r"^#SBATCH --(.*)$", text, re.MULTILINE)
+
+
+def batch(options: SlurmOptions, **changes) -> str:
+    launch = launch_on_slurm(job(**changes), options, folder=Path("/w"), to=Path("/t"))
+    return launch.files["job.sbatch"]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "devices"),
+    [("cpu", "cpus-per-task=8"), ("cuda", "gpus-per-node=8"), ("npu", "gres=npu:8")],
+)
+def test_a_node_gets_its_devices(accelerator, devices):
+    asked = directives(batch(SlurmOptions(), accelerator=accelerator, devices=8, nodes=4))
+    assert {"job-name=small", "nodes=4", "ntasks-per-node=1", devices} <= set(asked)
+
+
+def test_directives_come_before_the_first_command_and_hold_what_was_asked():
+    options = SlurmOptions(
+        partition="npu", account="us", time="8:00:00", cpus=24, directives=("qos=high", "exclusive")
+    )
+    text = batch(options)
+    assert directives(text)[-2:] == ["qos=high", "exclusive"]
+    assert {"partition=npu", "account=us", "time=8:00:00", "cpus-per-task=24"} <= set(
+        directives(text)
+    )
+    commands = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert text.index(commands[0]) > text.rindex("#SBATCH")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SlurmOptions(partition="a b"),
+        SlurmOptions(account="x\n#SBATCH --uid=0"),
+        SlurmOptions(time="1h; rm -rf /"),
+        SlurmOptions(directives=("--qos=high",)),
+        SlurmOptions(directives=("",)),
+    ],
+)
+def test_a_directive_that_sbatch_would_read_otherwise_is_refused(options):
+    if options.directives == ("",):
+        assert "#SBATCH --\n" not in batch(options)
+        return
+    with pytest.raises(UserError):
+        batch(options)
+
+
+def test_a_node_whose_name_resolves_nowhere_is_reached_by_its_address(tmp_path):
+    python = stand_in(tmp_path / "calls")
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "scontrol").write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = show ]; then printf "n7\\nn8\\n"; else\n'
+        'echo "NodeName=n7 Arch=x86_64 NodeAddr=10.1.2.3 NodeHostName=h"; fi\n'
+    )
+    (bin_ / "srun").write_text(
+        '#!/bin/sh\nwhile [ "$1" != bash ]; do shift; done\nSLURM_NODEID=1 exec "$@"\n'
+    )
+    for program in bin_.iterdir():
+        program.chmod(0o755)
+    to = tmp_path / "to here"
+    work = job(nodes=2, python=str(python))
+    written(launch_on_slurm(work, SlurmOptions(), folder=tmp_path, to=to), to)
+    done = bash(
+        to / "job.sbatch",
+        PATH=f"{bin_}:{os.environ['PATH']}",
+        SLURM_JOB_NODELIST="n[7-8]",
+        SLURM_JOB_ID="20005",
+        RANK="5",
+    )
+    assert done.returncode == 0, done.stderr
+    (call,) = calls(tmp_path / "calls")
+    expected = "--nnodes 2 --nproc-per-node 1 --node-rank 1 --master-addr 10.1.2.3 --master-port"
+    assert call["arguments"][2:12] == [*expected.split(), "20005"]
+    assert call["variables"]["SRUN_CPUS_PER_TASK"] == "1"

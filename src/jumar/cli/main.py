@@ -54,6 +54,11 @@ app.command(
 app.command("jumar.cli.profile:app", name="profile", help="Record, show and compare profiles.")
 app.command("jumar.cli.port:app", name="port", help="Port scripts to the NPU; check and lint them.")
 app.command(
+    "jumar.cli.explain:explain",
+    help="Say why a job failed, from the logs of its ranks.",
+    usage="Usage: jumar explain [OPTIONS] LOGS...",
+)
+app.command(
     "jumar.cli.doctor:doctor", help="Show what this machine has for training and what is missing."
 )
 

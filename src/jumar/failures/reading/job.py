@@ -1,0 +1,275 @@
+"""All logs of a job read once, from beginning to end: what they name, by rank and time.
+
+What is kept does not grow with the logs: of each fault the first line for each rank of each file,
+and a count.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from jumar.failures.reading import forms
+from jumar.failures.reading.lines import Line, is_text, lines_of
+from jumar.failures.reading.sources import DAMAGED, Source, sources_of
+from jumar.failures.table import Fault, Table
+from jumar.failures.waiting import Waits
+from jumar.ground.errors import UserError
+
+MOST_SIGHTINGS: Final = 20_000
+MOST_PROCESSES: Final = 20_000
+FIRST_ERRORS: Final = 8
+EXCEPTION: Final = "python-exception"
+"""The fault of an exception that the table does not know."""
+_FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
+_RAISED: Final = re.compile(
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?:: |:?$)"
+)
+_LIBRARY: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
+_FAILING: Final = re.compile(r"error|fail|exception|traceback|fatal|abort|killed", re.IGNORECASE)
+
+
+@dataclass(kw_only=True)
+class Sighting:
+    """A fault as one rank or process of one file names it first.
+
+    Args:
+        fault: Which.
+        file: Where it stands.
+        line: Its line there, counted from 1.
+        text: The line.
+        order: How many lines of all logs were read before.
+        time: When it was written, or when the line before it was.
+        rank: The rank that wrote it.
+        pid: The process that wrote it.
+        device: The device it names.
+        host: The node it names.
+        frame: Where in the script, from a traceback above it.
+        blamed: The rank that the line itself blames.
+        count: How many lines name it.
+    """
+
+    fault: Fault
+    file: str
+    source: int
+    line: int
+    text: str
+    order: int
+    time: datetime | None = None
+    rank: int | None = None
+    pid: int | None = None
+    device: int | None = None
+    host: str = ""
+    frame: str = ""
+    blamed: int | None = None
+    count: int = 1
+
+
+@dataclass(kw_only=True)
+class ErrorLine:
+    """A line that looks like an error, for logs in which nothing is recognised."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(kw_only=True)
+class Job:
+    """What the logs of a job hold."""
+
+    sightings: list[Sighting] = field(default_factory=list[Sighting])
+    waits: Waits = field(default_factory=Waits)
+    files: list[str] = field(default_factory=list[str])
+    unread: dict[str, str] = field(default_factory=dict[str, str])
+    lines: int = 0
+    ranks: set[int] = field(default_factory=set[int])
+    world: int = 0
+    errors: list[ErrorLine] = field(default_factory=list[ErrorLine])
+
+
+def read_job(paths: list[str], table: Table) -> Job:
+    """Read logs, folders of logs, archives of them, or `-` for the standard input.
+
+    Raises:
+        UserError: A path cannot be read, or none of the files holds a line of text.
+    """
+    reader = _Reader(table)
+    for source in sources_of(paths):
+        reader.read(source)
+    job = reader.finished()
+    if not job.lines:
+        reasons = "; ".join(f"{name}: {why}" for name, why in list(job.unread.items())[:3])
+        raise UserError(
+            "no line of text was read" + (f" ({reasons})" if reasons else ""),
+            where=", ".join(paths),
+            todo="Name the logs of the job: plog files, what torchrun printed, or their folder.",
+        )
+    return job
+
+
+class _Reader:
+    """Reads sources one after the other."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._job = Job()
+        self._seen: dict[tuple[str, int, int | None, int | None], Sighting] = {}
+        self._ranks_of: dict[tuple[int, int], int] = {}
+        self._frames: dict[tuple[int, int | None, int | None], tuple[str, bool]] = {}
+        self._source = -1
+        self._shown = ""
+        self._file_rank: int | None = None
+        self._block_rank: int | None = None
+        self._time: datetime | None = None
+
+    def read(self, source: Source) -> None:
+        """Read one stream; one that is damaged is read as far as it goes."""
+        self._source += 1
+        self._shown, self._time, self._block_rank = source.shown, None, None
+        self._file_rank = forms.rank_in_name(source.shown)
+        before = self._job.lines
+        try:
+            with source.open() as stream:
+                for line in lines_of(stream, source.most):
+                    if self._job.lines == before and not is_text(line.text.encode()):
+                        self._job.unread[source.shown] = "not text"
+                        return
+                    self._job.lines += 1
+                    self._take(line)
+        except DAMAGED as error:
+            self._job.unread[source.shown] = str(error) or type(error).__name__
+        if self._job.lines > before:
+            self._job.files.append(source.shown)
+            if self._file_rank is not None:
+                self._job.ranks.add(self._file_rank)
+
+    def _take(self, line: Line) -> None:
+        place = forms.place_of(line.text)
+        text = place.text
+        fault = self._table.fault_in(text)
+        if fault is None and _RAISED.match(text):
+            fault = self._table.faults.get(EXCEPTION)
+        if fault is not None or "ank" in text or Waits.concerns(text):
+            self._complete(place, line.text)
+            self._job.waits.note(self._rank(place), text)
+        if place.rank is not None and place.rank <= forms.LARGEST_RANK:
+            self._job.ranks.add(place.rank)
+        if "File " in text:
+            self._note_frame(place, text)
+        elif text.startswith("Traceback (most"):
+            self._frames.pop((self._source, place.rank, place.pid), None)
+        if fault is not None:
+            self._note(fault, place, line)
+        elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
+            self._job.errors.append(ErrorLine(file=self._shown, line=line.number, text=line.text))
+
+    def _complete(self, place: forms.Place, line: str) -> None:
+        rank = forms.rank_of_summary(line)
+        if rank is not None:
+            self._block_rank = rank
+            place.rank = rank
+        forms.complete(place, line)
+        world = forms.world_in(line)
+        self._job.world = max(self._job.world, world)
+        if line.lstrip().startswith("exitcode") and place.rank is None:
+            place.rank = self._block_rank
+        known = len(self._ranks_of) < MOST_PROCESSES
+        if place.rank is not None and place.pid is not None and known:
+            self._ranks_of.setdefault((self._source, place.pid), place.rank)
+
+    def _rank(self, place: forms.Place) -> int | None:
+        if place.rank is not None:
+            return place.rank
+        bound = self._ranks_of.get((self._source, place.pid)) if place.pid is not None else None
+        return self._file_rank if bound is None else bound
+
+    def _note_frame(self, place: forms.Place, text: str) -> None:
+        match = _FRAME.match(text)
+        if match is None:
+            return
+        key = (self._source, place.rank, place.pid)
+        own = not _LIBRARY.search(match.group(1))
+        before = self._frames.get(key)
+        # The deepest line of the script itself says more than the library's that it called.
+        if own or before is None or not before[1]:
+            if key in self._frames or len(self._frames) < MOST_PROCESSES:
+                self._frames[key] = (f"{match.group(1)}:{match.group(2)}", own)
+
+    def _note(self, fault: Fault, place: forms.Place, line: Line) -> None:
+        self._time = forms.time_in(line.text) or self._time
+        rank = self._rank(place)
+        key = (fault.id, self._source, rank, None if rank is not None else place.pid)
+        before = self._seen.get(key)
+        if before is not None:
+            before.count += 1
+            return
+        if len(self._seen) >= MOST_SIGHTINGS:
+            return
+        frame = self._frames.get((self._source, place.rank, place.pid), ("", False))[0]
+        self._seen[key] = Sighting(
+            fault=fault,
+            file=self._shown,
+            source=self._source,
+            line=line.number,
+            text=line.text,
+            order=self._job.lines,
+            time=self._time,
+            rank=rank,
+            pid=place.pid,
+            device=forms.device_in(place.text),
+            host=place.host,
+            frame=frame,
+            blamed=_blamed(fault, place.text),
+        )
+
+    def finished(self) -> Job:
+        """The job, with what was learned later applied to what was read before."""
+        sightings = list(self._seen.values())
+        by_pid: dict[int, set[int]] = {}
+        for (_, pid), rank in self._ranks_of.items():
+            by_pid.setdefault(pid, set()).add(rank)
+        years = [
+            each.time.year for each in sightings if each.time and each.time.year != forms.YEARLESS
+        ]
+        for each in sightings:
+            if each.rank is None and each.pid is not None:
+                own = self._ranks_of.get((self._source_of(each), each.pid))
+                ranks = by_pid.get(each.pid, set())
+                each.rank = (
+                    own if own is not None else next(iter(ranks)) if len(ranks) == 1 else None
+                )
+            if each.time and each.time.year == forms.YEARLESS and years:
+                each.time = _in_year(each.time, max(years))
+        self._job.sightings = sightings
+        self._job.ranks |= {each.rank for each in sightings if each.rank is not None}
+        return replace(self._job)
+
+    @staticmethod
+    def _source_of(sighting: Sighting) -> int:
+        return sighting.source
+
+
+def _blamed(fault: Fault, text: str) -> int | None:
+    if fault.blames is None:
+        return None
+    before, after = fault.blames
+    start = text.find(before)
+    if start < 0:
+        return None
+    rest = text[start + len(before) :][:12]
+    number = re.match(r"\s*(\d{1,6})", rest)
+    return int(number.group(1)) if number and after in text[start:] else None
+
+
+def _in_year(time: datetime, year: int) -> datetime:
+    try:
+        return time.replace(year=year)
+    except ValueError:  # 29 February
+        return time
+
+
+def streams(sightings: Iterable[Sighting]) -> set[int]:
+    """The files that sightings come from."""
+    return {each.source for each in sightings}

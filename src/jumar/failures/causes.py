@@ -112,14 +112,15 @@ def _explains(one: Sighting, other: Sighting) -> bool:
     if one is other:
         return False
     named = one.fault.id in other.fault.follows
-    if other.fault.id in one.fault.follows and not named:
+    if named or other.fault.id in one.fault.follows:
+        return named
+    if one.fault.role not in ("cause", "general", "wait"):
         return False
-    believed = one.fault.believed < other.fault.believed and one.fault.role != "note"
-    general = one.fault.role in ("cause", "general", "wait")
-    effects = other.fault.role in ("wait", "effect", "end", "note")
-    if not named and not (believed and general and effects):
+    if one.fault.believed >= other.fault.believed or other.fault.role == "cause":
         return False
-    return named or not _clearly_later(one, other)
+    if other.fault.role == "general":  # an exception with a message of its own may be the first
+        return _when(one) < _when(other)
+    return not _clearly_later(one, other)
 
 
 def _clearly_later(one: Sighting, other: Sighting) -> bool:

@@ -27,7 +27,8 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _GAP: Final = "…"
 _CODE: Final = re.compile(r"(?<![A-Za-z0-9])(?:E[A-Z0-9]\d{4}|ERR\d{5}|MIE\w{8,10})(?![0-9])")
 _NUMBER: Final = re.compile(
-    r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?[\s=:\[(]{1,4}(\d{6})(?!\d)",
+    r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?"
+    r"[\s=:\[(]{1,4}(\d{6})(?!\d)",
     re.IGNORECASE,
 )
 _TRIGGERS: Final = (

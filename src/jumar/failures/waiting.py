@@ -18,7 +18,8 @@ _CONCERNED: Final = (
 )
 _WORK: Final = re.compile(r"SeqNum=(\d{1,18}), OpType=(\w{1,40})")
 _PROGRESS: Final = re.compile(
-    r"[lL]ast enqueued (?:NCCL |HCCL )?work: (-?\d{1,18}), last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
+    r"[lL]ast enqueued (?:NCCL |HCCL )?work: (-?\d{1,18}), "
+    r"last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
 )
 _GROUP: Final = re.compile(r"\[PG (?:ID )?(\d{1,9})")
 _INDEX: Final = re.compile(r"tag\[[^\]_]{0,60}_([^\]]{1,200})\], ?index\[(\d{1,12})\]")
@@ -31,7 +32,8 @@ _OWN_PLACE: Final = re.compile(
     r"rank\[(\d{1,6})\].{0,400}?server\[([\w.:-]{2,60}).{0,200}?phydevId\[(\d{1,4})\]"
 )
 _LOST: Final = re.compile(
-    r"(?:Location\[IP/ID\]:\[|server:[\w.:-]{2,60}/\d{1,4}, ?server:)([\w.:-]{2,60})/(\d{1,4})\b.{0,200}?Heartbeat Lost"
+    r"(?:Location\[IP/ID\]:\[|server:[\w.:-]{2,60}/\d{1,4}, ?server:)"
+    r"([\w.:-]{2,60})/(\d{1,4})\b.{0,200}?Heartbeat Lost"
 )
 
 
@@ -164,7 +166,8 @@ class Waits:
 
     def _silent(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
         """Ranks that report nothing while most of the others report a time-out."""
-        everyone = ranks | set(range(world if world <= MOST else 0))
+        count = max(world, max(ranks | reporters, default=-1) + 1)  # ranks count from 0
+        everyone = ranks | set(range(count if count <= MOST else 0))
         silent = tuple(sorted(everyone - reporters))
         if not reporters or not silent or len(silent) > len(reporters):
             return None
@@ -207,8 +210,8 @@ CHAIN: Final = Text(
     zh="其他 rank 在等待它，而它没有等待任何 rank（{chain}）",
 )
 DIFFERENT: Final = Text(
-    en="rank {one} was in operation {first} ({first_op}) while rank {other} was in {second} ({second_op})",
-    zh="rank {one} 处于第 {first} 次操作（{first_op}），而 rank {other} 处于第 {second} 次（{second_op}）",
+    en="rank {one} was in operation {first} ({first_op}), rank {other} in {second} ({second_op})",
+    zh="rank {one} 处于第 {first} 次操作（{first_op}），rank {other} 处于第 {second} 次（{second_op}）",
 )
 SILENT: Final = Text(
     en="it reports no time-out, while the others do: it exited, hangs or is late",

@@ -21,10 +21,12 @@ _PREFIX: Final = re.compile(
             r" ?(?P<rank_srun>\d{1,4}): (?=\S)",
             r":? ?\[\d{3,8}\] (?=\[)",
             r":? ?\[(?:rank ?|default|RANK )(?P<rank_torch>\d{1,6})\]:? ?",
-            r"\((?P<worker>\w{1,60}) pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
+            r"\((?P<worker>\w{1,60})(?: rank=(?P<rank_vllm>\d{1,6}))? pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
             r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} \[[\w./]{1,80}:\d{1,6}\] ?",
             r"[\w.-]{1,60} {1,20}\| ",
             r"[\w.-]{1,80} \[(?:stdout|stderr)\] ",
+            r"(?:worker|node|host)-?\d{1,5}: ",
+            r"\[\w{1,60}\.py:\d{1,6}\] (?=\S)",
         )
     )
 )
@@ -46,10 +48,12 @@ _IN_TEXT: Final[tuple[re.Pattern[str], ...]] = tuple(
 )
 _EXPERT: Final = re.compile(r"_EP(\d{1,4})$")
 _PID: Final = re.compile(
-    r"(?:\(PID: ?|\[PID: ?|\((?=\d{1,9},\w))(\d{1,9})|\(pid: (\d{1,9})\)|^[\w.-]{1,60}:(\d{1,9}):\d{1,9} \["
+    r"(?:\(PID: ?|\[PID: ?|\((?=\d{1,9},\w))(\d{1,9})|\(pid: (\d{1,9})\)"
+    r"|^[\w.-]{1,60}:(\d{1,9}):\d{1,9} \["
 )
 _DEVICE: Final = re.compile(
-    r"(?:Device:|device_id=|deviceId[=:] ?|logicDevId\[|\bdevice\[|cudaDev |\bGPU |\bNPU |device is )(\d{1,4})"
+    r"(?:Device:|device_id=|deviceId[=:] ?|logicDevId\[|\bdevice\[|cudaDev |\bGPU |\bNPU "
+    r"|device is )(\d{1,4})"
 )
 _HOST: Final = re.compile(
     r"server\[([\w.:-]{2,60})|^([\w.-]{2,60}):\d{1,9}:\d{1,9} \[|^\s+host\s+: (\S{1,80})"

@@ -193,9 +193,9 @@ class _Reader:
         own = not _LIBRARY.search(match.group(1))
         before = self._frames.get(key)
         # The deepest line of the script itself says more than the library's that it called.
-        if own or before is None or not before[1]:
-            if key in self._frames or len(self._frames) < MOST_PROCESSES:
-                self._frames[key] = (f"{match.group(1)}:{match.group(2)}", own)
+        deeper = own or before is None or not before[1]
+        if deeper and (before is not None or len(self._frames) < MOST_PROCESSES):
+            self._frames[key] = (f"{match.group(1)}:{match.group(2)}", own)
 
     def _note(self, fault: Fault, place: forms.Place, line: Line) -> None:
         self._time = forms.time_in(line.text) or self._time
@@ -204,6 +204,8 @@ class _Reader:
         before = self._seen.get(key)
         if before is not None:
             before.count += 1
+            if before.blamed is None:
+                before.blamed = _blamed(fault, place.text)
             return
         if len(self._seen) >= MOST_SIGHTINGS:
             return

@@ -21,41 +21,12 @@ UNPACKED_AT_LEAST: Final = 512 * 1024**2
 UNPACKED_TIMES: Final = 100
 """A packed file may become this many times as large; real logs become 10 to 50 times as large."""
 _OTHERS: Final = frozenset(
-    [
-        ".py",
-        ".pyc",
-        ".json",
-        ".jsonl",
-        ".yaml",
-        ".yml",
-        ".toml",
-        ".cfg",
-        ".ini",
-        ".md",
-        ".rst",
-        ".csv",
-        ".html",
-        ".sh",
-        ".ipynb",
-        ".c",
-        ".cc",
-        ".cpp",
-        ".h",
-        ".so",
-        ".pt",
-        ".pth",
-        ".bin",
-        ".safetensors",
-        ".ckpt",
-        ".npy",
-        ".npz",
-        ".png",
-        ".jpg",
-        ".pb",
-        ".onnx",
-        ".db",
-        ".lock",
-    ]
+    f".{ending}"
+    for ending in (
+        *("py", "pyc", "ipynb", "sh", "c", "cc", "cpp", "h", "so", "html", "md", "rst"),
+        *("json", "jsonl", "yaml", "yml", "toml", "cfg", "ini", "csv", "db", "lock"),
+        *("pt", "pth", "bin", "safetensors", "ckpt", "npy", "npz", "pb", "onnx", "png", "jpg"),
+    )
 )
 """Files that are no logs by their name; one that is named itself is read nevertheless."""
 
@@ -136,7 +107,7 @@ def _of_file(path: Path, shown: str) -> Iterator[Source]:
     ):
         yield from _of_tar(path, shown, most)
     elif start.startswith(b"\x1f\x8b"):
-        yield Source(shown=shown, open=lambda: gzip.open(path, "rb"), most=most)
+        yield Source(shown=shown, open=lambda: gzip.GzipFile(path), most=most)
     else:
         yield Source(shown=shown, open=lambda: open_to_read(path))
 
@@ -162,7 +133,7 @@ def _member_of_zip(path: Path, name: str) -> Open:
 
 
 def _of_tar(path: Path, shown: str, most: int) -> Iterator[Source]:
-    """One after the other while the archive is read: going back in a packed one unpacks it again."""
+    """One after the other: going back in a packed archive unpacks it again."""
     try:
         with tarfile.open(path, "r|*") as archive:
             for count, member in enumerate(archive):

@@ -66,7 +66,7 @@ def explained(job: Job) -> Explanation:
     firsts = [each[0] for each in by_fault.values()]
     own = [each for each in firsts if not any(_explains(other, each) for other in firsts)]
     own = own or firsts[:1]
-    own.sort(key=lambda each: (each.fault.believed, _when(each)))
+    own.sort(key=lambda each: (_is_late(each, own), each.fault.believed, _when(each)))
     # What only ends or notes is no candidate beside something that says more.
     telling = [each for each in own if each.fault.role not in ("end", "note")] or own
     chosen = telling[:MOST_CANDIDATES]
@@ -121,6 +121,12 @@ def _explains(one: Sighting, other: Sighting) -> bool:
     if other.fault.role == "general":  # an exception with a message of its own may be the first
         return _when(one) < _when(other)
     return not _clearly_later(one, other)
+
+
+def _is_late(one: Sighting, others: list[Sighting]) -> bool:
+    """Whether something failed long before, so that this one belongs to the end of the job."""
+    failed = ("cause", "general", "wait", "effect")
+    return any(_clearly_later(one, other) for other in others if other.fault.role in failed)
 
 
 def _clearly_later(one: Sighting, other: Sighting) -> bool:

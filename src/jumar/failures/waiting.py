@@ -211,7 +211,7 @@ CHAIN: Final = Text(
 )
 DIFFERENT: Final = Text(
     en="rank {one} was in operation {first} ({first_op}), rank {other} in {second} ({second_op})",
-    zh="rank {one} 处于第 {first} 次操作（{first_op}），rank {other} 处于第 {second} 次（{second_op}）",
+    zh="rank {one} 在第 {first} 次（{first_op}），rank {other} 在第 {second} 次（{second_op}）",
 )
 SILENT: Final = Text(
     en="it reports no time-out, while the others do: it exited, hangs or is late",

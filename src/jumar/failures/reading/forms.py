@@ -21,7 +21,8 @@ _PREFIX: Final = re.compile(
             r" ?(?P<rank_srun>\d{1,4}): (?=\S)",
             r":? ?\[\d{3,8}\] (?=\[)",
             r":? ?\[(?:rank ?|default|RANK )(?P<rank_torch>\d{1,6})\]:? ?",
-            r"\((?P<worker>\w{1,60})(?: rank=(?P<rank_vllm>\d{1,6}))? pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
+            r"\((?P<worker>\w{1,60})(?: rank=(?P<rank_vllm>\d{1,6}))?"
+            r" pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
             r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} \[[\w./]{1,80}:\d{1,6}\] ?",
             r"[\w.-]{1,60} {1,20}\| ",
             r"[\w.-]{1,80} \[(?:stdout|stderr)\] ",

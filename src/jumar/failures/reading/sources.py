@@ -7,11 +7,11 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, is_folder, missing, open_to_read
@@ -107,9 +107,18 @@ def _of_file(path: Path, shown: str) -> Iterator[Source]:
     ):
         yield from _of_tar(path, shown, most)
     elif start.startswith(b"\x1f\x8b"):
-        yield Source(shown=shown, open=lambda: gzip.GzipFile(path), most=most)
+        yield Source(shown=shown, open=_unpacked(path), most=most)
     else:
         yield Source(shown=shown, open=lambda: open_to_read(path))
+
+
+def _unpacked(path: Path) -> Open:
+    @contextmanager
+    def opened() -> Generator[IO[bytes]]:
+        with gzip.open(path, "rb") as file:
+            yield cast("IO[bytes]", file)
+
+    return opened
 
 
 def _of_zip(path: Path, shown: str, most: int) -> Iterator[Source]:
@@ -125,7 +134,7 @@ def _of_zip(path: Path, shown: str, most: int) -> Iterator[Source]:
 
 def _member_of_zip(path: Path, name: str) -> Open:
     @contextmanager
-    def opened() -> Iterator[IO[bytes]]:
+    def opened() -> Generator[IO[bytes]]:
         with zipfile.ZipFile(path) as archive, archive.open(name) as member:
             yield member
 

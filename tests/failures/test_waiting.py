@@ -1,0 +1,119 @@
+"""Who is to blame when ranks waited: behind, missing, at the end of a chain, out of step."""
+
+from pathlib import Path
+
+from tests.failures.explaining import explain_text, named, to_blame
+
+
+def _watchdog(rank: int, work: int, op: str = "ALLREDUCE") -> str:
+    return (
+        f"[rank{rank}]:[E810 03:04:11.061727749 ProcessGroupNCCL.cpp:683] [Rank {rank}] Watchdog "
+        f"caught collective operation timeout: WorkNCCL(SeqNum={work}, OpType={op}, NumelIn=80, "
+        "NumelOut=80, Timeout(ms)=600000) ran for 600096 milliseconds before timing out.\n"
+    )
+
+
+def _progress(rank: int, work: int, enqueued: int) -> str:
+    return (
+        f"[rank{rank}]:[E810 03:04:11.063313477 ProcessGroupNCCL.cpp:2241] [PG ID 0 PG GUID 0 Rank "
+        f"{rank}]  failure detected by watchdog at work sequence id: {work} PG status: last enqueued "
+        f"work: {enqueued}, last completed work: {work - 1}\n"
+    )
+
+
+def _dumped(rank: int, enqueued: int) -> str:
+    return (
+        f"[rank{rank}]:[E810 03:04:11.562662 ProcessGroupNCCL.cpp:1858] [PG ID 0 PG GUID 0 Rank "
+        f"{rank}] Received a dump signal due to a collective timeout from  rank 1 and we will try our "
+        f"best to dump the debug info. Last enqueued NCCL work: {enqueued}, last completed NCCL work: "
+        f"{enqueued}.\n"
+    )
+
+
+def test_the_rank_that_never_began_the_operation_is_to_blame(tmp_path: Path) -> None:
+    log = "".join(_watchdog(rank, 78) + _progress(rank, 78, 79) for rank in (0, 1, 3))
+    explanation = explain_text(tmp_path, log=log + _dumped(2, 77))
+    assert named(explanation) == ["nccl-watchdog-timeout"]
+    assert to_blame(explanation) == (2,)
+
+
+def test_the_rank_that_reports_nothing_is_to_blame(tmp_path: Path) -> None:
+    assert to_blame(explain_text(tmp_path, log=_watchdog(1, 5) + _watchdog(2, 5))) == (0,)
+
+
+def test_few_logs_of_many_ranks_blame_nobody(tmp_path: Path) -> None:
+    log = "host:11:12 [0] NCCL INFO comm 0x1 rank 6 nranks 64 cudaDev 6\n" + _watchdog(6, 5)
+    assert to_blame(explain_text(tmp_path, log=log)) == ()
+
+
+def test_the_rank_in_another_operation_is_to_blame(tmp_path: Path) -> None:
+    log = _watchdog(0, 5) + _watchdog(1, 7, "BROADCAST") + _watchdog(2, 5)
+    assert to_blame(explain_text(tmp_path, log=log)) == (1,)
+
+
+def test_all_ranks_in_the_same_operation_blame_nobody(tmp_path: Path) -> None:
+    log = "".join(_watchdog(rank, 78) + _progress(rank, 78, 79) for rank in range(4))
+    assert to_blame(explain_text(tmp_path, log=log)) == ()
+
+
+def test_a_rank_that_failed_explains_the_time_outs_of_the_others(tmp_path: Path) -> None:
+    log = "".join(_watchdog(rank, 78) for rank in (0, 1, 3))
+    failed = (
+        "[rank2]: Traceback (most recent call last):\n"
+        '[rank2]:   File "/job/train.py", line 41, in <module>\n'
+        "[rank2]: ValueError: no sample is left\n"
+    )
+    explanation = explain_text(tmp_path, log=log + failed)
+    assert named(explanation)[0] == "python-exception"
+    first = explanation.candidates[0].first
+    assert (first.rank, first.frame) == (2, "/job/train.py:41")
+    assert [each.fault.id for each in explanation.collateral] == ["nccl-watchdog-timeout"]
+
+
+def test_an_error_long_after_the_time_outs_is_not_their_cause(tmp_path: Path) -> None:
+    late = "[rank0]:[E810 05:04:11.0 x.cpp:1] FileNotFoundError: [Errno 2] no cache to remove\n"
+    explanation = explain_text(tmp_path, log=_watchdog(0, 78) + _watchdog(2, 78) + late)
+    assert named(explanation) == ["nccl-watchdog-timeout", "file-missing"]
+
+
+def test_the_rank_behind_in_hccl_is_to_blame(tmp_path: Path) -> None:
+    line = (
+        "[ERROR] HCCL({pid},python3):2024-04-08-02:55:04.903.511 [task_exception_handler.cc:452]"
+        "[{pid}][TaskExceptionHandler][Callback]Task run failed, base information is streamID:[3], "
+        "taskID[7], taskType[Notify Wait], tag[AllReduce_10.0.0.1_1712529353144389], index[{index}], "
+        "AlgType(level 0-1-2):[null-null-ring].\n"
+    )
+    logs = {f"rank{rank}": line.format(pid=100 + rank, index=3 if rank else 2) for rank in range(3)}
+    explanation = explain_text(tmp_path, **logs)
+    assert named(explanation)[0] == "hccl-notify-timeout"
+    assert to_blame(explanation) == (0,)
+
+
+def test_the_end_of_a_chain_of_waiting_is_to_blame(tmp_path: Path) -> None:
+    table = "[ERROR] HCCL(7,python3):2025-06-19-09:28:34.062.858 [x.cc:1] [7]   |  10.0.0.7({to})  |  16666  |   10.0.0.3({own})   |  0  |  client  | time out |\n"
+    wait = "[ERROR] HCCL(7,python3):2025-06-19-09:28:34.062.662 [x.cc:7] [7][Wait][LinkEstablish]wait socket establish timeout, role[1] rank[{own}] timeout[130]\n"
+    log = "".join((wait + table).format(own=own, to=to) for own, to in ((2, 10), (10, 8), (8, 9)))
+    explanation = explain_text(tmp_path, log=log)
+    assert to_blame(explanation) == (9,)
+    culprit = explanation.candidates[0].culprit
+    assert culprit is not None
+    assert "2 → 10 → 8 → 9" in culprit.why.en
+
+
+def test_a_process_is_its_rank_in_a_plog_that_says_so_once(tmp_path: Path) -> None:
+    log = (
+        "[INFO] HCCL(69395,python3):2024-04-07-18:35:53.144.546 [op_base.cc:413][69395]Entry-"
+        "HcclCommInitRootInfo:ranks[4], rank[3], rootinfo: host ip[10.0.0.1]\n"
+        "[ERROR] RUNTIME(69395,python3):2024-04-08-02:55:04.903.469 [npu_driver.cc:1100]69395 "
+        "halMemAlloc failed:size=2097152(Byte)\n"
+    )
+    explanation = explain_text(tmp_path, **{"plog-69395_20240407": log})
+    assert explanation.candidates[0].ranks == (3,)
+    assert explanation.job.world == 4
+
+
+def test_a_rank_that_is_named_by_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "attempt_0" / "5"
+    folder.mkdir(parents=True)
+    explanation = explain_text(folder, stderr="RuntimeError: CUDA out of memory.\n")
+    assert explanation.candidates[0].ranks == (5,)

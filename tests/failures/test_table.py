@@ -38,8 +38,8 @@ def test_every_entry_is_named_once() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
 def test_an_entry_says_in_both_languages_what_it_is_and_what_to_try(fault: Fault) -> None:
     for text in (fault.what, fault.first):
-        assert text.en.endswith(".")
-        assert text.zh.endswith("。")
+        assert text.en.endswith((".", "?"))
+        assert text.zh.endswith(("。", "？"))
         assert any("\u4e00" <= letter <= "\u9fff" for letter in text.zh)
     assert fault.role in ROLES
     assert fault.sources

@@ -7,7 +7,7 @@ from tests.failures.explaining import explain_text, named, to_blame
 
 def _watchdog(rank: int, work: int, op: str = "ALLREDUCE") -> str:
     return (
-        f"[rank{rank}]:[E810 03:04:11.061727749 ProcessGroupNCCL.cpp:683] [Rank {rank}] Watchdog "
+        f"[rank{rank}]:[E810 03:04:11.061727749 a.cpp:683] [Rank {rank}] Watchdog "
         f"caught collective operation timeout: WorkNCCL(SeqNum={work}, OpType={op}, NumelIn=80, "
         "NumelOut=80, Timeout(ms)=600000) ran for 600096 milliseconds before timing out.\n"
     )
@@ -15,7 +15,7 @@ def _watchdog(rank: int, work: int, op: str = "ALLREDUCE") -> str:
 
 def _progress(rank: int, work: int, enqueued: int) -> str:
     return (
-        f"[rank{rank}]:[E810 03:04:11.063313477 ProcessGroupNCCL.cpp:2241] [PG ID 0 PG GUID 0 Rank "
+        f"[rank{rank}]:[E810 03:04:11.063313477 a.cpp:2241] [PG ID 0 PG GUID 0 Rank "
         f"{rank}]  failure detected by watchdog at work sequence id: {work} PG status: last enqueued "
         f"work: {enqueued}, last completed work: {work - 1}\n"
     )
@@ -23,7 +23,7 @@ def _progress(rank: int, work: int, enqueued: int) -> str:
 
 def _dumped(rank: int, enqueued: int) -> str:
     return (
-        f"[rank{rank}]:[E810 03:04:11.562662 ProcessGroupNCCL.cpp:1858] [PG ID 0 PG GUID 0 Rank "
+        f"[rank{rank}]:[E810 03:04:11.562662 a.cpp:1858] [PG ID 0 PG GUID 0 Rank "
         f"{rank}] Received a dump signal due to a collective timeout from  rank 1 and we will try our "
         f"best to dump the debug info. Last enqueued NCCL work: {enqueued}, last completed NCCL work: "
         f"{enqueued}.\n"
@@ -90,9 +90,13 @@ def test_the_rank_behind_in_hccl_is_to_blame(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_chain_of_waiting_is_to_blame(tmp_path: Path) -> None:
-    table = "[ERROR] HCCL(7,python3):2025-06-19-09:28:34.062.858 [x.cc:1] [7]   |  10.0.0.7({to})  |  16666  |   10.0.0.3({own})   |  0  |  client  | time out |\n"
-    wait = "[ERROR] HCCL(7,python3):2025-06-19-09:28:34.062.662 [x.cc:7] [7][Wait][LinkEstablish]wait socket establish timeout, role[1] rank[{own}] timeout[130]\n"
-    log = "".join((wait + table).format(own=own, to=to) for own, to in ((2, 10), (10, 8), (8, 9)))
+    head = "[ERROR] HCCL(7,python3):2025-06-19-09:28:34.062.858 [x.cc:1] [7]"
+    table = "   |  10.0.0.7({to})  |  16666  |   10.0.0.3({own})   |  0  |  client  | time out |\n"
+    wait = "[Wait][LinkEstablish]wait socket establish timeout, role[1] rank[{own}] timeout[130]\n"
+    log = "".join(
+        (head + wait + head + table).format(own=own, to=to)
+        for own, to in ((2, 10), (10, 8), (8, 9))
+    )
     explanation = explain_text(tmp_path, log=log)
     assert to_blame(explanation) == (9,)
     culprit = explanation.candidates[0].culprit

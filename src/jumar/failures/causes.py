@@ -66,7 +66,7 @@ def explained(job: Job) -> Explanation:
     firsts = [each[0] for each in by_fault.values()]
     own = [each for each in firsts if not any(_explains(other, each) for other in firsts)]
     own = own or firsts[:1]
-    own.sort(key=lambda each: (_is_late(each, own), each.fault.believed, _when(each)))
+    own = sorted(own, key=lambda each: (_is_late(each, own), each.fault.believed, _when(each)))
     # What only ends or notes is no candidate beside something that says more.
     telling = [each for each in own if each.fault.role not in ("end", "note")] or own
     chosen = telling[:MOST_CANDIDATES]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from jumar.ground.text import Text
 
@@ -25,14 +25,14 @@ nothing.
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _GAP: Final = "…"
-_CODE: Final = re.compile(r"(?<![A-Za-z0-9])(?:E[A-Z0-9]\d{4}|ERR\d{5}|MIE\w{8,10})(?![0-9])")
-_NUMBER: Final = re.compile(
-    r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?"
-    r"[\s=:\[(]{1,4}(\d{6})(?!\d)",
+_CODE: Final = re.compile(r"E(?<![A-Za-z0-9]E)(?:[A-Z0-9]\d{4}|RR\d{5})(?!\d)")
+_NUMBER: Final = re.compile(r"[1235]\d{5}(?!\d)")
+_CALLED_CODE: Final = re.compile(
+    r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?[\s=:\[(]{1,4}$",
     re.IGNORECASE,
 )
 _TRIGGERS: Final = (
-    *("nccl", "hccl", "socket", "rank", "alloc", "memory", "device", "cuda", "stream", "kernel"),
+    *("nccl", "hccl", "socket", "alloc", "memory", "device", "cuda", "stream", "kernel"),
     *("invalid", "module", "import", "version", "killed", "signal", "connect", "timed out"),
     *("timeout", "time out", "cannot", "expect", "assert", "mismatch", "not found", "no such"),
     *("not supported", "unsupported", "abnormal", "exception", "fail", "error"),
@@ -113,32 +113,48 @@ class Table:
                 trigger = next((word for word in _TRIGGERS if word in longest), longest)
                 self._by_trigger.setdefault(trigger, []).append((mark, fault))
 
+    def sieve(self, text: str) -> "Sieve":
+        """What of the table can stand in any line of a text; looking a line up in it is fast."""
+        lowered = text.lower()
+        marks = tuple((word, marks) for word, marks in self._by_trigger.items() if word in lowered)
+        return Sieve(marks, self._by_code if any(codes_in(text)) else {})
+
     def fault_in(self, line: str) -> Fault | None:
         """The fault that a line means: of several the likeliest cause, then the longest mark."""
-        best: tuple[int, int] | None = None
-        chosen: Fault | None = None
-        for weight, fault in self._matches(line):
-            rating = (-fault.believed, weight)
-            if best is None or rating > best:
-                best, chosen = rating, fault
-        return chosen
+        return self.sieve(line).fault_in(line)
+
+
+class Sieve(NamedTuple):
+    """The part of the table that matters for some lines."""
+
+    marks: tuple[tuple[str, list[tuple[Mark, Fault]]], ...]
+    codes: dict[str, Fault]
+
+    def fault_in(self, line: str) -> Fault | None:
+        """As `Table.fault_in`."""
+        matches = [(-fault.believed, weight, fault) for weight, fault in self._matches(line)]
+        return max(matches, key=lambda match: match[:2])[2] if matches else None
 
     def _matches(self, line: str) -> Iterator[tuple[int, Fault]]:
         lowered = line.lower()
-        for trigger, marks in self._by_trigger.items():
-            if trigger in lowered:
+        for word, marks in self.marks:
+            if word in lowered:
                 yield from (
                     (mark.weight, fault) for mark, fault in marks if mark.stands_in(lowered)
                 )
-        for code in codes_in(line):
-            if code in self._by_code:
-                yield len(code), self._by_code[code]
+        if self.codes:
+            for code in codes_in(line):
+                if code in self.codes:
+                    yield len(code), self.codes[code]
 
 
 def codes_in(line: str) -> Iterator[str]:
     """Codes of CANN and torch_npu: `EI0002`, `ERR02200`, and `507018` where it is named as one."""
     yield from _CODE.findall(line)
-    yield from _NUMBER.findall(line)
+    for match in _NUMBER.finditer(line):
+        start = match.start()
+        if _CALLED_CODE.search(line, max(0, start - 24), start):
+            yield match.group()
 
 
 def mark_of(text: str) -> Mark:

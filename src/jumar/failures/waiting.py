@@ -12,7 +12,7 @@ from typing import Final
 from jumar.ground.text import Text
 
 MOST: Final = 100_000
-_CONCERNED: Final = (
+CONCERNED: Final = (
     *("SeqNum=", "ast enqueued", "index[", "remote rank", "time out", "remote physic id"),
     *("phydevId[", "eartbeat", "no connect", "at NCCL work", "remoteRank:"),
 )
@@ -67,7 +67,7 @@ class Waits:
     @staticmethod
     def concerns(text: str) -> bool:
         """Whether a line may say something of waiting."""
-        return any(word in text for word in _CONCERNED)
+        return any(word in text for word in CONCERNED)
 
     def note(self, rank: int | None, text: str) -> None:
         """Take in one line.

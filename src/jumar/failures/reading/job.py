@@ -5,29 +5,41 @@ and a count.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from jumar.failures.reading import forms
-from jumar.failures.reading.lines import Line, is_text, lines_of
+from jumar.failures.reading.lines import Line, lines_of
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
 from jumar.failures.table import Fault, Table
-from jumar.failures.waiting import Waits
+from jumar.failures.waiting import CONCERNED, Waits
 from jumar.ground.errors import UserError
 
+BATCH: Final = 256
+"""Lines that are looked at together."""
 MOST_SIGHTINGS: Final = 20_000
 MOST_PROCESSES: Final = 20_000
 FIRST_ERRORS: Final = 8
 EXCEPTION: Final = "python-exception"
 """The fault of an exception that the table does not know."""
+_FAILING: Final = re.compile(r"error|fail|exception|traceback|fatal|abort|killed", re.IGNORECASE)
 _FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
 _RAISED: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?:: |:?$)"
 )
+_BINDING: Final = (
+    *("rank[", "ranks[", "nranks ", "rankNum[", "rankSize[", "rankId[", "totalRanks[", "RankID:"),
+    *("world_size", "worldsize", "(local_rank: ", "exitcode"),
+)
+_TELLING: Final = (
+    *("rror", "RROR", "ail", "AIL", "xception", "XCEPTION", "raceback", "atal", "bort", "illed"),
+    *("Interrupt", "Exit", 'File "', *_BINDING, *CONCERNED),
+)
+"""What a line must hold to be looked at where it names no fault."""
+_RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
 _LIBRARY: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
-_FAILING: Final = re.compile(r"error|fail|exception|traceback|fatal|abort|killed", re.IGNORECASE)
 
 
 @dataclass(kw_only=True)
@@ -132,12 +144,9 @@ class _Reader:
         before = self._job.lines
         try:
             with source.open() as stream:
-                for line in lines_of(stream, source.most):
-                    if self._job.lines == before and not is_text(line.text.encode()):
-                        self._job.unread[source.shown] = "not text"
-                        return
-                    self._job.lines += 1
-                    self._take(line)
+                lines = lines_of(stream, source.most)
+                while batch := list(islice(lines, BATCH)):
+                    self._take_all(batch)
         except DAMAGED as error:
             self._job.unread[source.shown] = str(error) or type(error).__name__
         if self._job.lines > before:
@@ -145,18 +154,32 @@ class _Reader:
             if self._file_rank is not None:
                 self._job.ranks.add(self._file_rank)
 
-    def _take(self, line: Line) -> None:
+    def _take_all(self, batch: list[Line]) -> None:
+        """Take in some lines; most hold nothing that matters, which a look at all of them shows."""
+        text = "\n".join(line.text for line in batch)
+        sieve = self._table.sieve(text)
+        telling = tuple(word for word in _TELLING if word in text)
+        first = self._job.lines
+        if sieve.marks or sieve.codes or telling:
+            for count, line in enumerate(batch, 1):
+                fault = sieve.fault_in(line.text)
+                if fault is not None or any(word in line.text for word in telling):
+                    self._job.lines = first + count
+                    self._take(line, fault)
+        self._job.lines = first + len(batch)
+        self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
+
+    def _take(self, line: Line, fault: Fault | None) -> None:
         place = forms.place_of(line.text)
         text = place.text
-        fault = self._table.fault_in(text)
         if fault is None and _RAISED.match(text):
             fault = self._table.faults.get(EXCEPTION)
-        if fault is not None or "ank" in text or Waits.concerns(text):
+        if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
             self._complete(place, line.text)
             self._job.waits.note(self._rank(place), text)
         if place.rank is not None and place.rank <= forms.LARGEST_RANK:
             self._job.ranks.add(place.rank)
-        if "File " in text:
+        if 'File "' in text:
             self._note_frame(place, text)
         elif text.startswith("Traceback (most"):
             self._frames.pop((self._source, place.rank, place.pid), None)
@@ -237,7 +260,7 @@ class _Reader:
         ]
         for each in sightings:
             if each.rank is None and each.pid is not None:
-                own = self._ranks_of.get((self._source_of(each), each.pid))
+                own = self._ranks_of.get((each.source, each.pid))
                 ranks = by_pid.get(each.pid, set())
                 each.rank = (
                     own if own is not None else next(iter(ranks)) if len(ranks) == 1 else None
@@ -246,11 +269,7 @@ class _Reader:
                 each.time = _in_year(each.time, max(years))
         self._job.sightings = sightings
         self._job.ranks |= {each.rank for each in sightings if each.rank is not None}
-        return replace(self._job)
-
-    @staticmethod
-    def _source_of(sighting: Sighting) -> int:
-        return sighting.source
+        return self._job
 
 
 def _blamed(fault: Fault, text: str) -> int | None:
@@ -270,8 +289,3 @@ def _in_year(time: datetime, year: int) -> datetime:
         return time.replace(year=year)
     except ValueError:  # 29 February
         return time
-
-
-def streams(sightings: Iterable[Sighting]) -> set[int]:
-    """The files that sightings come from."""
-    return {each.source for each in sightings}

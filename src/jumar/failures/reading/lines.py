@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Final, NamedTuple
 
 PIECE: Final = 64 * 1024
+HEAD: Final = 4096
 LONGEST: Final = 4096
 """Letters of a line that are looked at; a log that is one line of 2 GB comes in pieces."""
 
@@ -16,26 +17,44 @@ class Line(NamedTuple):
     text: str
 
 
+class NotText(ValueError):
+    """A stream holds something else than text."""
+
+
 def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
     """The lines, each cut to `LONGEST` letters.
 
     Args:
         stream: The bytes.
         most: How many of them to read.
+
+    Raises:
+        NotText: It begins with bytes that no log begins with.
     """
-    start = stream.readline(PIECE)
+    start = stream.read(HEAD)
+    if not is_text(start):
+        raise NotText("not text")
     decode = _decoder(start)
-    number, read, piece = 1, len(start), start
-    while piece:
+    number, read = 1, 0
+    for piece in _pieces(start, stream):
         text = decode(piece)
         for part in text.replace("\r\n", "\n").rstrip("\n").split("\r"):
             if part:
                 yield Line(number, part[:LONGEST])
         number += text.count("\n")
+        read += len(piece)
         if read > most:
             return
+
+
+def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:
+    """Lines as bytes; one that is longer than `PIECE` comes in pieces."""
+    *whole, rest = start.split(b"\n")
+    yield from (piece + b"\n" for piece in whole)
+    piece = rest + stream.readline(PIECE)
+    while piece:
+        yield piece
         piece = stream.readline(PIECE)
-        read += len(piece)
 
 
 def is_text(start: bytes) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from jumar.failures.reading.job import ErrorLine, Job, Sighting
 from jumar.failures.table import Fault
-from jumar.failures.waiting import Culprit
+from jumar.failures.waiting import SILENT, Culprit
 
 MOST_CANDIDATES: Final = 3
 _LATER: Final = timedelta(minutes=2)
@@ -90,9 +90,8 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
         blamed = tuple(sorted({each.blamed for each in waiting if each.blamed is not None}))
         reporters = {each.rank for each in waiting if each.rank is not None}
         culprit = job.waits.culprit(reporters, job.ranks, job.world)
-        if (blamed and culprit is None) or (
-            blamed and culprit and culprit.why.en.startswith("it reports no")
-        ):
+        # A rank that the message names says more than one that is merely silent.
+        if blamed and (culprit is None or culprit.why is SILENT):
             culprit = Culprit(ranks=blamed, why=fault.what)
     return Candidate(fault=fault, sightings=sightings, culprit=culprit)
 

@@ -202,11 +202,11 @@ def _different(works: list[tuple[int, tuple[int, str]]]) -> Text:
 
 
 BEHIND: Final = Text(
-    en="it never began operation {wanted}, in which the others waited; its last one was {last}",
-    zh="它从未开始其他 rank 正在等待的第 {wanted} 次操作，最后一次是第 {last} 次",
+    en="never began operation {wanted}, in which the others waited; the last begun was {last}",
+    zh="从未开始其他 rank 正在等待的第 {wanted} 次操作，最后开始的是第 {last} 次",
 )
 CHAIN: Final = Text(
-    en="others waited for it and it waited for nobody ({chain})",
+    en="was waited for and waited for nobody ({chain})",
     zh="其他 rank 在等待它，而它没有等待任何 rank（{chain}）",
 )
 DIFFERENT: Final = Text(
@@ -214,10 +214,10 @@ DIFFERENT: Final = Text(
     zh="rank {one} 在第 {first} 次（{first_op}），rank {other} 在第 {second} 次（{second_op}）",
 )
 SILENT: Final = Text(
-    en="it reports no time-out, while the others do: it exited, hangs or is late",
+    en="reports no time-out, while the others do: exited, hanging or late",
     zh="其他 rank 都报告了超时，唯独它没有：可能已退出、卡住或过慢",
 )
 LOST: Final = Text(
-    en="its heartbeat was lost before the others timed out",
+    en="lost its heartbeat before the others timed out",
     zh="在其他 rank 超时之前，它的心跳已丢失",
 )

@@ -5,7 +5,7 @@ from typing import Final
 
 from jumar.failures.causes import Candidate, Explanation
 from jumar.failures.reading.job import Sighting
-from jumar.ground.text import Language, Text
+from jumar.ground.text import Language, Text, counted
 
 LONGEST_LINE: Final = 240
 MOST_EVIDENCE: Final = 4
@@ -32,7 +32,7 @@ _NO_ERRORS: Final = Text(
     en="No known fault was recognised, and no line looks like an error.",
     zh="没有识别出已知故障，也没有疑似错误的行。",
 )
-_TIMES: Final = Text(en="{count} lines", zh="{count} 行")
+_WAS_AT: Final = Text(en="was at", zh="当时位于")
 
 
 def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
@@ -42,7 +42,8 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
         yield _UNREAD.filled(name=name, why=why).in_language(language)
     yield ""
     for place, candidate in enumerate(explanation.candidates):
-        yield from _candidate(candidate, language, head=_NEXT if place else _FIRST)
+        others = explanation.collateral
+        yield from _candidate(candidate, others, language, head=_NEXT if place else _FIRST)
         yield ""
     if not explanation.candidates:
         nothing = _NOTHING if explanation.errors else _NO_ERRORS
@@ -54,7 +55,7 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
         for each in explanation.collateral[:MOST_COLLATERAL]:
             count = sum(sighting.count for sighting in each.sightings)
             ranks = f" · rank {spans(each.ranks)}" if each.ranks else ""
-            times = _TIMES.filled(count=count).in_language(language)
+            times = f"{count} 行" if language == "zh" else counted(count, "line")
             yield f"  {each.fault.id}{ranks} · {times}"
 
 
@@ -65,11 +66,13 @@ def _read(explanation: Explanation, language: Language) -> str:
         world = _WORLD.filled(world=job.world).in_language(language) if job.world else ""
         ranks = _RANKS.filled(ranks=spans(sorted(job.ranks)) + world)
     count = len(job.files)
-    files = f"{count} {'file' if count == 1 else 'files'}" if language == "en" else str(count)
+    files = str(count) if language == "zh" else counted(count, "file")
     return _READ.filled(files=files, lines=f"{job.lines:,}", ranks=ranks).in_language(language)
 
 
-def _candidate(candidate: Candidate, language: Language, *, head: Text) -> Iterator[str]:
+def _candidate(
+    candidate: Candidate, others: tuple[Candidate, ...], language: Language, *, head: Text
+) -> Iterator[str]:
     colon = "：" if language == "zh" else ": "
 
     def item(name: Text, value: str) -> str:
@@ -78,6 +81,8 @@ def _candidate(candidate: Candidate, language: Language, *, head: Text) -> Itera
     yield f"{head.filled(what=candidate.fault.what).in_language(language)} [{candidate.fault.id}]"
     if candidate.culprit is not None:
         yield item(_BLAMED, blamed(candidate, language))
+        for rank, frame in _frames(candidate.culprit.ranks, others):
+            yield item(_WAS_AT, f"{frame} (rank {rank})")
     if candidate.ranks:
         yield item(_SEEN, f"rank {spans(candidate.ranks)}")
     yield item(_WHERE, " · ".join(_place(candidate.first)))
@@ -85,6 +90,13 @@ def _candidate(candidate: Candidate, language: Language, *, head: Text) -> Itera
     yield item(_EVIDENCE, "").rstrip()
     for sighting in _evidence(candidate):
         yield f"    {sighting.file}:{sighting.line}: {shortened(sighting.text)}"
+
+
+def _frames(ranks: tuple[int, ...], others: tuple[Candidate, ...]) -> list[tuple[int, str]]:
+    """Where in the script the ranks to blame were, as far as their tracebacks say."""
+    sightings = (each for other in others for each in other.sightings)
+    places = {each.rank: each.frame for each in sightings if each.frame and each.rank in ranks}
+    return [(rank, places[rank]) for rank in ranks if rank in places][:MOST_EVIDENCE]
 
 
 def blamed(candidate: Candidate, language: Language) -> str:

@@ -38,7 +38,10 @@ def test_no_line_takes_longer_than_it_is_long(piece: str, tmp_path: Path) -> Non
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
-    line = "[rank{}]: [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType=X\n"
+    line = (
+        "[rank{}]: [Rank {}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum={}, OpType=X\n"
+    )
 
     def peak(lines: int) -> int:
         log.write_text("".join(line.format(i % 8, i % 8, i) for i in range(lines)))

@@ -14,7 +14,7 @@ from jumar.ground.text import Text
 MOST: Final = 100_000
 CONCERNED: Final = (
     *("SeqNum=", "ast enqueued", "index[", "remote rank", "time out", "remote physic id"),
-    *("phydevId[", "eartbeat", "no connect", "at NCCL work", "remoteRank:"),
+    *("phydevId[", "eartbeat", "no connect", "at NCCL work", "remoteRank:", "remoteIpAddr["),
 )
 _WORK: Final = re.compile(r"SeqNum=(\d{1,18}), OpType=(\w{1,40})")
 _PROGRESS: Final = re.compile(
@@ -24,9 +24,11 @@ _PROGRESS: Final = re.compile(
 _GROUP: Final = re.compile(r"\[PG (?:ID )?(\d{1,9})")
 _INDEX: Final = re.compile(r"tag\[[^\]_]{0,60}_([^\]]{1,200})\], ?index\[(\d{1,12})\]")
 _LINK: Final = re.compile(
-    r"\|\s*[\w.:]{2,60}\((\d{1,6})\)\s*\|[^|]{0,40}\|\s*[\w.:]{2,60}\((\d{1,6})\)\s*\|[^|]{0,40}\|"
-    r"(?:[^|]{0,40}\|)?\s*(?:time out|no connect)"
+    r"\|\s*[\w.:]{2,60}\((\d{1,6})\)\s*\|(?:[^|]{0,40}\|)?\s*[\w.:]{2,60}\((\d{1,6})\)\s*\|"
+    r"(?:[^|]{0,40}\|){1,2}\s*(?:time out|no connect)"
 )
+_NOTIFIER: Final = re.compile(r"notify id:\[.{1,80}?remote rank:\[(\d{1,6})\]")
+_OTHER_END: Final = re.compile(r"remoteIpAddr\[([\w.:-]{2,60})/(\d{1,4})\]")
 _PHYSICAL: Final = re.compile(r"remote physic id:(\d{1,4})")
 _OWN_PLACE: Final = re.compile(
     r"rank\[(\d{1,6})\].{0,400}?server\[([\w.:-]{2,60}).{0,200}?phydevId\[(\d{1,4})\]"
@@ -62,6 +64,8 @@ class Waits:
     for_whom: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     devices: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
     physical: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    ends: set[tuple[int, str, int]] = field(default_factory=set[tuple[int, str, int]])
+    notifiers: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     lost: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
 
     @staticmethod
@@ -99,6 +103,10 @@ class Waits:
             self.index.setdefault(match[1], {}).setdefault(rank, int(match[2]))
         if (match := _PHYSICAL.search(text)) and len(self.physical) < MOST:
             self.physical.add((rank, int(match[1])))
+        if (match := _OTHER_END.search(text)) and len(self.ends) < MOST:
+            self.ends.add((rank, match[1], int(match[2])))
+        if (match := _NOTIFIER.search(text)) and len(self.notifiers) < MOST:
+            self.notifiers.add((rank, int(match[1])))
 
     def culprit(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
         """Who is to blame, or None if the logs do not tell.
@@ -149,7 +157,8 @@ class Waits:
 
     def _end_of_chain(self, reporters: set[int]) -> Culprit | None:
         """Ranks for which others waited and which themselves waited for nobody."""
-        edges = self.for_whom | set(self._physical_edges())
+        self.for_whom |= set(self._device_edges())
+        edges = self.for_whom or self.notifiers
         waiting = {rank for rank, _ in edges}
         ends = {target for _, target in edges} - waiting
         silent = tuple(sorted(ends - reporters)) or tuple(sorted(ends))
@@ -158,11 +167,14 @@ class Waits:
         chain = " → ".join(map(str, _chain(edges, silent[0])))
         return Culprit(ranks=silent, why=CHAIN.filled(chain=chain))
 
-    def _physical_edges(self) -> Iterable[tuple[int, int]]:
+    def _device_edges(self) -> Iterable[tuple[int, int]]:
         nodes = {rank: node for (node, _), rank in self.devices.items()}
         for rank, device in self.physical:
             if rank in nodes and (nodes[rank], device) in self.devices:
                 yield rank, self.devices[nodes[rank], device]
+        for rank, node, device in self.ends:
+            if (node, device) in self.devices:
+                yield rank, self.devices[node, device]
 
     def _silent(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
         """Ranks that report nothing while most of the others report a time-out."""
@@ -170,6 +182,8 @@ class Waits:
         everyone = ranks | set(range(count if count <= MOST else 0))
         silent = tuple(sorted(everyone - reporters))
         if not reporters or not silent or len(silent) > len(reporters):
+            return None
+        if self.for_whom:  # they say for whom they waited, and it is none of these
             return None
         return Culprit(ranks=silent, why=SILENT)
 

@@ -5,9 +5,11 @@ and a count.
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
+from pathlib import PurePath
 from typing import Final
 
 from jumar.failures.reading import forms
@@ -21,6 +23,7 @@ BATCH: Final = 256
 """Lines that are looked at together."""
 MOST_SIGHTINGS: Final = 20_000
 MOST_PROCESSES: Final = 20_000
+MOST_PENDING: Final = 4_000
 FIRST_ERRORS: Final = 8
 EXCEPTION: Final = "python-exception"
 """The fault of an exception that the table does not know."""
@@ -130,6 +133,9 @@ class _Reader:
         self._seen: dict[tuple[str, int, int | None, int | None], Sighting] = {}
         self._ranks_of: dict[tuple[int, int], int] = {}
         self._frames: dict[tuple[int, int | None, int | None], tuple[str, bool]] = {}
+        self._bound: dict[int, list[tuple[int, int]]] = {}
+        self._pending: list[tuple[int, int, str]] = []
+        self._names: list[str] = []
         self._source = -1
         self._shown = ""
         self._file_rank: int | None = None
@@ -140,6 +146,7 @@ class _Reader:
         """Read one stream; one that is damaged is read as far as it goes."""
         self._source += 1
         self._shown, self._time, self._block_rank = source.shown, None, None
+        self._names.append(source.shown)
         self._file_rank = forms.rank_in_name(source.shown)
         before = self._job.lines
         try:
@@ -176,7 +183,7 @@ class _Reader:
             fault = self._table.faults.get(EXCEPTION)
         if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
             self._complete(place, line.text)
-            self._job.waits.note(self._rank(place), text)
+            self._note_wait(place, text)
         if place.rank is not None and place.rank <= forms.LARGEST_RANK:
             self._job.ranks.add(place.rank)
         if 'File "' in text:
@@ -187,6 +194,13 @@ class _Reader:
             self._note(fault, place, line)
         elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
             self._job.errors.append(ErrorLine(file=self._shown, line=line.number, text=line.text))
+
+    def _note_wait(self, place: forms.Place, text: str) -> None:
+        rank = self._rank(place)
+        self._job.waits.note(rank, text)
+        pending = rank is None and place.pid is not None and Waits.concerns(text)
+        if pending and len(self._pending) < MOST_PENDING:
+            self._pending.append((self._source, place.pid or 0, text[:2000]))
 
     def _complete(self, place: forms.Place, line: str) -> None:
         rank = forms.rank_of_summary(line)
@@ -252,24 +266,41 @@ class _Reader:
     def finished(self) -> Job:
         """The job, with what was learned later applied to what was read before."""
         sightings = list(self._seen.values())
-        by_pid: dict[int, set[int]] = {}
-        for (_, pid), rank in self._ranks_of.items():
-            by_pid.setdefault(pid, set()).add(rank)
+        for bound in self._ranks_of:
+            self._bound.setdefault(bound[1], []).append(bound)
+        for source, pid, text in self._pending:
+            self._job.waits.note(self._rank_of_process(source, pid), text)
         years = [
             each.time.year for each in sightings if each.time and each.time.year != forms.YEARLESS
         ]
         for each in sightings:
             if each.rank is None and each.pid is not None:
-                own = self._ranks_of.get((each.source, each.pid))
-                ranks = by_pid.get(each.pid, set())
-                each.rank = (
-                    own if own is not None else next(iter(ranks)) if len(ranks) == 1 else None
-                )
+                each.rank = self._rank_of_process(each.source, each.pid)
             if each.time and each.time.year == forms.YEARLESS and years:
                 each.time = _in_year(each.time, max(years))
         self._job.sightings = sightings
         self._job.ranks |= {each.rank for each in sightings if each.rank is not None}
         return self._job
+
+    def _rank_of_process(self, source: int, pid: int) -> int | None:
+        """The rank of a process, which a log in another folder may name (`run` and `debug`)."""
+        if (source, pid) in self._ranks_of:
+            return self._ranks_of[source, pid]
+        near = Counter[int]()
+        for bound in self._bound.get(pid, ()):
+            shared = _shared(self._names[source], self._names[bound[0]])
+            rank = self._ranks_of[bound]
+            near[rank] = max(near[rank], shared)
+        ranks = near.most_common(2)
+        if not ranks or (len(ranks) == 2 and ranks[0][1] == ranks[1][1]):
+            return None
+        return ranks[0][0]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many folders two paths have in common from the beginning."""
+    pairs = zip(PurePath(one).parts, PurePath(other).parts, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _blamed(fault: Fault, text: str) -> int | None:

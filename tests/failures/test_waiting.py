@@ -177,6 +177,11 @@ def test_a_rank_that_nobody_waited_for_is_not_to_blame_for_its_silence(tmp_path:
     assert to_blame(explanation) == ()
 
 
+def test_a_rank_that_the_job_does_not_have_is_not_to_blame(tmp_path: Path) -> None:
+    assert to_blame(explain_text(tmp_path, log=_process(0, 9) + _notify(9, "2"))) == (2,)
+    assert to_blame(explain_text(tmp_path, log=_process(0, 9) + _notify(9, "3"))) == ()
+
+
 def test_the_device_at_the_other_end_of_a_link_is_a_rank(tmp_path: Path) -> None:
     wait = (
         "[ERROR] HCCL({pid},python3):2025-01-24-11:24:07.908.424 [x.cc:967][1] "

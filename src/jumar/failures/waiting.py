@@ -118,7 +118,7 @@ class Waits:
         """
         return (
             self._behind()
-            or self._end_of_chain(reporters)
+            or self._end_of_chain(reporters, world)
             or self._out_of_step()
             or self._silent(reporters, ranks, world)
             or self._lost()
@@ -155,12 +155,13 @@ class Waits:
         works = sorted(self.failing.items(), key=lambda item: item[1] != most)
         return Culprit(ranks=few, why=_different([works[-1], works[0]]))
 
-    def _end_of_chain(self, reporters: set[int]) -> Culprit | None:
+    def _end_of_chain(self, reporters: set[int], world: int) -> Culprit | None:
         """Ranks for which others waited and which themselves waited for nobody."""
         self.for_whom |= set(self._device_edges())
         edges = self.for_whom or self.notifiers
         waiting = {rank for rank, _ in edges}
-        ends = {target for _, target in edges} - waiting
+        # A number that no rank of the job has belongs to another job or to a group's own count.
+        ends = {end for _, end in edges if not world or end < world} - waiting
         silent = tuple(sorted(ends - reporters)) or tuple(sorted(ends))
         if not silent:
             return None

@@ -163,7 +163,7 @@ def test_ranks_that_wait_in_a_circle_blame_nobody(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, **logs)) == ()
 
 
-def test_a_rank_that_nobody_waited_for_is_not_to_blame_for_its_silence(tmp_path: Path) -> None:
+def test_two_ranks_that_wait_for_each_other_are_named_not_a_silent_third(tmp_path: Path) -> None:
     table = "   |  10.0.0.7({to})  |   10.0.0.3({own})   |  server  | no connect |   \n"
     head = "[ERROR] HCCL({pid},python3):2025-01-24-11:24:07.908.424 [comm_base.cc:967][1] "
     title = head + "  _________LINK_ERROR_INFO_________\n" + head
@@ -174,7 +174,7 @@ def test_a_rank_that_nobody_waited_for_is_not_to_blame_for_its_silence(tmp_path:
     }
     explanation = explain_text(tmp_path, **logs)
     assert named(explanation)[0] == "hccl-socket-timeout"
-    assert to_blame(explanation) == ()
+    assert to_blame(explanation) == (0, 1)
 
 
 def test_a_rank_that_the_job_does_not_have_is_not_to_blame(tmp_path: Path) -> None:

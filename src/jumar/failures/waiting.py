@@ -164,9 +164,15 @@ class Waits:
         ends = {end for _, end in edges if not world or end < world} - waiting
         silent = tuple(sorted(ends - reporters)) or tuple(sorted(ends))
         if not silent:
-            return None
+            return self._pair()
         chain = " → ".join(map(str, _chain(edges, silent[0])))
         return Culprit(ranks=silent, why=CHAIN.filled(chain=chain))
+
+    def _pair(self) -> Culprit | None:
+        """Two ranks that wait for each other to open their link, if no others do."""
+        mutual = [(one, other) for one, other in self.for_whom if (other, one) in self.for_whom]
+        pairs = {pair for pair in mutual if pair[0] < pair[1]}
+        return Culprit(ranks=pairs.pop(), why=MUTUAL) if len(pairs) == 1 else None
 
     def _device_edges(self) -> Iterable[tuple[int, int]]:
         nodes = {rank: node for (node, _), rank in self.devices.items()}
@@ -223,6 +229,10 @@ BEHIND: Final = Text(
 CHAIN: Final = Text(
     en="was waited for and waited for nobody ({chain})",
     zh="其他 rank 在等待它，而它没有等待任何 rank（{chain}）",
+)
+MUTUAL: Final = Text(
+    en="wait for each other: the link between them, or a firewall, TLS or address at one end",
+    zh="互相等待：请检查两者之间的链路，或其中一端的防火墙、TLS、地址",
 )
 DIFFERENT: Final = Text(
     en="rank {one} was in operation {first} ({first_op}), rank {other} in {second} ({second_op})",

@@ -177,6 +177,17 @@ def test_two_ranks_that_wait_for_each_other_are_named_not_a_silent_third(tmp_pat
     assert to_blame(explanation) == (0, 1)
 
 
+def test_a_circle_of_links_does_not_blame_a_silent_rank(tmp_path: Path) -> None:
+    head = "[ERROR] HCCL({pid},python3):2025-01-24-11:24:07.908.424 [comm_base.cc:967][1] "
+    row = "  |  10.0.0.7({to})  |   10.0.0.3({own})   |  server  | no connect |\n"
+    wait = head + "LINK_ERROR_INFO\n" + head + row
+    logs = {
+        f"{rank}": _process(rank, 90 + rank) + wait.format(pid=90 + rank, own=rank, to=to)
+        for rank, to in ((0, 1), (1, 2), (2, 0))
+    } | {"3": _process(3, 93).replace("rankNum[3]", "rankNum[4]")}
+    assert to_blame(explain_text(tmp_path, **logs)) == ()
+
+
 def test_a_rank_that_the_job_does_not_have_is_not_to_blame(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, log=_process(0, 9) + _notify(9, "2"))) == (2,)
     assert to_blame(explain_text(tmp_path, log=_process(0, 9) + _notify(9, "3"))) == ()

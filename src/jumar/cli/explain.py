@@ -33,10 +33,18 @@ def explain(*logs: str, json_: JsonFlag = False, lang: Language = "en") -> int:
         raise UserError("no log given", todo="Name a file or folder, or - for the standard input.")
     explanation = explained(read_job(list(logs), fault_table()))
     if json_:
-        print(json.dumps(_as_json(explanation, lang), indent=2, ensure_ascii=False))
+        print(_spelt(json.dumps(_as_json(explanation, lang), indent=2, ensure_ascii=False)))
     else:
         print_plain("\n".join(lines_of(explanation, lang)).rstrip("\n"))
     return 0 if explanation.candidates else 1
+
+
+def _spelt(text: str) -> str:
+    """JSON with the letters escaped that a terminal may obey, as those of C1 and of direction."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
+        for letter in text
+    )
 
 
 def _as_json(explanation: "Explanation", lang: Language) -> dict[str, object]:

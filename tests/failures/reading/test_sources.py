@@ -72,6 +72,43 @@ def test_a_zip_bomb_is_read_to_the_limit_only(
     job = read_job([str(path)], fault_table())
     assert not job.sightings
     assert job.lines * 100 < 2 << 20
+    assert "only its first 1 MiB were read" in job.unread[f"{path}/a.log"]
+
+
+def test_what_is_left_out_of_an_archive_is_not_unpacked_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
+    monkeypatch.setattr(sources, "UNPACKED_TIMES", 2)
+    path = tmp_path / "bomb.tgz"
+    with tarfile.open(path, "w:gz") as packed:
+        for name, data in (("a.log", b"x\n"), ("b.bin", b"y" * (5 << 20)), ("c.log", b"z\n")):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            packed.addfile(member, io.BytesIO(data))
+    assert [source.shown for source in sources.sources_of([str(path)])] == [f"{path}/a.log"]
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar.gz"])
+def test_many_members_share_the_limit_of_their_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
+    monkeypatch.setattr(sources, "UNPACKED_TIMES", 2)
+    path = tmp_path / f"bomb.{ending}"
+    data = (b"y" * 99 + b"\n") * 9_000
+    if ending == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for number in range(30):
+                zipped.writestr(f"{number}.log", data)
+    else:
+        with tarfile.open(path, "w:gz") as packed:
+            for number in range(30):
+                member = tarfile.TarInfo(f"{number}.log")
+                member.size = len(data)
+                packed.addfile(member, io.BytesIO(data))
+    job = read_job([str(path)], fault_table())
+    assert 9_000 <= job.lines < 20_000 + 30 * 700
 
 
 @pytest.mark.parametrize(

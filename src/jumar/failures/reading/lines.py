@@ -21,6 +21,10 @@ class NotText(ValueError):
     """A stream holds something else than text."""
 
 
+class TooLarge(ValueError):
+    """A packed file becomes larger than logs do."""
+
+
 def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
     """The lines, each cut to `LONGEST` letters.
 
@@ -30,6 +34,7 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
 
     Raises:
         NotText: It begins with bytes that no log begins with.
+        TooLarge: There is more; the lines before that were given.
     """
     start = stream.read(HEAD)
     if not is_text(start):
@@ -44,7 +49,7 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
         number += text.count("\n")
         read += len(piece)
         if read > most:
-            return
+            raise TooLarge(f"only its first {most >> 20} MiB were read: it unpacks to much more")
 
 
 def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:

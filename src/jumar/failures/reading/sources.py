@@ -124,12 +124,15 @@ def _unpacked(path: Path) -> Open:
 def _of_zip(path: Path, shown: str, most: int) -> Iterator[Source]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [each.filename for each in archive.infolist() if not each.is_dir()]
+            members = [each for each in archive.infolist() if not each.is_dir()]
     except DAMAGED as error:
         raise UserError(f"it is not a readable zip file: {error}", where=shown) from error
-    for name in names[:MOST_FILES]:
-        if Path(name).suffix.lower() not in _OTHERS:
-            yield Source(shown=f"{shown}/{name}", open=_member_of_zip(path, name), most=most)
+    left = most
+    for member in members[:MOST_FILES]:
+        if Path(member.filename).suffix.lower() not in _OTHERS:
+            shown_as = f"{shown}/{member.filename}"
+            yield Source(shown=shown_as, open=_member_of_zip(path, member.filename), most=left)
+            left = max(0, left - member.file_size)  # no more than that is unpacked of it
 
 
 def _member_of_zip(path: Path, name: str) -> Open:
@@ -145,17 +148,18 @@ def _of_tar(path: Path, shown: str, most: int) -> Iterator[Source]:
     """One after the other: going back in a packed archive unpacks it again."""
     try:
         with tarfile.open(path, "r|*") as archive:
+            left = most
             for count, member in enumerate(archive):
-                if count >= MOST_FILES:
-                    return
-                if not member.isfile() or Path(member.name).suffix.lower() in _OTHERS:
-                    continue
-                stream = archive.extractfile(member)
+                log = member.isfile() and Path(member.name).suffix.lower() not in _OTHERS
+                stream = archive.extractfile(member) if log else None
                 if stream is not None:
                     yield Source(
                         shown=f"{shown}/{member.name}",
                         open=lambda s=stream: nullcontext(s),
-                        most=most,
+                        most=left,
                     )
+                left -= member.size  # to go on unpacks it, read or not
+                if left <= 0 or count >= MOST_FILES:
+                    return
     except DAMAGED as error:
         raise UserError(f"it is not a readable tar file: {error}", where=shown) from error

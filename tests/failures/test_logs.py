@@ -11,7 +11,7 @@ from tests.failures.explaining import explain, named, to_blame
 LOGS = Path(__file__).parent / "logs"
 CASES: dict[str, dict[str, Any]] = {
     path.parent.name: json.loads(path.read_text(encoding="utf-8"))
-    for path in sorted(LOGS.glob("*/case.json"))
+    for path in sorted(LOGS.glob("*/issue.json"))
 }
 
 

@@ -137,7 +137,7 @@ def test_files_that_need_each_other_are_found(tmp_path: Path) -> None:
         TopologicalSorter(file_imports(package)).prepare()
 
 
-@pytest.mark.parametrize("room", ["porting", "profiling", "launching"])
+@pytest.mark.parametrize("room", ["failures", "launching", "porting", "profiling"])
 def test_what_reads_scripts_and_files_imports_no_torch(room: str) -> None:
     found = [
         f"{path}: {module}"

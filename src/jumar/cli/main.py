@@ -59,6 +59,11 @@ app.command(
     help="Write the files that start a training somewhere, and start it.",
 )
 app.command(
+    "jumar.cli.explain:explain",
+    help="Say why a job failed, from the logs of its ranks.",
+    usage="Usage: jumar explain [OPTIONS] LOGS...",
+)
+app.command(
     "jumar.cli.doctor:doctor", help="Show what this machine has for training and what is missing."
 )
 

@@ -1,0 +1,16 @@
+"""Why a job failed, from the logs of its ranks: the first cause among what followed from it."""
+
+from jumar.failures.causes import Candidate, Explanation, explained
+from jumar.failures.reading.job import Job, read_job
+from jumar.failures.table import Fault, Table, fault_table
+
+__all__ = [
+    "Candidate",
+    "Explanation",
+    "Fault",
+    "Job",
+    "Table",
+    "explained",
+    "fault_table",
+    "read_job",
+]

@@ -1,0 +1,1 @@
+"""Logs of any launcher and library, read as streams."""

@@ -1,0 +1,167 @@
+"""What a line says of where and when it was written: rank, process, device, node, time.
+
+Each pattern is anchored or bounded, so that none takes longer than a line is long.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import Final
+
+LARGEST_RANK: Final = 1_000_000
+YEARLESS: Final = 1904
+"""The year of a time without one, until another line of the job says which year it was."""
+
+_PREFIX: Final = re.compile(
+    "|".join(
+        (
+            r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ",
+            r"\[\d{1,6},(?P<rank_mpi>\d{1,6})\]<(?:stdout|stderr)>: ?",
+            r" ?(?P<rank_srun>\d{1,4}): (?=\S)",
+            r":? ?\[\d{3,8}\] (?=\[)",
+            r":? ?\[(?:rank ?|default|RANK )(?P<rank_torch>\d{1,6})\]:? ?",
+            r"\((?P<worker>\w{1,60})(?: rank=(?P<rank_vllm>\d{1,6}))?"
+            r" pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
+            r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} \[[\w./]{1,80}:\d{1,6}\] ?",
+            r"[\w.-]{1,60} {1,20}\| ",
+            r"[\w.-]{1,80} \[(?:stdout|stderr)\] ",
+            r"(?:worker|node|host)-?\d{1,5}: ",
+            r"\[\w{1,60}\.py:\d{1,6}\] (?=\S)",
+        )
+    )
+)
+_IN_TEXT: Final[tuple[re.Pattern[str], ...]] = tuple(
+    map(
+        re.compile,
+        (
+            r"\[Rank (\d{1,6})\]",
+            r"Rank (\d{1,6})\] ",
+            r"RankID:(\d{1,6})\)",
+            r"rankId\[(\d{1,6})\]",
+            r"(?:rankNum|ranks|totalRanks)\[\d{1,7}\], rank\[(\d{1,6})\]",
+            r"role\[\d\] rank\[(\d{1,6})\]",
+            r"\], rank\[(\d{1,6})\], totalRanks",
+            r" rank (\d{1,6}) nranks ",
+            r"\bTP(\d{1,4})\]",
+        ),
+    )
+)
+_EXPERT: Final = re.compile(r"_EP(\d{1,4})$")
+_PID: Final = re.compile(
+    r"(?:\(PID: ?|\[PID: ?|\((?=\d{1,9},\w))(\d{1,9})|\(pid: (\d{1,9})\)"
+    r"|^[\w.-]{1,60}:(\d{1,9}):\d{1,9} \["
+)
+_DEVICE: Final = re.compile(
+    r"(?:Device:|device_id=|deviceId[=:] ?|logicDevId\[|\bdevice\[|cudaDev |\bGPU |\bNPU "
+    r"|device is )(\d{1,4})"
+)
+_HOST: Final = re.compile(
+    r"server\[([\w.:-]{2,60})|^([\w.-]{2,60}):\d{1,9}:\d{1,9} \[|^\s+host\s+: (\S{1,80})"
+)
+_WORLD: Final = re.compile(
+    r"(?:rankNum\[|\branks\[|rankSize\[|totalRanks\[|nranks |world_?size[=: ]{1,3})(\d{1,7})"
+)
+_TABLE_RANK: Final = re.compile(r"\s+rank\s+: (\d{1,6}) \(local_rank: \d+\)")
+_NAMED: Final = re.compile(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_ATTEMPT: Final = re.compile(r"^attempt_\d+$")
+_FULL_TIME: Final = re.compile(
+    r"(\d{4})[-/](\d\d)[-/](\d\d)[-_ T](\d\d):(\d\d):(\d\d)(?:[.,:](\d{3})(?:\.?(\d{3}))?)?"
+)
+_SHORT_TIME: Final = re.compile(
+    r"(?:^|\[|\s)[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{3})(\d{3})?)?"
+)
+_LOG_TIME: Final = re.compile(r"^(?:ERROR|INFO|WARNING) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
+
+
+@dataclass(kw_only=True)
+class Place:
+    """Where a line was written, as far as it says so itself."""
+
+    text: str
+    rank: int | None = None
+    pid: int | None = None
+    host: str = ""
+
+
+def place_of(line: str) -> Place:
+    """A line without what launchers put in front of it, and what that says of its origin."""
+    place = Place(text=line)
+    for _ in range(4):
+        match = _PREFIX.match(place.text)
+        if match is None:
+            break
+        groups = {name: text for name, text in match.groupdict().items() if text is not None}
+        rank = next((text for name, text in groups.items() if name.startswith("rank")), None)
+        if rank is not None:
+            place.rank = int(rank)
+        if "pid" in groups:
+            place.pid = int(groups["pid"])
+            place.host = groups.get("host", "")
+            place.rank = _number(_EXPERT, groups["worker"]) if place.rank is None else place.rank
+        place.text = place.text[match.end() :]
+    return place
+
+
+def complete(place: Place, line: str) -> None:
+    """What the rest of the line says of rank and process; only asked for lines that matter."""
+    head = line[:700]
+    if place.rank is None and ("ank" in head or "TP" in head):
+        found = (_number(pattern, head) for pattern in _IN_TEXT)
+        place.rank = next((rank for rank in found if rank is not None), None)
+    if place.pid is None and (match := _PID.search(head)):
+        place.pid = int(next(filter(None, match.groups())))
+    if not place.host and (match := _HOST.search(head)):
+        place.host = next(filter(None, match.groups()))
+
+
+def device_in(line: str) -> int | None:
+    """The device that a line names."""
+    return _number(_DEVICE, line[:700])
+
+
+def world_in(line: str) -> int:
+    """The number of ranks that a line names, or 0."""
+    world = _number(_WORLD, line[:700]) or 0
+    return world if world <= LARGEST_RANK else 0
+
+
+def rank_of_summary(line: str) -> int | None:
+    """The rank of a block of torchrun's table of failures."""
+    match = _TABLE_RANK.match(line)
+    return int(match.group(1)) if match else None
+
+
+def rank_in_name(shown: str) -> int | None:
+    """The rank that the name of a file gives: `rank3.log`, `attempt_0/3/stderr.log`."""
+    parts = PurePath(shown).parts
+    for before, part in zip(("", *parts), parts, strict=False):
+        if _ATTEMPT.match(before) and part.isdecimal():
+            return int(part)
+    match = _NAMED.search(parts[-1]) if parts else None
+    if match is None and len(parts) > 1:
+        match = _NAMED.search(parts[-2])
+    return int(match.group(1)) if match else None
+
+
+def time_in(line: str) -> datetime | None:
+    """When a line was written."""
+    head = line[:300]
+    try:
+        if match := _FULL_TIME.search(head):
+            *whole, milli, micro = match.groups(default="0")
+            return datetime(*map(int, whole), int(milli) * 1000 + int(micro))  # type: ignore[arg-type]
+        match = _SHORT_TIME.search(head) or _LOG_TIME.search(head)
+        if match:
+            month, day, *rest = (int(each or 0) for each in match.groups())
+            hour, minute, second, *fraction = rest
+            milli, micro = (*fraction, 0, 0)[:2]
+            return datetime(YEARLESS, month, day, hour, minute, second, milli * 1000 + micro)
+    except ValueError:  # a number that looks like a time and is none
+        return None
+    return None
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    match = pattern.search(text)
+    return int(match.group(1)) if match else None

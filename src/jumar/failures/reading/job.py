@@ -1,0 +1,322 @@
+"""All logs of a job read once, from beginning to end: what they name, by rank and time.
+
+What is kept does not grow with the logs: of each fault the first line for each rank of each file,
+and a count.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice, takewhile
+from pathlib import PurePath
+from typing import Final
+
+from jumar.failures.reading import forms
+from jumar.failures.reading.lines import Line, lines_of
+from jumar.failures.reading.sources import DAMAGED, Source, sources_of
+from jumar.failures.table import Fault, Table
+from jumar.failures.waiting import CONCERNED, Waits
+from jumar.ground.errors import UserError
+
+BATCH: Final = 256
+"""Lines that are looked at together."""
+MOST_SIGHTINGS: Final = 20_000
+MOST_PROCESSES: Final = 20_000
+MOST_PENDING: Final = 4_000
+FIRST_ERRORS: Final = 8
+EXCEPTION: Final = "python-exception"
+"""The fault of an exception that the table does not know."""
+_FAILING: Final = re.compile(r"error|fail|exception|traceback|fatal|abort|killed", re.IGNORECASE)
+_FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
+_RAISED: Final = re.compile(
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?:: |:?$)"
+)
+_BINDING: Final = (
+    *("rank[", "ranks[", "nranks ", "rankNum[", "rankSize[", "rankId[", "totalRanks[", "RankID:"),
+    *("world_size", "worldsize", "(local_rank: ", "exitcode"),
+)
+_TELLING: Final = (
+    *("rror", "RROR", "ail", "AIL", "xception", "XCEPTION", "raceback", "atal", "bort", "illed"),
+    *("Interrupt", "Exit", 'File "', *_BINDING, *CONCERNED),
+)
+"""What a line must hold to be looked at where it names no fault."""
+_RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
+_LIBRARY: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
+
+
+@dataclass(kw_only=True)
+class Sighting:
+    """A fault as one rank or process of one file names it first.
+
+    Args:
+        fault: Which.
+        file: Where it stands.
+        line: Its line there, counted from 1.
+        text: The line.
+        order: How many lines of all logs were read before.
+        time: When it was written, or when the line before it was.
+        rank: The rank that wrote it.
+        pid: The process that wrote it.
+        device: The device it names.
+        host: The node it names.
+        frame: Where in the script, from a traceback above it.
+        blamed: The rank that the line itself blames.
+        count: How many lines name it.
+    """
+
+    fault: Fault
+    file: str
+    source: int
+    line: int
+    text: str
+    order: int
+    time: datetime | None = None
+    rank: int | None = None
+    pid: int | None = None
+    device: int | None = None
+    host: str = ""
+    frame: str = ""
+    blamed: int | None = None
+    count: int = 1
+
+
+@dataclass(kw_only=True)
+class ErrorLine:
+    """A line that looks like an error, for logs in which nothing is recognised."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(kw_only=True)
+class Job:
+    """What the logs of a job hold."""
+
+    sightings: list[Sighting] = field(default_factory=list[Sighting])
+    waits: Waits = field(default_factory=Waits)
+    files: list[str] = field(default_factory=list[str])
+    unread: dict[str, str] = field(default_factory=dict[str, str])
+    lines: int = 0
+    ranks: set[int] = field(default_factory=set[int])
+    world: int = 0
+    errors: list[ErrorLine] = field(default_factory=list[ErrorLine])
+
+
+def read_job(paths: list[str], table: Table) -> Job:
+    """Read logs, folders of logs, archives of them, or `-` for the standard input.
+
+    Raises:
+        UserError: A path cannot be read, or none of the files holds a line of text.
+    """
+    reader = _Reader(table)
+    for source in sources_of(paths):
+        reader.read(source)
+    job = reader.finished()
+    if not job.lines:
+        reasons = "; ".join(f"{name}: {why}" for name, why in list(job.unread.items())[:3])
+        raise UserError(
+            "no line of text was read" + (f" ({reasons})" if reasons else ""),
+            where=", ".join(paths),
+            todo="Name the logs of the job: plog files, what torchrun printed, or their folder.",
+        )
+    return job
+
+
+class _Reader:
+    """Reads sources one after the other."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._job = Job()
+        self._seen: dict[tuple[str, int, int | None, int | None], Sighting] = {}
+        self._ranks_of: dict[tuple[int, int], int] = {}
+        self._frames: dict[tuple[int, int | None, int | None], tuple[str, bool]] = {}
+        self._bound: dict[int, list[tuple[int, int]]] = {}
+        self._pending: list[tuple[int, int, str]] = []
+        self._names: list[str] = []
+        self._source = -1
+        self._shown = ""
+        self._file_rank: int | None = None
+        self._block_rank: int | None = None
+        self._time: datetime | None = None
+
+    def read(self, source: Source) -> None:
+        """Read one stream; one that is damaged is read as far as it goes."""
+        self._source += 1
+        self._shown, self._time, self._block_rank = source.shown, None, None
+        self._names.append(source.shown)
+        self._file_rank = forms.rank_in_name(source.shown)
+        before = self._job.lines
+        try:
+            with source.open() as stream:
+                lines = lines_of(stream, source.most)
+                while batch := list(islice(lines, BATCH)):
+                    self._take_all(batch)
+        except DAMAGED as error:
+            self._job.unread[source.shown] = str(error) or type(error).__name__
+        if self._job.lines > before:
+            self._job.files.append(source.shown)
+            if self._file_rank is not None:
+                self._job.ranks.add(self._file_rank)
+
+    def _take_all(self, batch: list[Line]) -> None:
+        """Take in some lines; most hold nothing that matters, which a look at all of them shows."""
+        text = "\n".join(line.text for line in batch)
+        sieve = self._table.sieve(text)
+        telling = tuple(word for word in _TELLING if word in text)
+        first = self._job.lines
+        if sieve.marks or sieve.codes or telling:
+            for count, line in enumerate(batch, 1):
+                fault = sieve.fault_in(line.text)
+                if fault is not None or any(word in line.text for word in telling):
+                    self._job.lines = first + count
+                    self._take(line, fault)
+        self._job.lines = first + len(batch)
+        self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
+
+    def _take(self, line: Line, fault: Fault | None) -> None:
+        place = forms.place_of(line.text)
+        text = place.text
+        if fault is None and _RAISED.match(text):
+            fault = self._table.faults.get(EXCEPTION)
+        if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
+            self._complete(place, line.text)
+            self._note_wait(place, text)
+        if place.rank is not None and place.rank <= forms.LARGEST_RANK:
+            self._job.ranks.add(place.rank)
+        if 'File "' in text:
+            self._note_frame(place, text)
+        elif text.startswith("Traceback (most"):
+            self._frames.pop((self._source, place.rank, place.pid), None)
+        if fault is not None:
+            self._note(fault, place, line)
+        elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
+            self._job.errors.append(ErrorLine(file=self._shown, line=line.number, text=line.text))
+
+    def _note_wait(self, place: forms.Place, text: str) -> None:
+        rank = self._rank(place)
+        self._job.waits.note(rank, text)
+        pending = rank is None and place.pid is not None and Waits.concerns(text)
+        if pending and len(self._pending) < MOST_PENDING:
+            self._pending.append((self._source, place.pid or 0, text[:2000]))
+
+    def _complete(self, place: forms.Place, line: str) -> None:
+        rank = forms.rank_of_summary(line)
+        if rank is not None:
+            self._block_rank = rank
+            place.rank = rank
+        forms.complete(place, line)
+        world = forms.world_in(line)
+        self._job.world = max(self._job.world, world)
+        if line.lstrip().startswith("exitcode") and place.rank is None:
+            place.rank = self._block_rank
+        known = len(self._ranks_of) < MOST_PROCESSES
+        if place.rank is not None and place.pid is not None and known:
+            self._ranks_of.setdefault((self._source, place.pid), place.rank)
+
+    def _rank(self, place: forms.Place) -> int | None:
+        if place.rank is not None:
+            return place.rank
+        bound = self._ranks_of.get((self._source, place.pid)) if place.pid is not None else None
+        return self._file_rank if bound is None else bound
+
+    def _note_frame(self, place: forms.Place, text: str) -> None:
+        match = _FRAME.match(text)
+        if match is None:
+            return
+        key = (self._source, place.rank, place.pid)
+        own = not _LIBRARY.search(match.group(1))
+        before = self._frames.get(key)
+        # The deepest line of the script itself says more than the library's that it called.
+        deeper = own or before is None or not before[1]
+        if deeper and (before is not None or len(self._frames) < MOST_PROCESSES):
+            self._frames[key] = (f"{match.group(1)}:{match.group(2)}", own)
+
+    def _note(self, fault: Fault, place: forms.Place, line: Line) -> None:
+        self._time = forms.time_in(line.text) or self._time
+        rank = self._rank(place)
+        key = (fault.id, self._source, rank, None if rank is not None else place.pid)
+        before = self._seen.get(key)
+        if before is not None:
+            before.count += 1
+            if before.blamed is None:
+                before.blamed = _blamed(fault, place.text)
+            return
+        if len(self._seen) >= MOST_SIGHTINGS:
+            return
+        frame = self._frames.get((self._source, place.rank, place.pid), ("", False))[0]
+        self._seen[key] = Sighting(
+            fault=fault,
+            file=self._shown,
+            source=self._source,
+            line=line.number,
+            text=line.text,
+            order=self._job.lines,
+            time=self._time,
+            rank=rank,
+            pid=place.pid,
+            device=forms.device_in(place.text),
+            host=place.host,
+            frame=frame,
+            blamed=_blamed(fault, place.text),
+        )
+
+    def finished(self) -> Job:
+        """The job, with what was learned later applied to what was read before."""
+        sightings = list(self._seen.values())
+        for bound in self._ranks_of:
+            self._bound.setdefault(bound[1], []).append(bound)
+        for source, pid, text in self._pending:
+            self._job.waits.note(self._rank_of_process(source, pid), text)
+        years = [
+            each.time.year for each in sightings if each.time and each.time.year != forms.YEARLESS
+        ]
+        for each in sightings:
+            if each.rank is None and each.pid is not None:
+                each.rank = self._rank_of_process(each.source, each.pid)
+            if each.time and each.time.year == forms.YEARLESS and years:
+                each.time = _in_year(each.time, max(years))
+        self._job.sightings = sightings
+        self._job.ranks |= {each.rank for each in sightings if each.rank is not None}
+        return self._job
+
+    def _rank_of_process(self, source: int, pid: int) -> int | None:
+        """The rank of a process, which a log in another folder may name (`run` and `debug`)."""
+        if (source, pid) in self._ranks_of:
+            return self._ranks_of[source, pid]
+        near = Counter[int]()
+        for bound in self._bound.get(pid, ()):
+            shared = _shared(self._names[source], self._names[bound[0]])
+            rank = self._ranks_of[bound]
+            near[rank] = max(near[rank], shared)
+        ranks = near.most_common(2)
+        if not ranks or (len(ranks) == 2 and ranks[0][1] == ranks[1][1]):
+            return None
+        return ranks[0][0]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many folders two paths have in common from the beginning."""
+    pairs = zip(PurePath(one).parts, PurePath(other).parts, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _blamed(fault: Fault, text: str) -> int | None:
+    if fault.blames is None:
+        return None
+    before, after = fault.blames
+    start = text.find(before)
+    if start < 0:
+        return None
+    rest = text[start + len(before) :][:12]
+    number = re.match(r"\s*(\d{1,6})", rest)
+    return int(number.group(1)) if number and after in text[start:] else None
+
+
+def _in_year(time: datetime, year: int) -> datetime:
+    try:
+        return time.replace(year=year)
+    except ValueError:  # 29 February
+        return time

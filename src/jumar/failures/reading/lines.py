@@ -1,0 +1,95 @@
+"""Lines of a stream, whatever its encoding and however long they are."""
+
+import codecs
+from collections.abc import Callable, Iterator
+from typing import IO, Final, NamedTuple
+
+PIECE: Final = 64 * 1024
+HEAD: Final = 4096
+LONGEST: Final = 4096
+"""Letters of a line that are looked at; a log that is one line of 2 GB comes in pieces."""
+
+
+class Line(NamedTuple):
+    """A line, or what stands between two carriage returns of one, as progress bars write them."""
+
+    number: int
+    text: str
+
+
+class NotText(ValueError):
+    """A stream holds something else than text."""
+
+
+class TooLarge(ValueError):
+    """A packed file becomes larger than logs do."""
+
+
+def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
+    """The lines, each cut to `LONGEST` letters.
+
+    Args:
+        stream: The bytes.
+        most: How many of them to read.
+
+    Raises:
+        NotText: It begins with bytes that no log begins with.
+        TooLarge: There is more; the lines before that were given.
+    """
+    start = stream.read(HEAD)
+    if not is_text(start):
+        raise NotText("not text")
+    decode = _decoder(start)
+    number, read = 1, 0
+    for piece in _pieces(start, stream):
+        text = decode(piece)
+        for part in text.replace("\r\n", "\n").rstrip("\n").split("\r"):
+            if part:
+                yield Line(number, part[:LONGEST])
+        number += text.count("\n")
+        read += len(piece)
+        if read > most:
+            raise TooLarge(f"only its first {most >> 20} MiB were read: it unpacks to much more")
+
+
+def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:
+    """Lines as bytes; one that is longer than `PIECE` comes in pieces."""
+    *whole, rest = start.split(b"\n")
+    yield from (piece + b"\n" for piece in whole)
+    piece = rest + stream.readline(PIECE)
+    while piece:
+        yield piece
+        piece = stream.readline(PIECE)
+
+
+def is_text(start: bytes) -> bool:
+    """Whether a file that starts so may be a log: few bytes are null, unless it is UTF-16."""
+    wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return wide or start.count(0) * 50 <= len(start)
+
+
+class _Wide:
+    """UTF-16, as PowerShell writes it; a line may end within a letter."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+
+    def __call__(self, piece: bytes) -> str:
+        return self._decoder.decode(piece)
+
+
+def _decoder(start: bytes) -> Callable[[bytes], str]:
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _Wide()
+    return _decoded
+
+
+def _decoded(piece: bytes) -> str:
+    try:
+        return piece.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return piece.decode("gb18030")
+    except UnicodeDecodeError:
+        return piece.decode("utf-8", "replace")

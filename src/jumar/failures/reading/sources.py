@@ -1,0 +1,165 @@
+"""Files, folders, archives and the standard input as streams of bytes, with limits."""
+
+import gzip
+import lzma
+import os
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, cast
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, missing, open_to_read
+
+MOST_FILES: Final = 20_000
+UNPACKED_AT_LEAST: Final = 512 * 1024**2
+UNPACKED_TIMES: Final = 100
+"""A packed file may become this many times as large; real logs become 10 to 50 times as large."""
+_OTHERS: Final = frozenset(
+    f".{ending}"
+    for ending in (
+        *("py", "pyc", "ipynb", "sh", "c", "cc", "cpp", "h", "so", "html", "md", "rst"),
+        *("json", "jsonl", "yaml", "yml", "toml", "cfg", "ini", "csv", "db", "lock"),
+        *("pt", "pth", "bin", "safetensors", "ckpt", "npy", "npz", "pb", "onnx", "png", "jpg"),
+    )
+)
+"""Files that are no logs by their name; one that is named itself is read nevertheless."""
+
+Open = Callable[[], AbstractContextManager[IO[bytes]]]
+DAMAGED: Final = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""What the libraries raise that unpack: damaged, encrypted or cut archives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A stream to read.
+
+    Args:
+        shown: Its name for people.
+        open: Opens its bytes, unpacked.
+        most: How many bytes are read of it at most.
+    """
+
+    shown: str
+    open: Open
+    most: int = sys.maxsize
+
+
+def sources_of(paths: list[str]) -> Iterator[Source]:
+    """The streams of all paths; `-` is the standard input.
+
+    Raises:
+        UserError: A path does not exist or cannot be opened, or a folder has too many files.
+    """
+    for path in paths:
+        if path == "-":
+            yield Source(shown="stdin", open=lambda: nullcontext(sys.stdin.buffer))
+        elif is_folder(Path(path)):
+            yield from _of_folder(Path(path))
+        elif is_file(Path(path)):
+            yield from _of_file(Path(path), path)
+        else:
+            raise missing(Path(path), more="Name a log, a folder of logs, an archive, or - .")
+
+
+def _of_folder(folder: Path) -> Iterator[Source]:
+    count = 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(parent) / name
+            if path.suffix.lower() in _OTHERS or path.is_symlink() or not path.is_file():
+                continue
+            count += 1
+            if count > MOST_FILES:
+                raise UserError(
+                    f"it holds more than {MOST_FILES} files",
+                    where=str(folder),
+                    todo="Name the folder of one job's logs.",
+                )
+            yield from _of_file(path, str(path))
+
+
+def _of_file(path: Path, shown: str) -> Iterator[Source]:
+    with open_to_read(path) as file:
+        start = file.read(512)
+        size = os.fstat(file.fileno()).st_size
+    most = max(UNPACKED_AT_LEAST, UNPACKED_TIMES * size)
+    if start.startswith(b"PK\x03\x04"):
+        yield from _of_zip(path, shown, most)
+    elif start[257:262] == b"ustar" or path.name.endswith(
+        (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+    ):
+        yield from _of_tar(path, shown, most)
+    elif start.startswith(b"\x1f\x8b"):
+        yield Source(shown=shown, open=_unpacked(path), most=most)
+    else:
+        yield Source(shown=shown, open=lambda: open_to_read(path))
+
+
+def _unpacked(path: Path) -> Open:
+    @contextmanager
+    def opened() -> Generator[IO[bytes]]:
+        with gzip.open(path, "rb") as file:
+            yield cast("IO[bytes]", file)
+
+    return opened
+
+
+def _of_zip(path: Path, shown: str, most: int) -> Iterator[Source]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [each for each in archive.infolist() if not each.is_dir()]
+    except DAMAGED as error:
+        raise UserError(f"it is not a readable zip file: {error}", where=shown) from error
+    left = most
+    for member in members[:MOST_FILES]:
+        if Path(member.filename).suffix.lower() not in _OTHERS:
+            shown_as = f"{shown}/{member.filename}"
+            yield Source(shown=shown_as, open=_member_of_zip(path, member.filename), most=left)
+            left = max(0, left - member.file_size)  # no more than that is unpacked of it
+
+
+def _member_of_zip(path: Path, name: str) -> Open:
+    @contextmanager
+    def opened() -> Generator[IO[bytes]]:
+        with zipfile.ZipFile(path) as archive, archive.open(name) as member:
+            yield member
+
+    return opened
+
+
+def _of_tar(path: Path, shown: str, most: int) -> Iterator[Source]:
+    """One after the other: going back in a packed archive unpacks it again."""
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            left = most
+            for count, member in enumerate(archive):
+                log = member.isfile() and Path(member.name).suffix.lower() not in _OTHERS
+                stream = archive.extractfile(member) if log else None
+                if stream is not None:
+                    yield Source(
+                        shown=f"{shown}/{member.name}",
+                        open=lambda s=stream: nullcontext(s),
+                        most=left,
+                    )
+                left -= member.size  # to go on unpacks it, read or not
+                if left <= 0 or count >= MOST_FILES:
+                    return
+    except DAMAGED as error:
+        raise UserError(f"it is not a readable tar file: {error}", where=shown) from error

@@ -1,0 +1,190 @@
+"""The fault table: which line of a log means what, and which fault follows from which.
+
+Its entries are data, in `faults/*.json`. A mark is literal text with `…` for gaps, so that no
+pattern can take longer than the line is long.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from jumar.ground.text import Text
+
+Role = Literal["cause", "general", "wait", "effect", "end", "note"]
+"""What a fault can be, in the order in which it is believed to be the first one.
+
+`cause`: says itself what is wrong. `general`: an exception that only its own message explains.
+`wait`: a rank waited in vain for others. `effect`: an operation failed, for a reason that stands
+elsewhere. `end`: how processes were ended or a launcher sums up. `note`: worth knowing, fails
+nothing.
+"""
+
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_GAP: Final = "…"
+_CODE: Final = re.compile(r"E(?<![A-Za-z0-9]E)(?:[A-Z0-9]\d{4}|RR\d{5})(?!\d)")
+_NUMBER: Final = re.compile(r"[1235]\d{5}(?!\d)")
+_CALLED_CODE: Final = re.compile(
+    r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?[\s=:\[(]{1,4}$",
+    re.IGNORECASE,
+)
+_TRIGGERS: Final = (
+    *("nccl", "hccl", "socket", "alloc", "memory", "device", "cuda", "stream", "kernel"),
+    *("invalid", "module", "import", "version", "killed", "signal", "connect", "timed out"),
+    *("timeout", "time out", "cannot", "expect", "assert", "mismatch", "not found", "no such"),
+    *("not supported", "unsupported", "abnormal", "exception", "fail", "error"),
+)
+"""Words from rare to frequent; a mark is only looked for in a line that has the mark's word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Literal pieces that stand in a line in this order."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def weight(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def stands_in(self, lowered: str) -> bool:
+        place = 0
+        for piece in self.pieces:
+            place = lowered.find(piece, place)
+            if place < 0:
+                return False
+            place += len(piece)
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One entry of the table.
+
+    Args:
+        id: Its name.
+        role: What it can be; see `Role`.
+        what: What it is.
+        first: What to try first.
+        marks: Any of them in a line is this fault.
+        codes: Codes of CANN and torch_npu that mean it, where a line names one as such.
+        follows: Faults that have this one as a consequence.
+        blames: Text before and after a number that names the rank to blame.
+        sources: Where it is documented or was met.
+        example: A real line.
+    """
+
+    id: str
+    role: Role
+    what: Text
+    first: Text
+    marks: tuple[Mark, ...] = ()
+    codes: tuple[str, ...] = ()
+    follows: frozenset[str] = frozenset()
+    blames: tuple[str, str] | None = None
+    sources: tuple[str, ...] = ()
+    example: str = ""
+
+    @property
+    def believed(self) -> int:
+        """Its place among the roles: the lower, the likelier the first cause."""
+        return ROLES.index(self.role)
+
+
+@dataclass
+class Table:
+    """All faults, arranged for looking up."""
+
+    faults: dict[str, Fault]
+    _by_trigger: dict[str, list[tuple[Mark, Fault]]] = field(
+        default_factory=dict[str, list[tuple[Mark, Fault]]]
+    )
+    _by_code: dict[str, Fault] = field(default_factory=dict[str, Fault])
+
+    def __post_init__(self) -> None:
+        for fault in self.faults.values():
+            for code in fault.codes:
+                self._by_code[code] = fault
+            for mark in fault.marks:
+                longest = max(mark.pieces, key=len)
+                trigger = next((word for word in _TRIGGERS if word in longest), longest)
+                self._by_trigger.setdefault(trigger, []).append((mark, fault))
+
+    def sieve(self, text: str) -> "Sieve":
+        """What of the table can stand in any line of a text; looking a line up in it is fast."""
+        lowered = text.lower()
+        marks = tuple((word, marks) for word, marks in self._by_trigger.items() if word in lowered)
+        return Sieve(marks, self._by_code if any(codes_in(text)) else {})
+
+    def fault_in(self, line: str) -> Fault | None:
+        """The fault that a line means: of several the likeliest cause, then the longest mark."""
+        return self.sieve(line).fault_in(line)
+
+
+class Sieve(NamedTuple):
+    """The part of the table that matters for some lines."""
+
+    marks: tuple[tuple[str, list[tuple[Mark, Fault]]], ...]
+    codes: dict[str, Fault]
+
+    def fault_in(self, line: str) -> Fault | None:
+        """As `Table.fault_in`."""
+        matches = [(-fault.believed, weight, fault) for weight, fault in self._matches(line)]
+        return max(matches, key=lambda match: match[:2])[2] if matches else None
+
+    def _matches(self, line: str) -> Iterator[tuple[int, Fault]]:
+        lowered = line.lower()
+        for word, marks in self.marks:
+            if word in lowered:
+                yield from (
+                    (mark.weight, fault) for mark, fault in marks if mark.stands_in(lowered)
+                )
+        if self.codes:
+            for code in codes_in(line):
+                if code in self.codes:
+                    yield len(code), self.codes[code]
+
+
+def codes_in(line: str) -> Iterator[str]:
+    """Codes of CANN and torch_npu: `EI0002`, `ERR02200`, and `507018` where it is named as one."""
+    yield from _CODE.findall(line)
+    for match in _NUMBER.finditer(line):
+        start = match.start()
+        if _CALLED_CODE.search(line, max(0, start - 24), start):
+            yield match.group()
+
+
+def mark_of(text: str) -> Mark:
+    """A mark as the table writes it: `first piece … second piece`."""
+    return Mark(pieces=tuple(piece.strip(" ").lower() for piece in text.split(_GAP)))
+
+
+@cache
+def fault_table() -> Table:
+    """The table that comes with jumar."""
+    faults: dict[str, Fault] = {}
+    folder = files("jumar.failures") / "faults"
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".json"):
+            for entry in json.loads(file.read_text(encoding="utf-8")):
+                faults[entry["id"]] = _fault(entry)
+    return Table(faults)
+
+
+def _fault(entry: dict[str, Any]) -> Fault:
+    before, _, after = entry.get("blames", "").partition("{}")
+    return Fault(
+        id=entry["id"],
+        role=entry["role"],
+        what=Text(en=entry["en"], zh=entry["zh"]),
+        first=Text(en=entry["try_en"], zh=entry["try_zh"]),
+        marks=tuple(mark_of(text) for text in entry.get("marks", ())),
+        codes=tuple(entry.get("codes", ())),
+        follows=frozenset(entry.get("follows", ())),
+        blames=(before, after) if before else None,
+        sources=tuple(entry["sources"]),
+        example=entry["example"],
+    )

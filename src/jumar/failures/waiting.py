@@ -1,0 +1,248 @@
+"""Who let the others wait: ranks that are behind, missing, or at the end of a chain of waiting.
+
+A rank that reports a time-out did what it should; to blame is the one that it waited for.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from jumar.ground.text import Text
+
+MOST: Final = 100_000
+CONCERNED: Final = (
+    *("SeqNum=", "ast enqueued", "index[", "remote rank", "time out", "remote physic id"),
+    *("phydevId[", "eartbeat", "no connect", "at NCCL work", "remoteRank:", "remoteIpAddr["),
+)
+_WORK: Final = re.compile(r"SeqNum=(\d{1,18}), OpType=(\w{1,40})")
+_PROGRESS: Final = re.compile(
+    r"[lL]ast enqueued (?:NCCL |HCCL )?work: (-?\d{1,18}), "
+    r"last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
+)
+_GROUP: Final = re.compile(r"\[PG (?:ID )?(\d{1,9})")
+_INDEX: Final = re.compile(r"tag\[[^\]_]{0,60}_([^\]]{1,200})\], ?index\[(\d{1,12})\]")
+_LINK: Final = re.compile(
+    r"\|\s*[\w.:]{2,60}\((\d{1,6})\)\s*\|(?:[^|]{0,40}\|)?\s*[\w.:]{2,60}\((\d{1,6})\)\s*\|"
+    r"(?:[^|]{0,40}\|){1,2}\s*(?:time out|no connect)"
+)
+_NOTIFIER: Final = re.compile(r"notify id:\[.{1,80}?remote rank:\[(\d{1,6})\]")
+_OTHER_END: Final = re.compile(r"remoteIpAddr\[([\w.:-]{2,60})/(\d{1,4})\]")
+_PHYSICAL: Final = re.compile(r"remote physic id:(\d{1,4})")
+_OWN_PLACE: Final = re.compile(
+    r"rank\[(\d{1,6})\].{0,400}?server\[([\w.:-]{2,60}).{0,200}?phydevId\[(\d{1,4})\]"
+)
+_LOST: Final = re.compile(
+    r"(?:Location\[IP/ID\]:\[|server:[\w.:-]{2,60}/\d{1,4}, ?server:)"
+    r"([\w.:-]{2,60})/(\d{1,4})\b.{0,200}?Heartbeat Lost"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """Who is to blame that others waited.
+
+    Args:
+        ranks: Their ranks, where they are known.
+        where: Another description of the place, where the rank is not known.
+        why: How it was seen.
+    """
+
+    ranks: tuple[int, ...] = ()
+    where: str = ""
+    why: Text
+
+
+@dataclass
+class Waits:
+    """What the ranks of a job say of the collectives they waited in."""
+
+    failing: dict[int, tuple[int, str]] = field(default_factory=dict[int, tuple[int, str]])
+    enqueued: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    index: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    for_whom: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    devices: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    physical: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    ends: set[tuple[int, str, int]] = field(default_factory=set[tuple[int, str, int]])
+    notifiers: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    lost: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+
+    @staticmethod
+    def concerns(text: str) -> bool:
+        """Whether a line may say something of waiting."""
+        return any(word in text for word in CONCERNED)
+
+    def note(self, rank: int | None, text: str) -> None:
+        """Take in one line.
+
+        Args:
+            rank: The rank that wrote it, if known.
+            text: The line.
+        """
+        if not self.concerns(text):
+            return
+        if (match := _OWN_PLACE.search(text)) and len(self.devices) < MOST:
+            self.devices.setdefault((match[2], int(match[3])), int(match[1]))
+        if (match := _LINK.search(text)) and len(self.for_whom) < MOST:
+            self.for_whom.add((int(match[2]), int(match[1])))
+        if (match := _LOST.search(text)) and len(self.lost) < MOST:
+            self.lost.append((match[1], int(match[2])))
+        if rank is not None:
+            self._note_own(rank, text)
+
+    def _note_own(self, rank: int, text: str) -> None:
+        if len(self.failing) > MOST or len(self.index) > MOST or len(self.enqueued) > MOST:
+            return
+        if (match := _WORK.search(text)) and "time" in text:
+            self.failing.setdefault(rank, (int(match[1]), match[2]))
+        if match := _PROGRESS.search(text):
+            group = _GROUP.search(text)
+            self.enqueued.setdefault(group[1] if group else "", {}).setdefault(rank, int(match[1]))
+        if match := _INDEX.search(text):
+            self.index.setdefault(match[1], {}).setdefault(rank, int(match[2]))
+        if (match := _PHYSICAL.search(text)) and len(self.physical) < MOST:
+            self.physical.add((rank, int(match[1])))
+        if (match := _OTHER_END.search(text)) and len(self.ends) < MOST:
+            self.ends.add((rank, match[1], int(match[2])))
+        if (match := _NOTIFIER.search(text)) and len(self.notifiers) < MOST:
+            self.notifiers.add((rank, int(match[1])))
+
+    def culprit(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
+        """Who is to blame, or None if the logs do not tell.
+
+        Args:
+            reporters: Ranks that report a time-out.
+            ranks: Ranks of which the logs hold any line.
+            world: The number of ranks, or 0 if no line names it.
+        """
+        return (
+            self._behind()
+            or self._end_of_chain(reporters, world)
+            or self._out_of_step()
+            or self._silent(reporters, ranks, world)
+            or self._lost()
+        )
+
+    def _behind(self) -> Culprit | None:
+        """Ranks that never began the operation in which the others waited."""
+        for progress in (*self.enqueued.values(), *self.index.values()):
+            ahead = [step for rank, step in progress.items() if rank in self.failing]
+            wanted = max(
+                (self.failing[rank][0] for rank in progress if rank in self.failing), default=None
+            )
+            if wanted is None and progress in self.index.values():
+                wanted, ahead = max(progress.values()), list(progress.values())
+            if wanted is None or not ahead:
+                continue
+            behind = tuple(sorted(rank for rank, step in progress.items() if step < wanted))
+            if behind and len(behind) < len(progress):
+                last = max(progress[rank] for rank in behind)
+                return Culprit(ranks=behind, why=BEHIND.filled(wanted=wanted, last=last))
+        return None
+
+    def _out_of_step(self) -> Culprit | None:
+        """The few ranks that waited in another operation than the most."""
+        if len(self.failing) < 3:
+            works = sorted(self.failing.items())
+            if len(works) == 2 and works[0][1][1] != works[1][1][1]:
+                return Culprit(ranks=tuple(rank for rank, _ in works), why=_different(works))
+            return None
+        ((most, count), *others) = Counter(self.failing.values()).most_common()
+        few = tuple(sorted(rank for rank, work in self.failing.items() if work != most))
+        if not others or count <= len(few):
+            return None
+        works = sorted(self.failing.items(), key=lambda item: item[1] != most)
+        return Culprit(ranks=few, why=_different([works[-1], works[0]]))
+
+    def _end_of_chain(self, reporters: set[int], world: int) -> Culprit | None:
+        """Ranks for which others waited and which themselves waited for nobody."""
+        self.for_whom |= set(self._device_edges())
+        edges = self.for_whom or self.notifiers
+        waiting = {rank for rank, _ in edges}
+        # A number that no rank of the job has belongs to another job or to a group's own count.
+        ends = {end for _, end in edges if not world or end < world} - waiting
+        silent = tuple(sorted(ends - reporters)) or tuple(sorted(ends))
+        if not silent:
+            return self._pair()
+        chain = " → ".join(map(str, _chain(edges, silent[0])))
+        return Culprit(ranks=silent, why=CHAIN.filled(chain=chain))
+
+    def _pair(self) -> Culprit | None:
+        """Two ranks that wait for each other to open their link, if no others do."""
+        mutual = [(one, other) for one, other in self.for_whom if (other, one) in self.for_whom]
+        pairs = {pair for pair in mutual if pair[0] < pair[1]}
+        return Culprit(ranks=pairs.pop(), why=MUTUAL) if len(pairs) == 1 else None
+
+    def _device_edges(self) -> Iterable[tuple[int, int]]:
+        nodes = {rank: node for (node, _), rank in self.devices.items()}
+        for rank, device in self.physical:
+            if rank in nodes and (nodes[rank], device) in self.devices:
+                yield rank, self.devices[nodes[rank], device]
+        for rank, node, device in self.ends:
+            if (node, device) in self.devices:
+                yield rank, self.devices[node, device]
+
+    def _silent(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
+        """Ranks that report nothing while most of the others report a time-out."""
+        count = max(world, max(ranks | reporters, default=-1) + 1)  # ranks count from 0
+        everyone = ranks | set(range(count if count <= MOST else 0))
+        silent = tuple(sorted(everyone - reporters))
+        if not reporters or not silent or len(silent) > len(reporters):
+            return None
+        if self.for_whom:  # they say for whom they waited, and it is none of these
+            return None
+        return Culprit(ranks=silent, why=SILENT)
+
+    def _lost(self) -> Culprit | None:
+        if not self.lost:
+            return None
+        node, device = self.lost[0]
+        rank = self.devices.get((node, device))
+        where = "" if rank is not None else f"{node}, device {device}"
+        return Culprit(ranks=() if rank is None else (rank,), where=where, why=LOST)
+
+
+def _chain(edges: set[tuple[int, int]], end: int) -> list[int]:
+    """The longest way of waiting that ends there, of at most eight ranks."""
+    chain = [end]
+    while len(chain) < 8:
+        before = sorted(rank for rank, target in edges if target == chain[0] and rank not in chain)
+        if not before:
+            break
+        deeper = [rank for rank in before if any(target == rank for _, target in edges)]
+        chain.insert(0, (deeper or before)[0])
+    return chain
+
+
+def _different(works: list[tuple[int, tuple[int, str]]]) -> Text:
+    (one, (first, first_op)), (other, (second, second_op)) = works[0], works[-1]
+    return DIFFERENT.filled(
+        one=one, first=first, first_op=first_op, other=other, second=second, second_op=second_op
+    )
+
+
+BEHIND: Final = Text(
+    en="never began operation {wanted}, in which the others waited; the last begun was {last}",
+    zh="从未开始其他 rank 正在等待的第 {wanted} 次操作，最后开始的是第 {last} 次",
+)
+CHAIN: Final = Text(
+    en="was waited for and waited for nobody ({chain})",
+    zh="其他 rank 在等待它，而它没有等待任何 rank（{chain}）",
+)
+MUTUAL: Final = Text(
+    en="wait for each other: the link between them, or a firewall, TLS or address at one end",
+    zh="互相等待：请检查两者之间的链路，或其中一端的防火墙、TLS、地址",
+)
+DIFFERENT: Final = Text(
+    en="rank {one} was in operation {first} ({first_op}), rank {other} in {second} ({second_op})",
+    zh="rank {one} 在第 {first} 次（{first_op}），rank {other} 在第 {second} 次（{second_op}）",
+)
+SILENT: Final = Text(
+    en="reports no time-out, while the others do: exited, hanging or late",
+    zh="其他 rank 都报告了超时，唯独它没有：可能已退出、卡住或过慢",
+)
+LOST: Final = Text(
+    en="lost its heartbeat before the others timed out",
+    zh="在其他 rank 超时之前，它的心跳已丢失",
+)

@@ -1,0 +1,158 @@
+"""An explanation in lines for people, in both languages."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from jumar.failures.causes import Candidate, Explanation
+from jumar.failures.reading.job import Sighting
+from jumar.ground.text import Language, Text, counted
+
+LONGEST_LINE: Final = 240
+MOST_EVIDENCE: Final = 4
+MOST_COLLATERAL: Final = 8
+_FIRST: Final = Text(en="First cause: {what}", zh="首要原因：{what}")
+_NEXT: Final = Text(en="Or: {what}", zh="或者：{what}")
+_BLAMED: Final = Text(en="to blame", zh="责任方")
+_SEEN: Final = Text(en="seen on", zh="出现在")
+_WHERE: Final = Text(en="where", zh="位置")
+_TRY: Final = Text(en="try first", zh="首先尝试")
+_EVIDENCE: Final = Text(en="evidence", zh="依据")
+_COLLATERAL: Final = Text(en="Followed from it or came later:", zh="由其引起或随后出现：")
+_READ: Final = Text(
+    en="Read: {files} with {lines} lines{ranks}", zh="已读取：{files} 个文件，{lines} 行{ranks}"
+)
+_RANKS: Final = Text(en=", ranks {ranks}", zh="，rank {ranks}")
+_WORLD: Final = Text(en=" of {world}", zh="（共 {world} 个）")
+_UNREAD: Final = Text(en="Not read: {name}: {why}", zh="未读取：{name}：{why}")
+_NOTHING: Final = Text(
+    en="No known fault was recognised. The first lines that look like errors:",
+    zh="没有识别出已知故障。最早的疑似错误行：",
+)
+_NO_ERRORS: Final = Text(
+    en="No known fault was recognised, and no line looks like an error.",
+    zh="没有识别出已知故障，也没有疑似错误的行。",
+)
+_WAS_AT: Final = Text(en="was at", zh="当时位于")
+
+
+def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
+    """The explanation, line by line; foreign text is not yet made safe."""
+    yield _read(explanation, language)
+    for name, why in list(explanation.job.unread.items())[:5]:
+        yield _UNREAD.filled(name=name, why=why).in_language(language)
+    yield ""
+    for place, candidate in enumerate(explanation.candidates):
+        others = explanation.collateral
+        yield from _candidate(candidate, others, language, head=_NEXT if place else _FIRST)
+        yield ""
+    if not explanation.candidates:
+        nothing = _NOTHING if explanation.errors else _NO_ERRORS
+        yield nothing.in_language(language)
+        for error in explanation.errors:
+            yield f"  {error.file}:{error.line}: {shortened(error.text)}"
+    elif explanation.collateral:
+        yield _COLLATERAL.in_language(language)
+        for each in explanation.collateral[:MOST_COLLATERAL]:
+            count = sum(sighting.count for sighting in each.sightings)
+            ranks = f" · rank {spans(each.ranks)}" if each.ranks else ""
+            times = f"{count} 行" if language == "zh" else counted(count, "line")
+            yield f"  {each.fault.id}{ranks} · {times}"
+
+
+def _read(explanation: Explanation, language: Language) -> str:
+    job = explanation.job
+    ranks: Text | str = ""
+    if job.ranks:
+        world = _WORLD.filled(world=job.world).in_language(language) if job.world else ""
+        ranks = _RANKS.filled(ranks=spans(sorted(job.ranks)) + world)
+    count = len(job.files)
+    files = str(count) if language == "zh" else counted(count, "file")
+    return _READ.filled(files=files, lines=f"{job.lines:,}", ranks=ranks).in_language(language)
+
+
+def _candidate(
+    candidate: Candidate, others: tuple[Candidate, ...], language: Language, *, head: Text
+) -> Iterator[str]:
+    colon = "：" if language == "zh" else ": "
+
+    def item(name: Text, value: str) -> str:
+        return f"  {name.in_language(language)}{colon}{value}"
+
+    yield f"{head.filled(what=candidate.fault.what).in_language(language)} [{candidate.fault.id}]"
+    if candidate.culprit is not None:
+        yield item(_BLAMED, blamed(candidate, language))
+        for rank, frame in _frames(candidate.culprit.ranks, others):
+            yield item(_WAS_AT, f"{frame} (rank {rank})")
+    if candidate.ranks:
+        yield item(_SEEN, f"rank {spans(candidate.ranks)}")
+    yield item(_WHERE, " · ".join(_place(candidate.first)))
+    yield item(_TRY, candidate.fault.first.in_language(language))
+    yield item(_EVIDENCE, "").rstrip()
+    for sighting in _evidence(candidate):
+        yield f"    {sighting.file}:{sighting.line}: {shortened(sighting.text)}"
+
+
+def _frames(ranks: tuple[int, ...], others: tuple[Candidate, ...]) -> list[tuple[int, str]]:
+    """Where in the script the ranks to blame were, as far as their tracebacks say."""
+    sightings = (each for other in others for each in other.sightings)
+    places = {each.rank: each.frame for each in sightings if each.frame and each.rank in ranks}
+    return [(rank, places[rank]) for rank in ranks if rank in places][:MOST_EVIDENCE]
+
+
+def blamed(candidate: Candidate, language: Language) -> str:
+    """Who is to blame that others waited, and how it was seen."""
+    culprit = candidate.culprit
+    if culprit is None:
+        return ""
+    who = f"rank {spans(culprit.ranks)}" if culprit.ranks else culprit.where
+    separator = "：" if language == "zh" else ": "
+    return f"{who}{separator}{culprit.why.in_language(language)}"
+
+
+def _evidence(candidate: Candidate) -> list[Sighting]:
+    """The first lines, of different ranks as far as possible."""
+    by_rank = {each.rank: each for each in reversed(candidate.sightings)}
+    chosen = sorted(by_rank.values(), key=candidate.sightings.index)
+    return chosen[:MOST_EVIDENCE]
+
+
+def _place(sighting: Sighting) -> Iterator[str]:
+    yield f"{sighting.file}:{sighting.line}"
+    if sighting.rank is not None:
+        yield f"rank {sighting.rank}"
+    if sighting.device is not None:
+        yield f"device {sighting.device}"
+    if sighting.host:
+        yield sighting.host
+    if sighting.frame:
+        yield sighting.frame
+    if sighting.time is not None:
+        yield when(sighting)
+
+
+def when(sighting: Sighting) -> str:
+    """The time of a line; without a year where the log has none."""
+    time = sighting.time
+    if time is None:
+        return ""
+    return time.isoformat(" ") if time.year > 1904 else time.strftime("%m-%d %H:%M:%S")
+
+
+def spans(numbers: tuple[int, ...] | list[int]) -> str:
+    """Ranks in short: `0-3, 7`; of very many the first ones."""
+    parts: list[str] = []
+    start = end = -2
+    for number in [*numbers, -1]:
+        if number == end + 1 and number >= 0:
+            end = number
+            continue
+        if end >= 0:
+            parts.append(str(start) if start == end else f"{start}-{end}")
+        start = end = number
+    return ", ".join(parts[:12]) + (", …" if len(parts) > 12 else "")
+
+
+def shortened(text: str) -> str:
+    """A line as evidence."""
+    text = text.strip()
+    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"

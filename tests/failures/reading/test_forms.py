@@ -1,0 +1,76 @@
+"""What a line says of its origin: rank, process, node, time."""
+
+from datetime import datetime
+
+import pytest
+
+from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_name, time_in
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "text"),
+    [
+        ("[rank3]: ValueError: x", 3, "ValueError: x"),
+        (": [rank18]: Last error:", 18, "Last error:"),
+        ("[default5]:Traceback", 5, "Traceback"),
+        ("[1,3]<stderr>:KeyError: 1", 3, "KeyError: 1"),
+        ("  7: srun labels its lines", None, "  7: srun labels its lines"),
+        ("7: srun labels its lines", 7, "srun labels its lines"),
+        ("[80746] [rank0]:[E321 02:07:08.4 a.cpp:6] x", 0, "[E321 02:07:08.4 a.cpp:6] x"),
+        ("(Worker_DP1_TP1_EP9 pid=244584) ERROR 01-06 19:37:15 [a.py:824] x", 9, "x"),
+        ("(VllmWorker rank=1 pid=7226) ERROR 09-03 03:02:37 [a.py:522] x", 1, "x"),
+        ("2026-10-10T01:49:39.123456789Z stderr F [rank2]: x", 2, "x"),
+        ("node-4 | [rank2]: x", 2, "x"),
+        ("plain text", None, "plain text"),
+    ],
+)
+def test_what_launchers_put_in_front_is_taken_off(line: str, rank: int | None, text: str) -> None:
+    place = place_of(line)
+    assert (place.rank, place.text) == (rank, text)
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "pid"),
+    [
+        ("[ERROR] 2024-05-21-11:57:54 (PID:927000, Device:3, RankID:3) ERR02200 DIST", 3, 927000),
+        ("[ERROR] 2024-05-21-11:57:54 (PID:927000, Device:3, RankID:-1) ERR02200", None, 927000),
+        ("[INFO] HCCL(69395,python3):2024 Entry:ranks[4], rank[2], rootinfo", 2, 69395),
+        ("EI0006: [PID: 1292363] 2025-04-08 Getting socket times out.", None, 1292363),
+        ("ng30903:3063028:3066152 [3] NCCL INFO comm 0x5 rank 5 nranks 8 cudaDev 1", 5, 3063028),
+    ],
+)
+def test_rank_and_process_are_found_in_a_line(line: str, rank: int | None, pid: int) -> None:
+    place = place_of(line)
+    complete(place, line)
+    assert (place.rank, place.pid) == (rank, pid)
+
+
+@pytest.mark.parametrize(
+    ("line", "time"),
+    [
+        ("2024-04-07-18:35:53.134.675 [op_base.cc]", datetime(2024, 4, 7, 18, 35, 53, 134675)),
+        ("2026-06-08 19:04:36,139 - root", datetime(2026, 6, 8, 19, 4, 36, 139000)),
+        ("[E814 01:57:12.984417033 a.cpp:5]", datetime(YEARLESS, 8, 14, 1, 57, 12, 984417)),
+        ("W1203 16:08:45.014881 a.cpp:5]", datetime(YEARLESS, 12, 3, 16, 8, 45, 14881)),
+        ("ERROR 08-26 03:01:18 [engine.py:458]", datetime(YEARLESS, 8, 26, 3, 1, 18)),
+        ("2024-13-45 99:99:99", None),
+        ("no time", None),
+    ],
+)
+def test_times_of_all_forms_are_read(line: str, time: datetime | None) -> None:
+    assert time_in(line) == time
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("logs/rank3.txt", 3),
+        ("logs/train_rank_12.log", 12),
+        ("run/attempt_0/5/stderr.log", 5),
+        ("job/rank7/plog-1_2.log", 7),
+        ("plog-69395_20240407183553.log", None),
+        ("crank3.log", None),
+    ],
+)
+def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
+    assert rank_in_name(name) == rank

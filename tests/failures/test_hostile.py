@@ -1,0 +1,74 @@
+"""A log may hold anything: no line takes long, none grows memory, none reaches the terminal raw."""
+
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from jumar.failures import explained, fault_table, read_job
+from jumar.failures.wording import lines_of
+from tests.failures.explaining import explain
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[rank1]: ",
+        "(",
+        "a.",
+        "| 1(1) ",
+        "rank[1] ",
+        "2024-01-01 ",
+        "server[",
+        "E1",
+        "tag[a_",
+        " ",
+        "error ",
+        'File "x',
+    ],
+)
+def test_no_line_takes_longer_than_it_is_long(piece: str, tmp_path: Path) -> None:
+    text = piece * (3_000_000 // len(piece))
+    (tmp_path / "log.txt").write_text(text + "\nindex[1] SeqNum= error\n")
+    start = time.process_time()
+    read_job([str(tmp_path / "log.txt")], fault_table())
+    assert time.process_time() - start < 10
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    line = (
+        "[rank{}]: [Rank {}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum={}, OpType=X\n"
+    )
+
+    def peak(lines: int) -> int:
+        log.write_text("".join(line.format(i % 8, i % 8, i) for i in range(lines)))
+        tracemalloc.start()
+        explained(read_job([str(log)], fault_table()))
+        grown = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return grown
+
+    peak(100)
+    assert peak(8_000) < peak(1_000) + 200_000
+
+
+def test_a_million_ranks_are_not_all_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"[rank{i}]: MemoryError\n" for i in range(30_000)))
+    assert len(read_job([str(log)], fault_table()).sightings) <= 20_000
+
+
+def test_a_rank_beyond_all_sense_is_no_rank(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("world_size=9999999 rankSize[9999999]\n[rank0]: MemoryError\n")
+    assert explain(log).job.world == 0
+
+
+def test_markup_and_escapes_of_a_log_are_kept_out_of_the_lines(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("\x1b[2J\x1b]0;title\x07[bold red]RuntimeError: CUDA out of memory.[/]\u202e\n")
+    text = "\n".join(lines_of(explain(log), "en"))
+    assert "[bold red]" in text  # printed as it stands: nothing reads markup

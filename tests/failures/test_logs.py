@@ -1,0 +1,46 @@
+"""Logs of public issues: the first cause is named as the thread settled it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.failures.explaining import explain, named, to_blame
+
+LOGS = Path(__file__).parent / "logs"
+CASES: dict[str, dict[str, Any]] = {
+    path.parent.name: json.loads(path.read_text(encoding="utf-8"))
+    for path in sorted(LOGS.glob("*/issue.json"))
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_cause_is_named_as_recorded(name: str) -> None:
+    case = CASES[name]
+    explanation = explain(LOGS / name)
+    first = named(explanation)[:1]
+    right = bool(first) and first[0] in case["expects"]
+    if "culprit" in case:
+        right = right and list(to_blame(explanation)) == case["culprit"]
+    assert right == case["named"], f"{named(explanation)}, expected {case['expects']}"
+    assert len(explanation.candidates) <= 3
+
+
+def test_as_many_logs_are_named_right_as_the_documents_say() -> None:
+    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (60, 65)
+
+
+@pytest.mark.parametrize(
+    ("drawing", "right", "all_of_them"), [(1, 2, 12), (2, 14, 18), (3, 12, 13)]
+)
+def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
+    drawing: int, right: int, all_of_them: int
+) -> None:
+    """The score of the table as it was when they were drawn; it is history and cannot change."""
+    drawn = [case for case in CASES.values() if case["drawing"] == drawing]
+    assert (sum(case["blind"] for case in drawn), len(drawn)) == (right, all_of_them)
+
+
+def test_the_third_drawing_holds_logs_of_several_ranks_only() -> None:
+    assert all(case["ranks"] > 1 for case in CASES.values() if case["drawing"] == 3)

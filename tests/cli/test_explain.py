@@ -1,10 +1,13 @@
 """`jumar explain` at the command line."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import environment
 from tests.cli.in_process import any_end, here
 
 OUT_OF_MEMORY = (
@@ -74,3 +77,25 @@ def test_no_escape_sequence_of_a_log_reaches_the_terminal(tmp_path: Path) -> Non
     assert "\\x1b[2J" in any_end("explain", "job.log", cwd=tmp_path).out
     answer = json.loads(any_end("explain", "job.log", "--json", cwd=tmp_path).out)
     assert answer["candidates"][0]["evidence"][0]["text"] == evil.rstrip("\n")
+
+
+def test_a_hyphen_is_the_standard_input_and_a_wrong_option_is_named(tmp_path: Path) -> None:
+    done = jumar_reading(OUT_OF_MEMORY, "explain", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "where: stdin:3" in done.stdout
+    assert "Read: 1 file with 4 lines, rank 3" in done.stdout
+    error = here("explain", "--lagn", "zh", "-", cwd=tmp_path, code=2).message
+    assert "unknown option '--lagn'" in error
+
+
+def jumar_reading(text: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run `jumar` with something on its standard input."""
+    return subprocess.run(
+        [sys.executable, "-m", "jumar", *arguments],
+        cwd=cwd,
+        env=environment(),
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

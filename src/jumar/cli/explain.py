@@ -1,7 +1,9 @@
 """`jumar explain`: the first cause of a failed job, from the logs of all of its ranks."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from jumar.cli.options import JsonFlag
 from jumar.ground.errors import UserError
@@ -10,8 +12,11 @@ from jumar.ground.text import Language, print_plain
 if TYPE_CHECKING:
     from jumar.failures import Candidate, Explanation
 
+_Log = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""So that `-` is no unknown option."""
 
-def explain(*logs: str, json_: JsonFlag = False, lang: Language = "en") -> int:
+
+def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
     """Say why a job failed, from the logs of all of its ranks.
 
     Reads plog and slog folders of CANN, what torchrun and ModelArts print, logs of MindSpore,
@@ -31,6 +36,11 @@ def explain(*logs: str, json_: JsonFlag = False, lang: Language = "en") -> int:
 
     if not logs:
         raise UserError("no log given", todo="Name a file or folder, or - for the standard input.")
+    if unknown := next((log for log in logs if log.startswith("-") and log != "-"), ""):
+        raise UserError(
+            f"unknown option '{unknown}'",
+            todo="jumar explain --help lists them; a file of that name is ./" + unknown,
+        )
     explanation = explained(read_job(list(logs), fault_table()))
     if json_:
         print(_spelt(json.dumps(_as_json(explanation, lang), indent=2, ensure_ascii=False)))

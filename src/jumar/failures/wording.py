@@ -1,6 +1,6 @@
 """An explanation in lines for people, in both languages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jumar.failures.causes import Candidate, Explanation
@@ -19,9 +19,9 @@ _TRY: Final = Text(en="try first", zh="首先尝试")
 _EVIDENCE: Final = Text(en="evidence", zh="依据")
 _COLLATERAL: Final = Text(en="Followed from it or came later:", zh="由其引起或随后出现：")
 _READ: Final = Text(
-    en="Read: {files} with {lines} lines{ranks}", zh="已读取：{files} 个文件，{lines} 行{ranks}"
+    en="Read: {files} with {lines}{ranks}", zh="已读取：{files} 个文件，{lines} 行{ranks}"
 )
-_RANKS: Final = Text(en=", ranks {ranks}", zh="，rank {ranks}")
+_RANKS: Final = Text(en=", {ranks}", zh="，{ranks}")
 _WORLD: Final = Text(en=" of {world}", zh="（共 {world} 个）")
 _UNREAD: Final = Text(en="Not read: {name}: {why}", zh="未读取：{name}：{why}")
 _NOTHING: Final = Text(
@@ -54,7 +54,7 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
         yield _COLLATERAL.in_language(language)
         for each in explanation.collateral[:MOST_COLLATERAL]:
             count = sum(sighting.count for sighting in each.sightings)
-            ranks = f" · rank {spans(each.ranks)}" if each.ranks else ""
+            ranks = f" · {named_ranks(each.ranks, language)}" if each.ranks else ""
             times = f"{count} 行" if language == "zh" else counted(count, "line")
             yield f"  {each.fault.id}{ranks} · {times}"
 
@@ -64,10 +64,13 @@ def _read(explanation: Explanation, language: Language) -> str:
     ranks: Text | str = ""
     if job.ranks:
         world = _WORLD.filled(world=job.world).in_language(language) if job.world else ""
-        ranks = _RANKS.filled(ranks=spans(sorted(job.ranks)) + world)
+        ranks = _RANKS.filled(ranks=named_ranks(sorted(job.ranks), language) + world)
     count = len(job.files)
     files = str(count) if language == "zh" else counted(count, "file")
-    return _READ.filled(files=files, lines=f"{job.lines:,}", ranks=ranks).in_language(language)
+    lines = f"{job.lines:,}"
+    if language == "en":
+        lines += " line" if job.lines == 1 else " lines"
+    return _READ.filled(files=files, lines=lines, ranks=ranks).in_language(language)
 
 
 def _candidate(
@@ -84,7 +87,7 @@ def _candidate(
         for rank, frame in _frames(candidate.culprit.ranks, others):
             yield item(_WAS_AT, f"{frame} (rank {rank})")
     if candidate.ranks:
-        yield item(_SEEN, f"rank {spans(candidate.ranks)}")
+        yield item(_SEEN, named_ranks(candidate.ranks, language))
     yield item(_WHERE, " · ".join(_place(candidate.first)))
     yield item(_TRY, candidate.fault.first.in_language(language))
     yield item(_EVIDENCE, "").rstrip()
@@ -104,7 +107,7 @@ def blamed(candidate: Candidate, language: Language) -> str:
     culprit = candidate.culprit
     if culprit is None:
         return ""
-    who = f"rank {spans(culprit.ranks)}" if culprit.ranks else culprit.where
+    who = named_ranks(culprit.ranks, language) if culprit.ranks else culprit.where
     separator = "：" if language == "zh" else ": "
     return f"{who}{separator}{culprit.why.in_language(language)}"
 
@@ -138,7 +141,13 @@ def when(sighting: Sighting) -> str:
     return time.isoformat(" ") if time.year > 1904 else time.strftime("%m-%d %H:%M:%S")
 
 
-def spans(numbers: tuple[int, ...] | list[int]) -> str:
+def named_ranks(ranks: Sequence[int], language: Language) -> str:
+    """`rank 3`, `ranks 0-3`; Chinese has no plural."""
+    several = language == "en" and len(ranks) > 1
+    return f"{'ranks' if several else 'rank'} {spans(ranks)}"
+
+
+def spans(numbers: Sequence[int]) -> str:
     """Ranks in short: `0-3, 7`; of very many the first ones."""
     parts: list[str] = []
     start = end = -2

@@ -24,6 +24,13 @@ _MOMENTUM = 0.003
 """TensorFlow's decay of 0.997."""
 
 
+def set_norm_decay(network: nn.Module, decay: float) -> None:
+    """Let all batch norms keep this part of their averages in each step."""
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = 1 - decay
+
+
 class SlimConv2d(nn.Module):
     """A convolution, then a batch norm or a bias, then perhaps a ReLU.
 

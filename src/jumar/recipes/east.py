@@ -27,6 +27,7 @@ from torch import nn
 from jumar.data.polygons.augmentation import TextAugmentation
 from jumar.data.polygons.detection_data import DetectionData, Targets
 from jumar.models.east import East, tf_names
+from jumar.models.slim_convolution import set_norm_decay
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.registry import register
 from jumar.recipes.text_detection import (
@@ -80,12 +81,14 @@ class EastRecipe(DetectionRecipe):
 
     def build_model(self) -> East:
         """The network."""
-        return East(
+        network = East(
             depth=self.model.depth,
             backbone_width=self.model.backbone_width,
             text_scale=self.model.text_scale,
             matrix_product=self.model.matrix_product,
         )
+        set_norm_decay(network, self.model.norm_decay)
+        return network
 
     def objective(self, network: nn.Module) -> BoxObjective:
         """See `DetectionRecipe.objective`."""
@@ -137,4 +140,7 @@ def east_small() -> EastRecipe:
         for_a_cpu(east()),
         model=EastModel(backbone="resnet18", backbone_width=32),
         loss=BalancedCrossEntropy(),
+        # The best of 0.8, 0.9, 0.95 and 0.98 on training pictures: the balanced loss makes the
+        # network as sure of the neighbourhood of a word as of the word.
+        reading=BoxReading(threshold=0.95),
     )

@@ -31,6 +31,7 @@ from jumar.data.polygons.detection_data import DetectionData, Targets
 from jumar.data.polygons.kernel_words import Outline
 from jumar.data.polygons.kernels import KERNELS
 from jumar.models.psenet import PSENet, tf_names
+from jumar.models.slim_convolution import set_norm_decay
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.registry import register
 from jumar.recipes.text_detection import (
@@ -87,13 +88,15 @@ class PSENetRecipe(DetectionRecipe):
 
     def build_model(self) -> PSENet:
         """The network, with six kernels."""
-        return PSENet(
+        network = PSENet(
             depth=self.model.depth,
             backbone_width=self.model.backbone_width,
             kernels=KERNELS,
             width=self.model.width,
             matrix_product=self.model.matrix_product,
         )
+        set_norm_decay(network, self.model.norm_decay)
+        return network
 
     def objective(self, network: nn.Module) -> KernelObjective:
         """See `DetectionRecipe.objective`."""
@@ -146,4 +149,6 @@ def psenet_small() -> PSENetRecipe:
         for_a_cpu(psenet()),
         model=PSENetModel(backbone="resnet18", backbone_width=32, width=32),
         loss=HardDice(),
+        # The best of 0.5, 0.7 and 0.9 on training pictures: 0.9 splits large words.
+        reading=KernelReading(threshold=0.7),
     )

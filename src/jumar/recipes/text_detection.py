@@ -36,6 +36,13 @@ class DetectorModel(NetworkSettings):
     backbone_width: int = setting(
         64, "channels of the backbone's first convolution; 64 in the original", minimum=1
     )
+    norm_decay: float = setting(
+        0.997,
+        "what batch norms keep of their averages in a step; less where a training is shorter than "
+        "about 2000 steps",
+        minimum=0,
+        maximum=1,
+    )
     matrix_product: bool = setting(
         True,
         "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "

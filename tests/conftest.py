@@ -1,13 +1,14 @@
 """What every test may ask for."""
 
 import os
+import re
 import signal
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from tests.skip_summary import summary
 
 # By default an example that takes longer than 200 ms fails, as any does now and then on a machine
 # with something else to do.
@@ -23,6 +24,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 REQUIRED = os.environ.get("JUMAR_REQUIRE_SHARED", "0") not in ("", "0")
+MOST_SKIP_LINES = 5
+
+_DOCUMENT = re.compile(r"(^|/)test_docs\.py$")
+_NAMED = re.compile(r"'[^']*'|(?<!\w)/\S+")
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +51,43 @@ def parity(shared: Path) -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was skipped and why; see `tests/skip_summary.py`."""
+    """Say what was skipped and why: hundreds of skips that nobody reads hide the one that should
+    not be there.
+    """
     skips: list[tuple[str, str]] = []
     for report in terminalreporter.stats.get("skipped", []):
         path, _, reason = report.longrepr
         skips.append((str(path), str(reason)))
     if skips:
         terminalreporter.section("skipped")
-        for line in summary(skips):
+        for line in skip_summary(skips):
             terminalreporter.line(line)
+
+
+def skip_reason(path: str, reason: str) -> str:
+    """A reason as it is counted: without paths, and one for all commands of documents.
+
+    Args:
+        path: The file of the test.
+        reason: What the test said, with or without pytest's `Skipped: `.
+    """
+    if _DOCUMENT.search(path):
+        return "commands of documents that are shown and not run"
+    plain = _NAMED.sub("...", reason.removeprefix("Skipped: "))
+    return re.sub(r"^could not import .*", "needs a package that is not installed", plain)
+
+
+def skip_summary(skips: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines with counts and reasons, the most frequent first; the rest in the last one.
+
+    Args:
+        skips: File and reason of each skipped test.
+    """
+    counts = Counter(skip_reason(path, reason) for path, reason in skips)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    if len(ordered) > MOST_SKIP_LINES:
+        ordered, rest = ordered[: MOST_SKIP_LINES - 1], ordered[MOST_SKIP_LINES - 1 :]
+        others = "; ".join(f"{reason} ({count})" for reason, count in rest)
+        ordered.append((others, sum(count for _, count in rest)))
+    width = max((len(str(count)) for _, count in ordered), default=0)
+    return [f"{count:{width}}  {reason}" for reason, count in ordered]

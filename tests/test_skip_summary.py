@@ -4,30 +4,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.skip_summary import MOST_LINES, reason_of, summary
+from tests.conftest import MOST_SKIP_LINES, skip_reason, skip_summary
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def test_reasons_are_counted_without_their_paths() -> None:
     skips = [("a.py", f"Skipped: needs data in /home/{n}/x, beside") for n in range(3)]
-    assert summary(skips) == ["3  needs data in ... beside"]
+    assert skip_summary(skips) == ["3  needs data in ... beside"]
 
 
 def test_commands_of_documents_count_as_one_reason() -> None:
-    assert reason_of("tests/test_docs.py", "Skipped: jumar train: needs hours") == reason_of(
+    assert skip_reason("tests/test_docs.py", "Skipped: jumar train: needs hours") == skip_reason(
         "/x/tests/test_docs.py", "jumar port: needs a device"
     )
 
 
 def test_there_are_five_lines_at_most_and_no_reason_is_lost() -> None:
     skips = [("a.py", f"needs thing {n}") for n in range(9) for _ in range(n + 1)]
-    lines = summary(skips)
-    assert len(lines) == MOST_LINES
+    lines = skip_summary(skips)
+    assert len(lines) == MOST_SKIP_LINES
     assert lines[0] == " 9  needs thing 8"
     assert lines[-1].startswith("15  needs thing 4 (5); ")
     assert "needs thing 0 (1)" in lines[-1]
-    assert summary([]) == []
+    assert skip_summary([]) == []
 
 
 def test_a_run_says_what_it_skipped(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Cosine
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 
-NAME = "accelerator-test"
+NAME = "small-on-accelerators"
 STEPS, HALF = 6, 3
 CLASSES, SIDE = 3, 24
 FULL, LOW, HALF_PRECISION = (

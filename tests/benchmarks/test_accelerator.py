@@ -3,10 +3,12 @@
 import json
 import math
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +103,8 @@ def test_classifiers_and_bert_stand_beside_peers_with_their_shares(small: Small)
         for row in shares:
             assert 0 < row["of_peak"] < 1
             assert row["of_peak"] < row["of_roofline"]
-        assert any(row["of_best_peer"] is not None for row in shares)
+        if peer == "by hand" or find_spec(peer):
+            assert any(row["of_best_peer"] is not None for row in shares)
 
 
 @pytest.mark.slow
@@ -132,7 +135,8 @@ def test_the_report_has_a_table_a_part_with_device_date_and_command(small: Small
     report = (small.out / "results.md").read_text()
     headings = [line[3:] for line in report.splitlines() if line.startswith("## ")]
     assert headings == [part.title for part in PARTS]
-    assert f"$ python {CHECKOUT / 'benchmarks' / 'accelerator.py'} --device cpu" in report
+    program = shlex.quote(str(CHECKOUT / "benchmarks" / "accelerator.py"))
+    assert f"$ python {program} --device cpu" in report
     assert report.splitlines()[2].startswith("cpu: ")
 
 

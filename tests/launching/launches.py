@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,7 @@ def stand_in(folder: Path, name: str = "python", then: str = "") -> Path:
         then: Python that it runs then, with `arguments` and `variables`.
     """
     folder.mkdir(exist_ok=True)
-    program = folder / name
-    program.write_text(
-        f"#!{sys.executable}\n"
+    (folder / f"{name}.py").write_text(
         "import json, os, sys, time\n"
         "arguments, variables = sys.argv[1:], dict(os.environ)\n"
         f"place = os.path.join({str(folder)!r}, 'call-%d.json' % os.getpid())\n"
@@ -43,6 +42,10 @@ def stand_in(folder: Path, name: str = "python", then: str = "") -> Path:
         "    json.dump({'arguments': arguments, 'variables': variables, 'in': os.getcwd()}, file)\n"
         f"{then}\n"
     )
+    # A first line that names the interpreter itself would not do where its path has a space.
+    program = folder / name
+    words = shlex.join([sys.executable, str(folder / f"{name}.py")])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     program.chmod(0o755)
     return program
 

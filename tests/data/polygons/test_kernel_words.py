@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jumar.data.polygons.drawing import smallest_rectangles
@@ -33,6 +33,7 @@ def test_rectangles_are_those_of_the_original(parity: Path) -> None:
 
 
 @settings(max_examples=30)
+@example(1746, (50, 71))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(64, 96), (128, 192), (50, 71)]))
 def test_rectangles_are_those_of_all_enlarged_pixels(seed: int, size: tuple[int, int]) -> None:
     random = np.random.default_rng(seed)
@@ -46,8 +47,12 @@ def test_rectangles_are_those_of_all_enlarged_pixels(seed: int, size: tuple[int,
     expected = [box for box in smallest_rectangles(pixels) if signed_area(box) >= 1]
     words = words_of_kernels(maps, size, least_area=1)
     assert len(words) == len(expected)
-    for word, box in zip(words, expected, strict=True):
-        assert overlap_of(word.corners, box) == pytest.approx(1, abs=1e-4)
+    large = [each for each in pixels if signed_area(smallest_rectangles([each])[0]) >= 1]
+    for word, box, places in zip(words, expected, large, strict=True):
+        # Several rectangles may be equally small: then any of them is right.
+        assert signed_area(word.corners) == pytest.approx(signed_area(box), rel=1e-4)
+        around = shapely.Polygon(word.corners).buffer(1e-3)
+        assert shapely.contains_xy(around, places[:, 0], places[:, 1]).all()
 
 
 @pytest.mark.parametrize("outline", ["rectangle", "polygon"])

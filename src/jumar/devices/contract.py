@@ -155,6 +155,11 @@ class Device(ABC):
         return torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", cls.dispatch_key)
 
     @classmethod
+    def accelerates_bf16(cls) -> bool:
+        """Whether it has matrix instructions for bfloat16, or for whatever is low on it."""
+        return True
+
+    @classmethod
     def note_on_bf16(cls) -> str:
         """What a user should know about bfloat16 on this kind; usually empty."""
         return ""

@@ -225,6 +225,10 @@ def _casts(treatment: Treatment, device_type: str) -> tuple[_Cast, _Cast | None]
         return _to_low(device_type), None
     if treatment is Treatment.LOW_THEN_FP32:
         return _to_low(device_type), to_fp32
+    if treatment is Treatment.LOW_BY_FP32:
+        return _through_low(device_type), _to_low(device_type)
+    if treatment is Treatment.LOW_BY_FP32_THEN_FP32:
+        return _through_low(device_type), _through_low(device_type)
     if treatment is Treatment.ROUND:
         return _rounded(device_type), _rounded(device_type)
     assert treatment is Treatment.ROUND_IN
@@ -253,6 +257,11 @@ def _to_low(device_type: str) -> _Cast:
         return tensor
 
     return cast
+
+
+def _through_low(device_type: str) -> _Cast:
+    to_low, to_fp32 = _to_low(device_type), _to(torch.float32, device_type)
+    return lambda tensor: to_fp32(to_low(tensor))
 
 
 def _rounded(device_type: str) -> _Cast:

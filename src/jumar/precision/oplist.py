@@ -29,8 +29,16 @@ class Treatment(Enum):
     FOLLOW = "runs in the dtype of its inputs"
     WIDEST = "inputs to the widest of their dtypes"
     LOW_THEN_FP32 = "inputs to the low precision, outputs to fp32"
+    LOW_BY_FP32 = "fp32 with inputs and outputs rounded to the low precision, outputs stored in it"
+    LOW_BY_FP32_THEN_FP32 = "fp32 with inputs and outputs rounded to the low precision"
     ROUND = "fp32 with inputs and outputs rounded to fp16"
     ROUND_IN = "fp32 with inputs and gradients rounded to fp16"
+
+
+_BY_FP32 = {
+    Treatment.LOW: Treatment.LOW_BY_FP32,
+    Treatment.LOW_THEN_FP32: Treatment.LOW_BY_FP32_THEN_FP32,
+}
 
 
 def _names(text: str) -> frozenset[str]:
@@ -129,7 +137,11 @@ def default_lists() -> dict[str, ListName]:
 
 
 def treatments(
-    form: Form, lists: Mapping[str, ListName], *, emulated: bool = False
+    form: Form,
+    lists: Mapping[str, ListName],
+    *,
+    emulated: bool = False,
+    multiplies_low: bool = True,
 ) -> dict[str, Treatment]:
     """The treatment of every op in a mode.
 
@@ -137,6 +149,9 @@ def treatments(
         form: Which ops the mode runs in low precision; not `origin`, which has no region.
         lists: The list of every op: `default_lists()`, or that with a mixlist applied.
         emulated: Round to fp16 in fp32 arithmetic instead of computing in the low precision.
+        multiplies_low: Whether the device has matrix instructions of the low precision. Without
+            them its kernels take up to a hundred times as long as those of fp32, so that products
+            are computed in fp32 and rounded, which gives what such instructions give.
     """
     low = Treatment.ROUND if emulated else Treatment.LOW
     cube = {op for group in op_groups() if group.kind == "cube" for op in group.ops}
@@ -154,7 +169,9 @@ def treatments(
             treatment = Treatment.ROUND_IN
         elif form in ("cube", "cube_fp32_out") and name == "white":
             treatment = Treatment.FOLLOW
-        result[op] = treatment
+        result[op] = (
+            treatment if multiplies_low or op not in cube else _BY_FP32.get(treatment, treatment)
+        )
     return result
 
 

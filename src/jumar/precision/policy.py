@@ -85,7 +85,12 @@ class PrecisionPolicy:
         wanted = (
             {}
             if self._mode.form == "origin"
-            else treatments(self._mode.form, self._lists, emulated=self._emulated)
+            else treatments(
+                self._mode.form,
+                self._lists,
+                emulated=self._emulated,
+                multiplies_low=device_kind(self._device_type).accelerates_bf16(),
+            )
         )
         self._installed = install(self._device_type, wanted)
 

@@ -135,10 +135,11 @@ OTHERS = (
         small=("data.image_size=32", "model.width=8"),
     ),
     Case(
-        name="PSENet, 512 px",
+        name="PSENet, 640 px",
         recipe="psenet",
         batch=8,
         data=words_in_pictures,
+        whole=("data.image_size=640",),
         small=("data.image_size=64", "model.width=16", "model.backbone=resnet18"),
     ),
     Case(

@@ -36,6 +36,8 @@ _CATS = (
     *in_mode("allow_mix_precision_bf16"),
 )
 
+_SHORT = ("training.duration=3it", "training.evaluate_every=3it", "training.log_every=1it")
+
 
 def measurements(context: Context) -> Sequence[Measurement]:
     """AlexNet's demo in each mode, then what needs data."""
@@ -56,8 +58,7 @@ def demo(context: Context, *, mode: str) -> list[Row]:
         f"data.path={pictures(context)}",
         "data.batch_size=2",
         "data.eval_batch_size=4",
-        "training.duration=3it",
-        "training.log_every=1it",
+        *_SHORT,
     ]
     settings = [*in_mode(mode), *context.pick([], small)]
     return trained_for_a_while(context, f"alexnet-{mode}", "alexnet-demo", settings)
@@ -69,13 +70,15 @@ def videnn(context: Context) -> list[Row]:
         _given(context, f"denoise/{name}.zip") for name in ("bsds500-train200", "cbsd68-jpg")
     )
     data = [f"data.path={train}", f"data.eval_path={scored}"]
-    return trained_for_a_while(context, "videnn-25", "videnn-spatial", [*data, *_SIGMA_25])
+    small = context.pick([], ["data.batch_size=2", *_SHORT])
+    return trained_for_a_while(context, "videnn-25", "videnn-spatial", [*data, *_SIGMA_25, *small])
 
 
 def cats(context: Context) -> list[Row]:
     """BigGAN at full width on photographs of cats."""
     data = [f"data.path={_given(context, 'cats-dogs-128')}"]
-    return trained_for_a_while(context, "cats", "biggan128-cats", [*data, *_CATS])
+    small = context.pick([], ["model.width=8", "data.batch_size=4", *_SHORT])
+    return trained_for_a_while(context, "cats", "biggan128-cats", [*data, *_CATS, *small])
 
 
 def _given(context: Context, name: str) -> Path:

@@ -8,7 +8,7 @@ from on_accelerator.measuring import Context, Measurement, Row
 from on_accelerator.rivals import compare
 from on_accelerator.trainings import MODES, in_mode, jumar_rival, short_name
 
-_IN_SMALL = ("BigGAN-128, width 96, 32", "ViDeNN spatial, 50 px", "DS-CNN S", "PSENet, 512 px")
+_IN_SMALL = ("BigGAN-128, width 96, 32", "ViDeNN spatial, 50 px", "DS-CNN S", "PSENet, 640 px")
 """One of each kind of data."""
 
 

@@ -18,6 +18,8 @@ The Python with TensorFlow 1.15 is a 3.7 with
     vqvae-cifar10    https://github.com/hiwonjoon/tf-vqvae
     bert-base        https://github.com/google-research/bert
     psenet           https://github.com/liuheng92/tensorflow_PSENet; its width is the pictures' side
+    east             the same, for its backbone: the usual original is GPL, and the rest of the
+                     graph is written anew in originals/tensorflow_side.py
 """
 
 import argparse
@@ -75,6 +77,14 @@ CASES = {
     ),
     "psenet": Case(
         recipe="psenet",
+        kind="signs",
+        batch=4,
+        width=256,
+        width_setting="data.image_size",
+        settings=("data.eval_path=none",),
+    ),
+    "east": Case(
+        recipe="east",
         kind="signs",
         batch=4,
         width=256,

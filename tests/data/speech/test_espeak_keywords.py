@@ -131,7 +131,7 @@ def test_the_clips_are_seconds_of_speech_that_can_be_opened(tmp_path: Path) -> N
 @needs_espeak
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     write_espeak_keywords(request(tmp_path / "set"))
-    with pytest.raises(UserError, match="asked for with other options"):
+    with pytest.raises(UserError, match="made with other options"):
         write_espeak_keywords(request(tmp_path / "set", seed=4))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")

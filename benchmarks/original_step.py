@@ -27,7 +27,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -57,6 +57,14 @@ class Case:
     settings: Sequence[str] = ()
 
 
+DETECTOR = Case(
+    recipe="psenet",
+    kind="signs",
+    batch=4,
+    width=256,
+    width_setting="data.image_size",
+    settings=("data.eval_path=none",),
+)
 CASES = {
     "biggan128": Case(
         recipe="biggan128", kind="pictures", batch=4, width=32, width_setting="model.width", steps=2
@@ -75,22 +83,8 @@ CASES = {
     "bert-base": Case(
         recipe="bert-base", kind="instances", batch=16, width=12, width_setting="model.num_layers"
     ),
-    "psenet": Case(
-        recipe="psenet",
-        kind="signs",
-        batch=4,
-        width=256,
-        width_setting="data.image_size",
-        settings=("data.eval_path=none",),
-    ),
-    "east": Case(
-        recipe="east",
-        kind="signs",
-        batch=4,
-        width=256,
-        width_setting="data.image_size",
-        settings=("data.eval_path=none",),
-    ),
+    "psenet": DETECTOR,
+    "east": replace(DETECTOR, recipe="east"),
     "vqvae-cifar10": Case(
         recipe="vqvae-cifar10",
         kind="pictures",

@@ -126,11 +126,22 @@ def train(
     command: Sequence[str], ranks: int, folder: Path, log: Path, kill: Kill | None
 ) -> Outcome:
     """Run a training to its end, or to what a fault makes of it."""
-    began = time.monotonic()
     processes = start(command, ranks, log)
     codes: dict[int, int] = {}
+    try:
+        return _watched(processes, codes, folder, kill)
+    finally:
+        # They lead sessions of their own, so that Ctrl-C does not reach them.
+        _send([each for each in processes if each not in codes], signal.SIGKILL)
+
+
+def _watched(
+    processes: Sequence[int], codes: dict[int, int], folder: Path, kill: Kill | None
+) -> Outcome:
+    """Wait for the ranks, whose exit codes go into `codes`, and send the signal in its moment."""
+    began = time.monotonic()
     was_met, ends_at = False, began + LIMIT_S
-    while len(codes) < ranks:
+    while len(codes) < len(processes):
         now = time.monotonic()
         for process in processes:
             if process not in codes:
@@ -174,13 +185,13 @@ def differences(folder: Path, reference: Path) -> list[str]:
     hashes, losses, rows = result(folder)
     expected, expected_losses, _ = result(reference)
     parts = sorted({name for name, _ in set(hashes.items()) ^ set(expected.items())})
-    found = [f"{len(parts)} parts of the state, first {parts[0]}"] if parts else []
+    differing = [f"{len(parts)} parts of the state, first {parts[0]}"] if parts else []
     if losses != expected_losses:
-        found.append("losses of steps")
+        differing.append("losses of steps")
     if rows != len(losses):
-        found.append(f"{rows} log lines for {len(losses)} steps")
+        differing.append(f"{rows} log lines for {len(losses)} steps")
     left = [path.name for path in (folder / "checkpoints").glob(".step-*")]
-    return [*found, *(f"{name} is left" for name in left)]
+    return [*differing, *(f"{name} is left" for name in left)]
 
 
 def drawn(draw: random.Random, ranks: int, duration: float) -> Kill:
@@ -230,6 +241,8 @@ def main() -> int:
     for name in LOADED_FIRST:
         importlib.import_module(name)
     gc.freeze()
+    if chosen.to is not None:
+        chosen.to.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="kills-", dir=chosen.to))
     draw = random.Random(chosen.seed)
     lasted: dict[int, float] = {}

@@ -45,7 +45,7 @@ class Low(TorchDispatchMode):
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_bf16_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU without bf16 instructions."""
     monkeypatch.setattr(Cpu, "accelerates_bf16", lambda: False)
 
@@ -54,15 +54,15 @@ def policy(mode: str) -> PrecisionPolicy:
     return PrecisionPolicy(PrecisionSettings(mode=mode), device_type="cpu")
 
 
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("without_bf16_instructions")
 @pytest.mark.parametrize("mode", ["allow_mix_precision_bf16", "allow_fp32_to_bf16", "force_fp16"])
 @pytest.mark.parametrize("op", PRODUCTS)
 def test_no_product_is_given_bf16_forward_or_backward(op: str, mode: str) -> None:
-    inside = policy(mode)
-    inside.install()
+    lowering = policy(mode)
+    lowering.install()
     make = maker("cpu", torch.float32, requires_grad=True)
     with Low() as seen:
-        with inside.forward():
+        with lowering.forward():
             result = CALLS[op](make)
         result.float().sum().backward()
     assert seen.products == []
@@ -109,7 +109,7 @@ def test_values_and_gradients_are_those_of_bf16_instructions(
         assert torch.equal(one, other)
 
 
-@pytest.mark.usefixtures("slow")
+@pytest.mark.usefixtures("without_bf16_instructions")
 def test_emulated_float16_is_left_as_it_is() -> None:
     settings = PrecisionSettings(mode="allow_mix_precision", emulate_fp16=True)
     emulated = PrecisionPolicy(settings, device_type="cpu")

@@ -156,7 +156,7 @@ class Device(ABC):
 
     @classmethod
     def accelerates_bf16(cls) -> bool:
-        """Whether it has matrix instructions for bfloat16, or for whatever is low on it."""
+        """Whether products in bfloat16 are fast; if not, float32 computes them and rounds."""
         return True
 
     @classmethod

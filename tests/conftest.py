@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.stalled_workers import note_tests, watch
+
 # By default an example that takes longer than 200 ms fails, as any does now and then on a machine
 # with something else to do.
 settings.register_profile("any-machine", deadline=None)
@@ -48,6 +50,12 @@ def shared() -> Path:
 def parity(shared: Path) -> Path:
     """Numbers made with the original TensorFlow code."""
     return shared / "data" / "parity"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the workers of pytest-xdist watched."""
+    note_tests(config)
+    watch(config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,7 +15,6 @@ Exit codes: 0 every run ended as if never disturbed; 1 at least one did not, and
 """
 
 import argparse
-import contextlib
 import gc
 import importlib
 import json
@@ -23,7 +22,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -32,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked_ranks import send, start_ranks
 from jumar.cli.main import run
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.state_hashes import checkpoint_hashes
@@ -97,29 +96,22 @@ def arguments(folder: Path, workers: int) -> list[str]:
 
 def start(command: Sequence[str], ranks: int, log: Path) -> list[int]:
     """Fork the ranks of a training; returns their processes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    processes: list[int] = []
-    for rank in range(ranks):
-        process = os.fork()
-        if process:
-            processes.append(process)
-            continue
+
+    def work(rank: int) -> None:
+        del rank
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()
-        if ranks > 1:
-            os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks))
-            os.environ.update(LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1")
-            os.environ.update(MASTER_PORT=port)
+        if ranks == 1:
+            for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+                os.environ.pop(name)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
         sys.argv = ["jumar", *command]
         run()
-        os._exit(70)
-    return processes
+
+    return start_ranks(ranks, work)
 
 
 def train(
@@ -132,7 +124,7 @@ def train(
         return _watched(processes, codes, folder, kill)
     finally:
         # They lead sessions of their own, so that Ctrl-C does not reach them.
-        _send([each for each in processes if each not in codes], signal.SIGKILL)
+        send([each for each in processes if each not in codes], signal.SIGKILL)
 
 
 def _watched(
@@ -152,24 +144,18 @@ def _watched(
             writing = not kill.in_checkpoint or any((folder / "checkpoints").glob(".step-*"))
             if writing and not codes:
                 was_met = True
-                _send(processes if kill.rank is None else [processes[kill.rank]], kill.signal)
+                send(processes if kill.rank is None else [processes[kill.rank]], kill.signal)
         if any(code != 0 for code in codes.values()) and ends_at > now + GRACE_S:
-            _send([each for each in processes if each not in codes], signal.SIGTERM)
+            send([each for each in processes if each not in codes], signal.SIGTERM)
             ends_at = now + GRACE_S
         if now > ends_at:
-            _send([each for each in processes if each not in codes], signal.SIGKILL)
+            send([each for each in processes if each not in codes], signal.SIGKILL)
         time.sleep(0.0005)
     return Outcome(
         codes=[codes[each] for each in processes],
         was_met=was_met,
         seconds=time.monotonic() - began,
     )
-
-
-def _send(processes: Sequence[int], number: signal.Signals) -> None:
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, number)
 
 
 def result(folder: Path) -> tuple[Mapping[str, str], dict[int, float], int]:

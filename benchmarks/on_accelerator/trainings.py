@@ -34,6 +34,7 @@ MODES = (
 )
 _FOREVER = "training.duration=1000000it"
 _UNOBSERVED = Observers()
+_ALONE = Ranks()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +51,14 @@ class Training:
     state: TrainState
     guard: Guard
     batch: Mapping[str, Tensor]
+    ranks: Ranks
 
     def stepper(self, observers: Observers = _UNOBSERVED) -> Stepper:
         """What makes steps."""
         return Stepper(
             self.state,
             self.plan,
-            Ranks(),
+            self.ranks,
             self.guard,
             steps_per_epoch=1000,
             total_steps=1_000_000,
@@ -83,14 +85,16 @@ def in_mode(mode: str) -> list[str]:
     return [f"precision.mode={mode}", f"precision.loss_scale={scale}"]
 
 
-def open_training(name: str, settings: Sequence[str], device: Device) -> Training:
+def open_training(
+    name: str, settings: Sequence[str], device: Device, ranks: Ranks = _ALONE
+) -> Training:
     """Build a recipe's task, state and a batch, in a process that trains nothing else."""
     recipe = override(create_recipe(name), [_FOREVER, "data.workers=0", *settings])
     policy = apply_settings(recipe, device)
     task = recipe.build_task(lambda _: None)
     plan = recipe.plan(name)
-    state = TrainState(task, plan, device, Ranks(), policy)
-    guard = Guard([objective.name for objective in task.objectives], device.torch, Ranks())
+    state = TrainState(task, plan, device, ranks, policy)
+    guard = Guard([objective.name for objective in task.objectives], device.torch, ranks)
     size = len(task.train_data)
     keys = [SampleKey(0, index % size) for index in range(plan.batch_size)]
     batch = {
@@ -99,7 +103,15 @@ def open_training(name: str, settings: Sequence[str], device: Device) -> Trainin
     task.model.train()
     for objective in task.objectives:
         objective.train()
-    return Training(recipe=recipe, plan=plan, task=task, state=state, guard=guard, batch=batch)
+    return Training(
+        recipe=recipe,
+        plan=plan,
+        task=task,
+        state=state,
+        guard=guard,
+        batch=batch,
+        ranks=ranks,
+    )
 
 
 def jumar_rival(

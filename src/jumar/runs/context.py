@@ -18,6 +18,7 @@ from jumar.recipes.resolved import field_with
 from jumar.settings import to_json
 from jumar.tasks.task import Task
 from jumar.training.parallel.announced import announced_ranks
+from jumar.training.parallel.exact import adding_exactly
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
@@ -121,6 +122,8 @@ def open_context(
     chosen = choose(ranks)
     opened = open_device(device)
     console = Console(silent=not ranks.is_first)
+    if chosen.recipe.training.sums == "exact":
+        ranks = adding_exactly(ranks)
     ranks.connect(opened)
     run = RunDirectory(Path(ranks.shared_text(str(chosen.run.path))))
     with run.locked() if writes and ranks.is_first else nullcontext():
@@ -144,7 +147,10 @@ def open_context(
 
 def apply_settings(recipe: Recipe, device: Device) -> PrecisionPolicy:
     """Apply a recipe's threads, seed, kernels and precision; the caller closes the policy."""
-    set_threads(recipe.threads.intra_op or None, recipe.threads.inter_op or None)
+    # torchrun starts ranks with one thread each; one rank alone would take all cores, and kernels
+    # of a CPU add in another order with each number of threads.
+    default = 1 if recipe.training.sums == "exact" and device.on_host else None
+    set_threads(recipe.threads.intra_op or default, recipe.threads.inter_op or None)
     seed_everything(recipe.seed)
     device.set_deterministic(recipe.training.deterministic)
     policy = PrecisionPolicy(recipe.precision, device_type=device.torch.type)

@@ -1,7 +1,7 @@
 """Train a recipe, or resume a run: `jumar train`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,14 @@ from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
+from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.run_directory import RunDirectory, next_run_path, write_json
+from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
 from jumar.training.trainer import Trainer
@@ -120,12 +122,34 @@ def _refuse_changes(stored: Recipe, requested: Recipe, run: RunDirectory) -> Non
         )
 
 
+def _with_own_share(chosen: ChosenRun, checkpoint: Checkpoint | None, ranks: Ranks) -> Plan:
+    """The plan with this rank's share of the run's global batch, whatever ranks it began with.
+
+    Raises:
+        UserError: So many ranks cannot share it.
+    """
+    plan = chosen.plan
+    whole = None if checkpoint is None else checkpoint.batch.get("global_batch_size")
+    if not whole:
+        return plan
+    if whole % ranks.world:
+        raise UserError(
+            f"the run has batches of {whole} samples, which {ranks.world} ranks cannot share",
+            where=str(chosen.run),
+            todo=f"Resume with a number of ranks that divides {whole}.",
+        )
+    return replace(plan, batch_size=whole // ranks.world)
+
+
 def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequest) -> int:
     """Train, resuming from the newest checkpoint if there is one."""
     run, ranks, console, chosen = context.run, context.ranks, context.console, context.chosen
-    plan = chosen.plan
+    unusable: list[str] = []
+    checkpoint = newest_checkpoint(run.checkpoints, unusable.append)
+    plan = _with_own_share(chosen, checkpoint, ranks)
     context.print_first_line(plan.batch_size)
-    checkpoint = newest_checkpoint(run.checkpoints, console.line)
+    for line in unusable:
+        console.line(line)
     task = context.build_task(with_kept_first_stage(chosen.recipe, run))
     if checkpoint is not None:
         refuse_other_data(run, task)

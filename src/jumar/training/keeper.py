@@ -46,6 +46,8 @@ class Keeper:
             "epoch_size": epoch_size,
             "seed": plan.seed,
         }
+        if plan.training.sums == "exact":
+            self._identity["micro_batch_size"] = plan.training.micro_batch_size
         self.scores: dict[int, Mapping[str, float]] = {}
 
     def resume_from(self, checkpoint: Checkpoint, *, total_steps: int | None) -> None:
@@ -69,9 +71,10 @@ class Keeper:
         ]
         if changed:
             name = changed[0]
+            ordered = "additions" if name == "micro_batch_size" else "samples"
             raise UserError(
                 f"the {name.replace('_', ' ')} was {checkpoint.batch[name]}, now "
-                f"{self._identity[name]}: the order of samples would differ",
+                f"{self._identity[name]}: the order of {ordered} would differ",
                 where=str(checkpoint.path),
                 todo="Resume with the same data, batch and number of ranks (batch size times "
                 "ranks), or start a new run with transfer.start_from.",

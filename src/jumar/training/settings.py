@@ -34,6 +34,12 @@ class TrainingSettings:
         minimum=0,
         changeable=True,
     )
+    sums: str = setting(
+        "fast",
+        "how parts and ranks are added up; exact: in an order that makes weights the same bits for "
+        "any number of ranks, from parts of micro_batch_size",
+        choices=("fast", "exact"),
+    )
     clip: str = setting(
         "none",
         "gradient clipping",

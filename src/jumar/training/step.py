@@ -1,68 +1,21 @@
 """One training step, determined by (state, batch, step number)."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import torch
-from torch import nn
 
 from jumar.data.samples import Batch
-from jumar.models.keyed_random import set_random_position
-from jumar.observer import BACKWARD, COMMUNICATION, FORWARD, OBJECTIVE, OPTIMIZER, Observers
+from jumar.observer import COMMUNICATION, OBJECTIVE, OPTIMIZER, Observers
 from jumar.training.clipping import clip_gradients
+from jumar.training.exact_passes import ExactPasses
 from jumar.training.explaining import Explainer
 from jumar.training.guard import Guard
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
 from jumar.training.parallel.ranks import Ranks
+from jumar.training.passes import Passes
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan
 from jumar.training.state import Lane, TrainState
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A slice of a rank's batch.
-
-    Attributes:
-        batch: The slice.
-        first_row: Position of its first sample in the global batch.
-    """
-
-    batch: Batch
-    first_row: int
-
-
-def split_batch(batch: Batch, micro_batch_size: int, first_row: int) -> list[Part]:
-    """Cut a batch into parts whose gradients are accumulated.
-
-    Args:
-        batch: Tensors whose first dimension is the sample.
-        micro_batch_size: Largest part; 0 for the whole batch.
-        first_row: Position of the batch in the global batch.
-    """
-    size = batch_length(batch)
-    stride = micro_batch_size or size
-    return [
-        Part(
-            batch={name: value[start : start + stride] for name, value in batch.items()},
-            first_row=first_row + start,
-        )
-        for start in range(0, size, stride)
-    ]
-
-
-def batch_length(batch: Batch) -> int:
-    """Number of samples."""
-    return next(iter(batch.values())).shape[0]
-
-
-def step_seed(seed: int, step: int) -> int:
-    """The seed for everything random in a step (SplitMix64 of the run's seed and the step)."""
-    mask = (1 << 64) - 1
-    mixed = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & mask
-    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
-    return (mixed ^ (mixed >> 31)) & (2**63 - 1)
 
 
 class Stepper:
@@ -89,6 +42,8 @@ class Stepper:
         self._steps_per_epoch = steps_per_epoch
         self._total_steps = total_steps
         self._check_gradients = state.policy.can_overflow
+        kind = ExactPasses if plan.training.sums == "exact" else Passes
+        self._passes = kind(state, plan, ranks, observers)
 
     def step(self, batch: Batch) -> None:
         """Train every objective that is due on the batch, and count the step."""
@@ -118,7 +73,7 @@ class Stepper:
         explainer = self._explainer
         if explainer is not None:
             explainer.prepare(self.buffers)
-        loss_is_bad = self._backward(lane, batch, step)
+        loss_is_bad = self._passes.run(lane, batch, step)
         with self._phase(OPTIMIZER):
             blocked = self._judge(lane, loss_is_bad, step + 1, position)
             step_unless(lane.optimizer, blocked)
@@ -126,12 +81,7 @@ class Stepper:
                 lane.updates.add_(blocked == 0)
             self._state.drop_gradients()
         if explainer is not None:
-            weights = self._weights
-            explainer.explain(
-                lane,
-                blocked,
-                lambda: self._accumulate(lane, batch, step, weights, alone=True),
-            )
+            explainer.explain(lane, blocked, lambda: self._passes.repeat(lane, batch, step))
         lane.steps += 1
         lane.attempts += 1
 
@@ -168,7 +118,7 @@ class Stepper:
         gradients: list[torch.Tensor | None] = []
         for _, lane in self._due(state.step):
             sums, lane.sums = lane.sums, {}
-            self._backward(lane, batch, state.step)
+            self._passes.run(lane, batch, state.step)
             losses.append(lane.sums["loss"])
             gradients += [parameter.grad for parameter in lane.parameters]
             lane.sums = sums
@@ -181,60 +131,6 @@ class Stepper:
             for position, lane in enumerate(self._state.lanes)
             if lane.objective.is_due(step)
         )
-
-    def _backward(self, lane: Lane, batch: Batch, step: int) -> torch.Tensor:
-        """Accumulate the gradients of the batch; returns whether a loss was not finite (0-dim)."""
-        # Every rank has the same number of samples, so the sample count need not be averaged.
-        self._weights = self._ranks.mean_weights(lane.objective.weights(batch))
-        return self._accumulate(lane, batch, step, self._weights)
-
-    def _accumulate(
-        self,
-        lane: Lane,
-        batch: Batch,
-        step: int,
-        weights: Mapping[str, torch.Tensor],
-        *,
-        alone: bool = False,
-    ) -> torch.Tensor:
-        """See `_backward`.
-
-        Args:
-            lane: What is trained.
-            batch: The whole batch of this rank.
-            step: Counted from 0.
-            weights: What losses are divided by.
-            alone: Whether the passes are a repetition of this rank's, unseen by other ranks,
-                observers and log lines.
-        """
-        state, plan = self._state, self._plan
-        call: nn.Module = lane.objective if alone else lane.call
-        phase = Observers().phase if alone else self._phase
-        seed = step_seed(plan.seed, step)
-        torch.manual_seed((seed + self._ranks.rank) & (2**63 - 1))
-        parts = split_batch(
-            batch, plan.training.micro_batch_size, self._ranks.rank * plan.batch_size
-        )
-        bad: torch.Tensor | None = None
-        for part in parts:
-            set_random_position(lane.objective, seed, part.first_row)
-            with self._ranks.accumulating(call, last=part is parts[-1]):
-                with phase(FORWARD), state.policy.forward():
-                    sums: Mapping[str, torch.Tensor] = call(part.batch)
-                terms = {
-                    name: value / weights.get(name, batch_length(batch))
-                    for name, value in sums.items()
-                }
-                first, *others = (terms[name] for name in lane.objective.minimized)
-                loss = sum(others, first)
-                with phase(BACKWARD):
-                    state.policy.scale(loss).backward()
-            if not alone:
-                lane.note({**terms, "loss": loss})
-            here = (~torch.isfinite(loss.detach())).float()
-            bad = here if bad is None else torch.maximum(bad, here)
-        assert bad is not None, "a batch has at least one part"
-        return bad
 
     def _judge(
         self, lane: Lane, loss_is_bad: torch.Tensor, step: int, position: int

@@ -1,8 +1,8 @@
 """The processes of a run, and everything that depends on how many there are.
 
 The loop, the state, the checkpoint and the evaluation ask their `Ranks`; only this class knows
-whether there is one process or several. Another way of working together (sharded weights, sums
-that do not depend on the number of ranks) would be another subclass of `Ranks`.
+whether there is one process or several. Another way of working together (sharded weights) would be
+another subclass of `Ranks`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from jumar.devices.contract import Device
 from jumar.tasks.task import Objective
+from jumar.training.parallel.tree_sum import TreeSum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,14 @@ class Ranks:
         """
         del call, last
         return nullcontext()
+
+    def summed(self, sums: TreeSum) -> list[Tensor]:
+        """The sum of the parts of all ranks: the same bits for any number of ranks.
+
+        Args:
+            sums: This rank's parts; the ranks have equally many, in rank order.
+        """
+        return sums.whole()
 
     def maximum(self, value: Tensor) -> Tensor:
         """The largest value of all ranks, in place; ranks must agree on whether to update."""

@@ -1,0 +1,151 @@
+"""Passes whose sums are the same bits for any number of ranks: `training.sums=exact`."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from jumar.data.samples import Batch
+from jumar.ground.errors import UserError
+from jumar.models.keyed_random import set_random_position
+from jumar.observer import COMMUNICATION, Observers
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.parallel.tree_sum import Span, TreeSum
+from jumar.training.passes import Part, Passes, batch_length, step_seed
+from jumar.training.settings import Plan
+from jumar.training.state import Lane, TrainState
+
+
+class ExactPasses(Passes):
+    """Runs the passes of a step's parts one by one, and adds all that they give in one tree.
+
+    Every part has `training.micro_batch_size` samples and begins with the same buffers and a seed
+    of its own, so that nothing depends on which rank it falls to. Added up are gradients, terms of
+    the loss, weights (numbers of masked tokens) and whether a loss was not finite. What the parts
+    changed in floating-point buffers, such as the averages of batch norms, is averaged over them;
+    other buffers are those of one part.
+
+    Raises:
+        UserError: The size of the parts is not set, or does not divide a rank's batch.
+    """
+
+    def __init__(self, state: TrainState, plan: Plan, ranks: Ranks, observers: Observers) -> None:
+        super().__init__(state, plan, ranks, observers)
+        size = plan.training.micro_batch_size
+        if size == 0 or plan.batch_size % size:
+            wrong = "is not set" if size == 0 else f"{size} does not divide the batch of a rank"
+            raise UserError(
+                f"training.sums=exact adds parts of one size, which {wrong}",
+                where="training.micro_batch_size",
+                todo=f"Choose a divisor of {plan.batch_size}, the batch of a rank; any number of "
+                "ranks whose batches it divides then gives the same weights.",
+            )
+        modules = [state.task.model, *(lane.objective for lane in state.lanes)]
+        buffers = {id(buffer): buffer for module in modules for buffer in module.buffers()}
+        self._averaged = [each for each in buffers.values() if each.is_floating_point()]
+        others = [each for each in buffers.values() if not each.is_floating_point()]
+        self._buffers = [*self._averaged, *others]
+
+    def run(self, lane: Lane, batch: Batch, step: int) -> Tensor:
+        """See `Passes.run`."""
+        parts = self._parts(batch)
+        first, total = self._ranks.rank * len(parts), self._ranks.world * len(parts)
+        self._weights = self._total_weights(lane, parts, first, total)
+        before = [buffer.clone() for buffer in self._buffers]
+        sums, names = TreeSum(total), list[str]()
+        for number, part in enumerate(parts, start=first):
+            self._begin_part(before, changed=number > first)
+            terms = self._part(lane, part, number, step, lane.call, self._observers)
+            names = list(terms)
+            bad = (~torch.isfinite(terms["loss"])).float()
+            scalars = torch.stack([*(value.float() for value in terms.values()), bad])
+            sums.add(
+                Span(number, 1),
+                [*taken_gradients(lane.parameters), *self._changes(before), scalars],
+            )
+        with self._observers.phase(COMMUNICATION):
+            values = self._ranks.summed(sums)
+        *terms_of_all, num_bad = values.pop().unbind()
+        lane.note(dict(zip(names, terms_of_all, strict=True)))
+        num_gradients = len(lane.parameters)
+        for parameter, gradient in zip(lane.parameters, values[:num_gradients], strict=True):
+            parameter.grad = gradient
+        self._average_buffers(before, values[num_gradients:], total)
+        return (num_bad > 0).float()
+
+    def repeat(self, lane: Lane, batch: Batch, step: int) -> None:
+        """See `Passes.repeat`."""
+        parts = self._parts(batch)
+        before = [buffer.clone() for buffer in self._buffers]
+        first = self._ranks.rank * len(parts)
+        for number, part in enumerate(parts, start=first):
+            self._begin_part(before, changed=number > first)
+            self._part(lane, part, number, step, lane.objective, Observers())
+
+    def _parts(self, batch: Batch) -> list[Part]:
+        if batch_length(batch) != self._plan.batch_size:
+            raise UserError(
+                "a batch has fewer samples than it should, since some cannot be read; with "
+                "training.sums=exact parts would then depend on the number of ranks",
+                where="data.skip_corrupt",
+                todo="Remove what cannot be read, or train with training.sums=fast.",
+            )
+        return super()._parts(batch)
+
+    def _part(
+        self, lane: Lane, part: Part, number: int, step: int, call: nn.Module, observers: Observers
+    ) -> dict[str, Tensor]:
+        seed = step_seed(self._plan.seed, step)
+        torch.manual_seed((seed + number) & (2**63 - 1))
+        set_random_position(lane.objective, seed, part.first_row)
+        samples = self._plan.batch_size * self._ranks.world
+        return self._pass(lane, part, samples, call, observers)
+
+    def _total_weights(
+        self, lane: Lane, parts: Sequence[Part], first: int, total: int
+    ) -> dict[str, Tensor]:
+        """What sums are divided by: the weights of all parts; 1 for a weight of nothing."""
+        sums, names = TreeSum(total), list[str]()
+        for number, part in enumerate(parts, start=first):
+            weights = lane.objective.weights(part.batch)
+            if not weights:
+                return {}
+            names = list(weights)
+            stacked = torch.stack([value.detach().float() for value in weights.values()])
+            sums.add(Span(number, 1), [stacked])
+        (whole,) = self._ranks.summed(sums)
+        return dict(zip(names, torch.where(whole > 0, whole, 1.0).unbind(), strict=True))
+
+    @torch.no_grad()
+    def _begin_part(self, before: Sequence[Tensor], *, changed: bool) -> None:
+        if changed:
+            for buffer, value in zip(self._buffers, before, strict=True):
+                buffer.copy_(value)
+
+    @torch.no_grad()
+    def _changes(self, before: Sequence[Tensor]) -> list[Tensor]:
+        """What a part added to each averaged buffer."""
+        return [(now - value).float() for now, value in zip(self._averaged, before, strict=False)]
+
+    @torch.no_grad()
+    def _average_buffers(
+        self, before: Sequence[Tensor], changes: Sequence[Tensor], total: int
+    ) -> None:
+        if total > 1:
+            for buffer, value, change in zip(self._averaged, before, changes, strict=False):
+                buffer.copy_(value + change / total)
+
+
+def taken_gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    """Take gradients off their parameters, each laid out as its parameter is: norms add up in the
+    order in memory. A parameter that was not reached has zeros.
+    """
+    gradients: list[Tensor] = []
+    for parameter in parameters:
+        gradient, parameter.grad = parameter.grad, None
+        if gradient is None:
+            gradient = torch.zeros_like(parameter)
+        elif gradient.stride() != parameter.stride():
+            gradient = torch.empty_like(parameter).copy_(gradient)
+        gradients.append(gradient.detach())
+    return gradients

@@ -1,0 +1,75 @@
+"""`training.sums=exact`: the same bits for any number of ranks, also if it changes in between."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.state_hashes import checkpoint_hashes
+from tests.checkout import CHECKOUT
+from tests.cli.command_line import environment
+
+PROGRAM, STEPS = "tests.training.exact_on_ranks", 7
+PLACES = (CHECKOUT, CHECKOUT / "src", CHECKOUT / "benchmarks")
+
+Result = tuple[Mapping[str, str], list[dict[str, Any]]]
+
+
+def trained(case: str, worlds: str, folder: Path) -> list[Result]:
+    """Of each run the hashes of everything that it saved, and what it logged."""
+    done = subprocess.run(
+        [sys.executable, "-m", PROGRAM, str(folder), case, worlds, str(STEPS)],
+        cwd=CHECKOUT,
+        env={**environment(), "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [result(folder / world) for world in worlds.split(",")]
+
+
+def result(run: Path) -> Result:
+    *_, last = list_checkpoints(run / "checkpoints")
+    assert last.step == STEPS
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [
+        {
+            name: value
+            for name, value in json.loads(line).items()
+            if not name.endswith(("_ms", "_s", "seconds", "time", "fps"))
+        }
+        for line in lines
+    ]
+    # A run in several parts is also scored at the end of each.
+    rows = [row for row in rows if row["kind"] == "train" or row["step"] == STEPS]
+    return checkpoint_hashes(last), rows
+
+
+@pytest.mark.parametrize(
+    ("case", "worlds"),
+    [("points", "1,2,6,3+1+2"), ("gan", "1,4"), ("masked", "1,3"), ("overflow", "1,2")],
+)
+def test_weights_optimizer_averages_and_log_are_the_same_bits(
+    case: str, worlds: str, tmp_path: Path
+) -> None:
+    alone, *others = trained(case, worlds, tmp_path)
+    hashes, rows = alone
+    assert [row["step"] for row in rows if row["kind"] == "train"] == list(range(1, STEPS + 1))
+    for other_hashes, other_rows in others:
+        assert other_hashes == hashes
+        assert other_rows == rows
+
+
+def test_what_is_compared_differs_where_gradients_are_averaged_by_an_all_reduce(
+    tmp_path: Path,
+) -> None:
+    (one, _), (three, _) = trained("fast", "1,3", tmp_path)
+    assert {name for name in one if one[name] != three[name]} >= {"weights/first.weight"}

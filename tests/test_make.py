@@ -193,7 +193,8 @@ def test_missing_reference_data_skips_unless_it_is_required(
 ) -> None:
     tests = tmp_path / "jumar" / "tests"
     tests.mkdir(parents=True)
-    shutil.copy(CHECKOUT / "tests" / "conftest.py", tests)
+    for name in ("__init__.py", "conftest.py", "stalled_workers.py"):
+        shutil.copy(CHECKOUT / "tests" / name, tests)
     (tests / "test_one.py").write_text("def test_one(parity):\n    pass\n", encoding="utf-8")
     done = call(
         *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", tests),

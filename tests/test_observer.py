@@ -8,7 +8,6 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.observer import BACKWARD, FORWARD, Observer, Observers
-from tests.training.profiling.test_capture import trainer_with
 from tests.training.small_tasks import GanTask, point_task, small_plan, trainer_for
 from tests.training.test_trainer import everything, same
 
@@ -45,10 +44,7 @@ class Diary(Observer):
 def test_a_training_tells_each_observer_what_it_asks_for(tmp_path: Path) -> None:
     objectives, passes = Diary("objective"), Diary(FORWARD, BACKWARD)
     plan = small_plan(duration="2it", objectives=("discriminator", "generator"))
-    trainer = trainer_with(GanTask(), plan, tmp_path, None)
-    trainer._observers = Observers([objectives, passes])
-    trainer._stepper._phase = trainer._observers.phase
-    trainer.train()
+    trainer_for(GanTask(), plan, tmp_path, observers=(objectives, passes)).train()
     assert objectives.seen == [
         "begin",
         "step 0",

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import jumar
+from tests.cli.in_process import here
 
 
 def test_recipes_are_listed_with_a_summary(tmp_path: Path) -> None:
-    lines = jumar("recipes", "list", cwd=tmp_path).stdout.splitlines()
+    lines = here("recipes", "list", cwd=tmp_path).out.splitlines()
     names = [line.split()[0] for line in lines]
     assert {"alexnet", "alexnet-8p", "alexnet-demo", "resnext50", "resnext50-8p"} <= set(names)
-    listed = json.loads(jumar("recipes", "list", "--json", cwd=tmp_path).stdout)
+    listed = json.loads(here("recipes", "list", "--json", cwd=tmp_path).out)
     assert [row["name"] for row in listed] == names
 
 
@@ -18,11 +18,11 @@ def test_a_recipe_is_shown_with_value_meaning_and_unit_of_every_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    shown = jumar("recipes", "show", "resnext50", "--set", "data.batch_size=7", cwd=tmp_path).stdout
+    shown = here("recipes", "show", "resnext50", "--set", "data.batch_size=7", cwd=tmp_path).out
     row = next(line for line in shown.splitlines() if line.startswith("data.batch_size "))
     assert row.split()[1] == "7"
     assert "[samples per rank]" in row
-    as_json = json.loads(jumar("recipes", "show", "resnext50", "--json", cwd=tmp_path).stdout)
+    as_json = json.loads(here("recipes", "show", "resnext50", "--json", cwd=tmp_path).out)
     assert as_json["settings"]["optimizer"]["learning_rate"] == 0.1
 
 
@@ -30,9 +30,9 @@ def test_a_narrow_terminal_gets_lines_that_break_between_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "0")
-    whole = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout
+    whole = here("recipes", "show", "alexnet", cwd=tmp_path).out
     monkeypatch.setenv("COLUMNS", "80")
-    narrow = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout
+    narrow = here("recipes", "show", "alexnet", cwd=tmp_path).out
     assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, whole.splitlines()))
     assert narrow.split() == whole.split()
     assert "\n    Training batch size per rank. [samples per rank] (1 or more)\n" in narrow
@@ -42,7 +42,7 @@ def test_a_wide_terminal_keeps_a_meaning_in_its_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    lines = jumar("recipes", "show", "alexnet", cwd=tmp_path).stdout.splitlines()
+    lines = here("recipes", "show", "alexnet", cwd=tmp_path).out.splitlines()
     index, row = next(
         (i, line) for i, line in enumerate(lines) if line.startswith("data.label_offset ")
     )
@@ -55,17 +55,17 @@ def test_one_section_or_only_the_values_can_be_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    section = jumar("recipes", "show", "alexnet", "--section", "seed", "--brief", cwd=tmp_path)
-    assert section.stdout == "seed  1\n"
-    data = jumar("recipes", "show", "alexnet", "--section", "data", cwd=tmp_path).stdout
+    section = here("recipes", "show", "alexnet", "--section", "seed", "--brief", cwd=tmp_path)
+    assert section.out == "seed  1\n"
+    data = here("recipes", "show", "alexnet", "--section", "data", cwd=tmp_path).out
     assert {line.partition(".")[0] for line in data.splitlines()} == {"data"}
-    brief = jumar("recipes", "show", "alexnet", "--brief", cwd=tmp_path).stdout.splitlines()
+    brief = here("recipes", "show", "alexnet", "--brief", cwd=tmp_path).out.splitlines()
     assert ["training.duration", "150ep"] in [line.split() for line in brief]
-    as_json = jumar("recipes", "show", "alexnet", "--section", "data", "--json", cwd=tmp_path)
-    assert list(json.loads(as_json.stdout)["settings"]) == ["data"]
+    as_json = here("recipes", "show", "alexnet", "--section", "data", "--json", cwd=tmp_path)
+    assert list(json.loads(as_json.out)["settings"]) == ["data"]
 
 
 def test_a_section_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    refused = jumar("recipes", "show", "alexnet", "--section", "dat", cwd=tmp_path, code=2)
-    assert "unknown section 'dat'" in refused.stderr
-    assert "Did you mean 'data'?" in refused.stderr
+    refused = here("recipes", "show", "alexnet", "--section", "dat", cwd=tmp_path, code=2)
+    assert "unknown section 'dat'" in refused.err
+    assert "Did you mean 'data'?" in refused.err

@@ -46,8 +46,14 @@ def test_a_sweep_is_refused_once_and_with_the_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -> None:
-    options = settings(training__log_every="1it", training__duration="400it", data__batch_size=2)
-    small = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "run", *options]
+    options = settings(
+        training__log_every="1it",
+        training__duration="400it",
+        data__eval_path="none",
+        model__width=8,
+    )
+    small = ["train", "vqvae-mnist", "--device", "cpu", "--run-dir", "run", *options]
+    small += settings(data__path="digits", data__batch_size=2, checkpoints__keep_best="false")
     process = start_ranks(
         ["--standalone", "--nproc-per-node", "2", "-m", "jumar", *small], tmp_path
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import SMALL, jumar, start
+from tests.cli.in_process import here, settings, train
 
 
 def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
@@ -84,9 +85,9 @@ def test_a_killed_run_goes_on_with_the_same_command_and_ends_as_if_never_killed(
 
 
 def test_a_dry_run_says_what_a_run_would_take_and_leaves_nothing(tmp_path: Path) -> None:
-    done = jumar("train", "alexnet-demo", "--device", "cpu", "--dry-run", *SMALL, cwd=tmp_path)
-    assert "dry run: data, recipe, weights, disk space and one step are fine" in done.stdout
-    assert "steps to go" in done.stdout
+    done = here("train", "alexnet-demo", "--device", "cpu", "--dry-run", *SMALL, cwd=tmp_path)
+    assert "dry run: data, recipe, weights, disk space and one step are fine" in done.out
+    assert "steps to go" in done.out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -105,24 +106,23 @@ MISTAKES = {
     "a missing module": (["alexnet-demo", "--import", "my_nothing"], "no module 'my_nothing'"),
     "an unknown mode": (["alexnet-demo", "--set", "precision.mode=fp15"], "fp15"),
     "too small a picture": (["alexnet-demo", "--set", "data.image_size=20"], "63"),
-    "an unknown option": (["alexnet-demo", "--sett", "x=1"], "--sett"),
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     arguments, message = MISTAKES[name]
-    done = (
-        jumar("train", *arguments, "--device", "cpu", cwd=tmp_path, code=2)
-        if ("--device" not in arguments)
-        else jumar("train", *arguments, cwd=tmp_path, code=2)
-    )
-    assert message in done.stderr + done.stdout
+    device = [] if "--device" in arguments else ["--device", "cpu"]
+    done = here("train", *arguments, *device, cwd=tmp_path, code=2)
+    assert message in done.err + done.out
     assert not (tmp_path / "runs").exists()
 
 
+def test_an_unknown_option_is_named(tmp_path: Path) -> None:
+    assert "--sett" in jumar("train", "alexnet-demo", "--sett", "x=1", cwd=tmp_path, code=2).stderr
+
+
 def test_other_settings_in_the_same_run_directory_are_refused(tmp_path: Path) -> None:
-    command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "r", *SMALL]
-    jumar(*command, "--set", "training.duration=1it", cwd=tmp_path)
-    done = jumar(*command, "--set", "seed=2", cwd=tmp_path, code=2)
-    assert "started with seed=1, not 2" in done.stderr
+    train("--run-dir", "r", *settings(training__duration="1it"), cwd=tmp_path)
+    done = train("--run-dir", "r", *settings(seed=2), cwd=tmp_path, code=2)
+    assert "started with seed=1, not 2" in done.err

@@ -8,6 +8,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
+
+from jumar.cli.main import run
 
 
 def start_ranks(world: int, work: Callable[[int], None]) -> list[int]:
@@ -67,6 +70,24 @@ def run_ranks(world: int, work: Callable[[int], None], *, limit_s: float) -> Non
             os.waitpid(process, 0)
     if failed:
         raise RuntimeError(f"of {world} ranks one failed, or took longer than {limit_s:.0f} s")
+
+
+def command_line(command: Sequence[str], world: int, log: Path) -> Callable[[int], None]:
+    """What ranks do that run a command of jumar, with a log as their output."""
+
+    def work(rank: int) -> None:
+        del rank
+        if world == 1:
+            for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+                os.environ.pop(name)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.argv = ["jumar", *command]
+        run()
+
+    return work
 
 
 def send(processes: Sequence[int], number: signal.Signals) -> None:

@@ -30,8 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forked_ranks import send, start_ranks
-from jumar.cli.main import run
+from forked_ranks import command_line, send, start_ranks
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.state_hashes import checkpoint_hashes
 
@@ -96,20 +95,12 @@ def arguments(folder: Path, workers: int) -> list[str]:
 
 def start(command: Sequence[str], ranks: int, log: Path) -> list[int]:
     """Fork the ranks of a training; returns their processes."""
+    train_with = command_line(command, ranks, log)
 
     def work(rank: int) -> None:
-        del rank
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()
-        if ranks == 1:
-            for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-                os.environ.pop(name)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        sys.argv = ["jumar", *command]
-        run()
+        train_with(rank)
 
     return start_ranks(ranks, work)
 

@@ -8,7 +8,6 @@ import torch
 
 from jumar.data.samples import Batch, SampleKey
 from jumar.ground.errors import UserError
-from jumar.training.exact_passes import taken_gradients
 from jumar.training.optimizers import Sgd
 from jumar.training.settings import Plan, TrainingSettings
 from jumar.training.trainer import Trainer
@@ -76,16 +75,6 @@ def test_a_parameter_that_a_part_does_not_reach_counts_as_zero_there(tmp_path: P
     trainer._stepper.step(batch_of(trainer))
     assert torch.equal(first.weight, before[0])
     assert not torch.equal(last.weight, before[1])
-
-
-def test_gradients_are_laid_out_as_their_parameters() -> None:
-    weight = torch.nn.Parameter(torch.randn(4, 3, 3, 3).to(memory_format=torch.channels_last))
-    values = torch.randn(4, 3, 3, 3)
-    weight.grad = values.clone()
-    (taken,) = taken_gradients([weight])
-    assert taken.stride() == weight.stride() != values.stride()
-    assert torch.equal(taken, values)
-    assert weight.grad is None
 
 
 def test_a_loss_that_is_not_finite_in_one_part_blocks_the_update(tmp_path: Path) -> None:

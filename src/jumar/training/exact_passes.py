@@ -9,6 +9,7 @@ from jumar.data.samples import Batch
 from jumar.ground.errors import UserError
 from jumar.models.keyed_random import set_random_position
 from jumar.observer import COMMUNICATION, Observers
+from jumar.training.parallel.gradient_sums import GradientSums
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.parallel.tree_sum import Span, TreeSum
 from jumar.training.passes import Part, Passes, batch_length, step_seed
@@ -45,32 +46,32 @@ class ExactPasses(Passes):
         self._averaged = [each for each in buffers.values() if each.is_floating_point()]
         others = [each for each in buffers.values() if not each.is_floating_point()]
         self._buffers = [*self._averaged, *others]
+        self._gradients: dict[str, GradientSums] = {}
 
     def run(self, lane: Lane, batch: Batch, step: int) -> Tensor:
         """See `Passes.run`."""
         parts = self._parts(batch)
         first, total = self._ranks.rank * len(parts), self._ranks.world * len(parts)
         self._weights = self._total_weights(lane, parts, first, total)
+        gradients = self._gradient_sums(lane, first, total)
         before = [buffer.clone() for buffer in self._buffers]
-        sums, names = TreeSum(total), list[str]()
-        for number, part in enumerate(parts, start=first):
-            self._begin_part(before, changed=number > first)
-            terms = self._part(lane, part, number, step, lane.call, self._observers)
-            names = list(terms)
-            bad = (~torch.isfinite(terms["loss"])).float()
-            scalars = torch.stack([*(value.float() for value in terms.values()), bad])
-            sums.add(
-                Span(number, 1),
-                [*taken_gradients(lane.parameters), *self._changes(before), scalars],
-            )
+        others, names = TreeSum(total), list[str]()
+        with gradients.collecting():
+            for number, part in enumerate(parts, start=first):
+                self._begin_part(before, changed=number > first)
+                with gradients.part(number):
+                    terms = self._part(lane, part, number, step, lane.call, self._observers)
+                names = list(terms)
+                bad = (~torch.isfinite(terms["loss"])).float()
+                scalars = torch.stack([*(value.float() for value in terms.values()), bad])
+                others.add(Span(number, 1), torch.cat([scalars, *self._changes(before)]))
         with self._observers.phase(COMMUNICATION):
-            values = self._ranks.summed(sums)
-        *terms_of_all, num_bad = values.pop().unbind()
+            values = self._ranks.tree_exchange().whole(others)
+            gradients.finish()
+        scalars, changes = values.tensor_split([len(names) + 1])
+        *terms_of_all, num_bad = scalars.unbind()
         lane.note(dict(zip(names, terms_of_all, strict=True)))
-        num_gradients = len(lane.parameters)
-        for parameter, gradient in zip(lane.parameters, values[:num_gradients], strict=True):
-            parameter.grad = gradient
-        self._average_buffers(before, values[num_gradients:], total)
+        self._average_buffers(before, changes, total)
         return (num_bad > 0).float()
 
     def repeat(self, lane: Lane, batch: Batch, step: int) -> None:
@@ -112,8 +113,8 @@ class ExactPasses(Passes):
                 return {}
             names = list(weights)
             stacked = torch.stack([value.detach().float() for value in weights.values()])
-            sums.add(Span(number, 1), [stacked])
-        (whole,) = self._ranks.summed(sums)
+            sums.add(Span(number, 1), stacked)
+        whole = self._ranks.tree_exchange().whole(sums)
         return dict(zip(names, torch.where(whole > 0, whole, 1.0).unbind(), strict=True))
 
     @torch.no_grad()
@@ -124,28 +125,21 @@ class ExactPasses(Passes):
 
     @torch.no_grad()
     def _changes(self, before: Sequence[Tensor]) -> list[Tensor]:
-        """What a part added to each averaged buffer."""
-        return [(now - value).float() for now, value in zip(self._averaged, before, strict=False)]
+        """What a part added to each averaged buffer, as vectors."""
+        pairs = zip(self._averaged, before, strict=False)
+        return [(now - value).float().reshape(-1) for now, value in pairs]
 
     @torch.no_grad()
-    def _average_buffers(
-        self, before: Sequence[Tensor], changes: Sequence[Tensor], total: int
-    ) -> None:
+    def _average_buffers(self, before: Sequence[Tensor], changes: Tensor, total: int) -> None:
         if total > 1:
-            for buffer, value, change in zip(self._averaged, before, changes, strict=False):
-                buffer.copy_(value + change / total)
+            by_buffer = changes.split([buffer.numel() for buffer in self._averaged])
+            for buffer, value, change in zip(self._averaged, before, by_buffer, strict=False):
+                buffer.copy_(value + change.view_as(value) / total)
 
-
-def taken_gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Take gradients off their parameters, each laid out as its parameter is: norms add up in the
-    order in memory. A parameter that was not reached has zeros.
-    """
-    gradients: list[Tensor] = []
-    for parameter in parameters:
-        gradient, parameter.grad = parameter.grad, None
-        if gradient is None:
-            gradient = torch.zeros_like(parameter)
-        elif gradient.stride() != parameter.stride():
-            gradient = torch.empty_like(parameter).copy_(gradient)
-        gradients.append(gradient.detach())
-    return gradients
+    def _gradient_sums(self, lane: Lane, first: int, total: int) -> GradientSums:
+        name = lane.objective.name
+        if name not in self._gradients:
+            self._gradients[name] = GradientSums(
+                lane.parameters, self._ranks, first=first, total=total
+            )
+        return self._gradients[name]

@@ -58,13 +58,9 @@ class Ranks:
         del call, last
         return nullcontext()
 
-    def summed(self, sums: TreeSum) -> list[Tensor]:
-        """The sum of the parts of all ranks: the same bits for any number of ranks.
-
-        Args:
-            sums: This rank's parts; the ranks have equally many, in rank order.
-        """
-        return sums.whole()
+    def tree_exchange(self) -> "TreeExchange":
+        """Create what adds the parts of all ranks: the same bits for any number of ranks."""
+        return TreeExchange()
 
     def maximum(self, value: Tensor) -> Tensor:
         """The largest value of all ranks, in place; ranks must agree on whether to update."""
@@ -120,6 +116,36 @@ class Ranks:
         """
         del size
         return Agreement()
+
+
+class TreeExchange:
+    """Makes sums over this rank's parts those over all ranks' parts.
+
+    Its methods are called in turn, as often as there is a sum to make; of several exchanges every
+    rank starts, and then ends, all in the same order.
+    """
+
+    def start(self, sums: TreeSum) -> None:
+        """Begin to exchange partial sums.
+
+        Args:
+            sums: Of this rank's parts, vectors of one length. The ranks have equally many parts,
+                in rank order. They are overwritten.
+        """
+        self._sums = sums
+
+    def share(self) -> None:
+        """Add up this rank's share of the elements, and begin to hand it to the others."""
+
+    def finish(self) -> Tensor:
+        """The sum over all parts, in the memory of the first partial sum."""
+        return self._sums.whole()
+
+    def whole(self, sums: TreeSum) -> Tensor:
+        """Start, share and finish at once."""
+        self.start(sums)
+        self.share()
+        return self.finish()
 
 
 class Agreement:

@@ -6,9 +6,6 @@ the largest power of two below V, and so on down to single parts. A rank adds wh
 own parts; the others' partial sums are added in the same tree.
 """
 
-# Torch documents its list functions under these names but does not export them.
-# pyright: reportPrivateImportUsage=false
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -62,7 +59,7 @@ class _Merging:
 
 
 class TreeSum:
-    """Adds lists of tensors, of which every part of a step has one.
+    """Adds tensors, of which every part of a step has one.
 
     Args:
         total: Parts of the step, over all ranks.
@@ -73,7 +70,7 @@ class TreeSum:
 
     def __init__(self, total: int) -> None:
         self.total = total
-        self.values: list[list[Tensor]] = []
+        self.values: list[Tensor] = []
         self._merging = _Merging(total)
 
     @property
@@ -82,14 +79,14 @@ class TreeSum:
         return self._merging.spans
 
     @torch.no_grad()
-    def add(self, span: Span, values: list[Tensor]) -> None:
-        """Add the values of the parts that follow those before; they may be overwritten."""
-        self.values.append(values)
+    def add(self, span: Span, value: Tensor) -> None:
+        """Add the value of the parts that follow those before; an earlier one takes the sum."""
+        self.values.append(value)
         for _ in range(self._merging.push(span)):
             right = self.values.pop()
-            torch._foreach_add_(self.values[-1], right)
+            self.values[-1].add_(right)
 
-    def whole(self) -> list[Tensor]:
+    def whole(self) -> Tensor:
         """The sum of all parts.
 
         Raises:

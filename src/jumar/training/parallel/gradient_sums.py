@@ -1,0 +1,169 @@
+"""Gradients of a step's parts, added in one tree and sent while the last backward pass runs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+from jumar.training.parallel.ranks import Ranks, TreeExchange
+from jumar.training.parallel.tree_sum import Span, TreeSum
+
+BUCKET_BYTES = 25 * 2**20
+"""As DistributedDataParallel's: large enough for the network, small enough to begin early."""
+
+
+@dataclass(kw_only=True)
+class _Bucket:
+    """Consecutive parameters whose gradients are sent together.
+
+    Attributes:
+        numbers: Of the parameters.
+        elements: Their place in a part's vector.
+        exchange: Adds them over the ranks.
+        sums: Those of this step.
+        missing: Parameters without a gradient so far, in the last part.
+    """
+
+    numbers: range
+    elements: slice
+    exchange: TreeExchange
+    sums: TreeSum
+    missing: set[int] = field(default_factory=set)
+
+
+class GradientSums:
+    """Adds up the gradients of an objective's parameters over all parts of a step.
+
+    A part's gradients lie in one vector, each laid out as its parameter is, since norms add up in
+    the order in memory. The vectors are kept from step to step.
+
+    Args:
+        parameters: Floating-point parameters of one dtype.
+        ranks: Those that share the parts.
+        first: This rank's first part.
+        total: Parts of a step, over all ranks.
+        bucket_bytes: Least size of what is sent together.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        ranks: Ranks,
+        *,
+        first: int,
+        total: int,
+        bucket_bytes: int = BUCKET_BYTES,
+    ) -> None:
+        self._parameters, self._total = parameters, total
+        self._last = first + total // ranks.world - 1
+        sizes = [parameter.numel() for parameter in parameters]
+        self._starts = list(accumulate(sizes, initial=0))
+        self._vectors: list[Tensor] = []
+        self._views: list[list[Tensor]] = []
+        self._reached: set[int] = set()
+        self._number = first
+        # From the last parameter to the first, as their gradients come.
+        self._buckets = [
+            _Bucket(
+                numbers=numbers,
+                elements=slice(self._starts[numbers.start], self._starts[numbers.stop]),
+                exchange=ranks.tree_exchange(),
+                sums=TreeSum(total),
+            )
+            for numbers in _ranges(parameters, bucket_bytes)
+        ]
+        self._unsent: list[_Bucket] = []
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Context of the passes of a step: gradients are taken off their parameters."""
+        for bucket in self._buckets:
+            bucket.sums, bucket.missing = TreeSum(self._total), set(bucket.numbers)
+        self._unsent = list(self._buckets)
+        hooks = [
+            parameter.register_post_accumulate_grad_hook(partial(self._take, number))
+            for number, parameter in enumerate(self._parameters)
+        ]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    @contextmanager
+    def part(self, number: int) -> Iterator[None]:
+        """Context of the passes of one part, in their order."""
+        held = len(self._buckets[0].sums.spans) if self._buckets else 0
+        if held == len(self._vectors):
+            self._add_vector()
+        self._number, self._reached = number, set()
+        self._here, self._here_by_parameter = self._vectors[held], self._views[held]
+        yield
+        for unreached in set(range(len(self._parameters))) - self._reached:
+            self._here_by_parameter[unreached].zero_()
+        for bucket in self._unsent:
+            bucket.sums.add(Span(number, 1), self._here[bucket.elements])
+        if number == self._last:
+            self._send(self._unsent)
+
+    def finish(self) -> None:
+        """Give each parameter the gradient of all parts."""
+        for bucket in self._buckets:
+            bucket.exchange.share()
+        for bucket in self._buckets:
+            bucket.exchange.finish()
+        for parameter, gradient in zip(self._parameters, self._views[0], strict=True):
+            parameter.grad = gradient
+
+    @torch.no_grad()
+    def _take(self, number: int, parameter: Tensor) -> None:
+        """Take a gradient that is complete, and send its bucket if it was the last one."""
+        gradient, parameter.grad = parameter.grad, None
+        assert gradient is not None, "called after a gradient was accumulated"
+        here = self._here_by_parameter[number]
+        if number not in self._reached:
+            self._reached.add(number)
+            here.copy_(gradient)
+        else:
+            here.add_(gradient)
+        if self._number != self._last:
+            return
+        bucket = next(each for each in self._buckets if number in each.numbers)
+        if number not in bucket.missing:
+            raise RuntimeError("a gradient came in two parts, of which one was already sent")
+        bucket.missing.discard(number)
+        while self._unsent and not self._unsent[0].missing:
+            ready = self._unsent.pop(0)
+            ready.sums.add(Span(self._number, 1), self._here[ready.elements])
+            self._send([ready])
+
+    def _send(self, buckets: Sequence[_Bucket]) -> None:
+        for bucket in buckets:
+            bucket.exchange.start(bucket.sums)
+
+    def _add_vector(self) -> None:
+        first = self._parameters[0]
+        vector = first.detach().new_empty(self._starts[-1])
+        self._vectors.append(vector)
+        self._views.append(
+            [
+                vector.as_strided(parameter.shape, parameter.stride(), start)
+                for parameter, start in zip(self._parameters, self._starts, strict=False)
+            ]
+        )
+
+
+def _ranges(parameters: Sequence[nn.Parameter], bucket_bytes: int) -> list[range]:
+    """Parameters that are sent together, from the last to the first."""
+    ranges: list[range] = []
+    end, size = len(parameters), 0
+    for number in reversed(range(len(parameters))):
+        size += parameters[number].nbytes
+        if size >= bucket_bytes or number == 0:
+            ranges.append(range(number, end))
+            end, size = number, 0
+    return ranges

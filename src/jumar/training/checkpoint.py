@@ -9,14 +9,14 @@ CRC-32C of every other file and its own CRC-32C. A directory without it is not a
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
@@ -125,21 +125,36 @@ def write_checkpoint(
     files = {MODEL: model, EMA: ema, OPTIMIZER: state.slots or None}
     beside = unfinished(directory, step)
     try:
-        begin_checkpoint(beside)
-        marks: dict[str, FileMark] = {}
-        for name, tensors in files.items():
-            if tensors is not None:
-                marks |= write_part(beside, name, tensors)
-        return finish_checkpoint(
-            beside, step=step, epoch=epoch, values=state.values, batch=batch, marks=marks
-        )
-    except (OSError, RuntimeError, SafetensorError, UserError) as error:
+        with not_written(beside):
+            begin_checkpoint(beside)
+            marks: dict[str, FileMark] = {}
+            for name, tensors in files.items():
+                if tensors is not None:
+                    marks |= write_part(beside, name, tensors)
+            return finish_checkpoint(
+                beside, step=step, epoch=epoch, values=state.values, batch=batch, marks=marks
+            )
+    except NotWrittenError:
         shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def not_written(beside: Path) -> Generator[None]:
+    """Turn whatever hinders the writing of a checkpoint in this context into `NotWrittenError`.
+
+    Args:
+        beside: From `unfinished`.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError, UserError) as error:
         # If writing JSON failed, the operating system's error is the cause of ours.
         cause = error.__cause__ if isinstance(error, UserError) else error
+        step = int(beside.name.split("-")[1].partition(".")[0])
         raise NotWrittenError(
             f"the checkpoint of step {step} could not be written: {_reason(cause or error)}",
-            where=str(directory),
+            where=str(beside.parent),
             todo="Free some space or choose another --run-dir; earlier checkpoints are intact.",
         ) from error
 

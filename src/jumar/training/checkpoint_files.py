@@ -35,14 +35,30 @@ class FileMark:
     crc32c: str
 
 
+class RunningMark:
+    """The mark of content that is seen block by block."""
+
+    def __init__(self) -> None:
+        self._crc, self._size = 0, 0
+
+    def add(self, block: bytes) -> None:
+        """Add what follows."""
+        self._crc = google_crc32c.extend(self._crc, block)
+        self._size += len(block)
+
+    @property
+    def mark(self) -> FileMark:
+        """The mark of all that was added."""
+        return FileMark(size=self._size, crc32c=f"{self._crc:08x}")
+
+
 def mark_of(path: Path) -> FileMark:
     """The mark of a file's current content."""
-    crc, size = 0, 0
+    seen = RunningMark()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
-            crc = google_crc32c.extend(crc, block)
-            size += len(block)
-    return FileMark(size=size, crc32c=f"{crc:08x}")
+            seen.add(block)
+    return seen.mark
 
 
 def check_file(path: Path, mark: FileMark) -> None:

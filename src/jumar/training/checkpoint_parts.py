@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from jumar.ground.errors import UserError
-from jumar.training.checkpoint_files import FileMark, flush, mark_of
+from jumar.precision.dumps.tensor_file import write_tensors
+from jumar.training.checkpoint_files import FileMark, RunningMark
 
 _PART = re.compile(r"^(.+)-(\d{5,})-of-(\d{5,})(\.safetensors)$")
 _SLICES = "jumar_slices"
@@ -61,11 +61,10 @@ def write_part(
     """
     path = folder / (name if parts == 1 else _part_name(name, part, parts))
     rows = {key: [one.start, one.rows] for key, one in sorted((slices or {}).items())}
-    save_file(_storable(tensors), path, metadata={_SLICES: json.dumps(rows)} if rows else None)
-    # safetensors creates its files with owner-only permissions, whatever the umask is.
-    path.chmod(folder.stat().st_mode & 0o666)
-    flush(path)
-    return {path.name: mark_of(path)}
+    metadata = {_SLICES: json.dumps(rows)} if rows else None
+    seen = RunningMark()
+    write_tensors(path, _storable(tensors), metadata, see=seen.add, flushed=True)
+    return {path.name: seen.mark}
 
 
 def whole_name(name: str) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.tasks.task import Headline
-from jumar.training.checkpoint import Checkpoint, note_metrics, write_checkpoint
+from jumar.training.checkpoint import Checkpoint, note_metrics
 from jumar.training.checkpoint_retention import best_checkpoint, drop_checkpoints, list_checkpoints
+from jumar.training.checkpoint_writer import CheckpointWriter, Content
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
@@ -49,6 +50,8 @@ class Keeper:
         if plan.training.sums == "exact":
             self._identity["micro_batch_size"] = plan.training.micro_batch_size
         self.scores: dict[int, Mapping[str, float]] = {}
+        self._writer = CheckpointWriter(run.checkpoints, ranks)
+        self._saved: int | None = None
 
     def resume_from(self, checkpoint: Checkpoint, *, total_steps: int | None) -> None:
         """Check that a run can resume from a checkpoint, and load the scores up to it.
@@ -79,6 +82,7 @@ class Keeper:
                 todo="Resume with the same data, batch and number of ranks (batch size times "
                 "ranks), or start a new run with transfer.start_from.",
             )
+        self._saved = checkpoint.step
         self.scores = {
             known.step: known.metrics
             for known in list_checkpoints(self._directory)
@@ -111,27 +115,46 @@ class Keeper:
         return all(sign * metrics[name] > sign * other for other in earlier)
 
     def save(self, state: TrainState) -> None:
-        """Write a checkpoint of the current step, or only its scores if the checkpoint exists.
+        """Begin to write a checkpoint of the current step, or only its scores if it was saved.
 
-        All ranks call this together.
+        All ranks call this together. Weights, averages and the optimizer's state may change only
+        after `state.before_change`.
 
         Raises:
-            NotWrittenError: The disk is full or cannot be written.
+            NotWrittenError: This one, or the one before, could not be written.
         """
-        self._ranks.share_buffers(state.task.model)
         step = state.step
-        if self._ranks.is_first and step > 0:
-            existing = [known for known in list_checkpoints(self._directory) if known.step == step]
-            checkpoint = existing[0] if existing else self._write(state)
-            if step in self.scores:
-                note_metrics(checkpoint, self.scores[step])
-            drop_checkpoints(
-                self._directory,
-                keep=self._plan.checkpoints.keep,
-                keep_best=self._plan.checkpoints.keep_best,
-                headline=self._order,
-            )
+        if step == 0:
+            return
+        if step != self._saved:
+            self._ranks.share_buffers(state.task.model)
+            self._writer.begin(self._content(state))
+            state.before_change = self._writer.wait_for_copy
+            self._saved = step
+        if self._ranks.is_first:
+            scores = self.scores.get(step)
+            self._writer.afterwards(lambda: self._tidy(step, scores))
+
+    def check(self) -> None:
+        """Raise what went wrong with checkpoints that are being written.
+
+        Raises:
+            NotWrittenError: One could not be written.
+        """
+        self._writer.check()
+
+    def finish(self) -> None:
+        """Wait until all checkpoints are written; all ranks call this together.
+
+        Raises:
+            NotWrittenError: One could not be written.
+        """
+        self._writer.finish()
         self._ranks.wait()
+
+    def close(self) -> None:
+        """Wait for what is being written, however it ends."""
+        self._writer.close()
 
     def best(self) -> Checkpoint | None:
         """The existing checkpoint with the best score."""
@@ -141,13 +164,27 @@ class Keeper:
     def _order(self) -> tuple[str, bool]:
         return self._headline.name, self._headline.higher_is_better
 
-    def _write(self, state: TrainState) -> Checkpoint:
-        return write_checkpoint(
+    def _tidy(self, step: int, scores: Mapping[str, float] | None) -> None:
+        """Note the scores of a checkpoint and remove those that are not kept."""
+        for checkpoint in list_checkpoints(self._directory):
+            if checkpoint.step == step and scores is not None:
+                note_metrics(checkpoint, scores)
+        drop_checkpoints(
             self._directory,
+            keep=self._plan.checkpoints.keep,
+            keep_best=self._plan.checkpoints.keep_best,
+            headline=self._order,
+        )
+
+    def _content(self, state: TrainState) -> Content:
+        saved = state.capture()
+        return Content(
             step=state.step,
             epoch=state.step / self._steps_per_epoch,
             model=state.task.model.state_dict(),
             ema=None if state.ema is None else state.ema.state_dict(),
-            state=state.capture(),
+            slots=saved.slots,
+            values=saved.values,
             batch=self._identity,
+            changing=frozenset(buffer.data_ptr() for buffer in state.task.model.buffers()),
         )

@@ -1,7 +1,7 @@
 """Everything that changes during training: what a checkpoint holds and a resume restores."""
 
 import contextlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -89,6 +89,9 @@ class TrainState:
         self.policy = policy
         self.step = 0
         self.elapsed_s = 0.0
+        self.before_change: Callable[[], object] = _nothing
+        """Called before weights, averages or the optimizer's state change: a checkpoint may still
+        be copied."""
         if device.on_host:
             keep_freed_memory()
         task.model.to(device.torch)
@@ -163,6 +166,7 @@ class TrainState:
         if self.ema is None:
             yield "model"
             return
+        self.before_change()
         with self.ema.swapped():
             yield "ema"
 
@@ -201,6 +205,7 @@ class TrainState:
         Raises:
             UserError: It belongs to another model or recipe, or is damaged.
         """
+        self.before_change()
         where = str(checkpoint.path)
         names = {
             lane.objective.name: names_by_group(lane.optimizer, self._named) for lane in self.lanes
@@ -318,3 +323,7 @@ def load_exactly(
         )
     for name, tensor in tensors.items():
         own[name].copy_(tensor)
+
+
+def _nothing() -> None:
+    """For a training of which no checkpoint was begun."""

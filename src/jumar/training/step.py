@@ -76,6 +76,7 @@ class Stepper:
         loss_is_bad = self._passes.run(lane, batch, step)
         with self._phase(OPTIMIZER):
             blocked = self._judge(lane, loss_is_bad, step + 1, position)
+            self._state.before_change()
             step_unless(lane.optimizer, blocked)
             if self._state.policy.loss_scale is not None:
                 lane.updates.add_(blocked == 0)

@@ -158,7 +158,10 @@ class Trainer:
         """
         self._set_training()
         # Closing the loader ends its workers, however the run ends.
-        with contextlib.closing(self._loader(self.total_steps or _FAR)) as loader:
+        with (
+            contextlib.closing(self._keeper),
+            contextlib.closing(self._loader(self.total_steps or _FAR)) as loader,
+        ):
             batches = iter(self.device.copy_ahead(loader))
             first = next(batches, None)
             if first is not None:
@@ -273,6 +276,7 @@ class Trainer:
                 stopped = self.stop.exit_code
             if stopped:
                 self._save()
+            self._keeper.finish()
         except NonFiniteLoss as failure:
             self.console.line(f"stopped before the update: {failure}")
             return Outcome(
@@ -305,6 +309,7 @@ class Trainer:
             return error  # the other ranks are waiting in the next step, not for a checkpoint
         try:
             self._save()
+            self._keeper.finish()
         except NonFiniteLoss:
             return error
         saved = f"The training up to step {self.state.step} is saved. {self._resume_hint()}"
@@ -352,6 +357,7 @@ class Trainer:
         """Do everything due after a step; returns the exit code if the run stops here."""
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
         bar.show(self.state.step)
+        self._keeper.check()
         self._report_unreadable()
         if self.device.reads_at_once:
             self._guard.raise_if_blocked(self._reason)

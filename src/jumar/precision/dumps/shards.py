@@ -1,12 +1,10 @@
-"""The tensors of a dump: safetensors files, written without a further copy, read one by one."""
+"""The tensors of a dump: safetensors files, read one by one."""
 
-import json
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,24 +12,10 @@ from safetensors import SafetensorError, safe_open
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, missing, unreadable
 from jumar.precision.dumps.dump import Call
+from jumar.precision.dumps.tensor_file import write_tensors
 
 SHARD_BYTES: Final = 1 << 30
 AGAIN: Final = "Dump that step again; what else lies in the folder is not affected."
-STORABLE: Final = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.float8_e4m3fn: "F8_E4M3",
-    torch.float8_e5m2: "F8_E5M2",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
-"""The dtypes that a file can hold, by its own names for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,32 +117,6 @@ def write_shards(
     sizes: dict[str, int] = {}
     for number, part in enumerate(parts, 1):
         path = folder / f"tensors-{number:05d}-of-{len(parts):05d}.safetensors"
-        _write_safetensors(path, part)
+        write_tensors(path, part)
         sizes[path.name] = path.stat().st_size
     return sizes
-
-
-def _write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write a safetensors file from memory as it is; the library's own writer copies it before."""
-    header: dict[str, Any] = {}
-    contents: list[torch.Tensor] = []
-    end = 0
-    for name, tensor in tensors.items():
-        start, end = end, end + tensor.nbytes
-        kind = STORABLE[tensor.dtype]
-        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [start, end]}
-        contents.append(tensor.contiguous())
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with path.open("wb", buffering=0) as file:
-        _write_all(file, memoryview(struct.pack("<Q", len(text)) + text))
-        for tensor in contents:
-            if tensor.numel():
-                content: Any = tensor.view(-1).view(torch.uint8).numpy()
-                _write_all(file, memoryview(content))
-
-
-def _write_all(file: BinaryIO, content: memoryview) -> None:
-    """Write all of it; the system may take a part, also just before the disk is full."""
-    while content:
-        content = content[file.write(content) :]

@@ -14,7 +14,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from jumar.precision.dumps.digest import digest_of
 from jumar.precision.dumps.dump import Role, Statistics, Value
-from jumar.precision.dumps.shards import STORABLE, View
+from jumar.precision.dumps.shards import View
+from jumar.precision.dumps.tensor_file import STORABLE
 from jumar.precision.recording.statistics import Meter, is_dense
 
 _KEYS: Final = (

@@ -80,7 +80,7 @@ class _Messages(TreeExchange):
         self._arriving = {
             other: [next(unused) for _ in self._spans[other]] for other in self._others
         }
-        departing = {
+        departing: dict[int, Sequence[Tensor]] = {
             other: [self._slice(value, other) for value in sums.values] for other in self._others
         }
         self._pending = self._send(departing, self._arriving)

@@ -1,6 +1,6 @@
 """Gradients of a step's parts, added in one tree and sent while the last backward pass runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -79,7 +79,7 @@ class GradientSums:
         self._unsent: list[_Bucket] = []
 
     @contextmanager
-    def collecting(self) -> Iterator[None]:
+    def collecting(self) -> Generator[None]:
         """Context of the passes of a step: gradients are taken off their parameters."""
         for bucket in self._buckets:
             bucket.sums, bucket.missing = TreeSum(self._total), set(bucket.numbers)
@@ -95,7 +95,7 @@ class GradientSums:
                 hook.remove()
 
     @contextmanager
-    def part(self, number: int) -> Iterator[None]:
+    def part(self, number: int) -> Generator[None]:
         """Context of the passes of one part, in their order."""
         held = len(self._buckets[0].sums.spans) if self._buckets else 0
         if held == len(self._vectors):

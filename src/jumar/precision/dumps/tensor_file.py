@@ -1,0 +1,84 @@
+"""Tensors written as safetensors, from memory as they are.
+
+The library's own writer copies them first, and holds the interpreter's lock meanwhile: of the 0.8 s
+that it takes for 400 MB, other threads stand still for 0.3 s.
+"""
+
+import json
+import os
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import torch
+
+STORABLE: Final = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""The dtypes that a file can hold, by its own names for them."""
+_BLOCK = 1 << 20
+_ALIGNMENT = 8
+
+
+def write_tensors(
+    path: Path,
+    tensors: Mapping[str, torch.Tensor],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    see: Callable[[bytes], None] | None = None,
+    flushed: bool = False,
+) -> None:
+    """Write a safetensors file.
+
+    Args:
+        path: The file.
+        tensors: By name, on the CPU, of dtypes in `STORABLE`.
+        metadata: Texts for its header.
+        see: Gets the content on the way, in blocks of at most a megabyte, such as for a checksum.
+        flushed: Whether the file must survive a power cut from then on.
+
+    Raises:
+        OSError: The disk is full or cannot be written.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    contents: list[torch.Tensor] = []
+    end = 0
+    # Larger elements first, so that all are aligned.
+    for name, tensor in sorted(tensors.items(), key=lambda item: -item[1].element_size()):
+        start, end = end, end + tensor.nbytes
+        kind = STORABLE[tensor.dtype]
+        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [start, end]}
+        contents.append(tensor.detach().contiguous())
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    with path.open("wb", buffering=0) as file:
+        _write_all(file, memoryview(struct.pack("<Q", len(text)) + text), see)
+        for tensor in contents:
+            if tensor.numel():
+                content: Any = tensor.view(-1).view(torch.uint8).numpy()
+                _write_all(file, memoryview(content), see)
+        if flushed:
+            os.fsync(file.fileno())
+
+
+def _write_all(file: BinaryIO, content: memoryview, see: Callable[[bytes], None] | None) -> None:
+    """Write all of it; the system may take a part, also just before the disk is full."""
+    if see is not None:
+        for start in range(0, len(content), _BLOCK):
+            see(bytes(content[start : start + _BLOCK]))
+            _write_all(file, content[start : start + _BLOCK], None)
+        return
+    while content:
+        content = content[file.write(content) :]

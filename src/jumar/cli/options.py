@@ -7,6 +7,7 @@ from cyclopts import Group, Parameter
 
 SetOption = Annotated[tuple[str, ...], Parameter(name="--set", metavar="FIELD=VALUE")]
 ImportOption = Annotated[tuple[str, ...], Parameter(name="--import", metavar="MODULE")]
+TrackOption = Annotated[tuple[str, ...], Parameter(metavar="TRACKER")]
 ModeOption = Annotated[str, Parameter(metavar="MODE")]
 DeviceOption = Annotated[str, Parameter(metavar="DEVICE")]
 EmaOption = Annotated[bool, Parameter(negative="--no-ema")]

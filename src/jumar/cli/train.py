@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, SetOption, TrackOption
 
 
 def train(
@@ -18,6 +18,7 @@ def train(
     skip_corrupt: int | None = None,
     emulate_fp16: bool = False,
     profile: bool = False,
+    track: TrackOption = (),
     import_: ImportOption = (),
 ) -> int:
     """Train a recipe, or resume a run.
@@ -45,6 +46,8 @@ def train(
     profile
         After three warm-up steps, record three steps into `profile/` of the run, then continue
         training; `jumar profile show RUN/profile` shows them.
+    track
+        Also send log lines and scores to wandb, mlflow or swanlab; may be repeated.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
@@ -60,6 +63,7 @@ def train(
             resume=resume,
             dry_run=dry_run,
             profile=profile,
+            track=track,
         )
     )
 

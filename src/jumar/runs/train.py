@@ -31,6 +31,7 @@ from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
+from jumar.training.trackers.chosen import create_services
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
 
@@ -47,6 +48,7 @@ class TrainRequest:
     resume: bool = False
     dry_run: bool = False
     profile: bool = False
+    track: Sequence[str] = ()
 
 
 def train_recipe(request: TrainRequest) -> int:
@@ -177,6 +179,11 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         if request.profile and not request.dry_run
         else None
     )
+    services = (
+        create_services(request.track, run, console.line, console)
+        if ranks.is_first and not request.dry_run
+        else []
+    )
     trainer = Trainer(
         task,
         plan,
@@ -187,7 +194,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         stop=stop,
         policy=context.policy,
         versions=_versions(environment),
-        observers=[] if capture is None else [capture],
+        observers=[*services, *([] if capture is None else [capture])],
         asked_device=request.device,
     )
     if checkpoint is not None:

@@ -44,6 +44,7 @@ class RunDirectory:
         self.log = path / "log.txt"
         self.checkpoints = path / "checkpoints"
         self.tensorboard = path / "tensorboard"
+        self.tracked = path / "tracked.json"
         self.pictures = path / "pictures"
 
     def __str__(self) -> str:

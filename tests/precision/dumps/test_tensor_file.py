@@ -41,3 +41,13 @@ def test_everything_is_seen_on_the_way_in_blocks(tmp_path: Path) -> None:
     assert b"".join(seen) == (tmp_path / "file").read_bytes()
     assert max(map(len, seen)) <= LONGEST_BLOCK
     assert torch.equal(load_file(tmp_path / "file")["a"], tensors["a"])
+
+
+def test_a_file_is_replaced_by_its_own_tensors(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "file", {"a": torch.arange(1000.0)})
+    mapped = load_file(tmp_path / "file")
+    mapped["b"] = torch.ones(3)
+    write_tensors(tmp_path / "file", mapped)
+    read = load_file(tmp_path / "file")
+    assert torch.equal(read["a"], torch.arange(1000.0))
+    assert torch.equal(read["b"], torch.ones(3))

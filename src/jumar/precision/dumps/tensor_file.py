@@ -63,7 +63,9 @@ def write_tensors(
         contents.append(tensor.detach().contiguous())
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    with path.open("wb", buffering=0) as file:
+    # Tensors may lie in the very file, which is then mapped into memory.
+    path.unlink(missing_ok=True)
+    with path.open("xb", buffering=0) as file:
         _write_all(file, memoryview(struct.pack("<Q", len(text)) + text), see)
         for tensor in contents:
             if tensor.numel():

@@ -1,8 +1,8 @@
 """What a run reports: log lines of the training, and scores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from jumar.training.state import TrainState, Window
 from jumar.training.throughput import Pace
@@ -142,3 +142,12 @@ class EvaluationRecord:
             "weights": self.weights,
             "seconds": round(self.seconds, 3),
         }
+
+
+def numbers_of(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of a record as JSON, those of its parts as `part/name`."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from numbers_of(cast("Mapping[str, Any]", value), f"{prefix}{name}/")
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", value

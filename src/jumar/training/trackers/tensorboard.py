@@ -5,12 +5,12 @@ import importlib.util
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from jumar.observer import Record
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
+from jumar.training.trackers.records import numbers_of
 from jumar.training.trackers.tracker import Tracker
 
 
@@ -69,7 +69,7 @@ class TensorBoardTracker(Tracker):
         kind = data.pop("kind")
         values = [
             self._summary.Summary.Value(tag=f"{kind}/{name}", simple_value=value)
-            for name, value in _numbers(data)
+            for name, value in numbers_of(data)
             if name != "step"
         ]
         self._append(summary=self._summary.Summary(value=values), step=record.step)
@@ -84,12 +84,3 @@ class TensorBoardTracker(Tracker):
         event = self._event.Event(wall_time=time.time(), **content)
         self._records.write(event.SerializeToString())
         self._file.flush()
-
-
-def _numbers(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of a record, those of its parts as `part/name`."""
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _numbers(cast("Mapping[str, Any]", value), f"{prefix}{name}/")
-        elif isinstance(value, (int, float)):
-            yield f"{prefix}{name}", value

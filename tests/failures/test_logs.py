@@ -28,11 +28,11 @@ def test_the_first_cause_is_named_as_recorded(name: str) -> None:
 
 
 def test_as_many_logs_are_named_right_as_the_documents_say() -> None:
-    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (76, 85)
+    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (79, 90)
 
 
 @pytest.mark.parametrize(
-    ("drawing", "right", "all_of_them"), [(1, 2, 12), (2, 14, 18), (3, 12, 13), (4, 13, 19), (5, 1, 1)]
+    ("drawing", "right", "all_of_them"), [(1, 2, 12), (2, 14, 18), (3, 12, 13), (4, 13, 19), (5, 4, 6)]
 )
 def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
     drawing: int, right: int, all_of_them: int

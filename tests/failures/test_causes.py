@@ -16,6 +16,7 @@ RAISED = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
         "2021-08-17 16:49:31 - mmcls - WARNING - No module named 'apex', falling back\n",
         "[rank0]:[W810 03:04:11.061727749 a.cpp:683] No module named 'apex', falling back\n",
         "W0810 03:04:11.061 12 torch/x.py:1] No module named 'apex', falling back\n",
+        "[W socket.cpp:601] No module named 'apex', falling back\n",
         "2020-01-01 01:01:01.000001: W tensorflow/x.cc:1] No module named 'apex'\n",
     ],
 )

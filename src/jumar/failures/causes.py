@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from jumar.failures.reading.job import ErrorLine, Job, Sighting
-from jumar.failures.table import ROLES, Fault
+from jumar.failures.table import Fault
 from jumar.failures.waiting import SILENT, Culprit
 
 MOST_CANDIDATES: Final = 3
@@ -18,7 +18,7 @@ _LINES_LATER: Final = 400
 _HEAD: Final = 200
 _WARNING: Final = re.compile(
     r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )W\d{3,4} |"
-    r"(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
+    r"\[W \w{1,40}\.cpp|(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
 )
 """How a line begins that only warns or tells; NCCL calls its errors warnings too."""
 
@@ -73,7 +73,13 @@ def explained(job: Job) -> Explanation:
     firsts = [each[0] for each in by_fault.values()]
     own = [each for each in firsts if not any(_explains(other, each) for other in firsts)]
     own = own or firsts[:1]
-    own = sorted(own, key=lambda each: (_is_late(each, own), *_believed(each), _when(each)))
+    own = sorted(
+        own,
+        key=lambda each: (
+            *(_is_late(each, own), _is_warning(each)),
+            *(each.fault.believed, _when(each)),
+        ),
+    )
     # What only ends or notes is no candidate beside something that says more.
     telling = [each for each in own if each.fault.role not in ("end", "note")] or own
     chosen = telling[:MOST_CANDIDATES]
@@ -113,11 +119,9 @@ def _when(sighting: Sighting) -> tuple[bool, float, int]:
     return (sighting.time is None, seconds, sighting.order)
 
 
-def _believed(sighting: Sighting) -> tuple[int, bool]:
-    """Its role; what a program only warned of, and went on, comes behind what it raised."""
-    warned = _WARNING.search(sighting.text[:_HEAD]) is not None
-    role = sighting.fault.believed
-    return (max(role, ROLES.index("general")) if warned else role, warned)
+def _is_warning(sighting: Sighting) -> bool:
+    """Whether a program only warned of it and went on; that comes behind what it raised."""
+    return _WARNING.search(sighting.text[:_HEAD]) is not None
 
 
 def _explains(one: Sighting, other: Sighting) -> bool:

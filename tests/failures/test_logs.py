@@ -28,11 +28,12 @@ def test_the_first_cause_is_named_as_recorded(name: str) -> None:
 
 
 def test_as_many_logs_are_named_right_as_the_documents_say() -> None:
-    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (60, 65)
+    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (81, 90)
 
 
 @pytest.mark.parametrize(
-    ("drawing", "right", "all_of_them"), [(1, 2, 12), (2, 14, 18), (3, 12, 13)]
+    ("drawing", "right", "all_of_them"),
+    [(1, 2, 12), (2, 14, 18), (3, 12, 13), (4, 13, 19), (5, 4, 6)],
 )
 def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
     drawing: int, right: int, all_of_them: int
@@ -40,6 +41,17 @@ def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
     """The score of the table as it was when they were drawn; it is history and cannot change."""
     drawn = [case for case in CASES.values() if case["drawing"] == drawing]
     assert (sum(case["blind"] for case in drawn), len(drawn)) == (right, all_of_them)
+
+
+def test_what_was_missed_by_the_last_drawings_is_known_by_now_or_not_in_the_log() -> None:
+    """Four logs of drawing 4 do not hold their cause; the table is not bent to name them."""
+    missed = {name for name, case in CASES.items() if case["drawing"] >= 4 and not case["named"]}
+    assert missed == {
+        "finetuning-fails-on-the-second-gpu",
+        "paddle-without-nccl",
+        "labels-of-another-data-set",
+        "network-of-docker-apart",
+    }
 
 
 def test_the_third_drawing_holds_logs_of_several_ranks_only() -> None:

@@ -1,5 +1,6 @@
 """The first cause among what followed from it."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,12 @@ _LATER: Final = timedelta(minutes=2)
 """How much later a cause may be written than what follows from it: buffers are flushed late."""
 _LINES_LATER: Final = 400
 """The same for logs without times, in lines of one file."""
+_HEAD: Final = 200
+_WARNING: Final = re.compile(
+    r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )W\d{3,4} |"
+    r"\[W \w{1,40}\.cpp|(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
+)
+"""How a line begins that only warns or tells; NCCL calls its errors warnings too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +73,13 @@ def explained(job: Job) -> Explanation:
     firsts = [each[0] for each in by_fault.values()]
     own = [each for each in firsts if not any(_explains(other, each) for other in firsts)]
     own = own or firsts[:1]
-    own = sorted(own, key=lambda each: (_is_late(each, own), each.fault.believed, _when(each)))
+    own = sorted(
+        own,
+        key=lambda each: (
+            *(_is_late(each, own), _is_warning(each)),
+            *(each.fault.believed, _when(each)),
+        ),
+    )
     # What only ends or notes is no candidate beside something that says more.
     telling = [each for each in own if each.fault.role not in ("end", "note")] or own
     chosen = telling[:MOST_CANDIDATES]
@@ -104,6 +117,11 @@ def _when(sighting: Sighting) -> tuple[bool, float, int]:
     """By time where lines have one; those without come in the order of reading, behind."""
     seconds = sighting.time.timestamp() if sighting.time else 0.0
     return (sighting.time is None, seconds, sighting.order)
+
+
+def _is_warning(sighting: Sighting) -> bool:
+    """Whether a program only warned of it and went on; that comes behind what it raised."""
+    return _WARNING.search(sighting.text[:_HEAD]) is not None
 
 
 def _explains(one: Sighting, other: Sighting) -> bool:

@@ -129,8 +129,10 @@ class SilenceWatch:
                 if self._place.speaks:
                     self._sign(str(count))
                 signs = [value.decode() for value in self._store.multi_get(self._keys)]
+            except dist.DistStoreError:
+                continue  # too late an answer; the judge counts the time since the last one
             except (RuntimeError, dist.DistError):
-                continue  # the judge counts the time since the last answer
+                return  # the connection is gone for good
             now = self._answered = time.monotonic()
             for node, sign in enumerate(signs):
                 if sign != self._signs[node] or sign.startswith(_LEFT):

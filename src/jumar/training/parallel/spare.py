@@ -31,10 +31,11 @@ def sharing(ranks: int, samples: int, part: int = 1) -> int:
 
 def spares_line(ranks: int, training: int, samples: int) -> str:
     """What the first rank says about spares."""
+    verb = "trains" if training == 1 else "train"
+    spares = "1 waits as a spare" if ranks - training == 1 else f"{ranks - training} wait as spares"
     return (
-        f"{counted(ranks, 'rank')} cannot share batches of {samples} samples: {training} train, "
-        f"{ranks - training} wait as spares (a global batch that every number of ranks divides "
-        "needs none)"
+        f"{counted(ranks, 'rank')} cannot share batches of {samples} samples: {training} {verb}, "
+        f"{spares} (a global batch that every number of ranks divides needs none)"
     )
 
 

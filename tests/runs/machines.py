@@ -83,6 +83,12 @@ class Machine:
         if self._machines.tried(*added, *netem.split()):
             self._machines.do(*added, *narrow.split())
 
+    def narrow(self) -> None:
+        """Leave a tenth of a gigabit of the way here."""
+        narrow = "tbf rate 100mbit burst 32k latency 50ms"
+        dev = f"e{self.number}"
+        self._machines.do("tc", "qdisc", "add", "dev", dev, "root", *narrow.split())
+
     def power_off(self) -> None:
         """Kill everything that was started on it, at once."""
         if self.process is not None:

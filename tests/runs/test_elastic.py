@@ -124,6 +124,20 @@ def test_of_three_machines_left_two_share_the_batch_and_one_waits(tmp_path: Path
     assert hashes(tmp_path / "run") == hashes(tmp_path / "straight")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("network")
+def test_the_doctor_names_the_links_of_a_machine_with_a_narrow_line(tmp_path: Path) -> None:
+    with Machines(3, tmp_path) as machines:
+        machines[2].narrow()
+        for machine in machines:
+            machine.torchrun("3:3", "doctor", "--ranks", "--device", "cpu", pace_s=0)
+        assert [machine.end(within_s=90) for machine in machines] == [0, 0, 0]
+        said = machines[0].text()
+    slow = re.findall(r"slow: the link from rank (\d) \(\S+\) to rank (\d)", said)
+    assert slow
+    assert all("2" in link for link in slow), said
+
+
 def begun(folder: Path, batch: int, *more: str) -> Path:
     steps = settings(training__duration="1it", data__batch_size=batch)
     here("train", "small", *RUN[:2], *RUN[4:], "--run-dir", "run", *steps, *more, cwd=folder)

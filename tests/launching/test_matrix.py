@@ -25,6 +25,7 @@ FITTING = Stack(
         {"cann": "8.5.0", "adapter": "2.6.0.post5"},
         {"cann": "9.1.0-beta.3", "adapter": "2.6.0.post99"},
         {"cann": "12.0.0"},
+        {"cann": "8.3.RC11", "adapter": "2.9.0", "torch": "2.9.0"},
         {"driver": None, "firmware": None},
         {"driver": "25.9.9"},
         {"cann": None, "adapter": None, "torch": None},

@@ -12,6 +12,7 @@ from jumar.training.parallel.spare import sharing, spares_line
         (4, 8, 1, 4),
         (3, 12, 1, 3),
         (3, 8, 4, 2),
+        (2, 12, 4, 1),
         (7, 7, 1, 7),
         (6, 7, 1, 1),
         (9, 4, 1, 4),

@@ -16,6 +16,7 @@ from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state_hashes import checkpoint_hashes
+from tests.cli.command_line import start_ranks
 from tests.cli.in_process import here, settings
 from tests.runs.machines import Machines, missing
 
@@ -163,6 +164,23 @@ def test_a_rank_beyond_those_that_divide_the_global_batch_is_a_spare(
         monkeypatch.setenv(name, value)
     share = share_ranks(run)
     assert (share.is_spare, os.environ["WORLD_SIZE"]) == (is_spare, world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent_has_no_store", ["0", "1"])
+def test_a_rank_that_trains_alone_sends_its_spare_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent_has_no_store: str
+) -> None:
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", agent_has_no_store)
+    run = begun(tmp_path, 3)
+    launched = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "1", "-m", "jumar"]
+    resumed = ["train", "--resume", "--run-dir", str(run), *RUN[:2], *RUN[4:]]
+    process = start_ranks([*launched, *resumed, "--set", "training.duration=4it"], tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    assert "2 ranks cannot share batches of 3 samples: 1 trains, 1 waits as a spare" in out
+    assert "finished after step 4" in out
+    assert ("SHARE_RDZV_TCP_STORE=1 where it is started" in err) is (agent_has_no_store == "0")
 
 
 def test_the_global_batch_is_the_runs_from_its_beginning_and_not_from_its_first_checkpoint(

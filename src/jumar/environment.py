@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -34,7 +34,7 @@ T = TypeVar("T")
 OLDEST_TORCH = (2, 6)
 CACHE_VARIABLE = "JUMAR_CACHE"
 """Names the folder for files that can be regenerated."""
-_ASCEND = Path("/usr/local/Ascend")
+_ASCEND = Path("usr/local/Ascend")
 _CANN_HOMES = ("ascend-toolkit/latest", "cann/latest", "latest", "cann", "nnae/latest")
 _PACKAGES = (
     ("numpy", "arrays", "pip install numpy"),
@@ -90,6 +90,7 @@ class Ascend:
         cann_is_sourced: Whether the script was sourced for this process.
         fault: Why no NPU can be opened; None if one can.
         todo: What to do about it.
+        firmware_range: The oldest and the newest firmware that the driver says it works with.
     """
 
     device_files: tuple[str, ...]
@@ -98,6 +99,7 @@ class Ascend:
     cann_is_sourced: bool
     fault: str | None
     todo: str | None
+    firmware_range: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +128,8 @@ class Environment:
     Attributes:
         system: Operating system and architecture.
         versions: Versions of jumar, python, torch and whatever else computes (`cann`,
-            `npu_driver`, `cuda`, `cuda_driver`, the NPU's package by its own name); None if
-            not installed.
+            `npu_driver`, `npu_firmware`, `cuda`, `cuda_driver`, the NPU's package by its own name);
+            None if not installed.
     """
 
     system: str
@@ -152,9 +154,14 @@ class Finding:
     todo: str
 
 
-def inspect_environment() -> Environment:
-    """Inspect this machine; takes about as long as importing torch_npu, if it is installed."""
-    home = _tried(_cann_home)
+def inspect_environment(root: Path = Path("/")) -> Environment:
+    """Inspect this machine; takes about as long as importing torch_npu, if it is installed.
+
+    Args:
+        root: Where the files of an Ascend installation are looked for.
+    """
+    ascend = root / _ASCEND
+    home = _tried(lambda: _cann_home(ascend))
     return Environment(
         system=platform.platform(),
         versions={
@@ -163,13 +170,14 @@ def inspect_environment() -> Environment:
             "torch": torch.__version__,
             NPU_PACKAGE: _tried(npu_package_version),
             "cann": _tried(lambda: cann_version(home)) if home else None,
-            "npu_driver": _tried(lambda: npu_driver_version(_ASCEND)),
+            "npu_driver": _tried(lambda: npu_driver_version(ascend)),
+            "npu_firmware": _tried(lambda: _version_line(ascend / "firmware" / "version.info")),
             "cuda": torch.version.cuda or torch.version.hip,
             "cuda_driver": _tried(_cuda_driver_version),
         },
         processor=_processor(),
         accelerators=tuple(_tried(_accelerators) or ()),
-        ascend=_ascend(home),
+        ascend=_ascend(home, ascend),
         storage=tuple(_storage(purpose, place) for purpose, place in _places()),
         packages=tuple(
             Package(
@@ -194,6 +202,11 @@ def check(environment: Environment) -> list[Finding]:
         if package.version is None:
             what = f"{package.name} is not installed: {package.purpose}"
             findings.append(Finding("note", what, package.how_to_get))
+    return worst_first(findings)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in the order of their levels, otherwise as they are."""
     order = ("error", "warning", "note")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
@@ -263,7 +276,7 @@ def _accelerators() -> list[Accelerator]:
     ]
 
 
-def _ascend(home: Path | None) -> Ascend:
+def _ascend(home: Path | None, folder: Path) -> Ascend:
     fault = _tried(npu_fault)
     return Ascend(
         device_files=tuple(_tried(npu_nodes) or ()),
@@ -272,12 +285,19 @@ def _ascend(home: Path | None) -> Ascend:
         cann_is_sourced=CANN_VARIABLE in os.environ,
         fault=fault.what if fault else None,
         todo=fault.todo if fault else None,
+        firmware_range=_tried(lambda: _firmware_range(folder)),
     )
 
 
-def _cann_home() -> Path | None:
+def _firmware_range(ascend: Path) -> tuple[str, str] | None:
+    text = (ascend / "driver" / "version.info").read_text()
+    match = re.search(r"^compatible_version_fw\s*=\s*\[([\d.]+),\s*([\d.]+)\]", text, re.MULTILINE)
+    return (match[1], match[2]) if match else None
+
+
+def _cann_home(ascend: Path) -> Path | None:
     sourced = os.environ.get(CANN_VARIABLE)
-    homes = [Path(sourced)] if sourced else [_ASCEND / name for name in _CANN_HOMES]
+    homes = [Path(sourced)] if sourced else [ascend / name for name in _CANN_HOMES]
     return next((home for home in homes if home.is_dir()), None)
 
 

@@ -17,7 +17,7 @@ from tests.cli.in_process import here, settings
 from tests.data.photographs import png
 from tests.data.pictures import write_files
 
-TORCHELASTIC = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+TORCHELASTIC = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS", "MASTER_ADDR", "MASTER_PORT")
 
 
 @pytest.mark.slow
@@ -89,6 +89,12 @@ def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -
             "NODE_RANK --master-addr node0 --master-port 29500 -m jumar train",
         ),
         (Ranks(world=4, local_world=2), {}, "--master-addr ADDRESS --master-port PORT"),
+        (
+            Ranks(world=1, local_world=1),
+            {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_MAX_RESTARTS": "5"},
+            "Resume on every machine with: torchrun --nnodes MIN:MAX --nproc-per-node 1 "
+            "--max-restarts 5 --rdzv-backend c10d --rdzv-endpoint ADDRESS:PORT -m jumar train",
+        ),
     ],
 )
 def test_the_line_names_what_the_environment_tells_of_the_ranks(

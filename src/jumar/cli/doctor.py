@@ -1,17 +1,22 @@
 """`jumar doctor`."""
 
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jumar.cli.options import JsonFlag
+from jumar.cli import several_ranks
+from jumar.cli.options import DeviceOption, JsonFlag
 from jumar.ground.text import print_plain, size_text
 
 if TYPE_CHECKING:
     from jumar.environment import Environment
+    from jumar.launching.matrix import Stack
 
 
-def doctor(*, json_: JsonFlag = False) -> int:
+def doctor(*, json_: JsonFlag = False, ranks: bool = False, device: DeviceOption = "auto") -> int:
     """Show what this machine has for training, what is missing and how to get it.
 
     The exit code is 1 if something would stop a run.
@@ -20,12 +25,40 @@ def doctor(*, json_: JsonFlag = False) -> int:
     ----------
     json_
         Print JSON.
+    ranks
+        Under torchrun: time each rank and each link between ranks, and name the slow ones.
+    device
+        The device that the ranks compute on.
     """
-    from jumar.environment import check, inspect_environment
+    if ranks:
+        from jumar.runs.rank_speed import check_ranks
 
-    environment = inspect_environment()
-    findings = check(environment)
-    if json_:
+        return check_ranks(device, as_json=json_)
+    if not several_ranks.alone_or_first("doctor"):
+        return 0
+    return inspect(Path("/"), os.environ, as_json=json_)
+
+
+def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) -> int:
+    """Print what a machine has and what is wrong with it.
+
+    Args:
+        root: Where its files are.
+        variables: Its environment variables.
+        as_json: Whether to print JSON.
+
+    Returns:
+        The exit code.
+    """
+    from jumar.environment import Finding, check, inspect_environment, worst_first
+    from jumar.launching.hccl import hccl_advice
+
+    environment = inspect_environment(root)
+    stack = stack_of(environment)
+    advice = [*filter(None, [stack.first_mismatch()]), *hccl_advice(variables, root)]
+    own = [Finding(each.level, each.what, each.todo) for each in advice]
+    findings = worst_first([*own, *check(environment)])
+    if as_json:
         print(
             json.dumps(
                 {**asdict(environment), "findings": [asdict(finding) for finding in findings]},
@@ -35,9 +68,28 @@ def doctor(*, json_: JsonFlag = False) -> int:
     else:
         for line in environment_lines(environment):
             print_plain(line)
+        if stack.line:
+            print_plain(f"ascend, from the metal up: {stack.line}")
         for finding in findings:
             print_plain(f"{finding.level}: {finding.what}\n  {finding.todo}")
     return int(any(finding.level == "error" for finding in findings))
+
+
+def stack_of(environment: "Environment") -> "Stack":
+    """The versions that have to fit each other on a machine with NPUs."""
+    from jumar.devices.npu import NPU_PACKAGE
+    from jumar.launching.matrix import Stack
+
+    versions = environment.versions
+    return Stack(
+        driver=versions["npu_driver"],
+        firmware=versions["npu_firmware"],
+        firmware_range=environment.ascend.firmware_range,
+        cann=versions["cann"],
+        adapter=versions[NPU_PACKAGE],
+        adapter_name=NPU_PACKAGE,
+        torch=versions["torch"],
+    )
 
 
 def environment_lines(environment: "Environment") -> list[str]:

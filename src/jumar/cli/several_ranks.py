@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jumar.ground.errors import UserError
 
-_DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump")}
+_DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump"), ("doctor",)}
 """Commands whose ranks work together; `profile` without a subcommand records training."""
 
 _REFUSED: dict[tuple[str, ...], UserError] = {
@@ -43,8 +43,19 @@ def takes_part(command: Sequence[str]) -> bool:
             of torchrun contradict each other.
     """
     name = tuple(command)
+    if not name or name in _DIVIDED:
+        return True
+    return alone_or_first(*name)
+
+
+def alone_or_first(*name: str) -> bool:
+    """Whether this process is the one that does what is not divided.
+
+    Raises:
+        UserError: See `takes_part`.
+    """
     # Schedulers set RANK and WORLD_SIZE for whole machines too; only a launcher sets LOCAL_RANK.
-    if not name or name in _DIVIDED or "LOCAL_RANK" not in os.environ:
+    if "LOCAL_RANK" not in os.environ:
         return True
     from jumar.training.parallel.announced import announced_ranks
 

@@ -34,7 +34,7 @@ class Release:
 
 def release_names() -> list[str]:
     """The CANN releases whose environment is known, as they are named."""
-    return [name for group in _data("cann")["releases"] for name in group["names"]]
+    return [name for group in facts("cann")["releases"] for name in group["names"]]
 
 
 def release_lines(release: str) -> list[Line]:
@@ -48,7 +48,7 @@ def release_lines(release: str) -> list[Line]:
     """
     numbers = re.match(r"\d+\.\d+", release)
     name = numbers[0] if numbers else release.upper()
-    for group in _data("cann")["releases"]:
+    for group in facts("cann")["releases"]:
         if name in group["names"]:
             return [Line(**line) for line in group["lines"]]
     raise unknown_name("CANN release", release, release_names(), where="--cann")
@@ -56,7 +56,7 @@ def release_lines(release: str) -> list[Line]:
 
 def every_line() -> list[Line]:
     """What a training on several NPUs needs with every release."""
-    return [Line(**line) for line in _data("cann")["every"]]
+    return [Line(**line) for line in facts("cann")["every"]]
 
 
 def environment_text(release: str = "") -> str:
@@ -84,7 +84,7 @@ def fitting(release: str = "") -> Release:
     Raises:
         UserError: No image of that release is known with a torch that jumar runs on.
     """
-    data = _data("versions")
+    data = facts("versions")
     wanted = (release or data["default"]).upper()
     for row in data["releases"]:
         if row["cann"] == wanted or row["cann"].startswith(f"{wanted}."):
@@ -99,13 +99,14 @@ def fitting(release: str = "") -> Release:
 
 def chips() -> list[str]:
     """The chips in tags of CANN's images."""
-    return list(_data("versions")["chips"])
+    return list(facts("versions")["chips"])
 
 
 def other_versions() -> dict[str, str]:
     """The torch, Python and base image of Dockerfiles."""
-    return {name: _data("versions")[name] for name in ("torch", "python", "base")}
+    return {name: facts("versions")[name] for name in ("torch", "python", "base")}
 
 
-def _data(name: str) -> dict[str, Any]:
+def facts(name: str) -> dict[str, Any]:
+    """The content of one of this room's files of facts: `cann`, `versions` or `hccl`."""
     return json.loads((files("jumar.launching") / f"{name}.json").read_text(encoding="utf-8"))

@@ -17,13 +17,16 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.resolved import field_with
 from jumar.settings import to_json
 from jumar.tasks.task import Task
-from jumar.training.parallel.announced import announced_ranks
+from jumar.training.parallel.announced import announced_ranks, is_elastic
 from jumar.training.parallel.exact import adding_exactly
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
+
+LOCK_PATIENCE_S = 60.0
+"""How long a first rank that torchrun started over waits for the one before it to be ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,7 @@ class ChosenRun:
 
     Attributes:
         imports: Modules that the recipe needs.
+        global_batch: Samples of a step over all ranks, as the run began; 0 if that is not known.
         is_stored: Whether the recipe was read from a run, so that its paths come from the run.
     """
 
@@ -39,6 +43,7 @@ class ChosenRun:
     recipe: Recipe
     name: str
     imports: Sequence[str]
+    global_batch: int = 0
     is_stored: bool = False
 
     @cached_property
@@ -103,9 +108,18 @@ class RunContext(Generic[C]):
         )
 
 
+def _start_again(run: RunDirectory, ranks: Ranks) -> str:
+    del run, ranks
+    return "Start the same command again."
+
+
 @contextmanager
 def open_context(
-    choose: Callable[[Ranks], C], *, device: str, writes: bool
+    choose: Callable[[Ranks], C],
+    *,
+    device: str,
+    writes: bool,
+    again: Callable[[RunDirectory, Ranks], str] = _start_again,
 ) -> Generator[RunContext[C]]:
     """Open the context a command works in, on every rank, and close it again.
 
@@ -114,9 +128,11 @@ def open_context(
             is used.
         device: The value of `--device`.
         writes: Whether to lock the run directory meanwhile.
+        again: Says how to go on after the loss of a rank.
 
     Raises:
-        UserError: The device is not available, or another process is writing into the run.
+        UserError: The device is not available, another process is writing into the run, or another
+            rank was lost.
     """
     ranks = announced_ranks()
     chosen = choose(ranks)
@@ -124,9 +140,27 @@ def open_context(
     console = Console(silent=not ranks.is_first)
     if chosen.recipe.training.sums == "exact":
         ranks = adding_exactly(ranks)
-    ranks.connect(opened)
-    run = RunDirectory(Path(ranks.shared_text(str(chosen.run.path))))
-    with run.locked() if writes and ranks.is_first else nullcontext():
+    run = chosen.run
+    try:
+        ranks.connect(opened)
+        run = RunDirectory(Path(ranks.shared_text(str(run.path))))
+        ranks.watch(lambda: again(run, ranks))
+        with _working(chosen, run, opened, ranks, console, writes=writes) as context:
+            yield context
+    except Exception as error:
+        lost = ranks.loss_in(error)
+        if not lost:
+            raise
+        raise UserError(lost, todo=again(run, ranks)) from error
+    ranks.disconnect()
+
+
+@contextmanager
+def _working(
+    chosen: C, run: RunDirectory, opened: Device, ranks: Ranks, console: Console, *, writes: bool
+) -> Generator[RunContext[C]]:
+    patience_s = LOCK_PATIENCE_S if is_elastic() else 0.0
+    with run.locked(patience_s=patience_s) if writes and ranks.is_first else nullcontext():
         try:
             policy = apply_settings(chosen.recipe, opened)
             try:
@@ -142,7 +176,6 @@ def open_context(
                 policy.close()
         finally:
             console.close()
-    ranks.disconnect()
 
 
 def apply_settings(recipe: Recipe, device: Device) -> PrecisionPolicy:

@@ -19,15 +19,23 @@ from jumar.recipes.resolved import (
 )
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
+from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
 from jumar.training.parallel.ranks import Ranks
+from jumar.training.parallel.spare import sharing
 from jumar.training.profiling.capture import CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
-from jumar.training.run_directory import RunDirectory, next_run_path, write_json
+from jumar.training.resume_hint import resume_hint
+from jumar.training.run_directory import (
+    RunDirectory,
+    next_run_path,
+    recorded_recipe,
+    write_json,
+)
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
@@ -61,20 +69,30 @@ def train_recipe(request: TrainRequest) -> int:
     Raises:
         UserError: Anything the user can fix, before the device is opened where possible.
     """
+    share = share_ranks(request.run_dir)
+    if share.is_spare:
+        return share.wait()
     with (
+        share.meeting() as tell,
         open_context(
             lambda ranks: _resolve(request, ranks),
             device=request.device,
             writes=not request.dry_run,
+            again=lambda run, ranks: resume_hint(run, request.device, ranks),
         ) as context,
         listening() as stop,
     ):
         finished = None if request.dry_run else _finished(context)
+        if share.line:
+            context.console.line(share.line)
         if finished is None:
-            return _train(request, context, stop)
-        hint = f"; to record its steps: jumar profile {context.run}" if request.profile else ""
-        context.console.line(finished + hint)
-        return 0
+            code = _train(request, context, stop)
+        else:
+            hint = f"; to record its steps: jumar profile {context.run}" if request.profile else ""
+            context.console.line(finished + hint)
+            code = 0
+        tell(code)
+        return code
 
 
 def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
@@ -98,7 +116,14 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
         _refuse_changes(stored, requested, run)
         notice = Console(silent=not ranks.is_first).line
         requested = with_data_in_place(requested, run, notice, request.assignments)
-        return ChosenRun(run=run, recipe=requested, name=name, imports=imports, is_stored=True)
+        return ChosenRun(
+            run=run,
+            recipe=requested,
+            name=name,
+            imports=imports,
+            global_batch=recorded_recipe(run.read_recipe(), where=str(run.recipe)).global_batch,
+            is_stored=True,
+        )
     if request.recipe is None:
         raise UserError("no recipe given", todo="`jumar recipes list` lists the recipes.")
     import_modules(request.imports)
@@ -131,14 +156,18 @@ def _with_own_share(chosen: ChosenRun, checkpoint: Checkpoint | None, ranks: Ran
         UserError: So many ranks cannot share it.
     """
     plan = chosen.plan
-    whole = None if checkpoint is None else checkpoint.batch.get("global_batch_size")
+    whole = checkpoint.batch.get("global_batch_size") if checkpoint else None
+    whole = whole or chosen.global_batch
     if not whole:
         return plan
     if whole % ranks.world:
+        least = sharing(ranks.world, whole)
         raise UserError(
             f"the run has batches of {whole} samples, which {ranks.world} ranks cannot share",
             where=str(chosen.run),
-            todo=f"Resume with a number of ranks that divides {whole}.",
+            todo=f"Resume with a number of ranks that divides {whole}, such as {least}. "
+            "A run whose number of ranks changes needs a batch that each of them divides: with "
+            "torchrun --nnodes 1:4 and one rank each, a multiple of 12.",
         )
     return replace(plan, batch_size=whole // ranks.world)
 
@@ -167,7 +196,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
             if checkpoint is not None:
                 for place in set_aside_newer(run.checkpoints, checkpoint):
                     console.line(f"set aside: {place}")
-            write_json(run.recipe, chosen.recorded())
+            batch = plan.batch_size * ranks.world
+            write_json(run.recipe, {**chosen.recorded(), "global_batch": batch})
             if checkpoint is None or not is_file(run.first_stage):
                 keep_first_stage(chosen.recipe, run)
             keep_resolved(run, chosen.recipe, task)

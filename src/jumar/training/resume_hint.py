@@ -1,7 +1,9 @@
 """The command that resumes a stopped run on as many ranks as it had."""
 
 import os
+import uuid
 
+from jumar.training.parallel.announced import is_elastic
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 
@@ -15,7 +17,9 @@ def resume_hint(run: RunDirectory, device: str, ranks: Ranks) -> str:
         ranks: The ranks of the stopped process.
     """
     command = run.resume_command(device, _launcher(ranks))
-    everywhere = " on every machine" if ranks.world > ranks.local_world else ""
+    everywhere = (
+        " on every machine" if ranks.world > ranks.local_world or _starts_over_elsewhere() else ""
+    )
     return f"Resume{everywhere} with: {command}"
 
 
@@ -25,6 +29,11 @@ def _launcher(ranks: Ranks) -> list[str]:
     On several machines each one's number has to be filled in for `NODE_RANK`; whatever else
     torchrun's environment does not provide is a placeholder in capitals too.
     """
+    if _starts_over_elsewhere():
+        where = ["--nnodes", "MIN:MAX", "--nproc-per-node", str(ranks.local_world)]
+        where += ["--max-restarts", os.environ["TORCHELASTIC_MAX_RESTARTS"]]
+        where += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "ADDRESS:PORT"]
+        return ["torchrun", *where, "-m", "jumar"]
     if ranks.world == 1:
         return ["jumar"]
     machines = ranks.world // ranks.local_world
@@ -37,3 +46,15 @@ def _launcher(ranks: Ranks) -> list[str]:
         # torchrun was started with its own rendezvous, so the fixed port may be another job's.
         where = ["--standalone", *where]
     return ["torchrun", *where, "-m", "jumar"]
+
+
+def _starts_over_elsewhere() -> bool:
+    """Whether torchrun was started with a rendezvous that other machines may join.
+
+    That of `--standalone` has a UUID for its name.
+    """
+    try:
+        uuid.UUID(os.environ.get("TORCHELASTIC_RUN_ID", ""))
+    except ValueError:
+        return is_elastic()
+    return False

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shlex
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 
+_HELD = (errno.EAGAIN, errno.EACCES)
 _held_here: set[Path] = set()
 """Locks held by this process; the system would grant one twice and then release both at once."""
 
@@ -28,6 +30,8 @@ class RecordedRecipe:
     recipe: str
     imports: Sequence[str]
     settings: Mapping[str, Any]
+    global_batch: int = 0
+    """Samples of a step over all ranks; 0 in a run of an earlier version."""
 
 
 class RunDirectory:
@@ -144,11 +148,14 @@ class RunDirectory:
             file.truncate(keep)
 
     @contextmanager
-    def locked(self) -> Generator[None]:
+    def locked(self, *, patience_s: float = 0.0) -> Generator[None]:
         """Lock the run directory, so that two processes never write into the same run.
 
         If no run has begun by the end, everything created for the lock is removed again, so that a
         mistake in the settings or the data leaves nothing behind.
+
+        Args:
+            patience_s: How long to wait for a process that holds it.
         """
         lock = self.path / ".lock"
         made: list[Path] = []
@@ -170,7 +177,7 @@ class RunDirectory:
             try:
                 # Not flock: forked loader workers, which outlive a killed run by seconds, would
                 # keep holding it, and the run could not be restarted at once.
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(file, patience_s)
             except OSError as error:
                 raise self._held_by_another(error) from None
             # A run that ends without having begun removes its lock file: a process that opened it
@@ -188,7 +195,7 @@ class RunDirectory:
                     _remove_folders(made)
 
     def _held_by_another(self, error: OSError | None) -> UserError:
-        if error is not None and error.errno not in (errno.EAGAIN, errno.EACCES):
+        if error is not None and error.errno not in _HELD:
             return UserError(
                 f"the file system does not support locks: {error.strerror}",
                 where=str(self.path),
@@ -221,7 +228,15 @@ def recorded_recipe(data: Mapping[str, Any], *, where: str) -> RecordedRecipe:
     for module in modules:
         if not (isinstance(module, str) and all(part.isidentifier() for part in module.split("."))):
             raise UserError(f"'imports' holds {module!r}, which is not a module name", where=where)
-    return RecordedRecipe(recipe=recipe, imports=modules, settings=cast("dict[str, Any]", settings))
+    batch = data.get("global_batch", 0)
+    if type(batch) is not int or batch < 0:
+        raise UserError("'global_batch' must be a number of samples", where=where)
+    return RecordedRecipe(
+        recipe=recipe,
+        imports=modules,
+        settings=cast("dict[str, Any]", settings),
+        global_batch=batch,
+    )
 
 
 def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
@@ -267,6 +282,19 @@ def next_run_path(root: Path, recipe: str) -> Path:
     while exists(root / f"{recipe}-{number}"):
         number += 1
     return root / f"{recipe}-{number}"
+
+
+def _lock(file: TextIO, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _HELD or time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        else:
+            return
 
 
 def _is_at(file: TextIO, path: Path) -> bool:

@@ -7,6 +7,12 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.parallel.replicated import Replicated
 
 
+def is_elastic() -> bool:
+    """Whether torchrun, on possibly several machines, starts over after a loss."""
+    restarts = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")
+    return restarts.isdigit() and int(restarts) > 0
+
+
 def announced_ranks() -> Ranks:
     """The ranks announced by the environment, not yet connected.
 

@@ -5,7 +5,7 @@ whether there is one process or several. Another way of working together (sharde
 another subclass of `Ranks`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -36,6 +36,22 @@ class Ranks:
 
     def disconnect(self) -> None:
         """Leave the other ranks at the normal end of a run."""
+
+    def watch(self, advice: Callable[[], str]) -> None:
+        """End this process when another machine falls silent; all ranks call this together.
+
+        Args:
+            advice: Says what to do then, printed once a machine.
+        """
+
+    def loss_in(self, error: Exception) -> str:
+        """What an error says about the loss of another rank; empty if it is about anything else.
+
+        Args:
+            error: What was raised while the ranks worked together.
+        """
+        del error
+        return ""
 
     def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
         """Wrap an objective so that its gradients are those of the whole batch.

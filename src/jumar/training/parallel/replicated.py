@@ -1,11 +1,13 @@
 """Ranks that each hold the whole network; DistributedDataParallel averages their gradients."""
 
 import importlib
+import os
+import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -17,9 +19,26 @@ from torch.nn.parallel import DistributedDataParallel
 from jumar.devices.contract import Device
 from jumar.tasks.task import Objective
 from jumar.training.parallel.ranks import Agreement, Ranks
+from jumar.training.parallel.silence import (
+    Place,
+    SilenceWatch,
+    announced_place,
+    store_lost,
+)
 
 TIMEOUT = timedelta(minutes=30)
-"""How long a rank waits for the others; on an NPU the first step compiles for minutes."""
+"""How long a rank waits for the others; on an NPU the first step compiles for minutes.
+
+A machine that is lost is noticed much sooner, by `silence.py`.
+"""
+
+_CUT_OFF = re.compile(
+    r"connection (closed|reset|refused)|broken pipe|timed out|timeout|unreachable|no route|"
+    r"connectFullMesh|remote process exited|socket|ERR02",
+    re.IGNORECASE,
+)
+"""Messages of gloo, NCCL and HCCL about a peer, in errors that are plain RuntimeErrors."""
+_FROM_GROUP = re.compile(r"gloo|nccl|hccl|store|ERR02", re.IGNORECASE)
 
 T = TypeVar("T")
 
@@ -27,6 +46,8 @@ T = TypeVar("T")
 @dataclass(frozen=True, kw_only=True)
 class Replicated(Ranks):
     """Several processes, each with the whole network and its share of every batch."""
+
+    _watches: list[SilenceWatch] = field(default_factory=list, repr=False, compare=False)
 
     def connect(self, device: Device) -> None:
         """Join the other ranks through the device's backend (gloo, nccl, hccl)."""
@@ -37,16 +58,53 @@ class Replicated(Ranks):
         # `disconnect` and abort the process at exit in one of three cases.
         importlib.import_module("torch._dynamo")
         dist.init_process_group(
-            device.distributed_backend, timeout=TIMEOUT, device_id=device.group_device
+            device.distributed_backend,
+            timeout=TIMEOUT,
+            rank=self.rank,
+            world_size=self.world,
+            device_id=device.group_device,
         )
 
     def disconnect(self) -> None:
         """See `Ranks.disconnect`."""
+        for watch in self._watches:
+            watch.stop()
         if dist.is_initialized():
             # A gloo thread that has just finished an exchange needs the interpreter lock to release
             # its tensors. If the group were destroyed at that moment, the two would deadlock.
             time.sleep(0.2)
             dist.destroy_process_group()
+
+    def watch(self, advice: Callable[[], str]) -> None:
+        """See `Ranks.watch`; torchrun itself sees to the processes of a single machine."""
+        place = self._place
+        if place is None or place.nodes == 1:
+            return
+        watch = SilenceWatch(place, advice)
+        self._watches.append(watch)
+        self.wait()
+        watch.start()
+
+    def loss_in(self, error: Exception) -> str:
+        """See `Ranks.loss_in`."""
+        text = str(error)
+        if not isinstance(error, dist.DistError) and not (
+            isinstance(error, RuntimeError) and _FROM_GROUP.search(text)
+        ):
+            return ""
+        reason = _CUT_OFF.search(text)
+        if reason is None:
+            return ""
+        if self._place is not None and not self._place.answers:
+            return store_lost(self._place)
+        return f"another rank is lost ({reason[0].lower()})"
+
+    @property
+    def _place(self) -> Place | None:
+        place = announced_place(os.environ)
+        # Machines beyond have only spares, which leave no signs.
+        nodes = -(-self.world // self.local_world)
+        return place and replace(place, nodes=min(place.nodes, nodes))
 
     def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
         """The objective with its gradients averaged over the ranks.

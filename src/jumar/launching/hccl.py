@@ -1,0 +1,135 @@
+"""HCCL's environment variables against what HCCL takes.
+
+A wrong one ends a job minutes after its start, as EI0001 or as a time-out without a reason. The
+ranges, with their source, are in `hccl.json`.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from jumar.launching.cann import facts
+from jumar.launching.matrix import Advice
+
+GROUP_TIMEOUT_S = 1800
+"""How long jumar's own process group waits for a collective."""
+
+_INTERFACES = Path("sys/class/net")
+
+
+def hccl_advice(variables: Mapping[str, str], root: Path = Path("/")) -> list[Advice]:
+    """What is wrong with the HCCL variables of an environment.
+
+    Args:
+        variables: The environment.
+        root: Where network interfaces and files are looked for.
+    """
+    known = facts("hccl")
+    given = {name: value for name, value in variables.items() if name.startswith("HCCL_")}
+    advice = [
+        found
+        for name, value in given.items()
+        for found in _limits(name, value, known["limited"], known["others"])
+    ]
+    return [*advice, *_links(given), *_timeouts(given), *_addresses(given, root)]
+
+
+def _limits(
+    name: str, value: str, limited: Mapping[str, Any], others: list[str]
+) -> Iterator[Advice]:
+    limit = limited.get(name)
+    if limit is None:
+        if name not in others:
+            near = get_close_matches(name, [*limited, *others], 1)
+            what = f"{name} is no variable of HCCL that is known here"
+            yield Advice(
+                level="warning",
+                what=what,
+                todo=f"Is {near[0]} meant?" if near else "Check its spelling.",
+            )
+        return
+    if "choices" in limit:
+        if value not in limit["choices"]:
+            yield _wrong(name, value, f"one of {', '.join(limit['choices'])}")
+        return
+    low, high = limit["range"]
+    step = limit.get("step", 1)
+    if not value.isdecimal() or not low <= int(value) <= high or int(value) % step:
+        unit = f" {limit['unit']}" if "unit" in limit else ""
+        steps = f" in steps of {step}" if step > 1 else ""
+        yield _wrong(name, value, f"a whole number from {low} to {high}{unit}{steps}")
+
+
+def _links(given: Mapping[str, str]) -> Iterator[Advice]:
+    pcie, roce = given.get("HCCL_INTRA_PCIE_ENABLE"), given.get("HCCL_INTRA_ROCE_ENABLE")
+    if pcie == roce == "1":
+        yield Advice(
+            level="error",
+            what="HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1 (EI0001)",
+            todo="Unset one of them.",
+        )
+
+
+def _timeouts(given: Mapping[str, str]) -> Iterator[Advice]:
+    execution, event = given.get("HCCL_EXEC_TIMEOUT", ""), given.get("HCCL_EVENT_TIMEOUT", "")
+    if execution.isdecimal() and int(execution) >= GROUP_TIMEOUT_S:
+        yield Advice(
+            level="warning",
+            what=f"HCCL_EXEC_TIMEOUT={execution} is no shorter than jumar's own {GROUP_TIMEOUT_S} "
+            "s: torch gives up first, and the log does not name the collective",
+            todo="export HCCL_EXEC_TIMEOUT=1700",
+        )
+    if execution.isdecimal() and event.isdecimal() and int(event) <= int(execution):
+        yield Advice(
+            level="error",
+            what=f"HCCL_EVENT_TIMEOUT={event} has to exceed HCCL_EXEC_TIMEOUT={execution}",
+            todo=f"export HCCL_EVENT_TIMEOUT={int(execution) + 68}",
+        )
+
+
+def _addresses(given: Mapping[str, str], root: Path) -> Iterator[Advice]:
+    family = given.get("HCCL_SOCKET_FAMILY")
+    if address := given.get("HCCL_IF_IP"):
+        try:
+            version = ipaddress.ip_address(address).version
+        except ValueError:
+            yield _wrong("HCCL_IF_IP", address, "an IPv4 or IPv6 address of this machine")
+        else:
+            if family in ("AF_INET", "AF_INET6") and (version == 6) != (family == "AF_INET6"):
+                yield Advice(
+                    level="error",
+                    what=f"HCCL_IF_IP={address} is no address of HCCL_SOCKET_FAMILY={family}",
+                    todo="Set both to the same family (EI0001).",
+                )
+    # `=eth` names one interface, `^=eth` all others, `eth` those whose names begin so.
+    chosen = given.get("HCCL_SOCKET_IFNAME", "")
+    folder = root / _INTERFACES
+    if chosen and not chosen.startswith("^") and folder.is_dir():
+        there = sorted(path.name for path in folder.iterdir())
+        names = [name.lstrip("=") for name in chosen.split(",")]
+        exact = chosen.startswith("=")
+        if not any(
+            each == name if exact else each.startswith(name) for name in names for each in there
+        ):
+            yield Advice(
+                level="error",
+                what=f"HCCL_SOCKET_IFNAME={chosen} names no interface of this machine",
+                todo=f"Here are: {', '.join(there)}.",
+            )
+    if given.get("HCCL_WHITELIST_DISABLE") == "0":
+        file = given.get("HCCL_WHITELIST_FILE", "")
+        if not file or not (root / file.lstrip("/")).is_file():
+            yield Advice(
+                level="error",
+                what="HCCL_WHITELIST_DISABLE=0 needs HCCL_WHITELIST_FILE, and "
+                + (f"'{file}' is no file" if file else "it is not set"),
+                todo="Write the file, or unset HCCL_WHITELIST_DISABLE.",
+            )
+
+
+def _wrong(name: str, value: str, allowed: str) -> Advice:
+    return Advice(
+        level="error", what=f"{name}={value} has to be {allowed} (EI0001)", todo=f"unset {name}"
+    )

@@ -1,0 +1,136 @@
+"""Whether driver, firmware, CANN, torch_npu and torch fit each other.
+
+The driver itself says which firmware it takes; the rest are published tables, in `versions.json`.
+What is in no table is not judged.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jumar.launching.cann import facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What to change; `level` is `error`, `warning` or `note`."""
+
+    level: Literal["error", "warning", "note"]
+    what: str
+    todo: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Versions from the metal up; None for what is not there.
+
+    Attributes:
+        firmware_range: The oldest and the newest firmware that the driver says it works with.
+        adapter: Version of torch's package for NPUs.
+        adapter_name: What that package is called.
+    """
+
+    driver: str | None
+    firmware: str | None
+    firmware_range: tuple[str, str] | None
+    cann: str | None
+    adapter: str | None
+    adapter_name: str
+    torch: str | None
+
+    @property
+    def line(self) -> str:
+        """All of them; empty on a machine without any of Ascend's."""
+        if not (self.driver or self.firmware or self.cann or self.adapter):
+            return ""
+        parts = {
+            "driver": self.driver,
+            "firmware": self.firmware,
+            "CANN": self.cann,
+            self.adapter_name: self.adapter,
+            "torch": self.torch,
+        }
+        return " · ".join(f"{name} {version or '-'}" for name, version in parts.items())
+
+    def first_mismatch(self) -> Advice | None:
+        """The first two, from the metal up, that do not fit; later ones often follow from it."""
+        return _firmware(self) or _driver(self) or _adapter(self) or _torch(self)
+
+
+def _firmware(stack: Stack) -> Advice | None:
+    firmware = stack.firmware
+    if not firmware or not stack.firmware_range:
+        return None
+    oldest, newest = stack.firmware_range
+    digits = len(_numbers(newest))
+    if _numbers(oldest) <= _numbers(firmware)[:digits] <= _numbers(newest):
+        return None
+    return Advice(
+        level="error",
+        what=f"first mismatch: driver {stack.driver or '?'} takes firmware {oldest} "
+        f"to {newest}, and here is {firmware}",
+        todo="Install the firmware of the driver's own release, then restart the machine.",
+    )
+
+
+def _driver(stack: Stack) -> Advice | None:
+    driver, cann = stack.driver, stack.cann
+    if not driver or not cann:
+        return None
+    fitting: list[str] = facts("versions")["drivers"].get(".".join(cann.split(".")[:2]), [])
+    if not fitting or _numbers(driver)[:2] >= _numbers(fitting[0]):
+        return None
+    return Advice(
+        level="error",
+        what=f"first mismatch: CANN {cann} is for drivers {', '.join(fitting)}, and here is "
+        f"{driver}",
+        todo=f"Install driver and firmware {fitting[-1]}, or an older CANN.",
+    )
+
+
+def _adapter(stack: Stack) -> Advice | None:
+    adapter, cann = stack.adapter, stack.cann
+    if not adapter or not cann:
+        return None
+    table: dict[str, Any] = facts("versions")["adapters"]
+    everywhere: list[str] = table["any"]
+    releases = {name: found for name, found in table.items() if name not in ("source", "any")}
+    here = next((name for name in (*releases, *everywhere) if _is_release(cann, name)), None)
+    meant = next((name for name, found in releases.items() if adapter in found), None)
+    if here is None or meant is None or here == meant:
+        return None
+    if here in everywhere and meant in everywhere:
+        return None
+    minor = ".".join(adapter.split(".")[:2])
+    same = [each for each in releases.get(here, []) if each.startswith(f"{minor}.")]
+    other = (same or releases.get(here, []))[:1]
+    todo = (
+        f"pip install '{stack.adapter_name}=={other[0]}', or install CANN {meant}." if other else ""
+    )
+    return Advice(
+        level="warning",
+        what=f"first mismatch: {stack.adapter_name} {adapter} is for CANN {meant}, and here is "
+        f"{cann}",
+        todo=todo or f"Install CANN {meant}.",
+    )
+
+
+def _torch(stack: Stack) -> Advice | None:
+    adapter, torch = stack.adapter, stack.torch
+    if not adapter or not torch or _numbers(adapter)[:2] == _numbers(torch)[:2]:
+        return None
+    minor = ".".join(adapter.split(".")[:2])
+    return Advice(
+        level="error",
+        what=f"first mismatch: {stack.adapter_name} {adapter} is for torch {minor}, and here is "
+        f"{torch}",
+        todo=f"pip install 'torch=={minor}.*'",
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d+", version.partition("+")[0]))
+
+
+def _is_release(version: str, name: str) -> bool:
+    return re.match(rf"{re.escape(name)}(?!\d)", version, re.IGNORECASE) is not None

@@ -1,0 +1,182 @@
+"""How fast each rank computes and each link between ranks is: `jumar doctor --ranks`.
+
+In a training all ranks are as slow as the slowest, and their own clocks show the same time. Here
+each computes alone, and every link is used while nobody else sends.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import median, median_low
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from jumar.devices.contract import Device
+from jumar.devices.registry import open_device
+from jumar.ground.errors import UserError
+from jumar.ground.text import print_plain
+from jumar.training.parallel.announced import announced_ranks
+
+SLOW = 2.0
+"""A rank or link is slow from so many times the median of the others on."""
+
+_SIDE = 512
+_NUMBERS = 1 << 20
+_REPEATS = 5
+_SMALLEST_S = 5e-3
+"""Differences below are not judged: that is how long a scheduler takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSpeed:
+    """What was measured of a rank.
+
+    Attributes:
+        compute_s: Seconds of a few matrix products, while all ranks compute.
+        link_s: Seconds until 4 MiB had come from this rank to the next one, and back.
+    """
+
+    rank: int
+    host: str
+    device: str
+    compute_s: float
+    link_s: float
+
+
+def check_ranks(device: str, *, as_json: bool = False) -> int:
+    """Measure all ranks, print a line each and name the slow ones.
+
+    Args:
+        device: The value of `--device`.
+        as_json: Whether to print JSON.
+
+    Returns:
+        The exit code: 1 if the ranks do not add up right, otherwise 0.
+
+    Raises:
+        UserError: There is one rank, or one was lost.
+    """
+    ranks = announced_ranks()
+    if ranks.world == 1:
+        raise UserError(
+            "there is one rank",
+            where="--ranks",
+            todo="Start several: torchrun --nproc-per-node 8 -m jumar doctor --ranks",
+        )
+    opened = open_device(device)
+    try:
+        ranks.connect(opened)
+        ranks.watch(lambda: "Look at that machine's log, and at its cable.")
+        measured = _measured(opened, ranks.rank, ranks.world)
+        total = ranks.mean(torch.ones((), device=opened.torch) * (ranks.rank + 1.0)).item()
+        ranks.disconnect()
+    except Exception as error:
+        if lost := ranks.loss_in(error):
+            raise UserError(lost, todo="Look at that rank's log.") from error
+        raise
+    is_right = abs(total - (ranks.world + 1) / 2) < 1e-3
+    if ranks.is_first:
+        _show(measured, is_right=is_right, as_json=as_json)
+    return 0 if is_right else 1
+
+
+def verdicts(measured: Sequence[RankSpeed]) -> list[str]:
+    """A sentence for each slow rank and each slow link, the slowest first."""
+    computing = [(f"rank {each.rank} on {each.host} computes", each.compute_s) for each in measured]
+    following = [*measured[1:], *measured[:1]]
+    sending = [
+        (
+            f"the link from rank {each.rank} ({each.host}) to rank {after.rank} ({after.host}) "
+            "takes",
+            each.link_s,
+        )
+        for each, after in zip(measured, following, strict=True)
+    ]
+    found = [*_outliers(computing), *_outliers(sending)]
+    return [sentence for _, sentence in sorted(found, reverse=True)]
+
+
+def _outliers(named: Sequence[tuple[str, float]]) -> list[tuple[float, str]]:
+    found: list[tuple[float, str]] = []
+    for place, (name, seconds) in enumerate(named):
+        # Of two others one may be slow, too: in a ring of three, two links reach the same rank.
+        others = median_low(other for at, (_, other) in enumerate(named) if at != place)
+        if seconds > SLOW * others and seconds - others > _SMALLEST_S:
+            times = seconds / others
+            found.append((times, f"{name} {times:.1f} times as long as the others (median)"))
+    return found
+
+
+def _measured(device: Device, rank: int, world: int) -> list[RankSpeed]:
+    square = torch.ones((_SIDE, _SIDE), device=device.torch)
+    numbers = torch.ones(_NUMBERS, device=device.torch)
+    _computed(square, device)
+    dist.barrier()
+    compute_s = median(_computed(square, device) for _ in range(_REPEATS))
+    links = [_there_and_back(numbers, one, rank, world, device) for one in range(world)]
+    own = RankSpeed(
+        rank=rank,
+        host=platform.node(),
+        device=device.name,
+        compute_s=compute_s,
+        link_s=links[rank],
+    )
+    gathered: list[Any] = [None] * world
+    dist.all_gather_object(gathered, own)
+    return gathered
+
+
+def _computed(square: torch.Tensor, device: Device) -> float:
+    began = time.perf_counter()
+    for _ in range(_REPEATS):
+        torch.mm(square, square)
+    device.synchronize()
+    return time.perf_counter() - began
+
+
+def _there_and_back(
+    numbers: torch.Tensor, one: int, rank: int, world: int, device: Device
+) -> float:
+    """Seconds of a round trip from a rank to the next; 0 on the ranks that have no part in it."""
+    other = (one + 1) % world
+    dist.barrier()
+    taken: list[float] = []
+    for _ in range(4):  # the first opens the connection
+        began = time.perf_counter()
+        if rank == one:
+            dist.send(numbers, other)
+            dist.recv(numbers, other)
+        elif rank == other:
+            dist.recv(numbers, one)
+            dist.send(numbers, one)
+        device.synchronize()
+        taken.append(time.perf_counter() - began)
+    return min(taken) if rank == one else 0.0
+
+
+def _show(measured: Sequence[RankSpeed], *, is_right: bool, as_json: bool) -> None:
+    slow = verdicts(measured)
+    if as_json:
+        content = {
+            "ranks": [asdict(each) for each in measured],
+            "slow": slow,
+            "sum_is_right": is_right,
+        }
+        print(json.dumps(content, indent=2))
+        return
+    for each in measured:
+        following = (each.rank + 1) % len(measured)
+        print_plain(
+            f"rank {each.rank}  {each.host}  {each.device}  computes in {1e3 * each.compute_s:.1f} "
+            f"ms  4 MiB to rank {following} and back in {1e3 * each.link_s:.1f} ms"
+        )
+    for sentence in slow:
+        print_plain(f"slow: {sentence}")
+    if not slow:
+        print_plain(f"no rank and no link takes {SLOW:.0f} times as long as the others")
+    if not is_right:
+        print_plain("error: the ranks do not add up to what they should")

@@ -1,0 +1,171 @@
+"""Machines that fell silent: a cut cable, or a machine without power, closes no connection.
+
+A collective waits half an hour for its peers, because a first step may compile for minutes. On
+several machines each one therefore leaves a sign of life in the store every few seconds. A rank
+that misses another machine's signs, or gets no answer from the store, ends itself, so that
+torchrun starts over with the machines that are left.
+"""
+
+# Torch documents TCPStore under this name but does not export it.
+# pyright: reportPrivateImportUsage=false
+
+import contextlib
+import itertools
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch.distributed as dist
+
+from jumar.ground.errors import EXIT_CODE
+
+BEAT_S = 2.0
+"""Time between two signs of life."""
+SILENCE_S = 15.0
+"""After so long without a sign, a machine is taken for lost."""
+
+_LEFT = "left"
+_KEY = "jumar/alive/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where this rank runs, and where the ranks meet.
+
+    Attributes:
+        node: Number of this machine among all of them, in torchrun's count.
+        speaks: Whether this rank writes signs and messages for its machine.
+        host: Address of the store.
+        port: Port of the store.
+    """
+
+    node: int
+    nodes: int
+    speaks: bool
+    host: str
+    port: int
+
+    def store(self) -> dist.TCPStore:
+        """A connection of its own: one that waits holds a lock that others need.
+
+        Raises:
+            RuntimeError: Nobody answers.
+        """
+        wait = timedelta(seconds=SILENCE_S)
+        return dist.TCPStore(self.host, self.port, None, is_master=False, timeout=wait)
+
+    @property
+    def answers(self) -> bool:
+        """Whether the store does; takes a second or so if not."""
+        try:
+            wait = timedelta(seconds=1)
+            dist.TCPStore(self.host, self.port, None, is_master=False, timeout=wait)
+        except (RuntimeError, dist.DistError):
+            return False
+        return True
+
+
+def announced_place(variables: Mapping[str, str]) -> Place | None:
+    """The place in torchrun's variables; None where something else started the ranks."""
+    try:
+        return Place(
+            node=int(variables["GROUP_RANK"]),
+            nodes=int(variables["GROUP_WORLD_SIZE"]),
+            speaks=variables["LOCAL_RANK"] == "0",
+            host=variables["MASTER_ADDR"],
+            port=int(variables["MASTER_PORT"]),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+class SilenceWatch:
+    """Gives this machine's signs of life and looks for those of the others.
+
+    Args:
+        place: Where this rank runs.
+        advice: Says what to do after an end, printed once a machine.
+        end: What ends this process; others would wait for a collective that never returns.
+    """
+
+    def __init__(
+        self, place: Place, advice: Callable[[], str], *, end: Callable[[int], object] = os._exit
+    ) -> None:
+        self._place, self._advice, self._end = place, advice, end
+        self._store = place.store()
+        self._keys = [f"{_KEY}{node}" for node in range(place.nodes)]
+        self._names = [""] * place.nodes
+        self._signs = [""] * place.nodes
+        self._seen = [time.monotonic()] * place.nodes
+        self._answered = time.monotonic()
+        self._stopped = threading.Event()
+        if place.speaks:
+            self._sign("0")
+
+    def start(self) -> None:
+        """Begin to watch; every machine has to have created its own watch before."""
+        for work in (self._keep_signing, self._keep_judging):
+            threading.Thread(target=work, daemon=True).start()
+
+    def stop(self) -> None:
+        """Leave, so that nobody misses this machine."""
+        self._stopped.set()
+        if self._place.speaks:
+            with contextlib.suppress(RuntimeError, dist.DistError):  # the store's may leave first
+                self._sign(_LEFT)
+
+    def _sign(self, text: str) -> None:
+        self._store.set(self._keys[self._place.node], f"{text} {platform.node()}")
+
+    def _keep_signing(self) -> None:
+        for count in itertools.count(1):
+            if self._stopped.wait(BEAT_S):
+                return
+            try:
+                if self._place.speaks:
+                    self._sign(str(count))
+                signs = [value.decode() for value in self._store.multi_get(self._keys)]
+            except dist.DistStoreError:
+                continue  # too late an answer; the judge counts the time since the last one
+            except (RuntimeError, dist.DistError):
+                return  # the connection is gone for good
+            now = self._answered = time.monotonic()
+            for node, sign in enumerate(signs):
+                if sign != self._signs[node] or sign.startswith(_LEFT):
+                    self._signs[node], self._seen[node] = sign, now
+                    self._names[node] = sign.partition(" ")[2]
+
+    def _keep_judging(self) -> None:
+        before = time.monotonic()
+        while not self._stopped.wait(BEAT_S / 2):
+            now = time.monotonic()
+            if now - before > SILENCE_S / 2:
+                # This process was stopped itself (Ctrl-Z, a full machine), so nothing is known.
+                self._answered, self._seen = now, [now] * self._place.nodes
+            before = now
+            what = self._silent(now)
+            if what and not self._stopped.is_set():
+                if self._place.speaks:
+                    # Not through sys.stderr, whose lock a thread that hangs may hold.
+                    os.write(2, f"jumar: {what}\n  {self._advice()}\n".encode())
+                self._end(EXIT_CODE)
+                return
+
+    def _silent(self, now: float) -> str:
+        """Who has been silent for too long; empty if nobody was."""
+        if now - self._answered > SILENCE_S:
+            return store_lost(self._place)
+        for node, seen in enumerate(self._seen):
+            if now - seen > SILENCE_S:
+                name = f" ({self._names[node]})" if self._names[node] else ""
+                return f"node {node}{name} has given no sign of life for {SILENCE_S:.0f} s"
+        return ""
+
+
+def store_lost(place: Place) -> str:
+    """The sentence about a store that does not answer."""
+    return f"{place.host}:{place.port}, where the ranks meet, does not answer"

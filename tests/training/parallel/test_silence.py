@@ -1,0 +1,117 @@
+"""Machines that fall silent are noticed, with a real store between them."""
+
+# Torch documents TCPStore under this name but does not export it.
+# pyright: reportPrivateImportUsage=false
+
+import time
+from collections.abc import Callable
+
+import pytest
+import torch.distributed as dist
+
+from jumar.training.parallel import silence
+from jumar.training.parallel.replicated import Replicated
+from jumar.training.parallel.silence import Place, SilenceWatch, announced_place
+
+VARIABLES = {
+    "GROUP_RANK": "1",
+    "GROUP_WORLD_SIZE": "4",
+    "LOCAL_RANK": "0",
+    "MASTER_ADDR": "10.0.0.1",
+    "MASTER_PORT": "29500",
+}
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signs every 50 ms, and silence after a second."""
+    monkeypatch.setattr(silence, "BEAT_S", 0.05)
+    monkeypatch.setattr(silence, "SILENCE_S", 1.0)
+
+
+def opened() -> tuple[dist.TCPStore, Callable[[int], Place]]:
+    store = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
+
+    port = store.port
+
+    def place(node: int) -> Place:
+        return Place(node=node, nodes=2, speaks=True, host="127.0.0.1", port=port)
+
+    return store, place
+
+
+def ended(codes: list[int], within_s: float = 5.0) -> bool:
+    began = time.monotonic()
+    while not codes and time.monotonic() - began < within_s:
+        time.sleep(0.02)
+    return bool(codes)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_machine_without_signs_of_life_ends_the_others_and_names_itself(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    store, place = opened()
+    codes: list[int] = []
+    watch = SilenceWatch(place(0), lambda: "Go on with: this", end=codes.append)
+    store.set("jumar/alive/1", "7 that-host")
+    watch.start()
+    assert ended(codes)
+    assert codes == [2]
+    said = capfd.readouterr().err
+    assert "node 1 (that-host) has given no sign of life" in said
+    assert "Go on with: this" in said
+
+
+@pytest.mark.usefixtures("fast")
+def test_machines_that_give_signs_and_one_that_has_left_are_not_missed() -> None:
+    _store, place = opened()
+    codes: list[int] = []
+    watches = [SilenceWatch(place(node), str, end=codes.append) for node in (0, 1)]
+    for watch in watches:
+        watch.start()
+    assert not ended(codes, within_s=1.5)
+    watches[1].stop()
+    assert not ended(codes, within_s=1.5)
+    watches[0].stop()
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_store_that_went_away_ends_everybody(capfd: pytest.CaptureFixture[str]) -> None:
+    store, place = opened()
+    codes: list[int] = []
+    watches = [SilenceWatch(place(node), str, end=codes.append) for node in (0, 1)]
+    for watch in watches:
+        watch.start()
+    del store
+    assert ended(codes)
+    assert "where the ranks meet, does not answer" in capfd.readouterr().err
+
+
+def test_the_place_is_read_from_torchruns_variables() -> None:
+    place = announced_place(VARIABLES)
+    assert place == Place(node=1, nodes=4, speaks=True, host="10.0.0.1", port=29500)
+    assert announced_place({**VARIABLES, "MASTER_PORT": "none"}) is None
+    assert announced_place({}) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            RuntimeError("[gloo/transport/tcp/pair.cc:537] Read error: Connection reset by peer."),
+            "another rank is lost (connection reset)",
+        ),
+        (RuntimeError("Gloo connectFullMesh failed with timed out connecting"), "is lost"),
+        (dist.DistStoreError("wait timeout after 1000ms"), "is lost"),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied (gloo)"), ""),
+        (RuntimeError("Connection reset by a data source"), ""),
+        (ValueError("gloo: timed out"), ""),
+    ],
+)
+def test_errors_of_connections_between_ranks_are_told_from_defects(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    monkeypatch.delenv("GROUP_RANK", raising=False)
+    said = Replicated(rank=1, world=2, local_world=1).loss_in(error)
+    assert words in said if words else said == ""

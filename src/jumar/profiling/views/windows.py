@@ -102,6 +102,12 @@ def step_windows(profile: Profile) -> pl.DataFrame:
     return _in_order(windows, marks)
 
 
+def names_steps(profile: Profile) -> bool:
+    """Whether ops or marks say which step they are; else `step_windows` gives one of all ops."""
+    marked = profile.steps.drop_nulls(["start_ns", "end_ns"]).height > 0
+    return marked or profile.ops["step"].null_count() < profile.ops.height
+
+
 def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Windows that do not overlap: a step ends at the latest where the next one starts.
 

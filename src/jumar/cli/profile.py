@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +73,7 @@ def show(
     from jumar.cli.profile_tables import as_json, refuse_own_files, write_tables
     from jumar.profiling import read
     from jumar.profiling.views import VIEWS, Options, answers, find_view
+    from jumar.profiling.views.chips import peak_rates
 
     if not paths:
         raise UserError("no profile given", todo="Name its folder or a file of it.")
@@ -86,7 +87,7 @@ def show(
     options = Options(top=top, chip=chip, language=lang)
     answered = answers(profile, chosen, options)
     if json_:
-        rates = _peak_rates(profile, answered.tables, options)
+        rates = peak_rates(profile, answered.tables, options)
         print(as_json(profile, answered, peak_rates=rates))
     else:
         others = (
@@ -108,17 +109,6 @@ def show(
     return EXIT_CODE if lacking else 0
 
 
-def _peak_rates(profile: "Profile", names: Iterable[str], options: "Options") -> str:
-    """The chip whose peak rates the views use, and their source; empty if they use none."""
-    from jumar.profiling.views import VIEWS
-    from jumar.profiling.views.chips import chip_of
-
-    if not any(VIEWS[name].uses_rates for name in names):
-        return ""
-    chip = chip_of(profile, options.chip)
-    return "" if chip is None else chip.says
-
-
 def _print(
     profile: "Profile", answered: "Answers", options: "Options", others: Sequence[str]
 ) -> None:
@@ -128,7 +118,8 @@ def _print(
     from jumar.profiling.advice.todo import pace
     from jumar.profiling.showing import shown
     from jumar.profiling.views import VIEWS
-    from jumar.profiling.views.step_split import contradiction
+    from jumar.profiling.views.chips import peak_rates
+    from jumar.profiling.views.step_split import contradictions
     from jumar.profiling.words import missing_lines, read_line, words
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
@@ -136,9 +127,8 @@ def _print(
     console.print(read_line(profile, options.language), soft_wrap=True)
     for line in missing_lines(profile, options.language):
         console.print(f"{say['missing'].lower()}{say['colon']}{line}", soft_wrap=True)
-    contradicts = contradiction(profile) if "steps" in answered.tables else None
-    if contradicts is not None:
-        console.print(f"{say['note']}{contradicts.in_language(options.language)}", soft_wrap=True)
+    for line in contradictions(profile):
+        console.print(f"{say['note']}{line.in_language(options.language)}", soft_wrap=True)
     for name, table in answered.tables.items():
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)
@@ -146,7 +136,7 @@ def _print(
             print_advice(table, console, options.language)
         else:
             print_listing(VIEWS[name].listing(table), console, options.language)
-        rates = _peak_rates(profile, [name], options)
+        rates = peak_rates(profile, [name], options)
         if rates:
             console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
     if answered.impossible:

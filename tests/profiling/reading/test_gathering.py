@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jumar.profiling import read
 from jumar.profiling.advice.gate import gate
-from jumar.profiling.views.step_split import contradiction, step_split
+from jumar.profiling.views.step_split import contradictions, step_split
 
 
 def _spent(elapse_ms: float) -> dict[str, object]:
@@ -98,7 +98,7 @@ def test_figures_far_from_the_captures_own_are_a_contradiction(tmp_path: Path) -
             _marked(folder, 999_990)
         table.write_text(_SPLIT + f"1,{computing},0,0,0,0\n2,{computing},0,0,0,0\n")
         profile = read(folder)
-        note = contradiction(profile)
+        note = next(iter(contradictions(profile)), None)
         (measured,) = gate(profile, {"free-share": 10})
         assert (note is not None) == contradicts
         assert (measured.value is None) == contradicts

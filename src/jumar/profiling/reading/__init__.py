@@ -116,6 +116,7 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "mindspore_framework": tables.read_framework,
     "mindspore_step_trace": tables.read_steps,
     "mindspore_timeline": timeline.read_timeline,
+    "mindspore_clock": timeline.read_clock,
     "mindspore_hccl": hccl.read_hccl,
     "hccl_trace": read_hccl_trace,
     "task_time": read_task_time,

@@ -14,7 +14,7 @@ from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.tables.csv_tables import table
 from jumar.profiling.reading.tables.csv_text import TextTable, read_text
 
-_TICK_NS: Final = 10
+TICK_NS: Final = 10
 """A tick of its clock of steps, which counts 100 MHz."""
 
 PRODUCER: Final = "mindspore"
@@ -102,9 +102,9 @@ def read_steps(path: Path, shown: str, kind: str) -> Part:
     }
     steps = text.frame.select(
         ticks["step_num"].alias("step"),
-        (ticks["start_point"] * _TICK_NS).alias("start_ns"),
-        (ticks["end_point"] * _TICK_NS).alias("end_ns"),
-        (ticks["iteration_interval"] * _TICK_NS).alias("data_ns"),
+        (ticks["start_point"] * TICK_NS).alias("start_ns"),
+        (ticks["end_point"] * TICK_NS).alias("end_ns"),
+        (ticks["iteration_interval"] * TICK_NS).alias("data_ns"),
     ).filter(pl.col("step") > 0)
     return replace(
         _part(text, shown, kind, statistics={"step_trace": table(text, kind)}), steps=steps

@@ -184,4 +184,3 @@ def _per_channel(weight: Shape) -> float:
     blocked = len(weight) == 4 and weight[2] == 16 and weight[3] in (8, 16, 32)
     channels = weight[1] * weight[2] if blocked else weight[0]
     return volume(weight) / max(channels, 1)
-

@@ -64,7 +64,7 @@ _COMPARED = (
 
 
 def contradictions(profile: Profile) -> list[Text]:
-    """What in a profile cannot be true together: steps without ops, figures unlike the capture's."""
+    """What cannot be true together: steps without ops, figures unlike the capture's own."""
     if "contradictions" not in profile.memo:
         found = [*_steps_without_ops(profile), *_unlike_own(profile)] if _timed(profile) else []
         profile.memo["contradictions"] = found
@@ -82,7 +82,8 @@ def _steps_without_ops(profile: Profile) -> list[Text]:
         Text(
             en=f"the steps hold {times[0]} of the {times[1]} in which ops run; their marks are "
             "on another clock, or of another time",
-            zh=f"算子共执行 {times[1]}，其中只有 {times[0]} 落在迭代内；迭代标记属于其他时钟或其他时段",
+            zh=f"算子共执行 {times[1]}，其中只有 {times[0]} 落在迭代内；"
+            "迭代标记属于其他时钟或其他时段",
         )
     ]
 

@@ -60,8 +60,8 @@ def _keys_of_ascend(inputs: list[Shape], others: list[Shape]) -> int | None:
     """The number of keys, whose axis is that of the queries' length in the sums of the softmax.
 
     `FlashAttentionScore` takes any layout (BSH, SBH, BNSD, BSND) without a word of it, but gives
-    sums (batch, head, length, 8). Without those the longer of the two axes is taken: too much work
-    is less head-room, and no false finding.
+    sums (batch, head, length, 8). Where these do not decide, the longer of the two axes is taken:
+    too much work is less head-room, and no false finding.
     """
     if len(inputs) < 2 or len(inputs[0]) not in (3, 4) or len(inputs[1]) != len(inputs[0]):
         return None
@@ -69,14 +69,5 @@ def _keys_of_ascend(inputs: list[Shape], others: list[Shape]) -> int | None:
     axes = (0, 1) if len(queries) == 3 else (1, 2)
     sums = next((shape for shape in others if len(shape) == 4 and shape[3] == 8), None)
     if sums is not None:
-        fits = [axis for axis in axes if queries[axis] == sums[2] and _other(queries, axis, sums)]
-        if fits:
-            return keys[fits[0]]
+        axes = tuple(axis for axis in axes if queries[axis] == sums[2]) or axes
     return max(keys[axis] for axis in axes)
-
-
-def _other(queries: Shape, axis: int, sums: Shape) -> bool:
-    """Whether what is no length in the queries is the batch or the heads of the sums."""
-    if len(queries) == 3:
-        return queries[1 - axis] == sums[0]
-    return queries[3 - axis] == sums[1]

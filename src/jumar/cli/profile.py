@@ -44,6 +44,7 @@ def show(
     json_: JsonFlag = False,
     page: Path | None = None,
     chip: Path | None = None,
+    export: Annotated[bool, Parameter(negative="")] = False,
     lang: Language = "en",
 ) -> int:
     """Show a profile: what to do about it, where the time of a step goes, the most expensive ops.
@@ -67,6 +68,8 @@ def show(
         Also write this self-contained HTML page.
     chip
         Your own chip table for the roofline (JSON).
+    export
+        Let CANN's msprof export raw folders (PROF_*) first; it writes its tables into them.
     lang
         Language of titles, advice and page.
     """
@@ -83,6 +86,10 @@ def show(
     usual = [each_view for each_view in VIEWS.values() if each_view.usual]
     chosen = list(VIEWS.values()) if "all" in view else requested or usual
     refuse_own_files(paths, files=[page], folder=csv)
+    if export:
+        from jumar.profiling.reading.files.raw import export as export_raw
+
+        export_raw(paths)
     profile = read(list(paths))
     options = Options(top=top, chip=chip, language=lang)
     answered = answers(profile, chosen, options)

@@ -56,6 +56,22 @@ def test_json_holds_the_rows_of_the_views_that_were_asked_for(small: Path) -> No
     assert told["peak_rates"] is None
 
 
+def test_figures_unlike_the_captures_own_are_said_in_the_terminal_in_json_and_on_the_page(
+    small: Path,
+) -> None:
+    header = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
+    (small.parent / "step_trace_time.csv").write_text(header + "1,90,0,0,0,0\n")
+    ask = ("profile", "show", small.parent, "--view", "types")
+    line = "computing is 0.020 ms by the ops and 0.090 ms by the capture's own step_trace_time"
+    assert f"note: {line}" in here(*ask, cwd=small.parent).out
+    assert json.loads(here(*ask, "--json", cwd=small.parent).out)["contradictions"][0].startswith(
+        line
+    )
+    page = small.parent.parent / "page.html"
+    here(*ask, "--page", page, cwd=small.parent)
+    assert line.replace("'", "&#39;") in page.read_text()
+
+
 def test_whoever_sees_head_room_sees_where_the_chips_rates_come_from(small: Path) -> None:
     ask = ("profile", "show", small, "--view", "roofline")
     assert "Ascend 910B3 (assumed" in here(*ask, cwd=small.parent).out

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +44,7 @@ def show(
     json_: JsonFlag = False,
     page: Path | None = None,
     chip: Path | None = None,
+    export: Annotated[bool, Parameter(negative="")] = False,
     lang: Language = "en",
 ) -> int:
     """Show a profile: what to do about it, where the time of a step goes, the most expensive ops.
@@ -67,12 +68,15 @@ def show(
         Also write this self-contained HTML page.
     chip
         Your own chip table for the roofline (JSON).
+    export
+        Let CANN's msprof export raw folders (PROF_*) first; it writes its tables into them.
     lang
         Language of titles, advice and page.
     """
     from jumar.cli.profile_tables import as_json, refuse_own_files, write_tables
     from jumar.profiling import read
     from jumar.profiling.views import VIEWS, Options, answers, find_view
+    from jumar.profiling.views.chips import peak_rates
 
     if not paths:
         raise UserError("no profile given", todo="Name its folder or a file of it.")
@@ -82,11 +86,15 @@ def show(
     usual = [each_view for each_view in VIEWS.values() if each_view.usual]
     chosen = list(VIEWS.values()) if "all" in view else requested or usual
     refuse_own_files(paths, files=[page], folder=csv)
+    if export:
+        from jumar.profiling.reading.files.raw import export as export_raw
+
+        export_raw(paths)
     profile = read(list(paths))
     options = Options(top=top, chip=chip, language=lang)
     answered = answers(profile, chosen, options)
     if json_:
-        rates = _peak_rates(profile, answered.tables, options)
+        rates = peak_rates(profile, answered.tables, options)
         print(as_json(profile, answered, peak_rates=rates))
     else:
         others = (
@@ -108,17 +116,6 @@ def show(
     return EXIT_CODE if lacking else 0
 
 
-def _peak_rates(profile: "Profile", names: Iterable[str], options: "Options") -> str:
-    """The chip whose peak rates the views use, and their source; empty if they use none."""
-    from jumar.profiling.views import VIEWS
-    from jumar.profiling.views.chips import chip_of
-
-    if not any(VIEWS[name].uses_rates for name in names):
-        return ""
-    chip = chip_of(profile, options.chip)
-    return "" if chip is None else chip.says
-
-
 def _print(
     profile: "Profile", answered: "Answers", options: "Options", others: Sequence[str]
 ) -> None:
@@ -128,7 +125,8 @@ def _print(
     from jumar.profiling.advice.todo import pace
     from jumar.profiling.showing import shown
     from jumar.profiling.views import VIEWS
-    from jumar.profiling.views.step_split import contradiction
+    from jumar.profiling.views.chips import peak_rates
+    from jumar.profiling.views.step_split import contradictions
     from jumar.profiling.words import missing_lines, read_line, words
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
@@ -136,9 +134,8 @@ def _print(
     console.print(read_line(profile, options.language), soft_wrap=True)
     for line in missing_lines(profile, options.language):
         console.print(f"{say['missing'].lower()}{say['colon']}{line}", soft_wrap=True)
-    contradicts = contradiction(profile) if "steps" in answered.tables else None
-    if contradicts is not None:
-        console.print(f"{say['note']}{contradicts.in_language(options.language)}", soft_wrap=True)
+    for line in contradictions(profile):
+        console.print(f"{say['note']}{line.in_language(options.language)}", soft_wrap=True)
     for name, table in answered.tables.items():
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)
@@ -146,7 +143,7 @@ def _print(
             print_advice(table, console, options.language)
         else:
             print_listing(VIEWS[name].listing(table), console, options.language)
-        rates = _peak_rates(profile, [name], options)
+        rates = peak_rates(profile, [name], options)
         if rates:
             console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
     if answered.impossible:

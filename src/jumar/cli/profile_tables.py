@@ -111,6 +111,8 @@ def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
 
 def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
     """All tables of a profile as JSON, with the source of the peak rates that they use."""
+    from jumar.profiling.views.step_split import contradictions
+
     content = {
         "source": profile.source,
         "producer": profile.producer,
@@ -119,6 +121,7 @@ def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
         "peak_rates": peak_rates or None,
         "ranks": list(profile.ranks),
         "ops": profile.ops.height,
+        "contradictions": [line.en for line in contradictions(profile)],
         "missing": [
             {"file": gap.file, "what": gap.what, "needed_for": list(gap.needed_for)}
             for gap in profile.missing

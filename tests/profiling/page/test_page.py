@@ -212,7 +212,7 @@ def test_a_long_profile_leaves_out_slow_views_and_says_how_to_see_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow = [view.name for view in VIEWS.values() if view.slow]
-    assert slow == ["critical", "fusion"]
+    assert slow == ["fusion"]
     whole = page(_many(300))
     monkeypatch.setattr(rendering, "LONG_PROFILE", 299)
     short = page(_many(300))

@@ -2,11 +2,12 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from jumar.profiling import read
 from jumar.profiling.advice.gate import gate
-from jumar.profiling.views.step_split import contradiction, step_split
+from jumar.profiling.views.step_split import contradictions, step_split
 
 
 def _spent(elapse_ms: float) -> dict[str, object]:
@@ -98,7 +99,7 @@ def test_figures_far_from_the_captures_own_are_a_contradiction(tmp_path: Path) -
             _marked(folder, 999_990)
         table.write_text(_SPLIT + f"1,{computing},0,0,0,0\n2,{computing},0,0,0,0\n")
         profile = read(folder)
-        note = contradiction(profile)
+        note = next(iter(contradictions(profile)), None)
         (measured,) = gate(profile, {"free-share": 10})
         assert (note is not None) == contradicts
         assert (measured.value is None) == contradicts
@@ -133,3 +134,42 @@ def test_four_devices_of_mindspore_in_one_folder_are_four_ranks(
     assert four.ranks == (0, 1, 2, 3)
     assert four.ops.height == 4 * one.ops.height
     assert four.ops.group_by("rank").len()["len"].n_unique() == 1
+
+
+def _flat(folder: Path, tables: Sequence[str]) -> Path:
+    """`profiler_info` of two ranks in one folder, with tables of these names."""
+    folder.mkdir()
+    for rank in (0, 1):
+        info = {"config": {"common_config": {}}, "rank_id": rank}
+        (folder / f"profiler_info_{rank}.json").write_text(json.dumps(info))
+    header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
+    for number, name in enumerate(tables):
+        (folder / name).write_text(f"{header}1,mul_{number},Mul,AI_CORE,10,2\n")
+    return folder
+
+
+def test_tables_of_several_ranks_in_one_folder_are_told_apart_by_their_number(
+    tmp_path: Path,
+) -> None:
+    told = read(_flat(tmp_path / "a", ["kernel_details_0.csv", "kernel_details_1.csv"]))
+    assert told.ops.select("rank", "name").rows() == [(0, "mul_0"), (1, "mul_1")]
+    assert not told.missing or not [gap for gap in told.missing if "whose it is" in gap.what]
+
+
+def test_a_table_beside_the_information_of_two_ranks_is_given_to_none_in_silence(
+    tmp_path: Path,
+) -> None:
+    told = read(_flat(tmp_path / "a", ["kernel_details.csv"]))
+    assert told.ops.height == 1
+    (gap,) = (gap for gap in told.missing if "whose it is" in gap.what)
+    assert "information of the ranks 0, 1 lies in one folder with it" in gap.what
+
+
+def test_devices_of_mindspore_without_ops_are_ranks_of_their_own(
+    tmp_path: Path, shared: Path
+) -> None:
+    sample = shared / "data" / "msprof" / "mindspore_r1_2021" / "hccl_raw_0.csv"
+    for device in range(4):
+        (tmp_path / f"hccl_raw_{device}.csv").write_bytes(sample.read_bytes())
+    told = read(tmp_path)
+    assert told.collectives["rank"].unique().sort().to_list() == [0, 1, 2, 3]

@@ -1,12 +1,13 @@
 """Idle time of the device is explained by what the host was doing at that time."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from jumar.profiling.advice.gate import free_share
-from jumar.profiling.advice.todo import todo_table
+from jumar.profiling.advice.todo import pace, todo_table
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile
 from jumar.profiling.views.collectives import collectives
 from jumar.profiling.views.host_bound import host_bound
@@ -179,3 +180,53 @@ def test_a_call_that_mostly_lies_over_computing_explains_no_gap() -> None:
         source="x", producer="kineto", kind="cuda", ops=profile.ops, steps=profile.steps, host=host
     )
     assert "host-work" not in todo_table(mostly_busy)["key"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("layer", "name", "key"),
+    [
+        ("runtime", "hipMemcpyWithStream", "pageable-copy"),
+        ("runtime", "cudaMemcpy", "pageable-copy"),
+        ("cann", "aclrtMemcpy", "pageable-copy"),
+        ("runtime", "cuMemcpyDtoH_v2", "pageable-copy"),
+        ("runtime", "hipMemcpyAsync", "host-work"),
+        ("runtime", "cuMemcpyHtoDAsync_v2", "host-work"),
+        ("runtime", "hipStreamSynchronize", "blocking-call"),
+    ],
+)
+def test_a_call_that_waits_for_the_device_is_no_launch(layer: str, name: str, key: str) -> None:
+    profile = _profile(layer=layer, name=name)
+    first = todo_table(profile).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == (key, 217)
+
+
+def test_an_op_of_the_host_is_work_and_not_a_slow_launch() -> None:
+    told = _profile(layer="op", name="aten::upsample_bilinear2d")
+    # One step, so that no op lasts half of it; all was launched before the holes.
+    steps = frame(
+        [{"rank": 0, "step": 0, "start_ns": 0, "end_ns": 4 * STEP}],
+        STEPS_SCHEMA,
+    )
+    ops = told.ops.with_columns(
+        pl.lit(0, pl.Int64).alias("step"), (pl.col("start_ns") // STEP * STEP).alias("launch_ns")
+    )
+    resized = replace(told, ops=ops, steps=steps)
+    first = todo_table(resized).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == ("host-work", 4 * 217)
+    launched = ops.with_columns(launch_ns=pl.col("start_ns") - 100 * MS)
+    first = todo_table(replace(resized, ops=launched)).row(0, named=True)
+    assert (first["key"], first["win_ms"]) == ("launching", 4 * 217)
+    (evidence,) = first["evidence"]
+    assert evidence == "4 gaps a step: half of them hold up to 217.000 ms of it, one 217.000 ms"
+
+
+def test_a_capture_without_marks_is_said_to_be_one_step() -> None:
+    assert "average of 4 steady steps" in pace(_profile(), Options())
+    unmarked = _profile()
+    unmarked = replace(
+        unmarked,
+        ops=unmarked.ops.with_columns(pl.lit(None, pl.Int64).alias("step")),
+        steps=unmarked.steps.clear(),
+    )
+    assert "no steps are marked: all of it is one" in pace(unmarked, Options())
+    assert "未标出迭代" in pace(unmarked, Options(language="zh"))

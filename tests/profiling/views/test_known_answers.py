@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile, empty
 from jumar.profiling.views import VIEWS, Impossible, Options, find_view
-from jumar.profiling.views.critical_path import walked
+from jumar.profiling.views.critical_path import paths
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.views.windows import step_windows
 from tests.profiling.generated import ALL_REDUCE_NS, BUSY_NS, EPOCH_NS, frame, training
@@ -217,20 +217,52 @@ def test_the_peak_of_memory_names_who_held_it() -> None:
 OPS = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 90)), min_size=1, max_size=20)
 
 
-@given(OPS)
-@settings(max_examples=50)
-def test_the_critical_path_fills_the_step_without_gaps(ops: list[tuple[int, int]]) -> None:
+@given(OPS, st.lists(st.integers(0, 600), max_size=3))
+@settings(max_examples=100)
+def test_the_critical_path_fills_the_steps_without_gaps(
+    ops: list[tuple[int, int]], cuts: list[int]
+) -> None:
     rows = [
         {"rank": 0, "name": "n", "type": "t", "start_ns": start, "duration_ns": size}
         for start, size in ops
     ]
     profile = Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA))
-    windows = step_windows(profile)
-    for begin, end in windows.select("begin_ns", "end_ns").iter_rows():
-        pieces = walked(profile, 0, begin, end)
-        assert [piece.end_ns for piece in pieces[:-1]] == [piece.start_ns for piece in pieces[1:]]
-        assert (pieces[0].start_ns, pieces[-1].end_ns) == (begin, end)
-        assert all(piece.end_ns > piece.start_ns for piece in pieces)
+    for begin, end in step_windows(profile).select("begin_ns", "end_ns").iter_rows():
+        edges = sorted({begin, *(cut for cut in cuts if begin < cut < end), end})
+        steps = pl.DataFrame({"begin_ns": edges[:-1], "end_ns": edges[1:]})
+        pieces = paths(profile, 0, steps)
+        starts, ends = pieces["start_ns"].to_list(), pieces["end_ns"].to_list()
+        assert (starts[0], ends[-1]) == (begin, end)
+        assert starts[1:] == ends[:-1]
+        assert set(edges) <= {*starts, end}
+        for what, start, stop in zip(pieces["what"], starts, ends, strict=True):
+            assert start < stop
+            if what == "t":
+                assert any(s <= start and stop <= s + size for s, size in ops)
+            else:
+                assert not any(size and start < s + size <= stop for s, size in ops)
+
+
+def test_the_critical_path_names_the_call_in_each_gap_of_each_step() -> None:
+    us = 1000
+    ops = [
+        {"rank": 0, "type": "t", "start_ns": at * us, "duration_ns": us} for at in range(0, 60, 10)
+    ]
+    calls = [
+        {"rank": 0, "layer": "op", "name": f"at {at}", "start_ns": at * us, "duration_ns": 10 * us}
+        for at in range(0, 60, 10)
+    ]
+    told = Profile(
+        source="x",
+        producer="x",
+        kind="npu",
+        ops=frame(ops, OPS_SCHEMA),
+        host=frame(calls, HOST_SCHEMA),
+    )
+    steps = pl.DataFrame({"begin_ns": [0, 30 * us], "end_ns": [30 * us, 60 * us]})
+    waits = paths(told, 0, steps).filter(pl.col("place") == "host")
+    assert waits["what"].to_list() == [f"at {at}" for at in range(0, 60, 10)]
+    assert waits["start_ns"].to_list() == [(at + 1) * us for at in range(0, 60, 10)]
 
 
 def test_the_critical_path_names_the_loader_and_the_ops() -> None:

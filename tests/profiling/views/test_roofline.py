@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
 from jumar.profiling import read
-from jumar.profiling.profile import Profile
+from jumar.profiling.advice.todo import todo_table
+from jumar.profiling.page import page
+from jumar.profiling.profile import OPS_SCHEMA, Profile
 from jumar.profiling.views import VIEWS, Options, chips
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.views.op_costs import cost
-from tests.profiling.generated import training
+from tests.profiling.generated import frame, training
 
 SIZES = st.integers(1, 300)
 TEST_CHIP = {
@@ -69,6 +71,94 @@ def test_alexnets_first_layer_in_blocks_of_eight_costs_its_padded_size() -> None
     )
     # 3 input channels are padded to 8.
     assert told.flops == 2 * (32 * 64 * 55 * 55) * (8 * 11 * 11)
+
+
+_SCORE = "FlashAttentionScore"
+_OF_HEADS = 2 * 8 * 512 * 64
+"""Numbers in the queries: batch, heads, length, size of a head."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "outputs", "flops"),
+    [
+        ("_scaled_dot_product_flash_attention", "2,8,512,64;2,8,256,64;2,8,256,64", None, 4),
+        ("aten::_flash_attention_forward", "2,512,8,64;2,256,8,64;2,256,8,64", None, 4),
+        ("_efficient_attention_forward", "2,512,8,64;2,256,8,64;2,256,8,64", None, 4),
+        # The gradient of the result comes first.
+        (
+            "_scaled_dot_product_efficient_attention_backward",
+            "2,8,512,64;2,8,512,64;2,8,256,64;2,8,256,64",
+            None,
+            10,
+        ),
+        # Several samples in one axis: their lengths are not told.
+        ("_flash_attention_forward", "1024,8,64;1024,8,64;1024,8,64", None, None),
+        (_SCORE, "512,2,512;256,2,512;256,2,512", "2,8,512,8;2,8,512,8;;512,2,512", 4),
+        (_SCORE, "2,512,512;2,256,512;2,256,512", "2,8,512,8;2,8,512,8;;2,512,512", 4),
+        (_SCORE, "2,8,512,64;2,8,256,64;2,8,256,64", "2,8,512,8;2,8,512,8;;2,8,512,64", 4),
+        (_SCORE, "2,512,8,64;2,256,8,64;2,256,8,64", "2,8,512,8;2,8,512,8;;2,512,8,64", 4),
+        # Fewer heads of keys than of queries.
+        (_SCORE, "512,2,512;256,2,128;256,2,128", "2,8,512,8;2,8,512,8;;512,2,512", 4),
+        # Sums in one axis: the longer of the two axes counts.
+        (_SCORE, "512,2,512;256,2,512;256,2,512", "65536;65536;;131072", 4),
+        (
+            "FlashAttentionScoreGrad",
+            "512,2,512;256,2,512;256,2,512;512,2,512;;2,8,512,8;2,8,512,8",
+            "512,2,512;256,2,512;256,2,512",
+            10,
+        ),
+        ("FusedInferAttentionScore", "2,8,512,64;2,8,256,64;2,8,256,64", "2,8,512,64", None),
+    ],
+)
+def test_attention_costs_its_two_products_in_every_layout(
+    kind: str, inputs: str, outputs: str | None, flops: int | None
+) -> None:
+    told = cost(kind, inputs, "BF16;BF16;BF16;BF16", None, outputs, "BF16")
+    assert told.cube
+    assert told.flops == (None if flops is None else flops * _OF_HEADS * 256)
+
+
+def test_ascends_causal_mask_halves_the_work_of_attention() -> None:
+    shapes, sums = "4096,1,2048;4096,1,1024;4096,1,1024", "1,16,4096,8;1,16,4096,8;;4096,1,2048"
+    masked = cost(_SCORE, f"{shapes};;;;2048,2048", "BF16;BF16;BF16", None, sums, "FLOAT")
+    plain = cost(_SCORE, shapes, "BF16;BF16;BF16", None, sums, "FLOAT")
+    assert plain.flops == 4 * 4096 * 2048 * 4096
+    assert masked.flops == plain.flops / 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "types", "change"),
+    [
+        ("MatMulV2", "2048,2048;2048,2048", "BF16;BF16", "more work at once"),
+        ("MatMulV2", "2048,2045;2045,2048", "BF16;BF16", "multiples of 16"),
+        ("Relu", "2048,2048", "FLOAT", "or use 16-bit types"),
+        ("Relu", "2048,2048", "BF16", "so that it reads and writes less; look"),
+        (_SCORE, "2,512,512;2,512,512;2,512,512", "BF16;BF16;BF16", "causal mask as a flag"),
+    ],
+)
+def test_the_advice_fits_the_dtypes_and_sizes_that_the_op_has(
+    kind: str, shapes: str, types: str, change: str, tmp_path: Path
+) -> None:
+    fast = {**TEST_CHIP, "vector_tflops": 1e6, "hbm_gb_s": 100 if kind == "Relu" else 1e6}
+    file = tmp_path / "chips.json"
+    file.write_text(json.dumps({"chips": [{**fast, "cube_tflops": {"FLOAT": 1, "BF16": 1}}]}))
+    row = {"rank": 0, "type": kind, "name": "a", "core": "AI_CORE", "start_ns": 0}
+    row |= {"duration_ns": 10**9, "input_shapes": shapes, "input_types": types}
+    ops = frame([row], OPS_SCHEMA)
+    profile = Profile(source="x", producer="x", kind="npu", ops=ops)
+    table = todo_table(profile, Options(chip=file)).filter(pl.col("key") == "head-room")
+    assert change in table["change"][0]
+    assert ("counted without a mask" in table["evidence"][0][-1]) == (kind == _SCORE)
+    text = page(profile, options=Options(chip=file))
+    assert text.count("chip: Test: the user&#39;s file") >= 2
+
+
+def test_kernels_of_both_kinds_of_cores_are_of_a_chip_that_has_both() -> None:
+    row = {"rank": 0, "type": "main", "core": "MIX_AIC", "start_ns": 0, "duration_ns": 9}
+    ops = frame([{**row, "block_num": 256}], OPS_SCHEMA)
+    found = chip_of(Profile(source="x", producer="msprof", kind="npu", ops=ops))
+    assert found is not None
+    assert (found.name, found.assumed) == ("Ascend 910B3", True)
 
 
 @pytest.mark.parametrize("shapes", ["", "a,b;c", "-1,3;3,4", ";;", "1e9", "9" * 400])

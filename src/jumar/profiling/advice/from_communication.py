@@ -127,7 +127,7 @@ def transfers(case: Case) -> Iterator[Claim]:
     if case.uncovered.is_empty():
         return
     bare = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
-    whole = ms(length(case.communicating) / case.steps)
+    whole = ms(length(intersection(case.communicating, case.inside)) / case.steps)
     yield Claim(
         values={"bare": bare},
         spans=case.uncovered,

@@ -20,15 +20,7 @@ def _claims(case: Case, kind: str) -> Iterator[Claim]:
 def _claim(case: Case, blame: Blame) -> Claim:
     cause, steps = blame.cause, case.steps
     stood, free = ms(length(blame.host) / steps), ms(length(blame.free) / steps)
-    calls = cause.calls.get(case.rank, 0) / steps
-    longest = ms(cause.longest_ns.get(case.rank, 0))
-    evidence = [
-        Text(
-            en=f"{counted(calls, 'call')} a step, the longest {longest}; the device is idle in "
-            f"{free} of it",
-            zh=f"每迭代 {calls:g} 次调用，最长 {longest}；其间设备空闲 {free}",
-        )
-    ]
+    evidence = [_gaps(case, blame.free) if cause.kind == "launching" else _calls(case, blame)]
     if blame.beside_ns and cause.kind != "launching":
         beside = ms(blame.beside_ns / steps)
         evidence.append(
@@ -42,6 +34,31 @@ def _claim(case: Case, blame: Blame) -> Claim:
         spans=blame.free,
         evidence=tuple(evidence),
         host_ns=length(blame.host) if cause.kind in ("blocking", "copy") else 0,
+    )
+
+
+def _calls(case: Case, blame: Blame) -> Text:
+    """How often a cause was called, and what of it the device was idle in."""
+    calls = blame.cause.calls.get(case.rank, 0) / case.steps
+    longest = ms(blame.cause.longest_ns.get(case.rank, 0))
+    free = ms(length(blame.free) / case.steps)
+    return Text(
+        en=f"{counted(calls, 'call')} a step, the longest {longest}; the device is idle in "
+        f"{free} of it",
+        zh=f"每迭代 {calls:g} 次调用，最长 {longest}；其间设备空闲 {free}",
+    )
+
+
+def _gaps(case: Case, free: pl.DataFrame) -> Text:
+    """How much each gap has of it, by which a slow host differs from one long wait."""
+    gap = union(case.free)["start_ns"].search_sorted(free["start_ns"], "right")
+    size = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    parts = free.with_columns(gap.alias("gap")).group_by("gap").agg(size.alias("part"))["part"]
+    count = parts.len() / case.steps
+    half, longest = ms(float(str(parts.median() or 0))), ms(float(str(parts.max() or 0)))
+    return Text(
+        en=f"{counted(count, 'gap')} a step: half of them hold up to {half} of it, one {longest}",
+        zh=f"每迭代 {count:g} 个间隙：各占其中的中位数 {half}，最多 {longest}",
     )
 
 
@@ -180,14 +197,14 @@ FINDINGS.add(
     Finding(
         name="pageable-copy",
         what=Text(
-            en="The host is blocked {stood} a step in copies of pageable memory",
-            zh="host 每迭代在可分页内存拷贝中阻塞 {stood}",
+            en="The host is blocked {stood} a step in {call}",
+            zh="host 每迭代在{call}中阻塞 {stood}",
         ),
         change=Text(
             en="Pin the memory and do not wait for the copy: DataLoader(pin_memory=True) and "
-            ".to(device, non_blocking=True).",
+            ".to(device, non_blocking=True); make small tensors on the device, not from lists.",
             zh="锁定内存且不等待拷贝：DataLoader(pin_memory=True) 和 "
-            ".to(device, non_blocking=True)。",
+            ".to(device, non_blocking=True)；小张量直接在设备上创建，不要由列表生成。",
         ),
         search=pageable_copies,
         place=21,

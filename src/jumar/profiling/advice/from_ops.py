@@ -11,7 +11,7 @@ from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
 from jumar.profiling.views.intervals import spans
-from jumar.profiling.views.op_costs import family
+from jumar.profiling.views.op_costs import family, shapes_of, words_of
 from jumar.profiling.views.roofline import limits, the_chip
 from jumar.profiling.views.view import Impossible
 
@@ -200,30 +200,74 @@ def head_room(case: Case) -> Iterator[Claim]:
                 "type": kind,
                 "lasts": ms(lasted_ns / case.steps),
                 "times": f"{lasted_ns / max(lasted_ns - room_ns, 1):.1f}",
-                "change": _BY_BOUND[str(bounds[-1])],
+                "change": _change(own, str(bounds[-1])),
             },
             spans=spans(ops.join(own.select("kind"), on="kind", how="semi"), duration="room_ns"),
             evidence=(
                 *_largest(case, own, "input_shapes", "input_types", "bound"),
                 Text(en=f"peak rates: {chip.label}", zh=f"峰值性能：{chip.label}"),
+                *([_UNMASKED] if family(str(kind)) == "attention" else []),
             ),
         )
 
 
+_UNMASKED: Final = Text(
+    en="counted without a mask, unless Ascend's causal one is seen: where half is masked, it needs "
+    "half as long",
+    zh="未计掩码（昇腾压缩因果掩码除外）：若一半被掩盖，所需时间减半",
+)
+
+
+def _change(kinds: pl.DataFrame, bound: str) -> Text:
+    """What to try for kinds of one type, by what binds the one that takes longest."""
+    row = kinds.sort("duration_ns", "kind").row(-1, named=True)
+    if family(str(row["type"])) == "attention":
+        return _FOR_ATTENTION
+    if bound == "memory" and _is_wide(words_of(row["input_types"])):
+        return _NARROWER
+    shapes = [shape for shape in shapes_of(row["input_shapes"]) if len(shape) > 1][:2]
+    if bound == "cube" and any(size % _FILLS for shape in shapes for size in shape[-2:]):
+        return _FILLING
+    return _BY_BOUND[bound]
+
+
+_FILLS: Final = 16
+"""Matrix units multiply blocks of so many numbers."""
+
+
+def _is_wide(types: list[str]) -> bool:
+    return bool({"FLOAT", "FLOAT32", "DOUBLE"} & set(types))
+
+
+_FOR_ATTENTION: Final = Text(
+    en="Look at its layout, size of heads and mask: a causal mask as a flag instead of a tensor, "
+    "no dropout within it, heads of 64 or 128, and the newest kernels of the vendor.",
+    zh="检查其布局、head 大小和掩码：用标志表示因果掩码而不是传入掩码张量，其中不做 dropout，"
+    "head 大小取 64 或 128，并使用厂商最新的 kernel。",
+)
+_NARROWER: Final = Text(
+    en="Fuse it with its neighbours so that it reads and writes less, or use 16-bit types; "
+    "look for rows that are not contiguous.",
+    zh="与相邻算子融合以减少读写，或使用 16 位数据类型；检查是否有非连续的行。",
+)
+_FILLING: Final = Text(
+    en="Give the matrix unit sizes that fill it: channels and inner axes as multiples of 16, "
+    "and a larger batch.",
+    zh="使用能填满矩阵计算单元的尺寸：通道数和内轴取 16 的倍数，并加大 batch。",
+)
 _BY_BOUND: Final = {
     "cube": Text(
-        en="Give the matrix unit sizes that fill it: channels and inner axes as multiples of 16, "
-        "and a larger batch.",
-        zh="使用能填满矩阵计算单元的尺寸：通道数和内轴取 16 的倍数，并加大 batch。",
+        en="Give the matrix unit more work at once: a larger batch, or several products as one.",
+        zh="让矩阵计算单元一次处理更多工作：加大 batch，或把多个矩阵乘合并为一个。",
     ),
     "vector": Text(
         en="Use the fused form of the op, or fewer of it.",
         zh="使用该算子的融合形式，或减少其数量。",
     ),
     "memory": Text(
-        en="Fuse it with its neighbours so that it reads and writes less, or use 16-bit types; "
-        "look for rows that are not contiguous.",
-        zh="与相邻算子融合以减少读写，或使用 16 位数据类型；检查是否有非连续的行。",
+        en="Fuse it with its neighbours so that it reads and writes less; look for rows that are "
+        "not contiguous.",
+        zh="与相邻算子融合以减少读写；检查是否有非连续的行。",
     ),
     "launch": Text(
         en="It is too small to be worth starting: combine several of them (foreach or fused "

@@ -10,7 +10,7 @@ from jumar.ground.errors import UserError
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.slow_ranks import rank_times
-from jumar.profiling.views.step_split import contradiction, step_split
+from jumar.profiling.views.step_split import contradictions, step_split
 from jumar.profiling.views.view import LEVEL_1, Impossible
 from jumar.profiling.views.windows import computing, steady, step_windows
 
@@ -40,9 +40,11 @@ class Measured:
 
 
 def _require_one_clock(profile: Profile) -> None:
-    """Refuse to measure steps whose bounds were lost (`reading/clocks.py`)."""
+    """Refuse to measure steps whose bounds were lost (`reading/clocks.py`), or that hold no ops."""
     if any("gate" in gap.needed_for for gap in profile.missing):
         raise Impossible("steps on the clock of the ops")
+    for line in contradictions(profile):
+        raise Impossible(f"figures that agree: {line.en}")
 
 
 def step_ms(profile: Profile) -> float:
@@ -88,9 +90,6 @@ def format_share(profile: Profile) -> float:
 def _of_step(profile: Profile, column: str) -> float:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
-    contradicts = contradiction(profile)
-    if contradicts is not None:
-        raise Impossible(f"figures that agree: {contradicts.en}")
     _require_one_clock(profile)
     split = step_split(profile)
     lasted = float((split["end_ns"] - split["start_ns"]).sum())

@@ -11,6 +11,7 @@ from jumar.profiling.columns import SHARE, column, ms
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, count_of, swept
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
+from jumar.profiling.views.windows import names_steps
 
 WORTH = 0.001
 """A saving below this share of a step is not shown."""
@@ -89,12 +90,14 @@ def pace(profile: Profile, options: Options) -> str:
     step = f"{case.step_ns / 1e6:.3f} ms"
     several = len(profile.ranks) > 1
     steps = "1 step" if case.steps == 1 else f"average of {case.steps} steady steps"
+    zh_steps = f"{case.steps} 个稳定迭代{'的平均值' if case.steps > 1 else ''}"
+    if not names_steps(profile):
+        steps, zh_steps = "no steps are marked: all of it is one", "未标出迭代，全部视为一个"
     return Text(
         en=f"{f'rank {case.rank}, the slowest: ' if several else ''}{step} a step ({steps}); "
         "savings are upper limits, and each moment counts once",
         zh=f"{f'卡 {case.rank}（最慢）：' if several else ''}每迭代 {step}"
-        f"（{case.steps} 个稳定迭代{'的平均值' if case.steps > 1 else ''}）；"
-        "收益为上限，每个时刻只计一次",
+        f"（{zh_steps}）；收益为上限，每个时刻只计一次",
     ).in_language(options.language)
 
 

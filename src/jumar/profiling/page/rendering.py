@@ -18,6 +18,8 @@ from jumar.profiling.page.timeline import timeline
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import inside_script, shown
 from jumar.profiling.views import VIEWS, Options, answers
+from jumar.profiling.views.chips import peak_rates
+from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.words import missing_lines, words
 
 _MOST_NOTICES: Final = 30
@@ -66,6 +68,8 @@ def page(
     }
     given = answers(profile, [one for one in VIEWS.values() if one.name not in left_out], options)
     listed = [one for one in VIEWS.values() if one.name in given.tables]
+    known = peak_rates(profile, given.tables, options)
+    rates = f"{say['rates']}{shown(known, 300)}" if known else ""
     return _template().render(
         say=say,
         title=say["title"].format(source=shown(profile.source, 120)),
@@ -74,15 +78,18 @@ def page(
         style_hash=_hash(style),
         script_hash=_hash(script),
         facts=contents.facts(profile, language),
+        contradictions=[line.in_language(language) for line in contradictions(profile)],
         notices=missing_lines(profile, language)[:_MOST_NOTICES],
         parts=contents.PARTS,
         bars=contents.step_bars(profile, language) if groups else (),
         language=language,
+        rates=rates,
         advice=[contents.advice(given.tables[one.name]) for one in listed if one.advice],
         views=[
             (
                 one.listing(given.tables[one.name].head(MOST_ROWS)),
                 _cut(one.name, given.tables[one.name].height, say),
+                rates if one.uses_rates else "",
             )
             for one in listed
             if not one.advice

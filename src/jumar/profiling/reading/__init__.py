@@ -20,6 +20,7 @@ from jumar.profiling.reading.databases.database import read_database
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.files.archives import unpacked
 from jumar.profiling.reading.files.finding import sources_of
+from jumar.profiling.reading.files.raw import how_to_export, raw_folders, unexported
 from jumar.profiling.reading.gathering import gathered
 from jumar.profiling.reading.hccl_trace import read_hccl_trace
 from jumar.profiling.reading.mindspore import hccl, tables, timeline
@@ -60,8 +61,23 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
     captures = one_of_each_worker(captures)
     profile = gathered(", ".join(str(root) for root in paths), captures)
     if _is_empty(profile):
-        raise _unreadable(profile)
-    return profile
+        raise _unreadable(profile, paths)
+    return replace(profile, missing=(*profile.missing, *_raw_beside(profile, paths)))
+
+
+def _raw_beside(profile: Profile, paths: Sequence[str | Path]) -> list[Missing]:
+    """Folders of msprof that were not exported, beside others that were."""
+    if not any("PROF_" in file for file, _ in profile.files):
+        return []
+    folders = [
+        folder for path in paths if Path(path).is_dir() for folder in raw_folders(Path(path))
+    ]
+    return [
+        Missing(
+            file=str(folder), what=f"not read: raw data, never exported; {how_to_export(folder)}"
+        )
+        for folder in folders
+    ]
 
 
 def _is_empty(profile: Profile) -> bool:
@@ -76,7 +92,10 @@ def _is_empty(profile: Profile) -> bool:
     return marks_only or profile.steps.is_empty()
 
 
-def _unreadable(profile: Profile) -> UserError:
+def _unreadable(profile: Profile, paths: Sequence[str | Path]) -> UserError:
+    raw = next(filter(None, (unexported(Path(path)) for path in paths)), "")
+    if raw:
+        return UserError("no tables are in it", where=profile.source, todo=raw)
     reasons = [f"{gap.file}: {gap.what}" for gap in profile.missing[:5]]
     known = any(kind for _, kind in profile.files)
     return UserError(
@@ -116,6 +135,7 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "mindspore_framework": tables.read_framework,
     "mindspore_step_trace": tables.read_steps,
     "mindspore_timeline": timeline.read_timeline,
+    "mindspore_clock": timeline.read_clock,
     "mindspore_hccl": hccl.read_hccl,
     "hccl_trace": read_hccl_trace,
     "task_time": read_task_time,

@@ -16,8 +16,9 @@ def on_one_clock(
     """The steps with bounds on the clock of the ops, and a note where those of the file are not.
 
     Between a clock since 1970 and one since the start of the machine lie decades, so that the steps
-    would hold no op and look idle. Where no other file of the capture has marks beside the ops,
-    the steps lose their bounds, and views take all ops as one step.
+    would hold no op and look idle. Where another file of the capture has marks beside the ops,
+    those are taken; where one has the same ops by the clock of its marks, these are shifted by what
+    lies between the two. Else the steps lose their bounds, and views take all ops as one step.
 
     Args:
         ops: The ops of a capture.
@@ -35,10 +36,48 @@ def on_one_clock(
         joined = kept.join(marks, on="step", how="left", maintain_order="left")
         if joined["start_ns"].null_count() < joined.height:
             return joined, [Missing(file=part.file, what=f"{what}; those of this file are used")]
+    for part in parts:
+        distance = _distance(ops, part)
+        if distance is None or part.steps is None:
+            continue
+        marks = part.steps.select("step", *(pl.col(name) - distance for name in _BOUNDS))
+        joined = kept.join(
+            marks.unique("step", keep="first"), on="step", how="left", maintain_order="left"
+        )
+        if joined["start_ns"].null_count() < joined.height:
+            shifted = f"{what}; shifted by {distance / 1e9:.6f} s, by which the same ops lie apart"
+            return joined, [Missing(file=part.file, what=shifted)]
     bare = kept.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BOUNDS)
     named = next((p.file for p in parts if p.steps is not None and _apart(ops, p.steps)), "steps")
     what = f"{what}; all ops are taken as one step"
     return bare, [Missing(file=named, what=what, needed_for=("step split", "gate"))]
+
+
+_SAME_NS = 1_000
+"""Times of one op in two files differ by their rounding."""
+
+
+def _distance(ops: pl.DataFrame, part: Part) -> int | None:
+    """How much later a file has the same ops, by the clock of its own steps; None if not sure.
+
+    It is sure where both have the same durations in the same order, and every op lies equally far
+    from its other self.
+    """
+    if part.ops is None or part.steps is None or not _beside(part.ops, part.steps):
+        return None
+    ours, theirs = (
+        table.select("start_ns", "duration_ns").drop_nulls().sort("start_ns")
+        for table in (ops, part.ops)
+    )
+    if ours.is_empty() or ours.height != theirs.height:
+        return None
+    lasted = (ours["duration_ns"] - theirs["duration_ns"]).abs().max()
+    apart = theirs["start_ns"] - ours["start_ns"]
+    distance = int(apart.median() or 0)  # pyright: ignore[reportArgumentType]
+    furthest = (apart - distance).abs().max()
+    if not isinstance(lasted, int) or not isinstance(furthest, int):
+        return None
+    return distance if max(lasted, furthest) <= _SAME_NS else None
 
 
 def _extent(table: pl.DataFrame, end: pl.Expr) -> tuple[int, int] | None:

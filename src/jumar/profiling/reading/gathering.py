@@ -169,10 +169,12 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
         if part.collectives is not None and part.collectives.height
     ]
     if collectives:
-        # A cluster's file has the same collective once per rank.
+        # A cluster's file has the same collective once per rank; MindSpore tells its start and its
+        # transfer in two files.
         rows = pl.concat(collectives, how="diagonal_relaxed")
         same = [name for name in _SAME_COLLECTIVE if name in rows.columns]
-        result["collectives"] = rows.unique(same, maintain_order=True)
+        known = pl.all().drop_nulls().first()
+        result["collectives"] = rows.group_by(same, maintain_order=True).agg(known)
     links = [part.links for part in parts if part.links is not None and part.kind != "sqlite"]
     links = links or [part.links for part in parts if part.links is not None]
     if links:

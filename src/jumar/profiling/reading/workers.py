@@ -41,22 +41,63 @@ def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Par
 
 
 def _apart(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
-    """Each trace of torch.profiler in a folder as a capture, and each device of MindSpore."""
+    """Each trace of torch.profiler in a folder, device of MindSpore and rank as a capture."""
     result: dict[str, list[Part]] = {}
     for name, parts in captures.items():
         traces = [part for part in parts if part.kind == "kineto"]
         if len(traces) > 1:
             parts = [part for part in parts if part.kind != "kineto"]
             result.update({part.file: [part] for part in traces})
-        devices = {_device(part) for part in parts if part.ops is not None} - {None}
+        devices = {_device(part) for part in parts if _has_times(part)} - {None}
         if len(devices) > 1:
             for device in sorted(device for device in devices if device is not None):
                 own = [part for part in parts if _device(part) == device]
                 result[f"{name}, device {device}"] = [replace(part, rank=device) for part in own]
             parts = [part for part in parts if _device(part) not in devices]
+        ranks = sorted({part.rank for part in parts if part.rank is not None})
+        if len(ranks) > 1 and len(devices) < 2:
+            by_rank, parts = _by_rank(parts, ranks)
+            result.update({f"{name}, rank {rank}": own for rank, own in by_rank.items()})
         if parts:
             result[name] = parts
     return result
+
+
+def _has_times(part: Part) -> bool:
+    """Whether a file tells what a device did and when, or in which step."""
+    return any(table is not None for table in (part.ops, part.steps, part.collectives))
+
+
+def _by_rank(
+    parts: Sequence[Part], ranks: Sequence[int]
+) -> tuple[dict[int, list[Part]], list[Part]]:
+    """The parts of each rank whose files were put into one folder, and those of nobody known.
+
+    A file names its rank, or has it at the end of its name. Where nothing but `profiler_info`
+    does, whose the tables are is unknown, and is said.
+    """
+    by_rank: dict[int, list[Part]] = {rank: [] for rank in ranks}
+    rest: list[Part] = []
+    for part in parts:
+        match = _NUMBERED.search(PurePath(part.file).name)
+        named = int(match[1]) if match else None
+        rank = part.rank if part.rank is not None else named
+        if rank in by_rank:
+            by_rank[rank].append(replace(part, rank=rank))
+        else:
+            rest.append(part)
+    bare = [rank for rank, own in by_rank.items() if all(each.kind == _INFO for each in own)]
+    if bare and rest:
+        told = ", ".join(map(str, bare))
+        what = f"whose it is: information of the ranks {told} lies in one folder with it"
+        gap = Missing(file=rest[0].file, what=what, needed_for=("ranks",))
+        rest[0] = replace(rest[0], missing=(*rest[0].missing, gap))
+    return {rank: own for rank, own in by_rank.items() if rank not in bare}, rest
+
+
+_INFO: Final = "profiler_info"
+_NUMBERED: Final = re.compile(r"_(\d{1,5})\.(?:csv|json|json\.gz|db)$")
+"""What ends in the number of a rank: `ascend_pytorch_profiler_3.db`, `kernel_details_3.csv`."""
 
 
 def _device(part: Part) -> int | None:

@@ -1,16 +1,17 @@
 """Peak rates of accelerators, from `chips.json` or a file of the user's in the same form."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import open_to_read
 from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import VIEWS, Options
 
 _TABLE = Path(__file__).with_name("chips.json")
 _LARGEST_FILE = 1 << 20
@@ -145,6 +146,20 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
     return _guess(profile, chips) if profile.kind == "npu" else None
 
 
+def peak_rates(profile: Profile, names: Iterable[str], options: Options) -> str:
+    """The chip whose peak rates some views use, and their source; empty if they use none.
+
+    Args:
+        profile: Whose chip.
+        names: The views.
+        options: A chip table that replaces ours.
+    """
+    if not any(VIEWS[name].uses_rates for name in names):
+        return ""
+    chip = chip_of(profile, options.chip)
+    return "" if chip is None else chip.says
+
+
 def _measured(profile: Profile) -> tuple[Chip, ...]:
     """The rates that the capture of a CPU measured; nothing where the file was changed."""
     table = profile.statistics.get("chips")
@@ -157,16 +172,28 @@ def _measured(profile: Profile) -> tuple[Chip, ...]:
         return ()
 
 
+_MOST_CORES: Final = 48
+"""No part has more cores of one kind: the largest has 24 cube and 48 vector cores."""
+
+
 def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
     """Parts since the 910B have vector cores of their own, and use 20 or 24 cube cores.
 
-    Databases tell no more than the family (`Ascend910B`), of which some parts have 20.
+    Databases tell no more than the family (`Ascend910B`), of which some parts have 20. Ops of both
+    kinds of cores (`MIX_AIC`, `MIX_AIV`) exist only there; more blocks than any part has cores say
+    nothing of their number.
     """
-    blocks = profile.ops.group_by("core").agg(pl.col("block_num").max()).rows()
-    most = {str(core): int(number or 0) for core, number in blocks}
-    if not {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"} & most.keys():
+    most = {
+        str(core): int(number or 0)
+        for core, number in profile.ops.filter(pl.col("block_num").fill_null(0) <= _MOST_CORES)
+        .group_by("core")
+        .agg(pl.col("block_num").max())
+        .rows()
+    }
+    cores = {str(core) for core in profile.ops["core"].unique()}
+    if not {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"} & cores:
         return None
-    split = most.get("AI_VECTOR_CORE", 0) > 0 or most.get("MIX_AIV", 0) > 0
+    split = most.get("AI_VECTOR_CORE", 0) > 0 or bool({"MIX_AIC", "MIX_AIV"} & cores)
     few = most.get("AI_CORE", 0) <= 20 and most.get("AI_VECTOR_CORE", 0) <= 40
     name = ("Ascend 910B3" if few else "Ascend 910B2") if split else "Ascend 910A"
     return next((replace(chip, assumed=True) for chip in chips if chip.name == name), None)

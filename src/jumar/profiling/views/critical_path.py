@@ -1,125 +1,130 @@
 """The chain of device ops and host calls that a step could not have been shorter than."""
 
-from bisect import bisect_right
-from dataclasses import replace
-from typing import NamedTuple
-
+import numpy as np
 import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.columns import RANK, SHARE, column, ms
 from jumar.profiling.profile import Profile
+from jumar.profiling.views.gap_calls import filling_calls
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
-from jumar.profiling.views.windows import is_communication, steady, step_windows
+from jumar.profiling.views.windows import communicates, steady, step_windows
 
-_AT_ONCE = 8
 _SWITCH_NS = 5_000
 """A gap between two ops on a device that is no longer than this is not waiting."""
 
 
-class Piece(NamedTuple):
-    """One part of the path: who, what, from when to when."""
-
-    place: str
-    what: str
-    start_ns: int
-    end_ns: int
-
-
-def walked(profile: Profile, rank: int, begin: int, end: int) -> list[Piece]:
-    """The path through one step, from its end backwards; the pieces fill the step without gaps.
+def paths(profile: Profile, rank: int, windows: pl.DataFrame) -> pl.DataFrame:
+    """The path through each step, from its end backwards; its pieces fill the step without gaps.
 
     The predecessor of an op is the op that ended last before it, on any stream of the rank, since
     profiles tell no events between streams. A gap between the two belongs to the host, if the op
     was launched in it or the host is known to have been in a call, else to the device.
+
+    Args:
+        profile: Ops with start times, and calls of the host where there are some.
+        rank: Whose path.
+        windows: `begin_ns` and `end_ns` of steps that do not overlap.
+
+    Returns:
+        `place`, `what`, `start_ns`, `end_ns` of all pieces, in order of time.
     """
-    ends = pl.col("start_ns") + pl.col("duration_ns")
-    own = pl.col("rank").fill_null(0) == rank
-    ops = (
-        profile.ops.filter(
-            own
-            & (pl.col("start_ns") < end)
-            & (ends > begin)
-            # Ops without length are not part of the path, and would keep the walk in one place.
+    ops = _timed_ops(profile, rank)
+    begins, ends = (windows[name].to_numpy() for name in ("begin_ns", "end_ns"))
+    starts = ops["start_ns"].to_numpy()
+    # A place behind the ops, so that the -1 of a step's end may be looked up like an op.
+    stops = np.append(ops["end_ns"].to_numpy(), 0)
+    chain, step = _chains(starts, stops, begins, ends)
+    is_op = chain >= 0
+    low = np.where(is_op, np.maximum(np.append(starts, 0)[chain], begins[step]), ends[step])
+    high = np.where(is_op, stops[chain], ends[step])
+    works = _works(ops, chain[is_op], low[is_op], high[is_op])
+    before = np.append(high[1:], 0)
+    before = np.where(np.append(step[1:] == step[:-1], False), before, begins[step])
+    apart = np.flatnonzero(low > before)
+    apart = apart[np.argsort(before[apart])]
+    gaps = _gaps(profile, rank, before[apart], low[apart])
+    return pl.concat([works, gaps]).sort("start_ns")
+
+
+def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
+    """The ops of a rank that have a length, in the order in which they ended."""
+    return (
+        profile.ops.select("rank", "name", "type", "core", "start_ns", "duration_ns")
+        # Ops without length are not part of the path, and would keep the walk in one place.
+        .filter(
+            (pl.col("rank").fill_null(0) == rank)
+            & pl.col("start_ns").is_not_null()
             & (pl.col("duration_ns") > 0)
         )
-        .with_columns(ends.alias("end_ns"), is_communication().alias("communicates"))
+        .with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"))
         .sort("end_ns", "start_ns", maintain_order=True)
     )
-    starts = ops["start_ns"].to_list()
-    stops = ops["end_ns"].to_list()
-    labels = ops.select(pl.coalesce("type", "name").fill_null("?"))["type"].to_list()
-    talks = ops["communicates"].to_list()
-    calls = profile.host.filter(
-        own
-        & pl.col("layer").is_in(["op", "cann", "runtime", "mark"])
-        & ~pl.col("name").str.starts_with("ProfilerStep")
-        & (pl.col("start_ns") < end)
-        & (pl.col("start_ns") + pl.col("duration_ns") > begin)
-    ).sort("start_ns", maintain_order=True)
-    host = _Host(calls)
-    pieces: list[Piece] = []
-    now = end
-    while now > begin:
-        at = bisect_right(stops, now) - 1
-        stop = max(stops[at], begin) if at >= 0 else begin
-        if stop < now:
-            gap = now - stop
-            if gap <= _SWITCH_NS:
-                pieces.append(Piece("device", "between ops", stop, now))
-            else:
-                pieces.append(Piece("host", host.longest(stop, now), stop, now))
-            now = stop
-        if at >= 0 and now > begin and stops[at] == now:
-            start = max(starts[at], begin)
-            place = "communication" if talks[at] else "device"
-            pieces.append(Piece(place, labels[at], start, now))
-            now = start
-    return pieces[::-1]
 
 
-class _Host:
-    """Calls on the host by time, to be asked which of them fills a gap."""
+def _chains(
+    starts: np.ndarray, stops: np.ndarray, begins: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ops on the path of each step from its end backwards, behind a -1; and the step of each.
 
-    def __init__(self, calls: pl.DataFrame) -> None:
-        self.starts = calls["start_ns"].to_list()
-        self.ends = (calls["start_ns"] + calls["duration_ns"]).to_list()
-        self.names = calls["name"].to_list()
-        self.longest_call = max(
-            (end - start for start, end in zip(self.starts, self.ends, strict=True)), default=0
-        )
-
-    def longest(self, start: int, end: int) -> str:
-        """The call that covers most of the interval; of equals the innermost, which starts last."""
-        best, name = 0, "no call recorded"
-        first = bisect_right(self.starts, start - self.longest_call) - 1
-        last = bisect_right(self.starts, end)
-        # A gap has few calls in it; a trace with one endless call must not cost a full scan each.
-        for at in range(max(first, last - 5000, 0), last):
-            inside = min(self.ends[at], end) - max(self.starts[at], start)
-            if inside >= best and inside > 0:
-                best, name = inside, str(self.names[at])
-        return name
-
-
-def _paths(profile: Profile, rank: int, windows: pl.DataFrame) -> list[Piece]:
-    """The paths through steps one after the other.
-
-    Filtering a million ops for each of thousands of steps would take half a minute, so they are
-    narrowed down to ever fewer steps.
+    Only this goes from one op to the next; what is known of all ops at once is an array.
     """
-    begin, end = int(windows["begin_ns"][0]), int(windows["end_ns"][-1])
-    if windows.height == 1:
-        return walked(profile, rank, begin, end)
-    near, size = _between(profile, begin, end), -(-windows.height // _AT_ONCE)
-    return [piece for some in windows.iter_slices(size) for piece in _paths(near, rank, some)]
+    ended = stops[:-1]
+    before = (np.searchsorted(ended, starts, side="right") - 1).tolist()
+    last = (np.searchsorted(ended, ends, side="right") - 1).tolist()
+    stopped = ended.tolist()
+    chain: list[int] = []
+    lengths: list[int] = []
+    for at, begin in zip(last, begins.tolist(), strict=True):
+        known = len(chain)
+        chain.append(-1)
+        while at >= 0 and stopped[at] > begin:
+            chain.append(at)
+            at = before[at]
+        lengths.append(len(chain) - known)
+    return np.asarray(chain, np.int64), np.repeat(np.arange(len(lengths)), lengths)
 
 
-def _between(profile: Profile, begin: int, end: int) -> Profile:
-    """What of a profile the path through a span of time may touch."""
-    overlaps = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > begin)
-    ops = profile.ops.select("rank", "name", "type", "core", "start_ns", "duration_ns")
-    return replace(profile, ops=ops.filter(overlaps), host=profile.host.filter(overlaps))
+def _works(ops: pl.DataFrame, chain: np.ndarray, low: np.ndarray, high: np.ndarray) -> pl.DataFrame:
+    """The pieces in which an op ran."""
+    talks = pl.when(communicates(ops)).then(pl.lit("communication")).otherwise(pl.lit("device"))
+    named = ops.select(
+        talks.alias("place"), pl.coalesce("type", "name").fill_null("?").alias("what")
+    )
+    return named[chain].with_columns(
+        pl.Series("start_ns", low, pl.Int64), pl.Series("end_ns", high, pl.Int64)
+    )
+
+
+def _gaps(profile: Profile, rank: int, starts: np.ndarray, ends: np.ndarray) -> pl.DataFrame:
+    """The pieces in which no op ran, with the call of the host that filled most of each."""
+    calls = (
+        profile.host.filter(
+            (pl.col("rank").fill_null(0) == rank)
+            & pl.col("layer").is_in(["op", "cann", "runtime", "mark"])
+            & ~pl.col("name").str.starts_with("ProfilerStep")
+            & pl.col("start_ns").is_not_null()
+            & (pl.col("duration_ns") > 0)
+        )
+        .select("name", "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"))
+        .sort("start_ns", "end_ns", descending=[False, True], maintain_order=True)
+    )
+    waits = ends - starts > _SWITCH_NS
+    filled = np.full(len(starts), -1, np.int64)
+    filled[waits] = filling_calls(
+        starts[waits], ends[waits], calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    )
+    called = pl.Series("call", filled).replace(-1, None)
+    gaps = pl.DataFrame({"start_ns": starts, "end_ns": ends, "waits": waits})
+    waiting = pl.when("waits")
+    return gaps.with_columns(calls["name"].gather(called).alias("call")).select(
+        waiting.then(pl.lit("host")).otherwise(pl.lit("device")).alias("place"),
+        waiting.then(pl.col("call").fill_null("no call recorded"))
+        .otherwise(pl.lit("between ops"))
+        .alias("what"),
+        "start_ns",
+        "end_ns",
+    )
 
 
 def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
@@ -129,17 +134,7 @@ def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
         raise Impossible("ops with start times")
     lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean()
     rank = int(windows.group_by("rank").agg(lasted).sort("end_ns", "rank")["rank"][-1])
-    pieces = _paths(profile, rank, windows.filter(pl.col("rank") == rank))
-    table = pl.DataFrame(
-        pieces,
-        schema={
-            "place": pl.String,
-            "what": pl.String,
-            "start_ns": pl.Int64,
-            "end_ns": pl.Int64,
-        },
-        orient="row",
-    )
+    table = paths(profile, rank, windows.filter(pl.col("rank") == rank))
     size = pl.col("end_ns") - pl.col("start_ns")
     total = max(int((table["end_ns"] - table["start_ns"]).sum()), 1)
     return (
@@ -170,7 +165,6 @@ VIEWS.add(
             SHARE,
         ),
         compute=critical_path,
-        slow=True,
         place=150,
     )
 )

@@ -33,10 +33,12 @@ BLOCKING = (
 """Ops whose result the host waits for, and the names that mean them."""
 
 SYNCHRONISATION = (
-    r"(?i)aclrtSynchronize|(cuda|cu)(Stream|Device|Event)Synchronize|^cudaMemcpy$|"
-    r"^aclrtMemcpy$|aten::(cpu|numpy)$"
+    r"(?i)aclrtSynchronize|(cuda|cu|hip)(Ctx|Stream|Device|Event)Synchronize|aten::(cpu|numpy)$"
 )
 """Calls that wait for a stream or the device, or copy from it at once (`.cpu()`)."""
+
+_WAITING_COPIES = r"^((cuda|hip|aclrt)Memcpy(2D)?|hipMemcpyWithStream|(cu|hip)Memcpy(DtoH|HtoD).*)$"
+"""Copies that return when they are done, behind all that was launched before them."""
 
 LOADING = r"(?i)dataloader|__next__|get_?next|^data[ _.:-]?(load|wait|next|batch)|^data$"
 """Calls that fetch the next batch."""
@@ -81,6 +83,11 @@ def _causes(profile: Profile) -> list[Cause]:
             _copies_pageable(profile),
             Text(en="copies of pageable memory", zh="可分页内存拷贝"),
         ),
+        (
+            "copy",
+            (pl.col("layer") != "op") & _named(_WAITING_COPIES) & ~_named("Async"),
+            Text(en="copies that it waits for", zh="同步拷贝"),
+        ),
         ("blocking", _named(SYNCHRONISATION), Text(en="stream synchronisation", zh="流同步")),
         ("collector", _named(_COLLECTING), Text(en="garbage collection", zh="垃圾回收")),
     ]
@@ -99,6 +106,7 @@ def _causes(profile: Profile) -> list[Cause]:
     long = float(str(lasted.median() or 0)) / 2
     short = (pl.col("duration_ns") < long) | pl.lit(long == 0)
     rest = host.filter(pl.col("layer").is_in(_CALLS) & short)
+    rest = rest.filter(~_computes_itself(profile, rest))
     if rest.height:
         own = union(spans(rest))
         label = Text(en="launching ops", zh="下发算子")
@@ -109,6 +117,29 @@ def _causes(profile: Profile) -> list[Cause]:
         left = difference(free_time(profile, inside), before)
         result += _covering(host, left, before, 0.9 * float(str(lasted.max() or 0)))
     return result
+
+
+_WORKS_NS = 200_000
+"""An op that launches nothing in so long computes on the host, such as a picture's resizing."""
+
+
+def _computes_itself(profile: Profile, calls: pl.DataFrame) -> pl.Series:
+    """Which calls are ops of the host's own: long ones within which nothing was launched."""
+    own = pl.Series("own", np.zeros(calls.height, dtype=bool))
+    launched = profile.ops.select(pl.col("rank").fill_null(0), "launch_ns").drop_nulls()
+    if launched.is_empty():
+        return own
+    ranks = calls["rank"].fill_null(0).to_numpy()
+    starts = calls["start_ns"].to_numpy()
+    lasted = calls["duration_ns"].to_numpy()
+    inside = np.zeros(calls.height, dtype=np.int64)
+    for rank, moments in launched.group_by("rank"):
+        at = np.sort(moments["launch_ns"].to_numpy())
+        here = np.flatnonzero(ranks == rank[0])
+        ends = starts[here] + lasted[here]
+        inside[here] = np.searchsorted(at, ends, "right") - np.searchsorted(at, starts[here])
+    is_op = (calls["layer"] == "op").to_numpy()
+    return pl.Series("own", is_op & (lasted >= _WORKS_NS) & (inside == 0))
 
 
 def _named(pattern: str) -> pl.Expr:

@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+from jumar.profiling.views.attention import NAMES, Shape, attention
+
 _BYTES = {
     "DOUBLE": 8,
     "INT64": 8,
@@ -36,9 +38,6 @@ _MATRIX = (
     "mv",
 )
 _CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
-_ATTENTION = ("flashattention", "flash_attention", "fusedinferattention", "efficient_attention")
-
-Shape = tuple[int, ...]
 _LARGEST = 1 << 50
 """No device holds so many elements; a file that says so is broken or hostile."""
 
@@ -97,7 +96,7 @@ def family(kind: str) -> str:
     plain = kind.lower().removeprefix("aten::").lstrip("_")
     if "::" in plain:
         return ""
-    if any(word in plain for word in _ATTENTION):
+    if any(word in plain for word in NAMES):
         return "attention"
     if any(plain.startswith(word) for word in _CONVOLUTION) or "convolution" in plain:
         return "convolution"
@@ -130,7 +129,7 @@ def cost(
     elif group == "convolution":
         flops = _convolution((kind or "").lower(), known, outputs)
     elif group == "attention":
-        flops = _attention(known)
+        flops = attention((kind or "").removeprefix("aten::"), inputs, outputs)
     else:
         flops = float(max((volume(shape) for shape in [*known, *outputs]), default=0))
     moved = _bytes(inputs, types)
@@ -185,11 +184,3 @@ def _per_channel(weight: Shape) -> float:
     blocked = len(weight) == 4 and weight[2] == 16 and weight[3] in (8, 16, 32)
     channels = weight[1] * weight[2] if blocked else weight[0]
     return volume(weight) / max(channels, 1)
-
-
-def _attention(inputs: list[Shape]) -> float | None:
-    """Scores and their product with the values; only for batch, head, length, size."""
-    if len(inputs) < 2 or len(inputs[0]) != 4 or len(inputs[1]) != 4:
-        return None
-    batch, heads, length, size = inputs[0]
-    return 4.0 * batch * heads * length * inputs[1][2] * size

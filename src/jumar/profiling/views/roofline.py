@@ -129,8 +129,8 @@ VIEWS.add(
             zh="各算子相对芯片峰值的优化空间（估算）",
         ),
         question=Text(
-            en="Which ops are far from what the chip could do?",
-            zh="哪些算子离芯片的理论性能还很远？",
+            en="Which ops are far from what the chip could do? (attention: counted without a mask)",
+            zh="哪些算子离芯片的理论性能还很远？（注意力按无掩码计算）",
         ),
         columns=(
             TYPE,

@@ -5,7 +5,7 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import RANK, STEP, column, milliseconds, ms
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import difference
+from jumar.profiling.views.intervals import difference, length
 from jumar.profiling.views.view import VIEWS, Options, View, require
 from jumar.profiling.views.windows import (
     busy_union,
@@ -53,25 +53,64 @@ def step_split(profile: Profile) -> pl.DataFrame:
 _FAR = 0.1
 """Share of the steps by which computed figures may differ from the capture's own."""
 
+_HELD = 0.001
+"""Share of the ops' time that marked steps hold at least, if both are of one clock."""
 
-def contradiction(profile: Profile) -> Text | None:
-    """How the split computed from the ops contradicts the capture's own figures; None if not."""
-    if profile.steps["computing_ns"].null_count() == profile.steps.height or not _timed(profile):
-        return None
-    table = split_view(profile, Options()).drop_nulls(["computing-file", "free-file"])
-    lasted = max(float(table["step_ns"].sum()) / 1e6, 1e-6)
-    for name, zh in (("computing", "计算"), ("free", "空闲")):
-        apart = float(table[f"{name}-file"].sum())
-        if abs(apart) > _FAR * lasted:
-            ours = float(table[f"{name}_ns"].sum()) / 1e6
-            figures = (f"{ours:.3f} ms", f"{ours - apart:.3f} ms")
-            return Text(
-                en=f"{name} is {figures[0]} by the ops and {figures[1]} by the capture's own "
+_COMPARED = (
+    ("computing", Text(en="computing", zh="计算")),
+    ("uncovered", Text(en="uncovered communication", zh="未掩盖通信")),
+    ("free", Text(en="free", zh="空闲")),
+)
+
+
+def contradictions(profile: Profile) -> list[Text]:
+    """What cannot be true together: steps without ops, figures unlike the capture's own."""
+    if "contradictions" not in profile.memo:
+        found = [*_steps_without_ops(profile), *_unlike_own(profile)] if _timed(profile) else []
+        profile.memo["contradictions"] = found
+    return profile.memo["contradictions"]
+
+
+def _steps_without_ops(profile: Profile) -> list[Text]:
+    """Steps that hold next to nothing of what the device did."""
+    works = busy_union(profile)
+    held, whole = int(within(step_windows(profile), works).sum()), length(works)
+    if held >= _HELD * whole:
+        return []
+    times = (f"{held / 1e6:.3f} ms", f"{whole / 1e6:.3f} ms")
+    return [
+        Text(
+            en=f"the steps hold {times[0]} of the {times[1]} in which ops run; their marks are "
+            "on another clock, or of another time",
+            zh=f"算子共执行 {times[1]}，其中只有 {times[0]} 落在迭代内；"
+            "迭代标记属于其他时钟或其他时段",
+        )
+    ]
+
+
+def _unlike_own(profile: Profile) -> list[Text]:
+    """How the split computed from the ops contradicts the capture's own figures."""
+    if profile.steps["computing_ns"].null_count() == profile.steps.height:
+        return []
+    table = split_view(profile, Options())
+    found: list[Text] = []
+    for name, what in _COMPARED:
+        known = table.drop_nulls(f"{name}-file")
+        lasted = max(float(known["step_ns"].sum()) / 1e6, 1e-6)
+        apart = float(known[f"{name}-file"].sum())
+        if abs(apart) <= _FAR * lasted:
+            continue
+        ours = float(known[f"{name}_ns"].sum()) / 1e6
+        figures = (f"{ours:.3f} ms", f"{ours - apart:.3f} ms")
+        found.append(
+            Text(
+                en=f"{what.en} is {figures[0]} by the ops and {figures[1]} by the capture's own "
                 "step_trace_time; ops are missing or on another clock",
-                zh=f"{zh}按算子为 {figures[0]}，按采集自带的 step_trace_time 为 {figures[1]}；"
+                zh=f"{what.zh}按算子为 {figures[0]}，按采集自带的 step_trace_time 为 {figures[1]}；"
                 "算子有缺失或时钟不同",
             )
-    return None
+        )
+    return found
 
 
 def _timed(profile: Profile) -> bool:

@@ -102,6 +102,12 @@ def step_windows(profile: Profile) -> pl.DataFrame:
     return _in_order(windows, marks)
 
 
+def names_steps(profile: Profile) -> bool:
+    """Whether ops or marks say which step they are; else `step_windows` gives one of all ops."""
+    marked = profile.steps.drop_nulls(["start_ns", "end_ns"]).height > 0
+    return marked or profile.ops["step"].null_count() < profile.ops.height
+
+
 def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Windows that do not overlap: a step ends at the latest where the next one starts.
 
@@ -125,10 +131,11 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def steady(windows: pl.DataFrame) -> pl.DataFrame:
-    """The windows without warm-up.
+    """The windows without warm-up, and without a step that the end of the recording cuts.
 
     Warm-up is what comes at the beginning and takes more than 1.5 times the median of the later
-    half; with fewer than three steps nothing is left out, and never more than half of them.
+    half; cut is a last step that takes less than half of it. With fewer than three steps nothing is
+    left out, and never more than half of them as warm-up.
     """
     kept: list[pl.DataFrame] = []
     for _, of_rank in windows.group_by("rank", maintain_order=True):
@@ -138,7 +145,8 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
         first = 0
         while len(lasted) >= 3 and first < len(lasted) // 2 and lasted[first] > limit:
             first += 1
-        kept.append(of_rank[first:])
+        cut = len(lasted) >= 3 and lasted[-1] < limit / 3
+        kept.append(of_rank[first : len(lasted) - cut])
     return pl.concat(kept) if kept else windows
 
 

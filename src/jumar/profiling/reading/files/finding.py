@@ -13,9 +13,9 @@ from jumar.profiling.reading.part import Source
 
 MOST_FILES: Final = 20_000
 ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".txt", ".json.0")
-_TOP: Final = re.compile(r"_ascend_(pt|ms)$")
+TOP: Final = re.compile(r"_ascend_(pt|ms)$")
 _OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
-_MSPROF: Final = re.compile(r"^PROF_\d")
+MSPROF: Final = re.compile(r"^PROF_\d")
 _DEVICE: Final = re.compile(r"^device_\d+$")
 
 
@@ -75,7 +75,7 @@ def _capture(file: Path) -> str:
     one of msprof, each device is a capture. A trace of Kineto stands alone.
     """
     parents = [file.parent, *file.parent.parents]
-    above = [parent for parent in parents if _TOP.search(parent.name)]
+    above = [parent for parent in parents if TOP.search(parent.name)]
     if above:
         return str(above[-1])
     # Whatever the folder was renamed to, `profiler_info_<rank>.json` lies beside this one.
@@ -83,7 +83,7 @@ def _capture(file: Path) -> str:
     if inner is not None:
         return str(inner.parent)
     for place, parent in enumerate(parents):
-        if _MSPROF.match(parent.name):
+        if MSPROF.match(parent.name):
             inner = parents[place - 1] if place else parent
             return str(inner if _DEVICE.match(inner.name) else parent)
     return str(file.parent)

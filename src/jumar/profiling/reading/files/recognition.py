@@ -1,5 +1,6 @@
 """The kind of a file, by its first bytes, not by its name: scripts rename files."""
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,9 @@ _TEXTS: Final = (
     ("op compute time", "mindspore_op_text"),
     ("serial_number node_type_name", "mindspore_aicpu_text"),
 )
+_CLOCK: Final = "min_cycle_counter"
+_NUMBER: Final = re.compile(r"\d{1,18}(\.0*)?\s*$")
+"""A file of one number, which only its name tells from others."""
 
 
 def recognised(path: Path) -> str:
@@ -46,6 +50,8 @@ def recognised(path: Path) -> str:
         return "trace" if '"ph"' in text or text[1:].lstrip().startswith("]") else ""
     if text.startswith("{"):
         return next((kind for mark, kind in _JSON if mark in text), "")
+    if path.name.startswith(_CLOCK) and _NUMBER.match(text):
+        return "mindspore_clock"
     return headers.kind_of(header_of(text)) or next(
         (kind for mark, kind in _TEXTS if mark in text[:400]), ""
     )

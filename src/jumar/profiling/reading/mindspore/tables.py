@@ -14,7 +14,7 @@ from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.tables.csv_tables import table
 from jumar.profiling.reading.tables.csv_text import TextTable, read_text
 
-_TICK_NS: Final = 10
+TICK_NS: Final = 10
 """A tick of its clock of steps, which counts 100 MHz."""
 
 PRODUCER: Final = "mindspore"
@@ -102,13 +102,36 @@ def read_steps(path: Path, shown: str, kind: str) -> Part:
     }
     steps = text.frame.select(
         ticks["step_num"].alias("step"),
-        (ticks["start_point"] * _TICK_NS).alias("start_ns"),
-        (ticks["end_point"] * _TICK_NS).alias("end_ns"),
-        (ticks["iteration_interval"] * _TICK_NS).alias("data_ns"),
+        (ticks["start_point"] * TICK_NS).alias("start_ns"),
+        (ticks["end_point"] * TICK_NS).alias("end_ns"),
+        (ticks["iteration_interval"] * TICK_NS).alias("data_ns"),
     ).filter(pl.col("step") > 0)
-    return replace(
-        _part(text, shown, kind, statistics={"step_trace": table(text, kind)}), steps=steps
-    )
+    part = _part(text, shown, kind, statistics={"step_trace": table(text, kind)})
+    return replace(part, steps=steps, collectives=_collectives(text, ticks["step_num"]))
+
+
+_BEGINS, _ENDS = "_start_point", "_end_point"
+
+
+def _collectives(text: TextTable, step: pl.Series) -> pl.DataFrame | None:
+    """The collectives of each step, whose columns are named by stream and op, or None.
+
+    `stream_36_0_AllReduce-op4542_start_point`, in earlier releases without the op's name.
+    """
+    names = [name.removesuffix(_BEGINS) for name in text.names if name.endswith(_BEGINS)]
+    frames = [
+        pl.DataFrame(
+            {
+                "step": step,
+                "name": pl.repeat(name, len(step), eager=True),
+                "start_ns": (start := _whole(text, f"{name}{_BEGINS}")) * TICK_NS,
+                "elapse_ns": (_whole(text, f"{name}{_ENDS}") - start) * TICK_NS,
+            }
+        ).filter((pl.col("step") > 0) & (pl.col("start_ns") > 0) & (pl.col("elapse_ns") > 0))
+        for name in names
+        if name.startswith("stream_") and f"{name}{_ENDS}" in text.names
+    ]
+    return pl.concat(frames) if frames else None
 
 
 def _part(text: TextTable, shown: str, kind: str, statistics: dict[str, pl.DataFrame]) -> Part:

@@ -9,7 +9,7 @@ import polars as pl
 
 from jumar.profiling.reading.events import EventReader
 from jumar.profiling.reading.files.opening import opened
-from jumar.profiling.reading.mindspore.tables import PRODUCER, facts_of
+from jumar.profiling.reading.mindspore.tables import PRODUCER, TICK_NS, facts_of
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
 from jumar.profiling.reading.unreadable import Unreadable, span_of
@@ -86,16 +86,26 @@ def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | N
     )
 
 
+def read_clock(path: Path, shown: str, kind: str) -> Part:
+    """`min_cycle_counter_<device>.txt`: the tick of the device's clock at a timeline's zero."""
+    ticks = int(path.read_text(encoding="ascii").strip().partition(".")[0])
+    zero = pl.DataFrame({"zero_ns": [ticks * TICK_NS]}, schema={"zero_ns": pl.Int64})
+    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={kind: zero})
+
+
 def since_start(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
     """The ops by the device's clock, where they are those of a timeline.
 
     A timeline counts from its first op of the AI CPU, whose time by that clock is in the file
-    of the AI CPU beside it; steps are told by that clock, too.
+    of the AI CPU beside it, or from the tick that `min_cycle_counter_<device>.txt` holds; steps are
+    told by that clock, too.
     """
-    timeline = any(part.kind == "mindspore_timeline" and part.ops is ops for part in parts)
-    clocks = [part.statistics["aicpu"] for part in parts if part.kind == "mindspore_aicpu"]
-    first = ops.filter(pl.col("core") == "AI_CPU")["start_ns"].min() if timeline else None
-    began = clocks[0]["timestamp_ns"].min() if clocks else None
-    if not isinstance(first, int) or not isinstance(began, int):
+    if not any(part.kind == "mindspore_timeline" and part.ops is ops for part in parts):
         return ops
-    return ops.with_columns(pl.col("start_ns") + (began - first))
+    clocks = [part.statistics["aicpu"] for part in parts if part.kind == "mindspore_aicpu"]
+    first = ops.filter(pl.col("core") == "AI_CPU")["start_ns"].min()
+    began = clocks[0]["timestamp_ns"].min() if clocks else None
+    if isinstance(first, int) and isinstance(began, int):
+        return ops.with_columns(pl.col("start_ns") + (began - first))
+    zeros = [part.statistics[part.kind] for part in parts if part.kind == "mindspore_clock"]
+    return ops.with_columns(pl.col("start_ns") + int(zeros[0]["zero_ns"][0])) if zeros else ops

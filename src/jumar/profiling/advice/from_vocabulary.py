@@ -1,0 +1,158 @@
+"""A finding about language models: logits, which are as wide as the vocabulary."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from jumar.ground.text import Text
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
+from jumar.profiling.views.intervals import spans
+from jumar.profiling.views.op_costs import Shape, family, shapes_of, volume
+from jumar.profiling.views.roofline import the_chip
+from jumar.profiling.views.view import Impossible
+
+_LEAST: Final = 8192
+"""Classes of a classifier that are fewer are no vocabulary, and its logits are small."""
+
+_LOSSES: Final = re.compile(r"(?i)nll_?loss|cross_?entropy")
+_SOFTMAX: Final = re.compile(r"(?i)softmax|logsumexp|^(aten::)?exp$")
+"""What computes a loss by single ops, as with a vocabulary that is split over ranks."""
+
+_PASSES: Final = 2
+"""A fused loss reads the logits and writes their gradient."""
+_REACHABLE: Final = 0.7
+_SHOWN: Final = 5
+_COUNTS: Final = 0.01
+"""Types of ops below this share of the time are not counted among the types."""
+
+
+class _Logits(NamedTuple):
+    """Tensors of tokens and vocabulary: `rows` are the numbers of tokens at once."""
+
+    rows: frozenset[int]
+    vocabulary: int
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether a tensor has as many numbers, one axis of which is the vocabulary."""
+        rows = volume(shape) // self.vocabulary
+        return len(shape) > 1 and self.vocabulary in shape and rows in self.rows
+
+
+def _shapes(row: Mapping[str, object]) -> list[Shape]:
+    texts = (str(row[name] or "") for name in ("input_shapes", "output_shapes"))
+    return [shape for text in texts for shape in shapes_of(text) if len(shape) > 1]
+
+
+def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
+    """The vocabularies that losses are computed over.
+
+    A softmax alone may be that of attention, whose matrix products take no matrix of two axes; so
+    it counts only where a weight has its length.
+    """
+    rows: dict[int, set[int]] = {}
+    named = kinds.select("type", "input_shapes", "output_shapes").unique().to_dicts()
+    weighted = {
+        size
+        for row in named
+        if family(str(row["type"])) == "matrix"
+        for shape in _shapes(row)
+        if len(shape) == 2
+        for size in shape
+    }
+    for row in named:
+        kind = str(row["type"] or "")
+        is_loss, is_softmax = _LOSSES.search(kind), _SOFTMAX.search(kind)
+        for shape in _shapes(row) if is_loss or is_softmax else ():
+            height, width = shape[-2], shape[-1]
+            wide = width >= _LEAST and height > 1 and len(shape) < 4
+            if wide and (is_loss or (width in weighted and width != height)):
+                rows.setdefault(width, set()).add(volume(shape) // width)
+    return [_Logits(frozenset(tokens), size) for size, tokens in sorted(rows.items())]
+
+
+def whole_logits(case: Case) -> Iterator[Claim]:
+    """Ops between the projection to the vocabulary and its gradient, which a fused loss spares."""
+    for logits in _logits_of(case.kinds):
+        held = [
+            row["kind"]
+            for row in case.kinds.to_dicts()
+            if family(str(row["type"])) not in ("matrix", "attention")
+            and any(logits.holds(shape) for shape in _shapes(row))
+        ]
+        kinds = case.kinds.filter(pl.col("kind").is_in(held))
+        lasted = int(kinds["duration_ns"].sum())
+        by_type = (
+            kinds.group_by("type")
+            .agg(pl.col("duration_ns").sum(), pl.col("count").sum())
+            .sort("duration_ns", "type", descending=[True, False])
+            .filter(pl.col("duration_ns") >= _COUNTS * lasted)
+        )
+        if by_type.height < 2:
+            continue  # Already fused.
+        kept = min(_kept_ns(case, logits) / max(lasted, 1), 1.0)
+        yield Claim(
+            values={
+                "lasts": ms(lasted / case.steps),
+                "tokens": max(logits.rows),
+                "vocabulary": logits.vocabulary,
+                "types": by_type.height,
+            },
+            spans=carved(spans(case.of(kinds)), 1 - kept),
+            evidence=(
+                *(
+                    alike(f"{count / case.steps:g} x {kind}: {ms(size / case.steps)}")
+                    for kind, size, count in by_type.head(_SHOWN).iter_rows()
+                ),
+                _assumed(kept),
+            ),
+        )
+
+
+def _kept_ns(case: Case, logits: _Logits) -> float:
+    """What one reading and one writing of the logits in 16 bits takes over all steps."""
+    try:
+        chip = the_chip(case.profile, case.options)
+    except Impossible:
+        return 0.0
+    numbers = float(max(logits.rows)) * logits.vocabulary
+    return case.steps * _PASSES * 2 * numbers / (_REACHABLE * chip.hbm_gb_s)
+
+
+def _assumed(kept: float) -> Text:
+    if not kept:
+        return Text(
+            en="all of it is counted, since the chip's bandwidth is unknown",
+            zh="因芯片带宽未知，全部计入",
+        )
+    return Text(
+        en="less one reading and one writing of the logits in 16 bits; the products with the "
+        "vocabulary's weights are not counted",
+        zh="已扣除 16 位 logits 的一次读和一次写；与词表权重的矩阵乘未计入",
+    )
+
+
+FINDINGS.add(
+    Finding(
+        name="whole-logits",
+        what=Text(
+            en="Tensors as wide as the vocabulary ({tokens} x {vocabulary}) take {lasts} a step in "
+            "{types} types of ops",
+            zh="词表宽度的张量（{tokens} x {vocabulary}）在 {types} 类算子中每迭代耗时 {lasts}",
+        ),
+        change=Text(
+            en="Never make the whole logits: a fused or chunked cross entropy (projection and loss "
+            "for some thousand tokens at a time, such as Liger's fused linear cross entropy, or "
+            "torch.compile; on Ascend torch_npu.npu_cross_entropy_loss), without a cast to FLOAT "
+            "in between; leave out positions that count in no loss before the projection.",
+            zh="不要生成完整的 logits：使用融合或分块的交叉熵（每次对数千个 token "
+            "做投影和损失计算，如 Liger 的 fused linear cross entropy 或 torch.compile；昇腾上用 "
+            "torch_npu.npu_cross_entropy_loss），中间不转换为 FLOAT；投影前去掉不计损失的位置。",
+        ),
+        search=whole_logits,
+        place=35,
+        view="by-shape",
+        of_ops=True,
+    )
+)

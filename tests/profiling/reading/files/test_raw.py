@@ -1,0 +1,116 @@
+"""Raw folders that nobody exported: the command that does, and doing it where CANN is."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.ground.errors import UserError
+from jumar.profiling import read
+from jumar.profiling.reading.files.raw import export, raw_folders
+
+_HEADER = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)"
+
+
+def _raw(folder: Path, *, unified: bool = True) -> Path:
+    """Raw data of msprof as CANN leaves it."""
+    name = "unaging.additional.type_info_dic.slice_0" if unified else "Framework.task_desc.0"
+    for place, file in (("host/data", name), ("device_0/data", "ts_track.data.0.slice_0")):
+        (folder / place).mkdir(parents=True)
+        (folder / place / file).write_bytes(b"\x00")
+    (folder / "device_0" / "start_info.0").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "unified", "commands"),
+    [
+        (
+            "PROF_000001_2026",
+            True,
+            ["msprof --export=on --output={folder}, with CANN 6.2.RC2, 6.3.RC2 or later"],
+        ),
+        (
+            "PROF_000001_2022",
+            False,
+            [
+                "msprof --export=on --output={folder}, with the CANN 6.0 or 6.1",
+                "msprof.py import -dir {folder}, then",
+                "msprof.py export summary -dir {folder}",
+            ],
+        ),
+        ("w_1_ascend_pt/PROF_1", True, ["from torch_npu.profiler.profiler import analyse"]),
+        ("w_1_ascend_ms/PROF_1", True, ["from mindspore.profiler.profiler import analyse"]),
+    ],
+)
+def test_raw_data_is_answered_with_the_command_of_its_release(
+    name: str, unified: bool, commands: list[str], tmp_path: Path
+) -> None:
+    folder = _raw(tmp_path / name, unified=unified)
+    with pytest.raises(UserError) as caught:
+        read(tmp_path)
+    for command in commands:
+        assert command.format(folder=folder) in caught.value.todo
+
+
+def test_what_was_exported_is_not_raw(tmp_path: Path) -> None:
+    folder = _raw(tmp_path / "PROF_000001_2026")
+    assert raw_folders(tmp_path) == [folder]
+    (folder / "mindstudio_profiler_output").mkdir()
+    assert raw_folders(tmp_path) == []
+
+
+def test_a_raw_folder_beside_one_that_was_exported_is_named(tmp_path: Path) -> None:
+    raw = _raw(tmp_path / "PROF_000001_2026")
+    output = _raw(tmp_path / "PROF_000002_2026") / "mindstudio_profiler_output"
+    output.mkdir()
+    (output / "op_summary_1.csv").write_text(f"{_HEADER}\na,Mul,AI_CORE,10.000,4\n")
+    (gap,) = (gap for gap in read(tmp_path).missing if "never exported" in gap.what)
+    assert gap.file == str(raw)
+    assert f"msprof --export=on --output={raw}" in gap.what
+
+
+def _program(place: Path, lines: str) -> None:
+    place.mkdir(parents=True)
+    (place / "msprof").write_text(f"#!/bin/sh\n{lines}\n")
+    (place / "msprof").chmod(0o755)
+
+
+def test_msprof_exports_where_cann_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _raw(tmp_path / "PROF_000001_2026")
+    place = tmp_path / "cann" / "tools" / "profiler" / "bin"
+    _program(
+        place,
+        'test "$1" = --export=on || exit 3\n'
+        'out="${2#--output=}/mindstudio_profiler_output"\nmkdir "$out"\n'
+        f'printf "{_HEADER}\\na,Mul,AI_CORE,10.000,4\\n" > "$out/op_summary_1.csv"',
+    )
+    monkeypatch.setenv("ASCEND_TOOLKIT_HOME", str(tmp_path / "cann"))
+    assert export([tmp_path]) == [folder]
+    assert read(folder).ops["name"].to_list() == ["a"]
+    assert export([tmp_path]) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"), [("exit 7", "exit status 7"), ("exit 0", "it wrote no tables")]
+)
+def test_an_msprof_that_fails_is_an_error(
+    lines: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _raw(tmp_path / "PROF_000001_2026")
+    _program(tmp_path / "bin", lines)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    with pytest.raises(UserError, match=said):
+        export([tmp_path])
+
+
+def test_without_msprof_the_command_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _raw(tmp_path / "PROF_000001_2026")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("ASCEND_TOOLKIT_HOME", raising=False)
+    with pytest.raises(UserError, match="msprof was not found") as caught:
+        export([folder])
+    assert f"--output={folder}" in caught.value.todo

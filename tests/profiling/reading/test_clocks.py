@@ -1,0 +1,156 @@
+"""Steps and ops on different clocks: shifted where a file tells by how much, refused elsewhere."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.profiling import read
+from jumar.profiling.advice.gate import gate
+from jumar.profiling.advice.todo import todo_table
+from jumar.profiling.page import page
+from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Profile
+from jumar.profiling.views.step_split import contradictions, step_split
+from tests.profiling.generated import frame
+
+_ZERO = 5_000_000
+"""A tick of 10 ns."""
+
+
+def _mindspore(folder: Path, *, clock: bool, steps: int = 4, cut: int = 0) -> Path:
+    """Steps of 1 ms: 0.6 ms of an op, then 0.3 ms of a collective; ops since their first one."""
+    folder.mkdir()
+    ops = [
+        {
+            "name": "Mul-op1",
+            "ph": "X",
+            "pid": 1,
+            "tid": 5,
+            "ts": 1000.0 * step,
+            "dur": 600.0,
+            "args": {
+                "type": "Mul",
+                "fullname": "Default/Mul-op1",
+                "input_0": {"format": "ND", "data_type": "NUMBER_TYPE_FLOAT32", "shape": "4"},
+            },
+        }
+        for step in range(steps)
+    ]
+    if cut:
+        ops[-1]["dur"] = float(cut)
+    (folder / "timeline_display_1.json").write_text(json.dumps(ops))
+    name = "stream_3_0_AllReduce-op2"
+    header = "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval"
+    lines = [f"{header},{name},{name}_start_point,{name}_end_point"]
+    for step in range(steps):
+        begin = _ZERO + 100_000 * step
+        ends = (begin + 100_000, 100_000, begin, begin, 0)
+        sends = (30_000, begin + 60_000, begin + 90_000)
+        lines.append(",".join(map(str, (step + 1, begin, *ends, *sends))))
+    (folder / "step_trace_raw_1_detail_time.csv").write_text("\n".join(lines) + "\n")
+    if clock:
+        (folder / "min_cycle_counter_1.txt").write_text(f"{_ZERO}.0\n")
+    return folder
+
+
+def test_mindspores_ops_are_put_on_the_clock_of_its_steps_and_its_collectives_are_no_idle_time(
+    tmp_path: Path,
+) -> None:
+    profile = read(_mindspore(tmp_path / "a", clock=True))
+    assert profile.ops["start_ns"].min() == _ZERO * 10
+    assert profile.ops["step"].to_list() == [1, 2, 3, 4]
+    assert not [gap for gap in profile.missing if "clock" in gap.what]
+    rows = {row["key"]: row for row in todo_table(profile).to_dicts()}
+    # The last step ends with its op.
+    assert rows["uncovered-communication"]["win_ms"] == pytest.approx(0.9 / 4)
+    (evidence,) = rows["uncovered-communication"]["evidence"]
+    assert evidence.startswith("0.225 ms of communication a step, of which 0.225 ms uncovered")
+    assert rows["free"]["win_ms"] == pytest.approx(0.3 / 4)
+
+
+def test_without_its_zero_mindspores_steps_lose_their_bounds_and_the_gate_refuses(
+    tmp_path: Path,
+) -> None:
+    profile = read(_mindspore(tmp_path / "a", clock=False))
+    assert [gap.what for gap in profile.missing if "another clock" in gap.what]
+    (measured,) = gate(profile, {"step-ms": 1000})
+    assert (measured.value, measured.needs) == (None, "needs steps on the clock of the ops")
+
+
+def test_a_step_that_the_end_of_the_recording_cuts_is_not_averaged(tmp_path: Path) -> None:
+    profile = read(_mindspore(tmp_path / "a", clock=True, steps=5, cut=2))
+    assert step_split(profile).height == 5
+    (measured,) = gate(profile, {"step-ms": 1000})
+    # Steps begin where the ops of the one before ended, so the first lasts 0.6 ms of its 1.
+    assert measured.value == pytest.approx((0.6 + 3 * 1.0) / 4)
+
+
+_OPS = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\n"
+_SHIFT_US = 1_700_000_000_000_000
+
+
+def _two_clocks(folder: Path, *, jitter: int = 0) -> Path:
+    """Ops since the start of the machine, and the same with steps since 1970 in a database."""
+    folder.mkdir()
+    starts = [1_000_000 + 100 * number for number in range(6)]
+    rows = [f"a{start},Mul,AI_CORE,{start}.000,40\n" for start in starts]
+    (folder / "op_summary.csv").write_text(_OPS + "".join(rows))
+    with sqlite3.connect(folder / "x.db") as database:
+        database.executescript(
+            "CREATE TABLE STEP_TIME (id, startNs, endNs);"
+            "CREATE TABLE STRING_IDS (id, value);"
+            "CREATE TABLE TASK (startNs, endNs, deviceId, connectionId, globalTaskId, globalPid,"
+            " taskType, contextId, streamId, taskId, modelId);"
+            "CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockDim, mixBlockDim, taskType,"
+            " opType, inputFormats, inputDataTypes, inputShapes, outputFormats, outputDataTypes,"
+            " outputShapes, attrInfo);"
+            "INSERT INTO STRING_IDS VALUES (1, 'Mul'), (2, 'AI_CORE'), (3, 'a');"
+        )
+        for number, start in enumerate(starts):
+            begin = (start + _SHIFT_US + (jitter if number == 3 else 0)) * 1000
+            row: tuple[Any, ...] = (begin, begin + 40_000, 0, -1, number, 0, 2, 0, 1, number, 0)
+            database.execute(f"INSERT INTO TASK VALUES ({','.join('?' * 11)})", row)
+            info = (3, number, 8, 0, 2, 1, 3, 3, 3, 3, 3, 3, 3)
+            database.execute(f"INSERT INTO COMPUTE_TASK_INFO VALUES ({','.join('?' * 13)})", info)
+        for step in range(3):
+            begin = (1_000_000 + _SHIFT_US + 200 * step) * 1000
+            values = (step + 1, begin, begin + 200_000)
+            database.execute("INSERT INTO STEP_TIME VALUES (?, ?, ?)", values)
+    return folder
+
+
+def test_steps_are_shifted_by_what_lies_between_the_same_ops_in_two_files(tmp_path: Path) -> None:
+    profile = read(_two_clocks(tmp_path / "a"))
+    (gap,) = (gap for gap in profile.missing if "clock" in gap.what)
+    assert "shifted by 1700000000.000000 s, by which the same ops lie apart" in gap.what
+    assert profile.ops["step"].to_list() == [1, 1, 2, 2, 3, 3]
+    assert profile.steps["start_ns"].min() == 1_000_000_000
+    assert gate(profile, {"step-ms": 1})[0].value == pytest.approx((0.14 + 0.2 + 0.2) / 3, abs=0.01)
+
+
+def test_ops_that_lie_unequally_far_apart_shift_nothing(tmp_path: Path) -> None:
+    profile = read(_two_clocks(tmp_path / "a", jitter=7))
+    (gap,) = (gap for gap in profile.missing if "clock" in gap.what)
+    assert "all ops are taken as one step" in gap.what
+    assert gate(profile, {"step-ms": 1})[0].value is None
+
+
+def test_steps_that_hold_no_ops_are_a_contradiction_on_the_page_and_in_the_gate() -> None:
+    op = {"rank": 0, "name": "a", "type": "Mul", "core": "CPU", "duration_ns": 1000}
+    ops = [{**op, "start_ns": 10_000 * number} for number in range(9)]
+    step = {"rank": 0, "step": 1, "start_ns": 41_500, "end_ns": 49_000}
+    profile = Profile(
+        source="x",
+        producer="x",
+        kind="cpu",
+        ops=frame(ops, OPS_SCHEMA),
+        steps=frame([step], STEPS_SCHEMA),
+    )
+    (line,) = contradictions(profile)
+    assert "the steps hold 0.000 ms of the 0.009 ms in which ops run" in line.en
+    assert line.en in page(profile)
+    (measured,) = gate(profile, {"step-ms": 1})
+    assert measured.value is None
+    assert "figures that agree" in measured.needs

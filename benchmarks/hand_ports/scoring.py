@@ -116,14 +116,26 @@ def score(name: str, original: Path, hand: Path) -> Score:
     report = port_tree(original, options)
     answers = _answers(report, original)
     used: set[tuple[str, int]] = set()
-    scored: list[Scored] = []
-    others: list[HandChange] = []
-    for change in sides.changes:
-        topics = topics_of(change)
-        if not topics:
-            others.append(change)
-        for topic in topics:
-            scored.append(_outcome(change, topic, answers, used, original))
+    found: dict[tuple[int, int], Scored] = {}
+    others = [change for change in sides.changes if not topics_of(change)]
+    wanted = [
+        (number, place, change, topic)
+        for number, change in enumerate(sides.changes)
+        for place, topic in enumerate(topics_of(change))
+    ]
+    # What is answered near a change cannot be the answer to another far away.
+    for nearness in ("here", "function", "file", "tree"):
+        for number, place, change, topic in wanted:
+            if (number, place) not in found:
+                outcome = _outcome(change, topic, answers, used, nearness)
+                if outcome is None and nearness == "file":
+                    outcome = _needless(change, topic, original)
+                if outcome is not None:
+                    found[number, place] = outcome
+    scored = [
+        found.get((number, place), Scored(change=change, topic=topic.name, outcome="silent"))
+        for number, place, change, topic in wanted
+    ]
     return Score(
         name=name,
         paired=sides,
@@ -151,36 +163,38 @@ def _outcome(
     topic: Topic,
     answers: list[Answer],
     used: set[tuple[str, int]],
-    original: Path,
-) -> Scored:
-    fitting = [
-        (index, answer) for index, answer in enumerate(answers) if topic.answered_by(answer.rule)
+    near: Nearness,
+) -> Scored | None:
+    """The best answer to a change at some distance, if there is one."""
+    if near == "tree" and topic.name not in _OF_THE_TREE:
+        return None
+    candidates = [
+        (index, answer)
+        for index, answer in enumerate(answers)
+        if topic.answered_by(answer.rule)
+        and _is_near(answer, change, near)
+        # An answer far from a change answers one change only.
+        and (near in ("here", "function") or (topic.name, index) not in used)
     ]
-    for near in ("here", "function", "file", "tree"):
-        if near == "tree" and topic.name not in _OF_THE_TREE:
-            continue
-        candidates = [
-            (index, answer)
-            for index, answer in fitting
-            if _is_near(answer, change, near)
-            # An answer far from a change answers one change only.
-            and (near in ("here", "function") or (topic.name, index) not in used)
-        ]
-        for outcome in _ORDER:
-            for index, answer in candidates:
-                if answer.outcome == outcome:
-                    used.add((topic.name, index))
-                    return Scored(
-                        change=change,
-                        topic=topic.name,
-                        outcome=outcome,
-                        near=near,
-                        rule=answer.rule,
-                    )
+    for outcome in _ORDER:
+        for index, answer in candidates:
+            if answer.outcome == outcome:
+                used.add((topic.name, index))
+                return Scored(
+                    change=change,
+                    topic=topic.name,
+                    outcome=outcome,
+                    near=near,
+                    rule=answer.rule,
+                )
+    return None
+
+
+def _needless(change: HandChange, topic: Topic, original: Path) -> Scored | None:
     reason = why_needless(change, topic.name, original)
-    if reason:
-        return Scored(change=change, topic=topic.name, outcome="needless", rule=reason)
-    return Scored(change=change, topic=topic.name, outcome="silent")
+    if not reason:
+        return None
+    return Scored(change=change, topic=topic.name, outcome="needless", rule=reason)
 
 
 def _is_near(answer: Answer, change: HandChange, near: Nearness) -> bool:
@@ -203,7 +217,7 @@ def _of_file(file: FileReport, original: Path) -> Iterable[Answer]:
     if file.status == "unreadable":
         yield Answer(path=file.path, line=1, scope=(), rule="*", outcome="reported", whole=True)
         return
-    found = [
+    found: list[tuple[str, int, Outcome]] = [
         *((item.rule, item.place.line, "rewritten") for item in file.edits),
         *((item.rule, item.place.line, "reported") for item in file.findings),
         *((item.rule, item.place.line, "left") for item in file.kept),

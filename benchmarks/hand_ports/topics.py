@@ -79,7 +79,14 @@ TOPICS = (
         name="Keras session",
         added=r"set_keras_session|npu_clear_session|set_session|npu_keras_optimizer"
         r"|model_to_npu_estimator",
-        rules=("keras-*", "session-config", "npu-options"),
+        rules=(
+            "keras-session",
+            "keras-clear-session",
+            "keras-estimator",
+            "keras-distributed",
+            "session-config",
+            "npu-options",
+        ),
     ),
     Topic(
         name="estimator",
@@ -204,7 +211,7 @@ _SHAPED = re.compile(r"\b(?:placeholder\w*|Input|set_shape|InputLayer|reshape)\(
 def topics_of(change: HandChange) -> list[Topic]:
     """The topics of a change; none if it does not belong to the port."""
     found = [topic for topic in TOPICS if topic.concerns(change)]
-    if _fixes_a_shape(change):
+    if SHAPES.concerns(change) or _fixes_a_shape(change):
         found.append(SHAPES)
     if any("tf.summary" in text or "summary_op" in text for text in change.before) and not any(
         "summar" in text for text in change.after
@@ -213,7 +220,11 @@ def topics_of(change: HandChange) -> list[Topic]:
     return found
 
 
-SHAPES = Topic(name="fixed shapes", rules=("dynamic-shapes", "padded-shapes", "drop-remainder"))
+SHAPES = Topic(
+    name="fixed shapes",
+    added=r"dynamic_input|dynamic_graph_execute_mode",
+    rules=("dynamic-shapes", "padded-shapes", "drop-remainder"),
+)
 SUMMARIES = Topic(name="summaries", rules=("summaries",))
 
 

@@ -27,6 +27,7 @@ _CONCERNED = {
         r"|\.fit\(|fit_generator|train_on_batch"
         # Libraries that the environment of TensorFlow 1.15 has in newer releases only.
         r"|scipy|arraypad|sklearn\.(?:cross_validation|grid_search|externals)|skimage"
+        r"|\bcv\b"
     ),
     "torch": re.compile(
         r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"

@@ -7,6 +7,7 @@ from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rewriting.view import View
 
 _INSTEAD = {
+    "cv": "cv2",
     "numpy.lib.arraypad": "numpy.pad",
     "scipy.misc.bytescale": "skimage.util.img_as_ubyte",
     "scipy.misc.comb": "scipy.special.comb",

@@ -12,6 +12,8 @@ from hand_ports.statements import Statement, statements
 _WORD = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*|\d+")
 _ALIKE = 0.5
 """Share of equal statements from which two files of different names are versions of one."""
+_KEPT = 0.15
+"""Share of the original's statements below which a person wrote a file anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,7 @@ class Paired:
         pairs: Relative paths in the original and in the hand-made port.
         dropped: Scripts of the original that the person left out.
         new: Scripts that the person added.
+        anew: Scripts of which next to nothing was kept.
         unreadable: Scripts that cannot be parsed on one side.
         changes: All changes, in the order of paths and lines.
     """
@@ -54,6 +57,7 @@ class Paired:
     pairs: tuple[tuple[str, str], ...]
     dropped: tuple[str, ...]
     new: tuple[str, ...]
+    anew: tuple[str, ...]
     unreadable: tuple[str, ...]
     changes: tuple[HandChange, ...]
 
@@ -67,32 +71,37 @@ def paired(original: Path, hand: Path) -> Paired:
     ours, theirs = _scripts(original), _scripts(hand)
     read_ours = {path: statements(text) for path, text in ours.items()}
     read_theirs = {path: statements(text) for path, text in theirs.items()}
-    pairs: list[tuple[str, str]] = []
-    free = set(theirs)
-    for path in sorted(ours):
+    pairs = [(path, path) for path in sorted(set(ours) & set(theirs))]
+    free = set(theirs) - set(ours)
+    for path in sorted(set(ours) - set(theirs)):
         partner = _namesake(path, free)
-        if partner:
+        if partner and _share_of(read_ours[path], read_theirs[partner]) >= _KEPT:
             pairs.append((path, partner))
             free.discard(partner)
     taken = {path for path, _ in pairs}
-    for path in sorted(set(ours) - taken):
-        partner = _alike(read_ours[path], {other: read_theirs[other] for other in sorted(free)})
-        if partner:
+    # A person may also split a script: `main.py` into `train.py` and `test.py`.
+    for partner in sorted(free):
+        path = _alike(read_theirs[partner], read_ours)
+        if path:
             pairs.append((path, partner))
             free.discard(partner)
             taken.add(path)
     unreadable: list[str] = []
+    anew: list[str] = []
     changes: list[HandChange] = []
     for path, partner in sorted(pairs):
         before, after = read_ours[path], read_theirs[partner]
         if before is None or after is None:
             unreadable.append(path)
+        elif before and _share_of(before, after) < _KEPT:
+            anew.append(path)
         else:
             changes += changes_between(path, before, after)
     return Paired(
         pairs=tuple(sorted(pairs)),
         dropped=tuple(sorted(set(ours) - taken)),
         new=tuple(sorted(free)),
+        anew=tuple(anew),
         unreadable=tuple(unreadable),
         changes=tuple(changes),
     )
@@ -147,8 +156,6 @@ def _scripts(folder: Path) -> dict[str, str]:
 
 def _namesake(path: str, free: set[str]) -> str:
     """The path with the longest common end; nothing where two are equally long."""
-    if path in free:
-        return path
     parts = path.split("/")[::-1]
     lengths: dict[str, int] = {}
     for other in free:
@@ -167,14 +174,22 @@ def _namesake(path: str, free: set[str]) -> str:
 def _alike(mine: list[Statement] | None, others: dict[str, list[Statement] | None]) -> str:
     """The file with most statements in common, if these are more than half."""
     best, share = "", _ALIKE
-    words = Counter(item.text for item in mine or ())
     for path, other in others.items():
-        theirs = Counter(item.text for item in other or ())
-        total = max(words.total(), theirs.total())
-        same = (words & theirs).total() / total if total else 0.0
+        same = _share(mine or [], other or [], max(len(mine or []), len(other or [])))
         if same > share:
             best, share = path, same
     return best
+
+
+def _share_of(mine: Sequence[Statement] | None, theirs: Sequence[Statement] | None) -> float:
+    """How many of the statements of a script another one has, as a share of its own."""
+    return _share(mine, theirs, len(mine)) if mine and theirs else 1.0
+
+
+def _share(mine: Sequence[Statement], theirs: Sequence[Statement], total: int) -> float:
+    """How many statements two scripts have in common, as a share of a number."""
+    both = Counter(item.text for item in mine) & Counter(item.text for item in theirs)
+    return both.total() / total if total else 0.0
 
 
 def _common(scopes: list[tuple[str, ...]]) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """What became of each change that a person made: rewritten, reported, left, or nothing."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -127,7 +129,7 @@ def score(name: str, original: Path, hand: Path) -> Score:
     for nearness in ("here", "function", "file", "tree"):
         for number, place, change, topic in wanted:
             if (number, place) not in found:
-                outcome = _outcome(change, topic, answers, used, nearness)
+                outcome = _outcome(change, topic, answers, used, nearness, original)
                 if outcome is None and nearness == "file":
                     outcome = _needless(change, topic, original)
                 if outcome is not None:
@@ -164,6 +166,7 @@ def _outcome(
     answers: list[Answer],
     used: set[tuple[str, int]],
     near: Nearness,
+    original: Path,
 ) -> Scored | None:
     """The best answer to a change at some distance, if there is one."""
     if near == "tree" and topic.name not in _OF_THE_TREE:
@@ -172,9 +175,9 @@ def _outcome(
         (index, answer)
         for index, answer in enumerate(answers)
         if topic.answered_by(answer.rule)
-        and _is_near(answer, change, near)
+        and _is_near(answer, change, near, original)
         # An answer far from a change answers one change only.
-        and (near in ("here", "function") or (topic.name, index) not in used)
+        and (near in ("here", "function") or topic.once or (topic.name, index) not in used)
     ]
     for outcome in _ORDER:
         for index, answer in candidates:
@@ -197,9 +200,13 @@ def _needless(change: HandChange, topic: Topic, original: Path) -> Scored | None
     return Scored(change=change, topic=topic.name, outcome="needless", rule=reason)
 
 
-def _is_near(answer: Answer, change: HandChange, near: Nearness) -> bool:
+def _is_near(answer: Answer, change: HandChange, near: Nearness, original: Path) -> bool:
     if near == "tree":
-        return True
+        # One of the two scripts runs the other.
+        return answer.path == change.path or (
+            _imports(original, answer.path, change.path)
+            or _imports(original, change.path, answer.path)
+        )
     if answer.path != change.path:
         return False
     if near == "file" or answer.whole:
@@ -207,6 +214,14 @@ def _is_near(answer: Answer, change: HandChange, near: Nearness) -> bool:
     if near == "function":
         return bool(change.scope) and answer.scope[: len(change.scope)] == change.scope
     return change.first - _LINES <= answer.line <= change.last + _LINES
+
+
+@cache
+def _imports(original: Path, path: str, other: str) -> bool:
+    """Whether a script names another one in an import."""
+    text = (original / path).read_text(errors="replace")
+    name = other.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")[2]
+    return bool(re.search(rf"^\s*(?:from|import)\b.*\b{re.escape(name)}\b", text, re.MULTILINE))
 
 
 def _answers(report: TreeReport, original: Path) -> list[Answer]:

@@ -20,6 +20,7 @@ class Topic:
         removed: Matches a word that the person removed.
         statement: Matches one of the statements of the original that were changed.
         both: Whether `added` and `removed` both have to match.
+        once: Whether one answer is for all places of a file: an import that is reported.
         rules: Ids of rules that answer it; a `*` at the end stands for any end.
     """
 
@@ -29,6 +30,7 @@ class Topic:
     removed: str = ""
     statement: str = ""
     both: bool = False
+    once: bool = False
 
     def concerns(self, change: HandChange) -> bool:
         """Whether a change is about it."""
@@ -77,7 +79,7 @@ TOPICS = (
     ),
     Topic(
         name="Keras session",
-        added=r"set_keras_session|npu_clear_session|set_session|npu_keras_optimizer"
+        added=r"set_keras_session|npu_clear_session|set_session|close_session|npu_keras_optimizer"
         r"|model_to_npu_estimator",
         rules=(
             "keras-session",
@@ -87,6 +89,7 @@ TOPICS = (
             "session-config",
             "npu-options",
         ),
+        once=True,
     ),
     Topic(
         name="estimator",
@@ -128,13 +131,13 @@ TOPICS = (
     Topic(
         name="batch size fixed",
         added=r"drop_remainder|batch_and_drop_remainder",
-        statement=r"\.(?:padded_)?batch\(|map_and_batch\(",
+        statement=r"(?<!train)\.(?:padded_)?batch\(|map_and_batch\(",
         rules=("drop-remainder", "padded-shapes", "dataset-shard"),
     ),
     Topic(
         name="distribution",
         added=r"hccl|NPUDistributed|RANK_SIZE|RANK_ID|get_rank_|npu_hooks_append"
-        r"|npu_callbacks_append|npu_distributed|get_npu_rank|\.shard\b|NPUStrategy",
+        r"|npu_callbacks_append|NPUBroadcast|npu_distributed|get_npu_rank|\.shard\b|NPUStrategy",
         removed=r"\bhvd\b|horovod|DistributedOptimizer|MirroredStrategy|SyncReplicas",
         rules=(
             "distrib*",
@@ -180,6 +183,7 @@ TOPICS = (
         removed=r"^keras\b",
         both=True,
         rules=("keras-alone",),
+        once=True,
     ),
     Topic(
         name="TensorFlow's releases",
@@ -191,15 +195,16 @@ TOPICS = (
     ),
     Topic(
         name="Python 2",
-        removed=r"^(?:xrange|raw_input|unicode|basestring|cPickle|urllib2|izip|StringIO|reload|cmp"
+        removed=r"^(?:xrange|unicode|basestring|cPickle|urllib2|izip|StringIO|reload|cmp"
         r"|Queue|ConfigParser|long|unichr|execfile)\b|iteritems|itervalues|iterkeys|has_key"
-        r"|\.next$|\bdecode\b",
+        r"|\.next$",
         rules=("python2-*",),
     ),
     Topic(
         name="newer libraries",
         removed=r"scipy\.?misc|\bmisc\.|imresize|^imsave|^imread|toimage|bytescale|^np\.(?:int|float|"
-        r"bool|object|str)$|cross_validation|grid_search|sklearn\.externals|^skimage|^cv\b",
+        r"bool|object|str)$|cross_validation|grid_search|sklearn\.externals|^skimage\.measure|^cv\b",
+        once=True,
         added=r"allow_pickle|'latin1'|^imageio|SafeLoader|FullLoader",
         rules=("old-libraries", "python2-*"),
     ),
@@ -217,6 +222,10 @@ def topics_of(change: HandChange) -> list[Topic]:
         "summar" in text for text in change.after
     ):
         found.append(SUMMARIES)
+    if _rounds_down(change) and PYTHON_2 not in found:
+        found.append(PYTHON_2)
+    if _moves(change) and GPU not in found:
+        found.append(GPU)
     return found
 
 
@@ -226,6 +235,22 @@ SHAPES = Topic(
     rules=("dynamic-shapes", "padded-shapes", "drop-remainder"),
 )
 SUMMARIES = Topic(name="summaries", rules=("summaries",))
+
+
+PYTHON_2 = next(topic for topic in TOPICS if topic.name == "Python 2")
+GPU = next(topic for topic in TOPICS if topic.name == "GPU settings")
+
+
+def _rounds_down(change: HandChange) -> bool:
+    """Whether a division of Python 2 became one that rounds down."""
+    after = {text.replace(" // ", " / ") for text in change.after if " // " in text}
+    return any(" / " in text and text.replace(" // ", " / ") in after for text in change.before)
+
+
+def _moves(change: HandChange) -> bool:
+    """Whether a part of the graph got another device, or none."""
+    before = [text for text in change.before if "tf.device(" in text]
+    return any(text not in change.after for text in before)
 
 
 def _fixes_a_shape(change: HandChange) -> bool:

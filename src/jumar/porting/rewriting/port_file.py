@@ -86,7 +86,14 @@ class _Applied:
     tree: ast.Module
 
 
-def port_file(source: SourceText, path: str, project: Project, options: PortOptions) -> FileReport:
+def port_file(
+    source: SourceText,
+    path: str,
+    project: Project,
+    options: PortOptions,
+    *,
+    whatever_words: bool = False,
+) -> FileReport:
     """Rewrite one script for the NPU.
 
     The rules run over the text until none has anything left to change, so that porting the result
@@ -97,8 +104,9 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
         path: Within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
         options: The port's options.
+        whatever_words: Also if no word of the script says that it has to do with the NPU.
     """
-    if not may_concern(source, options):
+    if not whatever_words and not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
     try:
         module = project.parsed(source.text, path)

@@ -44,6 +44,18 @@ def top_level(view: View) -> Entry | None:
     return None
 
 
+def first_call(view: View) -> Entry | None:
+    """The statements of a script from the first below its imports that calls anything."""
+    body = view.module.tree.body
+    imports = [at for at, one in enumerate(body) if isinstance(one, ast.Import | ast.ImportFrom)]
+    for statement in body[imports[-1] + 1 if imports else 0 :]:
+        if isinstance(statement, (*_DEFINITIONS, ast.Try)):
+            continue
+        if any(isinstance(node, ast.Call) for node in ast.walk(statement)):
+            return Entry(statement, body[-1])
+    return None
+
+
 def _works(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func) or ""
     return name.startswith(("tensorflow.", "keras.", "tree:"))

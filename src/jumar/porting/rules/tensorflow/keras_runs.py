@@ -17,6 +17,7 @@ _WORDS_OF_FIT = frozenset(
 )
 _WORDS_OF_COMPILE = frozenset({"optimizer", "loss"})
 _TEXT = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
+_COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)\w*\s*\(")
 _RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
 _MOST_MODULES = 30
 """Modules that are followed to see whether a script has to do with Keras."""
@@ -43,6 +44,18 @@ def runs_keras(call: ast.Call, view: View) -> bool:
     return telling and _may_be_keras(call, view)
 
 
+def passes_model(call: ast.Call, view: View) -> bool:
+    """Whether a call passes a Keras model to a function of the tree whose module runs models."""
+    name = view.module.name_of(call.func) or ""
+    if not name.startswith("tree:"):
+        return False
+    values = [*call.args, *(word.value for word in call.keywords)]
+    if not any(view.kinds.of(value) == "KerasModel" for value in values):
+        return False
+    home, _ = view.module.definition(name)
+    return home is not None and bool(_COMPUTES.search(home.text))
+
+
 def compiles_keras(call: ast.Call, view: View) -> bool:
     """Whether a call is `compile` of a Keras model."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
@@ -58,7 +71,9 @@ def reaches_keras(view: View) -> ast.Call | None:
     """The first call of a script by which functions of other modules come to train with Keras."""
     seen: set[ast.AST] = set()
     for node in view.module.scopes.nodes:
-        if isinstance(node, ast.Call) and _leads_to_run(node, view.module, view, seen, 0):
+        if isinstance(node, ast.Call) and (
+            passes_model(node, view) or _leads_to_run(node, view.module, view, seen, 0)
+        ):
             return node
     return None
 

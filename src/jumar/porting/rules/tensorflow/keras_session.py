@@ -8,7 +8,13 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import insert_after, insert_before
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import NPU_INIT, View
-from jumar.porting.rules.tensorflow.entry_points import EXITS, Entry, entry_point, top_level
+from jumar.porting.rules.tensorflow.entry_points import (
+    EXITS,
+    Entry,
+    entry_point,
+    first_call,
+    top_level,
+)
 from jumar.porting.rules.tensorflow.keras_runs import reaches_keras, runs_keras, uses_keras
 from jumar.porting.script.module import Module
 
@@ -106,7 +112,7 @@ def _begins(view: View, runs: list[ast.Call]) -> Entry | None:
     """Where the script begins: in its main part, or at its top level if a model runs there."""
     entry = entry_point(view)
     if entry is None and any(view.module.function(node) is None for node in runs):
-        entry = top_level(view)
+        entry = top_level(view) or first_call(view)
     return entry
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from hand_ports.statements import Statement, statements
 
 _WORD = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*|\d+")
+_SAYS_NOTHING = re.compile(r"npu_bridge|\.add_argument\(|\bDEFINE_\w+\(")
+"""Imports of npu_bridge and options of the command line: what they are for stands elsewhere."""
 _ALIKE = 0.5
 """Share of equal statements from which two files of different names are versions of one."""
 _KEPT = 0.15
@@ -127,8 +129,9 @@ def changes_between(
         last = old[-1].last if old else (before[start].first if start < len(before) else first)
         texts = tuple(item.text for item in old), tuple(item.text for item in new)
         words = [
-            # An import of npu_bridge says nothing by itself: what it is for stands elsewhere.
-            Counter(_WORD.findall("\n".join(text for text in side if "npu_bridge" not in text)))
+            Counter(
+                _WORD.findall("\n".join(text for text in side if not _SAYS_NOTHING.search(text)))
+            )
             for side in texts
         ]
         found.append(

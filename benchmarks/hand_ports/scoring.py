@@ -27,6 +27,7 @@ _OF_THE_TREE = (
     "precision mode",
     "loss scale",
     "distribution",
+    "fixed shapes",
 )
 """Topics that are answered once for a program, wherever in it a person did so."""
 _DISTRIBUTED = (

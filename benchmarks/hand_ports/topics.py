@@ -232,6 +232,7 @@ def topics_of(change: HandChange) -> list[Topic]:
 SHAPES = Topic(
     name="fixed shapes",
     added=r"dynamic_input|dynamic_graph_execute_mode",
+    once=True,
     rules=("dynamic-shapes", "padded-shapes", "drop-remainder"),
 )
 SUMMARIES = Topic(name="summaries", rules=("summaries",))

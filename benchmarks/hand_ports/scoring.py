@@ -28,6 +28,7 @@ _OF_THE_TREE = (
     "loss scale",
     "distribution",
     "fixed shapes",
+    "input queues",
 )
 """Topics that are answered once for a program, wherever in it a person did so."""
 _DISTRIBUTED = (

@@ -154,6 +154,7 @@ TOPICS = (
     Topic(
         name="input queues",
         removed=_QUEUES,
+        once=True,
         rules=("queue-inputs", "unsupported-*", "dynamic-shapes"),
     ),
     Topic(

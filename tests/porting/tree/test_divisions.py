@@ -25,6 +25,12 @@ def test_a_module_that_a_script_of_python_2_imports_is_one_too(tmp_path: Path) -
     assert divisions(port_tree(folder, PortOptions())) == [("grid.py", "5:12")]
 
 
+def test_a_name_of_python_2_shows_it_too(tmp_path: Path) -> None:
+    named = OLD.replace("print grid.rows([1], 2)", "xrange(grid.rows([1], 2))")
+    folder = write_files(tmp_path, {"grid.py": GRID, "main.py": named})
+    assert divisions(port_tree(folder, PortOptions())) == [("grid.py", "5:12")]
+
+
 def test_divisions_of_a_program_in_python_3_are_left_alone(tmp_path: Path) -> None:
     new = OLD.replace("print grid.rows([1], 2)", "print(grid.rows([1], 2))")
     folder = write_files(tmp_path, {"grid.py": GRID, "main.py": new})

@@ -16,16 +16,22 @@ _RULE = "python2-division"
 def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[str, FileReport]:
     """The reports, with divisions in all that a script of Python 2 imports.
 
-    A script without `print` parses in both; that its divisions round down shows only in what
-    imports it.
+    A script without `print` parses in both; that its divisions round down shows only in its
+    other names of Python 2, or in what imports it.
 
     Args:
         reports: Those of all scripts of a tree, by path.
         project: The tree.
     """
     result = dict(reports)
-    old = [
+    # What Python 3 cannot parse or has no name for runs in Python 2 alone.
+    unparsed = {
         path for path, report in reports.items() if report.before and _parsed(report.before) is None
+    }
+    old = [
+        path
+        for path, report in reports.items()
+        if path in unparsed or any(edit.rule.startswith("python2-") for edit in report.edits)
     ]
     if not old:
         return result
@@ -34,7 +40,7 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
     for path in dict.fromkeys(part for start in old for part in reached(start, imports)):
         report = reports[path]
         before = report.before.removeprefix("\ufeff") or texts[path]
-        tree = _parsed(before) if path not in old else None
+        tree = _parsed(before) if path not in unparsed else None
         if tree is None or report.status == "unreadable":
             continue
         found = [

@@ -80,7 +80,7 @@ def test_the_loss_scale_stands_around_the_distributed_optimizer() -> None:
     assert lines[inner + 1 : inner + 3] == ["    opt = NPULossScaleOptimizer(", "        opt,"]
     assert max(map(len, lines)) < 150
     assert lines[inner + 4] == '        is_distributed=int(os.getenv("RANK_SIZE", "1")) > 1,'
-    assert lines[inner + 2] == "    return opt.minimize(loss)"
+    assert lines[inner + 5 : inner + 7] == ["    )", "    return opt.minimize(loss)"]
 
 
 SCALED = "FixedLossScaleManager(1024)"

@@ -30,7 +30,7 @@ _CONCERNED = {
         r"|\bcv\b"
     ),
     "torch": re.compile(
-        r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"
+        r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy|nvidia-smi"
     ),
 }
 """No rule looks at a file without these words: most of a tree has nothing to do with either."""

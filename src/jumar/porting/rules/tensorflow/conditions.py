@@ -108,13 +108,6 @@ def is_not_for_cpus(call: ast.Call, _: View) -> bool:
     return not call.args or literal(call.args[0]) != "CPU"
 
 
-def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:
-    """Whether a text is the command nvidia-smi, in a call that may run it."""
-    if not isinstance(node.value, str) or not node.value.lstrip().startswith("nvidia-smi"):
-        return False
-    return any(isinstance(around, ast.Call) for around in view.module.scopes.ancestors(node))
-
-
 def is_only_for_tpus(call: ast.Call, view: View) -> bool:
     """Whether a script reaches a call only when it is asked to use a TPU."""
     return any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call))

@@ -4,6 +4,7 @@ import ast
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rules.nvidia_smi import runs_nvidia_smi
 from jumar.porting.rules.tensorflow.conditions import (
     has_devices,
     is_for_one_rank,
@@ -13,7 +14,6 @@ from jumar.porting.rules.tensorflow.conditions import (
     is_not_for_cpus,
     is_only_for_tpus,
     makes_estimator,
-    runs_nvidia_smi,
     stays_open,
 )
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR, TPU_ESTIMATOR

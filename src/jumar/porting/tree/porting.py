@@ -13,7 +13,8 @@ from jumar.ground.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3, with_names_of_python3
-from jumar.porting.rewriting.port_file import may_concern, port_file
+from jumar.porting.rewriting.concerned import may_concern
+from jumar.porting.rewriting.port_file import port_file
 from jumar.porting.rewriting.registry import rule_index
 from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode

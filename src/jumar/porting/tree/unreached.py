@@ -33,6 +33,8 @@ _RUNS = re.compile(
     r"|\.train\s*\("
 )
 """What shows that training is not only built but run."""
+_TESTS = re.compile(r"(?:^|/)test_[^/]*\.py$|_test\.py$")
+"""Tests run in sessions of their own, where they run."""
 _STARTED = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
 _REASON = Text(
     en="the tree trains here, but no session, estimator or Keras model in it carries the NPU's "
@@ -126,7 +128,7 @@ def _missed(
     used = {inner for path, inners in imports.items() for inner in inners if inner != path}
     missed: list[str] = []
     for path, text in texts.items():
-        if path in used and not _STARTED.search(text):
+        if (path in used and not _STARTED.search(text)) or _TESTS.search(path):
             continue
         parts = reached(path, imports)
         own = [part for part in parts if part in trains]

@@ -8,7 +8,12 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.training_scripts import evaluates, trains
+from jumar.porting.rules.tensorflow.training_scripts import (
+    evaluates,
+    is_run,
+    runs_train_op,
+    trains,
+)
 
 _SAME = Text(
     en="every rank feeds what the script reads itself: all of them see the same data, or each "
@@ -38,12 +43,14 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     """Report the first training step of a module that feeds data from Python."""
     if not view.options.distributed:
         return
-    steps = [
+    runs = [
         node
         for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call) and _feeds(node) and not evaluates(node, view)
+        if isinstance(node, ast.Call) and is_run(node) and not evaluates(node, view)
     ]
-    steps = [node for node in steps if _repeated(node, view)]
+    # What trains has a name that says so, or fills a queue; else any step of a loop may.
+    named = [node for node in runs if runs_train_op(node) or _fills_queue(node)]
+    steps = [node for node in named or runs if _feeds(node) and (named or _loops(node, view))]
     if not steps or not trains(view):
         return
     if any(word in view.module.text for word in _RANKS):
@@ -55,17 +62,16 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
 
 
 def _feeds(call: ast.Call) -> bool:
-    """Whether a call runs a session with values of Python."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
-        return False
+    """Whether a run of a session gets values of Python."""
     fed = argument(call, "feed_dict", 1)
     return fed is not None and not (isinstance(fed, ast.Constant) and fed.value is None)
 
 
-def _repeated(call: ast.Call, view: View) -> bool:
-    """Whether a call is in a loop, or in a function of which that cannot be said."""
-    ancestors = list(view.module.scopes.ancestors(call))
+def _fills_queue(call: ast.Call) -> bool:
+    return bool(call.args) and "enqueue" in ast.unparse(call.args[0])
+
+
+def _loops(call: ast.Call, view: View) -> bool:
     return any(
-        isinstance(around, ast.For | ast.While | ast.FunctionDef | ast.AsyncFunctionDef)
-        for around in ancestors
+        isinstance(around, ast.For | ast.While) for around in view.module.scopes.ancestors(call)
     )

@@ -76,6 +76,9 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
         if (view.module.name_of(node.func) or "").endswith("slim.learning.train"):
             yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_ADVICE, severity="accuracy")
             continue
+        if _within_supervisor(node, view):
+            # The graph is closed there; `_supervised` runs what was built before.
+            continue
         session = _session(node, tf, view) if isinstance(node.func, ast.Attribute) else None
         if session is None or evaluates(node, view):
             continue
@@ -117,6 +120,17 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
         yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
         return
     session, first = body
+    later = [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and _within_supervisor(node, view)
+        and _session(node, tf, view) is not None
+    ]
+    if len(later) > 1:
+        yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
+        return
     indent = view.module.lines.indentation
     operation = _operation(view, tf, indent)
     building = [
@@ -129,10 +143,24 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
     yield view.rewrite(
         statement,
         insert_before(view.module, statement, "\n".join(building)),
-        insert_before(view.module, first, running),
+        insert_after(view.module, view.module.statement(later[0]), running)
+        if later
+        else insert_before(view.module, first, running),
         reason=_REASON,
         confidence="likely",
         imports=("hccl_ops", *RANK_IMPORTS),
+    )
+
+
+def _within_supervisor(call: ast.Call, view: View) -> bool:
+    """Whether a call is in a `with` of a session that a Supervisor opens."""
+    return any(
+        isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr in _OPENS
+        for around in view.module.scopes.ancestors(call)
+        if isinstance(around, ast.With)
+        for item in around.items
     )
 
 

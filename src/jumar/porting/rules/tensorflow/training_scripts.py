@@ -26,7 +26,7 @@ def trains(view: View) -> bool:
     if optimizers(view):
         return True
     calls = [node for node in view.module.scopes.nodes if isinstance(node, ast.Call)]
-    if any(_runs_train_op(call) for call in calls):
+    if any(runs_train_op(call) for call in calls):
         return True
     return any(saves(call, view) for call in calls) and _imports_optimizer(view.module, set())
 
@@ -47,9 +47,14 @@ def evaluates(call: ast.Call, view: View) -> bool:
     return named_purpose(names) == "other"
 
 
-def _runs_train_op(call: ast.Call) -> bool:
+def is_run(call: ast.Call) -> bool:
+    """Whether a call may run a session."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "run" and bool(call.args)
+
+
+def runs_train_op(call: ast.Call) -> bool:
     """`session.run([model.train_op, loss])`, by the name of what is run."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr != "run" or not call.args:
+    if not is_run(call):
         return False
     return any(
         _TRAIN_OP.search(node.id if isinstance(node, ast.Name) else node.attr)

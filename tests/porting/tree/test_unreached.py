@@ -54,9 +54,45 @@ def test_a_tree_whose_sessions_carry_options_or_that_does_not_train_has_none(
     assert not unreached(tmp_path, files)
 
 
+RUNS_LIBRARY = (
+    "from lib import train\nfrom elsewhere import session\n\n"
+    "if __name__ == '__main__':\n    session.run(train(3))\n"
+)
+
+
+def test_a_script_that_was_missed_beside_one_with_options_is_a_finding(tmp_path: Path) -> None:
+    files = {"lib.py": LIBRARY, "missed.py": RUNS_LIBRARY, "ported.py": SESSION}
+    (finding,) = unreached(tmp_path, files)
+    assert str(finding.place) == "5:12"
+    assert "started by itself" in finding.reason.en
+    assert finding.reason.zh
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"lib.py": LIBRARY},
+        {"lib.py": LIBRARY, "main.py": f"from lib import train\n{SESSION}"},
+        {"lib.py": LIBRARY, "main.py": f"import lib\n{SESSION}", "more.py": SESSION},
+        {"a/__init__.py": "", "a/lib.py": LIBRARY, "main.py": f"from a import lib\n{SESSION}"},
+    ],
+)
+def test_a_script_that_only_builds_a_train_op_is_run_by_others(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    assert not unreached(tmp_path, files)
+
+
+def test_a_folder_of_the_tree_that_is_no_script_is_no_import(tmp_path: Path) -> None:
+    (tmp_path / "keras").mkdir()
+    (tmp_path / "keras" / "notes.txt").write_text("nothing")
+    assert not unreached(tmp_path, {"main.py": f"import keras\n{LIBRARY}{SESSION}"})
+
+
 def test_a_model_of_unknown_origin_is_no_longer_silent(tmp_path: Path) -> None:
     files = {"net.py": "import keras\nmakers = {'a': keras.Model}\n"}
     main = "from net import makers\nmodel = makers['a']()\nmodel.fit(x, y)\n"
+    assert "epochs" not in main
     assert len(unreached(tmp_path, {**files, "main.py": main})) == 1
 
 
@@ -89,3 +125,45 @@ def test_a_ported_tree_of_keras_models_does_not_change_again(tmp_path: Path) -> 
     report = port_tree(write_files(tmp_path, {"net.py": KERAS, "main.py": main}), options)
     write_files(tmp_path, {file.path: file.after for file in report.files})
     assert not port_tree(tmp_path, options).edits_by_rule()
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "from net import makers\n\nmodel = makers['a']()\nmodel.fit(x, y, epochs=3)\n",
+        "from net import pair\n\nmodel, base = pair()\nmodel.fit_generator(g)\n",
+        "from net import run\n\n\ndef main():\n    run()\n\n\n"
+        "if __name__ == '__main__':\n    main()\n",
+        "from keras.models import load_model\nfrom net import score\n\n"
+        "print(score(load_model('a.h5')))\n",
+    ],
+)
+def test_what_only_keras_can_be_gets_a_session_wherever_it_comes_from(
+    tmp_path: Path, main: str
+) -> None:
+    net = (
+        "import keras\n\nmakers = {'a': keras.Model}\n\n\n"
+        "def pair():\n    return keras.Model(1, 2), keras.Model(1, 3)\n\n\n"
+        "def train(one):\n    one.fit(x, y, epochs=2)\n\n\n"
+        "def run():\n    train(makers['a']())\n\n\n"
+        "def score(one):\n    return one.predict(x)\n"
+    )
+    folder = write_files(tmp_path, {"net.py": net, "main.py": main})
+    report = by_path(port_tree(folder, PortOptions()))
+    assert "npu_keras_session = set_keras_session_npu_config()" in report["main.py"].after
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "import keras\nfrom sklearn import svm\n\nm = pick(svm)\nm.fit(x, y, epochs=2)\n",
+        "import torch\nimport keras\n\nm = pick()\nm.fit_generator(g)\n",
+        "m = pick()\nm.fit(x, y, epochs=2)\n",
+        "import keras\n\nm = pick()\nm.fit(x)\n",
+        "import keras\n\n\nclass Net:\n    def fit(self, epochs):\n        pass\n\n\n"
+        "Net().fit(epochs=2)\n",
+    ],
+)
+def test_what_may_be_of_another_library_gets_none(tmp_path: Path, main: str) -> None:
+    report = by_path(port_tree(write_files(tmp_path, {"main.py": main}), PortOptions()))
+    assert "set_keras_session" not in report["main.py"].after

@@ -43,8 +43,17 @@ def delete(module: Module, statement: ast.stmt) -> Replacement:
     line_start, line_end = module.lines.line_start(start), module.lines.line_end(end)
     before, after = module.text[line_start:start], module.text[end:line_end]
     if before.strip() == "" and after.split("#", 1)[0].strip() == "":
-        return Replacement(start=line_start, end=line_end, text="")
+        return Replacement(start=line_start, end=_after_gap(module, line_start, line_end), text="")
     return Replacement(start=start, end=end, text="pass")
+
+
+def _after_gap(module: Module, start: int, end: int) -> int:
+    """The end of removed lines, with the blank line below them if there is one above as well."""
+    below = module.text[end : module.lines.line_end(end)]
+    above = module.text[module.lines.line_start(start - 1) : start] if start else ""
+    if below.endswith(("\n", "\r")) and above and not above.strip() and not below.strip():
+        return end + len(below)
+    return end
 
 
 def insert_before(module: Module, statement: ast.stmt, text: str) -> Replacement:

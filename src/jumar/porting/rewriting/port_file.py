@@ -1,7 +1,6 @@
 """One script through all rules: the new text, and the list of edits and findings."""
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,6 +10,8 @@ from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import Converted, to_python3, with_names_of_python3
 from jumar.porting.rewriting.applying import Moved, applied, compatible, emptied_blocks, ordered
 from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
+from jumar.porting.rewriting.concerned import may_concern
+from jumar.porting.rewriting.emptied import empty_branches
 from jumar.porting.rewriting.placing import addition, import_lines
 from jumar.porting.rewriting.prelude import prelude
 from jumar.porting.rewriting.registry import Rule, RuleIndex, rule_index
@@ -20,19 +21,6 @@ from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines, SourceText
 
 _Item = TypeVar("_Item", Edit, Finding)
-_CONCERNED = {
-    "tensorflow": re.compile(
-        r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"
-        # A script that trains a model of another module may name neither library.
-        r"|\.fit\(|fit_generator|train_on_batch"
-        # Libraries that the environment of TensorFlow 1.15 has in newer releases only.
-        r"|scipy|arraypad|sklearn\.(?:cross_validation|grid_search|externals)|skimage"
-    ),
-    "torch": re.compile(
-        r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy"
-    ),
-}
-"""No rule looks at a file without these words: most of a tree has nothing to do with either."""
 _MOST_PASSES = 6
 _MOST_EXCERPT = 1500
 _NEAR = 200
@@ -85,7 +73,14 @@ class _Applied:
     tree: ast.Module
 
 
-def port_file(source: SourceText, path: str, project: Project, options: PortOptions) -> FileReport:
+def port_file(
+    source: SourceText,
+    path: str,
+    project: Project,
+    options: PortOptions,
+    *,
+    whatever_words: bool = False,
+) -> FileReport:
     """Rewrite one script for the NPU.
 
     The rules run over the text until none has anything left to change, so that porting the result
@@ -96,8 +91,9 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
         path: Within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
         options: The port's options.
+        whatever_words: Also if no word of the script says that it has to do with the NPU.
     """
-    if not may_concern(source, options):
+    if not whatever_words and not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
     try:
         module = project.parsed(source.text, path)
@@ -132,16 +128,12 @@ def port_file(source: SourceText, path: str, project: Project, options: PortOpti
     )
 
 
-def may_concern(source: SourceText, options: PortOptions) -> bool:
-    """Whether a script mentions anything that is ported; others are not even parsed."""
-    return _CONCERNED[options.source].search(source.text) is not None
-
-
 def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
     """Rounds of all rules; the last one has rewrites only if the rules never settle."""
     rounds: list[_Applied] = []
+    own_empty = empty_branches(module.tree)
     for _ in range(_MOST_PASSES):
-        view = View(module, options)
+        view = View(module, options, own_empty)
         result = _run_rules(view, rule_index(options.source, options.minimal))
         done = _apply(view, result)
         if done is None:
@@ -301,16 +293,26 @@ class _Journey:
         after = done.text[new_start : done.moved.forward(end, end=True)]
         start += len(before) - len(before.lstrip())
         new_start += len(after) - len(after.lstrip())
+        final = self._final(number + 1, new_start) if after.strip() else None
+        if after.strip() == "pass" and not self._is_there("pass", final):
+            # A later round has removed the branch that was left with nothing in it.
+            after, final = "", None
         return Edit(
             rule=rule.id,
             place=self._original(number, start),
-            place_after=self._final(number + 1, new_start) if after.strip() else None,
+            place_after=final,
             before=_excerpt(before.strip()),
             after=_excerpt(after.strip()),
             reason=rewrite.reason,
             confidence=rewrite.confidence,
             source=rule.source,
         )
+
+    def _is_there(self, text: str, place: Place | None) -> bool:
+        if place is None:
+            return False
+        lines = self.rounds[-1].text.split("\n")
+        return lines[place.line - 1][place.column - 1 :].startswith(text)
 
     def _finding(self, number: int, rule: Rule, notice: Notice) -> Finding:
         module = self.rounds[number].result.module

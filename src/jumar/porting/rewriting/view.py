@@ -17,11 +17,15 @@ class View:
     Args:
         module: Names, scopes and spans.
         options: The port's options.
+        own_empty: The tests of branches that are empty in the script as it was given.
     """
 
-    def __init__(self, module: Module, options: PortOptions) -> None:
+    def __init__(
+        self, module: Module, options: PortOptions, own_empty: frozenset[str] = frozenset()
+    ) -> None:
         self.module = module
         self.options = options
+        self.own_empty = own_empty
         self.kinds = Kinds(module)
         self._locals: dict[str, str] = {}
 

@@ -120,6 +120,14 @@ class Kinds:
         kind = self._of(node, 0) if node is not None else _UNKNOWN
         return kind if kind not in (_UNKNOWN, _AGAIN) else None  # pyright: ignore[reportReturnType]
 
+    def defines(self, call: ast.Call) -> bool:
+        """Whether the tree itself defines the method that is called, as far as can be seen."""
+        return isinstance(call.func, ast.Attribute) and any(
+            isinstance(part, ast.FunctionDef) and part.name == call.func.attr
+            for _, holder in self._instance(call.func.value, 0)
+            for part in holder.body
+        )
+
     def called(self, call: ast.Call) -> str | None:
         """The qualified name of what is called, or of the library's class that it inherits from.
 

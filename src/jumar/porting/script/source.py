@@ -3,8 +3,10 @@
 import codecs
 import re
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from jumar.porting.edits import Place, Text
 
@@ -80,6 +82,8 @@ _BLOCK = re.compile(
     re.MULTILINE,
 )
 """A compound statement and its first line; `Args:` of a docstring begins no block."""
+_MOST_BLOCKS = 500
+"""Blocks that are looked at: one of them may be an example within a text."""
 
 
 class Lines:
@@ -102,9 +106,9 @@ class Lines:
 
     @cached_property
     def indentation(self) -> str:
-        """One level of indentation, as the first indented block has it; four spaces else."""
-        match = _BLOCK.search(self.text)
-        step = match["step"] if match else ""
+        """One level of indentation, as most indented blocks have it; four spaces else."""
+        steps = Counter(match["step"] for match in islice(_BLOCK.finditer(self.text), _MOST_BLOCKS))
+        step = next((step for step, _ in steps.most_common(1)), "")
         return step if step == "\t" or len(step) in (2, 3, 4, 8) else "    "
 
     @cached_property

@@ -13,10 +13,13 @@ from jumar.ground.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3, with_names_of_python3
-from jumar.porting.rewriting.port_file import may_concern, port_file
+from jumar.porting.rewriting.concerned import may_concern
+from jumar.porting.rewriting.port_file import port_file
 from jumar.porting.rewriting.registry import rule_index
 from jumar.porting.script.project import LARGEST_SCRIPT, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode
+from jumar.porting.tree.divisions import with_divisions
+from jumar.porting.tree.imports import start_keras
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 from jumar.porting.tree.unreached import with_unreached_training
 from jumar.porting.tree.walking import Entry
@@ -52,7 +55,9 @@ def port_tree(
     # A bug in the rules themselves shows here, not once in every script; and processes that are
     # forked from this one have them loaded.
     rule_index(options.source, options.minimal)
-    port = ScriptPort(tree.project, options)
+    tensorflow = options.source == "tensorflow"
+    starting = start_keras(scripts, tree.project) if tensorflow else frozenset[str]()
+    port = ScriptPort(tree.project, options, starting)
     wanted = jobs or usable_cores()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
     if small:
@@ -61,7 +66,8 @@ def port_tree(
         tree.project.read(scripts)
         reports = in_processes(port, scripts, processes=min(wanted, len(scripts)))
     reports = _without_needless_conversion(reports, options)
-    if options.source == "tensorflow":
+    reports = with_divisions(reports, tree.project)
+    if tensorflow:
         reports = with_unreached_training(reports, tree.project)
     return TreeReport(
         root=str(tree.root),
@@ -83,10 +89,14 @@ class ScriptPort:
     Args:
         project: The tree.
         options: The port's options.
+        starting: Scripts that are to be ported whatever words they have.
     """
 
-    def __init__(self, project: Project, options: PortOptions) -> None:
+    def __init__(
+        self, project: Project, options: PortOptions, starting: frozenset[str] = frozenset()
+    ) -> None:
         self._options = options
+        self._starting = starting
         self._project = project
 
     def __call__(self, path: str) -> FileReport:
@@ -114,9 +124,10 @@ class ScriptPort:
 
     def _port(self, path: str) -> FileReport:
         source = decode(_checked(self._project.content(path)))
-        if not may_concern(source, self._options):
+        starts = path in self._starting
+        if not starts and not may_concern(source, self._options):
             return _python2(source, path, self._project)
-        return port_file(source, path, self._project, self._options)
+        return port_file(source, path, self._project, self._options, whatever_words=starts)
 
 
 def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:

@@ -1,12 +1,17 @@
-"""A tree that trains while nothing in it carries the NPU's options: it would stay on the CPU."""
+"""What trains in a tree while nothing that it runs with carries the NPU's options.
+
+A tree of which nothing has the options would stay on the CPU as a whole. In a tree that has some, a
+script that is started by itself may still have been missed: neither it nor what it imports has any.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jumar.porting.edits import OF_THE_TREE, FileReport, Finding, Text
+from jumar.porting.edits import OF_THE_TREE, FileReport, Finding, Kept, Text
 from jumar.porting.script.project import Project
-from jumar.porting.script.source import Lines, Unreadable, decode
+from jumar.porting.script.source import Lines
+from jumar.porting.tree.imports import import_graph, ported_text, reached
 
 _LIBRARY = re.compile(r"\b(?:tensorflow|keras|tf)\b")
 _KERAS = re.compile(r"^\s*(?:from|import)\s+[\w., ]*\bkeras\b", re.MULTILINE)
@@ -23,11 +28,31 @@ _OPTIONS = re.compile(
     r"\b(?:NpuOptimizer|npu_config_proto|npu_session_config|npu_run_config_init|NPURunConfig"
     r"|NPUEstimator|set_keras_session_npu_config|npu_clear_session|init_resource)\b"
 )
+_RUNS = re.compile(
+    r"\.run\s*\(|Session\s*\(|\.fit\w*\s*\(|train_on_batch\s*\(|train_and_evaluate\s*\("
+    r"|\.train\s*\("
+)
+"""What shows that training is not only built but run."""
+_TESTS = re.compile(r"(?:^|/)test_[^/]*\.py$|_test\.py$")
+"""Tests run in sessions of their own, where they run."""
+_STARTED = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
 _REASON = Text(
     en="the tree trains here, but no session, estimator or Keras model in it carries the NPU's "
     "options: training would stay on the CPU",
     zh="此处进行训练，但整个工程中没有任何会话、Estimator 或 Keras 模型带有 NPU 选项："
     "训练将停留在 CPU 上",
+)
+_KERAS_SESSION = "keras-session"
+_SET_SESSION = "set_keras_session_npu_config("
+_SET_ABOVE = Text(
+    en="a script that imports this module sets the session of Keras where it begins",
+    zh="导入此模块的脚本已在开头设置 Keras 会话",
+)
+_MISSED = Text(
+    en="a script that is started by itself trains here, and neither it nor what it imports carries "
+    "the NPU's options, though others of the tree do: its training would stay on the CPU",
+    zh="单独启动的脚本在此训练，而它及其导入的模块均未带有 NPU 选项（工程中其他脚本带有）："
+    "该训练将停留在 CPU 上",
 )
 _ADVICE = Text(
     en="find where the session is opened: pass config=npu_config_proto() to tf.Session, "
@@ -48,32 +73,89 @@ def with_unreached_training(
         reports: Those of all scripts of a tree, by path.
         project: The tree.
     """
-    texts = {path: _text(report, path, project) for path, report in reports.items()}
-    result = dict(reports)
-    if any(_OPTIONS.search(text) for text in texts.values()):
-        return result
+    texts = {path: ported_text(report, path, project) for path, report in reports.items()}
+    result = _without_answered(reports, texts, project)
     keras = any(_KERAS.search(text) for text in texts.values())
-    for path, text in texts.items():
-        training = _training(text, keras=keras)
-        if training is not None:
-            report = reports[path]
-            original = report.before.removeprefix("\ufeff") or text
-            # The same line may have moved in the port; the call's text has not changed.
-            start = original.find(training[1])
-            finding = Finding(
-                rule=OF_THE_TREE,
-                place=Lines(original).place(max(start, 0)),
-                place_after=Lines(text).place(training[0]),
-                code=training[1],
-                reason=_REASON,
-                todo=_ADVICE,
-                severity="blocking",
-                confidence="likely",
-                source="npu_init.py of Ascend/tensorflow",
-            )
-            result[path] = replace(report, findings=(finding, *report.findings))
-            break
+    trains = {
+        path: training
+        for path, text in texts.items()
+        if (training := _training(text, keras=keras)) is not None
+    }
+    if not trains:
+        return result
+    if not any(_OPTIONS.search(text) for text in texts.values()):
+        # A script on its own that only builds a train op is run by others.
+        path = next(iter(trains))
+        if len(texts) > 1 or _RUNS.search(texts[path]):
+            result[path] = _with_finding(result[path], texts[path], trains[path], _REASON)
+        return result
+    for path in _missed(texts, trains, project):
+        result[path] = _with_finding(result[path], texts[path], trains[path], _MISSED)
     return result
+
+
+def _without_answered(
+    reports: Mapping[str, FileReport], texts: Mapping[str, str], project: Project
+) -> dict[str, FileReport]:
+    """The reports without advice to set a Keras session where a script that starts has set it."""
+    result = dict(reports)
+    asked = {
+        path
+        for path, report in reports.items()
+        if any(finding.rule == _KERAS_SESSION for finding in report.findings)
+    }
+    starts = [path for path, text in texts.items() if _SET_SESSION in text]
+    if not asked or not starts:
+        return result
+    imports = import_graph(texts, project)
+    answered = {part for start in starts for part in reached(start, imports)} - set(starts)
+    for path in asked & answered:
+        report = reports[path]
+        found = [one for one in report.findings if one.rule == _KERAS_SESSION]
+        rest = tuple(one for one in report.findings if one not in found)
+        kept = [
+            Kept(rule=one.rule, place=one.place, code=one.code, reason=_SET_ABOVE) for one in found
+        ]
+        result[path] = replace(report, findings=rest, kept=(*report.kept, *kept))
+    return result
+
+
+def _missed(
+    texts: Mapping[str, str], trains: Mapping[str, tuple[int, str]], project: Project
+) -> list[str]:
+    """Scripts that train when a script is started of which no part has the options."""
+    imports = import_graph(texts, project)
+    used = {inner for path, inners in imports.items() for inner in inners if inner != path}
+    missed: list[str] = []
+    for path, text in texts.items():
+        if (path in used and not _STARTED.search(text)) or _TESTS.search(path):
+            continue
+        parts = reached(path, imports)
+        own = [part for part in parts if part in trains]
+        runs = any(_RUNS.search(texts[part]) for part in parts)
+        if own and runs and not any(_OPTIONS.search(texts[part]) for part in parts):
+            missed += own[:1]
+    return list(dict.fromkeys(missed))
+
+
+def _with_finding(
+    report: FileReport, text: str, training: tuple[int, str], reason: Text
+) -> FileReport:
+    original = report.before.removeprefix("\ufeff") or text
+    # The same line may have moved in the port; the call's text has not changed.
+    start = original.find(training[1])
+    finding = Finding(
+        rule=OF_THE_TREE,
+        place=Lines(original).place(max(start, 0)),
+        place_after=Lines(text).place(training[0]),
+        code=training[1],
+        reason=reason,
+        todo=_ADVICE,
+        severity="blocking",
+        confidence="likely",
+        source="npu_init.py of Ascend/tensorflow",
+    )
+    return replace(report, findings=(finding, *report.findings))
 
 
 def _training(text: str, *, keras: bool) -> tuple[int, str] | None:
@@ -82,13 +164,3 @@ def _training(text: str, *, keras: bool) -> tuple[int, str] | None:
     if match is None and keras and not _OTHER_FITS.search(text):
         match = _FITS.search(text)
     return (match.start(1), match[1]) if match else None
-
-
-def _text(report: FileReport, path: str, project: Project) -> str:
-    """The ported text of a script, or its own; nothing where it cannot be read."""
-    if report.after or report.status == "unreadable":
-        return report.after.removeprefix("\ufeff")
-    try:
-        return decode(project.content(path)).text
-    except (OSError, Unreadable):
-        return ""

@@ -1,5 +1,7 @@
 """Whether a module uses TensorFlow at all."""
 
+import ast
+
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
 
@@ -15,13 +17,18 @@ def is_concerned(view: View) -> bool:
     module = view.module
     if _imports_one(module):
         return True
-    names = [
-        binding.module
-        for bindings in module.scopes.module.bindings.values()
-        for binding in bindings
-        if binding.kind == "import"
-    ]
-    for name in {*names, *module.scopes.module.stars}:
+    # Launchers import what they start within the function that starts it.
+    names: set[str] = set()
+    for node in module.scopes.nodes:
+        if isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            dot = "" if base.endswith(".") else "."
+            names |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    if any(name.partition(".")[0] in _LIBRARIES for name in names):
+        return True
+    for name in sorted(names - {""}):
         path = module.project.find(name, module.path)
         other = module.project.module(path) if path and path != module.path else None
         if other is not None and _imports_one(other):

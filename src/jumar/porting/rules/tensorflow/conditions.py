@@ -7,9 +7,12 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import asks_for_tpu
 from jumar.porting.rules.tensorflow.host_sessions import host_only
+from jumar.porting.rules.tensorflow.training_scripts import trains
 
 _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
 _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
+_SESSIONS = ("tensorflow.Session", "tensorflow.InteractiveSession")
+_MOST_CALLERS = 4
 _RANK_WORDS = ("rank", "chief", "master", "hvd", "is_main")
 _CLASS_TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
 
@@ -105,25 +108,56 @@ def is_not_for_cpus(call: ast.Call, _: View) -> bool:
     return not call.args or literal(call.args[0]) != "CPU"
 
 
-def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:
-    """Whether a text is the command nvidia-smi, in a call that may run it."""
-    if not isinstance(node.value, str) or not node.value.lstrip().startswith("nvidia-smi"):
-        return False
-    return any(isinstance(around, ast.Call) for around in view.module.scopes.ancestors(node))
-
-
 def is_only_for_tpus(call: ast.Call, view: View) -> bool:
     """Whether a script reaches a call only when it is asked to use a TPU."""
     return any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call))
 
 
-def is_for_one_rank(call: ast.Call, view: View) -> bool:
-    """Whether a call is inside a test of the rank."""
-    return any(
-        isinstance(around, ast.If)
-        and any(word in view.module.source(around.test).lower() for word in _RANK_WORDS)
-        for around in view.module.scopes.ancestors(call)
+def is_no_tool(_: ast.AST, view: View) -> bool:
+    """Whether a script trains, or is a part of others: a tool has a session and does not train."""
+    return trains(view) or not any(
+        isinstance(node, ast.Call) and view.kinds.called(node) in _SESSIONS
+        for node in view.module.scopes.nodes
     )
+
+
+def is_for_one_rank(call: ast.Call, view: View) -> bool:
+    """Whether a call is inside a test of the rank, or all calls of its function are."""
+    return _is_for_one_rank(call, view, 0)
+
+
+def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
+    child = node
+    for around in view.module.scopes.ancestors(node):
+        if isinstance(around, ast.If) and _asks_for_rank(around, view):
+            return True
+        body: object = getattr(around, "body", None)
+        if isinstance(body, list) and child in body:
+            # `if rank != 0: return` above it.
+            for earlier in body[: body.index(child)]:  # pyright: ignore[reportArgumentType]
+                leaves = isinstance(earlier, ast.If) and isinstance(
+                    earlier.body[-1], ast.Return | ast.Continue
+                )
+                if leaves and isinstance(earlier, ast.If) and _asks_for_rank(earlier, view):
+                    return True
+        child = around
+    function = view.module.function(node)
+    if function is None or depth > _MOST_CALLERS:
+        return False
+    callers = [
+        one
+        for one in view.module.scopes.nodes
+        if isinstance(one, ast.Call)
+        and (
+            (isinstance(one.func, ast.Name) and one.func.id == function.name)
+            or (isinstance(one.func, ast.Attribute) and one.func.attr == function.name)
+        )
+    ]
+    return bool(callers) and all(_is_for_one_rank(one, view, depth + 1) for one in callers)
+
+
+def _asks_for_rank(test: ast.If, view: View) -> bool:
+    return any(word in view.module.source(test.test).lower() for word in _RANK_WORDS)
 
 
 def is_handed_on(node: ast.Name | ast.Attribute, view: View) -> bool:

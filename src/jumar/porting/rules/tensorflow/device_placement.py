@@ -5,12 +5,18 @@ import re
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
+_CPU = re.compile(r"(?i)\bcpu\b")
+_HOST = Text(
+    en="NpuOptimizer places the graph whatever device is named, and /cpu:0 is the name that the "
+    "NPU's graph takes: it keeps nothing on the host",
+    zh="计算图由 NpuOptimizer 放置，与设备名无关；/cpu:0 即 NPU 图使用的名称，不会留在主机侧执行",
+)
 _MARKED = Text(
     en="there is no GPU; the NPU's graph is placed by NpuOptimizer, whatever device is named",
     zh="没有 GPU；NPU 计算图由 NpuOptimizer 放置，与此处的设备名无关",
@@ -67,6 +73,8 @@ def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.notice(call, reason=_UNKNOWN, todo=_UNKNOWN_ADVICE, confidence="unsure")
         return
     if not _GPU.search(text):
+        if _CPU.search(text):
+            yield Leave(node=call, reason=_HOST)
         return
     if _is_tower(call, device, view):
         yield view.notice(call, reason=_TOWERS, todo=_TOWERS_ADVICE, severity="speed")

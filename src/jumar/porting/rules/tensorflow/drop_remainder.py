@@ -11,6 +11,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
 
 _POSITION = {"batch": 1, "padded_batch": 3, "map_and_batch": 3}
+_AFTER_BATCHES = ("prefetch", "make_one_shot_iterator", "make_initializable_iterator")
 _REASON = Text(
     en="the graph on the NPU has fixed shapes: a last batch that is smaller would be another graph",
     zh="NPU 上的图形状固定：最后不足一批的数据会成为另一张图",
@@ -107,12 +108,24 @@ def _method(call: ast.Call, view: View) -> str | None:
     if call.func.attr not in ("batch", "padded_batch"):
         return None
     kind = view.kinds.of(call.func.value)
-    # Only data sets of tf.data have a method padded_batch.
     if kind == "Dataset" or (
-        kind is None and call.func.attr == "padded_batch" and view.module.imports("tensorflow")
+        kind is None and view.module.imports("tensorflow") and _only_of_data_sets(call, view)
     ):
         return call.func.attr
     return None
+
+
+def _only_of_data_sets(call: ast.Call, view: View) -> bool:
+    """Whether a method, or one that is called on its result, is one that only data sets have."""
+    assert isinstance(call.func, ast.Attribute)
+    if call.func.attr == "padded_batch":
+        return True
+    outer = view.module.parent(call)
+    return (
+        isinstance(outer, ast.Attribute)
+        and outer.attr in _AFTER_BATCHES
+        and isinstance(view.module.parent(outer), ast.Call)
+    )
 
 
 def _repeats(call: ast.Call) -> bool:

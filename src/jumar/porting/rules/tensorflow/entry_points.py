@@ -44,6 +44,18 @@ def top_level(view: View) -> Entry | None:
     return None
 
 
+def first_call(view: View) -> Entry | None:
+    """The statements of a script from the first below its imports that calls anything."""
+    body = view.module.tree.body
+    imports = [at for at, one in enumerate(body) if isinstance(one, ast.Import | ast.ImportFrom)]
+    for statement in body[imports[-1] + 1 if imports else 0 :]:
+        if isinstance(statement, (*_DEFINITIONS, ast.Try)):
+            continue
+        if any(isinstance(node, ast.Call) for node in ast.walk(statement)):
+            return Entry(statement, body[-1])
+    return None
+
+
 def _works(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func) or ""
     return name.startswith(("tensorflow.", "keras.", "tree:"))
@@ -62,6 +74,12 @@ def _is_main_guard(statement: ast.If) -> bool:
 def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
     """The body of the one function that a guard calls: `main()`, `tf.app.run(main)`."""
     last = guard.body[-1]
+    if any(
+        isinstance(node, ast.Call) and _builds(node, view)
+        for earlier in guard.body[:-1]
+        for node in ast.walk(earlier)
+    ):
+        return None
     call = last.value if isinstance(last, ast.Expr) else None
     if isinstance(call, ast.Call) and view.module.name_of(call.func) in EXITS and call.args:
         call = call.args[0]
@@ -74,6 +92,13 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
         if called is None:
             return _function("main", view)
     return _function(called.id, view) if isinstance(called, ast.Name) else None
+
+
+def _builds(call: ast.Call, view: View) -> bool:
+    """Whether a call may make a model: one of Keras, or of a class of the tree."""
+    name = view.module.name_of(call.func) or ""
+    _, node = view.module.definition(name)
+    return isinstance(node, ast.ClassDef) or name.startswith(("keras.", "tensorflow.keras."))
 
 
 def _function(name: str, view: View) -> list[ast.stmt] | None:

@@ -106,13 +106,29 @@ def _argument(call: ast.Call, view: View) -> Iterator[Change]:
     if view.module.name_of(call.func) != "tensorflow.ConfigProto":
         return
     counts = keyword(call, "device_count")
-    limits = literal(counts.value) if counts else None
-    if counts and isinstance(limits, dict) and "GPU" in limits:
+    if counts and _names_gpus(counts.value, view):
         yield view.notice(counts.value, reason=_COUNT, todo=_COUNT_ADVICE)
     words = {word for word in call.keywords if word.arg == "gpu_options"}
     if words:
         changes = remove_arguments(view.module, call, set(words))
         yield view.rewrite(call, *changes, reason=_NO_EFFECT)
+
+
+def _names_gpus(counts: ast.expr, view: View) -> bool:
+    """Whether a dictionary of devices, or the name of one, has GPUs."""
+    if isinstance(counts, ast.Name):
+        _, bindings = view.module.scopes.lookup(counts)
+        values = [binding.value for binding in bindings if binding.value is not None]
+        return any(not isinstance(value, ast.Name) and _names_gpus(value, view) for value in values)
+    if isinstance(counts, ast.IfExp):
+        return _names_gpus(counts.body, view) or _names_gpus(counts.orelse, view)
+    if isinstance(counts, ast.Call):
+        return any(word.arg == "GPU" for word in counts.keywords)
+    limits = literal(counts)
+    keys = counts.keys if isinstance(counts, ast.Dict) else []
+    return (isinstance(limits, dict) and "GPU" in limits) or any(
+        isinstance(key, ast.Constant) and key.value == "GPU" for key in keys
+    )
 
 
 def _sets_gpus(call: ast.Call, view: View) -> bool:

@@ -5,13 +5,11 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.editing import insert_after
+from jumar.porting.rewriting.editing import argument, insert_after, insert_before
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.horovod_optimizer import broadcast_op
-from jumar.porting.rules.tensorflow.input_purpose import named_purpose
-from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks, tensorflow_name
+from jumar.porting.rules.tensorflow.training_scripts import evaluates, trains
 
 _REASON = Text(
     en="each rank draws its own initial values; averaged gradients keep the ranks equal only if "
@@ -29,6 +27,28 @@ _ADVICE = Text(
     zh="RANK_SIZE 大于 1 时，在其后对全部全局变量执行 "
     "tf.assign(variable, hccl_ops.broadcast([variable], 0)[0])",
 )
+_BEFORE = Text(
+    en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for variable in "
+    "tf.global_variables()]) before the Supervisor closes the graph, and run it first in its "
+    "session where RANK_SIZE is above 1",
+    zh="在 Supervisor 封闭计算图之前构建 tf.group(*[tf.assign(variable, "
+    "hccl_ops.broadcast([variable], 0)[0]) for variable in tf.global_variables()])，"
+    "RANK_SIZE 大于 1 时在其会话中首先执行",
+)
+_HIDDEN = Text(
+    en="each rank draws its own initial values here, and slim opens the session itself",
+    zh="各 rank 在此随机初始化，而会话由 slim 自行创建",
+)
+_HIDDEN_ADVICE = Text(
+    en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for variable in "
+    "tf.global_variables()]) before this call and pass init_fn=lambda session: session.run(it) "
+    "where RANK_SIZE is above 1",
+    zh="在此调用之前构建 tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for "
+    "variable in tf.global_variables()])，RANK_SIZE 大于 1 时传入 "
+    "init_fn=lambda session: session.run(...)",
+)
+_OPENS = ("managed_session", "prepare_or_wait_for_session")
+_NAME = "npu_broadcast"
 _INITIALIZERS = ("tensorflow.global_variables_initializer", "tensorflow.initialize_all_variables")
 _BROADCASTS = (
     "npu_bridge.npu_init.NPUBroadcastGlobalVariablesHook",
@@ -44,37 +64,126 @@ _BROADCASTS = (
 )
 def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
     """After what runs the initialisers, broadcast the variables."""
-    if not view.options.distributed or _has_broadcast(view) or not _trains(view):
+    if not view.options.distributed or _has_broadcast(view) or not trains(view):
         return
     tf = tensorflow_name(view)
     for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        if not isinstance(node, ast.Call):
             continue
-        session = _session(node, tf, view)
-        if session is None or _evaluates(node, view):
+        if view.kinds.called(node) == "tensorflow.train.Supervisor":
+            yield from _supervised(node, tf, view)
+            continue
+        if (view.module.name_of(node.func) or "").endswith("slim.learning.train"):
+            yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_ADVICE, severity="accuracy")
+            continue
+        if _within_supervisor(node, view):
+            # The graph is closed there; `_supervised` runs what was built before.
+            continue
+        session = _session(node, tf, view) if isinstance(node.func, ast.Attribute) else None
+        if session is None or evaluates(node, view):
             continue
         statement = view.module.statement(node)
         if tf is None or not isinstance(statement, ast.Expr) or statement.value is not node:
             yield view.notice(node, reason=_NOTICE, todo=_ADVICE, severity="accuracy")
             continue
-        operation = broadcast_op(view, tf, f"{tf}.global_variables()", "0")
-        text = (
-            f"if {several_ranks(view)}:\n{view.module.lines.indentation}{session}.run({operation})"
-        )
+        indent = view.module.lines.indentation
+        operation = _operation(view, tf, indent * 2)
+        lines = [f"if {several_ranks(view)}:", f"{indent}{session}.run(", *operation, f"{indent})"]
         yield view.rewrite(
             statement,
-            insert_after(view.module, statement, text),
+            insert_after(view.module, statement, "\n".join(lines)),
             reason=_REASON,
             confidence="likely",
             imports=("hccl_ops", *RANK_IMPORTS),
         )
 
 
-def _evaluates(call: ast.Call, view: View) -> bool:
-    """Whether a call is in a function that tests a model, where nothing has to be equal."""
-    function, holder = view.module.function(call), view.module.class_of(call)
-    names = [part.name for part in (function, holder) if part is not None]
-    return named_purpose(names) == "other"
+def _operation(view: View, tf: str, indent: str) -> list[str]:
+    """Lines of the operation that gives all variables the values of rank 0."""
+    inner = indent + view.module.lines.indentation
+    broadcast = f"{view.npu('hccl_ops')}.broadcast([variable], 0)[0]"
+    return [
+        f"{indent}{tf}.group(*[",
+        f"{inner}{tf}.assign(variable, {broadcast})",
+        f"{inner}for variable in {tf}.global_variables()",
+        f"{indent}])",
+    ]
+
+
+def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
+    """Build the broadcast before a Supervisor closes the graph; run it in the session it gives."""
+    if evaluates(call, view):
+        return
+    statement = view.module.statement(call)
+    body = _managed(statement, view)
+    if tf is None or body is None or argument(call, "graph", 0) is not None:
+        yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
+        return
+    session, first = body
+    later = [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and _within_supervisor(node, view)
+        and _session(node, tf, view) is not None
+    ]
+    if len(later) > 1:
+        yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
+        return
+    indent = view.module.lines.indentation
+    operation = _operation(view, tf, indent)
+    building = [
+        f"{_NAME} = None",
+        f"if {several_ranks(view)}:",
+        f"{indent}{_NAME} = {operation[0].lstrip()}",
+        *operation[1:],
+    ]
+    running = f"if {_NAME} is not None:\n{indent}{session}.run({_NAME})"
+    yield view.rewrite(
+        statement,
+        insert_before(view.module, statement, "\n".join(building)),
+        insert_after(view.module, view.module.statement(later[0]), running)
+        if later
+        else insert_before(view.module, first, running),
+        reason=_REASON,
+        confidence="likely",
+        imports=("hccl_ops", *RANK_IMPORTS),
+    )
+
+
+def _within_supervisor(call: ast.Call, view: View) -> bool:
+    """Whether a call is in a `with` of a session that a Supervisor opens."""
+    return any(
+        isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr in _OPENS
+        for around in view.module.scopes.ancestors(call)
+        if isinstance(around, ast.With)
+        for item in around.items
+    )
+
+
+def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
+    """The name of the session that a Supervisor opens by `with`, and what comes first in it."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return None
+    home, _ = view.module.scopes.lookup(statement.targets[0])
+    found: list[tuple[str, ast.stmt]] = []
+    for reference in home.references.get(statement.targets[0].id, []) if home else []:
+        method = view.module.parent(reference)
+        if not isinstance(method, ast.Attribute) or method.attr not in _OPENS:
+            continue
+        item = view.module.parent(view.module.parent(method) or method)
+        around = view.module.parent(item) if isinstance(item, ast.withitem) else None
+        if not isinstance(around, ast.With) or not isinstance(item, ast.withitem):
+            return None
+        if not isinstance(item.optional_vars, ast.Name):
+            return None
+        if view.module.function(around) is not view.module.function(statement):
+            return None
+        found.append((item.optional_vars.id, around.body[0]))
+    return found[0] if len(found) == 1 else None
 
 
 def _has_broadcast(view: View) -> bool:
@@ -83,24 +192,6 @@ def _has_broadcast(view: View) -> bool:
         and (name := view.module.name_of(node)) is not None
         and (name in _BROADCASTS or (name.startswith("horovod.") and "roadcast" in name))
         for node in view.module.scopes.nodes
-    )
-
-
-def _trains(view: View) -> bool:
-    """Whether the script trains: it makes an optimizer, or saves checkpoints."""
-    if optimizers(view):
-        return True
-    return any(
-        isinstance(node, ast.Call) and saves(node, view) for node in view.module.scopes.nodes
-    )
-
-
-def saves(call: ast.Call, view: View) -> bool:
-    """Whether a call saves a checkpoint."""
-    return (
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == "save"
-        and view.kinds.of(call.func.value) == "Saver"
     )
 
 

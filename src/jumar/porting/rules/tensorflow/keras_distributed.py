@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.keras_runs import compiles_keras, runs_keras
 from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
 
 _COMPILE = Text(
@@ -44,13 +45,9 @@ def keras_distributed(call: ast.Call, view: View) -> Iterator[Change]:
     """Wrap the optimizer of `compile`, and add the broadcast to `fit`."""
     if not view.options.distributed or not isinstance(call.func, ast.Attribute):
         return
-    if call.func.attr not in ("compile", *_FITS):
-        return
-    if view.kinds.of(call.func.value) != "KerasModel":
-        return
-    if call.func.attr == "compile":
+    if compiles_keras(call, view):
         yield from _compiled(call, view)
-    else:
+    elif call.func.attr in _FITS and runs_keras(call, view):
         yield from _fitted(call, _FITS[call.func.attr], view)
 
 

@@ -8,22 +8,16 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import insert_after, insert_before
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import NPU_INIT, View
-from jumar.porting.rules.tensorflow.entry_points import EXITS, entry_point, top_level
+from jumar.porting.rules.tensorflow.entry_points import (
+    EXITS,
+    Entry,
+    entry_point,
+    first_call,
+    top_level,
+)
+from jumar.porting.rules.tensorflow.keras_runs import reaches_keras, runs_keras, uses_keras
 from jumar.porting.script.module import Module
 
-_RUNS = frozenset(
-    (
-        "fit",
-        "fit_generator",
-        "train_on_batch",
-        "evaluate",
-        "evaluate_generator",
-        "test_on_batch",
-        "predict",
-        "predict_generator",
-        "predict_on_batch",
-    )
-)
 _BACKENDS = (
     "tensorflow.keras.backend",
     "keras.backend",
@@ -72,20 +66,19 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     runs = [
         node
         for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _RUNS
-        and view.kinds.of(node.func.value) == "KerasModel"
+        if isinstance(node, ast.Call) and runs_keras(node, view)
     ]
     if not runs:
-        return
+        # Functions of other modules may train, and be called here.
+        call = reaches_keras(view) if uses_keras(view.module) else None
+        if call is None or _begins(view, [call]) is None:
+            return
+        runs = [call]
     own = _own_session(tree, view)
     if own is not None:
         yield Leave(node=own, reason=_SET)
         return
-    entry = entry_point(view)
-    if entry is None and any(view.module.function(node) is None for node in runs):
-        entry = top_level(view)
+    entry = _begins(view, runs)
     if entry is None:
         yield view.notice(runs[0], reason=_NO_ENTRY, todo=_NO_ENTRY_ADVICE, confidence="likely")
         return
@@ -113,6 +106,14 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
         imports=(*needs, *needed),
         functions=functions,
     )
+
+
+def _begins(view: View, runs: list[ast.Call]) -> Entry | None:
+    """Where the script begins: in its main part, or at its top level if a model runs there."""
+    entry = entry_point(view)
+    if entry is None and any(view.module.function(node) is None for node in runs):
+        entry = top_level(view) or first_call(view)
+    return entry
 
 
 def _own_session(tree: ast.Module, view: View) -> ast.expr | None:

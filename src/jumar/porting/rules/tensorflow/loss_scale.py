@@ -111,7 +111,13 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
     first = lines.line_start(start)
     line = view.module.text[first : lines.line_end(end)].strip("\r\n")
     several = lines.newline in view.module.text[start:end]
-    if several or isinstance(site.node, ast.stmt) or len(before + line + plain) <= _LONGEST_LINE:
+    if isinstance(site.node, ast.stmt):
+        # A line of its own, `name = wrapped(name, ...)`, whose lines are indented later.
+        if len(f"{site.name} = {before}{site.name}{plain}") <= _LONGEST_LINE:
+            return before, plain
+        inner = "\n" + lines.indentation
+        return before + inner, "".join(f",{inner}{text}" for text in arguments) + ",\n)"
+    if several or len(before + line + plain) <= _LONGEST_LINE:
         return before, plain
     gap = lines.newline + lines.indent(start)
     inner = gap + lines.indentation

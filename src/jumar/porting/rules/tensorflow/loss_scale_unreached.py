@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.keras_runs import compiles_keras
 
 _CLASS = Text(
     en="the optimizer is made where this class is called, so no loss scale was put around it",
@@ -51,11 +52,7 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
             optimizer = argument(node, "optimizer", 3)
             reached = not (isinstance(optimizer, ast.Constant) and isinstance(optimizer.value, str))
             reason = _NAME
-        elif (
-            isinstance(node.func, ast.Attribute)
-            and node.func.attr == "compile"
-            and view.kinds.of(node.func.value) == "KerasModel"
-        ):
+        elif compiles_keras(node, view):
             optimizer = argument(node, "optimizer", 0)
             reached = view.kinds.of(optimizer) == "Optimizer"
             reason = _KERAS

@@ -7,6 +7,7 @@ from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rewriting.view import View
 
 _INSTEAD = {
+    "cv": "cv2",
     "numpy.lib.arraypad": "numpy.pad",
     "scipy.misc.bytescale": "skimage.util.img_as_ubyte",
     "scipy.misc.comb": "scipy.special.comb",
@@ -58,9 +59,37 @@ def _case(name: str, instead: str) -> Case:
     )
 
 
+def _holds_objects(node: ast.AST, view: View) -> bool:
+    """Whether a file of NumPy is read of which the script says or shows that it holds objects."""
+    if not isinstance(node, ast.Call) or any(
+        word.arg in ("allow_pickle", None) for word in node.keywords
+    ):
+        return False
+    if any(word.arg == "encoding" for word in node.keywords):
+        return True
+    outer = view.module.parent(node)
+    return isinstance(outer, ast.Attribute) and outer.attr in ("item", "tolist")
+
+
+_PICKLED = Case(
+    calls=("numpy.load",),
+    when=(_holds_objects,),
+    reason=Text(
+        en="since NumPy 1.16.3, np.load reads no objects unless allow_pickle=True is given",
+        zh="自 NumPy 1.16.3 起，未指定 allow_pickle=True 时 np.load 不读取对象",
+    ),
+    todo=Text(
+        en="add allow_pickle=True if you trust the file: unpickling it can run code",
+        zh="若信任该文件，请加上 allow_pickle=True：反序列化可能执行代码",
+    ),
+    severity="blocking",
+    confidence="likely",
+)
+
+
 report(
     "old-libraries",
     title=Text(en="Functions that newer libraries lack", zh="新版本库中已删除的函数"),
     source="release notes of NumPy 1.17, SciPy 1.2 and 1.3, scikit-image 0.18, scikit-learn 0.23",
-    cases=tuple(_case(name, instead) for name, instead in _INSTEAD.items()),
+    cases=(*(_case(name, instead) for name, instead in _INSTEAD.items()), _PICKLED),
 )

@@ -29,8 +29,11 @@ def rank_id(view: View) -> str:
 
 
 def local_rank_id(view: View) -> str:
-    """An expression for the number of this rank on its server, from 0."""
-    return f'int({_os_name(view)}.getenv("DEVICE_ID", "0"))'
+    """An expression for the number of this rank on its server, from 0.
+
+    Ranks may have devices 4 to 7 of a server: DEVICE_INDEX counts the ranks, as Horovod does.
+    """
+    return f'int({_os_name(view)}.getenv("DEVICE_INDEX", "0"))'
 
 
 def several_ranks(view: View) -> str:

@@ -4,19 +4,20 @@ import ast
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rules.nvidia_smi import runs_nvidia_smi
 from jumar.porting.rules.tensorflow.conditions import (
     has_devices,
     is_for_one_rank,
     is_handed_on,
     is_in_concerned_script,
+    is_no_tool,
     is_not_for_cpus,
     is_only_for_tpus,
     makes_estimator,
-    runs_nvidia_smi,
     stays_open,
 )
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR, TPU_ESTIMATOR
-from jumar.porting.rules.tensorflow.initial_broadcast import saves
+from jumar.porting.rules.tensorflow.training_scripts import saves
 
 _TPU_CALLS = (
     "tensorflow.contrib.cluster_resolver.TPUClusterResolver",
@@ -306,12 +307,12 @@ report(
     cases=(
         Case(
             nodes=(ast.Call,),
-            when=(has_devices, saves, is_for_one_rank),
+            when=(has_devices, saves, is_no_tool, is_for_one_rank),
             reason=Text(en="only one rank gets here", zh="只有一个 rank 会执行到此处"),
         ),
         Case(
             nodes=(ast.Call,),
-            when=(has_devices, saves),
+            when=(has_devices, saves, is_no_tool),
             reason=Text(
                 en="every rank gets here: several processes write the same files",
                 zh="每个 rank 都会执行到此处：多个进程写同一批文件",

@@ -71,8 +71,9 @@ def summaries(_: ast.Module, view: View) -> Iterator[Change]:
             yield view.notice(call, reason=_INSIDE, todo=_INSIDE_ADVICE, severity="blocking")
         else:
             outside.append((call, name))
-    if outside:
-        names = ", ".join(sorted({f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}))
+    if outside or merges:
+        made = {f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}
+        names = ", ".join(sorted(made)) or "tf.summary"
         place = merges[0] if merges else outside[0][0]
         yield view.notice(
             place, reason=_COST.filled(names=names), todo=_COST_ADVICE, severity="speed"

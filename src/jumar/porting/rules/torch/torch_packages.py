@@ -54,6 +54,8 @@ _PACKAGES = {
     "deep_ep": _REMOVE,
     "deep_gemm": _REMOVE,
 }
+_KERNEL_PACKAGES = ("pycuda",)
+"""What a script beside those of PyTorch cannot do without a GPU either."""
 _WHY = Text(en="{name} needs CUDA", zh="{name} 依赖 CUDA")
 _GUARDED = Text(
     en="{name} needs CUDA; the script seems to work without it",
@@ -71,7 +73,9 @@ _GUARDED = Text(
 def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
     """Name the replacement where the package is imported."""
     name = _found(node, view)
-    if name is None or not (name.startswith("torch") or may_concern_torch(view.module)):
+    if name is None or not (
+        name.startswith("torch") or name in _KERNEL_PACKAGES or may_concern_torch(view.module)
+    ):
         return
     guarded = is_guarded(view, node)
     yield view.notice(

@@ -2,4 +2,4 @@ import os
 
 
 def main():
-    print(int(os.getenv("DEVICE_ID", "0")))
+    print(int(os.getenv("DEVICE_INDEX", "0")))

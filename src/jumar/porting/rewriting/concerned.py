@@ -1,0 +1,26 @@
+"""Which scripts have a word that a rule could be about."""
+
+import re
+
+from jumar.porting.options import PortOptions
+from jumar.porting.script.source import SourceText
+
+_CONCERNED = {
+    "tensorflow": re.compile(
+        r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"
+        # A script that trains a model of another module may name neither library.
+        r"|\.fit\(|fit_generator|train_on_batch"
+        # Libraries that the environment of TensorFlow 1.15 has in newer releases only.
+        r"|scipy|arraypad|sklearn\.(?:cross_validation|grid_search|externals)|skimage"
+        r"|\bcv\b"
+    ),
+    "torch": re.compile(
+        r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy|nvidia-smi"
+    ),
+}
+"""No rule looks at a file without these words: most of a tree has nothing to do with either."""
+
+
+def may_concern(source: SourceText, options: PortOptions) -> bool:
+    """Whether a script mentions anything that is ported; others are not even parsed."""
+    return _CONCERNED[options.source].search(source.text) is not None

@@ -1,0 +1,36 @@
+"""Branches with nothing in them."""
+
+import ast
+
+
+def is_empty(node: ast.If) -> bool:
+    """Whether a branch does nothing whatever its test says, and the test does nothing either."""
+    return (
+        _passes(node.body)
+        and (
+            not node.orelse
+            or _passes(node.orelse)
+            or (
+                len(node.orelse) == 1
+                and isinstance(node.orelse[0], ast.If)
+                and is_empty(node.orelse[0])
+            )
+        )
+        and not any(
+            isinstance(part, ast.Call | ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
+            for part in ast.walk(node.test)
+        )
+    )
+
+
+def empty_branches(tree: ast.Module) -> frozenset[str]:
+    """The tests of all branches with nothing in them, as Python writes them."""
+    return frozenset(
+        ast.unparse(node.test)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and is_empty(node)
+    )
+
+
+def _passes(block: list[ast.stmt]) -> bool:
+    return bool(block) and all(isinstance(statement, ast.Pass) for statement in block)

@@ -1,0 +1,37 @@
+"""Branches of which a port has left nothing."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import delete
+from jumar.porting.rewriting.emptied import is_empty
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+
+_EMPTY = Text(en="the port has removed all that this branch did", zh="移植后该分支已没有任何内容")
+
+
+@rule(
+    "emptied-branches",
+    title=Text(en="Branches that a port has emptied go", zh="删除移植后变空的分支"),
+    source="jumar",
+    nodes=(ast.If,),
+)
+def emptied_branches(node: ast.If, view: View) -> Iterator[Change]:
+    """Delete a branch without content, unless the script had it so, or a comment is in it."""
+    parent = view.module.parent(node)
+    if isinstance(parent, ast.If) and node in parent.orelse and is_empty(parent):
+        # `elif`: it goes with the branch that it belongs to.
+        return
+    if not is_empty(node) or ast.unparse(node.test) in view.own_empty:
+        return
+    if isinstance(parent, ast.If) and parent.orelse == [node] and _is_elif(node, view):
+        return
+    if "#" not in view.module.source(node):
+        yield view.rewrite(node, delete(view.module, node), reason=_EMPTY)
+
+
+def _is_elif(node: ast.If, view: View) -> bool:
+    return view.module.source(node).startswith("elif")

@@ -1,0 +1,77 @@
+"""With several devices, data that each rank feeds from Python."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.editing import argument
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.training_scripts import (
+    evaluates,
+    is_run,
+    runs_train_op,
+    trains,
+)
+
+_SAME = Text(
+    en="every rank feeds what the script reads itself: all of them see the same data, or each "
+    "draws from all of it, and an epoch is passed as often as there are ranks",
+    zh="每个 rank 都由脚本自行读取数据并 feed：各 rank 看到相同数据，或各自从全部数据中抽取，"
+    "一个 epoch 会被重复 rank 数次",
+)
+_ADVICE = Text(
+    en='keep every RANK_SIZE-th sample of it, from int(os.getenv("RANK_ID", "0")) on, before it '
+    "is shuffled and batched, give each rank a seed of its own where data is drawn at random, and "
+    "as many batches as the others",
+    zh='在打乱和分批之前，从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个样本；'
+    "随机抽取数据时各 rank 使用不同的种子，且批数须相同",
+)
+_SHARED = Text(en="the script knows its rank", zh="脚本已使用 rank 编号")
+_RANKS = ("RANK_ID", "get_rank_id", "hvd.rank", "hvd.local_rank", "get_npu_rank_id")
+
+
+@rule(
+    "fed-data",
+    title=Text(
+        en="Data that every rank feeds itself is reported", zh="指出各 rank 自行 feed 的数据"
+    ),
+    source="TensorFlow 1.15 migration guide of CANN",
+)
+def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
+    """Report the first training step of a module that feeds data from Python."""
+    if not view.options.distributed:
+        return
+    runs = [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.Call) and is_run(node) and not evaluates(node, view)
+    ]
+    # What trains has a name that says so, or fills a queue; else any step of a loop may.
+    named = [node for node in runs if runs_train_op(node) or _fills_queue(node)]
+    steps = [node for node in named or runs if _feeds(node) and (named or _loops(node, view))]
+    if not steps or not trains(view):
+        return
+    if any(word in view.module.text for word in _RANKS):
+        yield Leave(node=steps[0], reason=_SHARED)
+        return
+    yield view.notice(
+        steps[0], reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"
+    )
+
+
+def _feeds(call: ast.Call) -> bool:
+    """Whether a run of a session gets values of Python."""
+    fed = argument(call, "feed_dict", 1)
+    return fed is not None and not (isinstance(fed, ast.Constant) and fed.value is None)
+
+
+def _fills_queue(call: ast.Call) -> bool:
+    return bool(call.args) and "enqueue" in ast.unparse(call.args[0])
+
+
+def _loops(call: ast.Call, view: View) -> bool:
+    return any(
+        isinstance(around, ast.For | ast.While) for around in view.module.scopes.ancestors(call)
+    )

@@ -1,0 +1,33 @@
+"""Keras of its own package stays."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+
+_STAYS = Text(
+    en="stand-alone Keras (2.3.1 is the last for TensorFlow 1.15) runs in a session of TensorFlow "
+    "that the port gives it, so its imports stay; layers and file formats of tf.keras differ",
+    zh="独立 Keras（2.3.1 是支持 TensorFlow 1.15 的最后版本）使用移植后设置的 TensorFlow 会话，"
+    "因此保留其导入；tf.keras 的层与文件格式与其不同",
+)
+
+
+@rule(
+    "keras-alone",
+    title=Text(en="Stand-alone Keras stays", zh="保留独立 Keras"),
+    source="ModelZoo-TensorFlow: AUTOAUGMENT_ID0708 and AdvancedEast_ID0130, which change it; "
+    "release notes of Keras 2.3",
+    nodes=(ast.Import, ast.ImportFrom),
+)
+def keras_alone(node: ast.Import | ast.ImportFrom, _: View) -> Iterator[Change]:
+    """Say of imports of the package `keras` that they stay on purpose."""
+    if isinstance(node, ast.ImportFrom):
+        names = [] if node.level else [node.module or ""]
+    else:
+        names = [alias.name for alias in node.names]
+    if any(name.partition(".")[0] == "keras" for name in names):
+        yield Leave(node=node, reason=_STAYS)

@@ -1,0 +1,121 @@
+"""Which calls train or run a Keras model, also where it comes from cannot be followed."""
+
+import ast
+import re
+
+from jumar.porting.rewriting.view import View
+from jumar.porting.script.module import Module
+
+_RUNS = frozenset(
+    "fit evaluate predict fit_generator train_on_batch evaluate_generator test_on_batch "  # noqa: SIM905
+    "predict_generator predict_on_batch".split()
+)
+_ONLY_KERAS = frozenset("fit_generator train_on_batch evaluate_generator predict_generator".split())  # noqa: SIM905
+"""Methods that models of Keras have and those of other libraries have not."""
+_WORDS_OF_FIT = frozenset(
+    "epochs validation_data validation_split steps_per_epoch callbacks initial_epoch".split()  # noqa: SIM905
+)
+_WORDS_OF_COMPILE = frozenset({"optimizer", "loss"})
+_TEXT = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
+_COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)\w*\s*\(")
+_RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
+_MOST_MODULES = 30
+"""Modules that are followed to see whether a script has to do with Keras."""
+_DEEPEST = 5
+"""Functions of the tree that are followed from a script to one that runs a model."""
+
+
+def runs_keras(call: ast.Call, view: View) -> bool:
+    """Whether a call trains a Keras model, or computes with one.
+
+    Where the model cannot be followed (it comes in a tuple, as an argument of another module, out
+    of a dictionary), the call itself has to be one that only Keras has, in a script that has to do
+    with Keras.
+    """
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _RUNS:
+        return False
+    kind = view.kinds.of(call.func.value)
+    if kind is not None:
+        return kind == "KerasModel"
+    words = {word.arg for word in call.keywords}
+    telling = call.func.attr in _ONLY_KERAS or (
+        call.func.attr == "fit" and bool(words & _WORDS_OF_FIT)
+    )
+    return telling and _may_be_keras(call, view)
+
+
+def passes_model(call: ast.Call, view: View) -> bool:
+    """Whether a call passes a Keras model to a function of the tree whose module runs models."""
+    name = view.module.name_of(call.func) or ""
+    if not name.startswith("tree:"):
+        return False
+    values = [*call.args, *(word.value for word in call.keywords)]
+    if not any(view.kinds.of(value) == "KerasModel" for value in values):
+        return False
+    home, _ = view.module.definition(name)
+    return home is not None and bool(_COMPUTES.search(home.text))
+
+
+def compiles_keras(call: ast.Call, view: View) -> bool:
+    """Whether a call is `compile` of a Keras model."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
+        return False
+    kind = view.kinds.of(call.func.value)
+    if kind is not None:
+        return kind == "KerasModel"
+    words = {word.arg for word in call.keywords}
+    return words >= _WORDS_OF_COMPILE and _may_be_keras(call, view)
+
+
+def reaches_keras(view: View) -> ast.Call | None:
+    """The first call of a script by which functions of other modules come to train with Keras."""
+    seen: set[ast.AST] = set()
+    for node in view.module.scopes.nodes:
+        if isinstance(node, ast.Call) and (
+            passes_model(node, view) or _leads_to_run(node, view.module, view, seen, 0)
+        ):
+            return node
+    return None
+
+
+def uses_keras(module: Module, seen: set[str] | None = None) -> bool:
+    """Whether a module, or one of the tree that it imports, imports Keras."""
+    visited = set[str]() if seen is None else seen
+    visited.add(module.path)
+    if module.imports("keras") or module.imports("tensorflow.keras"):
+        return True
+    if module.imports("tensorflow") and ".keras." in module.text:
+        return True
+    return any(
+        uses_keras(inner, visited)
+        for path in module.imported_paths()
+        if path not in visited and len(visited) < _MOST_MODULES
+        for inner in [module.project.module(path)]
+        if inner is not None
+    )
+
+
+def _may_be_keras(call: ast.Call, view: View) -> bool:
+    assert isinstance(call.func, ast.Attribute)
+    if view.module.name_of(call.func) is not None or view.kinds.defines(call):
+        return False
+    if any(view.module.imports(rival) for rival in _RIVALS):
+        return False
+    return uses_keras(view.module)
+
+
+def _leads_to_run(
+    call: ast.Call, module: Module, view: View, seen: set[ast.AST], depth: int
+) -> bool:
+    name = module.name_of(call.func) or ""
+    home, node = module.definition(name)
+    if home is None or node is None or node in seen or depth > _DEEPEST:
+        return False
+    seen.add(node)
+    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return False
+    around = View(home, view.options) if home is not view.module else view
+    calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    if _TEXT.search(home.text) and any(runs_keras(inner, around) for inner in calls):
+        return True
+    return any(_leads_to_run(inner, home, view, seen, depth + 1) for inner in calls)

@@ -1,0 +1,74 @@
+"""Whether a script trains, be it by an optimizer of another module."""
+
+import ast
+import re
+
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.input_purpose import named_purpose
+from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
+from jumar.porting.script.module import Module
+
+_MAKES_OPTIMIZER = re.compile(
+    r"\b\w*Optimizer\s*\(|\.minimize\s*\(|\.apply_gradients\s*\(|create_train_op\s*\("
+)
+_TRAIN_OP = re.compile(
+    r"(?i)(?:^|_)(?:train|training|optim|optimi[sz]er?|opt|solver|update)(?:_|$)|train_?op"
+)
+_MOST_MODULES = 30
+"""Modules that are followed to see whether one of them makes an optimizer."""
+
+
+def trains(view: View) -> bool:
+    """Whether a script trains: it makes an optimizer, or runs what a module it imports made.
+
+    A script that saves variables without any optimizer in reach converts or exports them.
+    """
+    if optimizers(view):
+        return True
+    calls = [node for node in view.module.scopes.nodes if isinstance(node, ast.Call)]
+    if any(runs_train_op(call) for call in calls):
+        return True
+    return any(saves(call, view) for call in calls) and _imports_optimizer(view.module, set())
+
+
+def saves(call: ast.Call, view: View) -> bool:
+    """Whether a call saves a checkpoint."""
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "save"
+        and view.kinds.of(call.func.value) == "Saver"
+    )
+
+
+def evaluates(call: ast.Call, view: View) -> bool:
+    """Whether a call is in a function that tests a model, where nothing has to be equal."""
+    function, holder = view.module.function(call), view.module.class_of(call)
+    names = [part.name for part in (function, holder) if part is not None]
+    return named_purpose(names) == "other"
+
+
+def is_run(call: ast.Call) -> bool:
+    """Whether a call may run a session."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "run" and bool(call.args)
+
+
+def runs_train_op(call: ast.Call) -> bool:
+    """`session.run([model.train_op, loss])`, by the name of what is run."""
+    if not is_run(call):
+        return False
+    return any(
+        _TRAIN_OP.search(node.id if isinstance(node, ast.Name) else node.attr)
+        for node in ast.walk(call.args[0])
+        if isinstance(node, ast.Name | ast.Attribute)
+    )
+
+
+def _imports_optimizer(module: Module, seen: set[str]) -> bool:
+    seen.add(module.path)
+    return any(
+        _MAKES_OPTIMIZER.search(inner.text) is not None or _imports_optimizer(inner, seen)
+        for path in module.imported_paths()
+        if path not in seen and len(seen) < _MOST_MODULES
+        for inner in [module.project.module(path)]
+        if inner is not None
+    )

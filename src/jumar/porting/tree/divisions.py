@@ -1,0 +1,73 @@
+"""Divisions in scripts that parse in both Pythons, of a program that was written for Python 2."""
+
+import ast
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jumar.porting.edits import FileReport, Finding, Place
+from jumar.porting.python2.names import python2_findings
+from jumar.porting.script.project import Project
+from jumar.porting.tree.imports import import_graph, ported_text, reached
+
+_RULE = "python2-division"
+
+
+def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[str, FileReport]:
+    """The reports, with divisions in all that a script of Python 2 imports.
+
+    A script without `print` parses in both; that its divisions round down shows only in its
+    other names of Python 2, or in what imports it.
+
+    Args:
+        reports: Those of all scripts of a tree, by path.
+        project: The tree.
+    """
+    result = dict(reports)
+    # What Python 3 cannot parse or has no name for runs in Python 2 alone.
+    unparsed = {
+        path for path, report in reports.items() if report.before and _parsed(report.before) is None
+    }
+    old = [
+        path
+        for path, report in reports.items()
+        if path in unparsed or any(edit.rule.startswith("python2-") for edit in report.edits)
+    ]
+    if not old:
+        return result
+    texts = {path: ported_text(report, path, project) for path, report in reports.items()}
+    imports = import_graph(texts, project)
+    for path in dict.fromkeys(part for start in old for part in reached(start, imports)):
+        report = reports[path]
+        before = report.before.removeprefix("\ufeff") or texts[path]
+        tree = _parsed(before) if path not in unparsed else None
+        if tree is None or report.status == "unreadable":
+            continue
+        found = [
+            replace(finding, place_after=_moved(finding, before, texts[path]))
+            for finding in python2_findings(tree, before, lambda place: place)
+            if finding.rule == _RULE
+        ]
+        known = {(finding.rule, finding.place) for finding in report.findings}
+        new = [finding for finding in found if (finding.rule, finding.place) not in known]
+        if new:
+            findings = sorted((*report.findings, *new), key=lambda finding: finding.place)
+            result[path] = replace(report, findings=tuple(findings))
+    return result
+
+
+def _moved(finding: Finding, before: str, after: str) -> Place | None:
+    """The place of a finding's line in the ported text; None if it is not there."""
+    line = before.split("\n")[finding.place.line - 1]
+    same = [number for number, text in enumerate(after.split("\n"), 1) if text == line]
+    nearest = min(same, key=lambda number: abs(number - finding.place.line), default=None)
+    return Place(line=nearest, column=finding.place.column) if nearest else None
+
+
+def _parsed(text: str) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text.removeprefix("\ufeff"))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None

@@ -1,0 +1,105 @@
+"""A port is scored against what people changed: found, missed, or not of the port."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.porting.trees import write_files
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from hand_ports.changes import paired
+from hand_ports.scoring import Score, options_of, score
+from hand_ports.topics import topics_of
+
+TRAIN = (
+    "import tensorflow as tf\n\n\ndef main(loss):\n"
+    "    op = tf.train.AdamOptimizer(1e-3).minimize(loss)\n"
+    "    with tf.Session() as sess:\n        sess.run(op)\n"
+)
+BLOCK = (
+    "    config = tf.ConfigProto()\n"
+    "    block = config.graph_options.rewrite_options.custom_optimizers.add()\n"
+    "    block.name = 'NpuOptimizer'\n"
+)
+PORTED = TRAIN.replace("    with tf.Session()", f"{BLOCK}    with tf.Session(config=config)")
+
+
+def scored(folder: Path, original: dict[str, str], hand: dict[str, str]) -> Score:
+    sides = write_files(folder / "original", original), write_files(folder / "hand", hand)
+    return score("it", *sides)
+
+
+def test_a_session_that_both_ported_is_rewritten_at_its_place(tmp_path: Path) -> None:
+    result = scored(tmp_path, {"train.py": TRAIN}, {"train.py": PORTED})
+    (item,) = result.scored
+    assert (item.topic, item.outcome, item.near) == ("session", "rewritten", "here")
+    assert result.covered == 1.0
+
+
+def test_a_change_that_the_port_lacks_is_silent_and_lowers_the_share(tmp_path: Path) -> None:
+    lines = "\nx = tf.mul(1, 2)\n"
+    hand = PORTED + "\nfrom npu_bridge.estimator import npu_ops\ny = npu_dynamic_rnn(1)\n"
+    result = scored(tmp_path, {"train.py": TRAIN + lines}, {"train.py": hand})
+    assert [item.outcome for item in result.scored].count("silent") >= 1
+    assert result.covered < 1.0
+
+
+def test_paths_and_prints_of_a_person_do_not_belong_to_the_port(tmp_path: Path) -> None:
+    hand = TRAIN.replace("1e-3", "2e-3").replace("sess.run(op)", "print(sess.run(op))")
+    result = scored(tmp_path, {"train.py": TRAIN}, {"train.py": hand})
+    assert not result.scored
+    assert len(result.others) == 2
+
+
+def test_comments_quotes_and_line_breaks_are_no_changes(tmp_path: Path) -> None:
+    hand = TRAIN.replace("minimize(loss)", "minimize(\n        loss  # the loss\n    )")
+    assert not scored(tmp_path, {"a.py": TRAIN}, {"a.py": hand}).paired.changes
+
+
+def test_files_are_paired_by_path_then_name_then_content(tmp_path: Path) -> None:
+    folder = write_files(
+        tmp_path / "original",
+        {"a.py": "import os\nprint(os.name)\n", "lib/net.py": PORTED, "main.py": f"{TRAIN}k = 1\n"},
+    )
+    hand = write_files(
+        tmp_path / "hand",
+        {"a.py": "print(1)\n", "src/lib/net.py": PORTED, "train_npu.py": f"{TRAIN}k = 2\n"},
+    )
+    result = paired(folder, hand)
+    assert set(result.pairs) == {
+        ("a.py", "a.py"),
+        ("lib/net.py", "src/lib/net.py"),
+        ("main.py", "train_npu.py"),
+    }
+    assert result.anew == ("a.py",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "topic"),
+    [
+        ("x = tf.nn.dropout(x, 0.5)", "x = npu_ops.dropout(x, 0.5)", "dropout"),
+        ("for i in xrange(3): pass", "for i in range(3): pass", "Python 2"),
+        ("n = len(x) / 2", "n = len(x) // 2", "Python 2"),
+        ("d = d.batch(4)", "d = d.batch(4, drop_remainder=True)", "batch size fixed"),
+        ("x = tf.placeholder(tf.float32, [None, 3])", "x = tf.placeholder(tf.float32, [8, 3])",
+         "fixed shapes"),
+        ("from keras import layers", "from tensorflow.keras import layers", "tf.keras for keras"),
+        ("with tf.device('/gpu:0'): pass", "pass", "GPU settings"),
+    ],
+)  # fmt: skip
+def test_a_change_is_of_the_topic_that_its_words_say(
+    tmp_path: Path, before: str, after: str, topic: str
+) -> None:
+    original = write_files(tmp_path / "original", {"a.py": f"{TRAIN}{before}\n"})
+    hand = write_files(tmp_path / "hand", {"a.py": f"{TRAIN}{after}\n"})
+    (change,) = paired(original, hand).changes
+    assert topic in [found.name for found in topics_of(change)]
+
+
+def test_the_port_gets_the_options_of_the_person(tmp_path: Path) -> None:
+    text = "m = FixedLossScaleManager(1)\no = NPUDistributedOptimizer(o)\n# allow_mix_precision\n"
+    options = options_of(write_files(tmp_path, {"a.py": text}))
+    assert (options.precision, options.devices) == (None, 8)
+    assert options.loss_scale is not None

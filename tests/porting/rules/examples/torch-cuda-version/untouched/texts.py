@@ -1,0 +1,4 @@
+import torch
+
+COMMAND = 'nvidia-smi'
+print(torch.version.git_version)

@@ -1,0 +1,2 @@
+import torch
+from torch._six import string_classes

@@ -1,0 +1,2 @@
+import six
+import torch

@@ -131,7 +131,7 @@ class ProxyHandler(BaseHTTPRequestHandler):
         except (HTTPException, OSError):
             self.drop()
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = serve
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = serve  # noqa: N815
 
 
 class _ProxyServer(ThreadingHTTPServer):

@@ -45,6 +45,10 @@ class Changed(StoreError):
     """A condition of a request does not hold: the object is another one by now, or exists."""
 
 
+class Unsupported(StoreError):
+    """The store knows no such request."""
+
+
 class _WrongLength(Exception):
     """An answer is shorter or longer than what was asked for."""
 
@@ -83,6 +87,8 @@ class Client:
     def __init__(self, bucket: Location) -> None:
         self._bucket = Location(scheme=bucket.scheme, bucket=bucket.bucket)
         self._store = _open(self._bucket)
+        self.has_conditions = True
+        """Whether `write_if` can rely on the store; false once it has refused a condition."""
 
     def head(self, location: Location) -> StoredObject:
         """An object without its content.
@@ -126,7 +132,7 @@ class Client:
             if stored.e_tag:
                 options["if_match"] = stored.e_tag
             result = obstore.get(store, stored.location.key, options=options)
-            if (result.meta["e_tag"] or stored.e_tag) != stored.e_tag:
+            if stored.e_tag and (result.meta["e_tag"] or stored.e_tag) != stored.e_tag:
                 raise obstore.exceptions.PreconditionError("it has another ETag")
             content = bytes(result.bytes())
             if len(content) != end - start:
@@ -196,12 +202,18 @@ class Client:
         """
         import obstore
 
-        mode: Any = "create" if e_tag is None else {"e_tag": e_tag}
+        condition: Any = "create" if e_tag is None else {"e_tag": e_tag}
 
         def put(store: Any) -> str:
+            mode: Any = condition if self.has_conditions else "overwrite"
             return obstore.put(store, location.key, content, mode=mode)["e_tag"] or ""
 
         try:
+            return self._tried(location, put)
+        except Unsupported:
+            if not self.has_conditions:
+                raise
+            self.has_conditions = False
             return self._tried(location, put)
         except Changed:
             try:
@@ -235,7 +247,7 @@ class Client:
             obstore.exceptions.PreconditionError: Changed,
             obstore.exceptions.PermissionDeniedError: StoreError,
             obstore.exceptions.UnauthenticatedError: StoreError,
-            obstore.exceptions.NotSupportedError: StoreError,
+            obstore.exceptions.NotSupportedError: Unsupported,
             obstore.exceptions.InvalidPathError: StoreError,
         }
         while True:
@@ -245,6 +257,9 @@ class Client:
                 kind = next(made for raised, made in final.items() if isinstance(error, raised))
                 raise kind(_said(kind, error, location), where=str(location)) from None
             except (obstore.exceptions.BaseError, OSError, _WrongLength) as error:
+                if re.search(r"status code: 501\b", str(error)):
+                    reason = f"the store refuses: {_reason(error, location)}"
+                    raise Unsupported(reason, where=str(location)) from None
                 passed = time.monotonic() - began
                 if passed + wait > patience:
                     raise StoreError(

@@ -1,5 +1,4 @@
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +38,8 @@ def filled(store_server: Server, shards: Path) -> Server:
 
 
 @pytest.fixture
-def environment(filled: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def environment(filled: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     point_at(filled, monkeypatch, tmp_path)
-    yield
 
 
 def point_at(server: Server, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

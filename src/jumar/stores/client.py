@@ -53,6 +53,15 @@ class _WrongLength(Exception):
     """An answer is shorter or longer than what was asked for."""
 
 
+_FINAL_STATUS: Mapping[str, type[StoreError]] = {
+    "401": StoreError,
+    "403": StoreError,
+    "404": Absent,
+    "405": Unsupported,
+    "501": Unsupported,
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredObject:
     """An object as the store lists it.
@@ -257,9 +266,9 @@ class Client:
                 kind = next(made for raised, made in final.items() if isinstance(error, raised))
                 raise kind(_said(kind, error, location), where=str(location)) from None
             except (obstore.exceptions.BaseError, OSError, _WrongLength) as error:
-                if re.search(r"status code: 501\b", str(error)):
-                    reason = f"the store refuses: {_reason(error, location)}"
-                    raise Unsupported(reason, where=str(location)) from None
+                kind = _final_kind(error)
+                if kind is not None:
+                    raise kind(_said(kind, error, location), where=str(location)) from None
                 passed = time.monotonic() - began
                 if passed + wait > patience:
                     raise StoreError(
@@ -363,6 +372,15 @@ def _patience_s() -> float:
         return float(text) if text else _PATIENCE_S
     except ValueError:
         raise UserError(f"'{text}' is not a number of seconds", where=PATIENCE_VARIABLE) from None
+
+
+def _final_kind(error: BaseException) -> type[StoreError] | None:
+    """What an answer means that repeating the request will not change; None for any other.
+
+    Some requests, such as lists, have no exceptions of their own for these.
+    """
+    status = re.search(r"status code: (\d{3})\b", str(error))
+    return _FINAL_STATUS.get(status[1]) if status else None
 
 
 def _said(kind: type[StoreError], error: BaseException, location: Location) -> str:

@@ -207,6 +207,7 @@ class Mirror:
 
     def _pass(self) -> None:
         """Upload what is new or has changed, then the manifest."""
+        self._ownership.check()
         files: dict[str, KeptFile] = {}
         for name, path in sorted(_files(self._local).items()):
             files[name] = self._kept(name, path)

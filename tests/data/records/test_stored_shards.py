@@ -14,6 +14,7 @@ from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import ImageSource
 from jumar.ground.errors import UserError
 from jumar.stores import cache
+from tests.stores.known import point_at
 from tests.stores.servers import BUCKET, Server, every_tenth_fails, proxy, put_folder
 
 PICTURES = 60
@@ -40,22 +41,6 @@ def filled(store_server: Server, shards: Path) -> Server:
 @pytest.fixture
 def environment(filled: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     point_at(filled, monkeypatch, tmp_path)
-
-
-def point_at(server: Server, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    for name, value in server.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("JUMAR_CACHE", str(folder / "cache"))
-    forget_what_is_known()
-
-
-def forget_what_is_known() -> None:
-    from jumar.data.images.stored_images import stored_shards
-    from jumar.stores.client import _client
-    from jumar.stores.fetching import _fetched
-
-    for known in (stored_shards, _client, _fetched):
-        known.cache_clear()
 
 
 def digest(source: ImageSource) -> str:

@@ -222,17 +222,16 @@ def report(
         name: [float(str(each["images_per_s"])) for each in rows] for name, rows in results.items()
     }
     disk = median(speeds["disk"])
-    print(
-        "source        images/s          of disk   opened in   waited for data   cache at most   limit"
-    )
+    print("source       images/s              of disk  opened   waited   cache at most  limit")
     for name in ("disk", "cold cache", "records", "failing"):
         rows, speed = results[name], speeds[name]
         most = max(int(str(each["cache"])) for each in rows)
         opened = median(float(str(each["opened_s"])) for each in rows)
         waited = median(float(str(each["waited_s"])) for each in rows)
+        spread = f"({min(speed):.1f} to {max(speed):.1f})"
         print(
-            f"{name:12}  {median(speed):6.1f} ({min(speed):.1f} to {max(speed):.1f})  "
-            f"{100 * median(speed) / disk:5.1f} %   {opened:7.2f} s   {waited:13.2f} s   {size_text(most):>13}   "
+            f"{name:11}  {median(speed):5.1f} {spread:15}  {100 * median(speed) / disk:5.1f} %  "
+            f"{opened:5.2f} s  {waited:5.2f} s  {size_text(most):>13}  "
             f"{size_text(int(str(rows[0]['limit'])))}"
         )
     hashes = {str(each["hash"]) for rows in results.values() for each in rows}

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
@@ -94,11 +95,12 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
 
 
 def cache_name(location: Location, files: Mapping[str, StoredObject], more: str = "") -> str:
-    """The name of the cache's folder for a listing."""
+    """The name of the cache's folder for a listing: readable, and another one for another."""
     digest = hashlib.sha256(f"{location}\0{more}".encode())
     for name, stored in sorted(files.items()):
         digest.update(f"\0{name}\0{stored.size}\0{stored.e_tag}".encode(errors="surrogateescape"))
-    return digest.hexdigest()[:24]
+    readable = re.sub(r"[^\w.-]", "_", location.name, flags=re.ASCII)[:40]
+    return f"{readable}-{digest.hexdigest()[:20]}"
 
 
 def pinned_folder(

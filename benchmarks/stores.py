@@ -84,7 +84,8 @@ def epoch(path: str, batch: int, workers: int) -> dict[str, object]:
         create_recipe("resnext50"), ["data.image_size=64", f"model.num_classes={_CLASSES}"]
     )
     assert isinstance(recipe, ClassificationRecipe)
-    network = recipe.build_model().train().to(memory_format=torch.channels_last)
+    network = recipe.build_model().train()
+    network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
 
     def step(images: torch.Tensor, labels: torch.Tensor) -> None:
@@ -172,7 +173,7 @@ def measured(
 
 def main() -> int:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--workers", type=int, default=1)

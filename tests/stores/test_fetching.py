@@ -56,7 +56,7 @@ def test_objects_of_any_size_arrive_as_they_are(monkeypatch: pytest.MonkeyPatch)
         content = os.urandom(size)
         assert fetched(put(f"sizes/{size}", content)).read_bytes() == content
     folder = fetched(f"s3://{BUCKET}/sizes")
-    assert {path.name: path.stat().st_size for path in folder.iterdir() if path.name[0] != "."} == {
+    assert {path.name: path.stat().st_size for path in folder.iterdir()} == {
         str(size): size for size in (0, 1, 999, 1000, 1001, 12_345)
     }
 
@@ -67,7 +67,7 @@ def test_a_changed_object_is_fetched_anew_and_an_unchanged_one_is_not(
 ) -> None:
     url = put("changing", b"before")
     assert fetched(url).read_bytes() == b"before"
-    with proxy(store, lambda *_: False) as counting:
+    with proxy(store, lambda handler, number: False) as counting:
         point_at(counting, monkeypatch, tmp_path)
         assert fetched(url).read_bytes() == b"before"
         assert not [line for line in counting.requests if line.startswith("GET")]

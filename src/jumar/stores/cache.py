@@ -55,11 +55,13 @@ class CacheFolder:
     """A folder of the cache, which stays as long as this object lives.
 
     Attributes:
-        path: The folder.
+        root: The folder with the cache's own files.
+        path: The folder in it with the content alone.
         granted: Bytes that may be in it.
         pin: The open file whose lock keeps the folder; forked processes hold it too.
     """
 
+    root: Path
     path: Path
     granted: int
     pin: IO[bytes]
@@ -67,9 +69,9 @@ class CacheFolder:
     @contextmanager
     def filling(self) -> Generator[None]:
         """The context in which one process at a time adds to the folder."""
-        with (self.path / _FILLED).open("ab") as lock:
+        with (self.root / _FILLED).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for left in self.path.glob(f"{OWN_PREFIX}part-*"):
+            for left in self.root.glob(f"{OWN_PREFIX}part-*"):
                 left.unlink(missing_ok=True)
             yield
 
@@ -83,7 +85,7 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
     """A folder of the cache with room for some bytes.
 
     Args:
-        name: Its name, which identifies the content.
+        name: Its name, which identifies the content; up to its last hyphen, the content's own.
         wanted: Bytes that it should hold in all.
 
     Returns:
@@ -106,7 +108,9 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
             if wanted > reserved:
                 reserved += _make_room(root, wanted - reserved)
                 (folder / _SIZE).write_text(str(reserved))
-            return CacheFolder(path=folder, granted=reserved, pin=pin)
+            content = folder / (name.rpartition("-")[0] or name)
+            content.mkdir(exist_ok=True)
+            return CacheFolder(root=folder, path=content, granted=reserved, pin=pin)
     except OSError as error:
         raise unwritable(
             root, error, more=f"{CACHE_VARIABLE} names another folder for the cache."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted, print_plain, size_text
-from jumar.stores.cache import LIMIT_VARIABLE, OWN_PREFIX, CacheFolder, limit_bytes, open_folder
+from jumar.stores.cache import LIMIT_VARIABLE, CacheFolder, limit_bytes, open_folder
 from jumar.stores.client import Absent, StoredObject, client_of
 from jumar.stores.download import Wanted, download, total_size
 from jumar.stores.location import Location, parse
@@ -72,7 +72,7 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
         name = stored.location.key[start:]
         if not stored.size and (not name or name.endswith("/")):
             continue  # what consoles write to show an empty folder
-        if not is_safe(name) or name.rpartition("/")[2].startswith(OWN_PREFIX):
+        if not is_safe(name):
             raise UserError(
                 "the name of this object cannot be one of a file", where=str(stored.location)
             )
@@ -99,7 +99,7 @@ def cache_name(location: Location, files: Mapping[str, StoredObject], more: str 
     digest = hashlib.sha256(f"{location}\0{more}".encode())
     for name, stored in sorted(files.items()):
         digest.update(f"\0{name}\0{stored.size}\0{stored.e_tag}".encode(errors="surrogateescape"))
-    readable = re.sub(r"[^\w.-]", "_", location.name, flags=re.ASCII)[:40]
+    readable = re.sub(r"[^\w-]", "_", location.name, flags=re.ASCII)[:40]
     return f"{readable}-{digest.hexdigest()[:20]}"
 
 
@@ -133,7 +133,7 @@ def fill(
             Wanted(stored=stored, path=folder.path / name, sha256=(hashes or {}).get(name, ""))
             for name, stored in missing.items()
         ]
-        download(client_of(location), wanted, scratch=folder.path)
+        download(client_of(location), wanted, scratch=folder.root)
 
 
 def _whole(

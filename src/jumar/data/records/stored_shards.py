@@ -130,11 +130,13 @@ class StoredShards:
 
     Attributes:
         folder: The cache's folder with those that are cached.
+        beside: Where their index is kept.
         distant: The others, by the path that they would have there.
         room: Bytes that are left for their index.
     """
 
     folder: Path
+    beside: Path
     distant: Mapping[Path, StoredObject]
     room: int
 
@@ -176,7 +178,7 @@ def open_stored(
             "the store as they are needed"
         )
     index_room = folder.granted - total_size(cached)
-    return StoredShards(folder=folder.path, distant=distant, room=index_room)
+    return StoredShards(folder=folder.path, beside=folder.root, distant=distant, room=index_room)
 
 
 def _check_plain(shards: Sequence[StoredObject]) -> None:
@@ -232,7 +234,7 @@ def _index_of_distant(stored: StoredShards, wanted: tuple[Path, str]) -> RecordI
 
 def _index_file(stored: StoredShards, path: Path) -> Path:
     digest = hashlib.sha256(str(path.relative_to(stored.folder)).encode()).hexdigest()
-    return stored.folder / f"{OWN_PREFIX}index-{digest[:16]}.npy"
+    return stored.beside / f"{OWN_PREFIX}index-{digest[:16]}.npy"
 
 
 def _keep_index(kept: Path, index: RecordIndex, room: int) -> int:

@@ -211,6 +211,10 @@ def main() -> int:
                 order = list(rivals.items())
                 for name, rival in order if turn % 2 else reversed(order):
                     results.setdefault(name, []).append(measured(*rival, chosen))
+                    speed = results[name][-1]["images_per_s"]
+                    print(
+                        f"round {turn + 1}: {name}: {speed} images/s", file=sys.stderr, flush=True
+                    )
     return report(results, chosen, size)
 
 

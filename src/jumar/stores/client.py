@@ -303,7 +303,8 @@ def _open(bucket: Location) -> Any:
             todo='pip install "jumar[stores]"',
         ) from None
     reached = connection(bucket)
-    options: dict[str, Any] = {"region": reached.region}
+    # Objects are deleted one by one: not all stores know the request for many at once.
+    options: dict[str, Any] = {"region": reached.region, "disable_bulk_delete": True}
     if reached.is_virtual:
         options["virtual_hosted_style_request"] = True
     if endpoint := reached.endpoint_of(bucket.bucket):

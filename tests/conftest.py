@@ -62,7 +62,9 @@ def store_server() -> "Iterator[Server]":
     from tests.stores.servers import is_moto_installed, moto_server
 
     if not is_moto_installed():
-        pytest.skip("needs obstore and moto's server: pip install obstore 'moto[server]'")
+        pytest.skip(
+            "needs obstore and moto's server: pip install obstore 'moto[s3]' flask flask-cors"
+        )
     with moto_server() as server:
         yield server
 

@@ -42,6 +42,7 @@ _PACKAGES = (
     ("simplejpeg", "decoding of JPEG files at full speed", "pip install simplejpeg"),
     ("google-crc32c", "checking TFRecord files at full speed", "pip install google-crc32c"),
     ("scikit-learn", "the embedded digits", "pip install scikit-learn"),
+    ("obstore", "paths of object stores (s3://, obs://)", "pip install 'jumar[stores]'"),
     ("tensorboard", "TensorBoard events of every run", "pip install 'jumar[tensorboard]'"),
 )
 

@@ -210,7 +210,7 @@ class Dies:
 def is_moto_installed() -> bool:
     from importlib.util import find_spec
 
-    return all(find_spec(name) is not None for name in ("obstore", "moto", "flask"))
+    return all(find_spec(name) is not None for name in ("obstore", "moto", "flask", "flask_cors"))
 
 
 def put_folder(server: Server, folder: Path, prefix: str) -> None:

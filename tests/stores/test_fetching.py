@@ -207,3 +207,24 @@ def test_what_is_not_there_is_said_to_be_missing() -> None:
         fetched(f"s3://{BUCKET}/nowhere")
     with pytest.raises(UserError, match="no such object or bucket"):
         fetched("s3://no-such-bucket/a")
+
+
+@pytest.mark.usefixtures("store")
+def test_a_process_forked_from_one_that_used_a_store_is_refused_and_not_left_waiting() -> None:
+    location = parse(put("forked", b"1"))
+    client = client_of(location)
+    child = os.fork()
+    if not child:
+        try:
+            client.head(location)
+            os._exit(1)
+        except StoreError:
+            os._exit(0)
+        except BaseException:
+            os._exit(2)
+    deadline = time.monotonic() + 10
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, 9)
+        time.sleep(0.01)
+    assert ended == (child, 0)

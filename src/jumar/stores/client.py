@@ -249,6 +249,13 @@ class Client:
         """The result of a call, repeated with growing waits while it fails for a while."""
         import obstore
 
+        if not is_usable_here():
+            raise StoreError(
+                "cannot be reached from a process that was forked from one that used a store",
+                where=str(location),
+                todo="Fetch what is needed before forking, or read ranges (jumar.stores.ranged).",
+            )
+
         patience, wait, began = _patience_s(), _FIRST_WAIT_S, time.monotonic()
         final: Mapping[type[BaseException], type[StoreError]] = {
             FileNotFoundError: Absent,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.stores.client import Client, StoreError, client_of
+from jumar.stores.answers import Absent, StoreError
+from jumar.stores.client import Client, client_of
 from jumar.stores.fetching import fetched
 from jumar.stores.location import Location, parse
 from jumar.stores.manifest import MANIFEST, read_manifest
@@ -59,11 +60,12 @@ def contents(folder: Path) -> dict[str, str]:
 def stored(run: Location) -> dict[str, str]:
     client = Client(run)
     names = {each.location.key[len(run.key) + 1 :]: each.location for each in client.list(run)}
-    return {
-        name: client.read_small(place)[0].decode()
-        for name, place in names.items()
-        if name not in (MANIFEST, OWNER)
-    }
+    found: dict[str, str] = {}
+    for name, place in names.items():
+        if name not in (MANIFEST, OWNER):
+            with contextlib.suppress(Absent):  # deleted by the mirror since it was listed
+                found[name] = client.read_small(place)[0].decode()
+    return found
 
 
 def until(happens: Callable[[], object]) -> None:

@@ -10,7 +10,6 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from io import BytesIO
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jumar.ground.errors import UserError
+from jumar.stores.answers import Absent, Changed, StoredObject, StoreError, Unsupported
 from jumar.stores.connection import connection, credentials, without_secrets
 from jumar.stores.location import Location
 
@@ -33,22 +33,6 @@ _used_in: set[int] = set()
 """Processes in which obstore's threads run: this one, or the one it was forked from."""
 
 
-class StoreError(UserError):
-    """A store did not do what was asked, however often."""
-
-
-class Absent(StoreError):
-    """There is no such object, or no such bucket."""
-
-
-class Changed(StoreError):
-    """A condition of a request does not hold: the object is another one by now, or exists."""
-
-
-class Unsupported(StoreError):
-    """The store knows no such request."""
-
-
 class _WrongLength(Exception):
     """An answer is shorter or longer than what was asked for."""
 
@@ -60,22 +44,6 @@ _FINAL_STATUS: Mapping[str, type[StoreError]] = {
     "405": Unsupported,
     "501": Unsupported,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredObject:
-    """An object as the store lists it.
-
-    Attributes:
-        location: Where it is.
-        size: Its bytes.
-        e_tag: What the store calls this version of it; not a hash of the content where it was
-            uploaded in parts or is encrypted.
-    """
-
-    location: Location
-    size: int
-    e_tag: str
 
 
 def is_usable_here() -> bool:

@@ -4,13 +4,17 @@ import os
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.stalled_workers import note_tests, watch
+
+if TYPE_CHECKING:
+    from tests.stores.servers import Server
 
 # By default an example that takes longer than 200 ms fails, as any does now and then on a machine
 # with something else to do.
@@ -50,6 +54,19 @@ def shared() -> Path:
 def parity(shared: Path) -> Path:
     """Numbers made with the original TensorFlow code."""
     return shared / "data" / "parity"
+
+
+@pytest.fixture(scope="session")
+def store_server() -> "Iterator[Server]":
+    """A real server of an object store on this machine, with one bucket."""
+    from tests.stores.servers import is_moto_installed, moto_server
+
+    if not is_moto_installed():
+        pytest.skip(
+            "needs obstore and moto's server: pip install obstore 'moto[s3]' flask flask-cors"
+        )
+    with moto_server() as server:
+        yield server
 
 
 def pytest_configure(config: pytest.Config) -> None:

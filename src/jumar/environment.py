@@ -27,13 +27,12 @@ from jumar.devices.npu import (
     npu_pairing_fault,
 )
 from jumar.devices.registry import list_devices
+from jumar.ground.cache import cache_folder
 from jumar.ground.machine import memory_bytes, processor_name, usable_cores
 
 T = TypeVar("T")
 
 OLDEST_TORCH = (2, 6)
-CACHE_VARIABLE = "JUMAR_CACHE"
-"""Names the folder for files that can be regenerated."""
 _ASCEND = Path("usr/local/Ascend")
 _CANN_HOMES = ("ascend-toolkit/latest", "cann/latest", "latest", "cann", "nnae/latest")
 _PACKAGES = (
@@ -43,6 +42,7 @@ _PACKAGES = (
     ("simplejpeg", "decoding of JPEG files at full speed", "pip install simplejpeg"),
     ("google-crc32c", "checking TFRecord files at full speed", "pip install google-crc32c"),
     ("scikit-learn", "the embedded digits", "pip install scikit-learn"),
+    ("obstore", "paths of object stores (s3://, obs://)", "pip install 'jumar[stores]'"),
     ("tensorboard", "TensorBoard events of every run", "pip install 'jumar[tensorboard]'"),
 )
 
@@ -230,14 +230,6 @@ def cann_version(home: Path) -> str | None:
 def npu_driver_version(ascend: Path) -> str | None:
     """The version of the Ascend driver below an installation folder such as /usr/local/Ascend."""
     return _version_line(ascend / "driver" / "version.info")
-
-
-def cache_folder() -> Path:
-    """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "jumar"
 
 
 def _tried(probe: Callable[[], T]) -> T | None:

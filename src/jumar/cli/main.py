@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from jumar import __version__
-from jumar.cli import ctrl_c, last_resort, several_ranks
+from jumar.cli import ctrl_c, last_resort, several_ranks, stores
 from jumar.cli.options import EVERY_OPTION, OPTIONS
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.text import print_plain
@@ -83,7 +83,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
         try:
             _check_for_emptiness(tokens)
             document_in_full(tokens)
-            code = _called(tokens) if several_ranks.takes_part(app.parse_commands(tokens)[0]) else 0
+            command = app.parse_commands(tokens)[0]
+            takes_part = several_ranks.takes_part(command)
+            code = stores.with_local_paths(tokens, command, _called) if takes_part else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
         except (BrokenPipeError, SystemExit) as leaving:

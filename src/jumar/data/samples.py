@@ -1,7 +1,7 @@
 """The types passed between data sets and the trainer: keys, batches, sources and faults."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -18,6 +18,10 @@ Arrays = dict[str, NDArray[np.generic]]
 
 Batch = Mapping[str, "torch.Tensor"]
 """Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""
+
+
+Notice = Callable[[str], None]
+"""Called with what a user should know and no program needs: files skipped, files unpacked."""
 
 
 class SampleKey(NamedTuple):
@@ -71,6 +75,21 @@ class Fingerprinted(Protocol):
     def fingerprint(self) -> str:
         """The same for the same items in the same order, wherever they are stored."""
         ...
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """Data that is faster when told which items are read next, such as that of a store."""
+
+    def read_ahead(self, items: Sequence[int]) -> None:
+        """Read some items at once; each of them is then read one by one."""
+        ...
+
+
+def read_ahead(data: object, items: Sequence[int]) -> None:
+    """Tell data which items are read next, if that is of use to it."""
+    if isinstance(data, ReadsAhead):
+        data.read_ahead(items)
 
 
 def fingerprint_of(data: object) -> str:

@@ -8,6 +8,7 @@ with the path and the system's reason.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -100,12 +101,35 @@ def read_text(path: Path) -> str:
             raise UserError(f"is not UTF-8 text: {error}", where=str(path)) from error
 
 
+_STORE_URL = re.compile(r"^(s3|obs):/{1,2}(?=[^/])")
+_fetchers: list[Callable[[str], Path]] = []
+
+
+def store_url(path: Path | str) -> str | None:
+    """The `s3://` or `obs://` URL that a path is, with the slash that `Path` removes; or None."""
+    text = str(path)
+    match = _STORE_URL.match(text)
+    return None if match is None else f"{match[1]}://{text[match.end() :]}"
+
+
+def fetch_urls_with(fetch: Callable[[str], Path]) -> None:
+    """Let `expanded` fetch what an URL of an object store names.
+
+    Args:
+        fetch: Called with the URL; returns the local file or folder with what is there.
+    """
+    _fetchers[:] = [fetch]
+
+
 def expanded(path: Path | str) -> Path:
-    """A path with `~` and `~name` as the home directory.
+    """A path with `~` and `~name` as the home directory; an URL of a store as its local copy.
 
     Raises:
-        UserError: There is no such user.
+        UserError: There is no such user; or what is in the store cannot be fetched.
     """
+    url = store_url(path)
+    if url is not None and _fetchers:
+        return _fetchers[-1](url)
     try:
         return Path(path).expanduser()
     except RuntimeError as error:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from jumar.data.samples import SampleSet, fingerprint_of
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, expanded, is_file, resolved
+from jumar.ground.paths import exists, expanded, is_file, resolved, store_url
 from jumar.ground.text import counted
 from jumar.recipes.recipe import Recipe
 from jumar.settings import from_json, override, to_json
@@ -54,7 +54,7 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
         "places": {
             field: str(resolved(expanded(text)))
             for field, text in places.items()
-            if text and exists(expanded(text))
+            if text and store_url(text) is None and exists(expanded(text))
         },
         "samples": {part: len(data) for part, data in _parts(task)},
         "fingerprints": {
@@ -131,7 +131,9 @@ def with_data_in_place(
     known = read_resolved(run)
     for field, place in {} if known is None else known.places.items():
         text = _value(recipe, field)
-        if text and field not in given and not exists(expanded(text)) and exists(expanded(place)):
+        if not text or field in given or store_url(text) is not None:
+            continue  # what is in a store is there from every folder
+        if not exists(expanded(text)) and exists(expanded(place)):
             notice(f"{field}: '{text}' does not exist here; using {place}, where the run had it")
             recipe = override(recipe, [f"{field}={place}"])
     return recipe

@@ -17,6 +17,7 @@ from typing import Any, TextIO, cast
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
+from jumar.stores.mirror import url_of_local
 
 _HELD = (errno.EAGAIN, errno.EACCES)
 _held_here: set[Path] = set()
@@ -76,7 +77,8 @@ class RunDirectory:
         if self.exists:
             for module in recorded_recipe(self.read_recipe(), where=str(self.recipe)).imports:
                 where += ["--import", module]
-        return shlex.join([*launcher, "train", "--resume", "--run-dir", str(self.path), *where])
+        named = url_of_local(self.path) or str(self.path)
+        return shlex.join([*launcher, "train", "--resume", "--run-dir", named, *where])
 
     def read_recipe(self) -> dict[str, Any]:
         """The content of `recipe.json`.

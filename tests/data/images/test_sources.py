@@ -269,7 +269,7 @@ def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
     ("files", "name", "reason"),
     [
         ({}, "nowhere", "there is no such file or folder"),
-        ({}, "s3://bucket/images", "only local paths"),
+        ({}, "https://host/images", "paths of this kind"),
         ({}, "", "no path given"),
         ({}, "none-*", "no file matches"),
         ({"a.txt": b"text"}, "a.txt", "neither a zip nor a TFRecord"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jumar.data.records import tfrecord_cache
 from jumar.data.records.tfrecord import frame
 from jumar.data.records.tfrecord_cache import is_record_file, plain_files
-from jumar.environment import cache_folder
+from jumar.ground.cache import cache_folder
 from jumar.ground.errors import UserError
 from tests.data.records.test_tfrecord import framed, read_all
 

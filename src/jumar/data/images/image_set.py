@@ -1,6 +1,6 @@
 """Labelled images as samples: source and preprocessing combined."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,7 @@ from jumar.data.samples import (
     Record,
     SampleKey,
     fingerprint_of,
+    read_ahead,
 )
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
@@ -85,6 +86,10 @@ class LabelledPictures:
     def fingerprint(self) -> str:
         """That of the source; see `Fingerprinted`."""
         return fingerprint_of(self.source)
+
+    def read_ahead(self, items: Sequence[int]) -> None:
+        """See `ReadsAhead`."""
+        read_ahead(self.source, items)
 
     def open(self, item: int, _key: SampleKey) -> Record:
         """The undecoded image; see `SampleKind.open`."""

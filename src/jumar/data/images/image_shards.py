@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from jumar.data.images.class_folders import is_hidden, is_image
 from jumar.data.records.imagenet_example import record_of_example
-from jumar.data.records.record_shards import RecordShards
+from jumar.data.records.record_shards import RECORD_SUFFIXES, SHARD_NAME, RecordShards
+from jumar.data.records.stored_shards import StoredShards
 from jumar.data.samples import Record
 from jumar.ground.errors import UserError
 from jumar.ground.paths import unreadable
@@ -23,9 +25,15 @@ class ImageShards(RecordShards):
         classes: Names by stored label, from `labels.txt` beside the shards; empty without it.
     """
 
-    def __init__(self, paths: Sequence[Path], notice: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        notice: Callable[[str], None],
+        stored: StoredShards | None = None,
+    ) -> None:
         """Index the shards; arguments and errors as for `RecordShards`."""
-        super().__init__(paths, notice, again="jumar data tfrecord SRC --to DEST")
+        again = "jumar data tfrecord SRC --to DEST"
+        super().__init__(paths, notice, again=again, stored=stored)
         self.classes: Sequence[str] = read_class_names(paths[0].parent / LABELS_FILE)
 
     def read(self, index: int) -> Record:
@@ -37,6 +45,14 @@ class ImageShards(RecordShards):
         """
         payload, origin = self.payload(index)
         return record_of_example(payload, origin)
+
+
+def is_shard_name(name: str) -> bool:
+    """Whether a file counts as TFRecord, by its name."""
+    if is_hidden(name) or is_image(name) or name.lower().endswith(".zip"):
+        return False
+    stem = name.lower().removesuffix(".gz").removesuffix(".zlib")
+    return SHARD_NAME.match(name) is not None or stem.endswith(RECORD_SUFFIXES)
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:

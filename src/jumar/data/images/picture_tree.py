@@ -25,18 +25,17 @@ from jumar.data.images.class_folders import (
     join,
 )
 from jumar.data.images.image_folder import ImageFolder
-from jumar.data.images.image_shards import ImageShards
+from jumar.data.images.image_shards import ImageShards, is_shard_name
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.images.sources import (
     PART_NAMES,
-    Notice,
     Split,
     is_registered,
-    is_shard_name,
     open_source,
 )
+from jumar.data.images.stored_images import names_stored_shards
 from jumar.data.records.imagenet_example import picture_of_example
-from jumar.data.samples import ImageSource, Record, fingerprint_of
+from jumar.data.samples import ImageSource, Notice, Record, fingerprint_of, read_ahead
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
 from jumar.ground.text import counted
@@ -69,6 +68,10 @@ class Pictures:
         """That of the source; see `Fingerprinted`."""
         return fingerprint_of(self._source)
 
+    def read_ahead(self, items: Sequence[int]) -> None:
+        """See `ReadsAhead`."""
+        read_ahead(self._source, items)
+
     def path(self, index: int) -> str:
         """The path within the folder or zip, with `/`; the index itself if there is none."""
         return str(index) if self._paths is None else self._paths[index]
@@ -99,6 +102,10 @@ class ShardPictures:
         """That of the shards; see `Fingerprinted`."""
         return self._shards.fingerprint
 
+    def read_ahead(self, items: Sequence[int]) -> None:
+        """See `ReadsAhead`."""
+        read_ahead(self._shards, items)
+
     def read(self, index: int) -> Record:
         """One image, label 0.
 
@@ -127,7 +134,7 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
     Raises:
         UserError: The path does not exist, holds no images, or is damaged.
     """
-    elsewhere = not path or "://" in path or is_registered(path)
+    elsewhere = not path or is_registered(path) or names_stored_shards(path)
     place = None if elsewhere else expanded(path)
     if place is not None and is_folder(place) and not _has_shards(place):
         return _from_folder(place, split, notice)

@@ -7,7 +7,8 @@
   such folders; in a folder they may also be `train.zip` and `val.zip`,
 - a folder of shards named `train-00000-of-00008` and `validation-00000-of-00002`, before or
   after which the name may have more,
-- one TFRecord file, or a glob of them.
+- one TFRecord file, or a glob of them,
+- any of these in an object store, as `s3://BUCKET/PATH` or `obs://BUCKET/PATH`.
 
 Classes are the names of the class folders, sorted by code point: `10` comes before `2`.
 """
@@ -26,33 +27,30 @@ from jumar.data.images.class_folders import (
     DiskTree,
     Tree,
     by_ending,
-    is_hidden,
     is_image,
     join,
     list_classes,
 )
 from jumar.data.images.digits import open_digits
 from jumar.data.images.image_folder import ImageFolder
-from jumar.data.images.image_shards import ImageShards
+from jumar.data.images.image_shards import ImageShards, is_shard_name
 from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.stored_images import open_stored_images, stored_shards
 from jumar.data.records.record_shards import (
-    RECORD_SUFFIXES,
     SHARD_NAME,
     check_none_missing,
     check_one_set,
     shard_gaps,
 )
 from jumar.data.records.tfrecord_cache import is_record_file
-from jumar.data.samples import CorruptRecord, ImageSource
+from jumar.data.samples import CorruptRecord, ImageSource, Notice
 from jumar.ground.errors import UserError, nearest
-from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
+from jumar.ground.paths import exists, expanded, is_file, is_folder, missing, store_url
 from jumar.ground.text import counted
 
 Split = Literal["train", "eval"]
 """The part of a data set: for training or for evaluation."""
 SourceOpener = Callable[[Split], ImageSource]
-Notice = Callable[[str], None]
-"""Called with what a user should know and no program needs: files skipped, files unpacked."""
 
 PART_NAMES: Mapping[Split, Sequence[str]] = {
     "train": ("train",),
@@ -60,6 +58,7 @@ PART_NAMES: Mapping[Split, Sequence[str]] = {
 }
 """Names of a part's folder, zip or shards, in upper or lower case; the first found is used."""
 
+_ShardOpener = Callable[[Sequence[Path], Notice], ImageSource]
 _WORD = re.compile(r"[a-z]+")
 _registered: dict[str, SourceOpener] = {"digits": open_digits}
 
@@ -112,6 +111,15 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
     """
     if path in _registered:
         return _registered[path](split)
+    try:
+        return _opened_part(path, split, notice)
+    except UserError as error:
+        # Shards of a store are checked by their names, as paths, which have one slash.
+        where = store_url(error.where) or error.where
+        raise UserError(error.what, where=where, todo=error.todo) from error
+
+
+def _opened_part(path: str, split: Split, notice: Notice) -> ImageSource:
     contents = _find(path, notice)
     if split in contents.parts:
         return contents.parts[split]()
@@ -179,9 +187,21 @@ def _find(path: str, notice: Notice) -> _Contents:
         raise UserError(
             "no path given", where="data.path", todo=f"Name images, or one of: {_names()}."
         )
+    if (url := store_url(path)) is not None:
+        shards = stored_shards(url)
+        if shards is not None:
+            opened = partial(open_stored_images, shards)
+            if shards.is_chosen:
+                return _Contents(
+                    whole=partial(_open_chosen_shards, shards.paths, url, notice, opened)
+                )
+            return _find_shards(shards.paths, notice, opened)
+        path = str(expanded(url))
     if "://" in path:
         raise UserError(
-            "only local paths can be read", where=path, todo="Copy the data to a local disk first."
+            "paths of this kind cannot be read",
+            where=path,
+            todo="Give a local path, or s3://BUCKET/PATH or obs://BUCKET/PATH.",
         )
     place = expanded(path)
     if is_folder(place):
@@ -335,21 +355,15 @@ def _tell_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
             notice(f"{where}: {' and '.join(names)} differ in case alone and are taken as classes")
 
 
-def is_shard_name(name: str) -> bool:
-    """Whether a file counts as TFRecord, by its name."""
-    if is_hidden(name) or is_image(name) or name.lower().endswith(".zip"):
-        return False
-    stem = name.lower().removesuffix(".gz").removesuffix(".zlib")
-    return SHARD_NAME.match(name) is not None or stem.endswith(RECORD_SUFFIXES)
-
-
-def _find_shards(shards: Sequence[Path], notice: Notice) -> _Contents:
+def _find_shards(
+    shards: Sequence[Path], notice: Notice, opened: _ShardOpener = ImageShards
+) -> _Contents:
     parts: dict[Split, Callable[[], ImageSource]] = {}
     for split, names in PART_NAMES.items():
         for name in names:
             chosen = [path for path in shards if name in _WORD.findall(path.name.lower())]
             if chosen:
-                parts[split] = partial(_open_shard_set, chosen, notice)
+                parts[split] = partial(_open_shard_set, chosen, notice, opened)
                 break
     if parts:
         return _Contents(parts=parts)
@@ -360,10 +374,12 @@ def _find_shards(shards: Sequence[Path], notice: Notice) -> _Contents:
             where=str(shards[0].parent),
             todo=f"Give a glob that takes one of them, for instance '{stems[0]}-*'.",
         )
-    return _Contents(whole=partial(_open_shard_set, list(shards), notice))
+    return _Contents(whole=partial(_open_shard_set, list(shards), notice, opened))
 
 
-def _open_chosen_shards(paths: Sequence[Path], pattern: str, notice: Notice) -> ImageSource:
+def _open_chosen_shards(
+    paths: Sequence[Path], pattern: str, notice: Notice, opened: _ShardOpener = ImageShards
+) -> ImageSource:
     """Shards that were given individually or by a glob, which may omit some of a set.
 
     A missing shard that the glob would have matched is an error.
@@ -372,10 +388,12 @@ def _open_chosen_shards(paths: Sequence[Path], pattern: str, notice: Notice) -> 
         if wanted := gap.matching(pattern):
             raise wanted.error
         notice(f"{gap.folder}: {gap.present} of {gap.total} shards were named and are taken")
-    return ImageShards(paths, notice)
+    return opened(paths, notice)
 
 
-def _open_shard_set(paths: Sequence[Path], notice: Notice) -> ImageSource:
+def _open_shard_set(
+    paths: Sequence[Path], notice: Notice, opened: _ShardOpener = ImageShards
+) -> ImageSource:
     check_one_set(paths)
     check_none_missing(paths)
-    return ImageShards(paths, notice)
+    return opened(paths, notice)

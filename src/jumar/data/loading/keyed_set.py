@@ -17,6 +17,7 @@ from jumar.data.samples import (
     Fetched,
     SampleKey,
     fingerprint_of,
+    read_ahead,
 )
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_transient
@@ -106,6 +107,7 @@ class KeyedSet(Generic[Kind]):
                 can be read.
         """
         faults: list[Fault] = []
+        read_ahead(self.kind, [key.index // self.per_item for key in keys])
         batch = self.collate(self._readable(keys, faults), len(keys))
         return Fetched(batch=batch, faults=faults)
 

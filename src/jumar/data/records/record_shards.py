@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from jumar.data.records.offset_files import OffsetFiles
-from jumar.data.records.tfrecord import HEADER_BYTES, index_many, read_payload
+from jumar.data.records.stored_shards import StoredFiles, StoredShards, index_stored
+from jumar.data.records.tfrecord import FOOTER_BYTES, HEADER_BYTES, index_many, read_payload
 from jumar.data.records.tfrecord_cache import plain_files
 from jumar.data.samples import fingerprint
 from jumar.ground.errors import UserError
@@ -26,29 +27,47 @@ _NAMED_AT_MOST = 5
 class RecordShards:
     """The records of TFRecord shards, in the order of the shards."""
 
-    def __init__(self, paths: Sequence[Path], notice: Callable[[str], None], *, again: str) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        notice: Callable[[str], None],
+        *,
+        again: str,
+        stored: StoredShards | None = None,
+    ) -> None:
         """Index the shards.
 
         Args:
             paths: The shards, plain, gzip or zlib.
             notice: Receives notices of slow steps.
             again: The command that writes such shards, for messages.
+            stored: Which of them are not on the disk but read from a store.
 
         Raises:
             UserError: A shard is unreadable, damaged, or without a record.
         """
-        plain = plain_files(paths, notice)
+        distant = {} if stored is None else stored.distant
+        local = iter(plain_files([path for path in paths if path not in distant], notice))
+        plain = [path if path in distant else next(local) for path in paths]
         self._names = [
-            str(path) if path == used else f"{path} (unpacked as {used})"
+            str(distant[path].location)
+            if path in distant
+            else str(path)
+            if path == used
+            else f"{path} (unpacked as {used})"
             for path, used in zip(paths, plain, strict=True)
         ]
-        indexes = index_many(plain, self._names)
+        indexes = (
+            index_many(plain, self._names)
+            if stored is None
+            else index_stored(stored, plain, self._names)
+        )
         self._ends = np.cumsum([len(index) for index in indexes], dtype=np.int64)
         self._offsets = np.concatenate([index.offsets for index in indexes])
         self._lengths = np.concatenate([index.lengths for index in indexes])
         if empty := [path for path, index in zip(paths, indexes, strict=True) if not index]:
             raise _without_records(empty, len(paths), again)
-        self._files = OffsetFiles(plain)
+        self._files = StoredFiles(plain, distant) if distant else OffsetFiles(plain)
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -57,6 +76,17 @@ class RecordShards:
     def fingerprint(self) -> str:
         """Of the records' lengths in their order, whatever the shards are called."""
         return fingerprint(self._lengths.astype(np.int64).tobytes())
+
+    def read_ahead(self, items: Sequence[int]) -> None:
+        """Read the records of a store that are asked for next, at once."""
+        if isinstance(self._files, StoredFiles):
+            which = np.searchsorted(self._ends, items, side="right")
+            self._files.read_ahead(
+                [
+                    (int(file), int(self._offsets[item]), int(self._lengths[item]) + FOOTER_BYTES)
+                    for file, item in zip(which, items, strict=True)
+                ]
+            )
 
     def payload(self, index: int) -> tuple[bytes, str]:
         """The bytes of one record, and their position.

@@ -7,17 +7,18 @@ core/lib/io/record_writer.h and core/lib/hash/crc32c.h.
 
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
+from jumar.data.records.offset_files import LARGEST_IMAGE, too_large
 from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 from jumar.ground.paths import open_to_read
@@ -103,7 +104,9 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
     name = name or str(path)
     try:
         with open_to_read(path) as file:
-            return _scan(file.fileno(), os.fstat(file.fileno()).st_size, name)
+            descriptor = file.fileno()
+            size = os.fstat(descriptor).st_size
+            return scan_records(lambda length, at: os.pread(descriptor, length, at), size, name)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=name) from error
 
@@ -114,18 +117,31 @@ def index_many(paths: Sequence[Path], names: Sequence[str], threads: int = 8) ->
         return list(pool.map(index_records, paths, names))
 
 
-def _scan(descriptor: int, size: int, name: str) -> RecordIndex:
+def scan_records(
+    read: Callable[[int, int], bytes], size: int, name: str, *, block_bytes: int = HEADER_BYTES
+) -> RecordIndex:
+    """Find every record of a plain TFRecord file by its headers; see `index_records`.
+
+    Args:
+        read: Called with a number of bytes and their position; returns them, fewer at the end.
+        size: Bytes of the file.
+        name: Its name in error messages.
+        block_bytes: The least to read at once, larger where each reading takes long.
+
+    Raises:
+        RecordFileError: A header is damaged, or the file ends inside a record.
+    """
     offsets, lengths = array("q"), array("q")
 
     def damaged(reason: str, at: int) -> RecordFileError:
         return RecordFileError(reason, where=f"{name}, byte {at}", good=_index(offsets, lengths))
 
     position = 0
-    block, block_start, ahead = b"", 0, HEADER_BYTES
+    block, block_start, ahead = b"", 0, block_bytes
     while position < size:
         at = position - block_start
         if at + HEADER_BYTES > len(block):
-            block, block_start, at = os.pread(descriptor, ahead, position), position, 0
+            block, block_start, at = read(ahead, position), position, 0
             if len(block) < HEADER_BYTES:
                 raise damaged(
                     f"the file ends inside a record header ({len(block)} of 12)", position
@@ -144,7 +160,7 @@ def _scan(descriptor: int, size: int, name: str) -> RecordIndex:
         lengths.append(length)
         # Reading ahead saves calls if many headers fit into a block, but would read the whole
         # file if none do.
-        ahead = _READ_AHEAD if length < _SMALL_RECORD else HEADER_BYTES
+        ahead = max(block_bytes, _READ_AHEAD if length < _SMALL_RECORD else HEADER_BYTES)
         position = end
     return _index(offsets, lengths)
 
@@ -155,7 +171,15 @@ def _index(offsets: "array[int]", lengths: "array[int]") -> RecordIndex:
     )
 
 
-def read_payload(files: OffsetFiles, which: int, offset: int, length: int, origin: str) -> bytes:
+class ReadAtOffsets(Protocol):
+    """Files that are read at offsets: `OffsetFiles`, or objects of a store."""
+
+    def read(self, which: int, offset: int, length: int) -> bytes:
+        """Bytes of one file; fewer only at its end. Raises OSError."""
+        ...
+
+
+def read_payload(files: ReadAtOffsets, which: int, offset: int, length: int, origin: str) -> bytes:
     """The payload of one indexed record, its checksum verified.
 
     Args:

@@ -19,7 +19,7 @@ from threading import Event
 from typing import BinaryIO
 
 from jumar.data.records.tfrecord import HEADER_BYTES, header_length
-from jumar.environment import CACHE_VARIABLE, cache_folder
+from jumar.ground.cache import CACHE_VARIABLE, cache_folder
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, open_to_read
 from jumar.ground.text import size_text

@@ -1,0 +1,173 @@
+"""Paths of object stores on the command line, for all commands in one place.
+
+A command gets local paths: what it reads is fetched before, what it writes is uploaded after, and
+a run that is trained is mirrored meanwhile. Paths in `--set FIELD=s3://...` stay as they are, so
+that a run records them; whoever opens them fetches them, see `jumar.ground.paths.expanded`.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jumar.ground.errors import EXIT_CODE, UserError
+from jumar.ground.paths import fetch_urls_with, store_url
+from jumar.ground.text import print_plain
+
+if TYPE_CHECKING:
+    from jumar.stores.location import Location
+
+_WRITTEN = ("--to", "--out", "--csv", "--page", "--report")
+"""Options whose file or folder a command writes."""
+_VERBATIM_COMMANDS = ("launch",)
+"""Commands that write URLs into files and open none."""
+_VERBATIM_OPTIONS = ("--set", "--set-a", "--set-b", "--vary", "--text", "--pair", "--import")
+_NOT_MIRRORED: Mapping[tuple[str, ...], Sequence[str]] = {
+    ("sweep",): ("--to",),
+    ("precision", "search"): ("--to", "--runs"),
+    ("profile",): ("--run-dir",),
+    ("precision", "dump"): ("--to",),
+}
+"""Options that name runs or dumps which grow for hours, and are not mirrored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """A URL among the words of a command line: where it stands, and the option before it."""
+
+    place: int
+    option: str
+    is_joined: bool
+    url: str
+
+    def replaced(self, path: Path) -> str:
+        """The word with a path instead of the URL."""
+        return f"{self.option}={path}" if self.is_joined else str(path)
+
+
+def with_local_paths(
+    tokens: Sequence[str], command: Sequence[str], call: Callable[[Sequence[str]], object]
+) -> object:
+    """Call a command with local paths instead of those of stores.
+
+    Args:
+        tokens: The command line.
+        command: The names of command and subcommand.
+        call: Called with the command line as it is on this machine; returns the exit code.
+
+    Returns:
+        What the command returned; 2 where it ended well and the store lacks something of it.
+
+    Raises:
+        UserError: A store does not answer, or does not have what is named.
+    """
+    fetch_urls_with(_fetched)
+    named = [] if tuple(command[:1]) in {(name,) for name in _VERBATIM_COMMANDS} else _urls(tokens)
+    if not named:
+        return call(tokens)
+    local = list(tokens)
+    mirrored: list[_Named] = []
+    written: list[_Named] = []
+    for each in named:
+        if each.option in _NOT_MIRRORED.get(tuple(command), ()):
+            raise UserError(
+                "cannot be in a store: what is written there grows while the command runs",
+                where=f"{each.option} {each.url}",
+                todo="Name a local folder; `jumar train --run-dir` alone mirrors while it trains.",
+            )
+        if tuple(command) == ("train",) and each.option == "--run-dir":
+            mirrored.append(each)
+        elif each.option in _WRITTEN:
+            written.append(each)
+        else:
+            local[each.place] = each.replaced(_fetched(each.url))
+    if mirrored:
+        return _train(mirrored[-1], local, call)
+    return _write(written, local, call) if written else call(local)
+
+
+def _fetched(url: str) -> Path:
+    from jumar.stores.fetching import fetched
+
+    return fetched(url)
+
+
+def _urls(tokens: Sequence[str]) -> list[_Named]:
+    """The words that are URLs of stores, except those behind `--` and those that are no paths."""
+    found: list[_Named] = []
+    own_words = tokens[: tokens.index("--")] if "--" in tokens else tokens
+    for place, word in enumerate(own_words):
+        before = own_words[place - 1] if place else ""
+        option, mark, value = word.partition("=")
+        is_joined = word.startswith("--") and bool(mark)
+        url = store_url(value if is_joined else word)
+        if not is_joined:
+            option = before if before.startswith("--") and "=" not in before else ""
+        if url is not None and option not in _VERBATIM_OPTIONS:
+            found.append(_Named(place=place, option=option, is_joined=is_joined, url=url))
+    return found
+
+
+def _train(run_dir: _Named, tokens: list[str], call: Callable[[Sequence[str]], object]) -> object:
+    """Train in a local directory that is mirrored by the first rank."""
+    from jumar.stores.client import client_of
+    from jumar.stores.location import parse
+    from jumar.stores.mirror import Mirror, pull
+    from jumar.stores.ownership import Ownership
+
+    run = parse(run_dir.url)
+    if not run.key:
+        raise UserError("a run needs a name in its bucket", where=run_dir.url)
+    is_writer = os.environ.get("RANK", "0") == "0" and "--dry-run" not in tokens
+    if not is_writer:
+        tokens[run_dir.place] = run_dir.replaced(pull(run, _say))
+        return call(tokens)
+    ownership = Ownership(client_of(run), run, _say)
+    ownership.claim()
+    try:
+        local = pull(run, _say)
+        mirror = Mirror(run, ownership, _say)
+        mirror.start()
+    except BaseException:
+        ownership.release()
+        raise
+    tokens[run_dir.place] = run_dir.replaced(local)
+    _say(f"{run}: written to {local}, and mirrored from there")
+    failure: UserError | None = None
+    try:
+        code = call(tokens)
+    finally:
+        failure = mirror.close()
+        if failure is not None:
+            _say(
+                f"jumar: {run}: the store lacks something of this run: {failure}\n"
+                f"  All of it is in {local}; the same command sends what is missing."
+            )
+    return code if failure is None or code else EXIT_CODE
+
+
+def _write(
+    written: Sequence[_Named], tokens: list[str], call: Callable[[Sequence[str]], object]
+) -> object:
+    """Write to a local place, and upload what is there if the command ends well."""
+    from jumar.stores.location import parse
+    from jumar.stores.uploading import Outgoing
+
+    with Outgoing() as outgoing:
+        places: list[tuple[Location, Path]] = []
+        for each in written:
+            target = parse(each.url)
+            local = outgoing.place(target)
+            places.append((target, local))
+            tokens[each.place] = each.replaced(local)
+        code = call(tokens)
+        if not code:
+            for target, local in places:
+                _say(outgoing.upload(target, local))
+    return code
+
+
+def _say(line: str) -> None:
+    print_plain(line, sys.stderr)

@@ -1,0 +1,32 @@
+"""Image source: TFRecord shards in an object store."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from jumar.data.images.image_shards import LABELS_FILE, ImageShards, is_shard_name
+from jumar.data.records.stored_shards import ShardListing, list_shards
+from jumar.data.samples import ImageSource, Notice
+from jumar.ground.paths import store_url
+
+
+def names_stored_shards(path: str) -> bool:
+    """Whether a path names TFRecord shards in an object store."""
+    url = store_url(path)
+    return url is not None and stored_shards(url) is not None
+
+
+@lru_cache(maxsize=64)
+def stored_shards(url: str) -> ShardListing | None:
+    """The TFRecord shards that a URL names; None if it names anything else.
+
+    Raises:
+        UserError: There is nothing, or the store does not answer.
+    """
+    return list_shards(url, is_shard_name)
+
+
+def open_stored_images(listing: ShardListing, paths: Sequence[Path], notice: Notice) -> ImageSource:
+    """Shards of a store, chosen and checked by their names."""
+    stored = listing.opened(paths, notice, beside=[LABELS_FILE])
+    return ImageShards([stored.folder / path.name for path in paths], notice, stored)

@@ -1,0 +1,292 @@
+"""Shards in an object store: those that fit are cached whole, the others read record by record.
+
+Which record a step takes is random over all shards, so that a cache of blocks would be filled with
+bytes that nobody needs soon. Cached shards are read as any file; of the others a batch's records
+are read at once, each by its range. Their index takes one pass over them, and is kept if there is
+room.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from glob import has_magic
+from pathlib import Path
+
+import numpy as np
+
+from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles
+from jumar.data.records.tfrecord import (
+    HEADER_BYTES,
+    RecordIndex,
+    header_length,
+    index_many,
+    scan_records,
+)
+from jumar.data.samples import Notice
+from jumar.ground.errors import UserError
+from jumar.ground.files import written_beside
+from jumar.ground.text import size_text
+from jumar.stores.cache import LIMIT_VARIABLE, OWN_PREFIX, limit_bytes
+from jumar.stores.client import StoredObject
+from jumar.stores.download import total_size
+from jumar.stores.fetching import fill, objects_below, pinned_folder, single_object
+from jumar.stores.location import Location, parse
+from jumar.stores.ranged import Range, read_ranges
+
+_BLOCK = 4 * 2**20
+_THREADS = 8
+_INDEX_SHARE = 64
+"""The part of the cache kept for the index: 16 bytes a record, which rarely has less than 1 KiB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardListing:
+    """The shards that a URL names.
+
+    Attributes:
+        location: What holds them.
+        objects: All objects beside them too, by name.
+        names: The shards' names, sorted.
+        is_chosen: Whether they were named one by one or by a pattern, so that some may lack.
+    """
+
+    location: Location
+    objects: Mapping[str, StoredObject]
+    names: Sequence[str]
+    is_chosen: bool
+
+    @property
+    def paths(self) -> list[Path]:
+        """Paths that are not on the disk, for what goes by the names alone."""
+        return [Path(str(self.location)) / name for name in self.names]
+
+    def opened(
+        self, paths: Sequence[Path], notice: Notice, *, beside: Sequence[str]
+    ) -> "StoredShards":
+        """Some of the shards opened; see `open_stored`.
+
+        Args:
+            paths: Out of `paths`.
+            notice: Called where not all fit.
+            beside: Names of small files that belong to them, if they exist.
+        """
+        chosen = {path.name: self.objects[path.name] for path in paths}
+        more = {name: self.objects[name] for name in beside if name in self.objects}
+        return open_stored(self.location, chosen, more, notice)
+
+
+def list_shards(url: str, is_shard: Callable[[str], bool]) -> ShardListing | None:
+    """The shards that a URL names: a folder of them, one, or a pattern of names in a folder.
+
+    Args:
+        url: Of a store.
+        is_shard: Whether a file of this name is a shard.
+
+    Returns:
+        None if it names something else.
+
+    Raises:
+        UserError: There is nothing, or the store does not answer.
+    """
+    location = parse(url)
+    if has_magic(location.key):
+        if has_magic(location.parent.key):
+            raise UserError("only the last part may be a pattern", where=url)
+        objects = _directly_in(location.parent)
+        names = sorted(name for name in objects if fnmatchcase(name, location.name))
+        if not names:
+            raise UserError("no object matches", where=url)
+        if others := [name for name in names if not is_shard(name)]:
+            raise UserError(
+                f"matches '{others[0]}', which is not a TFRecord file by its name",
+                where=url,
+                todo="A pattern takes TFRecord shards only.",
+            )
+        return ShardListing(location=location.parent, objects=objects, names=names, is_chosen=True)
+    if single_object(location) is not None:
+        if not is_shard(location.name):
+            return None
+        objects = _directly_in(location.parent)
+        return ShardListing(
+            location=location.parent, objects=objects, names=[location.name], is_chosen=True
+        )
+    objects = _directly_in(location)
+    names = sorted(filter(is_shard, objects))
+    if not names:
+        return None
+    return ShardListing(location=location, objects=objects, names=names, is_chosen=False)
+
+
+def _directly_in(location: Location) -> dict[str, StoredObject]:
+    return {name: each for name, each in objects_below(location).items() if "/" not in name}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredShards:
+    """Shards of a store, and where each of them is read from.
+
+    Attributes:
+        folder: The cache's folder with those that are cached.
+        beside: Where their index is kept.
+        distant: The others, by the path that they would have there.
+        room: Bytes that are left for their index.
+    """
+
+    folder: Path
+    beside: Path
+    distant: Mapping[Path, StoredObject]
+    room: int
+
+
+def open_stored(
+    location: Location,
+    shards: Mapping[str, StoredObject],
+    beside: Mapping[str, StoredObject],
+    notice: Notice,
+) -> StoredShards:
+    """Cache as many shards as fit.
+
+    Args:
+        location: What holds them.
+        shards: The shards, by name.
+        beside: Small files that belong to them, such as the names of the classes.
+        notice: Called where not all fit.
+
+    Raises:
+        UserError: The store does not answer, or a compressed shard does not fit.
+    """
+    everything = {**beside, **shards}
+    folder = pinned_folder(location, everything)
+    size = total_size(everything)
+    room = folder.granted - (0 if folder.granted >= size else size // _INDEX_SHARE)
+    cached: dict[str, StoredObject] = {}
+    for name, stored in everything.items():
+        if stored.size <= room:
+            cached[name] = stored
+            room -= stored.size
+    fill(folder, location, cached)
+    distant = {folder.path / name: each for name, each in shards.items() if name not in cached}
+    if distant:
+        _check_plain(list(distant.values()))
+        missing = sum(each.size for each in distant.values())
+        notice(
+            f"{location}: {len(distant)} of {len(shards)} shards ({size_text(missing)}) do not fit "
+            f"into the cache of at most {size_text(limit_bytes())}; their records are read from "
+            "the store as they are needed"
+        )
+    index_room = folder.granted - total_size(cached)
+    return StoredShards(folder=folder.path, beside=folder.root, distant=distant, room=index_room)
+
+
+def _check_plain(shards: Sequence[StoredObject]) -> None:
+    heads = read_ranges(
+        [Range(stored=each, start=0, end=min(HEADER_BYTES, each.size)) for each in shards]
+    )
+    for stored, head in zip(shards, heads, strict=True):
+        if len(head) == HEADER_BYTES and header_length(head) is None:
+            raise UserError(
+                "this shard does not fit into the cache, and is compressed or no TFRecord, so that "
+                "its records cannot be read one by one",
+                where=str(stored.location),
+                todo=f"Set {LIMIT_VARIABLE} to more than the shards have, or store them plain.",
+            )
+
+
+def index_stored(
+    stored: StoredShards, paths: Sequence[Path], names: Sequence[str]
+) -> list[RecordIndex]:
+    """`index_many` of shards of which some are only in the store.
+
+    Raises:
+        RecordFileError: A shard is damaged.
+        UserError: The store does not answer.
+    """
+    here = [path for path in paths if path not in stored.distant]
+    indexes = dict(zip(here, index_many(here, list(map(str, here))), strict=True)) if here else {}
+    far = [(path, name) for path, name in zip(paths, names, strict=True) if path in stored.distant]
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        found = list(pool.map(partial(_index_of_distant, stored), far))
+    indexes |= {path: index for (path, _), index in zip(far, found, strict=True)}
+    room = stored.room
+    for path, index in zip((path for path, _ in far), found, strict=True):
+        room -= _keep_index(_index_file(stored, path), index, room)
+    return [indexes[path] for path in paths]
+
+
+def _index_of_distant(stored: StoredShards, wanted: tuple[Path, str]) -> RecordIndex:
+    path, name = wanted
+    kept, shard = _index_file(stored, path), stored.distant[path]
+    try:
+        offsets, lengths = np.load(kept)
+        return RecordIndex(offsets=offsets, lengths=lengths)
+    except (OSError, ValueError):
+        pass
+
+    def read(length: int, position: int) -> bytes:
+        end = min(position + length, shard.size)
+        return read_ranges([Range(stored=shard, start=position, end=end)])[0]
+
+    return scan_records(read, shard.size, name, block_bytes=_BLOCK)
+
+
+def _index_file(stored: StoredShards, path: Path) -> Path:
+    digest = hashlib.sha256(str(path.relative_to(stored.folder)).encode()).hexdigest()
+    return stored.beside / f"{OWN_PREFIX}index-{digest[:16]}.npy"
+
+
+def _keep_index(kept: Path, index: RecordIndex, room: int) -> int:
+    """Write an index if there is room; returns the bytes it takes."""
+    size = 16 * len(index) + 256
+    if size <= room:
+        with written_beside(kept) as temporary, temporary.open("wb") as file:
+            np.save(file, np.stack([index.offsets, index.lengths]), allow_pickle=False)
+    return size
+
+
+class StoredFiles:
+    """Files read at offsets, of which some are objects of a store; as `OffsetFiles`.
+
+    Args:
+        paths: All files.
+        distant: Those that are objects.
+    """
+
+    def __init__(self, paths: Sequence[Path], distant: Mapping[Path, StoredObject]) -> None:
+        self._files = OffsetFiles(paths)
+        self._distant = {
+            which: distant[path] for which, path in enumerate(paths) if path in distant
+        }
+        self._ahead: dict[tuple[int, int, int], bytes] = {}
+
+    def read(self, which: int, offset: int, length: int) -> bytes:
+        """Bytes of one file; see `OffsetFiles.read`.
+
+        Raises:
+            OSError: A file cannot be read.
+            UserError: The store does not answer, or the object is another one by now: that is no
+                fault of a sample, which might be skipped.
+        """
+        stored = self._distant.get(which)
+        if stored is None:
+            return self._files.read(which, offset, length)
+        content = self._ahead.pop((which, offset, length), None)
+        if content is None:
+            (content,) = read_ranges([_range(stored, offset, length)])
+        return content
+
+    def read_ahead(self, wanted: Sequence[tuple[int, int, int]]) -> None:
+        """Read what is asked for next at once: file, first byte and number of bytes."""
+        far = [
+            each
+            for each in dict.fromkeys(wanted)
+            if each[0] in self._distant and each[2] <= LARGEST_IMAGE
+        ]
+        ranges = [_range(self._distant[which], offset, length) for which, offset, length in far]
+        self._ahead = dict(zip(far, read_ranges(ranges), strict=True))
+
+
+def _range(stored: StoredObject, offset: int, length: int) -> Range:
+    return Range(stored=stored, start=offset, end=min(offset + length, stored.size))

@@ -1,0 +1,15 @@
+"""The folder for files that can be regenerated."""
+
+import os
+from pathlib import Path
+
+CACHE_VARIABLE = "JUMAR_CACHE"
+"""Names the folder for files that can be regenerated."""
+
+
+def cache_folder() -> Path:
+    """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "jumar"

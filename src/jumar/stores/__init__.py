@@ -1,0 +1,1 @@
+"""Object stores behind `s3://` and `obs://`, through obstore; without torch."""

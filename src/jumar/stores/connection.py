@@ -1,0 +1,247 @@
+"""How a store is reached: endpoint, region, addressing and credentials.
+
+All of it comes from the environment or the files that the stores' own tools use; none of it can
+be given on a command line or in a recipe, where it would end in logs and recorded runs.
+"""
+
+import configparser
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jumar.ground.errors import UserError
+from jumar.stores.location import Location
+
+_AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_VARIABLES: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "s3": (_AWS,),
+    "obs": (
+        ("OBS_ACCESS_KEY_ID", "OBS_SECRET_ACCESS_KEY", "OBS_SECURITY_TOKEN"),
+        ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SECURITY_TOKEN"),
+        ("HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK", "HUAWEICLOUD_SDK_SECURITY_TOKEN"),
+        _AWS,
+    ),
+}
+"""Variables of key, secret and token: of OBS's own SDKs, of MoXing, of the cloud's SDK, of AWS."""
+_ENDPOINTS: Mapping[str, tuple[str, ...]] = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "obs": ("OBS_ENDPOINT", "S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+}
+_REGIONS: Mapping[str, tuple[str, ...]] = {
+    "s3": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "obs": ("OBS_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"),
+}
+_ROLES = (
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+)
+"""Where obstore asks for credentials of a role by itself."""
+_OBS_DOMAIN = ".myhuaweicloud.com"
+_ON = ("1", "true", "yes", "on")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """An access key with its secret; neither is ever shown.
+
+    Attributes:
+        source: Where they come from, for messages.
+    """
+
+    key: str = field(repr=False)
+    secret: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """How the objects of a bucket are reached.
+
+    Attributes:
+        endpoint: The store's URL; empty for AWS itself.
+        region: The region that requests are signed for.
+        is_virtual: Whether the bucket is a part of the host name.
+        is_signed: Whether requests are signed; public buckets need no credentials.
+        has_role: Whether obstore asks a role for credentials by itself.
+    """
+
+    endpoint: str
+    region: str
+    is_virtual: bool
+    is_signed: bool
+    has_role: bool
+
+    def endpoint_of(self, bucket: str) -> str:
+        """The URL that obstore is given: with the bucket, where that is a part of the name."""
+        if not (self.is_virtual and self.endpoint):
+            return self.endpoint
+        scheme, _, host = self.endpoint.partition("://")
+        return self.endpoint if host.startswith(f"{bucket}.") else f"{scheme}://{bucket}.{host}"
+
+
+def connection(location: Location) -> Connection:
+    """How a location's bucket is reached, from the environment and the usual files.
+
+    Raises:
+        UserError: Endpoint or region of an `obs://` path are not known.
+    """
+    found = _files(location.scheme)
+    region = _first(_REGIONS[location.scheme]) or found.get("region", "")
+    endpoint = _first(_ENDPOINTS[location.scheme]) or found.get("endpoint_url", "")
+    if not endpoint and location.scheme == "obs":
+        if not region:
+            raise UserError(
+                "the store's endpoint is not known",
+                where=str(location),
+                todo="Set OBS_ENDPOINT, such as https://obs.cn-north-4.myhuaweicloud.com, "
+                "or OBS_REGION.",
+            )
+        endpoint = f"https://obs.{region}{_OBS_DOMAIN}"
+    endpoint = _with_scheme(endpoint)
+    host = urlsplit(endpoint).hostname or ""
+    if endpoint and not host:
+        raise UserError(
+            "the store's endpoint is not a URL",
+            where=" or ".join(_ENDPOINTS[location.scheme]),
+            todo="Write it as https://HOST or http://HOST:PORT.",
+        )
+    if "@" in urlsplit(endpoint).netloc:
+        raise UserError(
+            "the store's endpoint must not hold credentials",
+            where=" or ".join(_ENDPOINTS[location.scheme]),
+            todo=f"Set {' and '.join(_VARIABLES[location.scheme][0][:2])} instead.",
+        )
+    if not region and host.endswith(_OBS_DOMAIN):
+        region = host.removesuffix(_OBS_DOMAIN).rpartition(".")[2]
+    chosen = os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower()
+    return Connection(
+        endpoint=endpoint.rstrip("/"),
+        region=region or "us-east-1",
+        is_virtual=chosen in _ON if chosen else _is_virtual(location.scheme, endpoint, host),
+        is_signed=os.environ.get("AWS_SKIP_SIGNATURE", "").lower() not in _ON,
+        has_role=any(os.environ.get(name) for name in _ROLES)
+        or os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "false",
+    )
+
+
+def credentials(location: Location) -> Credentials:
+    """The credentials for a location, read anew at each call, since temporary ones are renewed.
+
+    Raises:
+        UserError: There are none, or only a half of them.
+    """
+    for key, secret, token in _VARIABLES[location.scheme]:
+        values = os.environ.get(key, ""), os.environ.get(secret, "")
+        if all(values):
+            return Credentials(
+                key=values[0],
+                secret=values[1],
+                token=os.environ.get(token) or None,
+                source=f"{key} and {secret}",
+            )
+        if any(values):
+            given, lacking = (key, secret) if values[0] else (secret, key)
+            raise UserError(
+                f"{given} is set, but {lacking} is not",
+                where=str(location),
+                todo=f"Set both, or neither of them to use {_config_names(location.scheme)}.",
+            )
+    found = _files(location.scheme)
+    key, secret = found.get("aws_access_key_id", ""), found.get("aws_secret_access_key", "")
+    if key and secret:
+        token = found.get("aws_session_token") or None
+        return Credentials(key=key, secret=secret, token=token, source=found["source"])
+    first = _VARIABLES[location.scheme][0]
+    raise UserError(
+        "there are no credentials for this store",
+        where=str(location),
+        todo=f"Set {first[0]} and {first[1]} (and {first[2]} with temporary ones), or write them "
+        f"to {_config_names(location.scheme)}. For a public bucket set AWS_SKIP_SIGNATURE=true.",
+    )
+
+
+def without_secrets(text: str, location: Location) -> str:
+    """A message with every known secret replaced, whatever quoted it."""
+    known: list[str] = []
+    for names in _VARIABLES.values():
+        known += [os.environ.get(name, "") for triple in names for name in triple]
+    found = _files(location.scheme)
+    known += [found.get(name, "") for name in found if name.startswith("aws_")]
+    for secret in sorted(set(known), key=len, reverse=True):
+        if len(secret) > 3:
+            text = text.replace(secret, "***")
+    return text
+
+
+def _is_virtual(scheme: str, endpoint: str, host: str) -> bool:
+    """Stores behind names of their own take the bucket as a part of it; test servers do not."""
+    if not endpoint:
+        return True
+    if endpoint.startswith("http://") or host == "localhost":
+        return False
+    try:
+        ip_address(host)
+    except ValueError:
+        return scheme == "obs" or host.endswith(_OBS_DOMAIN)
+    return False
+
+
+def _with_scheme(endpoint: str) -> str:
+    if not endpoint or "://" in endpoint:
+        return endpoint
+    plain = os.environ.get("S3_USE_HTTPS", "1").lower() in ("0", "false")
+    return f"{'http' if plain else 'https'}://{endpoint}"
+
+
+def _first(names: tuple[str, ...]) -> str:
+    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
+
+
+def _config_names(scheme: str) -> str:
+    return "~/.aws/credentials" + (" or ~/.obsutilconfig" if scheme == "obs" else "")
+
+
+def _files(scheme: str) -> dict[str, str]:
+    """What the files of the stores' own tools say; a file that cannot be read says nothing."""
+    found: dict[str, str] = {}
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never raises
+    if scheme == "obs":
+        path = home / ".obsutilconfig"
+        lines = _read(path, "[obs]\n")
+        names = {
+            "endpoint": "endpoint_url",
+            "ak": "aws_access_key_id",
+            "sk": "aws_secret_access_key",
+            "token": "aws_session_token",
+        }
+        section = dict(lines["obs"]) if lines.has_section("obs") else {}
+        found = {new: section[old] for old, new in names.items() if section.get(old)}
+        if found:
+            return {**found, "source": str(path)}
+    profile = os.environ.get("AWS_PROFILE", "default")
+    places = (
+        (os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"), f"profile {profile}"),
+        (os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), profile),
+    )
+    for place, section in places:
+        path = Path(os.path.expanduser(place))  # noqa: PTH111 - never raises
+        parsed = _read(path)
+        for name in (section, profile):
+            if parsed.has_section(name):
+                found |= {**dict(parsed[name]), "source": str(path)}
+                break
+    return found
+
+
+def _read(path: Path, head: str = "") -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(head + path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, configparser.Error):
+        return configparser.RawConfigParser()
+    return parser

@@ -1,0 +1,144 @@
+"""Objects brought to the disk: in parts, many at once, each file whole or not at all."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+
+from jumar.ground.paths import unwritable
+from jumar.stores.cache import OWN_PREFIX
+from jumar.stores.client import Client, StoredObject, StoreError
+
+PART_BYTES = 8 * 2**20
+AT_ONCE = 16
+"""Requests at a time: 128 MiB of memory at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """An object and the file that it is to become.
+
+    Attributes:
+        stored: The object.
+        path: The file.
+        sha256: The hash that its content must have; empty if none is known.
+    """
+
+    stored: StoredObject
+    path: Path
+    sha256: str = ""
+
+
+class _Unfinished:
+    """A file that several threads write, until its last part is there."""
+
+    def __init__(self, wanted: Wanted, temporary: Path) -> None:
+        self.wanted = wanted
+        self._missing = max(1, -(-wanted.stored.size // PART_BYTES))
+        self._temporary = temporary
+        self._lock = Lock()
+        self._file = -1
+
+    def add(self, client: Client, part: int) -> None:
+        size = self.wanted.stored.size
+        start = part * PART_BYTES
+        content = client.read(self.wanted.stored, start, min(size, start + PART_BYTES))
+        with self._lock:
+            if self._file < 0:
+                flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                self._file = os.open(self._temporary, flags, 0o644)
+                os.truncate(self._file, size)
+        written = 0
+        while written < len(content):
+            written += os.pwrite(self._file, content[written:], start + written)
+        with self._lock:
+            self._missing -= 1
+            if not self._missing:
+                self._finish()
+
+    def _finish(self) -> None:
+        os.fsync(self._file)
+        self.close()
+        if self.wanted.sha256 and sha256_of(self._temporary) != self.wanted.sha256:
+            self._temporary.unlink()
+            raise StoreError(
+                "its content is not what was written: the SHA-256 differs from the recorded one",
+                where=str(self.wanted.stored.location),
+            )
+        self._temporary.replace(self.wanted.path)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def drop(self) -> None:
+        self.close()
+        self._temporary.unlink(missing_ok=True)
+
+
+def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None:
+    """Write objects of one bucket to files, each whole or not at all.
+
+    Args:
+        client: Of their bucket.
+        wanted: Objects and files; folders are created.
+        scratch: A folder on the same disk for files that are not whole yet.
+
+    Raises:
+        StoreError: The store does not answer, an object is another one by now or has another hash.
+        UserError: The files cannot be written.
+    """
+    files = [
+        _Unfinished(each, scratch / f"{OWN_PREFIX}part-{os.getpid()}-{number}")
+        for number, each in enumerate(wanted)
+    ]
+    stop = Event()
+
+    def part_of(file: _Unfinished, part: int) -> None:
+        if stop.is_set():
+            return
+        try:
+            file.add(client, part)
+        except BaseException:
+            stop.set()
+            raise
+
+    try:
+        for folder in {each.path.parent for each in wanted}:
+            folder.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            parts = [
+                pool.submit(part_of, file, part)
+                for file in files
+                for part in range(max(1, -(-file.wanted.stored.size // PART_BYTES)))
+            ]
+            try:
+                for part in parts:
+                    part.result()
+            except BaseException:
+                stop.set()
+                raise
+    except OSError as error:
+        raise unwritable(scratch, error) from error
+    finally:
+        if stop.is_set():
+            for file in files:
+                file.drop()
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def total_size(files: Mapping[str, StoredObject]) -> int:
+    """Bytes of some objects."""
+    return sum(stored.size for stored in files.values())

@@ -1,0 +1,177 @@
+"""What a URL names, brought into the cache whole: one object, a folder of them, or a run."""
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted, print_plain, size_text
+from jumar.stores.cache import LIMIT_VARIABLE, CacheFolder, limit_bytes, open_folder
+from jumar.stores.client import Absent, StoredObject, client_of
+from jumar.stores.download import Wanted, download, total_size
+from jumar.stores.location import Location, parse
+from jumar.stores.manifest import NoManifestOfRun, is_safe, read_manifest
+
+_pinned: list[CacheFolder] = []
+"""What this process uses, which so stays in the cache as long as it runs."""
+
+
+def fetched(url: str) -> Path:
+    """The local copy of what a URL names; fetched once, and the same within a process.
+
+    Returns:
+        A file where it names an object, else a folder.
+
+    Raises:
+        UserError: There is nothing, it does not fit into the cache, or the store does not answer.
+    """
+    return _fetched(url, os.getpid())
+
+
+@lru_cache(maxsize=256)
+def _fetched(url: str, process: int) -> Path:
+    del process
+    location = parse(url)
+    single = single_object(location)
+    if single is not None:
+        return _whole(location.parent, {location.name: single}) / location.name
+    client = client_of(location)
+    try:
+        manifest = read_manifest(client, location)
+    except (Absent, NoManifestOfRun):
+        return _whole(location, objects_below(location))
+    hashes = {name: kept.sha256 for name, kept in manifest.files.items()}
+    folder = _whole(location, manifest.objects(location), hashes)
+    _say(f"{location}: read from {folder}; what a command writes into the run stays there")
+    return folder
+
+
+def single_object(location: Location) -> StoredObject | None:
+    """The object at a location; None if there is none."""
+    if not location.key:
+        return None
+    try:
+        return client_of(location).head(location)
+    except Absent:
+        return None
+
+
+def objects_below(location: Location) -> dict[str, StoredObject]:
+    """The objects below a location, by their names relative to it.
+
+    Raises:
+        UserError: There are none, or a name cannot be one of a file.
+    """
+    start = len(location.key) + 1 if location.key else 0
+    found: dict[str, StoredObject] = {}
+    for stored in client_of(location).list(location):
+        name = stored.location.key[start:]
+        if not stored.size and (not name or name.endswith("/")):
+            continue  # what consoles write to show an empty folder
+        if not is_safe(name):
+            raise UserError(
+                "the name of this object cannot be one of a file", where=str(stored.location)
+            )
+        found[name] = stored
+    folders = {name[:place] for name in found for place in _slashes(name)}
+    found = {name: each for name, each in found.items() if each.size or name not in folders}
+    if not found:
+        raise UserError(
+            "there is no such object, and none below it",
+            where=str(location),
+            todo="See which there are, for instance: aws s3 ls, or obsutil ls.",
+        )
+    if both := sorted(folders & set(found)):
+        raise UserError(
+            f"'{both[0]}' is an object and a folder of others",
+            where=str(location),
+            todo="Name another place, or rename one of them.",
+        )
+    return found
+
+
+def cache_name(location: Location, files: Mapping[str, StoredObject], more: str = "") -> str:
+    """The name of the cache's folder for a listing: readable, and another one for another."""
+    digest = hashlib.sha256(f"{location}\0{more}".encode())
+    for name, stored in sorted(files.items()):
+        digest.update(f"\0{name}\0{stored.size}\0{stored.e_tag}".encode(errors="surrogateescape"))
+    readable = re.sub(r"[^\w-]", "_", location.name, flags=re.ASCII)[:40]
+    return f"{readable}-{digest.hexdigest()[:20]}"
+
+
+def pinned_folder(
+    location: Location, files: Mapping[str, StoredObject], more: str = ""
+) -> CacheFolder:
+    """The cache's folder for a listing, kept as long as this process runs."""
+    folder = open_folder(cache_name(location, files, more), total_size(files))
+    _pinned.append(folder)
+    return folder
+
+
+def fill(
+    folder: CacheFolder,
+    location: Location,
+    files: Mapping[str, StoredObject],
+    hashes: Mapping[str, str] | None = None,
+) -> None:
+    """Download what a folder of the cache lacks; other processes wait, and then have it too."""
+    if not _missing(folder, files):
+        return
+    with folder.filling():
+        missing = _missing(folder, files)
+        if not missing:
+            return
+        _say(
+            f"fetching {location}: {counted(len(missing), 'file')}, "
+            f"{size_text(total_size(missing))}, into {folder.path}"
+        )
+        wanted = [
+            Wanted(stored=stored, path=folder.path / name, sha256=(hashes or {}).get(name, ""))
+            for name, stored in missing.items()
+        ]
+        download(client_of(location), wanted, scratch=folder.root)
+
+
+def _whole(
+    location: Location, files: Mapping[str, StoredObject], hashes: Mapping[str, str] | None = None
+) -> Path:
+    more = "\0".join(f"{name}={value}" for name, value in sorted((hashes or {}).items()))
+    folder = pinned_folder(location, files, more)
+    size = total_size(files)
+    if folder.granted < size:
+        raise UserError(
+            f"{size_text(size)} do not fit into the cache, which may hold "
+            f"{size_text(limit_bytes())} and has room for {size_text(folder.granted)}",
+            where=str(location),
+            todo=f"Set {LIMIT_VARIABLE}, such as {LIMIT_VARIABLE}=200GB, free some space, or name "
+            "less. Only TFRecord shards are read without being cached whole.",
+        )
+    fill(folder, location, files, hashes)
+    return folder.path
+
+
+def _missing(folder: CacheFolder, files: Mapping[str, StoredObject]) -> dict[str, StoredObject]:
+    return {
+        name: stored
+        for name, stored in files.items()
+        if not _has_size(folder.path / name, stored.size)
+    }
+
+
+def _has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
+def _slashes(name: str) -> list[int]:
+    return [place for place, letter in enumerate(name) if letter == "/"]
+
+
+def _say(line: str) -> None:
+    print_plain(line, sys.stderr)

@@ -1,0 +1,132 @@
+"""Ranges of objects, many at once, in any process.
+
+Workers that load data are forked from a process in which obstore's threads run; they do not
+survive the fork, and a request would wait for ever. Such a process asks a helper of its own, a
+fresh interpreter that reads the ranges and ends with its worker.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import IO, Any, cast
+
+from jumar.stores.client import StoredObject, StoreError, client_of, is_usable_here
+from jumar.stores.download import AT_ONCE
+from jumar.stores.location import parse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Some bytes of an object: from `start` to before `end`."""
+
+    stored: StoredObject
+    start: int
+    end: int
+
+
+def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
+    """The bytes of some ranges, in their order, read at once.
+
+    Raises:
+        StoreError: The store does not answer, or an object is another one by now.
+    """
+    if not ranges:
+        return []
+    if is_usable_here():
+        return read_directly(ranges)
+    return _helper().read(ranges)
+
+
+def read_directly(ranges: Sequence[Range]) -> list[bytes]:
+    """The same in this process, which must not be forked from one that used a store."""
+    if len(ranges) == 1:
+        return [_read(ranges[0])]
+    with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(ranges))) as pool:
+        return list(pool.map(_read, ranges))
+
+
+def _read(wanted: Range) -> bytes:
+    return client_of(wanted.stored.location).read(wanted.stored, wanted.start, wanted.end)
+
+
+class _Helper:
+    """A process that reads ranges for this one."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "jumar.stores.range_server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        request = [
+            [str(each.stored.location), each.stored.size, each.stored.e_tag, each.start, each.end]
+            for each in ranges
+        ]
+        asked, answered = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answered is not None
+        with self._lock:
+            try:
+                asked.write(json.dumps(request).encode() + b"\n")
+                asked.flush()
+                head: Any = json.loads(answered.readline() or b"{}")
+                if "sizes" in head:
+                    return [_exactly(answered, size) for size in head["sizes"]]
+            except (OSError, ValueError) as error:
+                raise _gone(ranges[0]) from error
+        if "what" not in head:
+            raise _gone(ranges[0])
+        raise StoreError(head["what"], where=head["where"], todo=head["todo"])
+
+
+def _gone(wanted: Range) -> StoreError:
+    return StoreError(
+        "the process that reads this store for a worker has ended",
+        where=str(wanted.stored.location),
+        todo="Was it killed, for want of memory? Start again, with fewer data.workers.",
+    )
+
+
+def _exactly(file: IO[bytes], size: int) -> bytes:
+    content = file.read(size)
+    if len(content) != size:
+        raise OSError("the answer ends too early")
+    return content
+
+
+_helpers: dict[int, _Helper] = {}
+_starting = Lock()
+
+
+def _helper() -> _Helper:
+    """The helper of this process, started when it is first needed."""
+    with _starting:
+        if os.getpid() not in _helpers:
+            _helpers.clear()
+            _helpers[os.getpid()] = _Helper()
+        return _helpers[os.getpid()]
+
+
+def answer(line: bytes) -> tuple[bytes, list[bytes]]:
+    """What a helper answers to a line: the head, and the contents that follow it."""
+    ranges = [
+        Range(
+            stored=StoredObject(location=parse(url), size=size, e_tag=e_tag), start=start, end=end
+        )
+        for url, size, e_tag, start, end in cast("list[list[Any]]", json.loads(line))
+    ]
+    try:
+        contents = read_directly(ranges)
+    except StoreError as error:
+        failed = {"what": error.what, "where": error.where, "todo": error.todo}
+        return json.dumps(failed).encode() + b"\n", []
+    sizes = [len(content) for content in contents]
+    return json.dumps({"sizes": sizes}).encode() + b"\n", contents

@@ -1,0 +1,91 @@
+"""What a command writes, brought to a store when it has ended: a file, a folder or a run."""
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from jumar.ground.errors import UserError
+from jumar.ground.files import remove_folder
+from jumar.ground.paths import make_folder
+from jumar.ground.text import counted, size_text
+from jumar.stores.cache import cache_root
+from jumar.stores.client import StoreError, client_of
+from jumar.stores.download import AT_ONCE, sha256_of
+from jumar.stores.fetching import single_object
+from jumar.stores.location import Location
+from jumar.stores.manifest import MANIFEST, KeptFile, Manifest
+
+_OF_A_RUN = "recipe.json"
+
+
+class Outgoing:
+    """Local places for what is to be uploaded; removed at the end, unless an upload failed."""
+
+    def __init__(self) -> None:
+        folder = cache_root().parent / "outgoing"
+        make_folder(folder)
+        self._folder = Path(tempfile.mkdtemp(dir=folder))
+        self._is_kept = False
+
+    def __enter__(self) -> "Outgoing":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._is_kept:
+            remove_folder(self._folder)
+
+    def place(self, target: Location) -> Path:
+        """A local path for what will be at a location.
+
+        Raises:
+            UserError: A folder with something in it is there already, or the store does not answer.
+        """
+        if not target.key:
+            raise UserError("needs a name in its bucket", where=str(target))
+        if single_object(target) is None and client_of(target).list(target):
+            raise UserError(
+                "there is something below it already",
+                where=str(target),
+                todo="Name another place, or delete what is there.",
+            )
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        return folder / target.name
+
+    def upload(self, target: Location, local: Path) -> str:
+        """Upload a file or folder; returns the line that says so.
+
+        Raises:
+            StoreError: The store does not answer; the files then stay where they are.
+        """
+        files = {target.name: local} if local.is_file() else _files(local)
+        base = target.parent if local.is_file() else target
+        client = client_of(target)
+        try:
+            with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+                list(pool.map(client.write, map(base.below, files), files.values()))
+            if _OF_A_RUN in files and not local.is_file():
+                kept = {
+                    name: KeptFile(key=name, size=path.stat().st_size, sha256=sha256_of(path))
+                    for name, path in files.items()
+                }
+                client.write(target.below(MANIFEST), Manifest(files=kept).to_json(str(local)))
+        except StoreError as error:
+            self._is_kept = True
+            todo = f"What was written is complete in {local}.\n  {error.todo}".rstrip()
+            raise StoreError(error.what, where=error.where, todo=todo) from error
+        size = sum(path.stat().st_size for path in files.values())
+        return f"written to {target}: {counted(len(files), 'file')}, {size_text(size)}"
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }

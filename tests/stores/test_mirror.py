@@ -1,0 +1,292 @@
+import contextlib
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jumar.ground.errors import UserError
+from jumar.stores.answers import Absent, StoreError
+from jumar.stores.client import Client, client_of
+from jumar.stores.fetching import fetched
+from jumar.stores.location import Location, parse
+from jumar.stores.manifest import MANIFEST, read_manifest
+from jumar.stores.mirror import Mirror, local_run, pull
+from jumar.stores.ownership import LEASE_VARIABLE, OWNER, Ownership
+from tests.stores.known import forget, point_at
+from tests.stores.servers import BUCKET, Dies, ProxyHandler, Server, every_tenth_fails, proxy
+
+
+@pytest.fixture
+def run(
+    store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Location]:
+    point_at(store_server, monkeypatch, tmp_path)
+    monkeypatch.setenv(LEASE_VARIABLE, "0.6")
+    monkeypatch.setenv("JUMAR_STORE_PATIENCE", "2")
+    yield parse(f"s3://{BUCKET}/runs/{tmp_path.name}")
+    forget()
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def opened(run: Location, say: Callable[[str], None] = quiet) -> Mirror:
+    ownership = Ownership(client_of(run), run, say)
+    ownership.claim()
+    mirror = Mirror(run, ownership, say, period_s=0.05)
+    mirror.start()
+    return mirror
+
+
+def write(local: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (local / name).parent.mkdir(parents=True, exist_ok=True)
+        (local / name).write_text(text)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def stored(run: Location) -> dict[str, str]:
+    client = Client(run)
+    names = {each.location.key[len(run.key) + 1 :]: each.location for each in client.list(run)}
+    found: dict[str, str] = {}
+    for name, place in names.items():
+        if name not in (MANIFEST, OWNER):
+            with contextlib.suppress(Absent):  # deleted by the mirror since it was listed
+                found[name] = client.read_small(place)[0].decode()
+    return found
+
+
+def until(happens: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+RUN = {
+    "recipe.json": "{}",
+    "metrics.jsonl": "1\n",
+    "checkpoints/step-00000001/model.safetensors": "weights",
+}
+
+
+def on_a_bare_machine(run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "other machine"))
+    forget()
+    return pull(run, quiet)
+
+
+def test_a_run_is_in_the_store_while_it_goes_on_and_its_names_are_those_of_the_files(
+    run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = local_run(run)
+    mirror = opened(run)
+    write(local, RUN)
+    until(lambda: stored(run) == RUN)
+    write(local, {"metrics.jsonl": "1\n2\n"})
+    until(lambda: "1\n2\n" in stored(run).values())
+    shutil.rmtree(local / "checkpoints" / "step-00000001")
+    write(local, {"checkpoints/step-00000002/model.safetensors": "more", ".hidden/half": "x"})
+    assert mirror.close() is None
+    expected = {
+        "recipe.json": "{}",
+        "metrics.jsonl": "1\n2\n",
+        "checkpoints/step-00000002/model.safetensors": "more",
+    }
+    assert stored(run) == expected
+    assert contents(on_a_bare_machine(run, tmp_path, monkeypatch)) == expected
+
+
+def test_whatever_moment_the_machine_is_lost_the_store_has_a_complete_state(
+    run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(local_run(run), RUN)
+    assert opened(run).close() is None
+    after = {
+        **RUN,
+        "metrics.jsonl": "2\n",
+        "checkpoints/step-00000002/model.safetensors": "more",
+    }
+    states: list[bool] = []
+    for requests in range(10, 22):
+        with proxy(store_server, Dies(requests)) as dying:
+            point_at(dying, monkeypatch, tmp_path)
+            monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.05")
+            write(pull(run, quiet), after)
+            with contextlib.suppress(StoreError):
+                opened(run).close()
+        point_at(store_server, monkeypatch, tmp_path)
+        client_of(run).delete(run.below(OWNER))
+        shutil.rmtree(tmp_path / "other machine", ignore_errors=True)
+        found = contents(on_a_bare_machine(run, tmp_path, monkeypatch))
+        assert found in (RUN, after)
+        states.append(found == after)
+    assert states[0] is False
+    assert states[-1] is True
+
+
+def test_one_failing_request_in_ten_changes_nothing(
+    run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUMAR_STORE_PATIENCE", "20")
+    monkeypatch.setenv(LEASE_VARIABLE, "20")
+    with proxy(store_server, every_tenth_fails) as failing:
+        point_at(failing, monkeypatch, tmp_path)
+        local = local_run(run)
+        mirror = opened(run)
+        for number in range(12):
+            write(local, {f"part-{number}": str(number) * 100, "metrics.jsonl": "x" * number})
+        assert mirror.close() is None
+        assert len(failing.requests) > 30
+        there = on_a_bare_machine(run, tmp_path, monkeypatch)
+        assert contents(there) == contents(local)
+
+
+def test_a_mirror_that_fails_says_so_once_and_the_end_reports_it(
+    run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    death = Dies(10**9)
+    with proxy(store_server, death) as dying:
+        point_at(dying, monkeypatch, tmp_path)
+        monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.05")
+        mirror = opened(run, said.append)
+        death.after = 0
+        write(local_run(run), RUN)
+        until(lambda: said)
+        time.sleep(0.3)
+        assert len(said) == 1
+        assert "Training goes on" in said[0]
+        failure = mirror.close()
+    assert failure is not None
+    assert "does not answer" in str(failure)
+    assert contents(local_run(run)) == RUN
+
+
+def test_two_jobs_cannot_write_one_run(run: Location) -> None:
+    mirror = opened(run)
+    other = Ownership(Client(run), run, quiet)
+    with pytest.raises(UserError, match="another job is writing into this run"):
+        # As from another machine: this process is alive here.
+        other.claim()
+    assert mirror.close() is None
+    other.claim()
+    other.release()
+
+
+def test_of_jobs_that_start_at_once_one_gets_the_run(run: Location) -> None:
+    owners = [Ownership(Client(run), run, quiet) for _ in range(6)]
+    results: list[object] = []
+
+    def claim(owner: Ownership) -> None:
+        try:
+            owner.claim()
+            results.append(owner)
+        except UserError as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=claim, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [each for each in results if isinstance(each, Ownership)]
+    assert len(results) == 6
+    assert len(winners) == 1
+    winners[0].release()
+
+
+def test_a_run_whose_owner_shows_no_sign_of_life_is_taken_over(run: Location) -> None:
+    dead = {"id": "x", "host": "elsewhere", "process": 1, "boot": "other", "space": "y"}
+    client_of(run).write(run.below(OWNER), json.dumps(dead).encode())
+    said: list[str] = []
+    began = time.monotonic()
+    mirror = opened(run, said.append)
+    assert time.monotonic() - began >= 0.6
+    assert "process 1 on elsewhere" in said[0]
+    assert mirror.close() is None
+
+
+def test_an_owner_who_is_replaced_stops_writing(run: Location) -> None:
+    said: list[str] = []
+    mirror = opened(run, said.append)
+    client_of(run).write(run.below(OWNER), b'{"id": "another"}')
+    write(local_run(run), RUN)
+    until(lambda: any("another job has taken this run" in line for line in said))
+    assert "taken this run" in str(mirror.close())
+    assert client_of(run).read_small(run.below(OWNER))[0] == b'{"id": "another"}'
+
+
+def test_a_copy_with_more_than_the_store_is_kept_and_an_outdated_one_set_aside(
+    run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = local_run(run)
+    write(local, RUN)
+    assert opened(run).close() is None
+    write(local, {"metrics.jsonl": "grown"})
+    assert contents(pull(run, quiet))["metrics.jsonl"] == "grown"
+    here = tmp_path / "cache"
+    there = on_a_bare_machine(run, tmp_path, monkeypatch)
+    write(there, {"metrics.jsonl": "from elsewhere"})
+    assert opened(run).close() is None
+    monkeypatch.setenv("JUMAR_CACHE", str(here))
+    said: list[str] = []
+    assert contents(pull(run, said.append))["metrics.jsonl"] == "from elsewhere"
+    assert "set aside" in said[0]
+    assert "grown" in contents(local.with_name(f"{local.name}.aside-1")).values()
+
+
+def test_a_changed_object_is_found_by_its_hash(
+    run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(local_run(run), RUN)
+    assert opened(run).close() is None
+    place = run.below("checkpoints/step-00000001/model.safetensors")
+    client_of(run).write(place, b"WEIGHTS")
+    with pytest.raises(StoreError, match="SHA-256 differs") as raised:
+        on_a_bare_machine(run, tmp_path, monkeypatch)
+    assert raised.value.where == str(place)
+    assert not local_run(run).exists()
+    with pytest.raises(StoreError, match="SHA-256 differs"):
+        fetched(str(run))
+
+
+def test_a_manifest_that_names_files_elsewhere_is_refused(run: Location) -> None:
+    files = {"../../outside": {"key": "a", "size": 1, "sha256": "0"}}
+    content = json.dumps({"kind": "jumar run", "format": 1, "files": files}).encode()
+    client_of(run).write(run.below(MANIFEST), content)
+    with pytest.raises(UserError, match="is not a manifest of a run"):
+        read_manifest(client_of(run), run)
+
+
+def without_conditions(handler: ProxyHandler, number: int) -> bool:
+    """A store that writes whatever the condition is."""
+    for name in ("If-None-Match", "If-Match"):
+        if handler.command == "PUT":
+            del handler.headers[name]
+    return False
+
+
+def test_a_store_without_conditions_is_said_to_be_one(
+    run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    with proxy(store_server, without_conditions) as careless:
+        point_at(careless, monkeypatch, tmp_path)
+        write(local_run(run), RUN)
+        mirror = opened(run, said.append)
+        assert mirror.close() is None
+        assert stored(run) == RUN
+    assert any("whatever the condition" in line for line in said)

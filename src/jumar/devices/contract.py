@@ -68,6 +68,9 @@ class Device(ABC):
             fp16 is emulated.
         has_float64: Whether it computes in float64.
         profiler_activities: What torch's profiler records besides the host.
+        fallback_message: A pattern of what its library prints for an op without a kernel, which
+            the CPU computes instead; the first group is the op. None where that is an error.
+        fallback_remedy: What else to know about such an op.
         profiler_writes_files: Whether its profiler marks steps itself and writes files instead of
             returning events.
         index: Number among the visible devices of its kind; 0 on a CPU.
@@ -87,6 +90,8 @@ class Device(ABC):
     has_float64: ClassVar[bool] = True
     profiler_activities: ClassVar[tuple[torch.profiler.ProfilerActivity, ...]] = ()
     profiler_writes_files: ClassVar[bool] = False
+    fallback_message: ClassVar[str | None] = None
+    fallback_remedy: ClassVar[str] = ""
 
     index: int
     name: str

@@ -45,6 +45,10 @@ class Npu(Accelerator):
     # returns, which is only a number unless the words before it are read too.
     out_of_memory: ClassVar = r"\bEL0004\b|(?:result = |error code is )207001\b"
     has_float64: ClassVar = False
+    fallback_message: ClassVar = (
+        r"The operator '([^']+)' is not currently supported on the NPU backend and will fall back"
+    )
+    fallback_remedy: ClassVar = "TORCH_NPU_FALLBACK_CPU_DISABLE=1 makes that an error"
     profiler_writes_files: ClassVar = True
 
     @classmethod

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +85,16 @@ def describe_batch(batch: Batch) -> str:
     )
 
 
+def fallback_note(ops: Sequence[str], device: Device) -> str:
+    """What to say about ops that the CPU computes for want of a kernel; empty without any."""
+    if not ops:
+        return ""
+    return (
+        f"computed on the CPU, since {device.name} has no kernel for it: {', '.join(ops)}; each "
+        f"copies its tensors there and back. {device.fallback_remedy}"
+    )
+
+
 def announcement(
     batch: Batch,
     rehearsal: Rehearsal,
@@ -93,6 +104,7 @@ def announcement(
     done_steps: int,
     total_steps: int | None,
     checkpoints: str,
+    fallback_note: str = "",
 ) -> list[str]:
     """The lines printed before the first step."""
     memory = (
@@ -103,6 +115,8 @@ def announcement(
         f"{counted(samples, 'sample')}, {counted(steps_per_epoch, 'step')} per epoch · "
         f"checkpoints: {checkpoints}",
     ]
+    if fallback_note:
+        lines.append(fallback_note)
     each = f"about {1000 * rehearsal.step_s:.0f} ms each without the update"
     if total_steps is None:
         lines.append(f"training for training.duration, {each}")

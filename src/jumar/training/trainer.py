@@ -14,6 +14,7 @@ from jumar.data.loading.loader import resolve_workers
 from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
+from jumar.devices.native_messages import names_in_messages
 from jumar.ground.errors import UserError
 from jumar.ground.text import size_text
 from jumar.observer import COMMUNICATION, DATA, Observer, Observers
@@ -35,6 +36,7 @@ from jumar.training.rehearsal import (
     check_disk,
     check_memory,
     checkpoint_bytes,
+    fallback_note,
     rehearse,
 )
 from jumar.training.results import Outcome, write_results
@@ -253,7 +255,8 @@ class Trainer:
         most = self._cadence.most_checkpoints(self.state.step)
         check_disk(self.run.path, size * self._keeper.most_new(most))
         compiles = self.plan.training.compile
-        rehearsal = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
+        with names_in_messages(self.device.fallback_message) as fallbacks:
+            rehearsal = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
         for line in announcement(
             batch,
             rehearsal,
@@ -262,6 +265,7 @@ class Trainer:
             done_steps=self.state.step,
             total_steps=self.total_steps,
             checkpoints=f"{size_text(size)} each, at most {self._keeper.most_kept} kept",
+            fallback_note=fallback_note(fallbacks, self.device),
         ):
             self.console.line(line)
 

@@ -1,0 +1,51 @@
+"""What libraries in C++ print to standard error, read while it is printed."""
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+_BLOCK = 1 << 16
+
+
+@contextmanager
+def names_in_messages(pattern: str | None) -> Generator[list[str]]:
+    """The context in which names are read out of messages; what is printed still appears.
+
+    Args:
+        pattern: Its first group is a name; None for a device without such messages.
+
+    Yields:
+        The names in order, without repetitions; complete at the end of the context.
+    """
+    names: list[str] = []
+    if pattern is None:
+        yield names
+        return
+    sys.stderr.flush()
+    original = os.dup(2)
+    reading, writing = os.pipe()
+    seen = bytearray()
+
+    def pass_on() -> None:
+        while block := os.read(reading, _BLOCK):
+            os.write(original, block)
+            seen.extend(block)
+
+    thread = threading.Thread(target=pass_on, daemon=True)
+    os.dup2(writing, 2)
+    os.close(writing)
+    thread.start()
+    try:
+        yield names
+    finally:
+        sys.stderr.flush()
+        # The last end of the pipe that is written to: the thread reads what is left, and ends.
+        os.dup2(original, 2)
+        thread.join()
+        os.close(reading)
+        os.close(original)
+        text = seen.decode("utf-8", "replace")
+        names += dict.fromkeys(match[1] for match in re.finditer(pattern, text))

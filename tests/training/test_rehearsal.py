@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from jumar.ground.errors import UserError
+from jumar.ground.machine import memory_bytes
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.optimizers import Adagrad, Adam, Lamb, RmsProp
@@ -138,11 +139,17 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_first_step(tmp_path
     trainer = trainer_for(point_task(), small_plan(), tmp_path)
     needed = checkpoint_bytes(trainer.state, trainer.plan)
     check_memory(trainer.state, trainer.device, needed)
-    with pytest.raises(UserError, match="need 1,048,576") as refused:
+    with pytest.raises(UserError, match=r"gradients, optimizer and .* need 2,097,152"):
+        check_memory(trainer.state, trainer.device, 1 << 50)
+    trainer.state.step = 1  # resumed: its slots are in memory already
+    with pytest.raises(UserError, match=r"the copy of a checkpoint needs 1,048,576") as refused:
         check_memory(trainer.state, trainer.device, 1 << 50)
     assert refused.value.where == "model"
-    trainer.state.step = 1  # resumed: its slots are in memory already
-    check_memory(trainer.state, trainer.device, 1 << 50)
+    free, _ = memory_bytes()
+    check_memory(trainer.state, trainer.device, free * 9 // 10)
+    trainer.state.step = 0
+    with pytest.raises(UserError, match="only"):
+        check_memory(trainer.state, trainer.device, free * 9 // 10)
 
 
 @pytest.mark.parametrize("micro_batch_size", [0, 3])

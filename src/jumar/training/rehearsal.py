@@ -143,24 +143,28 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
     return weights * (1 if state.ema is None else 2) + slots
 
 
-def check_memory(state: TrainState, device: Device, needed: int) -> None:
-    """Check that gradients and the optimizer's slots fit into host memory.
+def check_memory(state: TrainState, device: Device, checkpoint: int) -> None:
+    """Check that gradients, the optimizer's slots and the copy of a checkpoint fit into memory.
 
     Linux overcommits memory, and would kill the process in the middle of a step.
 
     Args:
         state: The state before the first step; a resumed one already holds its slots.
         device: Only the CPU is checked; elsewhere the allocator reports what does not fit.
-        needed: Bytes of a checkpoint: the slots, and the weights, which are as large as gradients.
+        checkpoint: Its bytes: the slots, and the weights, which are as large as gradients. One is
+            copied before it is written.
 
     Raises:
         UserError: They do not fit.
     """
     free, _ = memory_bytes()
-    if device.on_host and state.step == 0 and needed > free:
+    needed = checkpoint if state.step else 2 * checkpoint
+    if device.on_host and needed > free:
+        what = "gradients, optimizer and the copy of a checkpoint need"
+        if state.step:
+            what = "the copy of a checkpoint needs"
         raise UserError(
-            f"gradients and optimizer need {size_text(needed)}, but only {size_text(free)} of "
-            "memory is free",
+            f"{what} {size_text(needed)}, but only {size_text(free)} of memory is free",
             where="model",
             todo="Make the network smaller (jumar recipes show NAME lists the fields of `model`), "
             "or use a --device with more memory.",

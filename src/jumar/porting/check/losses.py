@@ -4,8 +4,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jumar.ground.text import counted
+from jumar.ground.text import Text
 from jumar.porting.check.record import StepLosses
+from jumar.porting.check.wording import NOTHING, number_of, steps
+
+_OTHER_LOSSES = Text(
+    en="step {step} has {original} in the original and {port} in the port",
+    zh="第 {step} 步在原脚本中有 {original}，在移植结果中有 {port}",
+)
+_OTHER_STEPS = Text(
+    en="the original ran {original} and the port {port}",
+    zh="原脚本运行了 {original}，移植结果运行了 {port} 步",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +51,7 @@ class Comparison:
     tolerance: float
     num_original: int
     num_port: int
-    mismatch: str
+    mismatch: Text
 
     @property
     def first_different(self) -> LossPair | None:
@@ -59,7 +69,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        return bool(self.pairs) and not self.mismatch and self.first_different is None
+        return bool(self.pairs) and not self.mismatch.en and self.first_different is None
 
 
 def compare(
@@ -70,12 +80,13 @@ def compare(
     Names do not pair them: a tensor's name may change where a port adds ops of the same name.
     """
     pairs: list[LossPair] = []
-    mismatch = ""
+    mismatch = NOTHING
     for port_step, original_step in zip(port, original, strict=False):
         if len(port_step.losses) != len(original_step.losses):
-            mismatch = (
-                f"step {port_step.step} has {counted(len(original_step.losses), 'loss')} "
-                f"in the original and {counted(len(port_step.losses), 'loss')} in the port"
+            mismatch = _OTHER_LOSSES.filled(
+                step=port_step.step,
+                original=number_of(len(original_step.losses), "loss", "个损失"),
+                port=number_of(len(port_step.losses), "loss", "个损失"),
             )
             break
         for index, (original_loss, port_loss) in enumerate(
@@ -90,8 +101,8 @@ def compare(
                     port=port_loss[1],
                 )
             )
-    if not mismatch and len(original) != len(port):
-        mismatch = f"the original ran {counted(len(original), 'step')} and the port {len(port)}"
+    if not mismatch.en and len(original) != len(port):
+        mismatch = _OTHER_STEPS.filled(original=steps(len(original)), port=len(port))
     return Comparison(
         pairs=tuple(pairs),
         tolerance=tolerance,

@@ -48,6 +48,10 @@ class Record:
     restored: tuple[str, ...]
     standin: tuple[Mapping[str, Any], ...]
 
+    @property
+    def num_steps(self) -> int:
+        return len(self.losses)
+
 
 def read_record(ended: Ended, events: Path, standin: Path) -> Record:
     """A run as recorded by its events; the last line of a killed script may be half a line."""

@@ -57,6 +57,17 @@ _WAS_PYTHON2 = Text(
     en="{side} is Python 2: it ran as 'jumar port' converts it ({files})",
     zh="{side}是 Python 2 代码：按 'jumar port' 的转换结果运行（{files}）",
 )
+_IN_CHILDREN = Text(
+    en="{side} trained in {number} that the script started", zh="{side}在脚本启动的 {number}中训练"
+)
+_ENDED_WITH_CHILDREN = Text(
+    en="{side} was ended when these had made their steps; what the script does next was not run",
+    zh="{side}在这些进程完成训练步后被结束；脚本随后的部分没有运行",
+)
+_UNWATCHED = Text(
+    en="{side} started a process that is not watched: {command}",
+    zh="{side}启动了一个未被监视的进程：{command}",
+)
 _WROTE = Text(
     en="{side} wrote to {path}, a large file of the tree that is not copied",
     zh="{side}写入了 {path}，它是目录中未被复制的大文件",
@@ -289,6 +300,13 @@ def _carries(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
 
 def _notes(side: Side, who: Text) -> list[Text]:
     notes = [_RESUMED.filled(side=who, path=path) for path in side.record.restored]
+    record = side.record
+    if record.children:
+        number = number_of(record.children, "process", "个进程")
+        notes.append(_IN_CHILDREN.filled(side=who, number=number))
+    if record.ended.how == "done":
+        notes.append(_ENDED_WITH_CHILDREN.filled(side=who))
+    notes += [_UNWATCHED.filled(side=who, command=command) for command in record.unwatched]
     if side.converted:
         files = number_of(len(side.converted), "file", "个文件")
         notes.append(_WAS_PYTHON2.filled(side=who, files=files))

@@ -24,6 +24,9 @@ _FLOOD = Text(
     en="stopped by jumar: it had written {size} MiB of output",
     zh="被 jumar 停止：已输出 {size} MiB",
 )
+_IN_CHILD = Text(
+    en="in a process that the script started: {error}", zh="脚本启动的进程报错：{error}"
+)
 _SIGNAL = Text(en="the process was killed by {signal}", zh="进程被 {signal} 杀死")
 _SIGNAL_NUMBER = Text(en="signal {number}", zh="信号 {number}")
 _EXIT = Text(en="the script exited with sys.exit({code})", zh="脚本以 sys.exit({code}) 退出")
@@ -60,7 +63,8 @@ def reason_of(record: Record, *, python: str, timeout: str) -> Text:
     if ended.how == "flood":
         return _FLOOD.filled(size=f"{ended.num_bytes / 2**20:.0f}")
     if record.error is not None:
-        return _error_text(record.error, python)
+        text = _error_text(record.error, python)
+        return _IN_CHILD.filled(error=text) if record.error.in_child else text
     if ended.how == "signal":
         return _SIGNAL.filled(signal=_signal_name(ended.code))
     if record.exit_code:

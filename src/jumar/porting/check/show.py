@@ -39,6 +39,7 @@ _COLUMNS = {
     "why": Text(en="why", zh="原因"),
 }
 _TITLE = Text(en="Port check", zh="移植检查")
+_OF_PROCESS = Text(en="process {number}: {name}", zh="进程 {number}：{name}")
 _NOTE = Text(en="note: {note}", zh="注意：{note}")
 _COMMAND = Text(en="command: {command}", zh="命令：{command}")
 _WITH = Text(en="with: {interpreter}", zh="解释器：{interpreter}")
@@ -92,9 +93,16 @@ def _loss_lines(comparison: Comparison, language: Language) -> Iterator[str]:
             yield f"{'...':>6}"
         yield (
             f"{pair.step:6}  {pair.original:14.8g}  {pair.port:14.8g}  "
-            f"{pair.relative_difference:10.1e}  {pair.name}"
+            f"{pair.relative_difference:10.1e}  {_name(pair, comparison, language)}"
         )
         before = pair
+
+
+def _name(pair: LossPair, comparison: Comparison, language: Language) -> str:
+    """The loss, with the number of its process where several trained."""
+    if comparison.pairs[-1].process == comparison.pairs[0].process:
+        return pair.name
+    return _OF_PROCESS.filled(number=pair.process + 1, name=pair.name).in_language(language)
 
 
 def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
@@ -130,7 +138,8 @@ def as_markdown(result: CheckResult, language: Language = "en") -> str:
         lines += ["|---|---|---|---|---|"]
         lines += [
             f"| {pair.step} | {pair.original:.9g} | {pair.port:.9g} | "
-            f"{pair.relative_difference:.1e} | {_cell(pair.name)} |"
+            f"{pair.relative_difference:.1e} | "
+            f"{_cell(_name(pair, result.comparison, language))} |"
             for pair in result.comparison.pairs
         ]
     others = [*standin_lines(result.standin), *result.notes]
@@ -192,6 +201,7 @@ def _losses(comparison: Comparison, language: Language) -> dict[str, Any]:
             {
                 "step": pair.step,
                 "name": pair.name,
+                "process": pair.process,
                 "original": _finite(pair.original),
                 "port": _finite(pair.port),
                 "relative_difference": _finite(pair.relative_difference),

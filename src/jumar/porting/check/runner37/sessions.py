@@ -22,6 +22,11 @@ class Counter:
     def __init__(self, events, steps):
         self._events = events
         self._steps = steps
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self):
+        """Each process has its own steps, and waits for no thread that it was forked beside."""
         self._done = 0
         self._lock = threading.Lock()
 

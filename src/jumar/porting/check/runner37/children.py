@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import traceback
+import weakref
 
 from runner37.events import Events
 
@@ -48,9 +49,28 @@ def watch(events):
     os.environ["PYTHONPATH"] = os.pathsep.join(folder for folder in folders if folder)
     subprocess.Popen.__init__ = _popen(subprocess.Popen.__init__, family)
     os.system = _named_in_environment(os.system, family, lambda args: args[0])
-    os.register_at_fork(before=family.before_fork, after_in_child=family.in_fork)
+    at_fork(family, before="before_fork", after_in_child="in_fork")
     _after_import("multiprocessing.util", family.name_spawned)
     _after_import("multiprocessing.process", lambda module: _note_errors_of(module, events))
+
+
+def at_fork(owner, **methods):
+    """Call methods of an object around forks.
+
+    Python 3.7 lets go of such functions after its modules are gone, and crashes if a file is
+    closed by that: so they hold the object weakly, and what they are hooked into keeps it.
+    """
+    held = weakref.ref(owner)
+
+    def calling(name):
+        def call():
+            living = held()
+            if living is not None:
+                getattr(living, name)()
+
+        return call
+
+    os.register_at_fork(**{when: calling(name) for when, name in methods.items()})
 
 
 class _Family:

@@ -5,6 +5,7 @@ import sys
 import threading
 
 import numpy
+from runner37.children import at_fork
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_module
 from tensorflow.python.framework import ops
@@ -23,7 +24,7 @@ class Counter:
         self._events = events
         self._steps = steps
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        at_fork(self, after_in_child="_begin")
 
     def _begin(self):
         """Each process has its own steps, and waits for no thread that it was forked beside."""

@@ -3,6 +3,7 @@
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,20 +29,8 @@ from jumar.porting.check.standin_wording import standin_lines
 from jumar.porting.check.supervision import Ended
 from jumar.porting.standin import standin_folder
 from tests.porting.check import scripts
+from tests.porting.check.chinese import english_in
 from tests.tensorflow115 import tensorflow_python
-
-_FOREIGN = re.compile(
-    r"^ +\| .*$|```.*?```|\"output\": \[.*?\]"  # what the script printed
-    r"|\w+Error: [^；;]*|Missing parentheses[^|\"\n]*"  # what Python said
-    r"|'jumar port'|-m pip install \S+|loss scale|loss_scale",
-    re.MULTILINE | re.DOTALL,
-)
-_WORDS = re.compile(r"\b[A-Za-z]+ [a-z]+\b")
-
-
-def english_in(text: str) -> list[str]:
-    """Two English words in a row, apart from what the script, Python and its tools are called."""
-    return _WORDS.findall(_FOREIGN.sub("", text))
 
 
 def record(
@@ -83,6 +72,7 @@ STOPPED = [
     record(finished="script"),
     record(error=missing("cPickle")),
     record(error=missing("cv2")),
+    record(error=replace(missing("cv2"), in_child=True)),
     record(error=missing("models.net")),
     record(error=missing("", "ImportError", "attempted relative import")),
 ]

@@ -3,8 +3,8 @@
 import re
 
 _FOREIGN = re.compile(
-    r"^ +\| .*$|```.*?```|\"output\": \[.*?\]"  # what the script printed
-    r"|\w+Error: [^；;]*|Missing parentheses[^|\"\n]*"  # what Python said
+    r"^ +\| [^\n]*|```.*?```|\"output\": \[.*?\]"  # what the script printed
+    r"|\w+Error: [^；;|\"\n]*|Missing parentheses[^|\"\n]*"  # what Python said
     r"|'jumar port'|-m pip install \S+|loss scale|loss_scale",
     re.MULTILINE | re.DOTALL,
 )

@@ -78,6 +78,13 @@ def test_steps_are_ordered_by_the_names_of_their_processes_and_not_by_time(tmp_p
     assert (record.num_steps, record.children) == (2, 2)
 
 
+def test_a_graph_of_a_child_proves_the_imports_and_one_of_the_script_does_not(tmp_path: Path):
+    graph = {"event": "graph", "ops": 3}
+    assert set(read(events(tmp_path / "events", graph)).reached) == {"graph"}
+    in_child = read(events(tmp_path / "events", {**graph, "process": "1", "pid": 7}))
+    assert set(in_child.reached) == {"imports", "graph"}
+
+
 def test_two_processes_of_one_shell_are_two(tmp_path: Path):
     lines = [step("1", 7, 1, 1.0), step("1", 8, 1, 2.0), step("1", 7, 2, 3.0)]
     record = read(events(tmp_path / "events", *lines))

@@ -87,6 +87,9 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
     seen: dict[tuple[str, int], int] = {}
     for event in lines:
         seconds, own = float(event.get("seconds", 0.0)), "process" not in event
+        if not own and event.get("event") == "graph":
+            # A child may train before the last import of the script itself.
+            reached.setdefault("imports", seconds)
         match event.get("event"):
             case "imports" if own:
                 reached["imports"] = seconds
@@ -109,9 +112,6 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
                 finished = "script"
             case _:
                 pass
-    if "step" in reached or "graph" in reached:
-        # Training in a child may begin before the last import of the script itself.
-        reached.setdefault("imports", reached.get("graph", 0.0))
     trained = sorted({process for process, _ in losses})
     return Record(
         ended=ended,

@@ -24,6 +24,7 @@ _READ_BYTES = 2**16
 _POLL_S = 0.05
 _STACK_S = 1.0
 _CHILDREN_S = 0.5
+_BETWEEN_STACKS_S = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +160,7 @@ def _ask_for_stack(process: "subprocess.Popen[bytes]", children: Children | None
     """Our runner prints its stack on SIGUSR1; that says where it hangs."""
     if children is not None:
         children.send(signal.SIGUSR1)
+        time.sleep(_BETWEEN_STACKS_S)
     process.send_signal(signal.SIGUSR1)
     asked_at = time.monotonic()
     while not _is_over(process) and time.monotonic() < asked_at + _STACK_S:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from jumar.cli.options import JsonFlag
 from jumar.ground.errors import UserError
-from jumar.ground.text import plain_text
+from jumar.ground.text import Language, plain_text
 
 ScriptToken = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
@@ -28,6 +28,7 @@ def check(
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "10min",
     json_: JsonFlag = False,
     report: Path | None = None,
+    lang: Language = "en",
 ) -> int:
     """Run a ported script on a CPU with TensorFlow 1.15, stage by stage, next to the original.
 
@@ -61,6 +62,8 @@ def check(
         Print the report as JSON.
     report
         Also write the report to this file, as JSON if it ends in .json, else as Markdown.
+    lang
+        Language of the report, printed and written.
     """
     from jumar.porting.check.checking import CheckRequest, run_check
     from jumar.porting.check.durations import seconds_of
@@ -91,13 +94,13 @@ def check(
         timeout=timeout,
         tolerance=tolerance,
     )
-    result = run_check(request, say=_say)
+    result = run_check(request, say=lambda text: _say(text.in_language(lang)))
     if report is not None:
-        write_report(result, report)
+        write_report(result, report, lang)
     if json_:
-        sys.stdout.write(as_json(result))
+        sys.stdout.write(as_json(result, lang))
     else:
-        _print(as_lines(result))
+        _print(as_lines(result, lang))
     return 0 if result.passed else 1
 
 
@@ -107,7 +110,11 @@ def _print(lines: Iterable[str]) -> None:
     from rich.text import Text
 
     console = Console(file=sys.stdout, soft_wrap=True, highlight=False)
-    styles = {"pass": "green", "FAIL": "bold red", "ignored option": "yellow"}
+    styles = {
+        **dict.fromkeys(("pass", "通过"), "green"),
+        **dict.fromkeys(("FAIL", "失败"), "bold red"),
+        **dict.fromkeys(("ignored option", "被忽略的选项"), "yellow"),
+    }
     for line in lines:
         text = Text(plain_text(line, keep="\n\t"))
         for word, style in styles.items():

@@ -120,9 +120,9 @@ def test_a_port_that_drops_the_other_share_is_found_at_its_first_step(tmp_path: 
     wrong = scripts.SESSION_RUN_PORTED.replace("keep_prob=0.8", "keep_prob=1 - 0.8")
     result = check(tmp_path, wrong, scripts.SESSION_RUN)
     stage = first_failed(result)
-    assert stage.name.startswith("follows")
-    assert stage.reason.startswith("step 1: the original has")
-    assert stage.reason.endswith("the original repeats itself")
+    assert stage.name.en.startswith("follows")
+    assert stage.reason.en.startswith("step 1: the original has")
+    assert stage.reason.en.endswith("the original repeats itself")
 
 
 def test_an_original_that_does_not_repeat_itself_proves_nothing(tmp_path: Path):
@@ -130,7 +130,7 @@ def test_an_original_that_does_not_repeat_itself_proves_nothing(tmp_path: Path):
         "import numpy as np", "import os\nimport numpy as np\nnp.random.seed(os.getpid())", 1
     )
     result = check(tmp_path, PORTED + script, script)
-    assert first_failed(result).reason.startswith("inconclusive: two runs of the original")
+    assert first_failed(result).reason.en.startswith("inconclusive: two runs of the original")
 
 
 def test_a_name_that_is_not_there_fails_the_graph_and_says_where(tmp_path: Path):
@@ -144,14 +144,14 @@ def test_a_name_that_is_not_there_fails_the_graph_and_says_where(tmp_path: Path)
         "not reached",
         "not reached",
     ]
-    assert "has no attribute 'Sesion' (train.py:4)" in first_failed(result).reason
+    assert "has no attribute 'Sesion' (train.py:4)" in first_failed(result).reason.en
 
 
 def test_a_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path):
     result = check(tmp_path, "import tensorflow as tf\nimport skimage.nothing\n")
     stage = first_failed(result)
-    assert stage.name == "imports"
-    assert "-m pip install scikit-image" in stage.reason
+    assert stage.name.en == "imports"
+    assert "-m pip install scikit-image" in stage.reason.en
 
 
 @pytest.mark.parametrize(
@@ -163,49 +163,49 @@ def test_a_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path
     ],
 )
 def test_however_a_script_ends_is_a_result(tmp_path: Path, script: str, reason: str):
-    assert first_failed(check(tmp_path, script)).reason == reason
+    assert first_failed(check(tmp_path, script)).reason.en == reason
 
 
 def test_a_script_that_hangs_is_a_result_with_the_place_where_it_hangs(tmp_path: Path):
     script = "import time\n\ndef wait():\n    time.sleep(100)\n\nwait()\n"
     result = check(tmp_path, script, timeout_s=20.0)
     stage = first_failed(result)
-    assert stage.reason == "still running after 20s"
+    assert stage.reason.en == "still running after 20s"
     assert any("line 4 in wait" in line for line in stage.details)
 
 
 def test_a_tree_that_was_never_ported_does_not_pass(tmp_path: Path):
     result = check(tmp_path, scripts.SESSION_RUN, scripts.SESSION_RUN)
     stage = first_failed(result)
-    assert stage.name == "carries the NPU's options"
-    assert stage.reason.startswith("no session had NpuOptimizer")
+    assert stage.name.en == "carries the NPU's options"
+    assert stage.reason.en.startswith("no session had NpuOptimizer")
     assert result.stages[-1].status == "passed"
 
 
 def test_a_session_without_the_options_of_the_port_does_not_pass(tmp_path: Path):
     lacking = scripts.SESSION_RUN_PORTED + OPTIONS
     stage = first_failed(check(tmp_path, lacking))
-    assert stage.name == "carries the NPU's options"
-    assert stage.reason.startswith("no session carried precision_mode")
+    assert stage.name.en == "carries the NPU's options"
+    assert stage.reason.en.startswith("no session carried precision_mode")
 
 
 def test_a_loss_that_is_nan_on_both_sides_is_no_equality(tmp_path: Path):
     script = scripts.SESSION_RUN.replace("tf.reduce_mean(", "float('nan') * tf.reduce_mean(", 1)
     assert script != scripts.SESSION_RUN
     stage = first_failed(check(tmp_path, PORTED + script, script))
-    assert stage.reason.startswith("step 1: the loss is nan on both sides")
+    assert stage.reason.en.startswith("step 1: the loss is nan on both sides")
 
 
 def test_an_original_that_was_broken_before_is_named_where_the_port_fails(tmp_path: Path):
     broken = "raise KeyError('was broken')\n" + scripts.SESSION_RUN
     stage = check(tmp_path, PORTED + broken, broken).stages[-1]
     assert stage.status == "not reached"
-    assert stage.reason.startswith("the original makes no step either: KeyError: 'was broken'")
+    assert stage.reason.en.startswith("the original makes no step either: KeyError: 'was broken'")
 
 
 def test_a_port_that_breaks_its_original_is_told_from_one_that_was_broken(tmp_path: Path):
     result = check(tmp_path, "raise KeyError('new')\n", scripts.SESSION_RUN)
-    assert result.stages[-1].reason.startswith("the original makes its first step")
+    assert result.stages[-1].reason.en.startswith("the original makes its first step")
 
 
 def test_an_original_in_python_2_runs_as_the_port_converts_it(tmp_path: Path):
@@ -213,5 +213,5 @@ def test_an_original_in_python_2_runs_as_the_port_converts_it(tmp_path: Path):
     new = PORTED + scripts.SESSION_RUN + "\nprint('done')\n"
     result = check(tmp_path, new, old)
     assert result.passed, result.stages
-    assert any("Python 2" in note for note in result.notes)
+    assert any("Python 2" in note.en for note in result.notes)
     assert (tmp_path / "original" / "train.py").read_text() == old

@@ -21,7 +21,7 @@ def test_a_run_follows_itself(rows: list[list[float]]):
     found = compare(steps(rows), steps(rows), tolerance=0.0)
     numbers = not any(math.isnan(value) for row in rows for value in row)
     assert (found.first_different is None) == numbers
-    assert not found.mismatch
+    assert not found.mismatch.en
     assert (found.largest_difference == 0.0) == numbers
     assert found.equal == (any(rows) and numbers)
 
@@ -57,11 +57,11 @@ def test_a_loss_that_is_no_number_on_one_side_alone_differs():
 def test_a_side_that_stops_earlier_or_has_other_losses_does_not_follow():
     assert (
         "2 steps and the port 1"
-        in compare(steps([[1.0], [1.0]]), steps([[1.0]]), tolerance=0.0).mismatch
+        in compare(steps([[1.0], [1.0]]), steps([[1.0]]), tolerance=0.0).mismatch.en
     )
     assert (
         "2 losses in the original and 1 loss in the port"
-        in compare(steps([[1.0, 2.0]]), steps([[1.0]]), tolerance=0.0).mismatch
+        in compare(steps([[1.0, 2.0]]), steps([[1.0]]), tolerance=0.0).mismatch.en
     )
 
 

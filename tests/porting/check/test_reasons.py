@@ -21,7 +21,7 @@ def reason(tmp_path: Path, *events: dict[str, Any], how: Any = "exited", code: i
     (tmp_path / "events").write_text(lines)
     ended = Ended(how=how, code=code, seconds=2.0, num_bytes=70 * 2**20, tail=())
     record = read_record(ended, tmp_path / "events", tmp_path / "none")
-    return reason_of(record, python="python3.7", timeout="10min")
+    return reason_of(record, python="python3.7", timeout="10min").en
 
 
 @pytest.mark.parametrize(

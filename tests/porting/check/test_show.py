@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
+from jumar.ground.text import Text
 from jumar.porting.check.losses import compare
 from jumar.porting.check.output import write_report
 from jumar.porting.check.record import StepLosses
@@ -19,17 +20,22 @@ def steps(*values: float) -> list[StepLosses]:
     ]
 
 
+PARSES = Text(en="parses", zh="语法正确")
+FILES = Text(en="3 files", zh="3 个文件")
+STEP = Text(en="runs one step", zh="完成一步训练")
+RESUMED = Text(en="the port resumed from the checkpoint c", zh="移植结果从检查点 c 继续训练")
 RESULT = CheckResult(
     stages=(
-        Stage(name="parses", status="passed", seconds=0.1, reason="3 files"),
+        Stage(key="parses", name=PARSES, status="passed", seconds=0.1, reason=FILES),
         Stage(
-            name="imports",
+            key="imports",
+            name=Text(en="imports", zh="导入成功"),
             status="failed",
             seconds=2.0,
-            reason="a | b",
+            reason=Text(en="a | b", zh="甲 | 乙"),
             details=("line one", "``` two"),
         ),
-        Stage(name="runs one step", status="not reached", seconds=0.0),
+        Stage(key="step", name=STEP, status="not reached", seconds=0.0),
     ),
     comparison=compare(
         steps(*range(1, 20)), steps(*range(1, 10), math.nan, *range(11, 20)), tolerance=1e-5
@@ -42,7 +48,7 @@ RESULT = CheckResult(
         {"kind": "dropout", "tensor": "x:0"},
         {"kind": "hccl", "call": "allreduce"},
     ),
-    notes=("the port resumed from the checkpoint c",),
+    notes=(RESUMED,),
     command=("train.py", "--x", "1"),
     interpreter="python3.7 (TensorFlow 1.15.0)",
     seconds=3.0,

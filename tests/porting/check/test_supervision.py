@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jumar.porting.check.children import Children
 from jumar.porting.check.supervision import OUTPUT_LIMIT, Ended, supervise
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
@@ -170,3 +172,28 @@ def test_signals_that_are_ignored_stay_ignored(tmp_path: Path):
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path):
     ended = run(tmp_path, r"print('a\x1b[31mb\x07c'); print('10%\r20%')")
     assert ended.tail == ("a\\x1b[31mb\\x07c", "10%", "20%")
+
+
+def test_a_watched_process_in_a_session_of_its_own_is_ended_too(tmp_path: Path):
+    events, mark = tmp_path / "events", str(tmp_path)
+    program = (
+        "import json, subprocess, sys\n"
+        "one = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "for event in ({'event': 'child'}, {'event': 'end', 'reason': 'steps'}):\n"
+        "    line = json.dumps(dict(event, process='1', pid=one.pid))\n"
+        f"    print(line, file=open({str(events)!r}, 'a'))\n"
+        "one.wait()\n"
+    )
+    ended = supervise(
+        [sys.executable, "-c", program],
+        folder=tmp_path,
+        environment={"PATH": os.environ["PATH"], "MARK": mark},
+        timeout_s=20.0,
+        children=Children(events=events, mark=mark),
+    )
+    assert ended.how == "done"
+    process_id = json.loads(events.read_text().splitlines()[0])["pid"]
+    deadline = time.monotonic() + 10
+    while alive(process_id) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(process_id)

@@ -6,16 +6,31 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from jumar.ground.text import Text
+from jumar.porting.check.wording import NOTHING, as_is
 from jumar.porting.npu.option_table import ADAPTER_OPTIONS
 from jumar.porting.script.source import Unreadable, decode
 
 _FUNCTION = "npu_session_config"
 _RUN_CONFIG = "NPURunConfig"
 _OPTIONS = frozenset(ADAPTER_OPTIONS)
+_OTHER_VALUE = Text(en="{key}={value} (but {carried})", zh="{key}={value}（实际为 {carried}）")
+_NO_NPU_SESSION = Text(
+    en="no session had NpuOptimizer, so training would stay on the CPU: "
+    "port the tree with 'jumar port', and read its blocking findings",
+    zh="没有任何会话带有 NpuOptimizer，训练会留在 CPU 上：请用 'jumar port' 移植该目录，"
+    "并查看报告中阻断级的发现",
+)
+_NOT_CARRIED = Text(
+    en="no session carried {options}, which the port sets in {function}() or NPURunConfig: "
+    "give it to the session or estimator that trains",
+    zh="没有任何会话带有 {options}，而移植结果在 {function}() 或 NPURunConfig 中设置了它："
+    "请把它传给训练用的会话或 Estimator",
+)
 _KEY = re.compile(r"""parameter_map\[["'](\w+)["']\]""")
 
 
-def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) -> str:
+def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) -> Text:
     """What the sessions lacked, as a reason; nothing where they had all that was asked for.
 
     Args:
@@ -24,10 +39,7 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
     """
     sessions = [event for event in events if event.get("kind") == "session" and event.get("npu")]
     if not sessions:
-        return (
-            "no session had NpuOptimizer, so training would stay on the CPU: "
-            "port the tree with 'jumar port', and read its blocking findings"
-        )
+        return _NO_NPU_SESSION
     carried = [
         {str(key): str(value) for block in event.get("options", ()) for key, value in block.items()}
         for event in sessions
@@ -37,21 +49,21 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
         asked |= asked_options(path)
     lacking = min((_lacking(asked, options) for options in carried), key=len)
     if not lacking:
-        return ""
-    return (
-        f"no session carried {', '.join(lacking)}, which the port sets in {_FUNCTION}() or "
-        "NPURunConfig: give it to the session or estimator that trains"
+        return NOTHING
+    options = Text(
+        en=", ".join(each.en for each in lacking), zh="、".join(each.zh for each in lacking)
     )
+    return _NOT_CARRIED.filled(options=options, function=_FUNCTION)
 
 
-def _lacking(asked: Mapping[str, str], carried: Mapping[str, str]) -> list[str]:
+def _lacking(asked: Mapping[str, str], carried: Mapping[str, str]) -> list[Text]:
     """The options that a session has not, or with another value."""
-    lacking: list[str] = []
+    lacking: list[Text] = []
     for key, value in sorted(asked.items()):
         if key not in carried:
-            lacking.append(key)
+            lacking.append(as_is(key))
         elif value and carried[key] != value:
-            lacking.append(f"{key}={value} (but {carried[key]})")
+            lacking.append(_OTHER_VALUE.filled(key=key, value=value, carried=carried[key]))
     return lacking
 
 

@@ -4,25 +4,73 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.text import counted
+from jumar.ground.text import Text
 from jumar.porting.check.carried import not_carried
+from jumar.porting.check.following import (
+    Limits,
+    all_steps,
+    before_the_port,
+    failed,
+    follow,
+    with_repetition,
+)
 from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.losses import Comparison, compare
-from jumar.porting.check.reasons import details_of, reason_of
 from jumar.porting.check.record import Record, RunStage
 from jumar.porting.check.result import CheckResult, Stage
 from jumar.porting.check.side import Command, Side, SideRequest, run_side
 from jumar.porting.check.supervision import supervise
+from jumar.porting.check.wording import NOTHING, ORIGINAL, PORT, as_is, joined, number_of
 
 _COMPILER = Path(__file__).resolve().parent / "runner37" / "compiles.py"
-_RUN_STAGES: tuple[tuple[RunStage, str], ...] = (
-    ("imports", "imports"),
-    ("graph", "builds its graph"),
-    ("step", "runs one step"),
+_PARSES = Text(en="parses", zh="语法正确")
+_RUN_STAGES: tuple[tuple[RunStage, Text], ...] = (
+    ("imports", Text(en="imports", zh="导入成功")),
+    ("graph", Text(en="builds its graph", zh="建图成功")),
+    ("step", Text(en="runs one step", zh="完成一步训练")),
+)
+_CARRIES = Text(en="carries the NPU's options", zh="带有 NPU 选项")
+_RUNNING = Text(en="running {side}", zh="正在运行{side}")
+_RUNNING_TO_SEE = Text(
+    en="running the original to see whether it fails as well", zh="正在运行原脚本，看它是否同样失败"
+)
+_RUNNING_AGAIN = Text(
+    en="running the original once more to see whether it repeats itself",
+    zh="再次运行原脚本，看它能否重现自己的结果",
+)
+_PARSE_ON_NEITHER = Text(
+    en="{number} of which parse on neither side: {paths}",
+    zh="其中 {number} 个在两边都无法编译：{paths}",
+)
+_DO_NOT_COMPILE = Text(
+    en="files that do not compile: {number} of {count}: {errors}",
+    zh="无法编译的文件：{count} 个中有 {number} 个：{errors}",
+)
+_COMPILER_ENDED = Text(en="the compiler ended ({how} {code})", zh="编译器异常结束（{how} {code}）")
+_NO_LOSS = Text(en="no loss was found", zh="未找到损失")
+_RESUMED = Text(en="{side} resumed from the checkpoint {path}", zh="{side}从检查点 {path} 继续训练")
+_WAS_PYTHON2 = Text(
+    en="{side} is Python 2: it ran as 'jumar port' converts it ({files})",
+    zh="{side}是 Python 2 代码：按 'jumar port' 的转换结果运行（{files}）",
+)
+_IN_CHILDREN = Text(
+    en="{side} trained in {number} that the script started", zh="{side}在脚本启动的 {number}中训练"
+)
+_ENDED_WITH_CHILDREN = Text(
+    en="{side} was ended when these had made their steps; what the script does next was not run",
+    zh="{side}在这些进程完成训练步后被结束；脚本随后的部分没有运行",
+)
+_UNWATCHED = Text(
+    en="{side} started a process that is not watched: {command}",
+    zh="{side}启动了一个未被监视的进程：{command}",
+)
+_WROTE = Text(
+    en="{side} wrote to {path}, a large file of the tree that is not copied",
+    zh="{side}写入了 {path}，它是目录中未被复制的大文件",
 )
 
 
@@ -60,7 +108,9 @@ class CheckRequest:
             )
 
 
-def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: None) -> CheckResult:
+def run_check(
+    request: CheckRequest, *, say: Callable[[Text], None] = lambda _: None
+) -> CheckResult:
     """Run all stages; whatever the script does is a result.
 
     Args:
@@ -74,37 +124,38 @@ def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: N
         UserError: A path is wrong.
     """
     begin = time.monotonic()
+    limits = _limits(request)
     with tempfile.TemporaryDirectory(prefix="jumar-port-check-") as name:
         folder = Path(name).resolve()
         stages = [_parses(request, folder)]
-        say("running the port")
+        say(_RUNNING.filled(side=PORT))
         port = _run(request, folder, "port")
         stages += _run_stages(request, port.record)
         ran = stages[-1].status == "passed"
         stages.append(_carries(request, port.record, ran=ran))
         comparison: Comparison | None = None
-        notes = list(_notes(port, "port"))
+        notes = list(_notes(port, PORT))
         if request.original is None:
             if request.steps > 1:
-                stages.append(_all_steps(request, port.record, ran=ran))
+                stages.append(all_steps(limits, port.record, ran=ran))
         elif not ran:
-            say("running the original to see whether it fails as well")
+            say(_RUNNING_TO_SEE)
             original = _run(request, folder, "original")
-            notes += _notes(original, "original")
-            stages.append(_before_the_port(request, original.record))
+            notes += _notes(original, ORIGINAL)
+            stages.append(before_the_port(limits, original.record))
         else:
-            say("running the original")
+            say(_RUNNING.filled(side=ORIGINAL))
             original = _run(request, folder, "original")
-            notes += _notes(original, "original")
+            notes += _notes(original, ORIGINAL)
             comparison = compare(
                 original.record.losses, port.record.losses, tolerance=request.tolerance
             )
-            stage = _follow(request, original.record, port.record, comparison)
+            stage = follow(limits, original.record, port.record, comparison)
             apart = comparison.first_different
             if stage.status == "failed" and apart is not None and not apart.not_a_number:
-                say("running the original once more to see whether it repeats itself")
+                say(_RUNNING_AGAIN)
                 again = _run(request, folder, "original")
-                stage = _with_repetition(stage, original.record, again.record)
+                stage = with_repetition(stage, original.record, again.record)
             stages.append(stage)
     return CheckResult(
         stages=tuple(stages),
@@ -115,6 +166,12 @@ def run_check(request: CheckRequest, *, say: Callable[[str], None] = lambda _: N
         interpreter=f"{request.interpreter.path} (Python {request.interpreter.python}, "
         f"TensorFlow {request.interpreter.tensorflow})",
         seconds=time.monotonic() - begin,
+    )
+
+
+def _limits(request: CheckRequest) -> Limits:
+    return Limits(
+        python=str(request.interpreter.path), timeout=request.timeout, steps=request.steps
     )
 
 
@@ -139,19 +196,20 @@ def _parses(request: CheckRequest, folder: Path) -> Stage:
     """Compile every file of the tree in the interpreter that will run it."""
     begin = time.monotonic()
     count, errors = _syntax_errors(request.ported, request.interpreter, folder)
-    known: dict[str, str] = {}
+    known: dict[str, Text] = {}
     if errors and request.original is not None:
         _, known = _syntax_errors(request.original, request.interpreter, folder)
     new_errors = {path: text for path, text in errors.items() if path not in known}
-    reason = counted(count, "file")
+    reason = number_of(count, "file", "个文件")
     if known and not new_errors:
-        reason += f", {len(errors)} of which parse on neither side: {', '.join(sorted(errors)[:3])}"
+        paths = ", ".join(sorted(errors)[:3])
+        reason = joined(reason, _PARSE_ON_NEITHER.filled(number=len(errors), paths=paths))
     if new_errors:
-        reason = f"files that do not compile: {len(new_errors)} of {count}: " + "; ".join(
-            f"{path}:{text}" for path, text in sorted(new_errors.items())[:3]
-        )
+        shown = [text for _, text in sorted(new_errors.items())[:3]]
+        reason = _DO_NOT_COMPILE.filled(number=len(new_errors), count=count, errors=joined(*shown))
     return Stage(
-        name="parses",
+        key="parses",
+        name=_PARSES,
         status="failed" if new_errors else "passed",
         seconds=time.monotonic() - begin,
         reason=reason,
@@ -169,7 +227,7 @@ def _scripts(tree: Path) -> list[Path]:
 
 def _syntax_errors(
     tree: Path, interpreter: Interpreter, folder: Path
-) -> tuple[int, dict[str, str]]:
+) -> tuple[int, dict[str, Text]]:
     """The number of scripts, and the errors of those that do not compile, by path in the tree."""
     root = tree.resolve()
     scripts = [str(path) for path in _scripts(root)]
@@ -182,12 +240,12 @@ def _syntax_errors(
         timeout_s=300.0,
     )
     if not answer.is_file():
-        return len(scripts), {"": f"the compiler ended ({ended.how} {ended.code})"}
+        return len(scripts), {"": _COMPILER_ENDED.filled(how=ended.how, code=ended.code)}
     errors = json.loads(answer.read_text())
     answer.unlink()
+    by_path = {str(Path(path).relative_to(root)): error for path, error in errors.items()}
     return len(scripts), {
-        str(Path(path).relative_to(root)): f"{error['line']}: {error['what']}"
-        for path, error in errors.items()
+        path: as_is(f"{path}:{error['line']}: {error['what']}") for path, error in by_path.items()
     }
 
 
@@ -200,6 +258,7 @@ def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
         if reached is not None:
             stages.append(
                 Stage(
+                    key=key,
                     name=name,
                     status="passed",
                     seconds=max(0.0, reached - before),
@@ -208,140 +267,48 @@ def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
             )
             before = reached
         elif any(stage.status == "failed" for stage in stages):
-            stages.append(Stage(name=name, status="not reached", seconds=0.0))
+            stages.append(Stage(key=key, name=name, status="not reached", seconds=0.0))
         else:
-            stages.append(_failed(request, record, name, record.ended.seconds - before))
+            stages.append(
+                failed(key, name, record, _limits(request), record.ended.seconds - before)
+            )
     return stages
 
 
-def _said(key: RunStage, record: Record) -> str:
+def _said(key: RunStage, record: Record) -> Text:
     if key == "graph" and record.num_ops:
-        return counted(record.num_ops, "operation")
+        return number_of(record.num_ops, "operation", "个算子")
     if key == "step" and record.losses:
         losses = record.losses[0].losses
-        return ", ".join(f"{name} = {value:.7g}" for name, value in losses) or "no loss was found"
-    return ""
-
-
-def _failed(request: CheckRequest, record: Record, name: str, seconds: float) -> Stage:
-    return Stage(
-        name=name,
-        status="failed",
-        seconds=max(0.0, seconds),
-        reason=reason_of(record, python=str(request.interpreter.path), timeout=request.timeout),
-        details=details_of(record),
-    )
+        text = ", ".join(f"{name} = {value:.7g}" for name, value in losses)
+        return as_is(text) if text else _NO_LOSS
+    return NOTHING
 
 
 def _carries(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
-    name = "carries the NPU's options"
     if not ran:
-        return Stage(name=name, status="not reached", seconds=0.0)
+        return Stage(key="options", name=_CARRIES, status="not reached", seconds=0.0)
     lacking = not_carried(record.standin, _scripts(request.ported.resolve()))
-    return Stage(name=name, status="failed" if lacking else "passed", seconds=0.0, reason=lacking)
-
-
-def _before_the_port(request: CheckRequest, original: Record) -> Stage:
-    """The stage that compares losses, for a port that makes no step."""
-    step = "step" in original.reached
-    limits = {"python": str(request.interpreter.path), "timeout": request.timeout}
-    reason = "the original makes its first step: the port broke it"
-    if not step:
-        reason = f"the original makes no step either: {reason_of(original, **limits)}"
     return Stage(
-        name=_follows(request),
-        status="not reached",
-        seconds=original.ended.seconds,
-        reason=reason,
+        key="options",
+        name=_CARRIES,
+        status="failed" if lacking.en else "passed",
+        seconds=0.0,
+        reason=lacking,
     )
 
 
-def _all_steps(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
-    name = f"runs {counted(request.steps, 'step')}"
-    if not ran:
-        return Stage(name=name, status="not reached", seconds=0.0)
-    seconds = max(0.0, record.ended.seconds - record.reached.get("step", 0.0))
-    if record.finished:
-        return Stage(
-            name=name, status="passed", seconds=seconds, reason=_steps_done(record, request.steps)
-        )
-    return _failed(request, record, name, seconds)
-
-
-def _steps_done(record: Record, asked: int) -> str:
-    done = len(record.losses)
-    steps = counted(done, "step")
-    return steps if done >= asked else f"the script ended after {steps}"
-
-
-def _follows(request: CheckRequest) -> str:
-    return f"follows the original's losses for {counted(request.steps, 'step')}"
-
-
-def _follow(request: CheckRequest, original: Record, port: Record, comparison: Comparison) -> Stage:
-    name, seconds = _follows(request), original.ended.seconds
-    limits = {"python": str(request.interpreter.path), "timeout": request.timeout}
-    for who, record in (("the original", original), ("the port", port)):
-        if not record.finished:
-            done = len(record.losses)
-            reason = f"{who} stops after {counted(done, 'step')}: {reason_of(record, **limits)}"
-            return Stage(
-                name=name,
-                status="failed",
-                seconds=seconds,
-                reason=reason,
-                details=details_of(record),
-            )
-    apart = comparison.first_different
-    if comparison.mismatch or not comparison.pairs:
-        reason = comparison.mismatch or "no loss was found in the steps of either side"
-        return Stage(name=name, status="failed", seconds=seconds, reason=reason)
-    if apart is not None and apart.not_a_number:
-        reason = (
-            f"step {apart.step}: the loss is nan on both sides ({apart.name}), which proves nothing"
-        )
-        return Stage(name=name, status="failed", seconds=seconds, reason=reason)
-    if apart is not None:
-        reason = (
-            f"step {apart.step}: the original has {apart.original:.9g}, the port {apart.port:.9g} "
-            f"({apart.name}), relative difference {apart.relative_difference:.1e}, "
-            f"allowed {comparison.tolerance:g}"
-        )
-        return Stage(name=name, status="failed", seconds=seconds, reason=reason)
-    reason = (
-        f"{comparison.num_equal} of {len(comparison.pairs)} losses equal to the last bit, "
-        f"largest relative difference {comparison.largest_difference:.1e}, "
-        f"allowed {comparison.tolerance:g}"
-    )
-    if comparison.num_port < request.steps:
-        reason += f"; {_steps_done(port, request.steps)}"
-    return Stage(name=name, status="passed", seconds=seconds, reason=reason)
-
-
-def _with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
-    """Add a note if the original is not reproducible: then the port cannot follow it."""
-    itself = compare(first.losses, second.losses, tolerance=0.0)
-    seconds = stage.seconds + second.ended.seconds
-    if itself.equal:
-        return replace(
-            stage, seconds=seconds, reason=stage.reason + "; the original repeats itself"
-        )
-    apart = itself.first_different
-    where = f" from step {apart.step} on" if apart else ""
-    reason = (
-        f"inconclusive: two runs of the original differ{where} by up to "
-        f"{itself.largest_difference:.1e} although both have the same seeds; {stage.reason}"
-    )
-    return replace(stage, seconds=seconds, reason=reason)
-
-
-def _notes(side: Side, who: str) -> list[str]:
-    notes = [f"the {who} resumed from the checkpoint {path}" for path in side.record.restored]
+def _notes(side: Side, who: Text) -> list[Text]:
+    notes = [_RESUMED.filled(side=who, path=path) for path in side.record.restored]
+    record = side.record
+    if record.children:
+        number = number_of(record.children, "process", "个进程")
+        notes.append(_IN_CHILDREN.filled(side=who, number=number))
+    if record.ended.how == "done":
+        notes.append(_ENDED_WITH_CHILDREN.filled(side=who))
+    notes += [_UNWATCHED.filled(side=who, command=command) for command in record.unwatched]
     if side.converted:
-        count = counted(len(side.converted), "file")
-        notes.append(f"the {who} is Python 2: it ran as 'jumar port' converts it ({count})")
-    notes += [
-        f"the {who} wrote to {path}, a large file of the tree that is not copied"
-        for path in side.changed
-    ]
+        files = number_of(len(side.converted), "file", "个文件")
+        notes.append(_WAS_PYTHON2.filled(side=who, files=files))
+    notes += [_WROTE.filled(side=who, path=path) for path in side.changed]
     return notes

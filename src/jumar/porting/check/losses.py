@@ -1,22 +1,36 @@
 """Two runs side by side, step by step."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jumar.ground.text import counted
+from jumar.ground.text import Text
 from jumar.porting.check.record import StepLosses
+from jumar.porting.check.wording import NOTHING, number_of, steps
+
+_OTHER_LOSSES = Text(
+    en="step {step} has {original} in the original and {port} in the port",
+    zh="第 {step} 步在原脚本中有 {original}，在移植结果中有 {port}",
+)
+_OTHER_STEPS = Text(
+    en="the original ran {original} and the port {port}",
+    zh="原脚本运行了 {original}，移植结果运行了 {port} 步",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossPair:
-    """One loss of one step on both sides; `index` tells losses of a step apart."""
+    """One loss of one step on both sides; `index` tells losses of a step apart.
+
+    `process` counts the processes that trained.
+    """
 
     step: int
     index: int
     name: str
     original: float
     port: float
+    process: int = 0
 
     @property
     def relative_difference(self) -> float:
@@ -41,7 +55,7 @@ class Comparison:
     tolerance: float
     num_original: int
     num_port: int
-    mismatch: str
+    mismatch: Text
 
     @property
     def first_different(self) -> LossPair | None:
@@ -59,39 +73,28 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        return bool(self.pairs) and not self.mismatch and self.first_different is None
+        return bool(self.pairs) and not self.mismatch.en and self.first_different is None
 
 
 def compare(
     original: Sequence[StepLosses], port: Sequence[StepLosses], *, tolerance: float
 ) -> Comparison:
-    """The losses of both sides, paired by step and by their order within a step.
+    """The losses of both sides, paired by process, step and their order within a step.
 
     Names do not pair them: a tensor's name may change where a port adds ops of the same name.
     """
     pairs: list[LossPair] = []
-    mismatch = ""
-    for port_step, original_step in zip(port, original, strict=False):
-        if len(port_step.losses) != len(original_step.losses):
-            mismatch = (
-                f"step {port_step.step} has {counted(len(original_step.losses), 'loss')} "
-                f"in the original and {counted(len(port_step.losses), 'loss')} in the port"
-            )
-            break
-        for index, (original_loss, port_loss) in enumerate(
-            zip(original_step.losses, port_step.losses, strict=True)
-        ):
-            pairs.append(
-                LossPair(
-                    step=port_step.step,
-                    index=index,
-                    name=port_loss[0],
-                    original=original_loss[1],
-                    port=port_loss[1],
-                )
-            )
-    if not mismatch and len(original) != len(port):
-        mismatch = f"the original ran {counted(len(original), 'step')} and the port {len(port)}"
+    mismatch = NOTHING
+    for process in sorted({step.process for step in [*original, *port]}):
+        own = [step for step in original if step.process == process]
+        others = [step for step in port if step.process == process]
+        for original_step, port_step in zip(own, others, strict=False):
+            if len(port_step.losses) != len(original_step.losses):
+                mismatch = _other_losses(original_step, port_step)
+                break
+            pairs += _pairs(original_step, port_step)
+        if not mismatch.en and len(own) != len(others):
+            mismatch = _OTHER_STEPS.filled(original=steps(len(own)), port=len(others))
     return Comparison(
         pairs=tuple(pairs),
         tolerance=tolerance,
@@ -99,3 +102,23 @@ def compare(
         num_port=len(port),
         mismatch=mismatch,
     )
+
+
+def _other_losses(original: StepLosses, port: StepLosses) -> Text:
+    return _OTHER_LOSSES.filled(
+        step=port.step,
+        original=number_of(len(original.losses), "loss", "个损失"),
+        port=number_of(len(port.losses), "loss", "个损失"),
+    )
+
+
+def _pairs(original: StepLosses, port: StepLosses) -> Iterator[LossPair]:
+    for index, (one, other) in enumerate(zip(original.losses, port.losses, strict=True)):
+        yield LossPair(
+            step=port.step,
+            index=index,
+            name=other[0],
+            original=one[1],
+            port=other[1],
+            process=port.process,
+        )

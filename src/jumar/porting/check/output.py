@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from jumar.ground.files import write_text
+from jumar.ground.text import Language
 from jumar.porting.check.result import CheckResult
 from jumar.porting.check.show import as_json, as_markdown
 
 
-def write_report(result: CheckResult, path: Path) -> None:
+def write_report(result: CheckResult, path: Path, language: Language = "en") -> None:
     """Write a report: JSON where the name ends in `.json`, else Markdown.
 
     Raises:
         UserError: It cannot be written there.
     """
-    text = as_json(result) if path.suffix == ".json" else as_markdown(result)
+    text = as_json(result, language) if path.suffix == ".json" else as_markdown(result, language)
     write_text(path, text)

@@ -3,8 +3,9 @@
 import signal
 from pathlib import PurePath
 
-from jumar.ground.text import counted
+from jumar.ground.text import Text
 from jumar.porting.check.record import Record, ScriptError
+from jumar.porting.check.wording import as_is, joined, number_of
 from jumar.porting.python2.names import MODULES
 
 _PACKAGES = {
@@ -18,28 +19,60 @@ _PACKAGES = {
 }
 """Modules whose package has another name, or whose newest release is too new for Python 3.7."""
 
+_TIMEOUT = Text(en="still running after {timeout}", zh="{timeout} 后仍在运行")
+_FLOOD = Text(
+    en="stopped by jumar: it had written {size} MiB of output",
+    zh="被 jumar 停止：已输出 {size} MiB",
+)
+_IN_CHILD = Text(
+    en="in a process that the script started: {error}", zh="脚本启动的进程报错：{error}"
+)
+_SIGNAL = Text(en="the process was killed by {signal}", zh="进程被 {signal} 杀死")
+_SIGNAL_NUMBER = Text(en="signal {number}", zh="信号 {number}")
+_EXIT = Text(en="the script exited with sys.exit({code})", zh="脚本以 sys.exit({code}) 退出")
+_SCRIPT_ENDED = Text(en="the script ended after {steps}", zh="脚本在 {steps}后结束")
+_CODE = Text(
+    en="the process exited with code {code} and no error", zh="进程以退出码 {code} 结束，没有报错"
+)
+_PYTHON2 = Text(
+    en="a module of Python 2, in Python 3 {name}", zh="这是 Python 2 的模块，Python 3 中为 {name}"
+)
+_PROJECT_FOLDER = Text(
+    en="if it is a folder of the project: -- -m PACKAGE.MODULE, not as a script",
+    zh="若它是工程中的文件夹：请以 -- -m PACKAGE.MODULE 运行，而不是作为脚本",
+)
+_PACKAGE = Text(
+    en="if it is a package: {python} -m pip install {name}",
+    zh="若它是软件包：{python} -m pip install {name}",
+)
+_AS_MODULE = Text(
+    en="run it as a module: -- -m PACKAGE.MODULE, not as a script",
+    zh="请作为模块运行：-- -m PACKAGE.MODULE，而不是作为脚本",
+)
+
 _DETAIL_LINES = 12
 _STACK_LINES = 30
 _NOISE = ("WARNING:tensorflow:", "Instructions for updating:")
 
 
-def reason_of(record: Record, *, python: str, timeout: str) -> str:
+def reason_of(record: Record, *, python: str, timeout: str) -> Text:
     """Why the script stopped, however it ended."""
     ended = record.ended
     if ended.how == "timeout":
-        return f"still running after {timeout}"
+        return _TIMEOUT.filled(timeout=timeout)
     if ended.how == "flood":
-        return f"stopped by jumar: it had written {ended.num_bytes / 2**20:.0f} MiB of output"
+        return _FLOOD.filled(size=f"{ended.num_bytes / 2**20:.0f}")
     if record.error is not None:
-        return _error_text(record.error, python)
+        text = _error_text(record.error, python)
+        return _IN_CHILD.filled(error=text) if record.error.in_child else text
     if ended.how == "signal":
-        return f"the process was killed by {_signal_name(ended.code)}"
+        return _SIGNAL.filled(signal=_signal_name(ended.code))
     if record.exit_code:
-        return f"the script exited with sys.exit({record.exit_code})"
+        return _EXIT.filled(code=record.exit_code)
     if record.finished == "script":
         done = len(record.losses)
-        return f"the script ended after {counted(done, 'training step')}"
-    return f"the process exited with code {ended.code} and no error"
+        return _SCRIPT_ENDED.filled(steps=number_of(done, "training step", "个训练步"))
+    return _CODE.filled(code=ended.code)
 
 
 def details_of(record: Record) -> tuple[str, ...]:
@@ -49,7 +82,7 @@ def details_of(record: Record) -> tuple[str, ...]:
     return tuple([line for line in lines if not line.startswith(_NOISE)][-count:])
 
 
-def _error_text(error: ScriptError, python: str) -> str:
+def _error_text(error: ScriptError, python: str) -> Text:
     first = error.message.strip().splitlines()[0] if error.message.strip() else ""
     text = f"{error.type}: {first}"[:400]
     in_tree = [frame for frame in error.frames if not PurePath(frame[0]).is_absolute()]
@@ -60,18 +93,18 @@ def _error_text(error: ScriptError, python: str) -> str:
     if error.type == "ModuleNotFoundError" and error.module:
         name = error.module.partition(".")[0]
         if name in MODULES:
-            text += f"; a module of Python 2, in Python 3 {MODULES[name]}"
-        else:
-            if name not in _PACKAGES:
-                text += "; if it is a folder of the project: -- -m PACKAGE.MODULE, not as a script"
-            text += f"; if it is a package: {python} -m pip install {_PACKAGES.get(name, name)}"
-    elif error.type == "ImportError" and "relative import" in first:
-        text += "; run it as a module: -- -m PACKAGE.MODULE, not as a script"
-    return text
+            return joined(as_is(text), _PYTHON2.filled(name=MODULES[name]))
+        package = _PACKAGE.filled(python=python, name=_PACKAGES.get(name, name))
+        if name in _PACKAGES:
+            return joined(as_is(text), package)
+        return joined(as_is(text), _PROJECT_FOLDER, package)
+    if error.type == "ImportError" and "relative import" in first:
+        return joined(as_is(text), _AS_MODULE)
+    return as_is(text)
 
 
-def _signal_name(number: int) -> str:
+def _signal_name(number: int) -> Text:
     try:
-        return signal.Signals(number).name
+        return as_is(signal.Signals(number).name)
     except ValueError:
-        return f"signal {number}"
+        return _SIGNAL_NUMBER.filled(number=number)

@@ -1,12 +1,14 @@
 """The record of one run of a script, read back from its event lines."""
 
-import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from jumar.porting.check.children import json_lines
 from jumar.porting.check.supervision import Ended
 
 RunStage = Literal["imports", "graph", "step"]
@@ -14,20 +16,28 @@ RunStage = Literal["imports", "graph", "step"]
 
 @dataclass(frozen=True, kw_only=True)
 class StepLosses:
-    """The losses of one training step, by the names of their tensors."""
+    """The losses of one training step, by the names of their tensors.
+
+    `process` counts the processes that trained, in the order in which the script names them.
+    """
 
     step: int
     losses: tuple[tuple[str, float], ...]
+    process: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptError:
-    """What the script raised: its type, text, and the frames from the outside in."""
+    """What the script raised: its type, text, and the frames from the outside in.
+
+    `in_child` says that a process raised it which the script had started.
+    """
 
     type: str
     message: str
     module: str
     frames: tuple[tuple[str, int], ...]
+    in_child: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +45,9 @@ class Record:
     """One run of a script.
 
     `reached` has the seconds after the start at which a stage was reached; `finished` says that
-    all steps ran (`steps`) or that the script came to its end before (`script`).
+    all steps ran (`steps`) or that the script came to its end before (`script`). `children` is
+    how many processes trained that the script had started, `unwatched` those that were started and
+    not watched.
     """
 
     ended: Ended
@@ -47,20 +59,39 @@ class Record:
     finished: Literal["steps", "script", ""]
     restored: tuple[str, ...]
     standin: tuple[Mapping[str, Any], ...]
+    children: int = 0
+    unwatched: tuple[str, ...] = ()
+
+    @property
+    def num_steps(self) -> int:
+        """The steps of the process that made most of them."""
+        return max(Counter(step.process for step in self.losses).values(), default=0)
+
+
+_Process = tuple[tuple[int, ...], int]
+"""A process by its name, as numbers, and by its order among those of the same name."""
+
+_NO_STEPS: Literal["steps", "script", ""] = ""
+_PYTHON = re.compile(r"(^|[\s/;&|'\"])python[0-9.]*(\s|$)|\.py(\s|$)")
+_ELSEWHERE = frozenset({"ssh", "docker", "podman", "kubectl", "srun", "sbatch", "singularity"})
 
 
 def read_record(ended: Ended, events: Path, standin: Path) -> Record:
     """A run as recorded by its events; the last line of a killed script may be half a line."""
+    lines = list(json_lines(events))
     reached: dict[RunStage, float] = {}
-    losses: list[StepLosses] = []
+    losses: list[tuple[_Process, StepLosses]] = []
     restored: list[str] = []
-    error: ScriptError | None = None
-    exit_code, num_ops = "", 0
-    finished: Literal["steps", "script", ""] = ""
-    for event in json_lines(events):
-        seconds = float(event.get("seconds", 0.0))
+    errors: list[ScriptError] = []
+    exit_code, num_ops, finished = "", 0, _NO_STEPS
+    seen: dict[tuple[str, int], int] = {}
+    for event in lines:
+        seconds, own = float(event.get("seconds", 0.0)), "process" not in event
+        if not own and event.get("event") == "graph":
+            # A child may train before the last import of the script itself.
+            reached.setdefault("imports", seconds)
         match event.get("event"):
-            case "imports":
+            case "imports" if own:
                 reached["imports"] = seconds
             case "graph":
                 reached.setdefault("graph", seconds)
@@ -68,41 +99,64 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
             case "step":
                 reached.setdefault("graph", seconds)
                 reached.setdefault("step", seconds)
-                losses.append(_step(event))
+                losses.append((_process(event, seen), _step(event)))
             case "restored":
                 restored.append(str(event["path"]))
             case "error":
-                error = _error(event)
-            case "exit":
+                errors.append(_error(event))
+            case "exit" if own:
                 exit_code = str(event["code"])
-            case "end":
-                finished = "steps" if event["reason"] == "steps" else "script"
+            case "end" if event["reason"] == "steps":
+                finished = "steps"
+            case "end" if own and not finished:
+                finished = "script"
             case _:
                 pass
+    trained = sorted({process for process, _ in losses})
     return Record(
         ended=ended,
         reached=reached,
         num_ops=num_ops,
-        losses=tuple(losses),
-        error=error,
+        losses=tuple(
+            replace(step, process=trained.index(process))
+            for process, step in sorted(losses, key=lambda each: each[0])
+        ),
+        error=next((error for error in errors if error.in_child), errors[-1] if errors else None),
         exit_code=exit_code,
         finished=finished,
-        restored=tuple(restored),
+        restored=tuple(dict.fromkeys(restored)),
         standin=tuple(json_lines(standin)),
+        children=sum(1 for name, _ in trained if name),
+        unwatched=tuple(_unwatched(lines)),
     )
 
 
-def json_lines(path: Path) -> Iterable[dict[str, Any]]:
-    """The JSON objects of a file, one a line; other lines are left out."""
-    if not path.is_file():
-        return
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
+def _process(event: Mapping[str, Any], seen: dict[tuple[str, int], int]) -> _Process:
+    name, pid = str(event.get("process", "")), int(event.get("pid", 0))
+    same = sum(1 for other, _ in seen if other == name)
+    number = seen.setdefault((name, pid), same)
+    return tuple(int(part) for part in name.split(".") if part), number
+
+
+def _unwatched(lines: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """Commands that were started, would run Python, and did not say that they are watched."""
+    watched = {str(event.get("process", "")) for event in lines if event.get("event") == "child"}
+    versions = {
+        str(event.get("process", "")): str(event["what"])
+        for event in lines
+        if event.get("event") == "unwatched"
+    }
+    for event in lines:
+        if event.get("event") != "started" or event["child"] in watched:
             continue
-        if isinstance(value, dict):
-            yield value
+        command = [str(word) for word in event["command"]]
+        name = str(event["child"])
+        text = " ".join(command)
+        program = text.split()[0].rpartition("/")[2] if text.split() else ""
+        if name in versions:
+            yield f"{text} ({versions[name]})"
+        elif program in _ELSEWHERE or _PYTHON.search(text):
+            yield text
 
 
 def _step(event: Mapping[str, Any]) -> StepLosses:
@@ -123,4 +177,5 @@ def _error(event: Mapping[str, Any]) -> ScriptError:
         message=str(event["message"]),
         module=str(event.get("module") or ""),
         frames=tuple((str(name), int(line)) for name, line in event["frames"]),
+        in_child="process" in event,
     )

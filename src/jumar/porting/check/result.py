@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from jumar.ground.text import Text
 from jumar.porting.check.losses import Comparison
+from jumar.porting.check.wording import NOTHING
 
 Status = Literal["passed", "failed", "not reached"]
 
@@ -13,13 +15,15 @@ Status = Literal["passed", "failed", "not reached"]
 class Stage:
     """One stage: its outcome, how long it took, and why.
 
-    `details` are lines that help explain why: the last ones of the script's output.
+    `key` is the stage's name for programs, in no language. `details` are lines that help explain
+    why: the last ones of the script's output.
     """
 
-    name: str
+    key: str
+    name: Text
     status: Status
     seconds: float
-    reason: str = ""
+    reason: Text = NOTHING
     details: tuple[str, ...] = ()
 
 
@@ -34,7 +38,7 @@ class CheckResult:
     stages: tuple[Stage, ...]
     comparison: Comparison | None
     standin: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
     command: tuple[str, ...]
     interpreter: str
     seconds: float

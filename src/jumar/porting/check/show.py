@@ -2,47 +2,90 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
+
 from jumar import __version__
+from jumar.ground.text import Language, Text
 from jumar.porting.check.losses import Comparison, LossPair
 from jumar.porting.check.result import CheckResult
+from jumar.porting.check.standin_wording import standin_lines, standin_sentence
 
-_MARKS = {"passed": "pass", "failed": "FAIL", "not reached": "-"}
+_MARKS = {
+    "passed": Text(en="pass", zh="通过"),
+    "failed": Text(en="FAIL", zh="失败"),
+    "not reached": Text(en="-   ", zh="-   "),
+}
 _OPTIONS_SHOWN = 6
 _HEAD_STEPS = 3
 
+_STATUS = {
+    "passed": Text(en="passed", zh="通过"),
+    "failed": Text(en="failed", zh="失败"),
+    "not reached": Text(en="not reached", zh="未到达"),
+}
+_COLUMNS = {
+    "step": Text(en="step", zh="步"),
+    "original": Text(en="original", zh="原脚本"),
+    "port": Text(en="port", zh="移植结果"),
+    "difference": Text(en="difference", zh="差异"),
+    "relative": Text(en="relative difference", zh="相对差异"),
+    "loss": Text(en="loss", zh="损失"),
+    "stage": Text(en="stage", zh="阶段"),
+    "result": Text(en="result", zh="结果"),
+    "seconds": Text(en="seconds", zh="秒"),
+    "why": Text(en="why", zh="原因"),
+}
+_TITLE = Text(en="Port check", zh="移植检查")
+_OF_PROCESS = Text(en="process {number}: {name}", zh="进程 {number}：{name}")
+_NOTE = Text(en="note: {note}", zh="注意：{note}")
+_COMMAND = Text(en="command: {command}", zh="命令：{command}")
+_WITH = Text(en="with: {interpreter}", zh="解释器：{interpreter}")
+_ALL = Text(en="all stages passed in {seconds} s", zh="所有阶段均通过，用时 {seconds} 秒")
+_NOT_ALL = Text(
+    en="not all stages passed in {seconds} s", zh="并非所有阶段都通过，用时 {seconds} 秒"
+)
+_LAST_LINES = Text(en="Last lines of output where it {status}:", zh="“{status}”时输出的最后几行：")
 
-def as_lines(result: CheckResult) -> Iterator[str]:
+
+def as_lines(result: CheckResult, language: Language = "en") -> Iterator[str]:
     """The report for a terminal or a log, without colours."""
-    width = max(len(stage.name) for stage in result.stages)
+
+    def said(text: Text) -> str:
+        return text.in_language(language)
+
+    width = max(cell_len(said(stage.name)) for stage in result.stages)
     for stage in result.stages:
-        mark = _MARKS[stage.status]
+        mark = said(_MARKS[stage.status])
         time = f"{stage.seconds:7.1f} s" if stage.status != "not reached" else " " * 9
-        yield f"{mark:4}  {stage.name:{width}}  {time}  {stage.reason}".rstrip()
+        name = set_cell_size(said(stage.name), width)
+        yield f"{mark}  {name}  {time}  {said(stage.reason)}".rstrip()
         for line in stage.details:
             yield f"        | {line}"
     if result.comparison is not None and result.comparison.pairs:
         yield ""
-        yield from _loss_lines(result.comparison)
-    standin = list(_standin_lines(result.standin))
+        yield from _loss_lines(result.comparison, language)
+    standin = [said(line) for line in standin_lines(result.standin)]
     if standin:
         yield ""
         yield from standin
     if result.notes:
         yield ""
-        yield from (f"note: {note}" for note in result.notes)
+        yield from (said(_NOTE.filled(note=note)) for note in result.notes)
     yield ""
-    yield f"command: {' '.join(result.command)}"
-    yield f"with: {result.interpreter}"
-    outcome = "all stages passed" if result.passed else "not all stages passed"
-    yield f"{outcome} in {result.seconds:.1f} s"
+    yield said(_COMMAND.filled(command=" ".join(result.command)))
+    yield said(_WITH.filled(interpreter=result.interpreter))
+    outcome = _ALL if result.passed else _NOT_ALL
+    yield said(outcome.filled(seconds=f"{result.seconds:.1f}"))
 
 
-def _loss_lines(comparison: Comparison) -> Iterator[str]:
-    yield f"{'step':>6}  {'original':>14}  {'port':>14}  {'difference':>10}  loss"
+def _loss_lines(comparison: Comparison, language: Language) -> Iterator[str]:
+    heads = {key: text.in_language(language) for key, text in _COLUMNS.items()}
+    cells = (("step", 6), ("original", 14), ("port", 14), ("difference", 10))
+    row = [" " * (width - cell_len(heads[key])) + heads[key] for key, width in cells]
+    yield "  ".join([*row, heads["loss"]])
     shown = _pairs_to_show(comparison)
     before: LossPair | None = None
     for pair in shown:
@@ -50,9 +93,16 @@ def _loss_lines(comparison: Comparison) -> Iterator[str]:
             yield f"{'...':>6}"
         yield (
             f"{pair.step:6}  {pair.original:14.8g}  {pair.port:14.8g}  "
-            f"{pair.relative_difference:10.1e}  {pair.name}"
+            f"{pair.relative_difference:10.1e}  {_name(pair, comparison, language)}"
         )
         before = pair
+
+
+def _name(pair: LossPair, comparison: Comparison, language: Language) -> str:
+    """The loss, with the number of its process where several trained."""
+    if comparison.pairs[-1].process == comparison.pairs[0].process:
+        return pair.name
+    return _OF_PROCESS.filled(number=pair.process + 1, name=pair.name).in_language(language)
 
 
 def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
@@ -63,62 +113,37 @@ def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
     return [pair for pair in comparison.pairs if pair.step in steps]
 
 
-def _standin_lines(events: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
-    """What was passed to npu_bridge: sessions with their options, and calls without effect."""
-    sessions: Counter[str] = Counter()
-    others: Counter[str] = Counter()
-    problems: dict[str, None] = {}
-    for event in events:
-        kind = str(event.get("kind", ""))
-        if kind == "session":
-            sessions[_session_text(event)] += 1
-        elif kind in ("ignored option", "refused option"):
-            problems[f"{kind}: {event.get('text', event.get('key', ''))}"] = None
-        else:
-            others[f"{kind} {event['call']}" if "call" in event else kind] += 1
-    yield from (f"session: {text}" + _times(count) for text, count in sessions.items())
-    yield from problems
-    yield from (f"npu_bridge: {text}" + _times(count) for text, count in others.items())
-
-
-def _times(count: int) -> str:
-    return f" ({count} times)" if count > 1 else ""
-
-
-def _session_text(event: Mapping[str, Any]) -> str:
-    if "iterations_per_loop" in event:
-        return f"runs {event['iterations_per_loop']} steps a run"
-    if not event.get("npu"):
-        return "without NpuOptimizer, stays on the host"
-    blocks: list[Mapping[str, Any]] = list(event.get("options", ()))
-    options = [f"{key}={value}" for block in blocks for key, value in block.items()]
-    shown = ", ".join(options[:_OPTIONS_SHOWN])
-    more = f", and {len(options) - _OPTIONS_SHOWN} more" if len(options) > _OPTIONS_SHOWN else ""
-    return f"NpuOptimizer with {shown}{more}" if options else "NpuOptimizer without options"
-
-
-def as_markdown(result: CheckResult) -> str:
+def as_markdown(result: CheckResult, language: Language = "en") -> str:
     """The report as a Markdown page."""
-    lines = ["# Port check", "", f"`{' '.join(result.command)}`", "", result.interpreter, ""]
-    lines += ["| stage | result | seconds | why |", "|---|---|---|---|"]
+
+    def said(text: Text) -> str:
+        return text.in_language(language)
+
+    def heads(*keys: str) -> str:
+        return f"| {' | '.join(said(_COLUMNS[key]) for key in keys)} |"
+
+    lines = [f"# {said(_TITLE)}", "", f"`{' '.join(result.command)}`", "", result.interpreter, ""]
+    lines += [heads("stage", "result", "seconds", "why"), "|---|---|---|---|"]
     lines += [
-        f"| {stage.name} | {stage.status} | {stage.seconds:.1f} | {_cell(stage.reason)} |"
+        f"| {said(stage.name)} | {said(_STATUS[stage.status])} | {stage.seconds:.1f} "
+        f"| {_cell(said(stage.reason))} |"
         for stage in result.stages
     ]
     for stage in result.stages:
         if stage.details:
-            lines += ["", f"Last lines of output where it {stage.status}:", "", "```"]
+            lines += ["", said(_LAST_LINES.filled(status=_STATUS[stage.status])), "", "```"]
             lines += [*(line.replace("```", "'''") for line in stage.details), "```"]
     if result.comparison is not None and result.comparison.pairs:
-        lines += ["", "| step | original | port | relative difference | loss |"]
+        lines += ["", heads("step", "original", "port", "relative", "loss")]
         lines += ["|---|---|---|---|---|"]
         lines += [
             f"| {pair.step} | {pair.original:.9g} | {pair.port:.9g} | "
-            f"{pair.relative_difference:.1e} | {_cell(pair.name)} |"
+            f"{pair.relative_difference:.1e} | "
+            f"{_cell(_name(pair, result.comparison, language))} |"
             for pair in result.comparison.pairs
         ]
-    standin = list(_standin_lines(result.standin))
-    lines += ["", *(f"- {_cell(line)}" for line in [*standin, *result.notes])]
+    others = [*standin_lines(result.standin), *result.notes]
+    lines += ["", *(f"- {_cell(said(line))}" for line in others)]
     return "\n".join([*lines, "", f"jumar {__version__}, {result.seconds:.1f} s", ""])
 
 
@@ -126,8 +151,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def as_json(result: CheckResult) -> str:
-    """The report for programs; numbers that JSON lacks are null."""
+def as_json(result: CheckResult, language: Language = "en") -> str:
+    """The report for programs; numbers that JSON lacks are null.
+
+    `stage` and `status` are the same in every language.
+    """
     comparison = result.comparison
     value: dict[str, Any] = {
         "version": __version__,
@@ -137,33 +165,43 @@ def as_json(result: CheckResult) -> str:
         "seconds": round(result.seconds, 3),
         "stages": [
             {
-                "name": stage.name,
+                "stage": stage.key,
+                "name": stage.name.in_language(language),
                 "status": stage.status,
                 "seconds": round(stage.seconds, 3),
-                "reason": stage.reason,
+                "reason": stage.reason.in_language(language),
                 "output": list(stage.details),
             }
             for stage in result.stages
         ],
-        "losses": None if comparison is None else _losses(comparison),
-        "npu_bridge": [dict(event) for event in result.standin],
-        "notes": list(result.notes),
+        "losses": None if comparison is None else _losses(comparison, language),
+        "npu_bridge": [_event(event, language) for event in result.standin],
+        "notes": [note.in_language(language) for note in result.notes],
     }
     return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
 
 
-def _losses(comparison: Comparison) -> dict[str, Any]:
+def _event(event: Mapping[str, Any], language: Language) -> dict[str, Any]:
+    """An event as recorded, with its sentence, if it has one, in the language."""
+    shown = dict(event)
+    if "text" in shown:
+        shown["text"] = standin_sentence(event).in_language(language)
+    return shown
+
+
+def _losses(comparison: Comparison, language: Language) -> dict[str, Any]:
     apart = comparison.first_different
     return {
         "tolerance": comparison.tolerance,
         "equal": comparison.equal,
         "largest_relative_difference": _finite(comparison.largest_difference),
         "first_different_step": apart.step if apart else None,
-        "mismatch": comparison.mismatch,
+        "mismatch": comparison.mismatch.in_language(language),
         "steps": [
             {
                 "step": pair.step,
                 "name": pair.name,
+                "process": pair.process,
                 "original": _finite(pair.original),
                 "port": _finite(pair.port),
                 "relative_difference": _finite(pair.relative_difference),

@@ -3,12 +3,15 @@
 import ast
 import json
 import os
+import shlex
 import shutil
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jumar.porting.check.children import Children
 from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.record import Record, read_record
 from jumar.porting.check.supervision import supervise
@@ -19,6 +22,7 @@ from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.standin import RECORD_VARIABLE, standin_folder
 
 _RUNNER = Path(__file__).resolve().parent / "runner37" / "start.py"
+_CONFIG_VARIABLE = "JUMAR_CHECK_CONFIG"
 _OF_A_JOB = (
     "RANK_ID",
     "RANK_SIZE",
@@ -92,6 +96,8 @@ def run_side(request: SideRequest, folder: Path) -> Side:
     converted = () if request.with_standin else tuple(_convert(workspace.tree))
     events, standin = folder / "events.jsonl", folder / "standin.jsonl"
     config = folder / "config.json"
+    environment = _environment(request, home=workspace.home)
+    environment[_CONFIG_VARIABLE] = str(config)
     config.write_text(
         json.dumps(
             {
@@ -101,10 +107,10 @@ def run_side(request: SideRequest, folder: Path) -> Side:
                 "steps": request.steps,
                 "seed": request.seed,
                 "events": str(events),
+                "begin": time.time(),
             }
         )
     )
-    environment = _environment(request, home=workspace.home)
     if request.with_standin:
         environment[RECORD_VARIABLE] = str(standin)
     try:
@@ -113,6 +119,7 @@ def run_side(request: SideRequest, folder: Path) -> Side:
             folder=workspace.script_folder,
             environment=environment,
             timeout_s=request.timeout_s,
+            children=Children(events=events, mark=str(config)),
         )
         return Side(
             record=_in_tree(read_record(ended, events, standin), workspace),
@@ -192,12 +199,25 @@ def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
         "PYTHONWARNINGS": "ignore",
     }
     environment.setdefault("JOB_ID", "port-check")
+    programs = _with_interpreter(home / "bin", request.interpreter.path)
+    environment["PATH"] = os.pathsep.join([str(programs), environment.get("PATH", os.defpath)])
     environment |= dict(request.command.variables)
     paths = [environment.get("PYTHONPATH", "")]
     if request.with_standin:
         paths.insert(0, str(standin_folder()))
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     return environment
+
+
+def _with_interpreter(folder: Path, interpreter: Path) -> Path:
+    """A folder in which `python` and its kin are the interpreter, for scripts that start it."""
+    folder.mkdir()
+    for name in ("python", "python3", "python3.7"):
+        program = folder / name
+        # A link would not find the environment that the interpreter belongs to.
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(str(interpreter))} "$@"\n')
+        program.chmod(0o755)
+    return folder
 
 
 def read_command(words: Sequence[str]) -> Command | None:

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import IO, Literal
 
 from jumar.ground.text import plain_text
+from jumar.porting.check.children import Children
 
 OUTPUT_LIMIT = 64 * 2**20
 """Bytes of output after which a program is stopped: more than that is not a log."""
@@ -22,6 +23,8 @@ _KEPT_BYTES = 64 * 2**10
 _READ_BYTES = 2**16
 _POLL_S = 0.05
 _STACK_S = 1.0
+_CHILDREN_S = 0.5
+_BETWEEN_STACKS_S = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +32,11 @@ class Ended:
     """How a program ended.
 
     `how` is `exited` (with `code`), `signal` (killed by the signal `code`, a crash), `timeout`
-    or `flood` (it wrote more than `OUTPUT_LIMIT`); the last two were ended by us.
+    or `flood` (it wrote more than `OUTPUT_LIMIT`), or `done` (what it had started came to its
+    end); the last three were ended by us.
     """
 
-    how: Literal["exited", "signal", "timeout", "flood"]
+    how: Literal["exited", "signal", "timeout", "flood", "done"]
     code: int
     seconds: float
     num_bytes: int
@@ -78,6 +82,7 @@ def supervise(
     folder: Path,
     environment: Mapping[str, str],
     timeout_s: float,
+    children: Children | None = None,
 ) -> Ended:
     """Run a program in a session of its own and end all of it afterwards, whatever happened.
 
@@ -88,6 +93,7 @@ def supervise(
         folder: Where it runs.
         environment: All of its environment.
         timeout_s: When it is ended.
+        children: Processes that it starts; once they are done, it is ended too.
 
     Returns:
         How it ended, with its last lines.
@@ -111,10 +117,12 @@ def supervise(
             try:
                 leave_from_now_on()
                 output = _Output(pipe)
-                how = _wait(process, output, begin + timeout_s)
+                how = _wait(process, output, begin + timeout_s, children)
                 seconds = time.monotonic() - begin
             finally:
                 _end_group(process)
+                if children is not None:  # also those in sessions of their own
+                    children.send(signal.SIGKILL)
             tail = output.finish()
     code = process.returncode
     if how == "exited" and code < 0:
@@ -123,14 +131,22 @@ def supervise(
 
 
 def _wait(
-    process: "subprocess.Popen[bytes]", output: _Output, deadline: float
-) -> Literal["exited", "signal", "timeout", "flood"]:
+    process: "subprocess.Popen[bytes]",
+    output: _Output,
+    deadline: float,
+    children: Children | None,
+) -> Literal["exited", "signal", "timeout", "flood", "done"]:
+    look_at = time.monotonic() + _CHILDREN_S
     while not _is_over(process):
         if output.num_bytes > OUTPUT_LIMIT:
             return "flood"
         if time.monotonic() > deadline:
-            _ask_for_stack(process)
+            _ask_for_stack(process, children)
             return "timeout"
+        if children is not None and time.monotonic() > look_at:
+            if children.are_done():
+                return "done"
+            look_at = time.monotonic() + _CHILDREN_S
         time.sleep(_POLL_S)
     return "exited"
 
@@ -140,8 +156,11 @@ def _is_over(process: "subprocess.Popen[bytes]") -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _ask_for_stack(process: "subprocess.Popen[bytes]") -> None:
+def _ask_for_stack(process: "subprocess.Popen[bytes]", children: Children | None) -> None:
     """Our runner prints its stack on SIGUSR1; that says where it hangs."""
+    if children is not None:
+        children.send(signal.SIGUSR1)
+        time.sleep(_BETWEEN_STACKS_S)
     process.send_signal(signal.SIGUSR1)
     asked_at = time.monotonic()
     while not _is_over(process) and time.monotonic() < asked_at + _STACK_S:

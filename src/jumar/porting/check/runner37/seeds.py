@@ -8,7 +8,6 @@ dropout mask's from the number of masks before it, everything else's from its ki
 
 import hashlib
 import os
-import random
 import sys
 import weakref
 
@@ -16,13 +15,10 @@ _FRAMES_TO_LOOK_AT = 12
 
 
 def install(seed):
-    """Seed `random`, numpy and every TensorFlow op without a seed of its own."""
-    import numpy
+    """Seed every TensorFlow op without a seed of its own."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, random_seed
 
-    random.seed(seed)
-    numpy.random.seed(seed)
     original = random_seed.get_seed
     drawn = weakref.WeakKeyDictionary()
 
@@ -37,6 +33,13 @@ def install(seed):
         return _number(str(base)), _number("{} {} {}".format(base, key, counts[key]))
 
     random_seed.get_seed = get_seed
+
+
+def seed_numpy(seed):
+    """Seed numpy's global generator."""
+    import numpy
+
+    numpy.random.seed(seed)
 
 
 def _number(text):

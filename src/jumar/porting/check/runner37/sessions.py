@@ -5,6 +5,7 @@ import sys
 import threading
 
 import numpy
+from runner37.children import at_fork
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import session as session_module
 from tensorflow.python.framework import ops
@@ -22,6 +23,11 @@ class Counter:
     def __init__(self, events, steps):
         self._events = events
         self._steps = steps
+        self._begin()
+        at_fork(self, after_in_child="_begin")
+
+    def _begin(self):
+        """Each process has its own steps, and waits for no thread that it was forked beside."""
         self._done = 0
         self._lock = threading.Lock()
 

@@ -20,7 +20,7 @@ def main():
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     from runner37.events import Events
 
-    events = Events(config["events"])
+    events = Events(config["events"], config["begin"])
     # A hanging program is asked for its stack before it is killed.
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
@@ -29,9 +29,12 @@ def main():
 
 def run(config, events):
     """Prepare TensorFlow, run the script, and report how it ended."""
+    from runner37 import children
+
     script = config["script"]
     try:
         prepare(config, events)
+        children.watch(events)
     except Exception as error:
         report(events, error, "tensorflow")
         return 1
@@ -51,6 +54,15 @@ def run(config, events):
 
 
 def prepare(config, events):
+    from runner37 import seeds
+
+    watch_tensorflow(config, events)
+    seeds.seed_numpy(config["seed"])
+    random.seed(config["seed"])
+
+
+def watch_tensorflow(config, events):
+    """Follow what TensorFlow does in this process, and make it repeat itself."""
     import tensorflow
     from runner37 import graphs, order, queues, seeds, sessions
 
@@ -61,7 +73,6 @@ def prepare(config, events):
     order.install()
     queues.install()
     seeds.install(config["seed"])
-    random.seed(config["seed"])
 
 
 def execute(script, name, imported):

@@ -1,0 +1,75 @@
+"""The processes that a checked script started, as their events tell while they run."""
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LONGEST_WAIT_S = 30.0
+"""How long one process that made its steps waits for the others that train beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Children:
+    """Processes by their events.
+
+    `events` is the file of events; `mark` is a text that only their environments contain.
+    """
+
+    events: Path
+    mark: str
+
+    def are_done(self) -> bool:
+        """Whether one of them made all its steps, and no other is still at its own.
+
+        Those that began after the first one's last step do not count: a script that starts one
+        training after the other would otherwise be followed through all of them.
+        """
+        others: set[int] = set()
+        ended: set[int] = set()
+        for event in json_lines(self.events):
+            pid = event.get("pid")
+            if pid is None:
+                continue
+            if event["event"] == "end":
+                ended.add(pid)
+            elif not ended:
+                others.add(pid)
+        if not ended:
+            return False
+        waiting = [pid for pid in others - ended if self._is_alive(pid)]
+        quiet_s = time.time() - self.events.stat().st_mtime
+        return not waiting or quiet_s > _LONGEST_WAIT_S
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to those that are alive."""
+        for pid in {event["pid"] for event in json_lines(self.events) if "pid" in event}:
+            if self._is_alive(pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+
+    def _is_alive(self, pid: int) -> bool:
+        """Whether it runs; another process that got its number since does not have the mark."""
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+        return self.mark.encode() in environment
+
+
+def json_lines(path: Path) -> Iterable[dict[str, Any]]:
+    """The JSON objects of a file, one a line; other lines are left out."""
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value

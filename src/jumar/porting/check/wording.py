@@ -1,0 +1,37 @@
+"""Sentences of a check in both languages, put together from parts."""
+
+from typing import Final
+
+from jumar.ground.text import Text, counted
+
+NOTHING: Final = Text(en="", zh="")
+
+ORIGINAL: Final = Text(en="the original", zh="原脚本")
+PORT: Final = Text(en="the port", zh="移植结果")
+
+
+def as_is(text: str) -> Text:
+    """What is the same in both languages: names, numbers, what Python or the script said."""
+    return Text(en=text, zh=text)
+
+
+def number_of(number: int, noun: str, chinese: str) -> Text:
+    """A number with its noun.
+
+    Args:
+        number: How many.
+        noun: The English noun in the singular.
+        chinese: The Chinese noun, with its measure word before it.
+    """
+    return Text(en=counted(number, noun), zh=f"{number} {chinese}")
+
+
+def steps(number: int) -> Text:
+    """`1 step`, `2 steps`."""
+    return number_of(number, "step", "步")
+
+
+def joined(*parts: Text) -> Text:
+    """Clauses of one sentence, without those that are empty."""
+    said = [part for part in parts if part.en]
+    return Text(en="; ".join(part.en for part in said), zh="；".join(part.zh for part in said))

@@ -302,7 +302,10 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"data__path": "pets/train", "data__eval_path": "./pets/../pets/train"},
         "training images themselves",
     ),
-    "an object store": ({"data__path": "s3://bucket/x"}, "only local paths can be read"),
+    "a store of another kind": (
+        {"data__path": "gs://bucket/x"},
+        "paths of this kind cannot be read",
+    ),
     "a batch larger than the set": (
         {"data__batch_size": 13},
         "larger than the training set of 12 samples",

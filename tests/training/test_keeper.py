@@ -90,6 +90,7 @@ def resumed_after(tmp_path: Path, step: int) -> float:
     first = trainer_for(point_task(), plan, tmp_path)
     first.state.step = step
     first._keeper.save(first.state)
+    first._keeper.finish()
     trainer = trainer_for(point_task(), plan, tmp_path)
     start = time.process_time()
     trainer.resume(list_checkpoints(tmp_path / "checkpoints")[-1])

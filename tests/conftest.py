@@ -1,16 +1,22 @@
 """What every test may ask for."""
 
 import os
-import re
 import signal
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.skips import (
+    ALLOWED,
+    UNEXPECTED,
+    keep_allowed,
+    reported_skips,
+    skip_summary,
+    unexpected_skips,
+)
 from tests.stalled_workers import note_tests, watch
 
 if TYPE_CHECKING:
@@ -30,10 +36,6 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 REQUIRED = os.environ.get("JUMAR_REQUIRE_SHARED", "0") not in ("", "0")
-MOST_SKIP_LINES = 5
-
-_DOCUMENT = re.compile(r"(^|/)test_docs\.py$")
-_NAMED = re.compile(r"'[^']*'|(?<!\w)/\S+")
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +72,9 @@ def store_server() -> "Iterator[Server]":
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the workers of pytest-xdist watched."""
+    """Have the workers of pytest-xdist watched, and remember which skips are in order."""
     note_tests(config)
+    keep_allowed(config)
     watch(config)
 
 
@@ -79,40 +82,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was skipped and why: hundreds of skips that nobody reads hide the one that should
     not be there.
     """
-    skips: list[tuple[str, str]] = []
-    for report in terminalreporter.stats.get("skipped", []):
-        path, _, reason = report.longrepr
-        skips.append((str(path), str(reason)))
+    skips = reported_skips(terminalreporter)
     if skips:
         terminalreporter.section("skipped")
         for line in skip_summary(skips):
             terminalreporter.line(line)
+    for line in terminalreporter.config.stash.get(UNEXPECTED, []):
+        terminalreporter.line(line, red=True)
 
 
-def skip_reason(path: str, reason: str) -> str:
-    """A reason as it is counted: without paths, and one for all commands of documents.
-
-    Args:
-        path: The file of the test.
-        reason: What the test said, with or without pytest's `Skipped: `.
-    """
-    if _DOCUMENT.search(path):
-        return "commands of documents that are shown and not run"
-    plain = _NAMED.sub("...", reason.removeprefix("Skipped: "))
-    return re.sub(r"^could not import .*", "needs a package that is not installed", plain)
-
-
-def skip_summary(skips: Iterable[tuple[str, str]]) -> list[str]:
-    """Lines with counts and reasons, the most frequent first; the rest in the last one.
-
-    Args:
-        skips: File and reason of each skipped test.
-    """
-    counts = Counter(skip_reason(path, reason) for path, reason in skips)
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    if len(ordered) > MOST_SKIP_LINES:
-        ordered, rest = ordered[: MOST_SKIP_LINES - 1], ordered[MOST_SKIP_LINES - 1 :]
-        others = "; ".join(f"{reason} ({count})" for reason, count in rest)
-        ordered.append((others, sum(count for _, count in rest)))
-    width = max((len(str(count)) for _, count in ordered), default=0)
-    return [f"{count:{width}}  {reason}" for reason, count in ordered]
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that skipped what it could have run, where the caller says what may skip."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    allowed = session.config.stash.get(ALLOWED, None)
+    if reporter is None or allowed is None:
+        return
+    unexpected = unexpected_skips(reported_skips(reporter), allowed)
+    session.config.stash[UNEXPECTED] = unexpected
+    if unexpected and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -10,6 +10,9 @@ NOT_RUN = ("git", "cd", "make")
 """Programs that a block with `run: no` may show for any reason; others only where they need
 something (hardware, a network) that a test machine has not."""
 
+CHECKS = ("", "output", "numbers")
+"""What of the lines below a command is compared: nothing, their words, their numbers too."""
+
 SHELL = re.compile(r"[|&;<>`$*?(){}\[\]]")
 
 
@@ -31,6 +34,8 @@ class Command:
     """Why it is not executed; empty where it is."""
     output: Sequence[str] | None = None
     """The lines shown below it, where they are checked."""
+    exact: bool = False
+    """Whether the numbers in these lines are checked too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +144,7 @@ def _commands(block: _Block, name: str) -> Iterator[Command]:
             dry=promised.dry,
             not_run=promised.not_run,
             output=None if promised.output is None else output,
+            exact=promised.exact,
         )
 
 
@@ -147,7 +153,7 @@ def _promises(block: _Block, name: str) -> Command:
     run, check = block.options.get("run", ""), block.options.get("check", "")
     status = re.fullmatch(r"exit (\d+)", run)
     refused = re.fullmatch(r"no, (.+)", run)
-    if (run not in ("", "dry") and not status and not refused) or check not in ("", "output"):
+    if (run not in ("", "dry") and not status and not refused) or check not in CHECKS:
         raise UnreadableError(f"{name}:{block.line}: unknown comment '{run or check}'")
     return Command(
         document=name,
@@ -157,24 +163,31 @@ def _promises(block: _Block, name: str) -> Command:
         dry=run == "dry",
         not_run=refused[1] if refused else "",
         output=() if check else None,
+        exact=check == "numbers",
     )
 
 
-def shows(expected: Sequence[str], printed: str) -> bool:
+def shows(expected: Sequence[str], printed: str, *, exact: bool = False) -> bool:
     """Whether a command printed what its document shows.
 
-    Numbers, and the widths of columns and rules, may differ; a line `...` stands for any lines.
+    The widths of columns and rules may differ; a line `...` stands for any lines.
+
+    Args:
+        expected: The lines of the document.
+        printed: What the command printed.
+        exact: Whether numbers have to be equal too.
     """
     pattern = "".join(
         r"(?:.*\n)*" if line.strip() == "..." else re.escape(masked) + r"\n"
         for line in expected
-        if (masked := _masked(line))
+        if (masked := _masked(line, exact=exact))
     )
-    actual = [masked for line in printed.splitlines() if (masked := _masked(line))]
+    actual = [masked for line in printed.splitlines() if (masked := _masked(line, exact=exact))]
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in actual)) is not None
 
 
-def _masked(line: str) -> str:
-    line = re.sub(r"[-+]?\d[\d,_]*(?:\.\d+)?(?:e[-+]?\d+)?", "#", line)
+def _masked(line: str, *, exact: bool) -> str:
+    if not exact:
+        line = re.sub(r"[-+]?\d[\d,_]*(?:\.\d+)?(?:e[-+]?\d+)?", "#", line)
     line = re.sub(r"([^\w\s#.])\1+", r"\1", line)
     return " ".join(line.split())

@@ -156,7 +156,7 @@ def test_the_documents_do_as_they_say(
     result = runner.run(step, folder)
     assert result.status == step.status, f"{' '.join(step.words)}\n{result.printed}"
     if step.output is not None:
-        assert shows(step.output, result.printed), result.printed
+        assert shows(step.output, result.printed, exact=step.exact), result.printed
 
 
 def steps_of(text: str, folder: Path) -> list[Command | WrittenFile]:
@@ -212,3 +212,14 @@ def test_shown_output_is_compared_up_to_its_numbers(
     expected: list[str], printed: str, same: bool
 ) -> None:
     assert shows(expected, printed) is same
+
+
+def test_numbers_are_compared_where_the_document_says_so(tmp_path: Path) -> None:
+    text = "<!-- check: numbers -->\n```console\n$ jumar doctor\n12 cores\n```\n"
+    (command,) = steps_of(text, tmp_path)
+    assert isinstance(command, Command)
+    assert command.exact
+    assert command.output is not None
+    assert shows(command.output, "12   cores\n", exact=True)
+    assert not shows(command.output, "13 cores\n", exact=True)
+    assert not shows(command.output, "12 cores\n1 card\n", exact=True)

@@ -176,15 +176,24 @@ def test_ci_runs_make_test_in_the_checkout_and_requires_the_reference_data(
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "make").write_text(
-        '#!/bin/sh\necho "$* in $PWD, $(wc -c) bytes, required: $JUMAR_REQUIRE_SHARED"\nexit 3\n',
+        '#!/bin/sh\necho "$* in $PWD, $(wc -c) bytes, required: $JUMAR_REQUIRE_SHARED $FOUND"\n'
+        'test "$1" != test || exit 3\n',
         encoding="utf-8",
     )
     (programs / "make").chmod(0o755)
+    (clone / "scripts" / "ci_tools.py").write_text(
+        "import pathlib, sys\n"
+        "pathlib.Path(sys.argv[1], 'environment').write_text('export FOUND=yes\\n')\n",
+        encoding="utf-8",
+    )
     done = call(
         *("bash", clone / ".ci" / "run"), cwd=tmp_path, PATH=f"{programs}:{os.environ['PATH']}"
     )
     assert done.returncode == 3
-    assert done.stdout == f"test in {clone}, 0 bytes, required: 1\n"
+    assert done.stdout == (
+        f"install GOALS=run test in {clone}, 0 bytes, required: 1 \n"
+        f"test in {clone}, 0 bytes, required: 1 yes\n"
+    )
 
 
 @pytest.mark.parametrize(("required", "outcome"), [("0", "1 skipped"), ("1", "1 error")])
@@ -193,7 +202,7 @@ def test_missing_reference_data_skips_unless_it_is_required(
 ) -> None:
     tests = tmp_path / "jumar" / "tests"
     tests.mkdir(parents=True)
-    for name in ("__init__.py", "conftest.py", "stalled_workers.py"):
+    for name in ("__init__.py", "conftest.py", "skips.py", "stalled_workers.py"):
         shutil.copy(CHECKOUT / "tests" / name, tests)
     (tests / "test_one.py").write_text("def test_one(parity):\n    pass\n", encoding="utf-8")
     done = call(

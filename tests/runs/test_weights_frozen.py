@@ -96,7 +96,7 @@ def test_tensorflow_answers_as_jumar_does(weights: Path, published: Path, tmp_pa
     here("weights", "import", "ds-cnn-s", "new.pb", "--to", run, cwd=tmp_path)
     done = here("predict", run, *clips, "--json", "--top", "12", cwd=tmp_path)
     labels = (published / "labels.txt").read_text().split()
-    for row, expected in zip(json.loads(done.out), theirs, strict=True):
+    for row, expected in zip(json.loads(done.out)["results"], theirs, strict=True):
         said: dict[str, Any] = row["probabilities"]
         assert said.keys() == set(labels)
         ours = [said[label] for label in labels]

@@ -21,8 +21,7 @@ from jumar.data.records.tfrecord import index_records, read_payload
 from jumar.data.samples import Record
 from jumar.ground.errors import UserError
 from tests.data.pictures import MIXED, pets, picture, write_files, write_zip
-
-TENSORFLOW = "JUMAR_TEST_TENSORFLOW"
+from tests.tensorflow115 import run_tensorflow, tensorflow_python
 
 
 @pytest.fixture(autouse=True)
@@ -300,37 +299,40 @@ def test_two_writers_do_not_share_a_folder_and_a_killed_one_is_cleared_away(
 
 
 def test_tensorflow_reads_the_shards(tmp_path: Path) -> None:
-    interpreter = os.environ.get(TENSORFLOW)
-    if not interpreter:
-        pytest.skip(f"needs {TENSORFLOW}, the path of a Python that has TensorFlow")
+    tensorflow_python()
     write_files(tmp_path / "from", {f"all/{name}": data for name, data in MIXED.items()})
     for compression, suffix in (("none", ""), ("gzip", ".gz")):
         to = tmp_path / compression
         convert_to_tfrecords(str(tmp_path / "from"), to, shards=2, compression=compression)
         for shard in range(2):
             path = to / f"train-{shard:05}-of-00002{suffix}"
-            program = (
-                "import sys, hashlib, tensorflow as tf\n"
-                "string = tf.io.FixedLenFeature([], tf.string)\n"
-                "number = tf.io.FixedLenFeature([], tf.int64)\n"
-                "spec = {'image/encoded': string, 'image/filename': string,"
-                " 'image/class/label': number, 'image/width': number,"
-                " 'image/object/bbox/xmin': tf.io.VarLenFeature(tf.float32)}\n"
-                "for item in tf.data.TFRecordDataset(sys.argv[1], sys.argv[2]):\n"
-                "    found = tf.io.parse_single_example(item, spec)\n"
-                "    print('image', found['image/filename'].numpy().decode(),"
-                " hashlib.sha1(found['image/encoded'].numpy()).hexdigest(),"
-                " int(found['image/class/label']), int(found['image/width']))\n"
-            )
-            mode = "GZIP" if suffix else ""
-            done = subprocess.run(
-                [interpreter, "-c", program, str(path), mode],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            lines = [line.split() for line in done.stdout.splitlines() if "image " in line]
+            lines = run_tensorflow(_READ_SHARD, str(path), "GZIP" if suffix else "")
             assert len(lines) == 3 + shard
-            for _, name, sha1, label, width in lines:
+            for name, sha1, label, width in lines:
                 assert hashlib.sha1(MIXED[name]).hexdigest() == sha1
-                assert (label, width) == ("0", "12")
+                assert (label, width) == (0, 12)
+
+
+_READ_SHARD = """
+import hashlib
+tf.enable_eager_execution()
+string = tf.FixedLenFeature([], tf.string)
+number = tf.FixedLenFeature([], tf.int64)
+spec = {
+    "image/encoded": string,
+    "image/filename": string,
+    "image/class/label": number,
+    "image/width": number,
+    "image/object/bbox/xmin": tf.VarLenFeature(tf.float32),
+}
+lines = []
+for item in tf.data.TFRecordDataset(sys.argv[1], sys.argv[2]):
+    parsed = tf.parse_single_example(item, spec)
+    lines.append([
+        parsed["image/filename"].numpy().decode(),
+        hashlib.sha1(parsed["image/encoded"].numpy()).hexdigest(),
+        int(parsed["image/class/label"]),
+        int(parsed["image/width"]),
+    ])
+answer(lines)
+"""

@@ -136,6 +136,9 @@ def test_children_are_done_when_those_that_trained_beside_the_first_are(tmp_path
     mark = str(tmp_path)
     sleeping = subprocess.Popen(["sleep", "60"], env={"MARK": mark})
     try:
+        # For a moment after exec the kernel shows no environment.
+        while mark.encode() not in Path(f"/proc/{sleeping.pid}/environ").read_bytes():
+            time.sleep(0.01)
         path = tmp_path / "events"
         children = Children(events=path, mark=mark)
         assert not children.are_done()

@@ -1,10 +1,13 @@
 """The end of a run of the tests says what was skipped and why, in five lines."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import MOST_SKIP_LINES, skip_reason, skip_summary
+import pytest
+
+from tests.skips import MOST_SKIP_LINES, VARIABLE, skip_reason, skip_summary, unexpected_skips
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -44,3 +47,36 @@ def test_a_run_says_what_it_skipped(tmp_path: Path) -> None:
     )
     assert "1 skipped" in done.stdout
     assert "1  needs a device" in done.stdout
+
+
+def test_a_skip_that_nothing_allows_is_named_once_with_its_count() -> None:
+    skips = [("a.py", "Skipped: needs chromium")] * 2 + [("tests/b.py", "Skipped: needs hours")]
+    assert unexpected_skips(skips, ["needs hours"]) == [
+        "skipped, but could have been run: needs chromium (2)"
+    ]
+    assert unexpected_skips(skips, [r"b\.py", "^a.py: needs chromium$"]) == []
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("needs a device", 0), ("# needs a device", 1)])
+def test_a_run_fails_where_something_skipped_that_was_not_to(
+    allowed: str, code: int, tmp_path: Path
+) -> None:
+    hooks = ("configure", "sessionfinish", "terminal_summary")
+    (tmp_path / "conftest.py").write_text(
+        "".join(f"from tests.conftest import pytest_{hook}\n" for hook in hooks)
+    )
+    (tmp_path / "test_x.py").write_text(
+        "import os\n\nimport pytest\n\n\ndef test_one():\n"
+        f"    assert '{VARIABLE}' not in os.environ\n    pytest.skip('needs a device')\n"
+    )
+    (tmp_path / "allowed").write_text(allowed + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "1", str(tmp_path)],
+        cwd=CHECKOUT,
+        env={**os.environ, VARIABLE: str(tmp_path / "allowed")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout
+    assert ("could have been run: needs a device (1)" in done.stdout) == bool(code)

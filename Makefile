@@ -35,13 +35,14 @@ run_tests = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist lo
 
 VARY = precision.mode=allow_mix_precision,must_keep_origin_dtype,allow_fp32_to_fp16,force_fp16
 
-.PHONY: help demo test test-processors lint install clean
+.PHONY: help demo test test-processors mutants lint install clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo             train AlexNet on handwritten digits in every precision mode; table and report"
 	@echo "make test             run the tests            (ARGS=\"tests/settings/test_settings.py -x\", WORKERS=2)"
 	@echo "make test-processors  run them as other processors would round; the same ARGS and WORKERS"
+	@echo "make mutants          plant defects and see which the tests notice, in two hours (ARGS=\"--seed 1\")"
 	@echo "make lint             format check, lint and types"
 	@echo "make install          fill .venv, and start nothing  (GOALS=\"run test lint\")"
 	@echo "make clean            remove .venv and what tools leave behind; runs/ stays"
@@ -70,8 +71,12 @@ test-processors:
 	printf "$$outcomes"; \
 	exit $$status
 
+mutants:
+	$(call ready,run test mutants)
+	.venv/bin/python -m scripts.mutants --jobs $(WORKERS) $(ARGS)
+
 lint:
-	$(call ready,run lint)
+	$(call ready,run lint mutants)
 	.venv/bin/python -m ruff format --check .
 	.venv/bin/python -m ruff check .
 	.venv/bin/python -m pyright --pythonpath .venv/bin/python

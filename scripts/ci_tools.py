@@ -25,7 +25,15 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 VENV_PYTHON = CHECKOUT / ".venv" / "bin" / "python"
 TENSORFLOW = ["tensorflow==1.15.0", "protobuf==3.20.3", "numpy==1.18.5", "h5py==2.10.0"]
-PACKAGES = ("transformers", "kubernetes-validate", "jsonschema", "wandb", "swanlab", "mlflow")
+PACKAGES = (
+    "transformers",
+    "kubernetes-validate",
+    "jsonschema",
+    "wandb",
+    "swanlab",
+    "mlflow",
+    "cosmic-ray",
+)
 """What the dependency group `ci` brings, as the reasons of skips name it."""
 MOST_SECONDS = 600
 

@@ -30,7 +30,7 @@ CONSTRAINTS = VENV / "constraints.txt"
 TORCH = "2.13.0"
 OLDEST_TORCH = (2, 6)
 BUILD = ["hatchling>=1.25", "editables>=0.5"]
-SIZES = {"run": 80, "test": 80, "lint": 90, "ci": 250}
+SIZES = {"run": 80, "test": 80, "lint": 90, "ci": 250, "mutants": 10}
 """The goals, and roughly what each downloads, in MB. Beyond `run`, a goal is the dependency group
 of the same name."""
 

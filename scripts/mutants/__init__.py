@@ -1,0 +1,1 @@
+"""Small defects planted by a seed, and whether the tests notice: `make mutants`."""

@@ -1,0 +1,124 @@
+"""Which tests run a line, and how long each takes: one run of the suite, kept for later ones."""
+
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import coverage
+
+LEFT_OUT = ("tests/test_docs.py", "tests/test_make.py", "tests/test_packaging.py")
+"""They prove commands and installations, and would take half of the time."""
+_IMPORT = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covering:
+    """What the run of the suite showed.
+
+    Attributes:
+        seconds: How long each test takes, setting up and tearing down included.
+        tests: For each file and line the tests that run it.
+    """
+
+    seconds: Mapping[str, float]
+    tests: Mapping[str, Mapping[int, Sequence[str]]]
+
+
+def collect(copy: Path, python: Path, folder: Path, jobs: int, environment: dict[str, str]) -> None:
+    """Run the suite once, recording which test runs which line.
+
+    Args:
+        copy: A copy of the checkout, for the tests to run in.
+        python: The Python that runs them.
+        folder: Where `coverage` and `seconds.json` are kept.
+        jobs: How many files of tests run at a time.
+        environment: For the tests.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [
+        *(str(python), "-m", "pytest", "-q", "-n", str(jobs), "--dist", "loadfile"),
+        *("--timeout", "900", "--timeout-method", "thread"),
+        *("--cov=src/jumar", "--cov-context=test", "--cov-report=", "-o", "addopts="),
+        *("-p", "scripts.mutants.timing"),
+        *(f"--ignore={name}" for name in LEFT_OUT),
+    ]
+    files = {
+        "COVERAGE_FILE": str(folder / "coverage"),
+        "JUMAR_TEST_SECONDS": str(folder / "seconds.json"),
+    }
+    subprocess.run(command, cwd=copy, env={**environment, **files}, check=False)
+
+
+def read(folder: Path, copy: Path, files: Sequence[str]) -> Covering:
+    """What `collect` kept.
+
+    Args:
+        folder: Its folder.
+        copy: The copy that the suite ran in.
+        files: The files asked for, from the checkout's root.
+    """
+    seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
+    data = coverage.CoverageData(str(folder / "coverage"))
+    data.read()
+    tests: dict[str, dict[int, list[str]]] = {}
+    for name in files:
+        lines: dict[int, list[str]] = defaultdict(list)
+        for line, contexts in data.contexts_by_lineno(str(copy / name)).items():
+            # A context is `test|run`; what is imported runs in none.
+            lines[line] = sorted({text.partition("|")[0] for text in contexts if text})
+        tests[name] = lines
+    return Covering(seconds=seconds, tests=tests)
+
+
+def chosen_tests(
+    covering: Covering, checkout: Path, file: str, line: int, budget: float
+) -> list[str]:
+    """The tests to run for a defect in a line, those of the file's own tests first.
+
+    Tests of one file share what they set up, so a file's first test pays for all.
+
+    Args:
+        covering: Which tests run which line.
+        checkout: The checkout.
+        file: The file with the defect.
+        line: The line.
+        budget: How long they may take, in seconds. The quickest are taken.
+    """
+    own = _own_tests(checkout, file)
+    lines = covering.tests.get(file, {})
+    names = list(lines.get(line, ()))
+    if not names:
+        # A line that is only run on import, in a process of its own or as part of the line before.
+        names = sorted({name for tests in lines.values() for name in tests})
+        names = [name for name in names if name.split("::")[0] in own]
+        names += [name for name in covering.seconds if name.split("::")[0] in own]
+    names = [name for name in dict.fromkeys(names) if name in covering.seconds]
+    names.sort(key=lambda name: (name.split("::")[0] not in own, covering.seconds[name]))
+    taken: list[str] = []
+    left = budget
+    for name in names:
+        cost = covering.seconds[name]
+        if cost <= left:
+            taken.append(name)
+            left -= cost
+    return taken
+
+
+def expected_seconds(covering: Covering, tests: Sequence[str]) -> float:
+    """How long these tests take without a defect."""
+    return _IMPORT + sum(covering.seconds[name] for name in tests)
+
+
+def _own_tests(checkout: Path, file: str) -> set[str]:
+    """The files of tests that mirror a source file, or else those of its room."""
+    inside = Path(file.removeprefix("src/jumar/"))
+    folder = Path("tests") / inside.parent
+    named = folder / f"test_{inside.name}"
+    if (checkout / named).is_file():
+        return {named.as_posix()}
+    below = folder / inside.stem
+    where = below if (checkout / below).is_dir() else folder
+    return {path.relative_to(checkout).as_posix() for path in (checkout / where).glob("test_*.py")}

@@ -1,0 +1,133 @@
+"""Planted defects: the same ones for a seed, and the outcome that tests give them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cosmic_ray", reason="needs cosmic-ray: make mutants installs it")
+
+from scripts.mutants.__main__ import score
+from scripts.mutants.covering import Covering, chosen_tests
+from scripts.mutants.drawing import Mutant, code_lines, draw
+from scripts.mutants.trying import Copy, Trial
+
+from tests.checkout import CHECKOUT
+
+SOURCE = '''"""A room."""
+
+LIMIT: int | None = 3  # not zero
+
+
+def over(value: int | None = None) -> bool:
+    """Whether it is over the limit."""
+    print(value)
+    return value is not None and value > LIMIT
+'''
+TESTS = """from jumar.models.limits import over
+
+
+def test_three_is_not_over():
+    assert not over(3)
+    assert over(4)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A project of one file and its test."""
+    root = tmp_path / "project"
+    for name, text in {
+        "src/jumar/models/limits.py": SOURCE,
+        "src/jumar/models/__init__.py": "",
+        "src/jumar/__init__.py": "",
+        "tests/models/test_limits.py": TESTS,
+        "ignored/big.bin": "x",
+        ".gitignore": "ignored/\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    return root
+
+
+def test_lines_of_code_are_no_comments_docstrings_or_blanks() -> None:
+    assert code_lines(SOURCE) == {3, 6, 8, 9}
+
+
+def test_a_seed_decides_the_defects_and_each_changes_what_runs(checkout: Path) -> None:
+    first = draw(checkout, 5, 6, ["models"])
+    assert first == draw(checkout, 5, 6, ["models"])
+    assert first != draw(checkout, 6, 6, ["models"])
+    for mutant in first:
+        assert mutant.room == "models"
+        assert mutant.before in SOURCE
+        assert ast.dump(ast.parse(mutant.text)) != ast.dump(ast.parse(SOURCE))
+    changes = {(mutant.before, mutant.after) for mutant in draw(checkout, 1, 30, ["models"])}
+    assert ("print(value)", "pass") in changes
+    assert not any("None |" in after or "int &" in after for _, after in changes)
+
+
+def test_defects_of_the_real_rooms_can_be_imported() -> None:
+    for mutant in draw(CHECKOUT, 3, 4):
+        compile(mutant.text, mutant.file, "exec")
+        assert (CHECKOUT / mutant.file).read_text(encoding="utf-8") != mutant.text
+
+
+def planted(checkout: Path, before: str, after: str) -> Mutant:
+    file = "src/jumar/models/limits.py"
+    text = (checkout / file).read_text(encoding="utf-8")
+    assert before in text
+    return Mutant(
+        file=file,
+        line=9,
+        operator="x",
+        before=before,
+        after=after,
+        text=text.replace(before, after),
+    )
+
+
+def test_a_defect_is_killed_survives_or_runs_out_of_time(checkout: Path, tmp_path: Path) -> None:
+    copy = Copy(checkout, tmp_path / "copies")
+    assert not (copy.path / "ignored").exists()
+    copy.python = Path(sys.executable)
+    tests = ["tests/models/test_limits.py::test_three_is_not_over"]
+    killed = copy.attempt(planted(checkout, "> LIMIT", ">= LIMIT"), tests, 60)
+    assert (killed.outcome, killed.killer) == ("killed", tests[0])
+    # The same size within the same second: what was compiled before must not be taken.
+    assert copy.attempt(planted(checkout, "> LIMIT", "< LIMIT"), tests, 60).outcome == "killed"
+    survived = copy.attempt(planted(checkout, "print(value)", "pass"), tests, 60)
+    assert survived.outcome == "survived"
+    endless = planted(checkout, "print(value)", "while 1: pass")
+    assert copy.attempt(endless, tests, 5).outcome == "timeout"
+    assert copy.attempt(endless, [], 5).outcome == "not run"
+    source = (copy.path / "src/jumar/models/limits.py").read_text(encoding="utf-8")
+    assert source == SOURCE
+    table = score([killed, survived], set())
+    assert "| `models` | 2 | 1 | 50% |" in table
+    same = {(survived.mutant.file, survived.mutant.before, survived.mutant.after)}
+    assert "| all | 1 | 1 | 100% |" in score([killed, survived], same)
+    assert "equivalent, not counted: 1" in score([killed, survived], same)
+
+
+def test_a_survivor_is_excused_only_by_its_own_change() -> None:
+    mutant = Mutant(
+        file="src/jumar/data/a.py", line=1, operator="x", before="a", after="b", text="b"
+    )
+    survived = Trial(mutant=mutant, outcome="survived", killer="", tests=1)
+    assert "| all | 1 | 0 | 0% |" in score([survived], {("src/jumar/data/a.py", "a", "c")})
+
+
+def test_tests_are_chosen_by_line_own_first_within_the_time(checkout: Path) -> None:
+    own, other = "tests/models/test_limits.py::test_three_is_not_over", "tests/test_x.py::test_y"
+    covering = Covering(
+        seconds={own: 5.0, other: 1.0, "tests/test_x.py::test_z": 90.0},
+        tests={"src/jumar/models/limits.py": {9: [other, "tests/test_x.py::test_z", own]}},
+    )
+    file = "src/jumar/models/limits.py"
+    assert chosen_tests(covering, checkout, file, 9, 60.0) == [own, other]
+    assert chosen_tests(covering, checkout, file, 9, 5.5) == [own]
+    assert chosen_tests(covering, checkout, file, 3, 60.0) == [own], "no test runs the line itself"

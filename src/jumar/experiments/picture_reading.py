@@ -1,11 +1,12 @@
 """The pictures of a run, even if files are damaged or missing."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from jumar.ground.json_text import parse_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +62,10 @@ def _step_folders(directory: Path) -> list[tuple[int, Path]]:
 def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
     """Captions by name; missing ones are not a fault, since a kill can leave none."""
     try:
-        data: Any = json.loads(path.read_bytes())
+        data: Any = parse_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         data = None
     if not isinstance(data, Mapping):
         faults.append(f"the captions of the pictures of step {step} cannot be read")

@@ -4,7 +4,6 @@ A sweep must report on a run that was killed at any moment, so nothing here rais
 be read is missing, and listed in `faults`.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from jumar.experiments.picture_reading import RunPicture, read_pictures
+from jumar.ground.json_text import parse_json
 from jumar.ground.text import counted
 from jumar.training.run_directory import RunDirectory
 
@@ -200,10 +200,10 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _object(path: Path, faults: list[str]) -> dict[str, Any]:
     """A JSON object, or an empty one; an existing file that is unreadable is a fault."""
     try:
-        data = json.loads(path.read_bytes())
+        data = parse_json(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         faults.append(f"{path.name} cannot be read")
         return {}
     if not isinstance(data, dict):
@@ -335,8 +335,8 @@ def _records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError):
+                    record = parse_json(line)
+                except ValueError:
                     damaged += [number] if line.endswith(b"\n") else []
                     continue
                 if isinstance(record, dict):

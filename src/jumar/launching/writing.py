@@ -8,6 +8,7 @@ from typing import Any
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside, write_text
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import exists, is_folder, read_text
 
 MANIFEST = "launch.json"
@@ -56,7 +57,7 @@ def _known(to: Path) -> dict[str, str]:
     if not exists(to / MANIFEST):
         return {}
     try:
-        files = json.loads(read_text(to / MANIFEST))["files"]
+        files = parse_json(read_text(to / MANIFEST))["files"]
         return {str(name): str(value) for name, value in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -368,7 +368,9 @@ def _aten_ops(name: str) -> tuple[str, ...]:
 
 
 def _is_aten(name: str) -> bool:
-    packet = getattr(torch.ops.aten, name.partition(".")[0], None)
+    bare = name.partition(".")[0]
+    # torch passes the name to C++, which takes no lone surrogates.
+    packet = getattr(torch.ops.aten, bare, None) if bare.isascii() else None
     return isinstance(packet, torch._ops.OpOverloadPacket)
 
 

@@ -6,7 +6,6 @@ such a run would execute code in it.
 """
 
 import importlib
-import json
 import sys
 import sysconfig
 import traceback
@@ -18,6 +17,7 @@ from typing import Any
 
 import jumar
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 
 _named: set[str] = set()
 """Modules given with `--import` in this process."""
@@ -156,7 +156,7 @@ def _is_run(folder: Path) -> bool:
     try:
         if not file.is_file():
             return False
-        recipe = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        recipe = parse_json(file.read_bytes())
+    except (OSError, ValueError):
         return True
     return isinstance(recipe, dict) and "recipe" in recipe and "settings" in recipe

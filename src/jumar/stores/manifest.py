@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.stores.client import Client, StoredObject
 from jumar.stores.location import Location
 
@@ -79,8 +80,8 @@ def read_manifest(client: Client, run: Location) -> Manifest:
     place = run.below(MANIFEST)
     content, e_tag = client.read_small(place)
     try:
-        parsed: Any = json.loads(content)
-    except (ValueError, RecursionError):
+        parsed: Any = parse_json(content)
+    except ValueError:
         parsed = None
     if not isinstance(parsed, dict) or cast("dict[str, Any]", parsed).get("kind") != _KIND:
         raise NoManifestOfRun("is not a manifest of a run", where=str(place))
@@ -100,7 +101,7 @@ def read_manifest(client: Client, run: Location) -> Manifest:
         for name in [*files, *(kept.key for kept in files.values())]:
             if not is_safe(name):
                 raise ValueError(f"it names {name!r}")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"is not a manifest of a run: {error}", where=str(place)) from None
     return Manifest(files=files, e_tag=e_tag)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import remove_folder, write_text
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import make_folder
 from jumar.ground.text import counted, size_text
 from jumar.stores.cache import cache_root
@@ -301,7 +302,7 @@ def _files(local: Path) -> dict[str, Path]:
 def _base(local: Path) -> str | None:
     """The ETag of the manifest that a local copy was last equal to."""
     try:
-        parsed: Any = json.loads((local / STATE).read_text(encoding="utf-8"))
+        parsed: Any = parse_json((local / STATE).read_text(encoding="utf-8"))
         return str(parsed["manifest"]) if parsed["manifest"] is not None else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

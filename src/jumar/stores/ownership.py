@@ -17,6 +17,7 @@ from threading import Event, Thread
 from typing import Any
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.stores.client import Absent, Changed, Client, StoreError
 from jumar.stores.location import Location
 
@@ -110,7 +111,7 @@ class Ownership:
         except Absent:
             return None
         try:
-            parsed = json.loads(content)
+            parsed = parse_json(content)
         except ValueError:
             parsed = None
         return (parsed if isinstance(parsed, dict) else {}), e_tag

@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.precision.dumps.tensor_file import write_tensors
 from jumar.training.checkpoint_files import FileMark, RunningMark
 
@@ -122,7 +123,7 @@ class PartedTensors:
         return taken[0] if len(taken) == 1 else torch.cat(taken)
 
     def _add(self, file: Any) -> None:
-        slices: dict[str, list[int]] = json.loads((file.metadata() or {}).get(_SLICES, "{}"))
+        slices: dict[str, list[int]] = parse_json((file.metadata() or {}).get(_SLICES, "{}"))
         for name in file.keys():  # noqa: SIM118, it is not a mapping
             own = tuple(file.get_slice(name).get_shape())
             length = own[0] if own else 1

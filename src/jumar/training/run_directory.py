@@ -16,6 +16,7 @@ from typing import Any, TextIO, cast
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 from jumar.stores.mirror import url_of_local
 
@@ -252,10 +253,10 @@ def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
         UserError: The file cannot be read or is not a JSON object.
     """
     try:
-        data = json.loads(read_text(path))
+        data = parse_json(read_text(path))
     except UserError as error:
         raise UserError(error.what, where=error.where, todo=todo or error.todo) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"cannot be read as JSON: {error}", where=str(path), todo=todo) from None
     if not isinstance(data, dict):
         raise UserError("is not a JSON object", where=str(path), todo=todo)
@@ -334,8 +335,8 @@ def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
 def _parse(line: bytes) -> dict[str, Any] | None:
     """A record, or None if the line is not one."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        record = parse_json(line)
+    except ValueError:
         return None
     if not isinstance(record, dict):
         return None

@@ -9,7 +9,6 @@ A picture is named with or without its ending. `transcription` and `illegibility
 a word whose `illegibility` is true is ignored, as one whose transcription is `###`.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from jumar.data.polygons.label_lines import BadLine, Outline
 from jumar.data.polygons.regions import DONT_CARE
+from jumar.ground.json_text import parse_json
 
 
 def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
@@ -25,7 +25,7 @@ def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
     Raises:
         ValueError: It is not JSON, or of another form; the message says where.
     """
-    content = json.loads(text)
+    content = parse_json(text)
     if isinstance(content, list):
         return cast("list[Any]", content)
     if isinstance(content, dict):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jumar.data.text.numbered_lines import Skipping, decoded_file, excerpt, line_of
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 
 SUFFIXES = (".json",)
 T = TypeVar("T")
@@ -68,9 +69,11 @@ def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
             than are tolerated.
     """
     try:
-        content = json.loads(decoded_file(path))
+        content = parse_json(decoded_file(path))
     except json.JSONDecodeError as error:
         raise UserError(f"is not JSON: {error.msg}", where=line_of(path, error.lineno)) from error
+    except ValueError as error:
+        raise UserError(f"cannot be read as JSON: {error}", where=str(path)) from None
     reading = Reading()
     for passage, questions in _paragraphs(content, str(path)):
         reading.passages.append(passage)
@@ -98,7 +101,7 @@ def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping
     text = _value(entry, "question", str, where)
     passage = reading.passages[-1]
     answers: list[Answer] = []
-    for each in entry.get("answers") or []:
+    for each in _of_type(entry.get("answers") or [], list, "'answers'", where):
         each = _of_type(each, dict, "an answer", where)
         wanted = _value(each, "text", str, where)
         given = each.get("answer_start", -1)

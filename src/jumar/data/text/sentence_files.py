@@ -5,7 +5,6 @@ LCQMC (`text_a`, `text_b`, `label`), XNLI for training (`premise`, `hypo`, `labe
 evaluation (`language`, `gold_label`, ... `sentence1`, `sentence2`), OCNLI as JSON lines.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from jumar.data.text.labelled_parts import LabelledData
 from jumar.data.text.numbered_lines import Skipping, excerpt, line_of, numbered_lines
 from jumar.ground.errors import UserError, nearest
+from jumar.ground.json_text import parse_json
 from jumar.settings import setting
 
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".json")
@@ -143,7 +143,7 @@ def _json_rows(path: Path, skipping: Skipping) -> Iterator[tuple[int, Mapping[st
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError as error:
             skipping.fault(UserError(f"is not JSON: {error}", where=line_of(path, number)))
             continue

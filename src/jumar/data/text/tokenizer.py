@@ -5,7 +5,6 @@ it drops characters of private use, cuts at other Chinese characters, and knows 
 Words repeat, so each is cut once and kept; that is faster than having the library cut whole texts.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,6 +16,7 @@ from tokenizers.models import WordPiece
 from jumar.data.text.basic_words import BasicWords
 from jumar.data.text.vocabulary import CONTINUES, Vocabulary, read_vocabulary
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import expanded, is_file, is_folder, missing, read_text
 
 LONGEST_WORD = 200
@@ -216,7 +216,7 @@ def _read_tokenizer_json(path: Path) -> tuple[Vocabulary, _TokenizerConfig]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(read_text(path))
+        content = parse_json(read_text(path))
     except ValueError as error:
         raise UserError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(content, dict):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import read_text
 from jumar.launching.ranktables.table import RankedDevice, RankTable, Server
 
@@ -21,8 +22,8 @@ def read_rank_table(path: Path) -> RankTable:
         UserError: It cannot be read, or is not a rank table.
     """
     try:
-        content: object = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
+        content: object = parse_json(read_text(path))
+    except ValueError as error:
         raise UserError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(content, dict):
         raise _no_table(path, "it holds no object")

@@ -1,7 +1,6 @@
 """The processes that a checked script started, as their events tell while they run."""
 
 import contextlib
-import json
 import os
 import signal
 import time
@@ -9,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from jumar.ground.json_text import parse_json
 
 _LONGEST_WAIT_S = 30.0
 """How long one process that made its steps waits for the others that train beside it."""
@@ -68,7 +69,7 @@ def json_lines(path: Path) -> Iterable[dict[str, Any]]:
         return
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            value = json.loads(line)
+            value = parse_json(line)
         except ValueError:
             continue
         if isinstance(value, dict):

@@ -1,12 +1,12 @@
 """Finds the blocks of NpuOptimizer that scripts write by hand, and what is wrong in them."""
 
 import ast
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, cast
 
+from jumar.ground.json_text import parse_json
 from jumar.porting.edits import Confidence, Finding, Severity, Text
 from jumar.porting.lint.values import bound_once, constant, finding, last_part, never_both
 from jumar.porting.npu.option_table import NPU_OPTIONS
@@ -215,8 +215,8 @@ def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> It
     if not isinstance(text, str):
         return
     try:
-        settings = json.loads(text)
-    except (ValueError, RecursionError):
+        settings = parse_json(text)
+    except ValueError:
         settings = None
     if not isinstance(settings, dict):
         yield finding(module, node, _NO_JSON, ADAPTER)

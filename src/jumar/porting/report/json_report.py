@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import read_text
 from jumar.porting.edits import (
     Confidence,
@@ -95,11 +96,9 @@ def read_report(path: Path) -> TreeReport:
     """
     again = "Give a file that `jumar port ... --report FILE.json` wrote."
     try:
-        value = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        # ValueError covers bytes that are not UTF-8, broken JSON and numbers of absurd length.
-        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise UserError(f"is not JSON: {reason}", where=str(path), todo=again) from error
+        value = parse_json(read_text(path))
+    except ValueError as error:
+        raise UserError(f"is not JSON: {error}", where=str(path), todo=again) from error
     return from_json(value, where=str(path))
 
 

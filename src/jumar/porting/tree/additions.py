@@ -1,11 +1,11 @@
 """What a port adds to a tree: launch files, and the op list that its sessions read."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError, unknown_name
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import read_text
 from jumar.porting.edits import TreeReport
 from jumar.porting.launch_files import ADDED_NAMES, added_files
@@ -117,8 +117,8 @@ def _read_mixlist(options: PortOptions) -> str:
     where = f"--mixlist {place}"
     try:
         text = read_text(place)
-        lists = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        lists = parse_json(text)
+    except ValueError as error:
         raise UserError(
             f"is not JSON: {error}", where=where, todo="Check it: jumar precision lint FILE"
         ) from error

@@ -80,8 +80,10 @@ def read_results(path: Path) -> list[AscendResult]:
     Raises:
         UserError: It cannot be read, or has other columns.
     """
-    rows = csv.reader(io.StringIO(read_text(path)))
-    heads = next(rows, [])
+    try:
+        heads, *rows = [*csv.reader(io.StringIO(read_text(path)))] or [[]]
+    except csv.Error as error:
+        raise UserError(f"is no CSV: {error}", where=str(path)) from error
     if not set(_NAMED) <= set(heads):
         raise UserError(
             "is not a result of msaccucmp",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import is_file, is_folder, read_text
 from jumar.ground.text import counted
 from jumar.precision.dumps.dump import Call, Dump, Kind, Phase, Role, Statistics, Value
@@ -77,7 +78,7 @@ def read_msprobe(path: Path) -> Dump:
         entries = {}
     try:
         calls, unknown = _calls(entries, _parents(path.with_name("construct.json"), notices))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UserError(
             f"is damaged: {type(error).__name__} {error}", where=str(path), todo=_AGAIN
         ) from error
@@ -110,8 +111,8 @@ def read_json(path: Path) -> Any:
         UserError: It cannot be read, or is cut.
     """
     try:
-        return json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
+        return parse_json(read_text(path))
+    except ValueError as error:
         raise UserError(f"is cut or not JSON: {error}", where=str(path), todo=_AGAIN) from error
 
 

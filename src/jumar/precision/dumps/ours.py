@@ -17,6 +17,7 @@ import torch
 from jumar import __version__
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import exists, is_file, is_folder, missing, read_text, unreadable
 from jumar.ground.text import counted
 from jumar.precision.dumps.dump import Call, Dump, Kind, Phase, Role, Statistics, Value
@@ -124,7 +125,7 @@ def read_dump(folder: Path) -> Dump:
     folder = _only_dump(folder)
     path = folder / FILE
     try:
-        content = json.loads(read_text(path))
+        content = parse_json(read_text(path))
     except ValueError as error:
         raise UserError(f"is cut or damaged: {error}", where=str(path), todo=AGAIN) from error
     form = content.get("format") if isinstance(content, dict) else None

@@ -1,6 +1,5 @@
 """ptdbg's dumps of 2023: a file named `.pkl` with a JSON list a line; it is never unpickled."""
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import read_text
 from jumar.ground.text import counted
 from jumar.precision.dumps.dump import Call, Dump, Phase, Role, Statistics, Value
@@ -28,7 +28,7 @@ def read_ptdbg(path: Path) -> Dump:
     left_out = 0
     for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
-            content = json.loads(line)
+            content = parse_json(line)
             match = _NAME.fullmatch(content[0])
             if match is None or len(content) < 6:
                 left_out += 1

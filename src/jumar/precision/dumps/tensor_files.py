@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Final
 
 import numpy as np
@@ -51,7 +52,8 @@ def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
             array = np.load(file, allow_pickle=False)
         _torch_dtype(array.dtype)
         return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).copy())
-    except (OSError, EOFError, ValueError, TypeError) as error:
+    except (OSError, EOFError, ValueError, TypeError, SyntaxError, TokenError) as error:
+        # numpy reads the header by Python's parser, whose errors it lets through.
         raise unreadable(path, error, more=_AGAIN) from error
 
 

@@ -136,7 +136,11 @@ def _with_rank(table: pl.DataFrame, rank: int) -> pl.DataFrame:
     if "rank" in table.columns:
         return table.with_columns(pl.col("rank").cast(pl.Int32).fill_null(rank))
     if "device" in table.columns and table["device"].drop_nulls().n_unique() > 1:
-        return table.with_columns(pl.col("device").cast(pl.Int32).fill_null(rank).alias("rank"))
+        device = pl.col("device")
+        if table["device"].dtype == pl.String:
+            # Tables of memory name it as `NPU:0`.
+            device = device.str.extract(r"(\d+)\s*$")
+        return table.with_columns(device.cast(pl.Int32, strict=False).fill_null(rank).alias("rank"))
     return table.with_columns(pl.lit(rank, pl.Int32).alias("rank"))
 
 

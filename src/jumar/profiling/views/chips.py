@@ -1,6 +1,5 @@
 """Peak rates of accelerators, from `chips.json` or a file of the user's in the same form."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import parse_json
 from jumar.ground.paths import open_to_read
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Options
@@ -80,9 +80,9 @@ def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
 def _chips(text: bytes | str, where: str) -> tuple[Chip, ...]:
     """The chips of a table."""
     try:
-        rows = json.loads(text)["chips"]
+        rows = parse_json(text)["chips"]
         return tuple(_chip(row) for row in rows)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"this is not a chip table: {type(error).__name__} {error}",
             where=where,

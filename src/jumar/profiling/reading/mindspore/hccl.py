@@ -1,6 +1,5 @@
 """MindSpore's costs of collectives, of 2020 to 2022."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from jumar.ground.json_text import parse_json
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.mindspore.tables import PRODUCER
@@ -48,8 +48,8 @@ def _take_step(
     lost: Callable[[object], None],
 ) -> None:
     try:
-        tree = json.loads(costs) if isinstance(costs, str) else {}
-    except (ValueError, RecursionError):
+        tree = parse_json(costs) if isinstance(costs, str) else {}
+    except ValueError:
         lost(costs)
         return
     for name, values in (tree if isinstance(tree, dict) else {}).items():

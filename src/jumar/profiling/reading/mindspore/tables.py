@@ -1,6 +1,5 @@
 """Files of MindSpore's profiler of 2020 to 2022: one folder, times in ms, steps in ticks."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from jumar.ground.json_text import parse_json
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import clean, nanoseconds
 from jumar.profiling.reading.part import Part
@@ -157,8 +157,8 @@ def _whole(text: TextTable, name: str) -> pl.Series:
 def _facts(info: Any) -> dict[tuple[str, str], str]:
     """Shapes, types and formats out of `{"input_0": {"format": ..., "data_type": ...}}`."""
     try:
-        tree = json.loads(info) if isinstance(info, str) else {}
-    except (ValueError, RecursionError):
+        tree = parse_json(info) if isinstance(info, str) else {}
+    except ValueError:
         tree = {}
     return facts_of(tree if isinstance(tree, dict) else {})  # pyright: ignore[reportUnknownArgumentType]
 

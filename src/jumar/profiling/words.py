@@ -103,17 +103,65 @@ WORDS: Final[Mapping[str, Text]] = {
     "all": Text(en="All", zh="全部"),
     "choose_step": Text(en="Step", zh="迭代"),
     "canvas": Text(
-        en="Timeline of ops. Arrow keys move, plus and minus zoom, 0 shows all, n and p go to the "
-        "next and previous op, up and down change the lane.",
-        zh="算子时间线。方向键移动，加减号缩放，0 显示全部，n 和 p 转到"
-        "下一个和上一个算子，上下键切换泳道。",
+        en="Timeline of ops and host calls. Arrow keys move, plus and minus zoom, 0 shows all, n "
+        "and p go to the next and previous op, up and down change the lane, m marks the op or "
+        "the view, Escape removes the mark, slash searches.",
+        zh="算子与 host 调用的时间线。方向键移动，加减号缩放，0 显示全部，n 和 p 转到"
+        "下一个和上一个算子，上下键切换泳道，m 标记算子或当前视图，Esc 取消标记，/ 搜索。",
     ),
     "hint": Text(
-        en="Drag to move, wheel with Ctrl to zoom, click an op. With the keyboard: arrows, + and "
-        "−, 0 for all, n and p for the next and previous op.",
-        zh="拖动可移动，Ctrl 加滚轮可缩放，单击可选中算子。键盘：方向键、+ 和 −、0 显示全部、"
-        "n 和 p 转到下一个和上一个算子。",
+        en="Drag to move, wheel with Ctrl to zoom, drag with Shift to mark a range, click an op. "
+        "With the keyboard: arrows, + and −, 0 for all, n and p for the next and previous op, "
+        "m to mark, / to search.",
+        zh="拖动可移动，Ctrl 加滚轮可缩放，按住 Shift 拖动可标记一段时间，单击可选中算子。键盘："
+        "方向键、+ 和 −、0 显示全部、n 和 p 转到下一个和上一个算子、m 标记、/ 搜索。",
     ),
+    "host_calls": Text(en="Host calls", zh="host 调用"),
+    "host_thread": Text(en="host thread {name}", zh="host 线程 {name}"),
+    "host_layer": Text(en="host: {layer}", zh="host：{layer}"),
+    "call_count": Text(en="{count} calls", zh="{count} 次调用"),
+    "calls_together": Text(
+        en="{count} host calls, together {busy}; the longest: {longest}",
+        zh="{count} 次 host 调用，合计 {busy}；最长：{longest}",
+    ),
+    "calls_left_out": Text(
+        en="{count} shorter host calls left out", zh="省略 {count} 次较短的 host 调用"
+    ),
+    "threads_left_out": Text(en="{count} host threads left out", zh="省略 {count} 个 host 线程"),
+    "launched": Text(en="launched {ahead} before it began", zh="开始前 {ahead} 下发"),
+    "memory_of": Text(en="memory {name}", zh="内存 {name}"),
+    "find": Text(en="Find", zh="查找"),
+    "next_match": Text(en="Next match", zh="下一个匹配"),
+    "matching_ops": Text(en="{count} ops, {total} ms", zh="{count} 个算子，{total} ms"),
+    "matching_calls": Text(en="{count} host calls", zh="{count} 次 host 调用"),
+    "mark": Text(en="Mark", zh="标记"),
+    "unmark": Text(en="Remove the mark", zh="取消标记"),
+    "marked": Text(en="Marked: {length}, {from} to {to}", zh="已标记：{length}，{from} 至 {to}"),
+    "shorter_share": Text(
+        en="ops shorter than {width} are counted by the share of their group that is marked",
+        zh="短于 {width} 的算子按其分组被标记的比例计入",
+    ),
+    "nothing_runs": Text(en="no op runs", zh="无算子运行"),
+    "other_types": Text(en="{count} other types", zh="其他 {count} 种类型"),
+    "of_range": Text(en="% of the range", zh="占该段(%)"),
+    "lane": Text(en="lane", zh="泳道"),
+    "show_place": Text(en="Show on the timeline", zh="在时间线上显示"),
+    "place_of": Text(
+        en="Place {place} of the {shown} longest; {all} in all",
+        zh="最长的 {shown} 处中的第 {place} 处，共 {all} 处",
+    ),
+    "call_trees": Text(en="Flame graph", zh="火焰图"),
+    "by_layer": Text(en="ops by layer of the network", zh="算子，按网络层"),
+    "by_caller": Text(en="host calls by caller", zh="host 调用，按调用者"),
+    "flame_hint": Text(
+        en="Width is time; click a bar to enlarge it, the top bar for all.",
+        zh="宽度表示时间；单击条形可放大，单击最上方的条形可显示全部。",
+    ),
+    "all_ops": Text(en="all ops", zh="全部算子"),
+    "all_threads": Text(en="all threads", zh="全部线程"),
+    "no_layer": Text(en="no layer recorded", zh="未记录网络层"),
+    "itself": Text(en="itself {own} ms", zh="自身 {own} ms"),
+    "times": Text(en="count {count}", zh="{count} 次"),
     "filter": Text(en="Filter ops", zh="筛选算子"),
     "contains": Text(en="Contains", zh="包含"),
     "core": Text(en="Core", zh="计算核"),

@@ -11,8 +11,8 @@ import pytest
 
 from jumar.profiling.comparison import compare
 from jumar.profiling.page import page
-from jumar.profiling.profile import Missing, Profile
-from tests.profiling.generated import training
+from jumar.profiling.profile import HOST_SCHEMA, Missing, Profile
+from tests.profiling.generated import frame, training
 from tests.profiling.page.browser import Tab, browser
 
 pytestmark = pytest.mark.slow
@@ -248,13 +248,174 @@ def test_nothing_sticks_out_or_is_unreadable(opened: Tab, width: int, dark: bool
     )
 
 
+def _with_host() -> Profile:
+    """Two steps, each op launched by a call within two others, and memory that grows."""
+    profile = training(steps=2, loader_ns=4_000_000)
+    ahead = 50_000
+    launches = [start - ahead for start in profile.ops["start_ns"]]
+    begin, last = launches[0] - 10_000, launches[-1] + 60_000
+    blank = {"rank": 0, "thread": "7", "correlation": None}
+    calls = [
+        {
+            "layer": "python",
+            "name": "train.py(12): main",
+            "start_ns": begin,
+            "duration_ns": last - begin,
+        },
+        {
+            "layer": "op",
+            "name": "aten::backward",
+            "start_ns": begin + 5,
+            "duration_ns": last - begin - 10,
+        },
+        *(
+            {"layer": "cann", "name": "launch_kernel", "start_ns": at, "duration_ns": 900}
+            for at in launches
+        ),
+    ]
+    memory = {
+        "timestamp_ns": [profile.ops["start_ns"][0], profile.ops["start_ns"][9]],
+        "total_allocated_bytes": [2**20, 3 * 2**20],
+        "total_reserved_bytes": [4 * 2**20, 4 * 2**20],
+    }
+    return replace(
+        profile,
+        ops=profile.ops.with_columns(pl.Series("launch_ns", launches)),
+        host=pl.concat([profile.host, frame([blank | call for call in calls], HOST_SCHEMA)]),
+        statistics={"memory_record": pl.DataFrame(memory)},
+    )
+
+
+@pytest.fixture(scope="module")
+def with_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "host.html"
+    path.write_text(page(_with_host()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def hosted(tab: Tab, with_host: Path) -> Iterator[Tab]:
+    tab.window(1280)
+    tab.complaints.clear()
+    tab.open(with_host)
+    yield tab
+    assert tab.complaints == []
+
+
+def _text(tab: Tab, element: str) -> str:
+    return tab.value(f"document.querySelector('{element}').innerText")
+
+
+def test_a_range_marked_with_the_mouse_has_figures_that_add_up(hosted: Tab) -> None:
+    box = _focus(hosted)
+    y, left, right = box["y"] + 34, box["x"] + 0.4 * box["width"], box["x"] + 0.7 * box["width"]
+    shift = 8
+    hosted.mouse("mousePressed", left, y, button="left", clickCount=1, modifiers=shift)
+    for x in (left + 20, right - 20, right):
+        hosted.mouse("mouseMoved", x, y, button="left", buttons=1, modifiers=shift)
+    hosted.mouse("mouseReleased", right, y, button="left", clickCount=1, modifiers=shift)
+    hosted.settle()
+    lanes, types = _rows(hosted, "#marked-lanes"), _rows(hosted, "#marked-types")
+    assert [row[0] for row in lanes] == ["stream 2", "no op runs"]
+    assert sum(float(row[3]) for row in lanes) == pytest.approx(100, abs=0.2)
+    assert {row[0] for row in types} == {"MatMulV2", "Add"}
+    assert sum(int(row[1]) for row in types) == int(lanes[0][1])
+    assert sum(float(row[2]) for row in types) == pytest.approx(float(lanes[0][2]), abs=0.002)
+    hosted.press("Escape")
+    assert hosted.value("document.getElementById('marked').hidden")
+
+
+def test_a_marked_op_has_the_range_to_itself(hosted: Tab) -> None:
+    _focus(hosted)
+    hosted.press("n", "m")
+    assert "Marked: 1.600 ms" in _text(hosted, "#marked-text")
+    assert _rows(hosted, "#marked-types") == [["MatMulV2", "1", "1.600", "100.0"]]
+    assert _rows(hosted, "#marked-lanes")[-1] == ["no op runs", "", "0.000", "0.0"]
+
+
+def test_a_line_of_the_list_leads_to_its_moments_one_after_the_other(hosted: Tab) -> None:
+    button = ".todo li button"
+    hosted.value(f"document.querySelector('{button}').click()")
+    hosted.settle()
+    assert "Marked: 4.000 ms" in _text(hosted, "#marked-text")
+    first = _shown(hosted)
+    assert _text(hosted, button) == "Place 1 of the 2 longest; 2 in all"
+    hosted.value(f"document.querySelector('{button}').click()")
+    hosted.settle()
+    # The second stall begins after 14 ms; as much as twice its length is shown around it.
+    assert _shown(hosted) == pytest.approx((14 - 8, 14 + 4 + 8), abs=0.1)
+    hosted.value(f"document.querySelector('{button}').click()")
+    hosted.settle()
+    assert _shown(hosted) == pytest.approx(first, abs=0.1)
+
+
+def test_search_counts_fades_and_walks_over_ops_and_host_calls(hosted: Tab) -> None:
+    _focus(hosted)
+    hosted.press("/")
+    assert hosted.value("document.activeElement.id") == "find"
+    _input(hosted, "#find", value="add")
+    assert _text(hosted, "#matches") == "8 ops, 4.000 ms, 0 host calls"
+    hosted.press("Enter")
+    first = _text(hosted, "#picked")
+    assert first.startswith("Add · AI_VECTOR_CORE · 500.000 µs")
+    assert "launched 50.000 µs before it began" in first
+    hosted.press("Enter")
+    assert _text(hosted, "#picked").startswith("Add")
+    assert _text(hosted, "#picked") != first
+    _input(hosted, "#find", value="launch_kernel")
+    assert _text(hosted, "#matches") == "0 ops, 0.000 ms, 18 host calls"
+    hosted.press("Enter")
+    assert _text(hosted, "#picked").startswith("launch_kernel · cann · 900 ns")
+    _input(hosted, "#find", value="nothing like it")
+    before = _text(hosted, "#picked")
+    hosted.press("Enter")
+    assert _text(hosted, "#picked") == before
+    hosted.press("Escape")
+    assert _text(hosted, "#matches") == ""
+
+
+def test_host_calls_are_drawn_below_the_ops_and_can_be_hidden(hosted: Tab) -> None:
+    box = _focus(hosted)
+    # One lane of ops, those of the loader's and the launching thread, and the memory.
+    assert box["height"] == pytest.approx(22 + 26 + 17 * (1 + 3) + 4 + 54, abs=1)
+    hosted.click(box["x"] + box["width"] / 2, box["y"] + 22 + 26 + 8)
+    assert "train.py(12): main · python" in _text(hosted, "#picked")
+    hosted.value("document.getElementById('host').click()")
+    hosted.settle()
+    assert _focus(hosted)["height"] == pytest.approx(22 + 26 + 4 + 54, abs=1)
+
+
+def test_the_flame_graph_opens_a_layer_and_shows_callers(hosted: Tab) -> None:
+    bars = "Array.from(document.querySelectorAll('#flame button'), (one) => one.title)"
+    first = hosted.value(bars)
+    assert first[0] == "all ops · 20.000 ms"
+    assert "MatMulV2 · 3.200 ms" in first
+    hosted.value("document.querySelectorAll('#flame button')[2].click()")
+    opened = hosted.value(bars)
+    assert opened == [*first[:3], "MatMulV2 · 3.200 ms", "Add · 1.000 ms"]
+    assert opened[2] == "0 · 4.200 ms"
+    width = "document.querySelectorAll('#flame button')[2].getBoundingClientRect().width"
+    assert hosted.value(f"{width} / document.getElementById('flame').clientWidth") > 0.99
+    hosted.value("document.querySelector('#flame button').click()")
+    assert hosted.value(bars) == first
+    _input(hosted, "#tree", value="host")
+    callers = [title.split(" · ")[0] for title in hosted.value(bars)]
+    assert callers[:2] == ["all threads", "host thread 7"]
+    assert callers[2:4] == ["train.py(12): main", "aten::backward"]
+    hosted.value("document.querySelectorAll('#flame button')[2].focus()")
+    assert "train.py(12): main" in _text(hosted, "#flame-text")
+
+
 def _hostile(text: str) -> Profile:
     profile = training(steps=2, casts=1)
     names = ("name", "type", "module", "input_shapes", "input_types", "output_types", "core")
     told = [*names, "stream", "input_formats", "output_formats"]
+    host = profile.ops.select("rank", "start_ns", "duration_ns")
+    host = host.with_columns(pl.lit(text).alias(name) for name in ("thread", "layer", "name"))
     return replace(
         profile,
         ops=profile.ops.with_columns(pl.lit(text).alias(name) for name in told),
+        host=host.with_columns(correlation=pl.lit(None, pl.Int64)).select(list(HOST_SCHEMA)),
         source=text,
         producer=text,
         chip=text,

@@ -1,7 +1,7 @@
 """The ranked to-do list: every moment of a step is counted once, for the most specific finding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -20,6 +20,10 @@ _STANDS = 0.1
 """A call that blocks the host for this share of a step is always shown."""
 
 
+_PLACES = 20
+"""Moments of a line that a page leads to."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Advice:
     """One line of the to-do list.
@@ -29,12 +33,16 @@ class Advice:
         claim: Where this profile loses it.
         win_ns: The most that a step of the slowest rank would save, in nanoseconds.
         step_ns: How long that step takes.
+        places: The longest of its moments, as intervals in order of time.
+        moments: How many moments there are.
     """
 
     finding: Finding
     claim: Claim
     win_ns: float
     step_ns: float
+    places: pl.DataFrame = field(repr=False)
+    moments: int
 
 
 def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
@@ -42,18 +50,44 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
 
     The list is that of the slowest rank, since the others wait for it, and of its steady steps.
     """
+    options = options or Options()
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
-    case = Case(profile, options or Options())
+    # The page asks twice: for the list, and for where its lines are on the timeline.
+    memo = f"to-do {options!r}"
+    if memo not in profile.memo:
+        profile.memo[memo] = _ranked(profile, options)
+    return profile.memo[memo]
+
+
+def _ranked(profile: Profile, options: Options) -> list[Advice]:
+    """The list itself."""
+    case = Case(profile, options)
     claimed = [(finding, claim) for finding in FINDINGS.values() for claim in finding.search(case)]
     won = _once(case, claimed)
     rows = [
-        Advice(finding=finding, claim=claim, win_ns=win / case.steps, step_ns=case.step_ns)
+        Advice(
+            finding=finding,
+            # All spans of all lines would be as large as the profile.
+            claim=replace(claim, spans=claim.spans.clear()),
+            win_ns=win / case.steps,
+            step_ns=case.step_ns,
+            places=_longest(claim.spans.filter(pl.col("rank") == case.rank)),
+            moments=claim.spans.height,
+        )
         for (finding, claim), win in zip(claimed, won, strict=True)
         if win / case.steps >= WORTH * case.step_ns
         or claim.host_ns / case.steps >= _STANDS * case.step_ns
     ]
     return sorted(rows, key=lambda row: -row.win_ns)
+
+
+def _longest(spans: pl.DataFrame) -> pl.DataFrame:
+    length = pl.col("end_ns") - pl.col("start_ns")
+    longest = spans.select(list(SPAN)).top_k(
+        _PLACES, by=[length, pl.col("start_ns")], reverse=[False, True]
+    )
+    return longest.sort("start_ns")
 
 
 def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:

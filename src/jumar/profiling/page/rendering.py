@@ -13,7 +13,9 @@ from jinja2 import Environment, StrictUndefined, Template
 from jumar.ground.text import Language, counted
 from jumar.profiling.comparison import Comparison, Edit
 from jumar.profiling.page import contents
+from jumar.profiling.page.host_lanes import clock_of
 from jumar.profiling.page.labels import Labels, labels
+from jumar.profiling.page.places import places
 from jumar.profiling.page.timeline import timeline
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import inside_script, shown
@@ -28,8 +30,11 @@ MOST_ROWS: Final = 500
 LONG_PROFILE: Final = 300_000
 """Ops beyond which a page leaves out the views that take seconds for a million."""
 
+_SCRIPTS: Final = ("tables", "timeline", "marking", "searching", "call_trees")
+"""Files of `scripts/` in the order in which they run."""
+
 _USED: Final = (
-    *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns"),
+    *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns", "launch_ns"),
     *("input_shapes", "input_types", "output_types", "module"),
 )
 
@@ -58,8 +63,8 @@ def page(
     say = words(language)
     folder = files("jumar.profiling.page")
     style = folder.joinpath("page.css").read_text(encoding="utf-8")
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    groups, data = _drawn(profile, language)
+    script = _script()
+    groups, data = _drawn(profile, options)
     is_long = profile.ops.height > LONG_PROFILE
     left_out = {
         one.name: say["takes_long"].format(name=one.name, ops=LONG_PROFILE)
@@ -124,7 +129,7 @@ def _against(compared: Comparison, language: Language) -> str:
     return words(language)["compared"].format(**values, steps=steps)
 
 
-def _drawn(profile: Profile, language: Language) -> tuple[Labels | None, dict[str, Any]]:
+def _drawn(profile: Profile, options: Options) -> tuple[Labels | None, dict[str, Any]]:
     """The groups of ops, and the data that the page's script draws."""
     # Filtering all fifty columns of a million ops takes another half of a gigabyte.
     ops = profile.ops.select(_USED).filter(
@@ -133,8 +138,21 @@ def _drawn(profile: Profile, language: Language) -> tuple[Labels | None, dict[st
     if ops.is_empty():
         return None, {"labels": {}, "timeline": None}
     groups = labels(ops)
-    drawn = timeline(ops, groups, profile, language)
-    return groups, {"labels": groups.rows, "timeline": drawn, "say": words(language)}
+    clock = clock_of(ops, profile.host)
+    return groups, {
+        "labels": groups.rows,
+        "timeline": timeline(ops, groups, profile, clock, options.language),
+        "places": places(profile, options, clock),
+        "say": words(options.language),
+    }
+
+
+@lru_cache
+def _script() -> str:
+    """The page's script: its files in order, as one function, so that they share their names."""
+    folder = files("jumar.profiling.page").joinpath("scripts")
+    texts = [folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    return '"use strict";\n(() => {\n' + "\n".join(texts) + "})();\n"
 
 
 @lru_cache

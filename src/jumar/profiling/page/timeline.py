@@ -5,7 +5,10 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.text import Language
+from jumar.profiling.page.host_lanes import Clock, host_lanes
 from jumar.profiling.page.labels import Labels
+from jumar.profiling.page.levels import levels_of, packed
+from jumar.profiling.page.memory_curve import memory_curves
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.views.windows import steady, step_windows
@@ -16,20 +19,18 @@ MOST_BOXES: Final = 110_000
 MOST_IN_DETAIL: Final = 40_000
 """Boxes of that step; of a step with more ops, its beginning is there."""
 MOST_LANES: Final = 24
-_COARSEST: Final = 1024
-"""Moments that the coarsest level distinguishes, about as many as a screen has pixels."""
-_FINER: Final = 6
 
 
 def timeline(
-    ops: pl.DataFrame, groups: Labels, profile: Profile, language: Language
+    ops: pl.DataFrame, groups: Labels, profile: Profile, clock: Clock, language: Language
 ) -> dict[str, Any]:
     """The lanes with their boxes, as data for the page.
 
     Args:
         ops: Ops with start and duration.
         groups: Their labels, row by row.
-        profile: For its steps.
+        profile: For its steps, calls of the host and memory.
+        clock: The time that the page shows.
         language: Language of the lanes' names.
     """
     placed = ops.select(
@@ -41,33 +42,38 @@ def timeline(
         pl.col("stream").fill_null("").alias("stream"),
         "start_ns",
         "duration_ns",
+        (pl.col("start_ns") - pl.col("launch_ns")).alias("launch"),
     ).with_columns(groups.of_op.alias("label"))
     all_lanes = placed.select("rank", "use", "stream").n_unique()
     lanes = _lanes(placed)
     names = [_named(row, profile, language) for row in lanes.sort("lane").iter_rows(named=True)]
     placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner", maintain_order="left")
     placed = placed.sort("start_ns", maintain_order=True)
-    origin = int(ops["start_ns"].min() or 0)  # pyright: ignore[reportArgumentType]
     boxes = placed.select(
         pl.col("lane").cast(pl.Int32),
-        (pl.col("start_ns") - origin).alias("start"),
-        (pl.col("start_ns") - origin + pl.col("duration_ns")).alias("end"),
+        (pl.col("start_ns") - clock.origin).alias("start"),
+        (pl.col("start_ns") - clock.origin + pl.col("duration_ns")).alias("end"),
         pl.col("duration_ns").alias("busy"),
         "label",
+        *(["launch"] if placed["launch"].null_count() < placed.height else []),
     )
-    span = max(int(boxes["end"].max() or 1), 1)  # pyright: ignore[reportArgumentType]
     windows = step_windows(profile)
+    detail = _detail(boxes, windows, clock.origin, lanes)
+    levels = levels_of(boxes, span=clock.span, lanes=lanes.height, most=MOST_BOXES)
+    in_detail = (int(detail[0]["from"]), int(detail[0]["to"])) if detail else None
     return {
-        "span": span,
+        "span": clock.span,
         "lanes": names,
+        "ranks": lanes.sort("lane")["rank"].to_list(),
         "left_out": all_lanes - lanes.height,
-        "levels": _levels(boxes, span, lanes.height) + _detail(boxes, windows, origin, lanes),
+        "levels": levels + detail,
         "steps": [
-            [int(row["rank"]), int(row["step"]), *(int(row[n]) - origin for n in ("begin", "end"))]
-            for row in windows.rename({"begin_ns": "begin", "end_ns": "end"})
-            .head(500)
-            .iter_rows(named=True)
+            [int(row["rank"]), int(row["step"])]
+            + [int(row[name]) - clock.origin for name in ("begin_ns", "end_ns")]
+            for row in windows.head(500).iter_rows(named=True)
         ],
+        "host": host_lanes(profile, clock, in_detail, language),
+        "memory": memory_curves(profile, clock, language),
     }
 
 
@@ -96,48 +102,6 @@ def _named(row: dict[str, Any], profile: Profile, language: Language) -> str:
     return shown(say["of_rank"].format(rank=row["rank"], name=name) if several else name, 40)
 
 
-def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
-    """Boxes of at least a width; shorter ops are merged up to that width.
-
-    A box of several ops has the label of the longest, their number and their total time.
-
-    """
-    short = pl.col("busy") < width
-    group = pl.when(short).then(pl.col("start") // width).otherwise(-1 - pl.col("row"))
-    return (
-        boxes.lazy()
-        .with_row_index("row")
-        .with_columns(pl.col("row").cast(pl.Int64))
-        .with_columns(group.alias("group"))
-        .group_by("lane", "group", maintain_order=True)
-        .agg(
-            pl.col("start").min(),
-            pl.col("end").max(),
-            pl.len().cast(pl.Int64).alias("count"),
-            pl.col("label").get(pl.col("busy").arg_max()),
-            pl.col("busy").sum(),
-        )
-        .sort("lane", "start", "end", maintain_order=True)
-        .collect()
-    )
-
-
-def _levels(boxes: pl.DataFrame, span: int, lanes: int) -> list[dict[str, Any]]:
-    """Levels until one shows every op, or until the page would be too large."""
-    levels: list[dict[str, Any]] = []
-    width, total = max(span // _COARSEST, 1), 0
-    while True:
-        level = _merged(boxes, width)
-        total += level.height
-        if levels and total > MOST_BOXES:
-            return levels
-        exact = level.height == boxes.height
-        levels.append(_packed(level, 0 if exact else width, lanes))
-        if exact or width == 1:
-            return levels
-        width = max(width // _FINER, 1)
-
-
 def _detail(
     boxes: pl.DataFrame, windows: pl.DataFrame, origin: int, lanes: pl.DataFrame
 ) -> list[dict[str, Any]]:
@@ -157,29 +121,4 @@ def _detail(
     level = inside.sort("lane", "start", maintain_order=True).with_columns(
         pl.lit(1, pl.Int64).alias("count")
     )
-    return [_packed(level, 0, lanes.height) | {"from": low, "to": high}]
-
-
-def _packed(level: pl.DataFrame, width: int, lanes: int) -> dict[str, Any]:
-    """For each lane: steps from start to start, lengths, labels, counts, and busy times.
-
-    Counts and busy times are left out where each box is one op.
-    """
-    packed: list[list[list[int]]] = []
-    single = bool((level["count"] == 1).all())
-    parts = level.partition_by("lane", as_dict=True)
-    for lane in range(lanes):
-        own = parts.get((lane,))
-        if own is None:
-            packed.append([[], [], [], [], []])
-            continue
-        packed.append(
-            [
-                own["start"].diff().fill_null(own["start"][0]).to_list(),
-                (own["end"] - own["start"]).to_list(),
-                own["label"].to_list(),
-                [] if single else own["count"].to_list(),
-                [] if single else own["busy"].to_list(),
-            ]
-        )
-    return {"width": width, "lanes": packed}
+    return [packed(level, width=0, lanes=lanes.height) | {"from": low, "to": high}]

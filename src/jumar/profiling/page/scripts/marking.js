@@ -1,0 +1,119 @@
+// A range that the user marks, or a line of the to-do list leads to, and its figures.
+const MOST_LABELS = 12;
+
+// What a row of boxes has within a range: boxes, and their time there. Boxes of several ops count
+// by the share of them that lies in the range.
+function within(row, from, to, each) {
+  const level = levelFor(row.group, from, to, 1e9);
+  const own = level.lanes[row.lane];
+  for (let at = firstAt(own.reach, from); at < own.start.length && own.start[at] < to; at++) {
+    const end = own.start[at] + own.length[at];
+    const inside = Math.min(end, to) - Math.max(own.start[at], from);
+    if (inside <= 0) continue;
+    const part = inside / Math.max(own.length[at], 1);
+    each(own.label[at], own.busy.length ? own.busy[at] * part : inside, own.count.length ? own.count[at] : 1,
+      Math.max(own.start[at], from), Math.min(end, to));
+  }
+  return level.width;
+}
+
+// The time in which at least one of the intervals lasts.
+function covered(intervals) {
+  intervals.sort((a, b) => a[0] - b[0]);
+  let total = 0;
+  let until = -Infinity;
+  for (const [from, to] of intervals) {
+    total += Math.max(to - Math.max(from, until), 0);
+    until = Math.max(until, to);
+  }
+  return total;
+}
+
+function figures() {
+  const [from, to] = marked;
+  const length = to - from;
+  const groups = new Map();
+  const intervals = [];
+  const lines = [];
+  let coarsest = 0;
+  for (const row of rows) {
+    if (row.group !== opGroup) continue;
+    let [count, busy] = [0, 0];
+    const merged = within(row, from, to, (label, time, boxes, start, end) => {
+      count += boxes;
+      busy += time;
+      intervals.push([start, end]);
+      const key = labels.type[label];
+      const sum = groups.get(key) || [0, 0];
+      groups.set(key, [sum[0] + boxes, sum[1] + time]);
+    });
+    coarsest = Math.max(coarsest, merged);
+    if (count) lines.push([row.name, count, busy]);
+  }
+  lines.push([say("nothing_runs"), "", Math.max(length - covered(intervals), 0)]);
+  const types = Array.from(groups, ([name, [count, busy]]) => [name, count, busy]).sort((a, b) => b[2] - a[2]);
+  const others = types.slice(MOST_LABELS);
+  const rest = others.reduce((sum, [, count, busy]) => [sum[0] + count, sum[1] + busy], [0, 0]);
+  if (others.length) types.splice(MOST_LABELS, others.length, [say("other_types", { count: others.length }), ...rest]);
+  return { length, lines, types, coarsest };
+}
+
+function tableOf(table, title, lines, length) {
+  const head = make("tr");
+  for (const [name, number] of [[title, ""], [say("count"), "number"], [say("total_ms"), "number"], [say("of_range"), "number"]]) {
+    const cell = make("th", name, number);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const body = make("tbody");
+  for (const [name, count, busy] of lines) {
+    const line = make("tr");
+    line.append(make("td", name));
+    for (const text of [String(count), milliseconds(busy), (100 * busy / length).toFixed(1)]) line.append(make("td", text, "number"));
+    body.append(line);
+  }
+  const top = make("thead");
+  top.append(head);
+  table.replaceChildren(top, body);
+}
+
+function mark(one, other, counts = true) {
+  const low = Math.max(Math.min(one, other), 0);
+  const high = Math.min(Math.max(one, other), time.span);
+  if (high <= low) return;
+  marked = [low, high];
+  if (counts) {
+    const { length, lines, types, coarsest } = figures();
+    const [from, to] = moments(length / 1000, ...marked);
+    byId("marked-text").textContent = [say("marked", { length: duration(length), from, to }),
+      coarsest && say("shorter_share", { width: duration(coarsest) })].filter(Boolean).join("; ");
+    tableOf(byId("marked-lanes"), say("lane"), lines, length);
+    tableOf(byId("marked-types"), say("by_type"), types, length);
+    byId("marked").hidden = false;
+  }
+  redraw();
+}
+
+actions.mark = () => picked && picked.start >= view[0] && picked.end <= view[1] ? mark(picked.start, picked.end) : mark(...view);
+actions.unmark = () => {
+  marked = null;
+  byId("marked").hidden = true;
+  redraw();
+};
+
+// Each line of the to-do list leads to its moments, one after the other.
+document.querySelectorAll("button[data-places]").forEach((button) => {
+  const known = data.places[Number(button.dataset.places)];
+  if (!known || !known.places.length) return;
+  let next = 0;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const [from, to] = known.places[next];
+    button.textContent = say("place_of", { place: next + 1, shown: known.places.length, all: known.all });
+    next = (next + 1) % known.places.length;
+    const around = Math.max(2 * (to - from), 1000);
+    show(from - around, to + around);
+    mark(from, to);
+    byId("time").scrollIntoView({ block: "center" });
+  });
+});

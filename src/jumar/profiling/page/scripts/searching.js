@@ -1,0 +1,63 @@
+// Search in the timeline: what does not match fades, and Enter goes from match to match.
+const box = byId("find");
+
+function search() {
+  const text = box.value.trim().toLowerCase();
+  if (!text) {
+    wanted = null;
+    byId("matches").textContent = "";
+    redraw();
+    return;
+  }
+  const ops = labels.type.map((_, at) => ["type", "dtypes", "shapes", "module"].some((name) => labels[name][at].toLowerCase().includes(text)));
+  const calls = host ? host.names.map((name) => name.toLowerCase().includes(text)) : [];
+  wanted = (group, label) => (group === opGroup ? ops : calls)[label];
+  let [count, total] = [0, 0];
+  ops.forEach((matches, at) => { if (matches) { count += labels.count[at]; total += labels.total[at]; } });
+  const hostCount = calls.reduce((sum, matches, at) => sum + (matches ? host.counts[at] : 0), 0);
+  byId("matches").textContent = [say("matching_ops", { count, total: milliseconds(total) }), host && say("matching_calls", { count: hostCount })].filter(Boolean).join(", ");
+  redraw();
+}
+
+// The nearest match behind (or before) the picked one, in every row, at the finest level that
+// covers all of the time.
+function nextMatch(forward) {
+  if (!wanted) return;
+  const from = picked ? picked.start : view[0] - 1;
+  let best = null;
+  const nearer = (start) => !best || (forward ? start < best.start : start > best.start);
+  for (const row of rows) {
+    const whole = row.group.levels.filter((level) => level.from === -Infinity);
+    const own = whole[whole.length - 1].lanes[row.lane];
+    const step = forward ? 1 : -1;
+    for (let at = forward ? firstAt(own.start, from) : firstAt(own.start, from - 0.5) - 1; at >= 0 && at < own.start.length; at += step) {
+      if (!nearer(own.start[at])) break;
+      if (wanted(row.group, own.label[at])) { best = { row, own, at, start: own.start[at] }; break; }
+    }
+  }
+  if (!best) return;
+  pick(best.row, best.own, best.at);
+  const length = Math.max(best.own.length[best.at], 20);
+  const span = Math.min(view[1] - view[0], 200 * length);
+  if (picked.start < view[0] || picked.end > view[1] || span < view[1] - view[0]) show(picked.start - span / 3, picked.start + 2 * span / 3);
+}
+
+box.addEventListener("input", search);
+box.addEventListener("keydown", (event) => {
+  if (event.key === "Enter") {
+    event.preventDefault();
+    nextMatch(!event.shiftKey);
+  } else if (event.key === "Escape") {
+    box.value = "";
+    search();
+    canvas.focus();
+  }
+});
+actions.find = () => box.focus();
+actions.match = () => nextMatch(true);
+byId("host").addEventListener("change", redraw);
+byId("time").hidden = false;
+readColours();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); redraw(); drawTree(); });
+new ResizeObserver(redraw).observe(canvas);
+draw();

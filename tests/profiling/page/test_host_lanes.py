@@ -1,0 +1,133 @@
+"""Host calls, memory and places of findings on the timeline."""
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from jumar.profiling.advice.todo import todo
+from jumar.profiling.page import host_lanes as lanes_module
+from jumar.profiling.page.host_lanes import Clock, clock_of, host_lanes
+from jumar.profiling.page.memory_curve import memory_curves
+from jumar.profiling.page.places import places
+from jumar.profiling.profile import HOST_SCHEMA, Profile
+from jumar.profiling.views import Options
+from tests.profiling.generated import EPOCH_NS, frame, training
+
+
+def _call(name: str, start: int, duration: int, **more: Any) -> dict[str, Any]:
+    row = {"rank": 0, "thread": "1", "layer": "op", "name": name}
+    return row | {"start_ns": EPOCH_NS + start, "duration_ns": duration} | more
+
+
+def _with_calls(*calls: dict[str, Any]) -> Profile:
+    return replace(training(steps=2), host=frame(calls, HOST_SCHEMA))
+
+
+def _boxes(host: dict[str, Any], lane: int) -> list[tuple[str, int, int]]:
+    """Name, start and length of the boxes of a lane, at the finest level."""
+    steps, lengths, labels, *_ = host["levels"][-1]["lanes"][lane]
+    at, boxes = 0, []
+    for step, length, label in zip(steps, lengths, labels, strict=True):
+        at += step
+        boxes.append((host["names"][label], at, length))
+    return boxes
+
+
+def test_calls_are_on_a_lane_for_each_depth_of_their_thread() -> None:
+    profile = _with_calls(
+        _call("outer", 0, 900),
+        _call("inner", 100, 300),
+        _call("innermost", 100, 50),
+        _call("second", 500, 100),
+        _call("elsewhere", 0, 40, thread="2"),
+    )
+    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    assert host is not None
+    assert host["lanes"] == ["host thread 1", "", "", "host thread 2"]
+    assert _boxes(host, 0) == [("outer", 0, 900)]
+    assert _boxes(host, 1) == [("inner", 100, 300), ("second", 500, 100)]
+    assert _boxes(host, 2) == [("innermost", 100, 50)]
+    assert _boxes(host, 3) == [("elsewhere", 0, 40)]
+
+
+def test_the_clock_has_calls_before_and_after_the_ops_but_none_of_another_time() -> None:
+    profile = training(steps=2)
+    assert clock_of(profile.ops, profile.host) == Clock(EPOCH_NS, 20_000_000)
+    near = frame([_call("before", -3000, 10), _call("after", 20_000_000, 500)], HOST_SCHEMA)
+    assert clock_of(profile.ops, near) == Clock(EPOCH_NS - 3000, 20_003_500)
+    far = frame([_call("other clock", -EPOCH_NS, 10)], HOST_SCHEMA)
+    assert clock_of(profile.ops, far) == Clock(EPOCH_NS - 20_000_000, 40_000_000)
+
+
+def test_of_too_many_calls_the_longest_are_shown_and_the_rest_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes_module, "MOST_CALLS", 2)
+    profile = _with_calls(*(_call(f"call{n}", 1000 * n, 100 - n) for n in range(5)))
+    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    assert host is not None
+    assert host["left_out"] == 3
+    assert [name for name, _, _ in _boxes(host, 0)] == ["call0", "call1"]
+
+
+def test_threads_that_are_left_out_are_counted_and_stay_in_the_call_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes_module, "MOST_THREADS", 1)
+    profile = _with_calls(_call("a", 0, 10), _call("b", 20, 10), _call("c", 0, 500, thread="2"))
+    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    assert host is not None
+    assert (host["lanes"], host["threads_left_out"]) == (["host thread 1"], 1)
+    assert [tree[:2] for tree in host["tree"]] == [["host thread 2", 500], ["host thread 1", 20]]
+
+
+def test_every_call_of_a_step_in_detail_is_there_where_the_levels_merge_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)
+    profile = _with_calls(*(_call("short", 1000 * n, 10) for n in range(400)))
+    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), (100_000, 200_000), "en")
+    assert host is not None
+    assert host["levels"][0]["width"] > 0
+    detail = host["levels"][-1]
+    assert (detail["from"], detail["to"], detail["width"]) == (100_000, 200_000, 0)
+    assert len(detail["lanes"][0][0]) == 100
+
+
+def test_memory_keeps_its_peaks_however_many_points_it_has() -> None:
+    count = 50_000
+    held = pl.Series([7] * count)
+    held[31_234] = 9_000
+    record = pl.DataFrame(
+        {
+            "timestamp_ns": pl.int_range(count, eager=True) * 400 + EPOCH_NS,
+            "total_allocated_bytes": held,
+            "total_reserved_bytes": pl.Series([10_000] * count),
+        }
+    )
+    profile = replace(training(steps=2), statistics={"memory_record": record})
+    [curve] = memory_curves(profile, Clock(EPOCH_NS, 20_000_000), "en")
+    assert len(curve["at"]) < 3000
+    assert max(curve["allocated"]) == 9_000
+    at = sum(curve["at"][: curve["allocated"].index(9_000) + 1])
+    assert at == 31_234 * 400
+    assert set(curve["reserved"]) == {10_000}
+
+
+def test_a_line_of_the_list_leads_to_its_longest_moments() -> None:
+    profile = training(steps=4, casts=2, loader_ns=5_000_000)
+    lines = todo(profile)
+    shown = places(profile, Options(), Clock(EPOCH_NS, 70_000_000))
+    assert len(shown) == len(lines)
+    [stalls] = [
+        place["places"]
+        for place, line in zip(shown, lines, strict=True)
+        if line.finding.name == "data-stall"
+    ]
+    step = 5_000_000 + 10_000_000 + 2 * 200_000
+    assert stalls == [[step * number, step * number + 5_000_000] for number in range(4)]
+    for line in shown:
+        assert line["places"] == sorted(line["places"])
+        assert line["all"] >= len(line["places"]) > 0

@@ -17,6 +17,7 @@ from jumar.profiling.reading.communication import (
     read_profiler_info,
 )
 from jumar.profiling.reading.databases.database import read_database
+from jumar.profiling.reading.environment import read_metadata
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.files.archives import unpacked
 from jumar.profiling.reading.files.finding import sources_of
@@ -126,7 +127,7 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "communication": read_communication,
     "communication_matrix": read_matrix,
     "profiler_info": read_profiler_info,
-    "profiler_metadata": read_nothing,
+    "profiler_metadata": read_metadata,
     "msprof_info": read_msprof_info,
     "sqlite": read_database,
     "mindspore_aicpu": tables.read_aicpu,

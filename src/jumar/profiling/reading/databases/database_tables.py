@@ -8,6 +8,9 @@ from typing import Final, TypeAlias
 
 import polars as pl
 
+from jumar.ground.json_text import parse_json
+from jumar.profiling.reading.environment import variables
+
 Columns: TypeAlias = Mapping[str, type[pl.DataType]]
 """Columns that a query asks for, with the type they become."""
 Read: TypeAlias = Callable[[str, Columns], pl.DataFrame]
@@ -48,7 +51,15 @@ def shown_tables(read: Read, texts: Texts) -> dict[str, Callable[[], pl.DataFram
         "memory_record": lambda: _record(read, texts),
         "npu_module_mem": lambda: _modules(read),
         "api_statistic": lambda: _calls(read, texts),
+        "environment": lambda: _environment(read),
     }
+
+
+def _environment(read: Read) -> pl.DataFrame:
+    """ENV_VARIABLES of META_DATA, a JSON text."""
+    rows = read("META_DATA", {"name": pl.String, "value": pl.String})
+    texts = rows.filter(pl.col("name") == "ENV_VARIABLES")["value"].drop_nulls()
+    return variables(parse_json(texts[0]) if texts.len() else None)
 
 
 def _allocations(read: Read, texts: Texts) -> pl.DataFrame:

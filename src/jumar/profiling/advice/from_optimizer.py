@@ -1,0 +1,97 @@
+"""A finding about optimizers that update one parameter after the other."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from jumar.ground.text import Text, counted
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms
+from jumar.profiling.comparison.op_kinds import type_or_name
+from jumar.profiling.showing import shown
+from jumar.profiling.views.intervals import intersection, length, spans, union
+from jumar.profiling.views.windows import computes
+
+_MARK = r"^Optimizer\.step#"
+"""What torch's optimizers call their step in every profiler."""
+_TOGETHER = r"(?i)foreach|multi_?tensor|fused|^apply"
+"""Ops that update many parameters at once, or a parameter in one pass."""
+_LEAST = 20
+"""Ops of an update below which a fused optimizer would change nothing that is seen."""
+_TIMES = 4
+"""How often the most frequent op occurs at least, as once for each parameter."""
+_SAVED = 0.5
+"""Share of the ops' time that one pass over the parameters saves. An unfused update of Adam reads
+and writes about 24 tensors a parameter, a fused one 7; the half leaves room for kernels that are
+slower a byte."""
+
+
+def unfused_updates(case: Case) -> Iterator[Claim]:
+    """The update launches several ops for each parameter."""
+    marks = case.own(case.profile.host.filter(pl.col("name").str.contains(_MARK)))
+    ops = case.own(case.profile.ops.filter(computes(case.profile.ops)))
+    ops = ops.filter(pl.col("launch_ns").is_not_null()).sort("launch_ns")
+    if marks.is_empty() or ops.is_empty():
+        return
+    ends = (pl.col("start_ns") + pl.col("duration_ns")).alias("mark_end_ns")
+    updates = marks.select(pl.col("start_ns").alias("mark_ns"), ends, pl.col("name").alias("mark"))
+    inside = ops.join_asof(
+        updates.sort("mark_ns"), left_on="launch_ns", right_on="mark_ns", check_sortedness=False
+    ).filter(pl.col("launch_ns") < pl.col("mark_end_ns"))
+    kind = pl.struct("type", "name").map_elements(
+        lambda row: type_or_name(row["type"], row["name"]), return_dtype=pl.String
+    )
+    inside = inside.with_columns(kind.alias("kind"))
+    together = pl.col("kind").str.contains(_TOGETHER) | pl.col("name").str.contains(_TOGETHER)
+    apart = inside.filter(~together.fill_null(False))
+    counts = apart.group_by("kind").len().sort("len", "kind", descending=[True, False])
+    count = apart.height / case.steps
+    if count < _LEAST or counts["len"][0] < _TIMES * case.steps:
+        return
+    update = (
+        apart.group_by("rank", "mark_ns")
+        .agg(
+            pl.col("start_ns").min(),
+            (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end_ns"),
+        )
+        .select("rank", "start_ns", "end_ns")
+    )
+    idle = intersection(case.free, union(update))
+    busy = union(spans(apart))
+    named = ", ".join(
+        f"{shown(name, 40)} x {size / case.steps:g}" for name, size in counts.rows()[:6]
+    )
+    yield Claim(
+        values={"count": f"{count:g}", "call": shown(str(apart["mark"][0]).partition("#")[2], 60)},
+        spans=union(pl.concat([idle, carved(busy, _SAVED)])),
+        evidence=(
+            Text(
+                en=f"{counted(count, 'op')} a step, {ms(length(busy) / case.steps)} of ops and "
+                f"{ms(length(idle) / case.steps)} in which the device waits for the next one",
+                zh=f"每迭代 {count:g} 个算子：执行 {ms(length(busy) / case.steps)}，"
+                f"设备等待下一个算子 {ms(length(idle) / case.steps)}",
+            ),
+            Text(en=named, zh=named),
+        ),
+    )
+
+
+FINDINGS.add(
+    Finding(
+        name="unfused-optimizer",
+        what=Text(
+            en="{call} updates one parameter after the other, with {count} ops a step",
+            zh="{call} 逐个参数更新，每迭代 {count} 个算子",
+        ),
+        change=Text(
+            en="Update all parameters in one op: fused=True or foreach=True of torch.optim on CUDA "
+            "and CPU, torch_npu.optim.NpuFusedAdamW, NpuFusedSGD and their kind on Ascend.",
+            zh="用一个算子更新全部参数：CUDA 和 CPU 上为 torch.optim 设置 fused=True 或 "
+            "foreach=True，昇腾上使用 torch_npu.optim.NpuFusedAdamW、NpuFusedSGD 等融合优化器。",
+        ),
+        search=unfused_updates,
+        place=15,
+        setting="optimizer.fused",
+        view="launches",
+        of_ops=True,
+    )
+)

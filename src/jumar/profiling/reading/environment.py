@@ -1,0 +1,29 @@
+"""Environment variables that a capture recorded."""
+
+from pathlib import Path
+
+import polars as pl
+
+from jumar.profiling.reading.events import BrokenJson, load_json
+from jumar.profiling.reading.part import Part
+
+
+def read_metadata(path: Path, shown: str, kind: str) -> Part:
+    """`profiler_metadata.json` of torch_npu; what users add to it besides is not read."""
+    tree = load_json(path)
+    if not isinstance(tree, dict):
+        raise BrokenJson("it is not an object")
+    table = variables(tree.get("ENV_VARIABLES"))
+    return Part(file=shown, kind=kind, statistics={"environment": table} if table.height else {})
+
+
+def variables(recorded: object) -> pl.DataFrame:
+    """`variable` and `value`, empty where it was not set, of a JSON object.
+
+    Args:
+        recorded: The object; anything else has no variables.
+    """
+    pairs = recorded.items() if isinstance(recorded, dict) else ()
+    rows = [(str(name), "" if value is None else str(value)) for name, value in pairs]
+    schema = {"variable": pl.String(), "value": pl.String()}
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,0 +1,95 @@
+"""An optimizer that updates one parameter after the other is named, and no other is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jumar.profiling import read
+from jumar.profiling.advice.todo import Advice, todo
+from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, Profile
+from tests.profiling.generated import frame, training
+
+OP_NS, GAP_NS = 4_000, 6_000
+
+
+def _updating(*types: str, parameters: int = 10, mark: str = "Optimizer.step#Adam.step") -> Profile:
+    """Two steps, after each of which every parameter gets an op of each type, with gaps."""
+    profile = training(steps=2)
+    rows, marks = [], []
+    late = 2_000_000
+    for step, ends in enumerate(profile.steps["end_ns"]):
+        begin = at = ends + step * late
+        marks.append(_mark(mark, at - 20_000, 10_000))
+        for number in range(parameters * len(types)):
+            name = types[number % len(types)]
+            rows.append(_op(name, step, at, launch_ns=begin - 19_000 + number))
+            at += OP_NS + GAP_NS
+    shifted = pl.col("start_ns") + pl.when(pl.col("step") == 1).then(late).otherwise(0)
+    ops = pl.concat([profile.ops.with_columns(shifted), frame(rows, OPS_SCHEMA)]).sort("start_ns")
+    steps = profile.steps.clear()
+    return replace(profile, ops=ops, steps=steps, host=frame(marks, HOST_SCHEMA))
+
+
+def _op(name: str, step: int, at: int, **more: int) -> dict[str, object]:
+    row = {"rank": 0, "step": step, "stream": "2", "name": f"{name}_1", "type": name}
+    return row | {"core": "AI_VECTOR_CORE", "start_ns": at, "duration_ns": OP_NS} | more
+
+
+def _mark(name: str, start: int, duration: int) -> dict[str, object]:
+    row = {"rank": 0, "thread": "1", "layer": "op", "name": name}
+    return row | {"start_ns": start, "duration_ns": duration}
+
+
+def _finding(profile: Profile) -> Advice | None:
+    lines = [line for line in todo(profile) if line.finding.name == "unfused-optimizer"]
+    assert len(lines) < 2
+    return lines[0] if lines else None
+
+
+def test_half_of_its_ops_and_all_waiting_between_them_would_go() -> None:
+    line = _finding(_updating("Mul", "Add", "Sqrt"))
+    assert line is not None
+    ops = 30
+    assert line.win_ns == pytest.approx(ops * OP_NS / 2 + (ops - 1) * GAP_NS)
+    assert line.claim.values == {"count": "30", "call": "Adam.step"}
+    evidence = [text.en for text in line.claim.evidence]
+    assert evidence == [
+        "30 ops a step, 0.120 ms of ops and 0.174 ms in which the device waits for the next one",
+        "Add x 10, Mul x 10, Sqrt x 10",
+    ]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        _updating("ForeachAddList", "ForeachMulScalar", "ForeachSqrt"),
+        _updating("ApplyAdamD"),
+        _updating("Mul", "Add", parameters=9),
+        _updating("Mul", "Add", "Sqrt", mark="forward"),
+        _updating(*(f"Type{number}" for number in range(10)), parameters=3),
+        training(steps=3),
+    ],
+    ids=["foreach", "applied at once", "few", "not an update", "no repetition", "no marks"],
+)
+def test_other_updates_are_left_alone(profile: Profile) -> None:
+    assert _finding(profile) is None
+
+
+def test_ops_launched_after_the_update_are_not_its_own() -> None:
+    profile = _updating("Mul", "Add", "Sqrt")
+    late = pl.when(pl.col("launch_ns").is_not_null()).then(pl.col("launch_ns") + 10_000_000)
+    assert _finding(replace(profile, ops=profile.ops.with_columns(launch_ns=late))) is None
+
+
+def test_a_real_step_of_adam_on_an_npu_has_80_ops(shared: Path) -> None:
+    line = _finding(read(shared / "data/msprof/torch_npu_2024_trace"))
+    assert line is not None
+    assert line.claim.values == {"count": "80", "call": "Adam.step"}
+    # 44.83 + 21.38 + 23.57 + 21.20 + 24.94 + 49.25 + 44.46 us of ops, by the trace's own events.
+    assert "0.230 ms of ops" in line.claim.evidence[0].en
+
+
+def test_a_real_update_by_lists_is_not_named(shared: Path) -> None:
+    assert _finding(read(shared / "data/msprof/torch_npu_level1_2rank")) is None

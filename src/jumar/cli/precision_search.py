@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, OnOption, SetOption
 from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def search(
     runs: Path | None = None,
     seeds: int = 3,
     trainings: int = 12,
-    jobs: int = 1,
+    jobs: int | None = None,
+    on: OnOption = "this",
     layers: bool = False,
     emulate_fp16: bool = False,
     json_: JsonFlag = False,
@@ -57,7 +58,9 @@ def search(
     trainings
         Most trainings to make, those in float32 included.
     jobs
-        Trainings side by side.
+        Trainings side by side; by default one here, and as many as fit on a cluster.
+    on
+        Where the trainings run: this machine, ray, or ray://HOST:PORT.
     layers
         Also search the layers that can take the place of an op type, for jumar's own trainings.
     emulate_fp16
@@ -71,6 +74,7 @@ def search(
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
+    from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.search import Search, SearchRequest
     from jumar.experiments.search_goal import parse_goal
     from jumar.experiments.search_trials import SearchStopped
@@ -88,11 +92,11 @@ def search(
     source = find_source(what, assignments, import_, announced_ranks())
     measured = EffectsRequest(what=what, assignments=assignments, imports=import_, device=device)
 
-    def command(run: Path) -> Sequence[str]:
+    def command(run: Path, on_device: str) -> Sequence[str]:
         modules = [part for module in source.imports for part in ("--import", module)]
         return [
             *(sys.executable, "-m", "jumar", "train"),
-            *("--run-dir", str(run), "--device", device, *modules),
+            *("--run-dir", str(run), "--device", on_device, *modules),
         ]
 
     def say(line: str) -> None:
@@ -108,7 +112,6 @@ def search(
         first_seed=source.recipe.seed,
         num_seeds=seeds,
         most=trainings,
-        at_once=jobs,
         refines=layers,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )
@@ -118,6 +121,7 @@ def search(
             measure=lambda: measure_effects(measured),
             recorded=partial(trial_recipe, source),
             command=command,
+            open_place=partial(open_place, on, jobs=jobs, device=device, say=say),
             say=say,
         ).run()
     except SearchStopped as stopped:

@@ -1,12 +1,13 @@
 """`jumar sweep`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
 
 VaryOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE,VALUE,...")]
 BaselineOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE")]
@@ -21,6 +22,8 @@ def sweep(
     baseline: BaselineOption = (),
     repeats: int = 1,
     to: Path | None = None,
+    jobs: int | None = None,
+    on: OnOption = "this",
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
@@ -45,26 +48,30 @@ def sweep(
         count as equal.
     to
         Folder for the runs and the table; by default `runs/RECIPE-sweep`.
+    jobs
+        Runs side by side; by default one here, and as many as fit on a cluster.
+    on
+        Where the runs are computed: this machine, ray, or ray://HOST:PORT.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
-    from jumar.experiments.child_process import run_child
+    from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.sweep import RunRequest, run_sweep
     from jumar.recipes.registry import create_recipe, import_modules
     from jumar.settings import override, to_json
 
     import_modules(import_)
 
-    def start(request: RunRequest) -> int:
-        command = [sys.executable, "-m", "jumar", "train", request.recipe_name]
-        command += ["--run-dir", str(request.directory), "--device", device]
+    def command(request: RunRequest, on_device: str) -> Sequence[str]:
+        words = [sys.executable, "-m", "jumar", "train", request.recipe_name]
+        words += ["--run-dir", str(request.directory), "--device", on_device]
         for assignment in request.assignments:
-            command += ["--set", assignment]
+            words += ["--set", assignment]
         for module in import_:
-            command += ["--import", module]
-        return run_child(command)
+            words += ["--import", module]
+        return words
 
     outcome = run_sweep(
         recipe,
@@ -73,7 +80,8 @@ def sweep(
         baseline=baseline,
         directory=to or Path("runs") / f"{recipe}-sweep",
         repeats=repeats,
-        start=start,
+        open_place=lambda: open_place(on, jobs=jobs, device=device),
+        command=command,
         resolve=lambda assignments: to_json(override(create_recipe(recipe), assignments)),
     )
     if outcome.stopped_by:

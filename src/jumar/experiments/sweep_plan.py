@@ -27,12 +27,14 @@ class PlannedRun:
         varied: The assignments that distinguish it from the other combinations.
         assignments: All assignments passed to the run: common, varied, seed.
         exit_code: Exit code of its process, negative for a signal; None until it ends.
+        note: Why it ended without results, where that is known better than from the exit code.
     """
 
     name: str
     varied: tuple[str, ...]
     assignments: tuple[str, ...]
     exit_code: int | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +48,10 @@ class SweepPlan:
     repeats: int
     runs: tuple[PlannedRun, ...] = field(default=())
 
-    def with_exit_code(self, name: str, exit_code: int | None) -> "SweepPlan":
-        """The same plan with the exit code of a run's process."""
-        runs = (replace(run, exit_code=exit_code) if run.name == name else run for run in self.runs)
+    def with_exit_code(self, name: str, exit_code: int | None, note: str = "") -> "SweepPlan":
+        """The same plan with how a run's process ended."""
+        ended = {"exit_code": exit_code, "note": note}
+        runs = (replace(run, **ended) if run.name == name else run for run in self.runs)
         return replace(self, runs=tuple(runs))
 
 
@@ -138,7 +141,7 @@ def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
         Combination(
             assignments=varied,
             runs=tuple(read_run(directory / run.name) for run in runs),
-            ends=tuple(exit_text(run.exit_code) for run in runs),
+            ends=tuple(run.note or exit_text(run.exit_code) for run in runs),
         )
         for varied, runs in grouped.items()
     ]
@@ -204,6 +207,7 @@ def _planned(data: Mapping[str, Any]) -> PlannedRun:
         varied=_texts(data["varied"]),
         assignments=_texts(data["assignments"]),
         exit_code=None if code is None else int(code),
+        note=str(data.get("note", "")),
     )
 
 

@@ -252,6 +252,11 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
             f"'{directory}' holds a sweep of the recipe '{earlier.recipe}', not of '{plan.recipe}'",
             todo="Give another directory for this sweep.",
         )
+    if earlier.search:
+        raise UserError(
+            f"'{directory}' holds a search of hyperparameters, not a sweep of a grid",
+            todo="Give another directory for this sweep, or continue the search with --search.",
+        )
     planned = {run.name for run in plan.runs}
     lost = [run.name for run in earlier.runs if run.name not in planned]
     lost = [name for name in lost if exists(directory / name)]

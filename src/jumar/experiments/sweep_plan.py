@@ -47,6 +47,8 @@ class SweepPlan:
     baseline: tuple[str, ...]
     repeats: int
     runs: tuple[PlannedRun, ...] = field(default=())
+    search: Mapping[str, str] = field(default_factory=dict[str, str])
+    """In a search of hyperparameters, how its runs are chosen; empty in a sweep of a grid."""
 
     def with_exit_code(self, name: str, exit_code: int | None, note: str = "") -> "SweepPlan":
         """The same plan with how a run's process ended."""
@@ -123,8 +125,9 @@ def read_plan(directory: Path) -> SweepPlan:
             baseline=_texts(data["baseline"]),
             repeats=int(data["repeats"]),
             runs=tuple(_planned(run) for run in data["runs"]),
+            search={str(name): str(value) for name, value in data.get("search", {}).items()},
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise UserError(
             f"is damaged: {type(error).__name__} {error}",
             where=str(path),

@@ -11,12 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-import ray
-from ray.exceptions import RayError, RayTaskError
 
 from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place
 from jumar.experiments.placing.ray_worker import Errand, RayWorker, Returned
@@ -27,6 +25,9 @@ from jumar.ground.text import counted
 
 MOST_LOSSES = 5
 """How often a run may be lost before it counts as failed: then the run may be what kills nodes."""
+ray: Any = import_module("ray")
+_errors: Any = import_module("ray.exceptions")
+
 _AUTO = "auto"
 _RESOURCES = {"npu": "NPU", "cuda": "GPU", "cpu": "CPU"}
 """What Ray calls a device; it finds Ascend cards itself, or is told with --resources."""
@@ -44,7 +45,7 @@ class _Placed:
 
 
 class RayCluster(Place):
-    """Runs as actors of a Ray cluster, one a device.
+    """Runs in actors of a Ray cluster, one a device; an actor takes one run after the other.
 
     Every node must see the run directories and the working folder at the same paths, and have
     jumar installed.
@@ -68,6 +69,7 @@ class RayCluster(Place):
         _connect(address, say)
         self._device = _device_of(device)
         self._placed: list[_Placed] = []
+        self._idle: list[Any] = []
         nodes = sum(bool(node["Alive"]) for node in ray.nodes())
         self._say(
             f"Ray: {counted(nodes, 'node')}, {counted(self._capacity(), 'run')} at once, one "
@@ -103,6 +105,8 @@ class RayCluster(Place):
     def wait(self, seconds: float) -> list[Ended]:
         """See `Place`; runs that are lost meanwhile are started again."""
         deadline = time.monotonic() + seconds
+        # Nobody took them for another run; a run that was lost may wait for their devices.
+        self._idle.clear()
         while self._placed:
             # In short spans, since a signal is handled only between them.
             span = min(_LOOKS_EVERY_S, max(0.0, deadline - time.monotonic()))
@@ -132,16 +136,18 @@ class RayCluster(Place):
         """See `Place`; what still runs after an error ends with its worker."""
         super().__exit__(kind, error, traceback)
         self._placed.clear()
+        self._idle.clear()
 
     def _ended(self, placed: _Placed) -> Ended | None:
         """What came of a run; None if it was lost and goes on elsewhere."""
         self._placed.remove(placed)
         try:
             returned: Returned = ray.get(placed.reply)
-        except RayTaskError:
+        except _errors.RayTaskError:
             raise
-        except RayError as error:
+        except _errors.RayError as error:
             return self._lost(placed, type(error).__name__)
+        self._idle.append(placed.actor)
         if returned.code is None:
             raise UserError(
                 f"the node '{returned.node}' does not see this folder",
@@ -182,14 +188,17 @@ class RayCluster(Place):
                 name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)
             },
         )
+        actor = self._idle.pop() if self._idle else self._new_actor()
+        return _Placed(job=job, actor=actor, reply=actor.run.remote(errand))
+
+    def _new_actor(self) -> Any:
         needs: dict[str, Any] = {
             "npu": {"num_cpus": 0, "resources": {"NPU": 1}},
             "cuda": {"num_cpus": 0, "num_gpus": 1},
             "cpu": {"num_cpus": 1},
         }[self._device]
         remote: Any = ray.remote(RayWorker)
-        actor = remote.options(max_concurrency=2, max_restarts=0, **needs).remote()
-        return _Placed(job=job, actor=actor, reply=actor.run.remote(errand))
+        return remote.options(max_concurrency=2, max_restarts=0, **needs).remote()
 
     def _capacity(self) -> int:
         devices = int(ray.cluster_resources().get(_RESOURCES[self._device], 0))
@@ -204,6 +213,7 @@ def _connect(address: str, say: Callable[[str], None]) -> None:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    quiet["ignore_reinit_error"] = True
     wanted = "auto" if address == "ray" else address
     try:
         ray.init(address=wanted, **quiet)

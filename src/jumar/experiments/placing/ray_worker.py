@@ -58,11 +58,10 @@ class Returned:
 
 
 class RayWorker:
-    """Holds one run; an actor, so that it can be asked to stop while it waits for the run."""
+    """Computes one run at a time; an actor, which can be asked to stop while it waits for it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_stopped = False
 
     def run(self, errand: Errand) -> Returned:
         """Run a command to its end."""
@@ -84,15 +83,15 @@ class RayWorker:
                 stdout=file,
                 stderr=subprocess.STDOUT,
             )
-        if self._is_stopped:
-            self._process.terminate()
-        return Returned(code=self._process.wait(), node=node)
+        try:
+            return Returned(code=self._process.wait(), node=node)
+        finally:
+            self._process = None
 
     def stop(self) -> None:
-        """Ask the run to save a checkpoint and to end."""
-        self._is_stopped = True
+        """Ask the run to save a checkpoint and to end; waits a moment for one that is starting."""
         deadline = time.monotonic() + _STARTS_WITHIN_S
-        while self._process is None and time.monotonic() < deadline:
+        while (process := self._process) is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+        if process is not None and process.poll() is None:
+            process.terminate()

@@ -4,11 +4,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
+
+if TYPE_CHECKING:
+    from jumar.experiments.sweep import RunRequest
 
 VaryOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE,VALUE,...")]
 RangeOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=LOW:HIGH[:log]")]
@@ -80,20 +83,11 @@ def sweep(
         First import a module of your own that registers recipes, networks or data sources.
     """
     from jumar.experiments.placing.chosen import open_place
-    from jumar.experiments.sweep import RunRequest, run_sweep
+    from jumar.experiments.sweep import run_sweep
     from jumar.recipes.registry import create_recipe, import_modules
     from jumar.settings import override, to_json
 
     import_modules(import_)
-
-    def command(request: RunRequest, on_device: str) -> Sequence[str]:
-        words = [sys.executable, "-m", "jumar", "train", request.recipe_name]
-        words += ["--run-dir", str(request.directory), "--device", on_device]
-        for assignment in request.assignments:
-            words += ["--set", assignment]
-        for module in import_:
-            words += ["--import", module]
-        return words
 
     def resolve(assignments: Sequence[str]) -> Mapping[str, Any]:
         return to_json(override(create_recipe(recipe), assignments))
@@ -116,7 +110,7 @@ def sweep(
                 imports=import_,
             ),
             open_place=opened,
-            command=command,
+            command=partial(train_command, import_),
             resolve=resolve,
         )
         if searched.stopped_by:
@@ -131,12 +125,23 @@ def sweep(
         directory=to or Path("runs") / f"{recipe}-sweep",
         repeats=repeats,
         open_place=opened,
-        command=command,
+        command=partial(train_command, import_),
         resolve=resolve,
     )
     if outcome.stopped_by:
         return 128 + outcome.stopped_by
     return 0 if any(row.num_finished for row in outcome.table.rows) else 1
+
+
+def train_command(imports: Sequence[str], request: "RunRequest", on_device: str) -> Sequence[str]:
+    """The command of one run, in the terms of `jumar train`."""
+    words = [sys.executable, "-m", "jumar", "train", request.recipe_name]
+    words += ["--run-dir", str(request.directory), "--device", on_device]
+    for assignment in request.assignments:
+        words += ["--set", assignment]
+    for module in imports:
+        words += ["--import", module]
+    return words
 
 
 def _refuse_options(what: str, **given: object) -> None:

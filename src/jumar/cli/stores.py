@@ -27,6 +27,7 @@ _VERBATIM_OPTIONS = ("--set", "--set-a", "--set-b", "--vary", "--text", "--pair"
 _NOT_MIRRORED: Mapping[tuple[str, ...], Sequence[str]] = {
     ("sweep",): ("--to",),
     ("precision", "search"): ("--to", "--runs"),
+    ("tune", "accuracy"): ("--to",),
     ("profile",): ("--run-dir",),
     ("precision", "dump"): ("--to",),
 }

@@ -127,7 +127,7 @@ def search(
         own = own_values(ranges, base)
         if own is not None:
             study.offer(own)
-        if request.pruner != NO_PRUNER and not flattened(base).get("training.evaluate_every"):
+        if request.pruner != NO_PRUNER and flattened(base).get("training.evaluate_every") == "":
             say(
                 "the recipe evaluates at the end only, so no run is ended early; for instance: "
                 "--set training.evaluate_every=1ep"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import CHECKOUT
-from tests.cli.in_process import SMALL_RECIPE, here
+from tests.cli.in_process import SMALL_RECIPE, here, settings
 
 
 def test_a_mode_that_keeps_the_target_is_named_with_its_command(
@@ -14,13 +14,19 @@ def test_a_mode_that_keeps_the_target_is_named_with_its_command(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")
     command = ["tune", "accuracy", *SMALL_RECIPE, "--target", "top1=0", "--seeds", "1"]
-    command += ["--modes", "must_keep_origin_dtype", "--to", "a"]
+    command += [
+        "--modes",
+        "must_keep_origin_dtype",
+        "--to",
+        "a",
+        *settings(training__duration="9it"),
+    ]
     done = here(*command, cwd=tmp_path)
     assert "must_keep_origin_dtype is the fastest that keeps top1=0 beyond chance" in done.out
     assert "not tried, op list:" in done.out
     assert done.out.splitlines()[-1] == (
         "jumar train small --import tests.cli.small_recipe --set "
-        "precision.mode=must_keep_origin_dtype"
+        "training.duration=9it --set precision.mode=must_keep_origin_dtype"
     )
     saved = json.loads((tmp_path / "a" / "accuracy.json").read_text())
     assert saved["is_sure"] is True

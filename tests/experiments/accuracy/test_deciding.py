@@ -76,6 +76,13 @@ def test_where_nothing_keeps_the_target_the_best_is_named() -> None:
     )
 
 
+def test_scores_without_step_times_decide_nothing_and_that_is_said() -> None:
+    measured = [setting("a", "keeps", None, margin=1)]
+    assert decide(measured).chosen is None
+    said = sentence(decide(measured), Target(metric="top1", value=60), measured)
+    assert said.startswith("a keeps top1=60, but none of its steps was timed")
+
+
 SETTINGS = st.lists(
     st.builds(
         setting,

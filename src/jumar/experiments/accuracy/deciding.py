@@ -25,8 +25,8 @@ class Measured:
         step_ms: Median time of a step; None if it was not measured.
         assignments: The setting, `precision.field=value`.
         num_seeds: How many seeds gave a score.
-        note: Why it is not available, and what its numbers need.
-        computed: The type it was computed in.
+        note: Why it is not available.
+        is_substituted: Whether the device computed in another type than the mode asks for.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Measured:
     assignments: tuple[str, ...] = ()
     num_seeds: int = 0
     note: str = ""
-    computed: str = ""
+    is_substituted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,6 @@ from jumar.training.run_directory import write_json
 
 _MODE, _LIST = "precision.mode", "precision.modify_mixlist"
 _SCALE = "precision.loss_scale=exponential"
-_FLOAT16 = "float16"
 
 
 class TuningStopped(Exception):
@@ -180,13 +179,15 @@ class _Tuning:
         if self._request.has_loss_scale:
             self._not_tried.append("loss scale: the recipe has one, which every mode was given")
             return
+        # A loss scale is for the range of fp16; a CPU that computes in another type has no need.
         promising = [
-            each for each in self._promising() if _FLOAT16 in each.computed or not each.computed
+            each
+            for each in self._promising()
+            if find_mode(each.name).fp16 and not each.is_substituted
         ]
-        promising = [each for each in promising if find_mode(each.name).fp16]
         if not promising:
             self._not_tried.append(
-                "loss scale: no mode computed in float16 is faster than the best and misses the "
+                "loss scale: no mode that computed in fp16 is faster than the best and misses the "
                 "target"
             )
             return
@@ -228,7 +229,6 @@ def _measured(combination: Combination, target: Target, common: Sequence[str]) -
     times = [run.results.step_ms_median for run in combination.runs]
     measured = [time for time in times if time is not None]
     assignments = (*combination.assignments, *(each for each in common if "precision." in each))
-    computed = next((run.results.computed for run in combination.runs if run.results.computed), "")
     ended = [
         reason_of(run, end)
         for run, end in zip(combination.runs, combination.ends, strict=True)
@@ -241,7 +241,7 @@ def _measured(combination: Combination, target: Target, common: Sequence[str]) -
         assignments=assignments,
         num_seeds=len(values),
         note="; ".join(dict.fromkeys(ended)),
-        computed=computed,
+        is_substituted=any(run.results.substituted for run in combination.runs),
     )
 
 

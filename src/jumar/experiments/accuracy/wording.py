@@ -57,6 +57,12 @@ def sentence(decision: Decision, target: Target, measured: Sequence[Measured]) -
     """One sentence: what was measured and what decided."""
     tried = counted(len(measured), "precision setting")
     chosen = decision.chosen
+    untimed = [each for each in measured if each.step_ms is None and each.judged.verdict == "keeps"]
+    if chosen is None and untimed:
+        return (
+            f"{untimed[0].name} keeps {target}, but none of its steps was timed: the first ones of "
+            "a run are left out, so longer runs are needed."
+        )
     if chosen is None:
         best = max(measured, key=lambda each: each.judged.margin)
         if best.judged.mean is None:

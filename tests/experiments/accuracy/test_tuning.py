@@ -30,6 +30,7 @@ class Bench:
         self.trained: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
         self.searched: list[tuple[str, str]] = []
         self.signal = 0
+        self.note = ""
         self.op_list: Path | None = folder / "ops_info.json"
         self.said: list[str] = []
 
@@ -50,7 +51,7 @@ class Bench:
                 place / run.name,
                 metrics={"top1": top1 + number % 2 * 0.01, "loss": 0.2},
                 throughput={"step_ms_median": step_ms},
-                precision=precision(values["precision.mode"], "float16"),
+                precision=precision(values["precision.mode"], "float16", self.note),
                 eval_samples=100_000,
             )
         return 0
@@ -123,6 +124,14 @@ def test_a_target_that_float32_misses_needs_no_op_list(tmp_path: Path) -> None:
     assert bench.searched == []
     assert tuned.decision.chosen is None
     assert tuned.sentence.startswith("None of 7 precision settings keeps top1=99")
+
+
+def test_a_device_that_computes_in_another_type_needs_no_loss_scale(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {**NUMBERS, FORCED: (93.0, 40)})
+    bench.note = "computed in another type"
+    tuned = bench.tune()
+    assert [stage for stage, *_ in bench.trained] == ["modes"]
+    assert "no mode that computed in fp16" in tuned.not_tried[1]
 
 
 def test_a_stop_and_an_unknown_score_end_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def accuracy(
     /,
     *,
     target: Annotated[str, Parameter(metavar="SCORE=VALUE")],
-    modes: str = ",".join(MODES),
+    modes: Annotated[str | None, Parameter(metavar="MODE,MODE,...")] = None,
     seeds: int = 3,
     trainings: int = 12,
     to: Path | None = None,
@@ -46,7 +46,8 @@ def accuracy(
     target
         A score and what it must reach: top1=95, psnr=33.6 or loss=0.3.
     modes
-        Precision modes to measure, in the order of preference among equals.
+        Precision modes to measure, in the order of preference among equals; by default
+        must_keep_origin_dtype, allow_mix_precision, allow_fp32_to_fp16 and force_fp16.
     seeds
         Trainings of each setting, with successive seeds.
     trainings
@@ -80,7 +81,8 @@ def accuracy(
     from jumar.settings import override, to_json
 
     goal = parse_target(target)
-    names = [find_mode(name.strip()).name for name in modes.split(",") if name.strip()]
+    wanted = MODES if modes is None else [name.strip() for name in modes.split(",")]
+    names = [find_mode(name).name for name in wanted if name]
     if not names or len(set(names)) < len(names):
         raise UserError("names a mode twice or none", where="--modes", todo="Give each once.")
     if seeds < 1:

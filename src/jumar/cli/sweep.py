@@ -96,9 +96,10 @@ def sweep(
     if search is not None:
         _refuse_options("--search", vary=vary, baseline=baseline, repeats=repeats > 1)
         from jumar.experiments.hyperparameters import searching
+        from jumar.experiments.hyperparameters.request import SearchRequest
 
         searched = searching.search(
-            searching.SearchRequest(
+            SearchRequest(
                 recipe=recipe,
                 ranges=range_,
                 common=set_,

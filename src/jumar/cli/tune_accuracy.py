@@ -68,6 +68,7 @@ def accuracy(
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
+    from jumar.cli.precision_search import SearchOptions, prepare_search
     from jumar.cli.sweep import train_command
     from jumar.experiments.accuracy.target import parse_target
     from jumar.experiments.accuracy.tuning import TuningRequest, TuningStopped, tune_accuracy
@@ -110,13 +111,10 @@ def accuracy(
         ).stopped_by
 
     def find_list(mode: str, tolerance: str, place: Path) -> Path | None:
-        from jumar.cli.precision_search import SearchOptions, prepare_search
-
-        op_list = place / "ops_info.json"
         options = SearchOptions(
             what=recipe,
             tolerance=tolerance,
-            to=op_list,
+            to=place / "ops_info.json",
             runs=place / "op-list-search",
             seeds=seeds,
             trainings=trainings,
@@ -127,9 +125,8 @@ def accuracy(
             device=device,
             imports=import_,
         )
-        return (
-            op_list.absolute() if prepare_search(options, say).search.run().is_confirmed else None
-        )
+        found = prepare_search(options, say).search.run()
+        return options.to.absolute() if found.is_confirmed else None
 
     def say(line: str) -> None:
         print_plain(line)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from jumar.experiments.hyperparameters.searching import Searched, SearchRequest, search
+from jumar.experiments.hyperparameters.request import SearchRequest
+from jumar.experiments.hyperparameters.searching import Searched, search
 from jumar.experiments.placing.this_machine import ThisMachine
 from jumar.experiments.sweep import RunRequest, run_sweep
 from jumar.ground.errors import UserError

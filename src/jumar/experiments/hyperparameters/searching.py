@@ -6,11 +6,9 @@ several at once the order in which runs end decides too.
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from jumar.experiments.hyperparameters.judging import (
     Score,
@@ -20,10 +18,16 @@ from jumar.experiments.hyperparameters.judging import (
     score_of,
 )
 from jumar.experiments.hyperparameters.methods import NO_PRUNER, check_method
-from jumar.experiments.hyperparameters.ranges import Range, Resolve, own_values, parse_ranges
+from jumar.experiments.hyperparameters.ranges import Resolve, own_values, parse_ranges
+from jumar.experiments.hyperparameters.request import (
+    SearchRequest,
+    plan_of,
+    refuse_foreign,
+    refuse_set_and_searched,
+)
 from jumar.experiments.hyperparameters.study import Study
 from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place
-from jumar.experiments.reporting import SWEEP_FILES, save_sweep_report
+from jumar.experiments.reporting import save_sweep_report
 from jumar.experiments.run_reading import Run, flattened, read_run
 from jumar.experiments.sweep import RunRequest
 from jumar.experiments.sweep_plan import (
@@ -36,38 +40,11 @@ from jumar.experiments.sweep_plan import (
 )
 from jumar.experiments.table_forms import to_text
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, is_file, is_folder
+from jumar.ground.paths import is_file
 from jumar.ground.text import counted
 from jumar.training.run_directory import RunDirectory
 
 _LOOKS_EVERY_S = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchRequest:
-    """What to search.
-
-    Attributes:
-        recipe: The recipe of all runs.
-        ranges: `section.field=low:high`, `...:log` or `section.field=value,value`, one a field.
-        common: `section.field=value` for all runs.
-        sampler: How settings are drawn.
-        pruner: When a hopeless run ends; `none` for never.
-        metric: `NAME`, `NAME:max` or `NAME:min`; empty for the recipe's main metric.
-        trials: How many trials the search has, those of earlier calls included.
-        directory: Where runs, journal and tables go.
-        imports: Modules that the recipe needs.
-    """
-
-    recipe: str
-    ranges: Sequence[str]
-    common: Sequence[str]
-    sampler: str
-    pruner: str
-    metric: str
-    trials: int
-    directory: Path
-    imports: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,9 +87,9 @@ def search(
     check_metric(request.metric)
     base = resolve(request.common)
     ranges = parse_ranges(request.ranges, lambda own: resolve([*request.common, *own]))
-    _refuse_set_and_searched(request, ranges)
-    plan = _plan(request)
-    _refuse_foreign(request.directory, plan)
+    refuse_set_and_searched(request, ranges)
+    plan = plan_of(request)
+    refuse_foreign(request.directory, plan)
     with RunDirectory(request.directory).locked():
         place = open_place()
         if is_file(request.directory / FILE):
@@ -347,70 +324,3 @@ def _name(number: int) -> str:
 
 def _number(name: str) -> int:
     return int(name.rpartition("-")[2])
-
-
-def _plan(request: SearchRequest) -> SweepPlan:
-    return SweepPlan(
-        recipe=request.recipe,
-        vary=tuple(request.ranges),
-        common=tuple(request.common),
-        baseline=(),
-        repeats=1,
-        search={
-            "sampler": request.sampler,
-            "pruner": request.pruner,
-            "metric": request.metric,
-        },
-    )
-
-
-def _refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> None:
-    fixed = {each.partition("=")[0].strip() for each in request.common}
-    both = next((each.field for each in ranges if each.field in fixed), None)
-    if both is not None:
-        raise UserError(
-            f"'{both}' is both searched and set",
-            where="--range",
-            todo=f"Omit --set {both}=... or --range {both}=...",
-        )
-
-
-def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
-    """Reject a directory that holds anything but this search."""
-    if exists(directory) and not is_folder(directory):
-        raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
-    if not is_folder(directory):
-        return
-    if not exists(directory / FILE):
-        foreign = [name for name in ("recipe.json", *SWEEP_FILES) if exists(directory / name)]
-        if foreign:
-            raise UserError(
-                f"it contains '{foreign[0]}', which was not written by a search here",
-                where=str(directory),
-                todo="Choose another directory with --to.",
-            )
-        return
-    earlier = read_plan(directory)
-    before: Mapping[str, Any] = _identity(earlier)
-    changed = [
-        f"{name} was {before[name]} and is now {now}"
-        for name, now in _identity(plan).items()
-        if before[name] != now
-    ]
-    if not earlier.search or changed:
-        raise UserError(
-            f"it holds another search: {'; '.join(changed)}"
-            if earlier.search
-            else "it holds a sweep of a grid, not a search",
-            where=str(directory),
-            todo="Repeat its own command, with any number of --trials, or choose another directory "
-            "with --to.",
-        )
-
-
-def _identity(plan: SweepPlan) -> dict[str, str]:
-    words = {"recipe": plan.recipe, "--range": " ".join(plan.vary), "--set": " ".join(plan.common)}
-    return {
-        **words,
-        **{name: plan.search.get(name, "") for name in ("sampler", "pruner", "metric")},
-    }

@@ -5,8 +5,9 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from jumar.ground.errors import UserError
 from tests.experiments.run_files import results
 
 ray = pytest.importorskip("ray", reason="needs ray")
+pytestmark = pytest.mark.slow
 STORE = 80 * 2**20
 TRAINING = """
 import json, os, pathlib, signal, sys, time
@@ -28,7 +30,7 @@ step = int(checkpoint.read_text()) if checkpoint.exists() else 0
 def say(line):
     with log.open("a") as file:
         file.write(line + "\\n")
-say(f"begun at {step} on {device}, {os.environ.get('JUMAR_WHERE')}")
+say(f"begun at {step} on {device}, {os.environ.get('JUMAR_WHERE')}, {os.getppid()}")
 while step < 25:
     time.sleep(0.1)
     step += 1
@@ -80,6 +82,32 @@ def lines(job: Job, start: str) -> list[str]:
     return [line for line in logged if line.startswith(start)]
 
 
+def lose_while_it_trains(cluster: Any, node: Any, jobs: Sequence[Job]) -> None:
+    """Kill a node with its workers, as a machine loses power, in the middle of a run there."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for each in jobs:
+            begun = lines(each, "begun") if (each.directory / "log.txt").exists() else []
+            worker = int(begun[-1].split()[-1]) if begun else 0
+            step = each.directory / "step.txt"
+            is_there = worker and parent_of(worker) == raylet
+            if is_there and step.exists() and 5 <= int(step.read_text()) < 20:
+                for process in Path("/proc").glob("[0-9]*"):
+                    if parent_of(int(process.name)) == raylet:
+                        os.kill(int(process.name), signal.SIGKILL)
+                cluster.remove_node(node, allow_graceful=False)
+                return
+        time.sleep(0.02)
+
+
+def parent_of(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
 def test_runs_of_a_lost_node_go_on_and_none_is_run_twice_to_the_end(
     cluster: Any, job: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,14 +116,11 @@ def test_runs_of_a_lost_node_go_on_and_none_is_run_twice_to_the_end(
     jobs = [job(f"run-{number}") for number in range(16)]
     said: list[str] = []
     ended: list[Ended] = []
-
-    def end(each: Ended) -> None:
-        ended.append(each)
-        if len(ended) == 4:
-            cluster.remove_node(node, allow_graceful=False)
-
+    killer = threading.Thread(target=lose_while_it_trains, args=(cluster, node, jobs))
+    killer.start()
     with open_place("ray", jobs=None, device="auto", say=said.append) as place:
-        assert run_jobs(place, jobs, end=end) == 0
+        assert run_jobs(place, jobs, end=ended.append) == 0
+    killer.join()
     assert said[0] == "Ray: 2 nodes, 4 runs at once, one CPU each"
     assert sorted(each.job.name for each in ended) == sorted(each.name for each in jobs)
     assert {each.code for each in ended} == {0}

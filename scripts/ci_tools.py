@@ -33,6 +33,7 @@ PACKAGES = (
     "swanlab",
     "mlflow",
     "cosmic-ray",
+    "ray",
 )
 """What the dependency group `ci` brings, as the reasons of skips name it."""
 MOST_SECONDS = 600

@@ -1,7 +1,10 @@
 import json
 from pathlib import Path
 
-from tests.cli.command_line import jumar
+import pytest
+
+from tests.cli.command_line import CHECKOUT, jumar
+from tests.cli.in_process import SMALL_RECIPE, here
 
 SMALL = ("--set", "training.duration=2it", "--set", "data.image_size=63", "--device", "cpu")
 
@@ -23,3 +26,43 @@ def test_a_sweep_of_which_nothing_trains_says_why_and_leaves_with_1(tmp_path: Pa
     command = ["sweep", "alexnet-demo", "--vary", "data.path=nowhere", *SMALL, "--to", "s"]
     done = jumar(*command, cwd=tmp_path, code=1)
     assert "N/A" in done.stdout
+
+
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are processes of their own, which import the tests' recipes too."""
+    monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")
+
+
+@pytest.mark.usefixtures("importable")
+def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs optuna")
+    command = ["sweep", *SMALL_RECIPE, "--search", "random", "--to", "s", "--jobs", "2"]
+    command += ["--range", "optimizer.learning_rate=1e-3:1e-1:log", "--range", "model.width=2,4"]
+    done = here(*command, "--trials", "2", cwd=tmp_path)
+    assert "trial-0000 of 2: optimizer.learning_rate=0.02, model.width=4" in done.out
+    assert "2 trials: 2 finished, 0 ended early, 0 failed" in done.out
+    assert "jumar train small --import tests.cli.small_recipe --set" in done.out
+    assert "finished after step 2" in (tmp_path / "s" / "trial-0001" / "output.txt").read_text()
+    again = here(*command, "--trials", "2", cwd=tmp_path)
+    assert "trial-0000 of 2" not in again.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--range", "optimizer.learning_rate=1:2"), "--range: has no meaning with a sweep"),
+        (("--search", "tpe", "--vary", "model.width=2,4"), "--vary: has no meaning with --search"),
+        (("--search", "tpe", "--range", "optimizer.learning_rat=1:2"), "Did you mean"),
+        (("--search", "tpe", "--range", "model.width=2,wide"), "takes a whole number"),
+        (("--search", "tpe", "--range", "model.width=0:4"), "cannot be 0"),
+        (("--vary", "model.width=2,4", "--jobs", "0"), "--jobs: cannot be 0"),
+        (("--vary", "model.width=2,4", "--on", "moon"), "unknown place 'moon'"),
+    ],
+)
+def test_what_cannot_be_run_is_said_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = here("sweep", *SMALL_RECIPE, *arguments, cwd=tmp_path, code=2)
+    assert message in done.message
+    assert not list(tmp_path.rglob("recipe.json"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jumar.experiments.placing.chosen import open_place
 from jumar.experiments.search import FILE, Found, Search, SearchRequest
 from jumar.experiments.search_goal import parse_goal
 from jumar.experiments.search_trials import SearchStopped
@@ -81,7 +82,7 @@ class Laboratory:
         settings = {"op_list": op_list and str(op_list), "seed": seed, "layers": list(layers)}
         return {"recipe": "small", "imports": [], "settings": settings}
 
-    def command(self, run: Path) -> Sequence[str]:
+    def command(self, run: Path, device: str) -> Sequence[str]:
         plan = json.dumps({"results": json.dumps(results()), **self.plan})
         needed = ",".join(self.needed)
         return [sys.executable, "-c", PROGRAM, str(run), str(self.log), needed, plan]
@@ -103,7 +104,6 @@ class Laboratory:
             first_seed=1,
             num_seeds=3,
             most=most,
-            at_once=jobs,
             refines=refines,
             identity={"recipe": recipe},
         )
@@ -112,6 +112,7 @@ class Laboratory:
             measure=self.measure,
             recorded=self.recorded,
             command=self.command,
+            open_place=lambda: open_place("this", jobs=jobs, device="cpu", say=self.lines.append),
             say=self.lines.append,
         ).run()
 

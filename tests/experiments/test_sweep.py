@@ -12,6 +12,7 @@ import pytest
 
 from jumar.experiments.sweep import RunRequest, Sweep, run_sweep
 from jumar.ground.errors import UserError, unknown_name
+from tests.experiments.placing.called import CalledPlace
 from tests.experiments.run_files import SETTINGS, resolved, write_run
 
 MODES = "precision.mode=must_keep_origin_dtype,allow_mix_precision,force_fp16"
@@ -58,7 +59,8 @@ class Case:
             "baseline": (),
             "directory": self.directory,
             "repeats": 1,
-            "start": self.trainer,
+            "open_place": lambda: CalledPlace(self.trainer),
+            "command": lambda request, device: (request,),
             "resolve": self.resolve,
             "say": self.said.append,
         }
@@ -227,7 +229,8 @@ def test_tuples_of_the_settings_equal_the_lists_of_the_file(case: Case) -> None:
         baseline=[],
         directory=case.directory,
         repeats=1,
-        start=case.trainer,
+        open_place=lambda: CalledPlace(case.trainer),
+        command=lambda request, device: (request,),
         resolve=lambda assignments: {
             **case.resolve(assignments),
             "optimizer": case.settings["optimizer"],

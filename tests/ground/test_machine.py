@@ -106,3 +106,10 @@ def test_processes_need_memory_each_and_threads_do_not(
     with pytest.raises(UserError, match="At most 4 here: 64 MiB of free memory for each"):
         machine.checked_count(5, "processes", "data.workers")
     assert machine.checked_count(5, "threads", "threads.intra_op") == 5
+
+
+def test_the_memory_of_a_process_is_read_and_one_that_ended_has_none() -> None:
+    block = bytearray(64 << 20)
+    block[::4096] = b"x" * len(block[::4096])
+    assert machine.process_memory(os.getpid()) > len(block)
+    assert machine.process_memory(2**22 + 1) == 0

@@ -21,13 +21,17 @@ TRAIN_MODULES = frozenset(
 DETECTION_MODULES = frozenset({"cv2", "shapely", "pyclipper"})
 """Those of the extra `detection`, beyond `train`."""
 
+PLACING_MODULES = {"ray": "ray", "optuna": "search"}
+"""The module of each extra that places runs elsewhere or chooses their settings."""
+
 
 def not_installed(error: ModuleNotFoundError) -> UserError | None:
     """What to install for a failed import; None if the module is not in an extra."""
     module = (error.name or "").partition(".")[0]
-    if module not in TRAIN_MODULES | DETECTION_MODULES or find_spec(module) is not None:
+    known = {*TRAIN_MODULES, *DETECTION_MODULES, *PLACING_MODULES}
+    if module not in known or find_spec(module) is not None:
         return None
-    extra = "detection" if module in DETECTION_MODULES else "train"
+    extra = "detection" if module in DETECTION_MODULES else PLACING_MODULES.get(module, "train")
     return UserError(
         f'this command needs {module}, which is not installed: pip install "jumar[{extra}]"'
     )

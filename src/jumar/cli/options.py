@@ -10,6 +10,7 @@ ImportOption = Annotated[tuple[str, ...], Parameter(name="--import", metavar="MO
 TrackOption = Annotated[tuple[str, ...], Parameter(metavar="TRACKER")]
 ModeOption = Annotated[str, Parameter(metavar="MODE")]
 DeviceOption = Annotated[str, Parameter(metavar="DEVICE")]
+OnOption = Annotated[str, Parameter(metavar="PLACE")]
 EmaOption = Annotated[bool, Parameter(negative="--no-ema")]
 CheckpointOption = Annotated[str, Parameter(metavar="CHECKPOINT")]
 JsonFlag = Annotated[bool, Parameter(name="--json")]

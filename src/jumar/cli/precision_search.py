@@ -2,19 +2,21 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, OnOption, SetOption
 from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
-    from jumar.experiments.search import Found
+    from jumar.experiments.search import Found, Search
     from jumar.precision.searching.effects import Effect
+    from jumar.runs.precision_effects import EffectsRequest
 
 
 def search(
@@ -26,7 +28,8 @@ def search(
     runs: Path | None = None,
     seeds: int = 3,
     trainings: int = 12,
-    jobs: int = 1,
+    jobs: int | None = None,
+    on: OnOption = "this",
     layers: bool = False,
     emulate_fp16: bool = False,
     json_: JsonFlag = False,
@@ -57,7 +60,9 @@ def search(
     trainings
         Most trainings to make, those in float32 included.
     jobs
-        Trainings side by side.
+        Trainings side by side; by default one here, and as many as fit on a cluster.
+    on
+        Where the trainings run: this machine, ray, or ray://HOST:PORT.
     layers
         Also search the layers that can take the place of an op type, for jumar's own trainings.
     emulate_fp16
@@ -71,55 +76,34 @@ def search(
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
-    from jumar.experiments.search import Search, SearchRequest
-    from jumar.experiments.search_goal import parse_goal
     from jumar.experiments.search_trials import SearchStopped
-    from jumar.runs.observed_steps import find_source
-    from jumar.runs.precision_effects import (
-        EffectsRequest,
-        keeping_costs,
-        measure_effects,
-        trial_recipe,
-    )
-    from jumar.training.parallel.announced import announced_ranks
-
-    goal = parse_goal(tolerance)
-    assignments = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
-    source = find_source(what, assignments, import_, announced_ranks())
-    measured = EffectsRequest(what=what, assignments=assignments, imports=import_, device=device)
-
-    def command(run: Path) -> Sequence[str]:
-        modules = [part for module in source.imports for part in ("--import", module)]
-        return [
-            *(sys.executable, "-m", "jumar", "train"),
-            *("--run-dir", str(run), "--device", device, *modules),
-        ]
+    from jumar.runs.precision_effects import keeping_costs
 
     def say(line: str) -> None:
         print_plain(line, sys.stderr if json_ else sys.stdout)
         sys.stdout.flush()
 
-    name = source.name if source.run is None else source.run.path.absolute().name
-    request = SearchRequest(
-        goal=goal,
-        to=to,
-        directory=runs or Path("runs") / f"{name}-search",
-        length=source.recipe.training.duration,
-        first_seed=source.recipe.seed,
-        num_seeds=seeds,
-        most=trainings,
-        at_once=jobs,
-        refines=layers,
-        identity=trial_recipe(source, Path("/"), source.recipe.seed),
+    assignments = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
+    prepared = prepare_search(
+        SearchOptions(
+            what=what,
+            tolerance=tolerance,
+            to=to,
+            runs=runs,
+            seeds=seeds,
+            trainings=trainings,
+            layers=layers,
+            assignments=assignments,
+            jobs=jobs,
+            on=on,
+            device=device,
+            imports=import_,
+        ),
+        say,
     )
+    measured = prepared.effects
     try:
-        found = Search(
-            request,
-            measure=lambda: measure_effects(measured),
-            recorded=partial(trial_recipe, source),
-            command=command,
-            say=say,
-        ).run()
+        found = prepared.search.run()
     except SearchStopped as stopped:
         say("Stopped. The same command goes on from here.")
         return 128 + stopped.signal
@@ -129,6 +113,86 @@ def search(
     else:
         print_plain("\n".join(_lines(found, costs)))
     return 0 if found.is_confirmed else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """The options of a search; see `search`."""
+
+    what: str
+    tolerance: str
+    to: Path
+    runs: Path | None
+    seeds: int
+    trainings: int
+    layers: bool
+    assignments: Sequence[str]
+    jobs: int | None
+    on: str
+    device: str
+    imports: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A search that may run, and what its passes of one step measure."""
+
+    search: "Search"
+    effects: "EffectsRequest"
+
+
+def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepared:
+    """A search of op types, as the options ask for it.
+
+    Raises:
+        UserError: The tolerance, the recipe or its settings are wrong.
+    """
+    from jumar.experiments.placing.chosen import open_place
+    from jumar.experiments.search import Search, SearchRequest
+    from jumar.experiments.search_goal import parse_goal
+    from jumar.runs.observed_steps import find_source
+    from jumar.runs.precision_effects import EffectsRequest, measure_effects, trial_recipe
+    from jumar.training.parallel.announced import announced_ranks
+
+    goal = parse_goal(options.tolerance)
+    source = find_source(options.what, options.assignments, options.imports, announced_ranks())
+    effects = EffectsRequest(
+        what=options.what,
+        assignments=options.assignments,
+        imports=options.imports,
+        device=options.device,
+    )
+
+    def command(run: Path, device: str) -> Sequence[str]:
+        modules = [part for module in source.imports for part in ("--import", module)]
+        return [
+            *(sys.executable, "-m", "jumar", "train"),
+            *("--run-dir", str(run), "--device", device, *modules),
+        ]
+
+    name = source.name if source.run is None else source.run.path.absolute().name
+    request = SearchRequest(
+        goal=goal,
+        to=options.to,
+        directory=options.runs or Path("runs") / f"{name}-search",
+        length=source.recipe.training.duration,
+        first_seed=source.recipe.seed,
+        num_seeds=options.seeds,
+        most=options.trainings,
+        refines=options.layers,
+        identity=trial_recipe(source, Path("/"), source.recipe.seed),
+    )
+    made = Search(
+        request,
+        measure=lambda: measure_effects(effects),
+        recorded=partial(trial_recipe, source),
+        command=command,
+        open_place=partial(
+            open_place, options.on, jobs=options.jobs, device=options.device, say=say
+        ),
+        say=say,
+    )
+    return Prepared(search=made, effects=effects)
 
 
 def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:

@@ -13,12 +13,18 @@ from jumar.ground.errors import UserError
 _DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump"), ("doctor",)}
 """Commands whose ranks work together; `profile` without a subcommand records training."""
 
+
+def _starts_runs(what: str) -> UserError:
+    return UserError(
+        f"{what} starts a process of its own for each run, and these know nothing of torchrun",
+        todo="Start it without torchrun. Runs on several ranks are started one by one: torchrun "
+        "--nproc-per-node N -m jumar train ..., and `jumar report` shows each.",
+    )
+
+
 _REFUSED: dict[tuple[str, ...], UserError] = {
-    ("sweep",): UserError(
-        "a sweep starts a process of its own for each run, and these know nothing of torchrun",
-        todo="Start it without torchrun: jumar sweep ... Runs on several ranks are started one by "
-        "one: torchrun --nproc-per-node N -m jumar train ..., and `jumar report` shows each.",
-    ),
+    ("sweep",): _starts_runs("a sweep"),
+    ("tune", "accuracy"): _starts_runs("a tuning"),
 }
 """Commands that would not do on one rank what was asked of several."""
 

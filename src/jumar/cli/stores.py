@@ -23,10 +23,20 @@ _WRITTEN = ("--to", "--out", "--csv", "--page", "--report")
 """Options whose file or folder a command writes."""
 _VERBATIM_COMMANDS = ("launch",)
 """Commands that write URLs into files and open none."""
-_VERBATIM_OPTIONS = ("--set", "--set-a", "--set-b", "--vary", "--text", "--pair", "--import")
+_VERBATIM_OPTIONS = (
+    "--set",
+    "--set-a",
+    "--set-b",
+    "--vary",
+    "--range",
+    "--text",
+    "--pair",
+    "--import",
+)
 _NOT_MIRRORED: Mapping[tuple[str, ...], Sequence[str]] = {
     ("sweep",): ("--to",),
     ("precision", "search"): ("--to", "--runs"),
+    ("tune", "accuracy"): ("--to",),
     ("profile",): ("--run-dir",),
     ("precision", "dump"): ("--to",),
 }

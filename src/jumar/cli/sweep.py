@@ -1,14 +1,20 @@
 """`jumar sweep`."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
+
+if TYPE_CHECKING:
+    from jumar.experiments.sweep import RunRequest
 
 VaryOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE,VALUE,...")]
+RangeOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=LOW:HIGH[:log]")]
 BaselineOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE")]
 
 
@@ -20,11 +26,21 @@ def sweep(
     set_: SetOption = (),
     baseline: BaselineOption = (),
     repeats: int = 1,
+    search: Annotated[str | None, Parameter(metavar="SAMPLER")] = None,
+    range_: RangeOption = (),
+    trials: int = 40,
+    metric: Annotated[str, Parameter(metavar="SCORE")] = "",
+    pruner: Annotated[str, Parameter(metavar="PRUNER")] = "median",
     to: Path | None = None,
+    jobs: int | None = None,
+    on: OnOption = "this",
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
     """Train a recipe with every combination of some fields and print a comparison.
+
+    With --search, settings are drawn from ranges instead: each trial is a run, hopeless ones end
+    early, and the best settings are printed as a command.
 
     A combination that fails still gets its row in the table; the exit code is 1 if all fail.
     Finished runs are not repeated, so the same command continues after an interruption.
@@ -43,29 +59,65 @@ def sweep(
     repeats
         Number of runs of each combination, with successive seeds; differences within their spread
         count as equal.
+    search
+        How settings are drawn: tpe, random, gp or qmc.
+    range_
+        What a search may choose: `--range optimizer.learning_rate=1e-4:1e-1:log` or
+        `--range data.batch_size=16,32,64`; may be repeated.
+    trials
+        Trials of a search, those of earlier calls included.
+    metric
+        The score that a search goes by: NAME, NAME:max or NAME:min; by default the recipe's own.
+    pruner
+        When a search ends a hopeless run: median, halving, hyperband or none.
     to
-        Folder for the runs and the table; by default `runs/RECIPE-sweep`.
+        Folder for the runs and the table; by default `runs/RECIPE-sweep` or, with
+        --search, `runs/RECIPE-search`.
+    jobs
+        Runs side by side; by default one here, and as many as fit on a cluster.
+    on
+        Where the runs are computed: this machine, ray, or ray://HOST:PORT.
     device
         auto, cpu, cuda, npu, or one of several as in `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
-    from jumar.experiments.child_process import run_child
-    from jumar.experiments.sweep import RunRequest, run_sweep
+    from jumar.experiments.placing.chosen import open_place
+    from jumar.experiments.sweep import run_sweep
     from jumar.recipes.registry import create_recipe, import_modules
     from jumar.settings import override, to_json
 
     import_modules(import_)
 
-    def start(request: RunRequest) -> int:
-        command = [sys.executable, "-m", "jumar", "train", request.recipe_name]
-        command += ["--run-dir", str(request.directory), "--device", device]
-        for assignment in request.assignments:
-            command += ["--set", assignment]
-        for module in import_:
-            command += ["--import", module]
-        return run_child(command)
+    def resolve(assignments: Sequence[str]) -> Mapping[str, Any]:
+        return to_json(override(create_recipe(recipe), assignments))
 
+    opened = partial(open_place, on, jobs=jobs, device=device)
+    if search is not None:
+        _refuse_options("--search", vary=vary, baseline=baseline, repeats=repeats > 1)
+        from jumar.experiments.hyperparameters import searching
+        from jumar.experiments.hyperparameters.request import SearchRequest
+
+        searched = searching.search(
+            SearchRequest(
+                recipe=recipe,
+                ranges=range_,
+                common=set_,
+                sampler=search,
+                pruner=pruner,
+                metric=metric,
+                trials=trials,
+                directory=to or Path("runs") / f"{recipe}-search",
+                imports=import_,
+            ),
+            open_place=opened,
+            command=partial(train_command, import_),
+            resolve=resolve,
+        )
+        if searched.stopped_by:
+            return 128 + searched.stopped_by
+        return 0 if searched.best is not None else 1
+    _refuse_options("a sweep without --search", range=range_, metric=metric)
     outcome = run_sweep(
         recipe,
         vary=vary,
@@ -73,9 +125,36 @@ def sweep(
         baseline=baseline,
         directory=to or Path("runs") / f"{recipe}-sweep",
         repeats=repeats,
-        start=start,
-        resolve=lambda assignments: to_json(override(create_recipe(recipe), assignments)),
+        open_place=opened,
+        command=partial(train_command, import_),
+        resolve=resolve,
     )
     if outcome.stopped_by:
         return 128 + outcome.stopped_by
     return 0 if any(row.num_finished for row in outcome.table.rows) else 1
+
+
+def train_command(imports: Sequence[str], request: "RunRequest", on_device: str) -> Sequence[str]:
+    """The command of one run, in the terms of `jumar train`."""
+    words = [sys.executable, "-m", "jumar", "train", request.recipe_name]
+    words += ["--run-dir", str(request.directory), "--device", on_device]
+    for assignment in request.assignments:
+        words += ["--set", assignment]
+    for module in imports:
+        words += ["--import", module]
+    return words
+
+
+def _refuse_options(what: str, **given: object) -> None:
+    """Refuse options that have no meaning with others.
+
+    Raises:
+        UserError: One was given.
+    """
+    from jumar.ground.errors import UserError
+
+    for name, value in given.items():
+        if value:
+            raise UserError(
+                f"has no meaning with {what}", where=f"--{name}", todo="Omit one of the two."
+            )

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from jumar.experiments.placing.contract import Place
 from jumar.experiments.run_reading import Run
 from jumar.experiments.search_goal import Goal, Limits, Scale, scale_of, spread, value_of
 from jumar.experiments.search_trials import Trial, Trials
@@ -35,7 +36,6 @@ class SearchRequest:
         first_seed: The recipe's seed.
         num_seeds: With how many seeds float32 and the result are trained.
         most: How many trainings are allowed.
-        at_once: How many run side by side.
         refines: Whether layers are searched that can take the place of a kept op type.
         identity: What a directory may be searched on with; another one is refused.
     """
@@ -47,7 +47,6 @@ class SearchRequest:
     first_seed: int
     num_seeds: int
     most: int
-    at_once: int
     refines: bool
     identity: Mapping[str, Any]
 
@@ -120,6 +119,7 @@ class Search:
         measure: Ranks the op types.
         recorded: See `Trials`.
         command: See `Trials`.
+        open_place: Opens the place where the trainings run.
         say: Prints a line.
     """
 
@@ -129,11 +129,12 @@ class Search:
         *,
         measure: Callable[[], Sequence[Effect]],
         recorded: Callable[[Path | None, int, Sequence[str]], Mapping[str, Any]],
-        command: Callable[[Path], Sequence[str]],
+        command: Callable[[Path, str], Sequence[str]],
+        open_place: Callable[[], Place],
         say: Callable[[str], None],
     ) -> None:
         self._request, self._measure, self._say = request, measure, say
-        self._recorded, self._command = recorded, command
+        self._recorded, self._command, self._open_place = recorded, command, open_place
         self._judged: dict[Trial, Judged] = {}
         self._has_passed = False
         seeds = range(request.first_seed, request.first_seed + request.num_seeds)
@@ -159,7 +160,7 @@ class Search:
                 recorded=self._recorded,
                 command=self._command,
                 most=request.most,
-                at_once=request.at_once,
+                place=self._open_place(),
             )
             self._train_reference()
             names = [row.candidate.name for row in rows]
@@ -195,9 +196,8 @@ class Search:
             UserError: It is something else, or there are too few trainings for any answer.
         """
         request = self._request
-        for option, number in (("--seeds", request.num_seeds), ("--jobs", request.at_once)):
-            if number < 1:
-                raise UserError(f"cannot be {number}", where=option, todo="1 or more.")
+        if request.num_seeds < 1:
+            raise UserError(f"cannot be {request.num_seeds}", where="--seeds", todo="1 or more.")
         least = request.num_seeds * 2 + 1
         if request.most < least:
             raise UserError(

@@ -127,11 +127,16 @@ def scale_of(goal: Goal, run: Run) -> Scale:
 
 def value_of(goal: Goal, run: Run) -> float | None:
     """The goal's metric at the end of a run; None if it did not finish or is not a number."""
+    return final_value(goal.metric, run)
+
+
+def final_value(metric: str, run: Run) -> float | None:
+    """A score at the end of a run; None if it did not finish or is not a number."""
     if run.state != "finished":
         return None
-    if goal.metric == LOSS:
+    if metric == LOSS:
         return run.results.metrics.get(LOSS, run.results.train_loss)
-    return run.results.metrics.get(goal.metric)
+    return run.results.metrics.get(metric)
 
 
 def spread(reference: Sequence[float]) -> float:

@@ -3,21 +3,20 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from jumar.experiments.child_process import run_children
+from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place, run_jobs
 from jumar.experiments.run_reading import Run, read_run
-from jumar.experiments.sweep_plan import exit_text, stopping_signal
+from jumar.experiments.sweep_plan import exit_text
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import is_file, make_folder, read_text, unreadable
 from jumar.precision.searching.candidates import Candidate, mixlist_of
 from jumar.precision.searching.smallest import NoTrialsLeft
 from jumar.training.run_directory import RunDirectory, read_json, write_json
-
-_OUTPUT = "output.txt"
 
 
 class SearchStopped(Exception):
@@ -65,18 +64,18 @@ class Trials:
         every: All op types that may be computed lower.
         recorded: The content of `recipe.json` for a path of an op list (None for float32), a seed
             and the layers that stay in float32.
-        command: The command that trains a run directory.
+        command: The command that trains a run directory on a device.
         most: How many trainings are allowed.
-        at_once: How many run side by side.
+        place: Where they run.
         finished: Those made so far, in order.
     """
 
     directory: Path
     every: Sequence[Candidate]
     recorded: Callable[[Path | None, int, Sequence[str]], Mapping[str, Any]]
-    command: Callable[[Path], Sequence[str]]
+    command: Callable[[Path, str], Sequence[str]]
     most: int
-    at_once: int
+    place: Place
     finished: dict[Trial, Run] = field(default_factory=dict[Trial, Run])
 
     def made(self, trials: Sequence[Trial]) -> list[Run]:
@@ -93,21 +92,26 @@ class Trials:
         for trial in new:
             self._prepare(trial)
         waiting = [trial for trial in new if not self._has_ended(trial)]
-        codes = run_children(
-            [self.command(self._path(trial)) for trial in waiting],
-            at_once=self.at_once,
-            outputs=[self._path(trial) / _OUTPUT for trial in waiting],
-        )
-        for code in codes:
-            if number := stopping_signal(code):
-                raise SearchStopped(number)
-        for trial, code in zip(waiting, codes, strict=True):
-            self._check(trial, code)
+        ended: dict[str, Ended] = {}
+
+        def keep(end: Ended) -> None:
+            ended[end.job.name] = end
+
+        with self.place:
+            number = run_jobs(self.place, [self._job(trial) for trial in waiting], end=keep)
+        if number:
+            raise SearchStopped(number)
+        for trial in waiting:
+            self._check(trial, ended[trial.name])
         self.finished.update({trial: read_run(self._path(trial)) for trial in new})
         return [self.finished[trial] for trial in trials]
 
     def _path(self, trial: Trial) -> Path:
         return self.directory / trial.name
+
+    def _job(self, trial: Trial) -> Job:
+        path = self._path(trial)
+        return Job(directory=path, command=partial(self.command, path), output=path / OUTPUT)
 
     def _prepare(self, trial: Trial) -> None:
         """Write the op list and the recipe.
@@ -140,7 +144,7 @@ class Trials:
             run.state == "failed" and run.results.failure_step is not None
         )
 
-    def _check(self, trial: Trial, code: int) -> None:
+    def _check(self, trial: Trial, ended: Ended) -> None:
         """Check that a training ended by itself.
 
         Raises:
@@ -148,10 +152,11 @@ class Trials:
         """
         if self._has_ended(trial):
             return
-        output = self._path(trial) / _OUTPUT
+        output = self._path(trial) / OUTPUT
         said = _last_lines(output) if is_file(output) else ""
+        reason = ended.note or exit_text(ended.code) or f"exit code {ended.code}"
         raise UserError(
-            f"a training ended: {exit_text(code) or f'exit code {code}'}",
+            f"a training ended: {reason}",
             where=str(self._path(trial)),
             todo=f"It said:\n{said}" if said else "",
         )

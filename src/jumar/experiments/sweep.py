@@ -1,17 +1,18 @@
-"""Running a sweep: one run after another, each in its own process.
+"""Running a sweep: each run in its own process, here or elsewhere, as its place has room.
 
 Separate processes, because the number of inter-op threads can be set only once per process, and
 because a run that crashes or is killed for lack of memory must not take the others with it.
 """
 
 import json
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place, run_jobs
 from jumar.experiments.reporting import SWEEP_FILES, save_sweep_report
 from jumar.experiments.run_reading import Run, flattened, read_run
 from jumar.experiments.sweep_plan import (
@@ -77,7 +78,8 @@ def run_sweep(
     baseline: Sequence[str],
     directory: Path,
     repeats: int,
-    start: Callable[[RunRequest], int],
+    open_place: Callable[[], Place],
+    command: Callable[[RunRequest, str], Sequence[str]],
     resolve: Callable[[Sequence[str]], Mapping[str, Any]],
     say: Callable[[str], None] = print,
 ) -> Sweep:
@@ -91,8 +93,8 @@ def run_sweep(
             first with `must_keep_origin_dtype`, otherwise the first.
         directory: Where the runs, `sweep.json` and the tables go.
         repeats: Number of seeds per combination.
-        start: Runs one request to its end and returns the exit code of its process, negative
-            or above 128 for a signal.
+        open_place: Opens the place that computes the runs.
+        command: The command of a run for a device.
         resolve: The settings of the recipe with assignments, as JSON types; raises `UserError`
             for an unknown field or a bad value.
         say: Prints progress lines, and at the end the table and the paths.
@@ -113,74 +115,104 @@ def run_sweep(
     _refuse_foreign(directory, plan)
     waiting = _waiting(plan, directory, resolve, say)
     with RunDirectory(directory).locked():
-        return _run_waiting(_with_earlier_ends(plan, directory), waiting, directory, start, say)
+        earlier = _with_earlier_ends(plan, directory)
+        return _run_waiting(earlier, waiting, directory, open_place(), command, say)
+
+
+class _Progress:
+    """The plan, the table and its files, kept up to date while runs begin and end."""
+
+    def __init__(
+        self, plan: SweepPlan, directory: Path, num_runs: int, say: Callable[[str], None]
+    ) -> None:
+        self._directory, self._num_runs, self._say = directory, num_runs, say
+        self._begun_at = time.monotonic()
+        self._num_begun = self._num_ended = 0
+        self.num_left = num_runs
+        self.interrupted: list[str] = []
+        self.plan = plan
+        save_plan(plan, directory)
+        self.table, self.files = save_sweep_report(directory)
+
+    def begin(self, job: Job) -> None:
+        self._num_begun += 1
+        self._say(f"Run {self._num_begun} of {self._num_runs}: {job.name}{self._estimate()}")
+        # Otherwise a sweep killed during this run would keep the exit code of an earlier attempt.
+        self.plan = self.plan.with_exit_code(job.name, None)
+        save_plan(self.plan, self._directory)
+
+    def end(self, ended: Ended) -> None:
+        self._num_ended += 1
+        name = ended.job.name
+        self.plan = self.plan.with_exit_code(name, ended.code, note=ended.note)
+        save_plan(self.plan, self._directory)
+        self.table, self.files = save_sweep_report(self._directory)
+        run = read_run(ended.job.directory)
+        # A run that is asked to stop during its last step still finishes.
+        if run.state == "finished":
+            self.num_left -= 1
+        if stopping_signal(ended.code):
+            self.interrupted.append(name)
+        elif run.state != "finished":
+            self.num_left -= 1
+            reason = reason_of(run, ended.note or exit_text(ended.code))
+            self._say(f"{name} is not available: {reason}")
+        elif ended.job.output is not None:
+            self._say(f"{name} is finished")
+
+    def _estimate(self) -> str:
+        if not self._num_ended:
+            return ""
+        elapsed = time.monotonic() - self._begun_at
+        left = elapsed / self._num_ended * (self._num_runs - self._num_ended)
+        return f" ({time_text(elapsed)} so far, about {time_text(left)} to go)"
 
 
 def _run_waiting(
     plan: SweepPlan,
     waiting: Sequence[PlannedRun],
     directory: Path,
-    start: Callable[[RunRequest], int],
+    place: Place,
+    command: Callable[[RunRequest, str], Sequence[str]],
     say: Callable[[str], None],
 ) -> Sweep:
-    save_plan(plan, directory)
-    table, files = save_sweep_report(directory)
-    stopped_by = 0
-    clock = _Clock(len(waiting))
-    for number, planned in enumerate(waiting, start=1):
-        say(f"Run {number} of {len(waiting)}: {planned.name}{clock.estimate(number)}")
-        request = RunRequest(
-            recipe_name=plan.recipe,
-            assignments=planned.assignments,
-            directory=directory / planned.name,
-            is_resumed=is_file(directory / planned.name / "recipe.json"),
-        )
-        # Otherwise a sweep killed during this run would keep the exit code of an earlier attempt.
-        save_plan(plan.with_exit_code(planned.name, None), directory)
-        code, stopped_by = _started(start, request)
-        plan = plan.with_exit_code(planned.name, code)
-        save_plan(plan, directory)
-        table, files = save_sweep_report(directory)
-        run = read_run(directory / planned.name)
-        if stopped_by:
-            # A run that is asked to stop during its last step still finishes.
-            num_left = len(waiting) - number + (run.state != "finished")
-            say(_stop_message(planned, num_left))
-            break
-        if run.state != "finished":
-            say(f"{planned.name} is not available: {reason_of(run, exit_text(code))}")
-    say(f"\n{to_text(table)}")
-    for file in files:
+    progress = _Progress(plan, directory, len(waiting), say)
+    jobs = [_job(planned, plan, directory, place, command) for planned in waiting]
+    with place:
+        stopped_by = run_jobs(place, jobs, begin=progress.begin, end=progress.end)
+    if stopped_by:
+        say(_stop_message(progress.interrupted, progress.num_left))
+    say(f"\n{to_text(progress.table)}")
+    for file in progress.files:
         say(str(file))
-    return Sweep(directory=directory, plan=plan, table=table, files=files, stopped_by=stopped_by)
+    return Sweep(
+        directory=directory,
+        plan=progress.plan,
+        table=progress.table,
+        files=progress.files,
+        stopped_by=stopped_by,
+    )
 
 
-class _Clock:
-    """An estimate of the remaining time from the runs so far."""
-
-    def __init__(self, num_runs: int) -> None:
-        self.num_runs = num_runs
-        self.begun = time.monotonic()
-
-    def estimate(self, number: int) -> str:
-        if number == 1:
-            return ""
-        elapsed = time.monotonic() - self.begun
-        left = elapsed / (number - 1) * (self.num_runs - number + 1)
-        return f" ({time_text(elapsed)} so far, about {time_text(left)} to go)"
-
-
-def _started(start: Callable[[RunRequest], int], request: RunRequest) -> tuple[int, int]:
-    """The exit code of a run, and the signal that asks the sweep to stop, or 0.
-
-    A run that ended on Ctrl-C or SIGTERM was interrupted by someone who wants the sweep to end:
-    the terminal sends Ctrl-C to both processes.
-    """
-    try:
-        code = start(request)
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT, signal.SIGINT
-    return code, stopping_signal(code)
+def _job(
+    planned: PlannedRun,
+    plan: SweepPlan,
+    directory: Path,
+    place: Place,
+    command: Callable[[RunRequest, str], Sequence[str]],
+) -> Job:
+    run = directory / planned.name
+    request = RunRequest(
+        recipe_name=plan.recipe,
+        assignments=planned.assignments,
+        directory=run,
+        is_resumed=is_file(run / "recipe.json"),
+    )
+    return Job(
+        directory=run,
+        command=partial(command, request),
+        output=None if place.shares_terminal else run / OUTPUT,
+    )
 
 
 def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
@@ -219,6 +251,11 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
         raise UserError(
             f"'{directory}' holds a sweep of the recipe '{earlier.recipe}', not of '{plan.recipe}'",
             todo="Give another directory for this sweep.",
+        )
+    if earlier.search:
+        raise UserError(
+            f"'{directory}' holds a search of hyperparameters, not a sweep of a grid",
+            todo="Give another directory for this sweep, or continue the search with --search.",
         )
     planned = {run.name for run in plan.runs}
     lost = [run.name for run in earlier.runs if run.name not in planned]
@@ -309,16 +346,17 @@ def _with_earlier_ends(plan: SweepPlan, directory: Path) -> SweepPlan:
     """The plan with the exit codes of an earlier start of the same sweep."""
     if not exists(directory / FILE):
         return plan
-    codes = {run.name: run.exit_code for run in read_plan(directory).runs}
-    runs = (replace(run, exit_code=codes.get(run.name)) for run in plan.runs)
-    return replace(plan, runs=tuple(runs))
+    for run in read_plan(directory).runs:
+        plan = plan.with_exit_code(run.name, run.exit_code, run.note)
+    return plan
 
 
-def _stop_message(planned: PlannedRun, num_left: int) -> str:
+def _stop_message(interrupted: Sequence[str], num_left: int) -> str:
+    where = " and ".join(interrupted) or "between two runs"
     if not num_left:
-        return f"Stopped in {planned.name}, which was the last run and is finished."
+        return f"Stopped in {where}, which was the last run and is finished."
     runs = "run is" if num_left == 1 else "runs are"
     return (
-        f"Stopped in {planned.name}; {num_left} {runs} left. The same command continues from here: "
+        f"Stopped in {where}; {num_left} {runs} left. The same command continues from here: "
         f"finished runs are not run again."
     )

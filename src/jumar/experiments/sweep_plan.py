@@ -27,12 +27,14 @@ class PlannedRun:
         varied: The assignments that distinguish it from the other combinations.
         assignments: All assignments passed to the run: common, varied, seed.
         exit_code: Exit code of its process, negative for a signal; None until it ends.
+        note: Why it ended without results, where that is known better than from the exit code.
     """
 
     name: str
     varied: tuple[str, ...]
     assignments: tuple[str, ...]
     exit_code: int | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +47,13 @@ class SweepPlan:
     baseline: tuple[str, ...]
     repeats: int
     runs: tuple[PlannedRun, ...] = field(default=())
+    search: Mapping[str, str] = field(default_factory=dict[str, str])
+    """In a search of hyperparameters, how its runs are chosen; empty in a sweep of a grid."""
 
-    def with_exit_code(self, name: str, exit_code: int | None) -> "SweepPlan":
-        """The same plan with the exit code of a run's process."""
-        runs = (replace(run, exit_code=exit_code) if run.name == name else run for run in self.runs)
+    def with_exit_code(self, name: str, exit_code: int | None, note: str = "") -> "SweepPlan":
+        """The same plan with how a run's process ended."""
+        ended = {"exit_code": exit_code, "note": note}
+        runs = (replace(run, **ended) if run.name == name else run for run in self.runs)
         return replace(self, runs=tuple(runs))
 
 
@@ -120,8 +125,9 @@ def read_plan(directory: Path) -> SweepPlan:
             baseline=_texts(data["baseline"]),
             repeats=int(data["repeats"]),
             runs=tuple(_planned(run) for run in data["runs"]),
+            search={str(name): str(value) for name, value in data.get("search", {}).items()},
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise UserError(
             f"is damaged: {type(error).__name__} {error}",
             where=str(path),
@@ -138,7 +144,7 @@ def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
         Combination(
             assignments=varied,
             runs=tuple(read_run(directory / run.name) for run in runs),
-            ends=tuple(exit_text(run.exit_code) for run in runs),
+            ends=tuple(run.note or exit_text(run.exit_code) for run in runs),
         )
         for varied, runs in grouped.items()
     ]
@@ -204,6 +210,7 @@ def _planned(data: Mapping[str, Any]) -> PlannedRun:
         varied=_texts(data["varied"]),
         assignments=_texts(data["assignments"]),
         exit_code=None if code is None else int(code),
+        note=str(data.get("note", "")),
     )
 
 

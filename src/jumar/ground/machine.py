@@ -46,6 +46,12 @@ def process_peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def process_memory(pid: int) -> int:
+    """Memory that a process holds now, in bytes; 0 if it has ended or the system does not say."""
+    held = re.search(r"VmRSS:\s+(\d+) kB", _system_text(f"proc/{pid}/status"))
+    return int(held[1]) * 1024 if held else 0
+
+
 def memory_bytes() -> tuple[int, int]:
     """Available and total memory, within the container's limit."""
     page = os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,152 @@
+"""`jumar tune accuracy`."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
+from jumar.ground.text import print_plain
+
+MODES = ("must_keep_origin_dtype", "allow_mix_precision", "allow_fp32_to_fp16", "force_fp16")
+
+
+def accuracy(
+    recipe: str,
+    /,
+    *,
+    target: Annotated[str, Parameter(metavar="SCORE=VALUE")],
+    modes: Annotated[str | None, Parameter(metavar="MODE,MODE,...")] = None,
+    seeds: int = 3,
+    trainings: int = 12,
+    to: Path | None = None,
+    set_: SetOption = (),
+    emulate_fp16: bool = False,
+    jobs: int | None = None,
+    on: OnOption = "this",
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Find the fastest precision setting that keeps a target.
+
+    Every mode is trained with several seeds. Where a faster mode misses the target, its op list is
+    searched as `jumar precision search` does, and an exponential loss scale is tried. It ends with
+    a table of modes, scores and step times, and one sentence that says what decided. The same
+    command goes on after an interruption. The exit code is 1 if no setting keeps the target beyond
+    chance.
+
+    Parameters
+    ----------
+    recipe
+        Name of the recipe.
+    target
+        A score and what it must reach: top1=95, psnr=33.6 or loss=0.3.
+    modes
+        Precision modes to measure, in the order of preference among equals; by default
+        must_keep_origin_dtype, allow_mix_precision, allow_fp32_to_fp16 and force_fp16.
+    seeds
+        Trainings of each setting, with successive seeds.
+    trainings
+        Most trainings of a search for an op list.
+    to
+        Folder for everything; by default `runs/RECIPE-accuracy`.
+    set_
+        Change a field in all runs; may be repeated.
+    emulate_fp16
+        On a CPU, round to float16 instead of computing in bfloat16.
+    jobs
+        Runs side by side; by default one here, and as many as fit on a cluster. Step times of runs
+        side by side on one machine are not those of a run alone.
+    on
+        Where the runs are computed: this machine, ray, or ray://HOST:PORT.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.cli.precision_search import SearchOptions, prepare_search
+    from jumar.cli.sweep import train_command
+    from jumar.experiments.accuracy.target import parse_target
+    from jumar.experiments.accuracy.tuning import TuningRequest, TuningStopped, tune_accuracy
+    from jumar.experiments.placing.chosen import open_place
+    from jumar.experiments.search_trials import SearchStopped
+    from jumar.experiments.sweep import run_sweep
+    from jumar.ground.errors import UserError
+    from jumar.precision.loss_scale import NoLossScale
+    from jumar.precision.modes import find_mode
+    from jumar.recipes.registry import create_recipe, import_modules
+    from jumar.settings import override, to_json
+
+    goal = parse_target(target)
+    wanted = MODES if modes is None else [name.strip() for name in modes.split(",")]
+    names = [find_mode(name).name for name in wanted if name]
+    if not names or len(set(names)) < len(names):
+        raise UserError("names a mode twice or none", where="--modes", todo="Give each once.")
+    if seeds < 1:
+        raise UserError(f"cannot be {seeds}", where="--seeds", todo="1 or more.")
+    import_modules(import_)
+    common = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
+    own = override(create_recipe(recipe), common)
+    directory = to or Path("runs") / f"{recipe}-accuracy"
+    opened = partial(open_place, on, jobs=jobs, device=device)
+
+    def resolve(assignments: Sequence[str]) -> Mapping[str, Any]:
+        return to_json(override(create_recipe(recipe), assignments))
+
+    def train(place: Path, vary: Sequence[str], settings: Sequence[str]) -> int:
+        return run_sweep(
+            recipe,
+            vary=vary,
+            common_assignments=(*common, *settings),
+            baseline=(),
+            directory=place,
+            repeats=seeds,
+            open_place=opened,
+            command=partial(train_command, import_),
+            resolve=resolve,
+        ).stopped_by
+
+    def find_list(mode: str, tolerance: str, place: Path) -> Path | None:
+        options = SearchOptions(
+            what=recipe,
+            tolerance=tolerance,
+            to=place / "ops_info.json",
+            runs=place / "op-list-search",
+            seeds=seeds,
+            trainings=trainings,
+            layers=False,
+            assignments=(*common, f"precision.mode={mode}"),
+            jobs=jobs,
+            on=on,
+            device=device,
+            imports=import_,
+        )
+        found = prepare_search(options, say).search.run()
+        return options.to.absolute() if found.is_confirmed else None
+
+    def say(line: str) -> None:
+        print_plain(line)
+        sys.stdout.flush()
+
+    request = TuningRequest(
+        target=goal,
+        modes=names,
+        directory=directory,
+        has_loss_scale=not isinstance(own.precision.loss_scale, NoLossScale),
+    )
+    try:
+        tuned = tune_accuracy(request, train=train, find_list=find_list, say=say)
+    except (TuningStopped, SearchStopped) as stopped:
+        say("Stopped. The same command goes on from here.")
+        return 128 + stopped.signal
+    chosen = tuned.decision.chosen
+    if chosen is not None:
+        words = ["jumar", "train", recipe]
+        words += [word for name in import_ for word in ("--import", name)]
+        words += [word for each in (*common, *chosen.assignments) for word in ("--set", each)]
+        say(shlex.join(words))
+    return 0 if tuned.decision.is_sure else 1

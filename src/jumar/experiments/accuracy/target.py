@@ -1,0 +1,105 @@
+"""What a precision setting must reach: `top1=95`, `psnr=33.6`, `loss=0.3`."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Literal
+
+from jumar.experiments.tolerance import between_accuracies, t_quantile
+from jumar.ground.errors import UserError
+
+Verdict = Literal["keeps", "misses", "unclear", "not available"]
+
+_FORM = re.compile(r"([A-Za-z]\w*)=([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A score and the value that it must reach.
+
+    Attributes:
+        metric: A score of the evaluation, or `loss`.
+        value: The value.
+    """
+
+    metric: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.metric}={self.value:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """Values of one setting held against a target.
+
+    Attributes:
+        verdict: `keeps` or `misses` where the 95 % interval of the mean lies on one side of the
+            target, `unclear` where it holds the target, `not available` without a value.
+        mean: The mean over seeds.
+        half_width: Half of the interval; infinite where one value says nothing of its spread.
+        margin: By how much the mean is better than the target; negative if worse.
+    """
+
+    verdict: Verdict
+    mean: float | None = None
+    half_width: float = math.inf
+    margin: float = -math.inf
+
+
+def parse_target(text: str) -> Target:
+    """Read a target.
+
+    Raises:
+        UserError: It has another form.
+    """
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        raise UserError(
+            f"'{text}' is not a target",
+            where="--target",
+            todo="Name a score and what it must reach: top1=95, psnr=33.6 or loss=0.3.",
+        )
+    return Target(metric=match[1], value=float(match[2]))
+
+
+def judge(
+    values: Sequence[float],
+    target: float,
+    *,
+    higher_is_better: bool,
+    eval_samples: int | None = None,
+) -> Judged:
+    """Hold the values of some seeds against a target.
+
+    Args:
+        values: One a seed.
+        target: What they must reach.
+        higher_is_better: The direction of the score.
+        eval_samples: For a share of correct samples in percent, how many there were: a single
+            value then has the standard error of a share.
+    """
+    if not values:
+        return Judged(verdict="not available")
+    mean = fmean(values)
+    half = _half_width(values, eval_samples)
+    margin = mean - target if higher_is_better else target - mean
+    verdict: Verdict = "unclear"
+    if margin >= half:
+        verdict = "keeps"
+    elif margin < -half:
+        verdict = "misses"
+    return Judged(verdict=verdict, mean=mean, half_width=half, margin=margin)
+
+
+def _half_width(values: Sequence[float], eval_samples: int | None) -> float:
+    """Half of the 95 % interval of a mean over seeds."""
+    if len(values) > 1:
+        half = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+        # Seeds that agree to the last sample still say no more than one sample does.
+        return max(half, 100 / eval_samples if eval_samples else 0.0)
+    if eval_samples:
+        return between_accuracies(values[0], values[0], eval_samples).value / math.sqrt(2)
+    return math.inf

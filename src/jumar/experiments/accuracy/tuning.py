@@ -1,0 +1,272 @@
+"""The fastest precision setting that keeps a target: modes, then an op list, then the loss scale.
+
+Later stages are for modes that would be faster than the best so far, and do not keep the target as
+they are. What a stage has trained is a sweep in a folder of its own, so that the same command goes
+on after an interruption.
+"""
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.experiments.accuracy.deciding import SAME_SPEED, Decision, Measured, decide
+from jumar.experiments.accuracy.target import Judged, Target, judge
+from jumar.experiments.accuracy.wording import sentence, table_markdown, table_text
+from jumar.experiments.run_reading import Run
+from jumar.experiments.search_goal import LOSS, final_value
+from jumar.experiments.sweep_plan import combinations_of, read_plan
+from jumar.experiments.table import ORIGIN_MODES, Combination, reason_of
+from jumar.ground.errors import UserError, unknown_name
+from jumar.ground.files import write_text
+from jumar.ground.paths import exists, is_folder, make_folder
+from jumar.precision.modes import find_mode
+from jumar.training.run_directory import write_json
+
+_MODE, _LIST = "precision.mode", "precision.modify_mixlist"
+_SCALE = "precision.loss_scale=exponential"
+
+
+class TuningStopped(Exception):
+    """A signal asked the tuning to end.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningRequest:
+    """What to tune.
+
+    Attributes:
+        target: What must be kept.
+        modes: The precision modes to measure, in the order of preference.
+        directory: Where everything goes.
+        has_loss_scale: Whether the recipe itself has one.
+    """
+
+    target: Target
+    modes: Sequence[str]
+    directory: Path
+    has_loss_scale: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """The result."""
+
+    measured: tuple[Measured, ...]
+    decision: Decision
+    sentence: str
+    not_tried: tuple[str, ...]
+    """Stages that were left out, with the reason."""
+
+
+Train = Callable[[Path, Sequence[str], Sequence[str]], int]
+"""Trains a sweep in a folder, with what is varied and what is set; returns a signal or 0."""
+FindList = Callable[[str, str, Path], Path | None]
+"""Searches an op list for a mode and a tolerance in a folder; None if there is none."""
+
+
+def tune_accuracy(
+    request: TuningRequest, *, train: Train, find_list: FindList, say: Callable[[str], None]
+) -> Tuned:
+    """Find the fastest precision setting that keeps a target.
+
+    Args:
+        request: What to tune.
+        train: Trains runs with several seeds.
+        find_list: Searches the op types that must stay in float32.
+        say: Prints a line.
+
+    Raises:
+        TuningStopped: Somebody stopped a training; the same command goes on.
+        UserError: The directory holds something else, or there is no such score.
+    """
+    tuning = _Tuning(request, train, find_list, say)
+    return tuning.run()
+
+
+class _Tuning:
+    def __init__(
+        self,
+        request: TuningRequest,
+        train: Train,
+        find_list: FindList,
+        say: Callable[[str], None],
+    ) -> None:
+        self._request, self._train, self._find_list, self._say = request, train, find_list, say
+        self._measured: list[Measured] = []
+        self._not_tried: list[str] = []
+
+    def run(self) -> Tuned:
+        request = self._request
+        if exists(request.directory) and not is_folder(request.directory):
+            raise UserError(
+                "is not a folder", where=str(request.directory), todo="Choose another with --to."
+            )
+        vary = [f"{_MODE}={','.join(request.modes)}"] if len(request.modes) > 1 else []
+        common = [] if vary else [f"{_MODE}={request.modes[0]}"]
+        self._measure("modes", vary, common)
+        self._try_op_list()
+        self._try_loss_scale()
+        decision = decide(self._measured)
+        tuned = Tuned(
+            measured=tuple(self._measured),
+            decision=decision,
+            sentence=sentence(decision, request.target, self._measured),
+            not_tried=tuple(self._not_tried),
+        )
+        self._save(tuned)
+        return tuned
+
+    def _measure(self, stage: str, vary: Sequence[str], common: Sequence[str]) -> list[Measured]:
+        place = self._request.directory / stage
+        if number := self._train(place, vary, common):
+            raise TuningStopped(number)
+        added = [
+            _measured(each, self._request.target, common)
+            for each in combinations_of(read_plan(place), place)
+        ]
+        self._measured += added
+        return added
+
+    def _promising(self) -> list[Measured]:
+        """Settings of a mode alone that are faster than the best so far and do not keep it."""
+        best = decide(self._measured)
+        limit = float("inf")
+        if best.chosen is not None and best.is_sure and best.chosen.step_ms is not None:
+            limit = best.chosen.step_ms / (1 + SAME_SPEED)
+        alone = [each for each in self._measured if len(each.assignments) == 1]
+        waiting = [
+            each
+            for each in alone
+            if each.judged.verdict != "keeps"
+            and each.name not in ORIGIN_MODES
+            and (each.step_ms is None or each.step_ms < limit)
+        ]
+        return sorted(waiting, key=lambda each: each.step_ms or float("inf"))
+
+    def _try_op_list(self) -> None:
+        promising = [each for each in self._promising() if find_mode(each.name).uses_lists]
+        if not promising:
+            self._not_tried.append(
+                "op list: no mode with op lists is faster than the best and misses the target"
+            )
+            return
+        reference = next((e for e in self._measured if e.name in ORIGIN_MODES), None)
+        if reference is None or reference.judged.margin <= 0:
+            self._not_tried.append("op list: float32 itself was not seen to reach the target")
+            return
+        mode, target = promising[0].name, self._request.target
+        # The search holds a score against float32's, the target is a value of its own.
+        tolerance = f"{target.metric}={reference.judged.margin:.6g}"
+        self._say(f"{mode} does not keep {target}: searching its op list, within {tolerance}")
+        op_list = self._find_list(mode, tolerance, self._request.directory)
+        if op_list is None:
+            self._not_tried.append(f"op list: the search for {mode} confirmed none")
+            return
+        self._measure("op-list", [], [f"{_MODE}={mode}", f"{_LIST}={op_list}"])
+
+    def _try_loss_scale(self) -> None:
+        if self._request.has_loss_scale:
+            self._not_tried.append("loss scale: the recipe has one, which every mode was given")
+            return
+        # A loss scale is for the range of fp16; a CPU that computes in another type has no need.
+        promising = [
+            each
+            for each in self._promising()
+            if find_mode(each.name).fp16 and not each.is_substituted
+        ]
+        if not promising:
+            self._not_tried.append(
+                "loss scale: no mode that computed in fp16 is faster than the best and misses the "
+                "target"
+            )
+            return
+        names = [each.name for each in promising]
+        vary = [f"{_MODE}={','.join(names)}"] if len(names) > 1 else []
+        common = [_SCALE] if vary else [f"{_MODE}={names[0]}", _SCALE]
+        self._say(f"{', '.join(names)}: trying an exponential loss scale")
+        self._measure("loss-scale", vary, common)
+
+    def _save(self, tuned: Tuned) -> None:
+        make_folder(self._request.directory)
+        target = self._request.target
+        text = f"{table_markdown(tuned.measured, target)}\n{tuned.sentence}\n"
+        write_text(self._request.directory / "accuracy.md", text)
+        write_json(self._request.directory / "accuracy.json", to_json(tuned, target))
+        self._say(f"\n{table_text(tuned.measured, target)}")
+        for line in tuned.not_tried:
+            self._say(f"not tried, {line}")
+        self._say(tuned.sentence)
+
+
+def to_json(tuned: Tuned, target: Target) -> dict[str, Any]:
+    """The result as JSON types."""
+    chosen = tuned.decision.chosen
+    content: Mapping[str, Any] = {
+        "target": asdict(target),
+        "measured": [asdict(each) for each in tuned.measured],
+        "chosen": None if chosen is None else list(chosen.assignments),
+        "is_sure": tuned.decision.is_sure,
+        "sentence": tuned.sentence,
+        "not_tried": list(tuned.not_tried),
+    }
+    return json.loads(json.dumps(content))
+
+
+def _measured(combination: Combination, target: Target, common: Sequence[str]) -> Measured:
+    runs = [run for run in combination.runs if run.state == "finished"]
+    values = [value for run in runs if (value := final_value(target.metric, run)) is not None]
+    times = [run.results.step_ms_median for run in combination.runs]
+    measured = [time for time in times if time is not None]
+    assignments = (*combination.assignments, *(each for each in common if "precision." in each))
+    ended = [
+        reason_of(run, end)
+        for run, end in zip(combination.runs, combination.ends, strict=True)
+        if run.state != "finished"
+    ]
+    return Measured(
+        name=_name(assignments),
+        judged=_judged(values, runs, target),
+        step_ms=statistics.median(measured) if measured else None,
+        assignments=assignments,
+        num_seeds=len(values),
+        note="; ".join(dict.fromkeys(ended)),
+        is_substituted=any(run.results.substituted for run in combination.runs),
+    )
+
+
+def _judged(values: Sequence[float], runs: Sequence[Run], target: Target) -> Judged:
+    if not runs:
+        return Judged(verdict="not available")
+    results, headline = runs[0].results, runs[0].results.headline
+    if target.metric not in (LOSS, *results.metrics):
+        raise unknown_name("score", target.metric, (LOSS, *results.metrics), where="--target")
+    is_headline = headline is not None and headline.name == target.metric
+    higher = headline.higher_is_better if headline is not None and is_headline else True
+    is_share = headline is not None and is_headline and headline.unit == "%" and higher
+    return judge(
+        values,
+        target.value,
+        higher_is_better=higher and not target.metric.endswith(LOSS),
+        eval_samples=results.eval_samples if is_share else None,
+    )
+
+
+def _name(assignments: Sequence[str]) -> str:
+    mode = next(each.partition("=")[2] for each in assignments if each.startswith(f"{_MODE}="))
+    extra: list[str] = []
+    if any(each.startswith(f"{_LIST}=") for each in assignments):
+        extra.append("op list")
+    if _SCALE in assignments:
+        extra.append("loss scale")
+    return " + ".join([mode, *extra])

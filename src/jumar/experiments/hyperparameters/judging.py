@@ -1,0 +1,94 @@
+"""What a run says about a trial: its score, in which direction it is better, and along the way."""
+
+from dataclasses import dataclass
+
+from jumar.experiments.run_reading import Evaluation, Run
+from jumar.experiments.search_goal import LOSS, final_value
+from jumar.ground.errors import UserError, unknown_name
+
+_DIRECTIONS = {"max": -1, "min": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A score by which trials are compared.
+
+    Attributes:
+        name: A score of the evaluation, or `loss`.
+        sign: -1 if higher is better, 1 if lower.
+        unit: Its unit, if known.
+    """
+
+    name: str
+    sign: int
+    unit: str = ""
+
+    def text(self, value: float) -> str:
+        """A value with name and unit."""
+        return f"{self.name} {value:.4g}{f' {self.unit}' if self.unit else ''}"
+
+
+def check_metric(metric: str) -> None:
+    """Check the form of `NAME`, `NAME:max` or `NAME:min`.
+
+    Raises:
+        UserError: It has another form.
+    """
+    name, colon, direction = metric.partition(":")
+    if metric and (not name or (colon and direction not in _DIRECTIONS)):
+        raise UserError(
+            f"'{metric}' is not a score",
+            where="--metric",
+            todo="For instance: --metric top1:max, --metric loss or --metric mse:min.",
+        )
+
+
+def score_of(metric: str, run: Run) -> Score | None:
+    """The score that a search goes by, as the first run with results names it.
+
+    Args:
+        metric: The value of --metric; empty for the recipe's main metric.
+        run: A run that has ended.
+
+    Returns:
+        The score; None if the run has no results.
+
+    Raises:
+        UserError: The run has no such score, or nobody knows in which direction it is better.
+    """
+    results, headline = run.results, run.results.headline
+    if run.state != "finished":
+        return None
+    name, _, direction = metric.partition(":")
+    name = name or (headline.name if headline is not None else LOSS)
+    if name not in (LOSS, *results.metrics):
+        raise unknown_name("score", name, (LOSS, *results.metrics), where="--metric")
+    if headline is not None and headline.name == name:
+        sign = -1 if headline.higher_is_better else 1
+        return Score(name=name, sign=_DIRECTIONS.get(direction, sign), unit=headline.unit)
+    if direction:
+        return Score(name=name, sign=_DIRECTIONS[direction])
+    if name.endswith(LOSS):
+        return Score(name=name, sign=1)
+    raise UserError(
+        f"nothing says whether a higher '{name}' is better",
+        where="--metric",
+        todo=f"Give the direction: --metric {name}:max or --metric {name}:min.",
+    )
+
+
+def evaluations_of(score: Score, run: Run) -> list[tuple[Evaluation, float]]:
+    """The evaluations of a run with their scores, those of averaged weights where there are some.
+
+    Results hold the score of the averaged weights too.
+    """
+    kinds = {each.weights for each in run.evaluations}
+    kind = "ema" if "ema" in kinds else next(iter(sorted(kinds)), "")
+    scored = [(each, each.metrics.get(score.name)) for each in run.evaluations]
+    return [(each, value) for each, value in scored if each.weights == kind and value is not None]
+
+
+def cost_of(score: Score, run: Run) -> float | None:
+    """The final score as a cost, of which less is better; None if there is none."""
+    value = final_value(score.name, run)
+    return None if value is None else score.sign * value

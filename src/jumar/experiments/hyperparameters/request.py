@@ -1,0 +1,108 @@
+"""What a search is asked for, and directories and fields that it refuses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.experiments.hyperparameters.ranges import Range
+from jumar.experiments.reporting import SWEEP_FILES
+from jumar.experiments.sweep_plan import FILE, SweepPlan, read_plan
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, is_folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest:
+    """What to search.
+
+    Attributes:
+        recipe: The recipe of all runs.
+        ranges: `section.field=low:high`, `...:log` or `section.field=value,value`, one a field.
+        common: `section.field=value` for all runs.
+        sampler: How settings are drawn.
+        pruner: When a hopeless run ends; `none` for never.
+        metric: `NAME`, `NAME:max` or `NAME:min`; empty for the recipe's main metric.
+        trials: How many trials the search has, those of earlier calls included.
+        directory: Where runs, journal and tables go.
+        imports: Modules that the recipe needs.
+    """
+
+    recipe: str
+    ranges: Sequence[str]
+    common: Sequence[str]
+    sampler: str
+    pruner: str
+    metric: str
+    trials: int
+    directory: Path
+    imports: Sequence[str] = ()
+
+
+def plan_of(request: SearchRequest) -> SweepPlan:
+    """The plan of a search that has drawn nothing yet."""
+    return SweepPlan(
+        recipe=request.recipe,
+        vary=tuple(request.ranges),
+        common=tuple(request.common),
+        baseline=(),
+        repeats=1,
+        search={
+            "sampler": request.sampler,
+            "pruner": request.pruner,
+            "metric": request.metric,
+        },
+    )
+
+
+def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> None:
+    """Reject a field that is both searched and set for all runs."""
+    fixed = {each.partition("=")[0].strip() for each in request.common}
+    both = next((each.field for each in ranges if each.field in fixed), None)
+    if both is not None:
+        raise UserError(
+            f"'{both}' is both searched and set",
+            where="--range",
+            todo=f"Omit --set {both}=... or --range {both}=...",
+        )
+
+
+def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
+    """Reject a directory that holds anything but this search."""
+    if exists(directory) and not is_folder(directory):
+        raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
+    if not is_folder(directory):
+        return
+    if not exists(directory / FILE):
+        foreign = [name for name in ("recipe.json", *SWEEP_FILES) if exists(directory / name)]
+        if foreign:
+            raise UserError(
+                f"it contains '{foreign[0]}', which was not written by a search here",
+                where=str(directory),
+                todo="Choose another directory with --to.",
+            )
+        return
+    earlier = read_plan(directory)
+    before: Mapping[str, Any] = _identity(earlier)
+    changed = [
+        f"{name} was {before[name]} and is now {now}"
+        for name, now in _identity(plan).items()
+        if before[name] != now
+    ]
+    if not earlier.search or changed:
+        raise UserError(
+            f"it holds another search: {'; '.join(changed)}"
+            if earlier.search
+            else "it holds a sweep of a grid, not a search",
+            where=str(directory),
+            todo="Repeat its own command, with any number of --trials, or choose another directory "
+            "with --to.",
+        )
+
+
+def _identity(plan: SweepPlan) -> dict[str, str]:
+    words = {"recipe": plan.recipe, "--range": " ".join(plan.vary), "--set": " ".join(plan.common)}
+    return {
+        **words,
+        **{name: plan.search.get(name, "") for name in ("sampler", "pruner", "metric")},
+    }

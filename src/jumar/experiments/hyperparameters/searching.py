@@ -1,0 +1,326 @@
+"""A search of hyperparameters: runs whose settings are drawn one after the other.
+
+With one run at a time the same search draws the same trials again: the settings of a trial follow
+from the seed, its number and what the trials before it recorded, also after an interruption. With
+several at once the order in which runs end decides too.
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from jumar.experiments.hyperparameters.judging import (
+    Score,
+    check_metric,
+    cost_of,
+    evaluations_of,
+    score_of,
+)
+from jumar.experiments.hyperparameters.methods import NO_PRUNER, check_method
+from jumar.experiments.hyperparameters.ranges import Resolve, own_values, parse_ranges
+from jumar.experiments.hyperparameters.request import (
+    SearchRequest,
+    plan_of,
+    refuse_foreign,
+    refuse_set_and_searched,
+)
+from jumar.experiments.hyperparameters.study import Study
+from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place
+from jumar.experiments.reporting import save_sweep_report
+from jumar.experiments.run_reading import Run, flattened, read_run
+from jumar.experiments.sweep import RunRequest
+from jumar.experiments.sweep_plan import (
+    FILE,
+    PlannedRun,
+    SweepPlan,
+    exit_text,
+    read_plan,
+    save_plan,
+)
+from jumar.experiments.table_forms import to_text
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file
+from jumar.ground.text import counted
+from jumar.training.run_directory import RunDirectory
+
+_LOOKS_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """How a search ended.
+
+    Attributes:
+        best: The assignments of the best trial; None if none has finished.
+        stopped_by: Number of the signal that stopped it; 0 if it completed.
+    """
+
+    best: tuple[str, ...] | None
+    stopped_by: int
+
+
+def search(
+    request: SearchRequest,
+    *,
+    open_place: Callable[[], Place],
+    command: Callable[[RunRequest, str], Sequence[str]],
+    resolve: Resolve,
+    say: Callable[[str], None] = print,
+) -> Searched:
+    """Search the best settings, going on from what is in the directory.
+
+    Args:
+        request: What to search.
+        open_place: Opens the place that computes the runs.
+        command: The command of a run for a device.
+        resolve: The settings of the recipe with assignments.
+        say: Prints progress lines, and at the end the table, the best settings and the paths.
+
+    Raises:
+        UserError: There is a mistake in the request, found before any run starts, or the
+            directory holds something else.
+    """
+    if request.trials < 1:
+        raise UserError(f"cannot be {request.trials}", where="--trials", todo="1 or more.")
+    check_method(request.sampler, request.pruner)
+    check_metric(request.metric)
+    base = resolve(request.common)
+    ranges = parse_ranges(request.ranges, lambda own: resolve([*request.common, *own]))
+    refuse_set_and_searched(request, ranges)
+    plan = plan_of(request)
+    refuse_foreign(request.directory, plan)
+    with RunDirectory(request.directory).locked():
+        place = open_place()
+        if is_file(request.directory / FILE):
+            plan = read_plan(request.directory)
+        study = Study(
+            request.directory,
+            ranges,
+            sampler=request.sampler,
+            pruner=request.pruner,
+            seed=int(base.get("seed", 0)),
+        )
+        own = own_values(ranges, base)
+        if own is not None:
+            study.offer(own)
+        if request.pruner != NO_PRUNER and flattened(base).get("training.evaluate_every") == "":
+            say(
+                "the recipe evaluates at the end only, so no run is ended early; for instance: "
+                "--set training.evaluate_every=1ep"
+            )
+        session = _Session(request, plan, study, place, command, resolve, say)
+        with place:
+            session.go()
+        return session.end()
+
+
+class _Session:
+    """One call of a search."""
+
+    def __init__(
+        self,
+        request: SearchRequest,
+        plan: SweepPlan,
+        study: Study,
+        place: Place,
+        command: Callable[[RunRequest, str], Sequence[str]],
+        resolve: Resolve,
+        say: Callable[[str], None],
+    ) -> None:
+        self._request, self._plan, self._study = request, plan, study
+        self._place, self._command, self._resolve, self._say = place, command, resolve, say
+        self._score: Score | None = None
+        self._pruned: dict[int, str] = {}
+        self._seen: dict[int, int] = {}
+        for planned in plan.runs:
+            self._learn_score(read_run(request.directory / planned.name))
+        self._begun = study.unfinished()
+
+    def go(self) -> None:
+        """Draw and run trials until there are enough, or a signal stops the search."""
+        save_plan(self._plan, self._request.directory)
+        while True:
+            while self._place.has_room and not self._place.stopped_by:
+                number = self._next()
+                if number is None:
+                    break
+                self._start(number)
+            if not self._place.running:
+                return
+            for ended in self._place.wait(_LOOKS_EVERY_S):
+                self._ended(ended)
+            for job in self._place.running:
+                self._look_at(job)
+
+    def end(self) -> Searched:
+        """Print the table, what became of the trials, and how to repeat the best one."""
+        request, study = self._request, self._study
+        if self._plan.runs:
+            table, files = save_sweep_report(request.directory)
+            self._say(f"\n{to_text(table)}")
+            for file in files:
+                self._say(str(file))
+        if self._place.stopped_by:
+            left = max(0, request.trials - study.num_drawn) + len(study.unfinished())
+            self._say(
+                f"Stopped with {counted(left, 'trial')} left. The same command continues: the "
+                "interrupted run is resumed, finished ones are not run again."
+            )
+        self._say(
+            f"{counted(study.num_drawn, 'trial')}: {study.count('complete')} finished, "
+            f"{study.count('pruned')} ended early, {study.count('fail')} failed"
+        )
+        best = self._say_best()
+        return Searched(best=best, stopped_by=self._place.stopped_by)
+
+    def _say_best(self) -> tuple[str, ...] | None:
+        best, score = self._study.best(), self._score
+        if best is None or score is None:
+            self._say("no trial has a score yet")
+            return None
+        number, cost = best
+        varied = self._study.assignments(number)
+        settings = [*self._request.common, *varied]
+        repeated = ["jumar", "train", self._request.recipe]
+        repeated += [word for each in self._request.imports for word in ("--import", each)]
+        repeated += [word for each in settings for word in ("--set", each)]
+        finished = self._study.count("complete")
+        self._say(f"best: {_name(number)}, {score.text(score.sign * cost)}")
+        self._say(shlex.join(repeated))
+        self._say(
+            f"It is the best of {finished} by one seed each, so partly luck; more seeds: replace "
+            "`train` by `sweep`, with --repeats 3."
+        )
+        return varied
+
+    def _next(self) -> int | None:
+        if self._begun:
+            return self._begun.pop(0)
+        return self._study.draw() if self._study.num_drawn < self._request.trials else None
+
+    def _start(self, number: int) -> None:
+        """Start a trial, unless its settings are refused or have been tried."""
+        name, varied = _name(number), self._study.assignments(number)
+        assignments = (*self._request.common, *varied)
+        run = self._request.directory / name
+        shown = ", ".join(varied)
+        try:
+            self._resolve(assignments)
+        except UserError as error:
+            self._study.fail(number)
+            self._say(f"{name}: {shown}: failed, the recipe refuses these settings: {error}")
+            return
+        if self._is_repeated(number, varied):
+            return
+        if name not in [planned.name for planned in self._plan.runs]:
+            planned = PlannedRun(name=name, varied=varied, assignments=assignments)
+            self._plan = replace(self._plan, runs=(*self._plan.runs, planned))
+            save_plan(self._plan, self._request.directory)
+        is_resumed = is_file(run / "recipe.json")
+        again = ", resumed" if is_resumed else ""
+        self._say(f"{name} of {self._request.trials}: {shown}{again}")
+        request = RunRequest(
+            recipe_name=self._request.recipe,
+            assignments=assignments,
+            directory=run,
+            is_resumed=is_resumed,
+        )
+        output = None if self._place.shares_terminal else run / OUTPUT
+        job = Job(directory=run, command=partial(self._command, request), output=output)
+        if read_run(run).state == "finished":
+            self._ended(Ended(job=job, code=0))
+        else:
+            self._place.start(job)
+
+    def _is_repeated(self, number: int, varied: tuple[str, ...]) -> bool:
+        """Whether an earlier trial with the same settings has finished, whose score then counts."""
+        for earlier in self._study.trials()[:number]:
+            if earlier.value is None or self._study.assignments(earlier.number) != varied:
+                continue
+            self._study.finish(number, earlier.value)
+            self._say(f"{_name(number)}: the settings of {_name(earlier.number)} again, not run")
+            return True
+        return False
+
+    def _ended(self, ended: Ended) -> None:
+        """Tell the study how a trial ended."""
+        number, run = _number(ended.job.name), read_run(ended.job.directory)
+        is_cut_short = run.state in ("interrupted", "unfinished", "not run")
+        if self._place.stopped_by and is_cut_short and number not in self._pruned:
+            return  # resumed by the next call
+        self._learn_score(run)
+        self._report(number, run)
+        note = self._told(number, run, ended)
+        self._plan = self._plan.with_exit_code(ended.job.name, ended.code, note)
+        save_plan(self._plan, self._request.directory)
+        save_sweep_report(self._request.directory)
+
+    def _told(self, number: int, run: Run, ended: Ended) -> str:
+        """Tell the study, say it, and return a note on why there are no results."""
+        name = _name(number)
+        if number in self._pruned:
+            self._study.prune(number)
+            self._say(f"{name}: {self._pruned[number]}")
+            return self._pruned[number]
+        cost = None if self._score is None else cost_of(self._score, run)
+        if cost is not None and self._score is not None:
+            self._study.finish(number, cost)
+            self._say(f"{name}: {self._score.text(self._score.sign * cost)}")
+            return ""
+        if run.state == "failed" and run.results.failure_step is not None:
+            # It says of these settings that they are bad, so the sampler must hear of it.
+            self._study.prune(number)
+            self._say(f"{name}: {run.reason}, counted as worse than all others")
+            return ""
+        reason = ended.note or exit_text(ended.code) or run.reason or "it left no score"
+        self._study.fail(number)
+        self._say(f"{name}: failed and not tried again: {reason}")
+        return reason
+
+    def _look_at(self, job: Job) -> None:
+        """Report the evaluations of a running trial, and stop it if it is hopeless."""
+        number = _number(job.name)
+        metrics = job.directory / "metrics.jsonl"
+        size = metrics.stat().st_size if is_file(metrics) else 0
+        if number in self._pruned or self._seen.get(number) == size:
+            return
+        self._seen[number] = size
+        self._report(number, read_run(job.directory))
+        if number in self._pruned:
+            self._place.stop(job)
+
+    def _report(self, number: int, run: Run) -> None:
+        """Report the evaluations in order up to the first at which the trial is hopeless.
+
+        One that is hopeless at its last evaluation has finished; nothing is saved by ending it.
+        """
+        score = self._score
+        if score is None or self._request.pruner == NO_PRUNER or number in self._pruned:
+            return
+        evaluations = evaluations_of(score, run)
+        if run.state == "finished":
+            evaluations = evaluations[:-1]
+        for place in range(self._study.num_reported(number) + 1, len(evaluations) + 1):
+            evaluation, value = evaluations[place - 1]
+            if self._study.report(number, place, score.sign * value):
+                typical = self._study.typical(number, place)
+                beside = ""
+                if typical is not None:
+                    beside = f", median of the others {score.sign * typical:.4g}"
+                self._pruned[number] = (
+                    f"pruned at step {evaluation.step}: {score.text(value)}{beside}"
+                )
+                return
+
+    def _learn_score(self, run: Run) -> None:
+        if self._score is None:
+            self._score = score_of(self._request.metric, run)
+
+
+def _name(number: int) -> str:
+    return f"trial-{number:04d}"
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])

@@ -1,0 +1,58 @@
+"""The place that `--on` and `--jobs` choose."""
+
+from collections.abc import Callable, Sequence
+
+from jumar.experiments.placing.contract import Place
+from jumar.experiments.placing.this_machine import ThisMachine
+from jumar.ground.errors import UserError
+from jumar.ground.machine import checked_count, usable_cores
+
+HERE = "this"
+_RAY = "ray"
+
+
+def open_place(
+    on: str, *, jobs: int | None, device: str, say: Callable[[str], None] = print
+) -> Place:
+    """The place that a command's options choose.
+
+    Args:
+        on: `this`, `ray` or `ray://HOST:PORT`.
+        jobs: Most runs at once; None for one on this machine and all that a cluster can hold.
+        device: The value of --device.
+        say: Prints a line.
+
+    Raises:
+        UserError: There is no such place, it cannot be reached, or the number is not possible.
+    """
+    if jobs is not None and jobs < 1:
+        raise UserError(f"cannot be {jobs}", where="--jobs", todo="1 or more.")
+    if on == HERE:
+        at_once = checked_count(jobs or 1, "processes", "--jobs")
+        devices = (device,) if at_once == 1 else _devices(device)
+        if at_once > usable_cores():
+            say(f"--jobs {at_once}: more runs than the {usable_cores()} usable cores")
+        return ThisMachine(at_once=at_once, devices=devices, say=say)
+    if on == _RAY or on.startswith(f"{_RAY}://"):
+        from jumar.experiments.placing.ray_cluster import RayCluster
+
+        return RayCluster(on, device=device, at_once=jobs or 0, say=say)
+    raise UserError(
+        f"unknown place '{on}'", where="--on", todo="Allowed: this, ray, ray://HOST:PORT."
+    )
+
+
+def _devices(device: str) -> Sequence[str]:
+    """A device for each of the runs side by side: every card that the request allows."""
+    from jumar.devices.registry import list_devices
+
+    if ":" in device:
+        return (device,)
+    cards: dict[str, int] = {}
+    for card in list_devices():
+        if not card.on_host and device in ("auto", card.names.kind):
+            cards[card.names.kind] = cards.get(card.names.kind, 0) + 1
+    # `auto` prefers the kind that is listed first.
+    for kind, count in cards.items():
+        return [f"{kind}:{number}" for number in range(count)]
+    return (device,)

@@ -1,0 +1,153 @@
+"""Where the runs of an experiment are computed: what every place offers, and runs placed on one."""
+
+import signal
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+OUTPUT = "output.txt"
+"""In a run directory, what the run printed, where that was not a terminal."""
+_LOOKS_EVERY_S = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One run to compute.
+
+    The command resumes a run that it finds in the directory, so that it may be repeated.
+
+    Attributes:
+        directory: The run directory.
+        command: The command for a device, as `--device` takes it.
+        output: File for all that it prints; None to print it here where the place can.
+    """
+
+    directory: Path
+    command: Callable[[str], Sequence[str]]
+    output: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the run directory."""
+        return self.directory.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A job that has ended.
+
+    Attributes:
+        job: The job.
+        code: Exit code of its process, negative for a signal.
+        note: Why it ended, where the exit code does not say it.
+    """
+
+    job: Job
+    code: int
+    note: str = ""
+
+
+class Place(ABC):
+    """Computes jobs, several at once where it can.
+
+    Used as a context manager: within it Ctrl-C and SIGTERM stop what is running, each run at a
+    checkpoint, and nothing is started any more. Must be entered in the main thread, where Python
+    handles signals.
+
+    Attributes:
+        stopped_by: The signal that asked for the end; 0 if there was none.
+    """
+
+    def __init__(self) -> None:
+        self.stopped_by = 0
+        self._handlers: dict[int, Any] = {}
+
+    @property
+    @abstractmethod
+    def running(self) -> Sequence[Job]:
+        """The jobs that have not ended."""
+
+    @property
+    @abstractmethod
+    def has_room(self) -> bool:
+        """Whether another job may start now; always true if none is running."""
+
+    @property
+    @abstractmethod
+    def shares_terminal(self) -> bool:
+        """Whether one job at a time runs, whose output may go to the terminal."""
+
+    @abstractmethod
+    def start(self, job: Job) -> None:
+        """Start a job."""
+
+    @abstractmethod
+    def stop(self, job: Job) -> None:
+        """Ask a job to save a checkpoint and to end."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> list[Ended]:
+        """Wait until a job has ended.
+
+        Args:
+            seconds: How long at most.
+
+        Returns:
+            All jobs that have ended since the last call.
+        """
+
+    @abstractmethod
+    def on_signal(self, number: int) -> None:
+        """Stop what is running, as a signal asks."""
+
+    def __enter__(self) -> "Place":
+        def received(number: int, frame: FrameType | None) -> None:
+            del frame
+            if not self.stopped_by:
+                self.stopped_by = number
+                self.on_signal(number)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._handlers[number] = signal.signal(number, received)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+
+def run_jobs(
+    place: Place,
+    jobs: Sequence[Job],
+    *,
+    begin: Callable[[Job], None] = lambda _: None,
+    end: Callable[[Ended], None] = lambda _: None,
+) -> int:
+    """Compute jobs in order, as many at once as the place has room for.
+
+    Args:
+        place: An entered place.
+        jobs: The jobs.
+        begin: Called before a job starts.
+        end: Called when a job has ended.
+
+    Returns:
+        The signal that stopped it, or 0.
+    """
+    waiting = deque(jobs)
+    while place.running or (waiting and not place.stopped_by):
+        while waiting and place.has_room and not place.stopped_by:
+            begin(waiting[0])
+            place.start(waiting.popleft())
+        for ended in place.wait(_LOOKS_EVERY_S if not waiting else 1.0):
+            end(ended)
+    return place.stopped_by

@@ -1,0 +1,97 @@
+"""A run on a node of a Ray cluster: what the node's worker process does."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_TETHERED = """
+import ctypes, os, signal, sys
+parent = int(sys.argv[1])
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != parent:
+    sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Lets a run end with the worker that started it (PR_SET_PDEATHSIG). A run that outlived a lost
+worker would hold the run directory, in which another node is about to resume it."""
+
+_STARTS_WITHIN_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """A command for a node.
+
+    Attributes:
+        command: The command; its first word is the caller's Python.
+        caller_python: The caller's Python, which has another path on some nodes.
+        folder: The working folder.
+        output: File for all that it prints.
+        environment: Variables that the caller passes on.
+    """
+
+    command: Sequence[str]
+    caller_python: str
+    folder: str
+    output: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returned:
+    """What came of an errand.
+
+    Attributes:
+        code: Exit code, negative for a signal; None if the command was not started.
+        node: The node's name.
+        missing: The folder that the node does not see, or an empty text.
+    """
+
+    code: int | None
+    node: str
+    missing: str = ""
+
+
+class RayWorker:
+    """Computes one run at a time; an actor, which can be asked to stop while it waits for it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, errand: Errand) -> Returned:
+        """Run a command to its end."""
+        node = socket.gethostname()
+        output = Path(errand.output)
+        for folder in (Path(errand.folder), output.parent.parent):
+            if not folder.is_dir():
+                return Returned(code=None, node=node, missing=str(folder))
+        output.parent.mkdir(exist_ok=True)
+        command = list(errand.command)
+        if command[0] == errand.caller_python:
+            command[0] = sys.executable
+        with output.open("ab") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _TETHERED, str(os.getpid()), *command],
+                cwd=errand.folder,
+                env={**os.environ, **errand.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            return Returned(code=self._process.wait(), node=node)
+        finally:
+            self._process = None
+
+    def stop(self) -> None:
+        """Ask the run to save a checkpoint and to end; waits a moment for one that is starting."""
+        deadline = time.monotonic() + _STARTS_WITHIN_S
+        while (process := self._process) is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if process is not None and process.poll() is None:
+            process.terminate()

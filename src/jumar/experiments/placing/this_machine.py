@@ -1,0 +1,160 @@
+"""Runs on this machine, each in a process of its own, side by side where it has room."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jumar.experiments.placing.contract import Ended, Job, Place
+from jumar.experiments.sweep_plan import stopping_signal
+from jumar.ground.machine import memory_bytes, process_memory, usable_cores
+from jumar.ground.text import size_text
+
+_LOOKS_EVERY_S = 0.05
+_LEAST_BYTES = 512 * 2**20
+"""What a run takes at least: torch alone, and a small network."""
+
+
+@dataclass(kw_only=True)
+class _Child:
+    job: Job
+    process: "subprocess.Popen[bytes]"
+    slot: int
+    is_stopped: bool = False
+
+
+class ThisMachine(Place):
+    """Runs as children of this process.
+
+    `subprocess.run` kills its child a quarter of a second after Ctrl-C, in the middle of writing
+    its checkpoint. Here the children are waited for; they also get Ctrl-C from the terminal, and
+    a SIGTERM, which reaches only this process, is passed on. A signal is meant for the whole
+    experiment, so 128 plus the signal is the exit code of all that were running.
+
+    Args:
+        at_once: Most runs side by side.
+        devices: The device of each of them; begins again after the last.
+        say: Prints a line.
+    """
+
+    def __init__(
+        self,
+        *,
+        at_once: int = 1,
+        devices: Sequence[str] = ("auto",),
+        say: Callable[[str], None] = print,
+    ) -> None:
+        super().__init__()
+        self._at_once, self._devices, self._say = at_once, devices, say
+        self._children: list[_Child] = []
+        self._largest = _LEAST_BYTES
+        self._was_short = False
+
+    @property
+    def running(self) -> Sequence[Job]:
+        """See `Place`."""
+        return [child.job for child in self._children]
+
+    @property
+    def shares_terminal(self) -> bool:
+        """See `Place`."""
+        return self._at_once == 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether fewer than `at_once` run, and the memory left is enough for another.
+
+        Another is expected to take as much as the largest so far, and those that began a moment
+        ago to grow to that size.
+        """
+        if not self._children:
+            return True
+        if len(self._children) >= self._at_once:
+            return False
+        grown = [self._measured(child) for child in self._children]
+        promised = sum(max(0, self._largest - now) for now in grown)
+        is_short = memory_bytes()[0] < promised + self._largest
+        if is_short and not self._was_short:
+            self._say(
+                f"{len(grown)} at once for now: another run of {size_text(self._largest)} does "
+                "not fit into the free memory"
+            )
+        self._was_short = is_short
+        return not is_short
+
+    def start(self, job: Job) -> None:
+        """See `Place`."""
+        used = {child.slot for child in self._children}
+        slot = next(number for number in range(len(used) + 1) if number not in used)
+        command = list(job.command(self._devices[slot % len(self._devices)]))
+        if job.output is None:
+            sys.stdout.flush()  # its lines come after ours
+            process = subprocess.Popen(command, env=self._environment())
+        else:
+            job.output.parent.mkdir(parents=True, exist_ok=True)
+            with job.output.open("ab") as file:
+                process = subprocess.Popen(
+                    command, env=self._environment(), stdout=file, stderr=subprocess.STDOUT
+                )
+        child = _Child(job=job, process=process, slot=slot)
+        self._children.append(child)
+        if self.stopped_by == signal.SIGTERM:
+            # It came before there was a child to pass it on to.
+            self._ask(child)
+
+    def stop(self, job: Job) -> None:
+        """See `Place`."""
+        for child in self._children:
+            if child.job is job:
+                self._ask(child)
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """See `Place`."""
+        deadline = time.monotonic() + seconds
+        while True:
+            over = [child for child in self._children if child.process.poll() is not None]
+            if over or not self._children or time.monotonic() >= deadline:
+                break
+            for child in self._children:
+                self._largest = max(self._largest, self._measured(child))
+            time.sleep(_LOOKS_EVERY_S)
+        self._children = [child for child in self._children if child not in over]
+        return [Ended(job=child.job, code=self._code_of(child)) for child in over]
+
+    def on_signal(self, number: int) -> None:
+        """See `Place`."""
+        if number == signal.SIGTERM:
+            for child in self._children:
+                self._ask(child)
+
+    def _code_of(self, child: _Child) -> int:
+        code = child.process.returncode
+        if self.stopped_by:
+            return 128 + self.stopped_by
+        number = stopping_signal(code)
+        if number and not child.is_stopped:
+            # Whoever interrupted one run wants the experiment to end.
+            self.stopped_by = number
+            for other in self._children:
+                self._ask(other)
+        return code
+
+    def _ask(self, child: _Child) -> None:
+        """Ask for a checkpoint, once: a second signal makes a run leave without it."""
+        if not child.is_stopped and child.process.poll() is None:
+            child.is_stopped = True
+            child.process.send_signal(signal.SIGTERM)
+
+    def _environment(self) -> dict[str, str]:
+        """The environment of a child; runs side by side share the cores."""
+        environment = dict(os.environ)
+        if self._at_once > 1:
+            threads = max(1, usable_cores() // self._at_once)
+            environment.setdefault("OMP_NUM_THREADS", str(threads))
+        return environment
+
+    def _measured(self, child: _Child) -> int:
+        return process_memory(child.process.pid)

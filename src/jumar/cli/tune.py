@@ -1,0 +1,25 @@
+"""`jumar tune`: faster settings, measured."""
+
+from cyclopts import App
+
+from jumar.cli.options import OPTIONS
+
+app = App(
+    name="tune",
+    help="Find faster settings by measuring; write the files for Ascend's own tuner.",
+    group_parameters=OPTIONS,
+)
+app.command(
+    "jumar.cli.tune_speed:speed",
+    name="speed",
+    help="Find the fastest settings of a recipe by short paired measurements.",
+    usage="Usage: jumar tune speed [OPTIONS] RECIPE|RUN",
+)
+app.command(
+    "jumar.cli.tune_aoe:aoe",
+    name="aoe",
+    help="Write what Ascend's tuner AOE needs for a ported script or a run.",
+    usage="Usage: jumar tune aoe [OPTIONS] SCRIPT|RUN",
+)
+# What `tune speed` starts for each setting; people have no use for it.
+app.command("jumar.cli.tune_speed:measure", name="measure", show=False)

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -91,10 +91,8 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
         blocks.trainer = observing_trainer(
             context, task, context.chosen.plan, [blocks], Console(silent=True)
         )
-        try:
+        with suppress(_NoMoreRequests):
             blocks.trainer.observe(context.chosen.checkpoint)
-        except _NoMoreRequests:
-            pass
     return 0
 
 
@@ -138,10 +136,12 @@ class _TimedBlocks(Observer):
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
         """Count the waiting for data."""
+        del detail
         return self._waiting() if name == DATA else None
 
     def begin_step(self, step: int) -> None:
         """Reply at the end of a block, and wait for the next request."""
+        del step
         if self._left == _WARM_UP_STEPS and self._block is None:
             self._prove()
         if self._left == 0:

@@ -62,9 +62,7 @@ def limits(facts: Facts) -> Sequence[Limit]:
     """What limits a step, the most specific first; never empty."""
     found: list[Limit] = []
     if facts.data_share >= WAITS:
-        found.append(
-            Limit(kind="input", reason=f"{facts.data_share:.0%} of a step waits for data")
-        )
+        found.append(Limit(kind="input", reason=f"{facts.data_share:.0%} of a step waits for data"))
     elif facts.on_host and facts.loader_share >= COMPETES:
         reason = (
             f"loader processes take {facts.loader_share:.0%} of the CPU time, "

@@ -51,9 +51,7 @@ class MeasuredProcess:
         log: Gets what the process prints.
     """
 
-    def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], log: Path
-    ) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log = log
         self._started = time.monotonic()
         self._rest = b""

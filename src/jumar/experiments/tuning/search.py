@@ -22,9 +22,9 @@ from jumar.ground.errors import UserError
 
 MOST_PAIRS: Final = 12
 NOISE_PAIRS: Final = 5
-SITTINGS: Final = 3
+SITTINGS: Final = 2
 """How many times both settings are started afresh for the confirmation."""
-PAIRS_A_SITTING: Final = 5
+PAIRS_A_SITTING: Final = 7
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
 """A choice that was certainly slower than this is not tried again beside others."""
@@ -93,7 +93,9 @@ class Found:
     def kept(self) -> list[Tried]:
         """What each choice of the best bought."""
         return [
-            each for each in self.tried if each.outcome == "faster" and each.choice in self.best.choices
+            each
+            for each in self.tried
+            if each.outcome == "faster" and each.choice in self.best.choices
         ]
 
 
@@ -205,7 +207,8 @@ class SpeedSearch:
     def _say_start(self) -> None:
         found, say = self.found, self._plan.say
         facts, noise = found.facts, found.noise
-        assert facts is not None and noise is not None
+        assert facts is not None
+        assert noise is not None
         say(
             f"start: {1000 * facts.step_s:.1f} ms a step on {facts.device_name}, "
             f"{facts.threads} threads, {facts.workers} loader processes; two processes of it "
@@ -302,9 +305,7 @@ class SpeedSearch:
     def _breaks_promise(self, choice: Choice, hashes: Mapping[str, str]) -> bool:
         """Whether a choice that may not touch the weights did, or cannot be proved not to."""
         return (
-            choice.claim == "identical"
-            and hashes != self._hashes
-            and not self._plan.allow_rounding
+            choice.claim == "identical" and hashes != self._hashes and not self._plan.allow_rounding
         )
 
     def _take(
@@ -367,7 +368,11 @@ def tried_line(tried: Tried) -> str:
         parts.append("weights identical")
     elif tried.weights == "rounding":
         claimed = choice.claim == "identical"
-        parts.append("weights differ, although it claims otherwise" if claimed else "weights round differently")
+        parts.append(
+            "weights differ, although it claims otherwise"
+            if claimed
+            else "weights round differently"
+        )
     if tried.reused:
         parts.append("measured before")
     return f"  {choice.label}: {'; '.join(parts)}"

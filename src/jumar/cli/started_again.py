@@ -24,15 +24,9 @@ class StartAgain(Exception):
         self.variables = dict(variables)
 
 
-def start_again_with(variables: Mapping[str, str]) -> None:
-    """Leave the command to start it again with variables, unless that was tried before.
-
-    Raises:
-        StartAgain: There are variables to set.
-    """
-    was_started_again = os.environ.pop(_MARK, "")
-    if variables and not was_started_again:
-        raise StartAgain(variables)
+def was_started_again() -> bool:
+    """Whether this process was started again; true only the first time it is asked."""
+    return bool(os.environ.pop(_MARK, ""))
 
 
 def start_again(request: StartAgain, tokens: Sequence[str], *, replaces: bool) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, SetOption, TrackOption
-from jumar.cli.started_again import start_again_with
+from jumar.cli.started_again import StartAgain, was_started_again
 from jumar.ground.errors import UserError
 
 TunedOption = Annotated[tuple[Path, ...] | None, Parameter(metavar="[FILE]", consume_multiple=True)]
@@ -84,8 +84,13 @@ def train(
     if tuned is not None:
         from jumar.runs.tuned import TunedRequest, resolve_tuned, with_application
 
-        application = resolve_tuned(request, TunedRequest(path=file, even_if_stale=tuned_anyway))
-        start_again_with(application.missing_variables)
+        again = was_started_again()
+        application = resolve_tuned(
+            request,
+            TunedRequest(path=file, even_if_stale=tuned_anyway, has_variables=again),
+        )
+        if application.missing_variables and not again:
+            raise StartAgain(application.missing_variables)
         request = with_application(request, application)
     elif tuned_anyway:
         raise UserError("there is nothing to apply", where="--tuned-anyway", todo="Add --tuned.")

@@ -26,10 +26,13 @@ class TunedRequest:
     Attributes:
         path: The file or its folder; None for the recipe's default place.
         even_if_stale: Whether to apply it although it was measured on something else.
+        has_variables: Whether this process was started with the file's variables. Where they bind
+            threads to cores, the cores of this machine cannot be counted any more.
     """
 
     path: Path | None = None
     even_if_stale: bool = False
+    has_variables: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +121,8 @@ def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
     content = read_tuned(path)
     device = open_device(request.device)
     now = validity_of(name, recipe, device=device.kind, device_name=device.name)
-    differences = content.validity.differences(now, apart_from=list(content.settings))
+    uncounted = ["cores"] if tuned.has_variables else []
+    differences = content.validity.differences(now, apart_from=[*content.settings, *uncounted])
     is_refused = bool(differences) and not tuned.even_if_stale
     own_fields = [field for field in content.settings if _is_set(field, request.assignments)]
     own_variables = [

@@ -24,7 +24,7 @@ MOST_PAIRS: Final = 12
 NOISE_PAIRS: Final = 5
 SITTINGS: Final = 2
 """How many times both settings are started afresh for the confirmation."""
-PAIRS_A_SITTING: Final = 7
+PAIRS_A_SITTING: Final = 8
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
 """A choice that was certainly slower than this is not tried again beside others."""

@@ -33,8 +33,7 @@ def start(recipe: str = "alexnet-demo", **environment: str) -> Start:
 
 
 def labels(facts: Facts, *, rounding: bool, begin: Start | None = None) -> list[str]:
-    kinds = [limit.kind for limit in limits(facts)]
-    chosen = choices_for(begin or start(), facts, kinds, allow_rounding=rounding)
+    chosen = choices_for(begin or start(), facts, limits(facts), allow_rounding=rounding)
     return [choice.label for choice in chosen]
 
 
@@ -65,8 +64,7 @@ def test_only_knobs_of_the_limit_are_tried() -> None:
 
 def test_nothing_that_rounds_is_tried_unless_it_is_allowed() -> None:
     for facts in (CPU, NPU, replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
-        kinds = [limit.kind for limit in limits(facts)]
-        chosen = choices_for(start(), facts, kinds, allow_rounding=False)
+        chosen = choices_for(start(), facts, limits(facts), allow_rounding=False)
         assert chosen
         assert {choice.claim for choice in chosen} == {"identical"}
 
@@ -74,8 +72,7 @@ def test_nothing_that_rounds_is_tried_unless_it_is_allowed() -> None:
 def test_what_changes_the_training_is_never_tried() -> None:
     for recipe in ("alexnet-demo", "biggan128", "ds-cnn-s", "bert-tiny"):
         for facts in (replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
-            kinds = [limit.kind for limit in limits(facts)]
-            for choice in choices_for(start(recipe), facts, kinds, allow_rounding=True):
+            for choice in choices_for(start(recipe), facts, limits(facts), allow_rounding=True):
                 fields = [name for name in choice.settings if not name.endswith(".fused")]
                 assert set(fields) <= {
                     "data.workers",
@@ -89,8 +86,7 @@ def test_what_changes_the_training_is_never_tried() -> None:
 def test_every_field_and_variable_that_is_tried_can_be_applied() -> None:
     recipe: Recipe = create_recipe("alexnet-demo")
     for facts in (replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
-        kinds = [limit.kind for limit in limits(facts)]
-        for choice in choices_for(start(), facts, kinds, allow_rounding=True):
+        for choice in choices_for(start(), facts, limits(facts), allow_rounding=True):
             override(recipe, [f"{name}={value}" for name, value in choice.settings.items()])
             assert set(choice.environment) <= VARIABLES
 

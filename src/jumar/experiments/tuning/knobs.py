@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from jumar.experiments.tuning.bottleneck import Bottleneck, Facts
+from jumar.experiments.tuning.bottleneck import Bottleneck, Facts, Limit
 from jumar.recipes.tuned import ALLOCATORS, VARIABLES
 
 Claim = Literal["identical", "rounding"]
+Kinds = set[Bottleneck]
 
 MATHEMATICS: Final = ("precision", "batch size", "accumulation")
 """What changes the training itself, and is left to its author."""
@@ -82,16 +83,17 @@ class Start:
 
 
 def choices_for(
-    start: Start, facts: Facts, kinds: Sequence[Bottleneck], *, allow_rounding: bool
+    start: Start, facts: Facts, limits: Sequence[Limit], *, allow_rounding: bool
 ) -> list[Choice]:
     """The choices worth trying, those that promise most first.
 
     Args:
         start: What is tuned.
         facts: The measurement of the start.
-        kinds: What limits the speed; only knobs of these are tried.
+        limits: What limits the speed; only knobs of these are tried.
         allow_rounding: Whether the weights may round differently.
     """
+    kinds: Kinds = {limit.kind for limit in limits}
     choices: list[Choice] = []
     if allow_rounding and "compute" in kinds:
         choices += _arithmetic(start, facts)
@@ -102,7 +104,7 @@ def choices_for(
         choices += _binding(facts)
     if not facts.on_host:
         choices += _device(facts, kinds)
-    if allow_rounding and {"compute", "host"} & set(kinds):
+    if allow_rounding and {"compute", "host"} & kinds:
         choices += _fused(start)
         choices += _compiled(start)
     return [each for each in choices if not set(each.environment) & set(start.environment)]
@@ -178,7 +180,7 @@ def _binding(facts: Facts) -> Iterator[Choice]:
         yield _exported("binding", "identical", OMP_PROC_BIND="close", OMP_PLACES="cores")
 
 
-def _device(facts: Facts, kinds: Sequence[Bottleneck]) -> Iterator[Choice]:
+def _device(facts: Facts, kinds: Kinds) -> Iterator[Choice]:
     if facts.device == "cuda":
         yield _exported(
             "allocator", "identical", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"

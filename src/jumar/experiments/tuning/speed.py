@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.experiments.tuning.bench import Bench, Command
-from jumar.experiments.tuning.bottleneck import Bottleneck, Facts, Limit
+from jumar.experiments.tuning.bottleneck import Facts, Limit
 from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.journal import Journal
 from jumar.experiments.tuning.knobs import (
@@ -79,8 +79,7 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
     start = Start(fields=tuning.validity.fields, environment=os.environ)
 
     def choices(facts: Facts, limits: Sequence[Limit]) -> Sequence[Choice]:
-        kinds: list[Bottleneck] = [limit.kind for limit in limits]
-        return choices_for(start, facts, kinds, allow_rounding=tuning.allow_rounding)
+        return choices_for(start, facts, limits, allow_rounding=tuning.allow_rounding)
 
     plan = SearchPlan(
         bench=Bench(tuning.command, scratch, clock),

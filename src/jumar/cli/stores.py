@@ -26,6 +26,7 @@ _VERBATIM_COMMANDS = ("launch",)
 _VERBATIM_OPTIONS = ("--set", "--set-a", "--set-b", "--vary", "--text", "--pair", "--import")
 _NOT_MIRRORED: Mapping[tuple[str, ...], Sequence[str]] = {
     ("sweep",): ("--to",),
+    ("tune", "speed"): ("--to",),
     ("precision", "search"): ("--to", "--runs"),
     ("profile",): ("--run-dir",),
     ("precision", "dump"): ("--to",),

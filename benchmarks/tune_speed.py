@@ -31,7 +31,6 @@ from pathlib import Path
 import numpy as np
 
 from jumar.experiments.tuning.bench import BLOCK_S, Bench
-from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.knobs import Choice, Combination
 from jumar.experiments.tuning.measured_process import NotMeasured
 from jumar.experiments.tuning.pairs import Speedup, speedup
@@ -64,7 +63,7 @@ class Measurement:
 
     def pairs(self, one: Combination, other: Combination, count: int) -> Speedup:
         """How many times as fast `other` is, in processes that start every five pairs."""
-        bench = Bench(self._command, self._folder / "scratch", Clock(3600))
+        bench = Bench(self._command, self._folder / "scratch")
         before, after = ("one", one), ("other", other)
         measured: list[tuple[float, float]] = []
         try:

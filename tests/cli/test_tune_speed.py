@@ -16,7 +16,7 @@ def test_a_tuning_without_time_measures_the_start_and_goes_on_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    first = here(*SPEED, "--minutes", "0.6", cwd=tmp_path).out
+    first = here(*SPEED, "--minutes", "0.01", cwd=tmp_path).out
     assert "two processes of it differ by" in first
     assert "never tried: precision, batch size, accumulation" in first
     assert "not tried without --allow rounding: threads.intra_op" in first
@@ -27,7 +27,7 @@ def test_a_tuning_without_time_measures_the_start_and_goes_on_from_there(
     assert tuned["validity"]["recipe"] == "small"
     assert sorted(each.name for each in folder.iterdir()) == ["comparisons.jsonl", "tuned.json"]
     again = here(*SPEED, "--minutes", "0.001", cwd=tmp_path).out
-    assert "of an earlier start is reused" in again or "tuned before on" in again
+    assert "1 comparison of an earlier start is reused" in again
     applied = train("--tuned", "--dry-run", *settings(threads__intra_op=1), cwd=tmp_path)
     assert "tuned by tuned/small/tuned.json: " in applied.out
     other = here(*SPEED, "--minutes", "0.001", *settings(data__batch_size=5), cwd=tmp_path)

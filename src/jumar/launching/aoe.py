@@ -14,7 +14,7 @@ from typing import Final, Literal
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
 from jumar.launching.cann import environment_text, facts
-from jumar.launching.templates import comment
+from jumar.launching.templates import comment, script_text
 
 Chip = Literal["910", "910b", "a3"]
 
@@ -60,7 +60,7 @@ def aoe_files(tuned: Tuned) -> dict[str, str]:
     steps = {"before": _profiled(tuned, "before")}
     files = {"environment.sh": _environment(tuned), "train.sh": _train(tuned)}
     if tuned.framework == "torch":
-        files["record_graphs.py"] = _recorder()
+        files["record_graphs.py"] = script_text("record_graphs.txt")
         steps["graphs"] = _graphs(tuned)
     if tuned.chip == "910":
         steps["subgraphs"] = _job(tuned, "subgraph", 1)
@@ -177,31 +177,6 @@ def _job(tuned: Tuned, name: str, job_type: int) -> str:
         f"{comment(_reason('offline'))}\n{comment('Source: ' + _source('offline'))}\n"
         f'aoe --job_type={job_type} --model_path="$here/graphs" "$@"\n',
     )
-
-
-def _recorder() -> str:
-    return f'''\
-"""Runs a script or `-m module` while torch_npu writes its graphs: FOLDER SCRIPT|-m MODULE ...
-
-{UNPROVED[0].upper()}{UNPROVED[1:]}.
-"""
-
-import runpy
-import sys
-
-import torch_npu
-
-# {_reason("graphs")}
-torch_npu.npu.set_aoe(sys.argv[1])
-# {_reason("compiled")}
-torch_npu.npu.set_compile_mode(jit_compile=True)
-if sys.argv[2] == "-m":
-    sys.argv = sys.argv[3:]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-else:
-    sys.argv = sys.argv[2:]
-    runpy.run_path(sys.argv[0], run_name="__main__")
-'''
 
 
 def _reason(name: str) -> str:

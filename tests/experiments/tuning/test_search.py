@@ -52,7 +52,7 @@ def searched(
 
     clock = Clock(seconds)
     plan = SearchPlan(
-        bench=Bench(command, folder / "scratch", clock),
+        bench=Bench(command, folder / "scratch"),
         journal=Journal(folder, {"planted": True}),
         clock=clock,
         choices=chosen,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.knobs import COMPILE, Combination
 from jumar.experiments.tuning.measured_process import Block, MeasuredProcess, NotMeasured
 from jumar.experiments.tuning.pairs import Pair
@@ -27,7 +26,6 @@ class Bench:
     Args:
         command: What starts a process.
         scratch: A folder for what processes write.
-        clock: When the tuning has to end.
 
     Attributes:
         steps: Steps of a block.
@@ -36,8 +34,8 @@ class Bench:
             memory.
     """
 
-    def __init__(self, command: Command, scratch: Path, clock: Clock) -> None:
-        self._command, self._scratch, self._clock = command, scratch, clock
+    def __init__(self, command: Command, scratch: Path) -> None:
+        self._command, self._scratch = command, scratch
         self._running: dict[str, MeasuredProcess] = {}
         self._started = 0
         self.steps, self.step_s, self.apart = 1, 0.0, False
@@ -138,7 +136,7 @@ class Bench:
         allowed_s = _COMPILES_WITHIN_S if compiles else _STARTS_WITHIN_S
         process = self._running[name]
         try:
-            described = process.ready(min(allowed_s, max(self._clock.left(), 5.0)))
+            described = process.ready(allowed_s)
         except NotMeasured:
             self.end(name)
             raise

@@ -82,7 +82,7 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
         return choices_for(start, facts, limits, allow_rounding=tuning.allow_rounding)
 
     plan = SearchPlan(
-        bench=Bench(tuning.command, scratch, clock),
+        bench=Bench(tuning.command, scratch),
         journal=journal,
         clock=clock,
         choices=choices,

@@ -92,6 +92,8 @@ def test_knobs_that_help_are_combined_and_what_each_bought_is_known(tmp_path: Pa
     assert bought["a=1"] is not None
     assert bought["a=1"].ratio == pytest.approx(1.5, rel=0.05)
     assert outcomes(found)["b=1"] == "not faster"
+    # Nothing is raced twice against the same settings.
+    assert [each.choice.label for each in found.tried] == ["a=1", "b=1", "b=2", "c=1"]
     assert found.weights == "identical"
     assert not (tmp_path / "scratch").exists()
 

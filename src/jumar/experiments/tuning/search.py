@@ -226,19 +226,20 @@ class SpeedSearch:
         found = self.found
         assert found.facts is not None
         waiting = list(self._plan.choices(found.facts, found.limits))
-        for _ in range(2):
-            best_before = found.best
-            for choice in waiting:
+        for choice in waiting:
+            self._try(choice)
+        for choice in waiting:
+            if self._is_worth_repeating(choice):
                 self._try(choice)
-            if found.best == best_before:
-                return
-            waiting = [each for each in waiting if self._is_worth_repeating(each)]
 
     def _is_worth_repeating(self, choice: Choice) -> bool:
         """Whether a choice that lost earlier may win beside those that were made since."""
-        if choice in self.found.best.choices or choice in self.found.left_out:
+        found = self.found
+        if choice in found.best.choices or choice in found.left_out:
             return False
-        last = next(each for each in reversed(self.found.tried) if each.choice == choice)
+        if self._journal.found(found.best.labels, found.best.with_choice(choice).labels):
+            return False
+        last = next(each for each in reversed(found.tried) if each.choice == choice)
         return last.measured is not None and last.measured.high > _HOPELESS
 
     def _try(self, choice: Choice) -> None:

@@ -65,7 +65,7 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
     """
     _refuse_foreign(tuning.folder)
     earlier = _earlier(tuning)
-    if earlier is not None and not earlier.measured.get("left_out"):
+    if earlier is not None and not earlier.measured.get("unfinished"):
         say(f"tuned before on {earlier.measured.get('date')}: {tuning.folder / FILE}")
         say(f"  {_result_text(earlier)}")
         say(f"nothing is measured again; to do so, remove {tuning.folder} or name another --to")
@@ -148,6 +148,11 @@ def _end_lines(found: Found) -> list[str]:
         lines.append(f"not tried for want of time: {labels}; the same command goes on with them")
     if found.interrupted:
         return lines
+    if found.best.choices and found.confirmed is None:
+        return [
+            *lines,
+            "not confirmed: the settings stay as they are; the same command tries again",
+        ]
     if found.confirmed is None:
         return [*lines, "nothing was measured as faster: the settings stay as they are"]
     confirmed = f"{found.confirmed.text()} in {found.confirmed.pairs} pairs of fresh processes"
@@ -205,6 +210,7 @@ def _measured(tuning: SpeedTuning, found: Found, clock: Clock) -> dict[str, Any]
         "confirmed": None if found.confirmed is None else asdict(found.confirmed),
         "knobs": [_row(each) for each in found.tried],
         "left_out": [each.label for each in found.left_out],
+        "unfinished": bool(found.left_out) or bool(found.best.choices and found.confirmed is None),
     }
 
 

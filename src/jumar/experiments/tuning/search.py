@@ -28,8 +28,7 @@ PAIRS_A_SITTING: Final = 8
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
 """A choice that was certainly slower than this is not tried again beside others."""
-_START: Final = Combination()
-_BEST, _CANDIDATE, _TWIN = "best", "candidate", "twin"
+_START, _BEST, _CANDIDATE, _TWIN = Combination(), "best", "candidate", "twin"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +234,7 @@ class SpeedSearch:
     def _is_worth_repeating(self, choice: Choice) -> bool:
         """Whether a choice that lost earlier may win beside those that were made since."""
         found = self.found
-        if choice in found.best.choices or choice in found.left_out:
+        if choice in (*found.best.choices, *found.left_out):
             return False
         if self._journal.found(found.best.labels, found.best.with_choice(choice).labels):
             return False
@@ -245,8 +244,7 @@ class SpeedSearch:
     def _try(self, choice: Choice) -> None:
         found = self.found
         candidate = found.best.with_choice(choice)
-        known = self._journal.found(found.best.labels, candidate.labels)
-        comparison = known
+        comparison = known = self._journal.found(found.best.labels, candidate.labels)
         if comparison is None:
             if self._clock.left() < self._needed_s(choice):
                 if choice not in found.left_out:

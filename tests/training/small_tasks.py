@@ -233,6 +233,7 @@ def small_plan(
         batch_size=batch_size,
         eval_batch_size=4,
         workers=0,
+        prefetch=2,
         skip_corrupt=0,
         training=replace(chosen, duration=duration),
         checkpoints=checkpoints or CheckpointSettings(every="3it", keep=10),

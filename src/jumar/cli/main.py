@@ -14,6 +14,7 @@ from rich.console import Console
 from jumar import __version__
 from jumar.cli import ctrl_c, last_resort, several_ranks, stores
 from jumar.cli.options import EVERY_OPTION, OPTIONS
+from jumar.cli.started_again import StartAgain, start_again
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.text import print_plain
 from jumar.recipes.own_modules import keep_runs_from_being_imported
@@ -89,6 +90,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
             code = stores.with_local_paths(tokens, command, _called) if takes_part else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
+        except StartAgain as request:
+            code = start_again(request, tokens, replaces=arguments is None)
         except (BrokenPipeError, SystemExit) as leaving:
             # Where rich prints, as the help pages do, it makes an exit with 1 of a broken pipe.
             if not any(

@@ -35,6 +35,7 @@ _VERBATIM_OPTIONS = (
 )
 _NOT_MIRRORED: Mapping[tuple[str, ...], Sequence[str]] = {
     ("sweep",): ("--to",),
+    ("tune", "speed"): ("--to",),
     ("precision", "search"): ("--to", "--runs"),
     ("tune", "accuracy"): ("--to",),
     ("profile",): ("--run-dir",),

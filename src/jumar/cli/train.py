@@ -2,8 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, SetOption, TrackOption
+from jumar.cli.started_again import StartAgain, was_started_again
+from jumar.ground.errors import UserError
+
+TunedOption = Annotated[tuple[Path, ...] | None, Parameter(metavar="[FILE]", consume_multiple=True)]
+"""Without a file, the one in the recipe's default place."""
 
 
 def train(
@@ -18,6 +26,8 @@ def train(
     skip_corrupt: int | None = None,
     emulate_fp16: bool = False,
     profile: bool = False,
+    tuned: TunedOption = None,
+    tuned_anyway: bool = False,
     track: TrackOption = (),
     import_: ImportOption = (),
 ) -> int:
@@ -46,6 +56,12 @@ def train(
     profile
         After three warm-up steps, record three steps into `profile/` of the run, then continue
         training; `jumar profile show RUN/profile` shows them.
+    tuned
+        Apply what `jumar tune speed` measured as faster: this file, or without one
+        `tuned/RECIPE/tuned.json`. What --set says wins. A file that was measured on another
+        machine, recipe or version is not applied.
+    tuned_anyway
+        Apply it all the same.
     track
         Also send log lines and scores to wandb, mlflow or swanlab; may be repeated.
     import_
@@ -53,19 +69,50 @@ def train(
     """
     from jumar.runs.train import TrainRequest, train_recipe
 
-    return train_recipe(
-        TrainRequest(
-            recipe=recipe,
-            assignments=assignments(set_, skip_corrupt=skip_corrupt, emulate_fp16=emulate_fp16),
-            imports=import_,
-            run_dir=run_dir,
-            device=device,
-            resume=resume,
-            dry_run=dry_run,
-            profile=profile,
-            track=track,
-        )
+    recipe, file = _split(recipe, tuned)
+    request = TrainRequest(
+        recipe=recipe,
+        assignments=assignments(set_, skip_corrupt=skip_corrupt, emulate_fp16=emulate_fp16),
+        imports=import_,
+        run_dir=run_dir,
+        device=device,
+        resume=resume,
+        dry_run=dry_run,
+        profile=profile,
+        track=track,
     )
+    if tuned is not None:
+        from jumar.runs.tuned import TunedRequest, resolve_tuned, with_application
+
+        again = was_started_again()
+        application = resolve_tuned(
+            request,
+            TunedRequest(path=file, even_if_stale=tuned_anyway, has_variables=again),
+        )
+        if application.missing_variables and not again:
+            raise StartAgain(application.missing_variables)
+        request = with_application(request, application)
+    elif tuned_anyway:
+        raise UserError("there is nothing to apply", where="--tuned-anyway", todo="Add --tuned.")
+    return train_recipe(request)
+
+
+def _split(recipe: str | None, tuned: tuple[Path, ...] | None) -> tuple[str | None, Path | None]:
+    """The recipe and the tuned file, whichever comes first on the command line.
+
+    `--tuned FILE RECIPE` arrives as two files and no recipe.
+
+    Raises:
+        UserError: More than a file and a recipe were given.
+    """
+    words = tuned or ()
+    if recipe is None and len(words) == 2:
+        return str(words[1]), words[0]
+    if len(words) > 1:
+        raise UserError(
+            f"takes one file, not {len(words)}", where="--tuned", todo="Name the recipe first."
+        )
+    return recipe, words[0] if words else None
 
 
 def assignments(

@@ -6,11 +6,25 @@ from jumar.cli.options import OPTIONS
 
 app = App(
     name="tune",
-    help="Choose settings by measuring: the fastest precision that keeps a target.",
+    help="Choose settings by measuring them; write the files for Ascend's own tuner.",
     group_parameters=OPTIONS,
+)
+app.command(
+    "jumar.cli.tune_speed:speed",
+    name="speed",
+    help="Find the fastest settings of a recipe by short paired measurements.",
+    usage="Usage: jumar tune speed [OPTIONS] RECIPE|RUN",
 )
 app.command(
     "jumar.cli.tune_accuracy:accuracy",
     name="accuracy",
     help="Find the fastest precision setting that keeps a target.",
 )
+app.command(
+    "jumar.cli.tune_aoe:aoe",
+    name="aoe",
+    help="Write what Ascend's tuner AOE needs for a ported script or a run.",
+    usage="Usage: jumar tune aoe [OPTIONS] SCRIPT|RUN",
+)
+# What `tune speed` starts for each setting; people have no use for it.
+app.command("jumar.cli.tune_speed:measure", name="measure", show=False)

@@ -117,6 +117,7 @@ class Recipe(ABC):
             batch_size=self.data.batch_size,
             eval_batch_size=self.data.eval_batch_size or self.data.batch_size,
             workers=self.data.workers,
+            prefetch=self.data.prefetch,
             skip_corrupt=self.data.skip_corrupt,
             training=self.training,
             checkpoints=self.checkpoints,

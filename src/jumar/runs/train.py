@@ -46,7 +46,11 @@ from jumar.training.transfer import transfer_weights
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """The options of `jumar train`."""
+    """The options of `jumar train`.
+
+    Attributes:
+        tuned: What was applied of a tuned file, for `environment.json`.
+    """
 
     recipe: str | None
     assignments: Sequence[str] = ()
@@ -57,6 +61,7 @@ class TrainRequest:
     dry_run: bool = False
     profile: bool = False
     track: Sequence[str] = ()
+    tuned: Mapping[str, Any] | None = None
 
 
 def train_recipe(request: TrainRequest) -> int:
@@ -201,7 +206,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
             if checkpoint is None or not is_file(run.first_stage):
                 keep_first_stage(chosen.recipe, run)
             keep_resolved(run, chosen.recipe, task)
-            write_json(run.environment, environment)
+            applied = {} if request.tuned is None else {"tuned": request.tuned}
+            write_json(run.environment, {**environment, **applied})
             console.keep_log(run.log)
 
     capture = (

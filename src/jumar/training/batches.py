@@ -31,6 +31,7 @@ def batches_of(
         rank=ranks.rank,
         world=ranks.world,
         workers=workers,
+        prefetch=plan.prefetch,
         tally=tally,
     )
     return cast("Generator[Batch]", batches)

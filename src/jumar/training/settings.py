@@ -131,6 +131,7 @@ class Plan:
         batch_size: Samples per rank and step.
         eval_batch_size: Samples per rank and evaluation batch.
         workers: Loader processes per rank; -1 for automatic.
+        prefetch: Batches that each of them prepares ahead.
         skip_corrupt: Unreadable samples tolerated per rank.
         optimization: Optimizer and schedule, by the name of the objective.
     """
@@ -140,6 +141,7 @@ class Plan:
     batch_size: int
     eval_batch_size: int
     workers: int
+    prefetch: int
     skip_corrupt: int
     training: TrainingSettings
     checkpoints: CheckpointSettings

@@ -62,6 +62,7 @@ def train(
     rank: int = 0,
     world: int = 1,
     workers: int = 0,
+    prefetch: int = 2,
     tally: FaultTally | None = None,
 ) -> Iterator[Batch]:
     return train_batches(
@@ -73,6 +74,7 @@ def train(
         rank=rank,
         world=world,
         workers=workers,
+        prefetch=prefetch,
         tally=tally or FaultTally(),
     )
 

@@ -49,6 +49,12 @@ def test_a_stream_that_starts_in_the_middle_goes_on_as_the_whole_one(
     assert keys_of(train(Numbers(), first=first, last=25, workers=workers)) == whole[first:]
 
 
+@pytest.mark.parametrize("prefetch", [1, 5])
+def test_batches_are_the_same_however_many_are_prepared_ahead(prefetch: int) -> None:
+    whole = keys_of(train(Numbers(), last=25))
+    assert keys_of(train(Numbers(), last=25, workers=2, prefetch=prefetch)) == whole
+
+
 def test_starting_late_costs_no_more_than_starting_early() -> None:
     samples = Numbers(size=100_000)
 

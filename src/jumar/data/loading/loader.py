@@ -31,8 +31,8 @@ from jumar.ground.machine import checked_count, usable_cores
 
 MOST_WORKERS = 16
 """Per rank, when jumar chooses; more rarely help, and each takes memory."""
-_AHEAD = 2
-"""Batches that each worker prefetches."""
+PREFETCH = 2
+"""Batches that each worker prepares ahead, unless the settings say otherwise."""
 
 
 class _Parcel(NamedTuple):
@@ -86,6 +86,7 @@ def train_batches(
     rank: int = 0,
     world: int = 1,
     workers: int = 0,
+    prefetch: int = PREFETCH,
     tally: FaultTally,
 ) -> Iterator[Batch]:
     """The batches of one rank for steps first_step to last_step - 1.
@@ -99,6 +100,7 @@ def train_batches(
         rank: This rank.
         world: Number of ranks.
         workers: Processes; 0 prepares the batches in this one.
+        prefetch: Batches that each of them prepares ahead.
         tally: Counts unreadable samples; a batch with too many is never delivered.
 
     Raises:
@@ -111,7 +113,7 @@ def train_batches(
         batch_keys, seed, size=size, batch_per_rank=batch_per_rank, rank=rank, world=world
     )
     keys = _StepKeys(range(first_step, last_step), keys_of)
-    return _batches(samples, keys, workers, tally)
+    return _batches(samples, keys, workers, tally, prefetch)
 
 
 def eval_batches(
@@ -151,8 +153,8 @@ class _StepKeys:
 class _Fetcher(Dataset[Any]):
     """A sample set in the form that torch's DataLoader needs."""
 
-    def __init__(self, samples: SampleSet) -> None:
-        self._samples = samples
+    def __init__(self, samples: SampleSet, prefetch: int) -> None:
+        self._samples, self._prefetch = samples, prefetch
         self._packer: BatchPacker | None = None
 
     def __getitem__(self, index: Any) -> Any:
@@ -171,19 +173,23 @@ class _Fetcher(Dataset[Any]):
             return batch
         if self._packer is None:
             # One buffer per prefetched batch, one for the batch that the receiver is copying.
-            self._packer = BatchPacker(worker.id, _AHEAD + 1)
+            self._packer = BatchPacker(worker.id, self._prefetch + 1)
         return self._packer.pack(batch)
 
 
 def _batches(
-    samples: SampleSet, keys: Iterable[list[SampleKey]], workers: int, tally: FaultTally
+    samples: SampleSet,
+    keys: Iterable[list[SampleKey]],
+    workers: int,
+    tally: FaultTally,
+    prefetch: int = PREFETCH,
 ) -> Iterator[Batch]:
     loader: DataLoader[Any] = DataLoader(
-        _Fetcher(samples),
+        _Fetcher(samples, prefetch),
         batch_sampler=keys,
         num_workers=workers,
         collate_fn=_as_it_is,
-        prefetch_factor=_AHEAD if workers else None,
+        prefetch_factor=prefetch if workers else None,
         worker_init_fn=_start_worker,
         # Fork shares the index of a large source between workers; spawn would copy it to each.
         multiprocessing_context="fork" if workers and sys.platform == "linux" else None,

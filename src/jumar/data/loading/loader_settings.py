@@ -25,6 +25,13 @@ class LoaderSettings:
         minimum=-1,
         changeable=True,
     )
+    prefetch: int = setting(
+        2,
+        "Batches that each of these processes prepares ahead of the training.",
+        unit="batches",
+        minimum=1,
+        changeable=True,
+    )
     skip_corrupt: int = setting(
         0,
         "Unreadable samples tolerated before the run stops.",

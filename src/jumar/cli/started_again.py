@@ -1,0 +1,50 @@
+"""Starting a command again in an environment with more variables.
+
+The C library, its loader and OpenMP read theirs before Python runs a line of ours, so a command
+that needs some unwinds all that it has opened, and the process is replaced by itself, once.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+_MARK = "JUMAR_STARTED_AGAIN"
+
+
+class StartAgain(Exception):
+    """A command has to begin anew with these variables.
+
+    Attributes:
+        variables: What to set.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__(dict(variables))
+        self.variables = dict(variables)
+
+
+def was_started_again() -> bool:
+    """Whether this process was started again; true only the first time it is asked."""
+    return bool(os.environ.pop(_MARK, ""))
+
+
+def start_again(request: StartAgain, tokens: Sequence[str], *, replaces: bool) -> int:
+    """Run the command line again.
+
+    Args:
+        request: What is to be set.
+        tokens: The command line.
+        replaces: Whether this process is replaced; otherwise a child runs it, which is for callers
+            that go on afterwards.
+
+    Returns:
+        The exit code of the child.
+    """
+    command = [sys.executable, "-m", "jumar", *tokens]
+    environment = {**os.environ, **request.variables, _MARK: "1"}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if replaces:
+        os.execve(command[0], command, environment)  # noqa: S606 (no shell is wanted)
+    return subprocess.run(command, env=environment, check=False).returncode

@@ -1,0 +1,121 @@
+"""`jumar tune aoe`."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, missing, read_text
+from jumar.ground.text import print_plain
+
+if TYPE_CHECKING:
+    from jumar.launching.aoe import Tuned
+
+Token = Annotated[str, Parameter(allow_leading_hyphen=True)]
+
+
+def aoe(
+    what: Annotated[Path, Parameter(name="SCRIPT|RUN")],
+    /,
+    *words: Annotated[Token, Parameter(name="WORDS")],
+    to: Path,
+    chip: Literal["910", "910b", "a3"] = "910",
+    cann: Annotated[str, Parameter(metavar="RELEASE")] = "",
+    python: Annotated[str, Parameter(metavar="PYTHON")] = "python3",
+) -> int:
+    """Write what Ascend's tuner AOE needs for a ported script or a run.
+
+    Numbered shell scripts in the vendor's order: sub-graphs first, then operators. The first and
+    the last record a profile, and `jumar profile compare` shows what was won. None of it has been
+    run on an NPU by us.
+
+    Parameters
+    ----------
+    what
+        A script of TensorFlow 1.15 (ported by `jumar port`) or PyTorch, or a run directory.
+    words
+        Words for the script, behind `--`.
+    to
+        Folder for the files.
+    chip
+        The NPU: 910 (Atlas training products), 910b (Atlas A2) or a3, which have no tuning of
+        sub-graphs.
+    cann
+        The CANN release, such as 8.3.RC1; by default it is looked for where the scripts run.
+    python
+        The interpreter there.
+    """
+    from jumar.launching.aoe import aoe_files, notes, refuse_other_steps
+    from jumar.launching.writing import write_launch
+
+    tuned = _run(what, words, chip, cann, python) if is_folder(what) else None
+    tuned = tuned or _script(what, words, chip, cann, python)
+    files = aoe_files(tuned)
+    refuse_other_steps(to, files)
+    asked = {"aoe": str(what), "framework": tuned.framework, "chip": chip, "cann": cann}
+    write_launch(to, files, asked)
+    for name in files:
+        print_plain(f"written: {to / name}")
+    for note in notes(tuned):
+        print_plain(f"note: {note}")
+    if tuned.framework == "tensorflow" and "aoe_mode" in read_text(what):
+        print_plain(
+            f"note: {what} sets aoe_mode itself, which overrules AOE_MODE: remove it from the "
+            "script, or no step tunes what it is named after"
+        )
+    print_plain(f"next: bash {to}/1-before.sh, then the others in their order")
+    return 0
+
+
+def _run(
+    run: Path, words: tuple[str, ...], chip: Literal["910", "910b", "a3"], cann: str, python: str
+) -> "Tuned":
+    """A run of jumar, of which some steps are profiled."""
+    from jumar.launching.aoe import Tuned
+
+    if not is_file(run / "recipe.json"):
+        raise UserError(
+            f"'{run}' is not a run directory: it has no recipe.json",
+            todo="Name a run, or the script that trains.",
+        )
+    steps = ("profile", str(run.absolute()), "--device", "npu", *words)
+    command = (python, "-m", "jumar", *steps)
+    return Tuned(
+        framework="torch",
+        folder=str(Path.cwd()),
+        # Profiling writes into the run unless it is told another place.
+        command=(*command, "--steps", "1", "--warm-up", "1"),
+        profile=command,
+        chip=chip,
+        cann=cann,
+    )
+
+
+def _script(
+    script: Path, words: tuple[str, ...], chip: Literal["910", "910b", "a3"], cann: str, python: str
+) -> "Tuned":
+    from jumar.launching.aoe import Tuned
+
+    if not is_file(script):
+        raise missing(script, "script or run directory")
+    text = read_text(script)
+    is_torch = re.search(r"^\s*(?:import|from)\s+torch", text, re.MULTILINE)
+    is_tensorflow = re.search(
+        r"^\s*(?:import|from)\s+(?:tensorflow|npu_bridge|keras)", text, re.MULTILINE
+    )
+    if not is_torch and not is_tensorflow:
+        raise UserError(
+            "imports neither TensorFlow nor torch, so that it is not clear whose graphs AOE gets",
+            where=str(script),
+            todo="Name the script that builds the network.",
+        )
+    place = script.absolute()
+    return Tuned(
+        framework="tensorflow" if is_tensorflow else "torch",
+        folder=str(place.parent),
+        command=(python, place.name, *words),
+        chip=chip,
+        cann=cann,
+    )

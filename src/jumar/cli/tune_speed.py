@@ -1,0 +1,127 @@
+"""`jumar tune speed`."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from jumar.cli.ctrl_c import EXIT_CODE as INTERRUPTED
+from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.ground.errors import UserError
+from jumar.ground.text import print_plain
+
+if TYPE_CHECKING:
+    from jumar.experiments.tuning.knobs import Combination
+
+
+def speed(
+    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    /,
+    *,
+    set_: SetOption = (),
+    allow: Annotated[tuple[Literal["rounding"], ...], Parameter(metavar="CLASS")] = (),
+    minutes: float = 5.0,
+    to: Path | None = None,
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Find the fastest settings of a recipe by short paired measurements.
+
+    Only settings that can help against what limits the speed here are tried, each in a process of
+    its own that takes turns with the best so far. By default those that leave the weights the same
+    bits, which is proved by their hash. What wins is confirmed in fresh processes and written as
+    tuned.json, for `jumar train RECIPE --tuned`. The same command goes on after an interruption.
+
+    Parameters
+    ----------
+    what
+        Name of a recipe, or a run directory, whose newest checkpoint it starts from.
+    set_
+        Change a field of the settings to start from; may be repeated.
+    allow
+        Also try what makes weights round differently: `rounding`.
+    minutes
+        How long it may take.
+    to
+        Folder for tuned.json and the measurements; by default `tuned/RECIPE`.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.devices.registry import open_device
+    from jumar.experiments.tuning.speed import SpeedTuning, tune_speed
+    from jumar.recipes.tuned import default_folder, validity_of
+    from jumar.runs.observed_steps import find_source
+    from jumar.training.parallel.announced import announced_ranks
+
+    if minutes <= 0:
+        raise UserError(f"{minutes:g} minutes", where="--minutes", todo="Give more than 0.")
+    source = find_source(what, set_, import_, announced_ranks())
+    opened = open_device(device)
+    modules = [part for module in source.imports for part in ("--import", module)]
+
+    def command(combination: "Combination", folder: Path) -> Sequence[str]:
+        changed = (f"{name}={value}" for name, value in combination.settings.items())
+        assignments = [part for each in (*set_, *changed) for part in ("--set", each)]
+        return [
+            *(sys.executable, "-m", "jumar", "tune", "measure", what, "--device", device),
+            *("--scratch", str(folder), *assignments, *modules),
+        ]
+
+    def say(line: str) -> None:
+        print_plain(line)
+        sys.stdout.flush()
+
+    found = tune_speed(
+        SpeedTuning(
+            what=what,
+            validity=validity_of(
+                source.name, source.recipe, device=opened.kind, device_name=opened.name
+            ),
+            allow_rounding="rounding" in allow,
+            minutes=minutes,
+            folder=to or default_folder(source.name),
+            command=command,
+        ),
+        say,
+    )
+    return INTERRUPTED if found is not None and found.interrupted else 0
+
+
+def measure(
+    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    /,
+    *,
+    scratch: Path,
+    set_: SetOption = (),
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Time blocks of steps on request; started by `jumar tune speed`.
+
+    Parameters
+    ----------
+    what
+        Name of a recipe, or a run directory.
+    scratch
+        An empty folder for a checkpoint.
+    set_
+        Change a field; may be repeated.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.runs.speed import SpeedRequest, answer_requests
+
+    # Replies have the standard output to themselves; what anybody prints goes with the errors.
+    with os.fdopen(os.dup(1), "w") as replies:
+        os.dup2(2, 1)
+        request = SpeedRequest(
+            what=what, assignments=set_, imports=import_, device=device, scratch=scratch
+        )
+        return answer_requests(request, sys.stdin, replies)

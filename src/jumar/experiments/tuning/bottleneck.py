@@ -1,0 +1,78 @@
+"""What limits the speed of a step, from a short measurement of the start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Bottleneck = Literal["input", "host", "compute"]
+
+WAITS: Final = 0.03
+"""Share of a step spent waiting for data from which on the input counts as a limit."""
+COMPETES: Final = 0.03
+"""Share of the CPU time spent by loader processes from which on they hold up a model that computes
+on the same cores."""
+QUEUED: Final = 0.05
+"""Share of a step that the device still works when the host has issued everything; below it, the
+device waits for the host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a measurement of the start says.
+
+    Attributes:
+        device: The kind of device, such as `cpu`.
+        device_name: Its model.
+        on_host: Whether the model computes on the host's cores.
+        cores: Usable cores of the host.
+        threads: Threads within an operation.
+        workers: Loader processes.
+        step_s: Seconds a step.
+        data_share: The part of it spent waiting for data.
+        loader_share: The part of all CPU time spent by loader processes.
+        queued_share: The part of it in which the device still works after the host has issued all
+            steps.
+        memory_bytes: Peak memory, with an evaluation and a checkpoint.
+        memory_free_bytes: Memory of the device that is free for another process.
+    """
+
+    device: str
+    device_name: str
+    on_host: bool
+    cores: int
+    threads: int
+    workers: int
+    step_s: float
+    data_share: float
+    loader_share: float
+    queued_share: float
+    memory_bytes: int
+    memory_free_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """One thing that limits the speed, with the numbers that say so."""
+
+    kind: Bottleneck
+    reason: str
+
+
+def limits(facts: Facts) -> Sequence[Limit]:
+    """What limits a step, the most specific first; never empty."""
+    found: list[Limit] = []
+    if facts.data_share >= WAITS:
+        found.append(Limit(kind="input", reason=f"{facts.data_share:.0%} of a step waits for data"))
+    elif facts.on_host and facts.loader_share >= COMPETES:
+        reason = (
+            f"loader processes take {facts.loader_share:.0%} of the CPU time, "
+            "on the cores that compute"
+        )
+        found.append(Limit(kind="input", reason=reason))
+    computing = 1 - facts.data_share
+    if not facts.on_host and facts.queued_share < QUEUED:
+        reason = f"{facts.device} has nothing left to do when the host has issued a step"
+        found.append(Limit(kind="host", reason=reason))
+    elif computing >= 0.5 or not found:
+        found.append(Limit(kind="compute", reason=f"{computing:.0%} of a step computes"))
+    return found

@@ -1,0 +1,26 @@
+"""The time that a tuning may take."""
+
+import time
+from collections.abc import Callable
+
+
+class Clock:
+    """Counts down.
+
+    Args:
+        seconds: How much time there is.
+        now: A monotonic clock, in seconds.
+    """
+
+    def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._begun = now()
+        self._seconds = seconds
+
+    def left(self) -> float:
+        """Seconds that are left; negative when the time is over."""
+        return self._seconds - self.elapsed()
+
+    def elapsed(self) -> float:
+        """Seconds so far."""
+        return self._now() - self._begun

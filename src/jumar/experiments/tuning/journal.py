@@ -1,0 +1,133 @@
+"""Comparisons made so far, so that an interrupted tuning goes on where it was."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from jumar.experiments.tuning.pairs import Pair
+from jumar.ground.json_text import parse_json
+from jumar.ground.paths import is_file, make_writable, unwritable
+
+FILE: Final = "comparisons.jsonl"
+Outcome = Literal["faster", "not faster", "undecided", "failed", "changes the weights"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A candidate held against the best settings before it.
+
+    Attributes:
+        against: Labels of the choices that it was held against.
+        candidate: Labels of the candidate's.
+        outcome: How it ended.
+        pairs: Seconds a step of both, in turn.
+        reason: Why it failed.
+        hashes: Of the candidate's weights.
+        memory_bytes: The candidate's peak.
+    """
+
+    against: tuple[str, ...]
+    candidate: tuple[str, ...]
+    outcome: Outcome
+    pairs: tuple[Pair, ...] = ()
+    reason: str = ""
+    hashes: Mapping[str, str]
+    memory_bytes: int = 0
+
+
+class Journal:
+    """The comparisons of one tuning, a line each.
+
+    Args:
+        folder: Where the file is.
+        key: What the measurements hold for; those of another key are not reused.
+
+    Attributes:
+        discarded: How many comparisons of another key were there.
+        facts: The measurement of the start; None if there is none yet.
+    """
+
+    def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
+        make_writable(folder)
+        self._path, self._key = folder / FILE, json.loads(json.dumps(key))
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], Comparison] = {}
+        self.discarded = 0
+        self.facts: dict[str, Any] | None = None
+        lines = _lines(self._path)
+        if lines and lines[0] == {"key": self._key}:
+            for line in lines[1:]:
+                self._remember(_comparison(line))
+                if isinstance(line, dict) and isinstance(line.get("facts"), dict):
+                    self.facts = line["facts"]
+        else:
+            self.discarded = max(len(lines) - 1, 0)
+            self._write("w", {"key": self._key})
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def found(self, against: Sequence[str], candidate: Sequence[str]) -> Comparison | None:
+        """An earlier comparison of the same two settings."""
+        return self._known.get((tuple(against), tuple(candidate)))
+
+    def add(self, comparison: Comparison) -> None:
+        """Keep a comparison.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        self._remember(comparison)
+        self._write("a", asdict(comparison))
+
+    def keep_facts(self, facts: Mapping[str, Any]) -> None:
+        """Keep the measurement of the start.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        self.facts = dict(facts)
+        self._write("a", {"facts": self.facts})
+
+    def _remember(self, comparison: Comparison | None) -> None:
+        if comparison is not None:
+            self._known[comparison.against, comparison.candidate] = comparison
+
+    def _write(self, mode: str, content: Mapping[str, Any]) -> None:
+        try:
+            with self._path.open(mode, encoding="utf-8") as file:
+                file.write(json.dumps(content) + "\n")
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+
+def _lines(path: Path) -> list[Any]:
+    """The lines that are JSON; the last may have been cut by a crash."""
+    if not is_file(path):
+        return []
+    parsed: list[Any] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            parsed.append(parse_json(line))
+        except ValueError:
+            continue
+    return parsed
+
+
+def _comparison(line: Any) -> Comparison | None:
+    if not isinstance(line, dict):
+        return None
+    values = cast("dict[str, Any]", line)
+    try:
+        return Comparison(
+            against=tuple(values["against"]),
+            candidate=tuple(values["candidate"]),
+            outcome=values["outcome"],
+            pairs=tuple((float(one), float(other)) for one, other in values["pairs"]),
+            reason=str(values["reason"]),
+            hashes=dict(values["hashes"]),
+            memory_bytes=int(values["memory_bytes"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,158 @@
+"""A process that trains one setting and is timed in blocks of steps.
+
+Between its blocks the whole process group is stopped, loader processes too: otherwise they would
+fill their queues while another setting is timed, and take its time for it.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_LOOKS_EVERY_S: Final = 0.5
+_LINES_SHOWN: Final = 3
+
+
+class NotMeasured(Exception):
+    """A setting cannot be trained here; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """What some steps in a row took.
+
+    Attributes:
+        step_s: Seconds a step.
+        data_share: The part of it spent waiting for data.
+        loader_share: The part of all CPU time spent by loader processes.
+        queued_share: The part of it in which the device works after the last step was issued.
+        memory_bytes: Peak memory so far.
+    """
+
+    step_s: float
+    data_share: float
+    loader_share: float
+    queued_share: float
+    memory_bytes: int
+
+
+class MeasuredProcess:
+    """Starts a command that answers requests; see `jumar.runs.speed`.
+
+    Args:
+        command: The command.
+        environment: Variables besides those of this process.
+        log: Gets what the process prints.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        self._started = time.monotonic()
+        self._rest = b""
+        with log.open("wb") as output:
+            # A group of its own, so that it can be stopped with its loader processes, but in this
+            # session: if this process is killed, Linux ends the stopped members of such a group.
+            self._process = subprocess.Popen(
+                list(command),
+                env={**os.environ, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                preexec_fn=os.setpgrp,  # noqa: PLW1509 (no lock of another thread is taken in it)
+            )
+        self._described: dict[str, Any] | None = None
+        self.start_s = 0.0
+
+    def ready(self, timeout_s: float) -> Mapping[str, Any]:
+        """Wait until blocks can be timed; returns hashes of the weights, memory and machine.
+
+        Args:
+            timeout_s: Since the start of the process.
+
+        Raises:
+            NotMeasured: It ended, or takes too long.
+        """
+        if self._described is None:
+            self._described = self._reply(timeout_s - (time.monotonic() - self._started))
+            self.start_s = time.monotonic() - self._started
+            self._signal(signal.SIGSTOP)
+        return self._described
+
+    def measure(self, steps: int, timeout_s: float) -> Block:
+        """Time a block of steps.
+
+        Raises:
+            NotMeasured: The process ended, or takes too long.
+        """
+        self._signal(signal.SIGCONT)
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"measure {steps}\n".encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise NotMeasured(self._last_words()) from None
+        block = self._reply(timeout_s)
+        self._signal(signal.SIGSTOP)
+        seconds = max(block["seconds"], 1e-9)
+        cpu_s = block["cpu_s"] + block["loader_cpu_s"]
+        return Block(
+            step_s=seconds / block["steps"],
+            data_share=block["data_s"] / seconds,
+            loader_share=block["loader_cpu_s"] / cpu_s if cpu_s else 0.0,
+            queued_share=block["queued_s"] / seconds,
+            memory_bytes=block["memory_bytes"],
+        )
+
+    def close(self) -> None:
+        """End the process and its loader processes at once; nothing of theirs is kept."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    continue
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _reply(self, timeout_s: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        file = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise NotMeasured(f"takes longer than {timeout_s:.0f} s")
+            if select.select([file], [], [], min(left, _LOOKS_EVERY_S))[0]:
+                read = os.read(file, 1 << 16)
+                if not read:
+                    raise NotMeasured(self._last_words())
+                self._rest += read
+            elif self._process.poll() is not None:
+                # Its loader processes may still hold the pipe open.
+                raise NotMeasured(self._last_words())
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
+
+    def _last_words(self) -> str:
+        """Why the process ended: its exit status and the last it printed."""
+        self._signal(signal.SIGCONT)
+        code = self._process.wait()
+        text = self._log.read_text(encoding="utf-8", errors="replace").strip()
+        lines = " ".join(line.strip() for line in text.splitlines()[-_LINES_SHOWN:])
+        if code < 0:
+            name = signal.Signals(-code).name
+            more = ", most likely for want of memory" if name == "SIGKILL" else ""
+            return f"killed by {name}{more}"
+        return lines.removeprefix("jumar: ") or f"ended with exit code {code}"

@@ -1,0 +1,114 @@
+"""Whether one setting is faster than another, decided from pairs of times taken in turn.
+
+Pure functions of measured numbers. The time of a step on a shared machine is skewed and has
+outliers, so from six pairs on the estimate is the median of the ratios, and its interval lies
+between two of them, as in the sign test: it assumes no distribution, and two disturbed pairs of
+twelve do not widen it. Below six pairs that test has no interval of 95 %. Student's, on logarithms,
+is taken there, and may only end the race of a candidate that is slower: with three pairs it is too
+often wrong where blocks are disturbed.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, Literal
+
+Pair = tuple[float, float]
+"""Seconds a step: of the setting that is compared with, and of the candidate."""
+
+LEAST_GAIN: Final = 1.01
+"""A smaller speedup is not worth a setting that differs from the recipe's."""
+LEAST_PAIRS: Final = 3
+_LEVEL: Final = 0.05
+_SIGN_TEST_FROM: Final = 6
+_STUDENT: Final = {3: 4.303, 4: 3.182, 5: 2.776}
+"""Two-sided 95 % quantiles of Student's distribution, by the number of pairs."""
+
+Verdict = Literal["faster", "not faster", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speedup:
+    """How many times as fast the candidate is.
+
+    Attributes:
+        ratio: The estimate.
+        low: Lower end of the 95 % interval.
+        high: Upper end of it.
+        pairs: How many pairs it is computed from.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+    def text(self) -> str:
+        """The speedup as it is printed."""
+        return f"{self.ratio:.3f} times as fast ({self.low:.3f} to {self.high:.3f})"
+
+
+def speedup(pairs: Sequence[Pair]) -> Speedup:
+    """Estimate the speedup with its 95 % interval.
+
+    Args:
+        pairs: At least three.
+    """
+    logs = [math.log(base / candidate) for base, candidate in pairs]
+    middle, (low, high) = _sign_test(logs) if len(logs) >= _SIGN_TEST_FROM else _student(logs)
+    return Speedup(ratio=math.exp(middle), low=math.exp(low), high=math.exp(high), pairs=len(logs))
+
+
+def judge(pairs: Sequence[Pair], *, most: int) -> Verdict | None:
+    """Decide a race as soon as the interval allows it.
+
+    Args:
+        pairs: Those measured so far.
+        most: After how many the race ends in any case.
+
+    Returns:
+        `faster` if the interval lies above 1 and the estimate is worth it, `not faster` if no
+        speedup worth having lies in the interval, `undecided` if the pairs are used up; None if
+        another pair is needed.
+    """
+    if len(pairs) < LEAST_PAIRS:
+        return None if len(pairs) < most else "undecided"
+    measured = speedup(pairs)
+    if measured.high < LEAST_GAIN:
+        return "not faster"
+    if len(pairs) >= _SIGN_TEST_FROM and is_faster(measured):
+        return "faster"
+    return "undecided" if len(pairs) >= most else None
+
+
+def is_faster(measured: Speedup) -> bool:
+    """Whether a speedup is proved: its interval excludes 1, and it is at least 1 %."""
+    return measured.low > 1.0 and measured.ratio >= LEAST_GAIN
+
+
+def _student(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    mean = statistics.fmean(logs)
+    half = _STUDENT[len(logs)] * statistics.stdev(logs) / math.sqrt(len(logs))
+    return mean, (mean - half, mean + half)
+
+
+def _sign_test(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    """The median, and the values between which it lies."""
+    ordered = sorted(logs)
+    cut = _outside(len(logs))
+    return statistics.median(ordered), (ordered[cut], ordered[-1 - cut])
+
+
+@cache
+def _outside(count: int) -> int:
+    """How many values lie outside of the interval at each end.
+
+    As many as fair coins show heads, or fewer, in at most half of the level.
+    """
+    heads, outside = 0, -1
+    while (heads + math.comb(count, outside + 1)) / 2**count <= _LEVEL / 2:
+        outside += 1
+        heads += math.comb(count, outside)
+    return outside

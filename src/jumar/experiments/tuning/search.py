@@ -1,0 +1,399 @@
+"""The fastest combination of knobs: one after the other is raced against the best so far."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from jumar.experiments.tuning.bench import BLOCK_S, Bench
+from jumar.experiments.tuning.bottleneck import Facts, Limit, limits
+from jumar.experiments.tuning.clock import Clock
+from jumar.experiments.tuning.journal import Comparison, Journal, Outcome
+from jumar.experiments.tuning.knobs import COMPILE, Choice, Combination
+from jumar.experiments.tuning.measured_process import Block, NotMeasured
+from jumar.experiments.tuning.pairs import (
+    LEAST_PAIRS,
+    Pair,
+    Speedup,
+    is_faster,
+    judge,
+    speedup,
+)
+from jumar.ground.errors import UserError
+
+MOST_PAIRS: Final = 12
+NOISE_PAIRS: Final = 5
+SITTINGS: Final = 2
+"""How many times both settings are started afresh for the confirmation."""
+PAIRS_A_SITTING: Final = 8
+_COMPILE_S: Final = 120.0
+_HOPELESS: Final = 0.9
+"""A choice that was certainly slower than this is not tried again beside others."""
+_START, _BEST, _CANDIDATE, _TWIN = Combination(), "best", "candidate", "twin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What one choice did.
+
+    Attributes:
+        choice: The choice.
+        outcome: How the race ended.
+        measured: The speedup against the best settings before; None without enough pairs.
+        weights: What it did to them; None if they were not compared.
+        reason: Why it failed.
+        memory_bytes: The peak.
+        reused: Whether an earlier tuning measured it.
+    """
+
+    choice: Choice
+    outcome: Outcome
+    measured: Speedup | None = None
+    weights: Literal["identical", "rounding"] | None = None
+    reason: str = ""
+    memory_bytes: int = 0
+    reused: bool = False
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What a tuning arrived at.
+
+    Attributes:
+        facts: The measurement of the start.
+        limits: What limits the speed.
+        noise: Two processes of the start held against each other.
+        reproducible: Whether both had the same weights, so that others can be compared.
+        best: The fastest combination.
+        tried: Every race, in order.
+        confirmed: The best held against the start in fresh processes; None if nothing was better
+            or there was no time.
+        weights: What the best does to the weights.
+        left_out: Choices for which there was no time.
+        interrupted: Whether somebody stopped it.
+    """
+
+    facts: Facts | None = None
+    limits: Sequence[Limit] = ()
+    noise: Speedup | None = None
+    reproducible: bool = True
+    best: Combination = _START
+    tried: list[Tried] = field(default_factory=list[Tried])
+    confirmed: Speedup | None = None
+    weights: Literal["identical", "rounding"] = "identical"
+    left_out: list[Choice] = field(default_factory=list[Choice])
+    interrupted: bool = False
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the best was confirmed."""
+        return self.confirmed is not None and is_faster(self.confirmed)
+
+    @property
+    def kept(self) -> list[Tried]:
+        """What each choice of the best bought."""
+        return [
+            each
+            for each in self.tried
+            if each.outcome == "faster" and each.choice in self.best.choices
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPlan:
+    """What a search needs.
+
+    Attributes:
+        bench: Where settings are measured.
+        journal: What was measured before.
+        clock: How much time there is.
+        choices: The choices worth trying, by the measurement of the start and its limits.
+        allow_rounding: Whether the weights may round differently.
+        say: Prints a line.
+    """
+
+    bench: Bench
+    journal: Journal
+    clock: Clock
+    choices: Callable[[Facts, Sequence[Limit]], Sequence[Choice]]
+    allow_rounding: bool
+    say: Callable[[str], None]
+
+
+class SpeedSearch:
+    """Searches; `found` is usable whenever the search ends.
+
+    Args:
+        plan: What it needs.
+    """
+
+    def __init__(self, plan: SearchPlan) -> None:
+        self._plan = plan
+        self._bench, self._journal, self._clock = plan.bench, plan.journal, plan.clock
+        self._hashes: Mapping[str, str] = {}
+        self._start_hashes: Mapping[str, str] = {}
+        self.found = Found()
+
+    def run(self) -> Found:
+        """Measure the start, race the choices, confirm the best.
+
+        Raises:
+            UserError: The start cannot be trained.
+        """
+        try:
+            self._measure_start()
+            self._race_all()
+            self._confirm()
+        except KeyboardInterrupt:
+            self.found.interrupted = True
+        finally:
+            self._bench.close()
+        return self.found
+
+    def _measure_start(self) -> None:
+        found, journal = self.found, self._journal
+        known = journal.found((), ())
+        if known is None or journal.facts is None:
+            facts, comparison = self._start_measured()
+            journal.keep_facts(asdict(facts))
+            journal.add(comparison)
+        else:
+            facts, comparison = Facts(**journal.facts), known
+        self._bench.step_s = facts.step_s
+        self._bench.steps = max(1, round(BLOCK_S / facts.step_s))
+        # Free is what is left beside one process of the start.
+        self._bench.apart |= facts.memory_bytes > 0.9 * facts.memory_free_bytes
+        found.facts, found.limits = facts, limits(facts)
+        found.noise = speedup(comparison.pairs)
+        found.reproducible = comparison.outcome != "changes the weights"
+        self._hashes = self._start_hashes = comparison.hashes
+        self._say_start()
+
+    def _start_measured(self) -> tuple[Facts, Comparison]:
+        """Two processes of the start: what limits it, and how far equal settings lie apart."""
+        bench = self._bench
+        try:
+            first, second = bench.ready((_BEST, _START), (_TWIN, _START))
+            bench.step_s = bench.block(_BEST, _START).step_s
+            bench.block(_TWIN, _START)
+            bench.steps = max(1, round(BLOCK_S / bench.step_s))
+            pairs: list[Pair] = []
+            blocks: list[Block] = []
+            for number in range(NOISE_PAIRS):
+                turned = bool(number % 2)
+                pair, both = bench.pair((_BEST, _START), (_TWIN, _START), turned=turned)
+                pairs.append(pair)
+                blocks += both
+        except NotMeasured as error:
+            if not bench.apart:
+                # Maybe there is memory for one of them only.
+                bench.apart = True
+                return self._start_measured()
+            raise UserError(
+                f"the settings to start from cannot be measured: {error}",
+                todo="Check them with: jumar train RECIPE --dry-run",
+            ) from None
+        bench.end(_TWIN)
+        equal = first["hashes"] == second["hashes"]
+        return _facts(first, blocks), Comparison(
+            against=(),
+            candidate=(),
+            outcome="undecided" if equal else "changes the weights",
+            pairs=tuple(pairs),
+            hashes=first["hashes"],
+            memory_bytes=first["memory_bytes"],
+        )
+
+    def _say_start(self) -> None:
+        found, say = self.found, self._plan.say
+        facts, noise = found.facts, found.noise
+        assert facts is not None
+        assert noise is not None
+        say(
+            f"start: {1000 * facts.step_s:.1f} ms a step on {facts.device_name}, "
+            f"{facts.threads} threads, {facts.workers} loader processes; two processes of it "
+            f"differ by {noise.ratio - 1:+.1%} ({noise.low - 1:+.1%} to {noise.high - 1:+.1%})"
+        )
+        for limit in found.limits:
+            say(f"limit: {limit.kind}: {limit.reason}")
+        if not found.reproducible:
+            say(
+                "two processes of the start have different weights after the same steps, so that "
+                "no setting can be proved to leave them alone; training.deterministic=true may help"
+            )
+
+    def _race_all(self) -> None:
+        found = self.found
+        assert found.facts is not None
+        waiting = list(self._plan.choices(found.facts, found.limits))
+        for choice in waiting:
+            self._try(choice)
+        for choice in waiting:
+            if self._is_worth_repeating(choice):
+                self._try(choice)
+
+    def _is_worth_repeating(self, choice: Choice) -> bool:
+        """Whether a choice that lost earlier may win beside those that were made since."""
+        found = self.found
+        if choice in (*found.best.choices, *found.left_out):
+            return False
+        if self._journal.found(found.best.labels, found.best.with_choice(choice).labels):
+            return False
+        last = next(each for each in reversed(found.tried) if each.choice == choice)
+        return last.measured is not None and last.measured.high > _HOPELESS
+
+    def _try(self, choice: Choice) -> None:
+        found = self.found
+        candidate = found.best.with_choice(choice)
+        comparison = known = self._journal.found(found.best.labels, candidate.labels)
+        if comparison is None:
+            if self._clock.left() < self._needed_s(choice):
+                if choice not in found.left_out:
+                    found.left_out.append(choice)
+                return
+            comparison = self._raced(choice, candidate)
+            if comparison is None:
+                found.left_out.append(choice)
+                return
+            self._journal.add(comparison)
+        self._take(choice, candidate, comparison, reused=known is not None)
+
+    def _needed_s(self, choice: Choice) -> float:
+        """How long a race and the confirmation after it will take at least."""
+        bench = self._bench
+        pair_s = 2 * max(BLOCK_S, bench.step_s)
+        start_s = bench.start_s or 8.0
+        race_s = start_s + LEAST_PAIRS * pair_s + (_COMPILE_S if choice.knob == COMPILE else 0.0)
+        return race_s + self._confirmation_s()
+
+    def _confirmation_s(self) -> float:
+        pair_s = 2 * max(BLOCK_S, self._bench.step_s)
+        return SITTINGS * (1.5 * (self._bench.start_s or 8.0) + PAIRS_A_SITTING * pair_s)
+
+    def _raced(self, choice: Choice, candidate: Combination) -> Comparison | None:
+        """Race a candidate; None if the time ended before the race was decided."""
+        bench, best = self._bench, self.found.best
+        pairs: list[Pair] = []
+        described: Mapping[str, Any] = {"hashes": {}, "memory_bytes": 0}
+
+        def ended(outcome: Outcome, reason: str = "") -> Comparison:
+            return Comparison(
+                against=best.labels,
+                candidate=candidate.labels,
+                outcome=outcome,
+                pairs=tuple(pairs),
+                reason=reason,
+                hashes=described["hashes"],
+                memory_bytes=described["memory_bytes"],
+            )
+
+        try:
+            _, described = bench.ready((_BEST, best), (_CANDIDATE, candidate))
+            if self._breaks_promise(choice, described["hashes"]):
+                return ended("changes the weights")
+            bench.block(_CANDIDATE, candidate)
+            while (verdict := judge(pairs, most=MOST_PAIRS)) is None:
+                if self._clock.left() < self._confirmation_s() and len(pairs) >= LEAST_PAIRS:
+                    return None
+                turned = bool(len(pairs) % 2)
+                pair, _ = bench.pair((_BEST, best), (_CANDIDATE, candidate), turned=turned)
+                pairs.append(pair)
+        except NotMeasured as error:
+            return ended("failed", str(error))
+        return ended(verdict)
+
+    def _breaks_promise(self, choice: Choice, hashes: Mapping[str, str]) -> bool:
+        """Whether a choice that may not touch the weights did, or cannot be proved not to."""
+        return (
+            choice.claim == "identical" and hashes != self._hashes and not self._plan.allow_rounding
+        )
+
+    def _take(
+        self, choice: Choice, candidate: Combination, comparison: Comparison, *, reused: bool
+    ) -> None:
+        """Note how a race ended, and go on from the winner."""
+        found = self.found
+        measured = speedup(comparison.pairs) if len(comparison.pairs) >= LEAST_PAIRS else None
+        weights = None
+        if comparison.hashes:
+            weights = "identical" if comparison.hashes == self._hashes else "rounding"
+        tried = Tried(
+            choice=choice,
+            outcome=comparison.outcome,
+            measured=measured,
+            weights=weights,
+            reason=comparison.reason,
+            memory_bytes=comparison.memory_bytes,
+            reused=reused,
+        )
+        found.tried.append(tried)
+        self._plan.say(tried_line(tried))
+        if comparison.outcome == "faster":
+            found.best = candidate
+            self._hashes = comparison.hashes
+            found.weights = "identical" if comparison.hashes == self._start_hashes else "rounding"
+            self._bench.rename(_CANDIDATE, _BEST)
+        else:
+            self._bench.end(_CANDIDATE)
+
+    def _confirm(self) -> None:
+        """Hold the best against the start, in pairs of processes started afresh."""
+        found, bench = self.found, self._bench
+        if found.best == _START:
+            return
+        pairs: list[Pair] = []
+        one, other = ("start", _START), ("final", found.best)
+        try:
+            for _ in range(SITTINGS):
+                bench.ready()
+                bench.ready(one, other)
+                for number in range(PAIRS_A_SITTING):
+                    pair, _ = bench.pair(one, other, turned=bool(number % 2))
+                    pairs.append(pair)
+        except NotMeasured as error:
+            self._plan.say(f"the confirmation failed: {error}")
+            return
+        found.confirmed = speedup(pairs)
+
+
+def tried_line(tried: Tried) -> str:
+    """What a choice did, in a line."""
+    choice = tried.choice
+    parts = [tried.outcome]
+    if tried.measured is not None:
+        parts.append(f"{tried.measured.text()} in {tried.measured.pairs} pairs")
+    if tried.reason:
+        parts.append(tried.reason)
+    if tried.weights == "identical":
+        parts.append("weights identical")
+    elif tried.weights == "rounding":
+        claimed = choice.claim == "identical"
+        parts.append(
+            "weights differ, although it claims otherwise"
+            if claimed
+            else "weights round differently"
+        )
+    if tried.reused:
+        parts.append("measured before")
+    return f"  {choice.label}: {'; '.join(parts)}"
+
+
+def _facts(described: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
+    """The start as its blocks were on average."""
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(values) / len(values)
+
+    return Facts(
+        device=described["device"],
+        device_name=described["device_name"],
+        on_host=described["on_host"],
+        cores=described["cores"],
+        threads=described["threads"],
+        workers=described["workers"],
+        step_s=mean([each.step_s for each in blocks]),
+        data_share=mean([each.data_share for each in blocks]),
+        loader_share=mean([each.loader_share for each in blocks]),
+        queued_share=mean([each.queued_share for each in blocks]),
+        memory_bytes=max(described["memory_bytes"], *(each.memory_bytes for each in blocks)),
+        memory_free_bytes=described["memory_free_bytes"],
+    )

@@ -1,0 +1,230 @@
+"""Faster settings of a recipe: the search, and what it leaves behind."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.experiments.tuning.bench import Bench, Command
+from jumar.experiments.tuning.bottleneck import Facts, Limit
+from jumar.experiments.tuning.clock import Clock
+from jumar.experiments.tuning.journal import Journal
+from jumar.experiments.tuning.knobs import (
+    MATHEMATICS,
+    Choice,
+    Start,
+    choices_for,
+    left_to_the_user,
+)
+from jumar.experiments.tuning.search import Found, SearchPlan, SpeedSearch, Tried
+from jumar.ground.errors import UserError
+from jumar.ground.files import remove_folder
+from jumar.ground.paths import is_file, is_folder
+from jumar.ground.text import counted
+from jumar.recipes.tuned import FILE, Tuned, Validity, read_tuned
+
+ROUNDING_KNOBS: Final = "threads.intra_op, training.channels_last, fused optimizers, compile"
+_SCRATCH: Final = ".scratch"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedTuning:
+    """What is tuned.
+
+    Attributes:
+        what: The recipe's name or the run, as the user named it.
+        validity: The recipe, the machine and the versions that are measured.
+        allow_rounding: Whether the weights may round differently.
+        minutes: How long it may take.
+        folder: Where the result goes.
+        command: What starts a measured process.
+    """
+
+    what: str
+    validity: Validity
+    allow_rounding: bool
+    minutes: float
+    folder: Path
+    command: Command
+
+
+def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
+    """Search the fastest settings and write `tuned.json`.
+
+    Args:
+        tuning: What is tuned.
+        say: Prints a line.
+
+    Returns:
+        What was found; None if the same was tuned before and nothing is left to try.
+
+    Raises:
+        UserError: The recipe cannot be trained, or the result cannot be written.
+    """
+    _refuse_foreign(tuning.folder)
+    earlier = _earlier(tuning)
+    if earlier is not None and not earlier.measured.get("unfinished"):
+        say(f"tuned before on {earlier.measured.get('date')}: {tuning.folder / FILE}")
+        say(f"  {_result_text(earlier)}")
+        say(f"nothing is measured again; to do so, remove {tuning.folder} or name another --to")
+        return None
+    key = {"validity": asdict(tuning.validity), "rounding": tuning.allow_rounding}
+    journal = Journal(tuning.folder, key)
+    _say_reuse(journal, say)
+    scratch = tuning.folder / _SCRATCH
+    remove_folder(scratch)
+    clock = Clock(60 * tuning.minutes)
+    start = Start(fields=tuning.validity.fields, environment=os.environ)
+
+    def choices(facts: Facts, limits: Sequence[Limit]) -> Sequence[Choice]:
+        return choices_for(start, facts, limits, allow_rounding=tuning.allow_rounding)
+
+    plan = SearchPlan(
+        bench=Bench(tuning.command, scratch),
+        journal=journal,
+        clock=clock,
+        choices=choices,
+        allow_rounding=tuning.allow_rounding,
+        say=say,
+    )
+    found = SpeedSearch(plan).run()
+    for line in (*_scope_lines(start, tuning), *_end_lines(found)):
+        say(line)
+    _write(tuning, found, clock, say)
+    return found
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if is_file(folder / "recipe.json"):
+        raise UserError(
+            f"'{folder}' is the directory of a run",
+            where="--to",
+            todo="Give another folder for the tuning.",
+        )
+
+
+def _earlier(tuning: SpeedTuning) -> Tuned | None:
+    """The result of the same tuning, if it was finished."""
+    if not is_folder(tuning.folder) or not is_file(tuning.folder / FILE):
+        return None
+    earlier = read_tuned(tuning.folder)
+    is_same = (
+        earlier.state == "finished"
+        and earlier.measured.get("allow_rounding") == tuning.allow_rounding
+        and not earlier.validity.differences(tuning.validity)
+    )
+    return earlier if is_same else None
+
+
+def _say_reuse(journal: Journal, say: Callable[[str], None]) -> None:
+    if len(journal):
+        say(f"{counted(len(journal), 'comparison')} of an earlier start is reused")
+    if journal.discarded:
+        say(
+            f"{counted(journal.discarded, 'earlier comparison')} not reused: recipe, machine or "
+            "versions were others"
+        )
+
+
+def _scope_lines(start: Start, tuning: SpeedTuning) -> list[str]:
+    lines = [
+        f"never tried: {', '.join(MATHEMATICS)}, which change the training itself; communication "
+        "between ranks, which one process does not have"
+    ]
+    if not tuning.allow_rounding:
+        lines.append(f"not tried without --allow rounding: {ROUNDING_KNOBS}")
+    own = left_to_the_user(start)
+    if own:
+        lines.append(f"left as they are in this shell: {', '.join(own)}")
+    return lines
+
+
+def _end_lines(found: Found) -> list[str]:
+    lines: list[str] = []
+    if found.left_out:
+        labels = ", ".join(each.label for each in found.left_out)
+        lines.append(f"not tried for want of time: {labels}; the same command goes on with them")
+    if found.interrupted:
+        return lines
+    if found.best.choices and found.confirmed is None:
+        return [
+            *lines,
+            "not confirmed: the settings stay as they are; the same command tries again",
+        ]
+    if found.confirmed is None:
+        return [*lines, "nothing was measured as faster: the settings stay as they are"]
+    confirmed = f"{found.confirmed.text()} in {found.confirmed.pairs} pairs of fresh processes"
+    if not found.is_faster:
+        return [
+            *lines,
+            f"not confirmed: {confirmed}; the settings stay as they are",
+        ]
+    weights = "identical" if found.weights == "identical" else "rounded differently"
+    return [
+        *lines,
+        f"confirmed: {confirmed}; weights {weights}",
+        *(f"  {each.choice.label}: {_bought(each)}" for each in found.kept),
+    ]
+
+
+def _bought(tried: Tried) -> str:
+    return "" if tried.measured is None else tried.measured.text()
+
+
+def _write(tuning: SpeedTuning, found: Found, clock: Clock, say: Callable[[str], None]) -> None:
+    """Write the result, and say how to use it."""
+    path = tuning.folder / FILE
+    is_partial = found.interrupted
+    if is_partial and not found.best.choices:
+        say("stopped: nothing was measured as faster yet; the same command goes on from here")
+        return
+    applies = found.is_faster or is_partial
+    Tuned(
+        state="partial" if is_partial else "finished",
+        validity=tuning.validity,
+        settings=found.best.settings if applies else {},
+        environment=found.best.environment if applies else {},
+        weights=found.weights if applies else "identical",
+        measured=_measured(tuning, found, clock),
+    ).write(path)
+    if is_partial:
+        say("stopped before the confirmation; the same command goes on from here")
+        say(f"written: {path}, with what won its races so far: {', '.join(found.best.labels)}")
+    else:
+        say(f"written: {path}")
+    if applies:
+        say(f"to use it: jumar train {tuning.validity.recipe} --tuned {path}")
+
+
+def _measured(tuning: SpeedTuning, found: Found, clock: Clock) -> dict[str, Any]:
+    return {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "seconds": round(clock.elapsed(), 1),
+        "allow_rounding": tuning.allow_rounding,
+        "start": None if found.facts is None else asdict(found.facts),
+        "limits": [asdict(each) for each in found.limits],
+        "noise": None if found.noise is None else asdict(found.noise),
+        "reproducible": found.reproducible,
+        "confirmed": None if found.confirmed is None else asdict(found.confirmed),
+        "knobs": [_row(each) for each in found.tried],
+        "left_out": [each.label for each in found.left_out],
+        "unfinished": bool(found.left_out) or bool(found.best.choices and found.confirmed is None),
+    }
+
+
+def _row(tried: Tried) -> dict[str, Any]:
+    row = asdict(tried)
+    choice: Mapping[str, Any] = row.pop("choice")
+    return {**choice, **row}
+
+
+def _result_text(earlier: Tuned) -> str:
+    confirmed = earlier.measured.get("confirmed")
+    chosen = [*earlier.assignments, *(f"{k}={v}" for k, v in earlier.environment.items())]
+    if not chosen:
+        return "nothing was measured as faster"
+    ratio = confirmed.get("ratio") if isinstance(confirmed, dict) else None
+    times = f"{ratio:.3f} times as fast: " if isinstance(ratio, float) else ""
+    return times + " ".join(chosen)

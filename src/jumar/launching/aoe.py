@@ -1,0 +1,187 @@
+"""Files with which Ascend's own tuner, AOE, is started: for TensorFlow 1.15 and for PyTorch.
+
+AOE compiles sub-graphs and operators in other ways, times them on the NPU and keeps the best in a
+bank. The facts are in `aoe.json`, each with its source. No machine of ours has an NPU, so none of
+it has been run.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_folder
+from jumar.launching.cann import environment_text, facts
+from jumar.launching.templates import comment, script_text
+
+Chip = Literal["910", "910b", "a3"]
+
+UNPROVED: Final = "written from the vendor's documents; not run on an NPU by us"
+_HEAD: Final = """\
+#!/usr/bin/env bash
+{about}
+set -euo pipefail
+"""
+_HERE: Final = """\
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+"""
+_SOURCED: Final = """\
+# shellcheck source=/dev/null
+. "$here/environment.sh"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What is tuned.
+
+    Attributes:
+        framework: Whose graphs AOE gets, and how.
+        folder: Where the command is started.
+        command: The command that trains.
+        profile: The command that records a profile, without the folder for it; empty to record
+            with msprof.
+        chip: The NPU, as in the tags of CANN's images.
+        cann: The CANN release; empty to look for it there.
+    """
+
+    framework: Literal["tensorflow", "torch"]
+    folder: str
+    command: Sequence[str]
+    profile: Sequence[str] = ()
+    chip: Chip = "910"
+    cann: str = ""
+
+
+def aoe_files(tuned: Tuned) -> dict[str, str]:
+    """The files, by name; the steps are numbered in the order in which they are run."""
+    steps = {"before": _profiled(tuned, "before")}
+    files = {"environment.sh": _environment(tuned), "train.sh": _train(tuned)}
+    if tuned.framework == "torch":
+        files["record_graphs.py"] = script_text("record_graphs.txt")
+        steps["graphs"] = _graphs(tuned)
+    if tuned.chip == "910":
+        steps["subgraphs"] = _job(tuned, "subgraph", 1)
+    steps["operators"] = _job(tuned, "operator", 2)
+    steps["after"] = _profiled(tuned, "after")
+    steps["compare"] = _script(
+        "What AOE won: steps of before and after, and the operators that changed.",
+        'jumar profile compare "$here/before" "$here/after" --page "$here/aoe.html" "$@"\n',
+        sourced=False,
+    )
+    numbered = {f"{number}-{name}.sh": text for number, (name, text) in enumerate(steps.items(), 1)}
+    return {**files, **numbered}
+
+
+def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
+    """Refuse a folder with steps that these files would not replace.
+
+    Raises:
+        UserError: Whoever follows the numbers would run them too.
+    """
+    if not is_folder(to):
+        return
+    others = sorted(each.name for each in to.glob("[0-9]-*.sh") if each.name not in files)
+    if others:
+        raise UserError(
+            f"holds steps of another chip or framework: {', '.join(others)}",
+            where=f"--to {to}",
+            todo="Name another folder, or delete them.",
+        )
+
+
+def notes(tuned: Tuned) -> list[str]:
+    """What has to be known about the files, a sentence each."""
+    known = [UNPROVED, _reason("gradients")]
+    if tuned.chip != "910":
+        known.append(f"no step for sub-graphs: {_reason('no_subgraph')}")
+    if tuned.framework == "tensorflow":
+        known.append(_reason("tensorflow"))
+    known.append(
+        "AOE takes hours, needs the NPU to itself, and tunes fixed shapes of one kind of chip; "
+        "keep the folder `bank` and set TUNE_BANK_PATH in every later training"
+    )
+    return known
+
+
+def _script(about: str, body: str, *, sourced: bool = True) -> str:
+    head = _HEAD.format(about=comment(f"{about[0].upper()}{about[1:]}"))
+    here = _HERE if sourced or "$here" in body else ""
+    return f"{head}{here}{_SOURCED if sourced else ''}{body}"
+
+
+def _environment(tuned: Tuned) -> str:
+    lines = "\n".join(
+        f"{comment(each['reason'])}\n{comment('Source: ' + each['source'])}\n{each['line']}"
+        for each in facts("aoe")["environment"]
+    )
+    return _script(
+        f"What every step needs; {UNPROVED}.",
+        f"{environment_text(tuned.cann)}{lines}\n",
+        sourced=False,
+    )
+
+
+def _train(tuned: Tuned) -> str:
+    return _script(
+        "What is tuned, in the environment of the step that calls it. A few steps of training are "
+        "enough, since AOE does its work when graphs are compiled.",
+        f'cd {shlex.quote(tuned.folder)}\nexec {shlex.join(tuned.command)} "$@"\n',
+        sourced=False,
+    )
+
+
+def _profiled(tuned: Tuned, name: str) -> str:
+    before = name == "before"
+    about = (
+        "How fast it is without AOE."
+        if before
+        else "How fast it is with the bank, without tuning: AOE_MODE is not set."
+    )
+    bank = "# The bank must not be used yet.\nunset TUNE_BANK_PATH AOE_MODE\n" if before else ""
+    if tuned.profile:
+        body = (
+            f"cd {shlex.quote(tuned.folder)}\n"
+            f'{shlex.join(tuned.profile)} --run-dir "$here/{name}" "$@"\n'
+        )
+    else:
+        body = (
+            "# CANN's recorder; jumar profile reads what it leaves.\n"
+            f'msprof --output="$here/{name}" bash "$here/train.sh" "$@"\n'
+        )
+    return _script(about, f"{bank}{body}")
+
+
+def _graphs(tuned: Tuned) -> str:
+    python, *words = tuned.command
+    return _script(
+        f"The graphs that AOE tunes: {_reason('graphs')}. Source: {_source('graphs')}.",
+        f'cd {shlex.quote(tuned.folder)}\nmkdir -p "$here/graphs"\n'
+        f'{shlex.quote(python)} "$here/record_graphs.py" "$here/graphs" {shlex.join(words)} "$@"\n',
+    )
+
+
+def _job(tuned: Tuned, name: str, job_type: int) -> str:
+    about = f"{_reason(name)}. Source: {_source(name)}."
+    if tuned.framework == "tensorflow":
+        return _script(
+            about,
+            f"{comment(_reason('tensorflow'))}\n{comment('Source: ' + _source('tensorflow'))}\n"
+            f"export AOE_MODE={job_type}\n"
+            'bash "$here/train.sh" "$@"\n',
+        )
+    return _script(
+        about,
+        f"{comment(_reason('offline'))}\n{comment('Source: ' + _source('offline'))}\n"
+        f'aoe --job_type={job_type} --model_path="$here/graphs" "$@"\n',
+    )
+
+
+def _reason(name: str) -> str:
+    return facts("aoe")[name]["reason"]
+
+
+def _source(name: str) -> str:
+    return facts("aoe")[name]["source"]

@@ -1,0 +1,236 @@
+"""`tuned.json`: faster settings of a recipe, measured on one machine by `jumar tune speed`.
+
+It holds what to set, what was measured, and what it is valid for. Nothing in it is executed: fields
+go through the same checks as `--set`, and only variables of a list reach the environment.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from jumar.environment import inspect_environment
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_folder
+from jumar.recipes.recipe import Recipe
+from jumar.settings import describe
+from jumar.training.run_directory import read_json, write_json
+
+FILE: Final = "tuned.json"
+FOLDER: Final = Path("tuned")
+VARIABLES: Final = frozenset(
+    {
+        "CPU_AFFINITY_CONF",
+        "GLIBC_TUNABLES",
+        "LD_PRELOAD",
+        "MULTI_STREAM_MEMORY_REUSE",
+        "OMP_PLACES",
+        "OMP_PROC_BIND",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_NPU_ALLOC_CONF",
+        "TASK_QUEUE_ENABLE",
+        "THP_MEM_ALLOC_ENABLE",
+    }
+)
+"""Those that a tuned file may set."""
+ALLOCATORS: Final = ("jemalloc", "tcmalloc", "tcmalloc_minimal")
+_PRELOADED: Final = re.compile(rf"lib(?:{'|'.join(ALLOCATORS)})\.so(?:\.\d+)*")
+"""A library's bare name, which the system's loader looks up in the system's folders. A path could
+name anybody's code."""
+_FORMAT: Final = 1
+_WITHOUT_EFFECT: Final = (
+    "seed",
+    "training.duration",
+    "training.log_every",
+    "training.evaluate_every",
+    "checkpoints.",
+    "transfer.",
+)
+"""Fields that change neither what a step computes nor how long it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validity:
+    """What a measurement holds for.
+
+    Attributes:
+        recipe: The recipe's name.
+        fields: Its settings that a step depends on, by `section.field`.
+        machine: Processor, cores and device.
+        versions: Of jumar, Python, torch, drivers.
+    """
+
+    recipe: str
+    fields: Mapping[str, Any]
+    machine: Mapping[str, Any]
+    versions: Mapping[str, Any]
+
+    @property
+    def recipe_hash(self) -> str:
+        """A hash of the recipe's name and settings."""
+        text = json.dumps([self.recipe, self.fields], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def differences(self, now: "Validity", apart_from: Sequence[str] = ()) -> list[str]:
+        """What is different now, as `name was X, is Y`.
+
+        Args:
+            now: The present state.
+            apart_from: Fields that the measurement itself changes.
+        """
+        lines: list[str] = []
+        for kind in ("recipe", "fields", "machine", "versions"):
+            before, after = (
+                {kind: value} if isinstance(value, str) else cast("Mapping[str, Any]", value)
+                for value in (getattr(self, kind), getattr(now, kind))
+            )
+            for name in dict.fromkeys([*before, *after]):
+                one, other = before.get(name), after.get(name)
+                if one != other and name not in apart_from:
+                    lines.append(f"{name} was {_shown(one)}, is {_shown(other)}")
+        return lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What a tuning arrived at.
+
+    Attributes:
+        state: `partial` if the tuning was interrupted before its result was confirmed.
+        validity: What it holds for.
+        settings: Fields to set, as text.
+        environment: Variables to set before torch starts.
+        weights: What the settings do to the weights, by their hash: `identical` or `rounding`.
+        measured: The proof: speedups with their intervals, what each knob did.
+    """
+
+    state: Literal["finished", "partial"]
+    validity: Validity
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    weights: Literal["identical", "rounding"] = "identical"
+    measured: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def assignments(self) -> list[str]:
+        """The settings as `--set` takes them."""
+        return [f"{name}={value}" for name, value in self.settings.items()]
+
+    def write(self, path: Path) -> None:
+        """Write the file.
+
+        Raises:
+            UserError: The system refuses.
+        """
+        validity = {**asdict(self.validity), "recipe_hash": self.validity.recipe_hash}
+        content = {"format": _FORMAT, **asdict(self), "validity": validity}
+        write_json(path, content)
+
+
+def default_folder(recipe: str) -> Path:
+    """Where `jumar tune speed` writes, and `jumar train --tuned` looks."""
+    return FOLDER / recipe
+
+
+def read_tuned(path: Path) -> Tuned:
+    """Read a tuned file.
+
+    Args:
+        path: The file, or the folder that it is in.
+
+    Raises:
+        UserError: It cannot be read, or holds what no tuning writes.
+    """
+    place = path / FILE if is_folder(path) else path
+    content = read_json(place, todo="Make one with: jumar tune speed RECIPE")
+    if content.get("format") != _FORMAT:
+        raise UserError(
+            f"its format is {content.get('format')!r}, not {_FORMAT}",
+            where=str(place),
+            todo="It was written by another version; tune again.",
+        )
+    validity = _mapping(content, "validity", place)
+    recipe, state, weights = validity.get("recipe"), content.get("state"), content.get("weights")
+    if (
+        not isinstance(recipe, str)
+        or state not in ("finished", "partial")
+        or weights not in ("identical", "rounding")
+    ):
+        raise UserError("its recipe, state or weights are not those of a tuning", where=str(place))
+    environment = _texts(content, "environment", place)
+    _check_variables(environment, place)
+    return Tuned(
+        state=state,
+        validity=Validity(
+            recipe=recipe,
+            fields=_mapping(validity, "fields", place),
+            machine=_mapping(validity, "machine", place),
+            versions=_mapping(validity, "versions", place),
+        ),
+        settings=_texts(content, "settings", place),
+        environment=environment,
+        weights=weights,
+        measured=_mapping(content, "measured", place),
+    )
+
+
+def validity_of(name: str, recipe: Recipe, *, device: str, device_name: str) -> Validity:
+    """The present state: the recipe, this machine with a device, and its versions."""
+    environment = inspect_environment()
+    return Validity(
+        recipe=name,
+        fields=effective_fields(recipe),
+        machine={
+            "processor": environment.processor.name,
+            "cores": environment.processor.usable_cores,
+            "device": device,
+            "device_name": device_name,
+        },
+        versions={key: value for key, value in environment.versions.items() if value},
+    )
+
+
+def effective_fields(recipe: Recipe) -> dict[str, Any]:
+    """The settings that a step depends on, as JSON has them."""
+    return {
+        row.path: json.loads(json.dumps(row.value, default=str))
+        for row in describe(recipe)
+        if not row.path.startswith(_WITHOUT_EFFECT)
+    }
+
+
+def _check_variables(environment: Mapping[str, str], place: Path) -> None:
+    """Refuse variables that no tuning sets: some make Python or the system's loader run code.
+
+    Raises:
+        UserError: There is one.
+    """
+    for name, value in environment.items():
+        foreign = name == "LD_PRELOAD" and not _PRELOADED.fullmatch(value)
+        if name not in VARIABLES or foreign:
+            raise UserError(
+                f"sets {name}={value}, which no tuning sets",
+                where=str(place),
+                todo="Set it yourself in the shell, if you mean it.",
+            )
+
+
+def _mapping(content: Mapping[str, Any], name: str, place: Path) -> dict[str, Any]:
+    value = content.get(name)
+    if not isinstance(value, dict):
+        raise UserError(f"'{name}' is not an object", where=str(place))
+    return cast("dict[str, Any]", value)
+
+
+def _texts(content: Mapping[str, Any], name: str, place: Path) -> dict[str, str]:
+    values = _mapping(content, name, place)
+    if not all(isinstance(value, str) for value in values.values()):
+        raise UserError(f"'{name}' holds something other than text", where=str(place))
+    return values
+
+
+def _shown(value: object) -> str:
+    return "not there" if value is None else str(value)

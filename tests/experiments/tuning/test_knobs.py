@@ -1,0 +1,124 @@
+"""Which settings are tried against which limit."""
+
+from dataclasses import replace
+
+import pytest
+
+from jumar.experiments.tuning.bottleneck import Facts, limits
+from jumar.experiments.tuning.knobs import Choice, Combination, Start, choices_for
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe
+from jumar.recipes.tuned import VARIABLES, effective_fields
+from jumar.settings import override
+
+CPU = Facts(
+    device="cpu",
+    device_name="a processor",
+    on_host=True,
+    cores=4,
+    threads=1,
+    workers=8,
+    step_s=0.1,
+    data_share=0.0,
+    loader_share=0.0,
+    queued_share=0.0,
+    memory_bytes=1 << 30,
+    memory_free_bytes=1 << 34,
+)
+NPU = replace(CPU, device="npu", on_host=False, queued_share=0.4)
+
+
+def start(recipe: str = "alexnet-demo", **environment: str) -> Start:
+    return Start(fields=effective_fields(create_recipe(recipe)), environment=environment)
+
+
+def labels(facts: Facts, *, rounding: bool, begin: Start | None = None) -> list[str]:
+    chosen = choices_for(begin or start(), facts, limits(facts), allow_rounding=rounding)
+    return [choice.label for choice in chosen]
+
+
+@pytest.mark.parametrize(
+    ("facts", "kinds"),
+    [
+        (CPU, ["compute"]),
+        (replace(CPU, data_share=0.2), ["input", "compute"]),
+        (replace(CPU, data_share=0.8), ["input"]),
+        (replace(CPU, loader_share=0.2), ["input", "compute"]),
+        (replace(NPU, loader_share=0.2), ["compute"]),
+        (replace(NPU, queued_share=0.01), ["host"]),
+        (replace(NPU, queued_share=0.01, data_share=0.1), ["input", "host"]),
+    ],
+)
+def test_the_measurement_of_the_start_names_what_limits_it(facts: Facts, kinds: list[str]) -> None:
+    assert [limit.kind for limit in limits(facts)] == kinds
+
+
+def test_only_knobs_of_the_limit_are_tried() -> None:
+    computing = labels(CPU, rounding=True)
+    assert "threads.intra_op=4" in computing
+    assert not [label for label in computing if label.startswith("data.")]
+    waiting = labels(replace(CPU, data_share=0.8), rounding=True)
+    assert "data.workers=4" in waiting
+    assert not [label for label in waiting if not label.startswith("data.")]
+
+
+def test_nothing_that_rounds_is_tried_unless_it_is_allowed() -> None:
+    for facts in (CPU, NPU, replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
+        chosen = choices_for(start(), facts, limits(facts), allow_rounding=False)
+        assert chosen
+        assert {choice.claim for choice in chosen} == {"identical"}
+
+
+def test_what_changes_the_training_is_never_tried() -> None:
+    for recipe in ("alexnet-demo", "biggan128", "ds-cnn-s", "bert-tiny"):
+        for facts in (replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
+            for choice in choices_for(start(recipe), facts, limits(facts), allow_rounding=True):
+                fields = [name for name in choice.settings if not name.endswith(".fused")]
+                assert set(fields) <= {
+                    "data.workers",
+                    "data.prefetch",
+                    "threads.intra_op",
+                    "training.channels_last",
+                    "training.compile",
+                }
+
+
+def test_every_field_and_variable_that_is_tried_can_be_applied() -> None:
+    recipe: Recipe = create_recipe("alexnet-demo")
+    for facts in (replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
+        for choice in choices_for(start(), facts, limits(facts), allow_rounding=True):
+            override(recipe, [f"{name}={value}" for name, value in choice.settings.items()])
+            assert set(choice.environment) <= VARIABLES
+
+
+def test_the_present_value_is_no_choice() -> None:
+    tried = labels(replace(CPU, data_share=0.2, workers=2, threads=4), rounding=True)
+    assert "data.workers=2" not in tried
+    assert "threads.intra_op=4" not in tried
+    assert "training.channels_last=true" not in tried
+
+
+def test_a_variable_that_the_user_set_is_left_alone() -> None:
+    own = start(THP_MEM_ALLOC_ENABLE="0")
+    assert not [each for each in labels(CPU, rounding=True, begin=own) if "THP_MEM" in each]
+
+
+def test_an_npu_that_waits_for_the_host_gets_the_queue_of_launches() -> None:
+    tried = labels(replace(NPU, queued_share=0.0), rounding=False)
+    assert "TASK_QUEUE_ENABLE=2" in tried
+    assert "TASK_QUEUE_ENABLE=2" not in labels(NPU, rounding=False)
+
+
+def test_a_combination_has_one_choice_of_each_knob() -> None:
+    def workers(number: int) -> Choice:
+        value = str(number)
+        return Choice(
+            knob="data.workers", label=value, claim="identical", settings={"data.workers": value}
+        )
+
+    pages = Choice(knob="pages", label="p", claim="identical", environment={"P": "1"})
+    one = Combination().with_choice(workers(1)).with_choice(pages)
+    other = Combination().with_choice(pages).with_choice(workers(1))
+    assert one.labels == other.labels
+    assert one.with_choice(workers(2)).settings == {"data.workers": "2"}
+    assert one.with_choice(workers(2)).environment == {"P": "1"}

@@ -1,0 +1,281 @@
+"""The search, on real processes whose times are planted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.experiments.tuning.bench import Bench
+from jumar.experiments.tuning.bottleneck import Facts, Limit
+from jumar.experiments.tuning.clock import Clock
+from jumar.experiments.tuning.journal import Journal
+from jumar.experiments.tuning.knobs import Choice, Combination
+from jumar.experiments.tuning.measured_process import MeasuredProcess, NotMeasured
+from jumar.experiments.tuning.search import Found, SearchPlan, SpeedSearch
+from jumar.ground.errors import UserError
+
+PROGRAM = Path(__file__).with_name("planted_program.py")
+Plan = Callable[[Combination], dict[str, Any]]
+
+
+def choice(name: str, value: str = "1", *, claim: Any = "identical") -> Choice:
+    return Choice(knob=name, label=f"{name}={value}", claim=claim, settings={name: value})
+
+
+def searched(
+    folder: Path,
+    choices: Sequence[Choice],
+    planted: Plan,
+    *,
+    rounding: bool = False,
+    seconds: float = 600,
+    lines: list[str] | None = None,
+    started: list[tuple[str, ...]] | None = None,
+) -> Found:
+    def command(combination: Combination, scratch: Path) -> Sequence[str]:
+        assert scratch.is_dir()
+        if started is not None:
+            started.append(combination.labels)
+        return [sys.executable, str(PROGRAM), json.dumps(planted(combination))]
+
+    def chosen(facts: Facts, limits: Sequence[Limit]) -> Sequence[Choice]:
+        assert facts.device_name == "a planted processor"
+        assert limits
+        return choices
+
+    clock = Clock(seconds)
+    plan = SearchPlan(
+        bench=Bench(command, folder / "scratch"),
+        journal=Journal(folder, {"planted": True}),
+        clock=clock,
+        choices=chosen,
+        allow_rounding=rounding,
+        say=(lines if lines is not None else []).append,
+    )
+    return SpeedSearch(plan).run()
+
+
+def times(factors: Mapping[str, float], hashes: Mapping[str, str] | None = None) -> Plan:
+    """Steps of 0.1 s, divided by a factor for each choice that is made."""
+
+    def planted(combination: Combination) -> dict[str, Any]:
+        step_s, digest = 0.1, "same"
+        for label in combination.labels:
+            step_s /= factors.get(label, 1.0)
+            digest = (hashes or {}).get(label, digest)
+        return {"step_s": step_s, "hash": digest}
+
+    return planted
+
+
+def outcomes(found: Found) -> dict[str, str]:
+    return {each.choice.label: each.outcome for each in found.tried}
+
+
+def test_knobs_that_help_are_combined_and_what_each_bought_is_known(tmp_path: Path) -> None:
+    factors = {"a=1": 1.5, "b=1": 0.7, "b=2": 1.2, "c=1": 1.0}
+    choices = [choice("a"), choice("b"), choice("b", "2"), choice("c")]
+    found = searched(tmp_path, choices, times(factors))
+    assert found.best.labels == ("a=1", "b=2")
+    assert found.confirmed is not None
+    assert found.confirmed.ratio == pytest.approx(1.8, rel=0.05)
+    assert found.is_faster
+    bought = {each.choice.label: each.measured for each in found.kept}
+    assert set(bought) == {"a=1", "b=2"}
+    assert bought["a=1"] is not None
+    assert bought["a=1"].ratio == pytest.approx(1.5, rel=0.05)
+    assert outcomes(found)["b=1"] == "not faster"
+    # Nothing is raced twice against the same settings.
+    assert [each.choice.label for each in found.tried] == ["a=1", "b=1", "b=2", "c=1"]
+    assert found.weights == "identical"
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_a_better_value_replaces_one_that_was_already_faster(tmp_path: Path) -> None:
+    found = searched(tmp_path, [choice("a"), choice("a", "2")], times({"a=1": 1.2, "a=2": 1.6}))
+    assert found.best.labels == ("a=2",)
+
+
+def test_a_choice_that_only_helps_beside_a_later_one_is_tried_again(tmp_path: Path) -> None:
+    def planted(combination: Combination) -> dict[str, Any]:
+        made = set(combination.labels)
+        step_s = 0.1 / (1.5 if "b=1" in made else 1.0) / (1.3 if made == {"a=1", "b=1"} else 1.0)
+        return {"step_s": step_s, "hash": "same"}
+
+    found = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert found.best.labels == ("a=1", "b=1")
+
+
+def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
+    found = searched(tmp_path, [choice("a"), choice("b")], times({"a=1": 0.9, "b=1": 1.004}))
+    assert found.best == Combination()
+    assert found.confirmed is None
+    assert not found.is_faster
+
+
+def test_a_knob_that_claims_to_be_identical_and_is_not_is_refused(tmp_path: Path) -> None:
+    lines: list[str] = []
+    plan = times({"a=1": 2.0}, {"a=1": "other"})
+    found = searched(tmp_path / "strict", [choice("a")], plan, lines=lines)
+    assert outcomes(found) == {"a=1": "changes the weights"}
+    assert found.best == Combination()
+    assert any("although it claims otherwise" in line for line in lines)
+    allowed = searched(tmp_path / "loose", [choice("a")], plan, rounding=True)
+    assert allowed.best.labels == ("a=1",)
+    assert allowed.weights == "rounding"
+    assert allowed.kept[0].weights == "rounding"
+
+
+def test_a_knob_that_claims_rounding_and_keeps_the_bits_is_known_as_identical(
+    tmp_path: Path,
+) -> None:
+    found = searched(tmp_path, [choice("a", claim="rounding")], times({"a=1": 2.0}), rounding=True)
+    assert found.kept[0].weights == "identical"
+    assert found.weights == "identical"
+
+
+def test_a_start_whose_weights_differ_between_processes_proves_nothing(tmp_path: Path) -> None:
+    number = 0
+
+    def planted(combination: Combination) -> dict[str, Any]:
+        nonlocal number
+        number += 1
+        return {"step_s": 0.05 if combination.labels else 0.1, "hash": str(number)}
+
+    lines: list[str] = []
+    found = searched(tmp_path, [choice("a")], planted, lines=lines)
+    assert not found.reproducible
+    assert outcomes(found) == {"a=1": "changes the weights"}
+    assert any("no setting can be proved" in line for line in lines)
+
+
+@pytest.mark.parametrize("moment", ["start", "block"])
+def test_a_candidate_that_dies_is_reported_and_the_search_goes_on(
+    tmp_path: Path, moment: str
+) -> None:
+    def planted(combination: Combination) -> dict[str, Any]:
+        dies = {"dies": moment} if "a=1" in combination.labels else {}
+        step_s = 0.05 if "b=1" in combination.labels else 0.1
+        return {"step_s": step_s, "hash": "same", **dies}
+
+    found = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert outcomes(found) == {"a=1": "failed", "b=1": "faster"}
+    reason = found.tried[0].reason
+    assert reason == (
+        "there is no such thing here"
+        if moment == "start"
+        else "killed by SIGKILL, most likely for want of memory"
+    )
+
+
+def test_a_start_that_cannot_be_trained_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no such thing here"):
+        searched(tmp_path, [], lambda _: {"step_s": 0.1, "hash": "same", "dies": "start"})
+
+
+def test_a_second_search_measures_only_what_the_first_did_not(tmp_path: Path) -> None:
+    factors = {"a=1": 1.5, "b=1": 1.3}
+    first = searched(tmp_path, [choice("a")], times(factors))
+    started: list[tuple[str, ...]] = []
+    both = [choice("a"), choice("b")]
+    second = searched(tmp_path, both, times(factors), started=started)
+    assert first.best.labels == ("a=1",)
+    assert second.best.labels == ("a=1", "b=1")
+    assert [each.reused for each in second.tried][:2] == [True, False]
+    assert ("a=1", "b=1") in started
+
+
+def test_without_time_the_choices_are_left_out_and_named(tmp_path: Path) -> None:
+    found = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
+    assert [each.label for each in found.left_out] == ["a=1"]
+    assert found.best == Combination()
+
+
+def test_a_stopped_process_does_nothing_until_it_is_asked(tmp_path: Path) -> None:
+    busy = (
+        "import json,sys,time,threading,pathlib\n"
+        "place=pathlib.Path(sys.argv[1])\n"
+        "def count():\n"
+        "    n=0\n"
+        "    while True:\n"
+        "        n+=1; place.write_text(str(n)); time.sleep(0.005)\n"
+        "threading.Thread(target=count,daemon=True).start()\n"
+        "time.sleep(0.05)\n"
+        "print(json.dumps({}),flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    counter = tmp_path / "counter"
+    process = MeasuredProcess([sys.executable, "-c", busy, str(counter)], {}, tmp_path / "log.txt")
+    try:
+        process.ready(20)
+        time.sleep(0.05)
+        before = counter.read_text()
+        time.sleep(0.1)
+        assert counter.read_text() == before
+    finally:
+        process.close()
+
+
+def test_a_process_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    process = MeasuredProcess(
+        [sys.executable, "-c", "import time; time.sleep(60)"], {}, tmp_path / "log.txt"
+    )
+    try:
+        with pytest.raises(NotMeasured, match="takes longer than"):
+            process.ready(0.2)
+    finally:
+        process.close()
+
+
+def test_stopped_processes_end_with_a_tuning_that_is_killed(tmp_path: Path) -> None:
+    parent = (
+        "import sys,time,pathlib\n"
+        "from jumar.experiments.tuning.measured_process import MeasuredProcess\n"
+        "place=pathlib.Path(sys.argv[1])\n"
+        "p=MeasuredProcess([sys.executable,sys.argv[2],sys.argv[3]],{},place/'log.txt')\n"
+        "p.ready(30)\n"
+        "(place/'child').write_text(str(p._process.pid))\n"
+        "time.sleep(60)\n"
+    )
+    words = json.dumps({"step_s": 0.1, "hash": "same"})
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, str(tmp_path), str(PROGRAM), words], start_new_session=True
+    )
+    note = tmp_path / "child"
+    deadline = time.monotonic() + 30
+    while not (note.exists() and note.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    child = int(note.read_text())
+    while time.monotonic() < deadline and _is_alive(child):
+        time.sleep(0.02)
+    assert not _is_alive(child)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return state != "Z"
+
+
+def test_ctrl_c_leaves_what_was_found_so_far(tmp_path: Path) -> None:
+    def planted(combination: Combination) -> dict[str, Any]:
+        if "b=1" in combination.labels:
+            os.kill(os.getpid(), signal.SIGINT)
+        return times({"a=1": 1.5})(combination)
+
+    found = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert found.interrupted
+    assert found.best.labels == ("a=1",)
+    assert not (tmp_path / "scratch").exists()

@@ -1,4 +1,4 @@
-"""Protobuf's wire at its edges: the longest numbers, the outermost fields, contents one byte off."""
+"""Protobuf's wire at its edges: the longest numbers, the outermost fields, contents a byte off."""
 
 import pytest
 

@@ -225,6 +225,8 @@ def test_a_large_table_of_chips_is_refused_and_named(tmp_path: Path) -> None:
         '[{"ph": "X", "fullname": 1, "data_type": 2, "args": {"fullname": [], "input_0": 3}}]',
         '[{"ph": "X", "ts": 1, "dur": 1, "args": {"fullname": "a", "input_0": {"data_type": {}}}}]',
         '[{"ph": "X", "name": "HCCL"}, {"name": "Communication Kernel"}',
+        '[{"name": "thread_name", "pid": {}, "tid": [], "ph": "M",'
+        ' "args": {"name": "Communication Kernel"}}, {"ph": "X", "ts": "1", "dur": 1, "pid": {}}]',
         '[{"ph": "X", "ts": "1", "dur": -1, "name": "HCCL", "args": "Communication Kernel"}]',
     ],
 )

@@ -225,8 +225,6 @@ def test_a_large_table_of_chips_is_refused_and_named(tmp_path: Path) -> None:
         '[{"ph": "X", "fullname": 1, "data_type": 2, "args": {"fullname": [], "input_0": 3}}]',
         '[{"ph": "X", "ts": 1, "dur": 1, "args": {"fullname": "a", "input_0": {"data_type": {}}}}]',
         '[{"ph": "X", "name": "HCCL"}, {"name": "Communication Kernel"}',
-        '[{"name": "thread_name", "pid": {}, "tid": [], "ph": "M",'
-        ' "args": {"name": "Communication Kernel"}}, {"ph": "X", "ts": "1", "dur": 1, "pid": {}}]',
         '[{"ph": "X", "ts": "1", "dur": -1, "name": "HCCL", "args": "Communication Kernel"}]',
     ],
 )
@@ -236,6 +234,17 @@ def test_odd_traces_are_read_or_refused(tmp_path: Path, text: str) -> None:
     )
     (tmp_path / "odd.json").write_text(text)
     assert read(tmp_path).ops.height
+
+
+def test_a_thread_that_is_an_object_is_a_lane_as_any(tmp_path: Path) -> None:
+    lane = {"pid": {}, "tid": []}
+    events = [
+        {"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "HCCL"}},
+        {"name": "thread_name", "ph": "M", **lane, "args": {"name": "Communication Kernel"}},
+        {"name": "allreduce", "ph": "X", "ts": 5, "dur": 2, **lane, "args": {}},
+    ]
+    (tmp_path / "hccl_0_2_1.json").write_text(json.dumps(events))
+    assert read(tmp_path).collectives["name"].to_list() == ["allreduce"]
 
 
 def test_odd_costs_of_collectives_are_left_out(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ PROCESSORS = default ONEDNN_MAX_CPU_ISA=AVX2 ONEDNN_MAX_CPU_ISA=AVX512_CORE ATEN
 # A test that hangs fails by name, before whoever waits gives up without one; what a timer within
 # its process cannot end, tests/stalled_workers.py does.
 LIMITS = --timeout 600 --timeout-method thread
-run_tests = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile $(LIMITS) $(ARGS)
+run_tests = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(LIMITS) $(ARGS)
 
 VARY = precision.mode=allow_mix_precision,must_keep_origin_dtype,allow_fp32_to_fp16,force_fp16
 

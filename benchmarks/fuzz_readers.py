@@ -61,7 +61,7 @@ def main() -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         for name in names:
             begun = time.monotonic()
-            one = partial(fed_apart, name, known[name], keep=options.keep)
+            one = partial(fed_apart, name, known[name], keep=options.keep, count=options.count)
             seeds = range(0, options.count, BATCH)
             read = refused = 0
             mine: Counter[str] = Counter()
@@ -88,7 +88,7 @@ class Outcome:
     defects: Mapping[str, int]
 
 
-def fed_apart(name: str, target: Target, seed: int, keep: Path) -> Outcome:
+def fed_apart(name: str, target: Target, seed: int, keep: Path, count: int = BATCH) -> Outcome:
     """A batch in a process of its own, so that one that dies is a defect and not the end.
 
     Args:
@@ -96,13 +96,14 @@ def fed_apart(name: str, target: Target, seed: int, keep: Path) -> Outcome:
         target: The reader, and real files for it.
         seed: Decides the damages.
         keep: Where an input of each defect is kept.
+        count: How many are fed, at most `BATCH`.
     """
     receiving, sending = multiprocessing.Pipe(duplex=False)
     child = os.fork()
     if not child:
         status = 1
         try:
-            sending.send(_fed(name, target, seed, keep))
+            sending.send(_fed(name, target, seed, keep, min(count, BATCH)))
             status = 0
         except BaseException:
             traceback.print_exc()
@@ -117,7 +118,7 @@ def fed_apart(name: str, target: Target, seed: int, keep: Path) -> Outcome:
     return outcome
 
 
-def _fed(name: str, target: Target, seed: int, keep: Path) -> Outcome:
+def _fed(name: str, target: Target, seed: int, keep: Path, count: int) -> Outcome:
     limit = MEMORY_GIB * 2**30
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     warnings.simplefilter("ignore")
@@ -127,7 +128,7 @@ def _fed(name: str, target: Target, seed: int, keep: Path) -> Outcome:
         read = refused = 0
         defects: Counter[str] = Counter()
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-            for number in range(seed, seed + BATCH):
+            for number in range(seed, seed + count):
                 path = _written(target, random.Random(number), Path(folder) / str(number))
                 signal.alarm(SECONDS)
                 try:

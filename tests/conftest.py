@@ -91,6 +91,44 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(line, red=True)
 
 
+# Files of few tests that take long, the longest first. A file is one worker's, so one that begins
+# last keeps the other waiting. From `pytest --durations`.
+SLOWEST = (
+    "tests/test_docs.py",
+    "tests/cli/test_precision_diverge.py",
+    "tests/npu_standin/test_route.py",
+    "tests/runs/test_elastic.py",
+    "tests/training/parallel/test_replicated.py",
+    "tests/porting/check/test_checking.py",
+    "tests/benchmarks/test_accelerator.py",
+    "tests/cli/test_precision_search.py",
+    "tests/benchmarks/test_resume_faults.py",
+    "tests/cli/test_train.py",
+    "tests/training/parallel/test_exact.py",
+    "tests/npu_standin/test_standin.py",
+    "tests/cli/test_interruption.py",
+    "tests/cli/test_several_ranks.py",
+    "tests/cli/test_sweep.py",
+    "tests/parity/test_videnn.py",
+    "tests/parity/test_alexnet.py",
+    "tests/npu_standin/test_accelerator_benchmark.py",
+    "tests/test_stalled_workers.py",
+    "tests/training/test_compile.py",
+    "tests/test_make.py",
+    "tests/runs/test_weights_of_every_recipe.py",
+    "tests/test_packaging.py",
+    "tests/cli/test_resume_with_other_ranks.py",
+    "tests/benchmarks/test_fuzz_readers.py",
+    "tests/attacks/test_every_command.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slowest files; the tests of a file stay in their order."""
+    place = {name: number for number, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(SLOWEST)))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that skipped what it could have run, where the caller says what may skip."""

@@ -126,7 +126,8 @@ def test_the_tests_run_on_every_processor_also_after_a_failure(clone: Path) -> N
     done = call(*command, "ARGS=tests/cli -m 'not slow'", cwd=clone, **theirs)
     assert done.returncode == 2
     *runs, first, second, third, fourth, _ = done.stdout.splitlines()
-    words = "-m pytest -n 3 --dist loadfile --timeout 600 --timeout-method thread tests/cli -m"
+    words = "-m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600"
+    words += " --timeout-method thread tests/cli -m"
     arguments = "".join(f" <{word}>" for word in [*words.split(), "not slow"])
     assert runs[1::2] == [
         f"1,{chosen}:{arguments}" for chosen in (",", "AVX2,", "AVX512_CORE,", ",default")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SLOWEST
 from tests.skips import MOST_SKIP_LINES, VARIABLE, skip_reason, skip_summary, unexpected_skips
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -80,3 +81,7 @@ def test_a_run_fails_where_something_skipped_that_was_not_to(
     )
     assert done.returncode == code, done.stdout
     assert ("could have been run: needs a device (1)" in done.stdout) == bool(code)
+
+
+def test_the_files_that_begin_first_are_there() -> None:
+    assert not [name for name in SLOWEST if not (CHECKOUT / name).is_file()]

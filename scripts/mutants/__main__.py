@@ -30,25 +30,30 @@ EQUIVALENT = Path(__file__).with_name("equivalent.json")
 def main() -> int:
     """Draw, try, and print the score by room."""
     options = _options()
-    KEPT.mkdir(exist_ok=True)
+    kept: Path = options.kept.resolve()
+    kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copies = [Copy(CHECKOUT, Path(name) / str(number)) for number in range(options.jobs)]
         first = copies[0]
-        if not options.keep_coverage or not (KEPT / "seconds.json").exists():
-            print("mutants: running the suite once, to see which test runs which line", flush=True)
-            covering.collect(first.path, first.python, KEPT, options.jobs, first.environment)
-            (KEPT / "copy").write_text(str(first.path), encoding="utf-8")
+        if not options.keep_coverage or not (kept / "seconds.json").exists():
+            rooms = (options.room or ROOMS) if options.own_tests else ()
+            which = "the rooms' own tests" if rooms else "the suite"
+            print(f"mutants: running {which} once, to see which runs which line", flush=True)
+            covering.collect(first.path, first.python, kept, options.jobs, first.environment, rooms)
+            (kept / "copy").write_text(str(first.path), encoding="utf-8")
         drawn = draw(CHECKOUT, options.seed, options.count, options.room or ROOMS)
         print(f"mutants: {len(drawn)} drawn by seed {options.seed}", flush=True)
-        ran_in = Path((KEPT / "copy").read_text(encoding="utf-8"))
-        covered = covering.read(KEPT, ran_in, sorted({mutant.file for mutant in drawn}))
+        ran_in = Path((kept / "copy").read_text(encoding="utf-8"))
+        covered = covering.read(kept, ran_in, sorted({mutant.file for mutant in drawn}))
         trials = _try_all(drawn, covered, copies, options.seconds)
         doubtful = _failing_anyway(trials, first, covered)
     trials = [trial for trial in trials if trial.killer not in doubtful]
     for test in sorted(doubtful):
         print(f"fails without a defect too, its trials are left out: {test}")
     report = [_row(trial) for trial in trials]
-    Path(options.to).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (options.to or kept / "trials.json").write_text(
+        json.dumps(report, indent=1) + "\n", encoding="utf-8"
+    )
     print(score(trials, _equivalents()))
     return 0
 
@@ -60,8 +65,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--room", action="append", choices=ROOMS)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests for each defect")
-    parser.add_argument("--keep-coverage", action="store_true")
-    parser.add_argument("--to", default=str(KEPT / "trials.json"))
+    parser.add_argument("--keep-coverage", action="store_true", help="of the last call")
+    parser.add_argument(
+        "--own-tests",
+        action="store_true",
+        help="only those of the rooms, not the whole suite: cheaper, and a lower bound",
+    )
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the folder of what is kept")
+    parser.add_argument("--to", type=Path, help="trials.json of that folder if not given")
     return parser.parse_args()
 
 

@@ -103,7 +103,10 @@ class Copy:
         failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if process.returncode == 0:
             return "passed", ""
-        return "failed", failed[0].split(" ")[1] if failed else f"exit {process.returncode}"
+        if not failed:
+            return "failed", f"exit {process.returncode}"
+        # "FAILED name - reason"; what is in a name's brackets may have blanks.
+        return "failed", failed[0].partition(" ")[2].partition(" - ")[0]
 
     def attempt(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> Trial:
         """Plant a defect, run tests, and take it out again."""

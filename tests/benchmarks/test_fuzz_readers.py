@@ -22,7 +22,7 @@ SLOW = ("profile folders", "scripts")
 @pytest.mark.slow
 def test_readers_take_damaged_files_as_a_users_error(shared: Path, tmp_path: Path) -> None:
     command = [sys.executable, "benchmarks/fuzz_readers.py", str(shared / "data")]
-    options = ["--count", "250", "--seed", "4", "--keep", str(tmp_path / "kept")]
+    options = ["--count", "50", "--seed", "4", "--keep", str(tmp_path / "kept")]
     without = [word for name in SLOW for word in ("--without", name)]
     done = subprocess.run(
         [*command, *options, *without],

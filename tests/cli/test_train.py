@@ -1,11 +1,20 @@
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import SMALL, jumar, start
+from tests.cli.command_line import SMALL, jumar
 from tests.cli.in_process import here, settings, train
+from tests.cli.warm import Server, running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Starts commands in processes that can be signalled and killed."""
+    with running(tmp_path_factory.mktemp("printed")) as server:
+        yield server
 
 
 def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
@@ -23,9 +32,9 @@ def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
     assert results["state"] == "finished"
     assert results["precision"]["computed"] == "bfloat16"
     assert results["precision"]["substituted"] is True
-    again = jumar(*command, cwd=tmp_path)
-    assert "is finished: 3 steps" in again.stdout
-    table = jumar("evaluate", "a run", "--device", "cpu", cwd=tmp_path).stdout
+    again = here(*command, cwd=tmp_path)
+    assert "is finished: 3 steps" in again.out
+    table = here("evaluate", "a run", "--device", "cpu", cwd=tmp_path).out
     rows = [line.split() for line in table.splitlines()[-2:]]
     assert rows[0] == ["step", "epoch", "top1", "top5", "loss", "checkpoint_time(UTC)"]
     assert rows[1][0] == "3"
@@ -34,22 +43,19 @@ def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
-    tmp_path: Path, number: int, code: int
+    server: Server, tmp_path: Path, number: int, code: int
 ) -> None:
     command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "r", *SMALL]
-    child = start([*command, "--set", "training.duration=500it"], cwd=tmp_path)
-    assert child.stdout is not None
-    for line in child.stdout:
-        if line.startswith("step: "):
-            break
+    child = server.start(*command, "--set", "training.duration=500it", cwd=tmp_path)
+    child.wait_for("step: ")
     child.send_signal(number)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate()
     assert child.returncode == code, out + err
     assert "Traceback" not in err
     assert "Resume with: jumar train --resume --run-dir r --device cpu\n" in out
     step = json.loads((tmp_path / "r" / "results.json").read_text())["steps"]
     assert (tmp_path / "r" / "checkpoints" / f"step-{step:08d}").is_dir()
-    resumed = jumar(
+    resumed = here(
         "train",
         "--resume",
         "--run-dir",
@@ -60,26 +66,23 @@ def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
         f"training.duration={step + 2}it",
         cwd=tmp_path,
     )
-    assert f"resuming from step {step}" in resumed.stdout
+    assert f"resuming from step {step}" in resumed.out
     records = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").open()]
     steps = [record["step"] for record in records if record["kind"] == "train"]
     assert steps == list(range(1, step + 3))
 
 
 def test_a_killed_run_goes_on_with_the_same_command_and_ends_as_if_never_killed(
+    server: Server,
     tmp_path: Path,
 ) -> None:
     command = ["train", "alexnet-demo", "--device", "cpu", *SMALL]
     command += ["--set", "training.duration=6it", "--set", "checkpoints.every=2it"]
-    jumar(*command, "--run-dir", "whole", cwd=tmp_path)
-    child = start([*command, "--run-dir", "killed"], cwd=tmp_path)
-    assert child.stdout is not None
-    for line in child.stdout:
-        if line.startswith("step:      4"):
-            break
+    here(*command, "--run-dir", "whole", cwd=tmp_path)
+    child = server.start(*command, "--run-dir", "killed", cwd=tmp_path)
+    child.wait_for("step:      4")
     child.kill()
-    child.communicate()
-    jumar(*command, "--run-dir", "killed", cwd=tmp_path)
+    here(*command, "--run-dir", "killed", cwd=tmp_path)
     last = "checkpoints/step-00000006/model.safetensors"
     assert (tmp_path / "whole" / last).read_bytes() == (tmp_path / "killed" / last).read_bytes()
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LOADED = ("torch._dynamo", "sklearn.datasets", "jumar.runs.train", "jumar.runs.evaluate")
+LOADED = ("torch._dynamo", "jumar.runs.train", "jumar.runs.evaluate")
 CHECKOUT = Path(__file__).resolve().parents[2]
 LIMIT_S = 120
 

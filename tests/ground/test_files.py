@@ -29,7 +29,7 @@ def test_what_fails_keeps_the_file_before_and_leaves_nothing_beside_it(tmp_path:
     path = tmp_path / "table.md"
     write_text(path, "first\n")
     with pytest.raises(UnicodeEncodeError):
-        write_text(path, "\ud800")
+        write_text(path, "\ud800", errors="strict")
     with pytest.raises(KeyboardInterrupt), written_beside(path) as beside:
         stopped_after(beside, "half")
     assert path.read_text() == "first\n"

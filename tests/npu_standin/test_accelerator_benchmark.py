@@ -22,7 +22,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_parts_are_measured_on_the_stand_in(npu_process: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--device", "npu", "--small", "--minutes", "15", "--out", str(out)]
-    parts = [word for part in ("tests", "pretraining") for word in ("--part", part)]
+    # The part "tests" runs what test_accelerator_tests.py runs.
+    parts = ["--part", "pretraining"]
     done = subprocess.run(
         [sys.executable, "-c", START, *options, *parts],
         cwd=CHECKOUT,
@@ -39,5 +40,3 @@ def test_parts_are_measured_on_the_stand_in(npu_process: dict[str, str], tmp_pat
     ours = [row for row in rows if row["of"].startswith("jumar")]
     assert len(ours) == 3
     assert all(row["samples_s"] > 0 and row["memory_mib"] > 0 for row in ours)
-    tests = [row for each in results["parts"]["tests"] for row in each["rows"]]
-    assert {row["outcome"] for row in tests} == {"passed"}

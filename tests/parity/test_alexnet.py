@@ -42,7 +42,11 @@ def results(case: ParityCase) -> Results:
         handle.remove()
     base = base_loss(logits)
     l2 = config["weight_decay"] * sum(0.5 * p.square().sum() for p in model.parameters())
-    (base + l2).backward()
+    base.backward(retain_graph=True)
+    without_decay = {
+        name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None
+    }
+    l2.backward()
     found["logits"] = logits.detach().numpy()
     for name, value in {"base": base, "l2": l2, "total": base + l2}.items():
         found[f"loss/{name}"] = value.detach().numpy()
@@ -60,8 +64,12 @@ def results(case: ParityCase) -> Results:
         weight_decay=config["weight_decay"],
     )
     for step in (1, 2):
-        optimizer.zero_grad()
-        base_loss(model(images)).backward()
+        if step == 1:
+            for name, parameter in parameters.items():
+                parameter.grad = without_decay[name]
+        else:
+            optimizer.zero_grad()
+            base_loss(model(images)).backward()
         optimizer.step()
         for variable in tf_variables(model):
             values = variable.to_tensorflow(parameters[variable.name])

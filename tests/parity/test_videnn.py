@@ -87,12 +87,12 @@ def nhwc(values: torch.Tensor) -> NDArray[Any]:
     return values.permute(0, 2, 3, 1).numpy()
 
 
-@pytest.mark.parametrize("memory_format", MEMORY_FORMATS)
-def test_every_result_of_the_original_is_within_its_tolerance(
-    case: ParityCase, memory_format: str
-) -> None:
-    found, doubt = with_doubt(lambda: everything(case, MEMORY_FORMATS[memory_format]))
-    assert case.check_all(found, doubt) == set()
+def test_every_result_of_the_original_is_within_its_tolerance(case: ParityCase) -> None:
+    # Of the temporal network tests/models/test_videnn.py compares the formats, on small frames.
+    names = MEMORY_FORMATS if case.config["channels"] == 3 else ("contiguous",)
+    for name in names:
+        found, doubt = with_doubt(lambda name=name: everything(case, MEMORY_FORMATS[name]))
+        assert case.check_all(found, doubt) == set(), name
 
 
 def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:

@@ -73,6 +73,12 @@ def test_a_comment_is_refused_with_its_line(text: str, line: int) -> None:
     assert caught.value.line == line
 
 
+def test_a_comment_after_the_mistake_is_not_blamed_for_it() -> None:
+    with pytest.raises(JsonError, match="not JSON") as caught:
+        read_leaves('{"a": x\n// why\n}')
+    assert caught.value.line == 1
+
+
 def test_slashes_inside_a_name_are_no_comment() -> None:
     assert read_leaves('{"a//b": "http://x"}')[0].value == "http://x"
 

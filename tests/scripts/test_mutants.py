@@ -26,10 +26,13 @@ def over(value: int | None = None) -> bool:
     print(value)
     return value is not None and value > LIMIT
 '''
-TESTS = """from jumar.models.limits import over
+TESTS = """import pytest
+
+from jumar.models.limits import over
 
 
-def test_three_is_not_over():
+@pytest.mark.parametrize("_case", [0], ids=["a name with blanks"])
+def test_three_is_not_over(_case):
     assert not over(3)
     assert over(4)
 """
@@ -94,7 +97,7 @@ def test_a_defect_is_killed_survives_or_runs_out_of_time(checkout: Path, tmp_pat
     copy = Copy(checkout, tmp_path / "copies")
     assert not (copy.path / "ignored").exists()
     copy.python = Path(sys.executable)
-    tests = ["tests/models/test_limits.py::test_three_is_not_over"]
+    tests = ["tests/models/test_limits.py::test_three_is_not_over[a name with blanks]"]
     killed = copy.attempt(planted(checkout, "> LIMIT", ">= LIMIT"), tests, 60)
     assert (killed.outcome, killed.killer) == ("killed", tests[0])
     # The same size within the same second: what was compiled before must not be taken.

@@ -99,13 +99,14 @@ def _beside(path: Path, what: str, more: str) -> Generator[Path]:
         raise
 
 
-def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
-    """Write a text as UTF-8, its line ends as they are, whole or not at all.
+def write_text(path: Path, text: str, *, errors: str = "backslashreplace") -> None:
+    r"""Write a text as UTF-8, its line ends as they are, whole or not at all.
 
     Args:
         path: The file; its parent folders are created.
         text: Its content.
-        errors: How unpaired surrogates are encoded; see `str.encode`.
+        errors: How unpaired surrogates, which UTF-8 cannot hold, are encoded; see `str.encode`.
+            Names in other people's JSON may have some: they are spelt out, as `\ud800`.
 
     Raises:
         UserError: The system refuses.

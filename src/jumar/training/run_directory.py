@@ -159,7 +159,12 @@ class RunDirectory:
 
         Args:
             patience_s: How long to wait for a process that holds it.
+
+        Raises:
+            UserError: Another process holds it, it cannot be written, or something in it is a link
+                that leads out of it.
         """
+        self._check_links()
         lock = self.path / ".lock"
         made: list[Path] = []
         if resolved(lock) in _held_here:
@@ -196,6 +201,21 @@ class RunDirectory:
                     with contextlib.suppress(OSError):
                         lock.unlink(missing_ok=True)
                     _remove_folders(made)
+
+    def _check_links(self) -> None:
+        """Refuse links out of the run: with them, a run of others would be written anywhere."""
+        try:
+            links = [path for path in self.path.iterdir() if path.is_symlink()]
+        except OSError:
+            return  # there is no run yet, or `locked` will report why it cannot be read
+        inside = resolved(self.path)
+        for link in links:
+            if not resolved(link).is_relative_to(inside):
+                raise UserError(
+                    "is a link that leads out of the run, so nothing is written here",
+                    where=str(link),
+                    todo="Put what it leads to in its place. For another disk, move the whole run.",
+                )
 
     def _held_by_another(self, error: OSError | None) -> UserError:
         if error is not None and error.errno not in _HELD:

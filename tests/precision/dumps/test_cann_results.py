@@ -33,6 +33,7 @@ def test_an_overflow_names_its_task_and_what_happened(shared: Path, tmp_path: Pa
     older = [
         {
             "DHA Atomic Add": {"task_id": 1, "stream_id": 2, "status": 0},
+            "L2 Atomic Add": {"task_id": 1, "stream_id": 2},
             "AI Core": {"task_id": -1, "stream_id": -1, "status": "0x120"},
         }
     ]

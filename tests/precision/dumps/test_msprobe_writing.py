@@ -31,6 +31,14 @@ def test_every_sample_comes_back_as_it_was(shared: Path, tmp_path: Path) -> None
         assert plain(open_dump(written)) == plain(dump), dump.where
 
 
+def test_a_dump_of_a_header_alone_says_so(tmp_path: Path) -> None:
+    for entries in ({}, None):
+        content = {"task": "statistics", "level": "L1", "data": entries}
+        (tmp_path / "dump.json").write_text(json.dumps(content))
+        dump = open_dump(tmp_path)
+        assert (list(dump.calls), "It holds a header and no calls." in dump.notices) == ([], True)
+
+
 def test_ops_of_ours_and_their_layers_come_back(tmp_path: Path) -> None:
     def value(role: str, name: str) -> Value:
         numbers = Statistics(count=6, min=-1.0, max=2.0, mean=0.5, l2=3.0)

@@ -71,6 +71,13 @@ TENSORS = {
     "a transposed one": spread(20, 30).t(),
     "a slice": spread(20, 30)[3:9, ::2],
     "an expanded one": spread(20, 1).expand(20, 5),
+    "at the edges of float16": torch.tensor(
+        [
+            edge * near
+            for edge in (65504.0, 2.0**-14, 2.0**-24)
+            for near in (1 - 2**-23, 1.0, 1 + 2**-22)
+        ]
+    ),
     "a scalar": torch.tensor(2.5),
     "zeros": torch.zeros(12),
     "holes": with_holes(spread(30, 40)),

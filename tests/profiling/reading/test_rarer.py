@@ -236,6 +236,17 @@ def test_odd_traces_are_read_or_refused(tmp_path: Path, text: str) -> None:
     assert read(tmp_path).ops.height
 
 
+def test_a_thread_that_is_an_object_is_a_lane_as_any(tmp_path: Path) -> None:
+    lane = {"pid": {}, "tid": []}
+    events = [
+        {"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "HCCL"}},
+        {"name": "thread_name", "ph": "M", **lane, "args": {"name": "Communication Kernel"}},
+        {"name": "allreduce", "ph": "X", "ts": 5, "dur": 2, **lane, "args": {}},
+    ]
+    (tmp_path / "hccl_0_2_1.json").write_text(json.dumps(events))
+    assert read(tmp_path).collectives["name"].to_list() == ["allreduce"]
+
+
 def test_odd_costs_of_collectives_are_left_out(tmp_path: Path) -> None:
     costs = ['""', '"{"', '"[1]"', '"{""a"": [1]}"', '"{""a"": [""1"", ""x"", 1, 3]}"']
     costs.append('"{""b"": [""1"", 0.5, 0.25, {""1-0"": {""SDMA"": [1]}, ""x"": 3}]}"')

@@ -2,15 +2,18 @@
 
 import ipaddress
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from jumar.launching.ranktables.table import RankTable, Server
 from jumar.launching.scripts.make_rank_table import ask_hccn_tool, own_address, read_hccn
 
 HCCN_CONF = Path("/etc/hccn.conf")
+_DEVICE_ID: Final = re.compile("[0-9]{1,9}")
 
 
 def contradictions(table: RankTable) -> list[str]:
@@ -43,7 +46,7 @@ def against_machine(
         Which server this machine is, or why that is not known, and a line for each contradiction.
     """
     known = read_hccn(str(hccn))
-    asked = [device.device_id for device in table.devices if device.device_id.isdigit()]
+    asked = [device.device_id for device in table.devices if _DEVICE_ID.fullmatch(device.device_id)]
     for number in sorted({int(text) for text in asked} - set(known)):
         address = ask_hccn_tool(number)
         if not address:
@@ -74,7 +77,8 @@ def _own_server(table: RankTable, known: Mapping[int, str], server_id: str) -> S
 
 def _against_hccn(server: Server, known: Mapping[int, str], hccn: Path) -> Iterator[str]:
     for device in server.devices:
-        own = known.get(int(device.device_id)) if device.device_id.isdigit() else None
+        is_number = _DEVICE_ID.fullmatch(device.device_id)
+        own = known.get(int(device.device_id)) if is_number else None
         if own is None:
             yield f"device {device.device_id} (rank {device.rank}) has no address here, in {hccn}"
         elif device.device_ip and device.device_ip != own:

@@ -1,6 +1,8 @@
 """The tree that a script belongs to: which module an import means, and what that module gives."""
 
+import errno
 import os
+import stat
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -52,10 +54,12 @@ class Project:
         """The bytes of a file, at most one more than `LARGEST_SCRIPT`; read only the first time.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: It cannot be read, or is a pipe or device, which might never end.
         """
         if path in self._contents:
             return self._contents[path].data
+        if not stat.S_ISREG((self.root / path).stat().st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
         with (self.root / path).open("rb") as stream:
             content = Content(stream.read(LARGEST_SCRIPT + 1), _state(os.fstat(stream.fileno())))
         if len(content.data) <= LARGEST_SCRIPT and self._kept + len(content.data) <= _MOST_KEPT:

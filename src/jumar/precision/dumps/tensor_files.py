@@ -52,8 +52,16 @@ def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
             array = np.load(file, allow_pickle=False)
         _torch_dtype(array.dtype)
         return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).copy())
-    except (OSError, EOFError, ValueError, TypeError, SyntaxError, TokenError) as error:
-        # numpy reads the header by Python's parser, whose errors it lets through.
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        SyntaxError,
+        TokenError,
+        OverflowError,
+    ) as error:
+        # numpy reads the header by Python's parser and lets its errors through; any size is tried.
         raise unreadable(path, error, more=_AGAIN) from error
 
 

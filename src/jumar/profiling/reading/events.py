@@ -18,6 +18,7 @@ CHUNK: Final = 1 << 20
 LARGEST_VALUE: Final = 32 << 20
 """Characters of one event, or one value beside them. Real ones with stacks have some 10,000."""
 
+_HALF_CHARACTER: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _NAMED: Final = re.compile(r"[\s:]*")
 
@@ -149,8 +150,20 @@ def load_json(path: Path, largest: int = LARGEST_VALUE) -> Any:
         raise BrokenJson(f"it is larger than {4 * largest >> 20} MiB")
     text = content.decode(encoding_of(content[:HEAD]), "replace").lstrip("\ufeff")
     try:
-        return json.loads(text, strict=False, parse_float=str)
+        value = json.loads(text, strict=False, parse_float=str)
+        return _encodable(value) if _HALF_CHARACTER.search(text) else value
     except (RecursionError, MemoryError):
         raise BrokenJson("it is nested too deeply") from None
     except ValueError as error:
         raise BrokenJson(f"it is not JSON: {error}") from None
+
+
+def _encodable(value: Any) -> Any:
+    """A JSON value without halves of surrogate pairs, which JSON can name and UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_encodable(each) for each in value]
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(each) for name, each in value.items()}
+    return value

@@ -36,7 +36,7 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
                 break
             events.append(event)
     lanes = {
-        (event.get("pid"), event.get("tid"))
+        _lane(event)
         for event in events
         if event.get("name") == "thread_name" and _arguments(event).get("name") == _KERNELS
     }
@@ -157,8 +157,9 @@ def _rank(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < min(_NO_RANK, 1 << 20) else None
 
 
-def _lane(event: Mapping[str, Any]) -> tuple[object, object]:
-    return event.get("pid"), event.get("tid")
+def _lane(event: Mapping[str, Any]) -> tuple[str, str]:
+    """Process and thread, as text: a damaged file may have an object there, which has no hash."""
+    return str(event.get("pid")), str(event.get("tid"))
 
 
 def _span(event: Mapping[str, Any], unreadable: Unreadable) -> Span | None:

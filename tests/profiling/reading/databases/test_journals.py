@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jumar.ground.errors import UserError
 from jumar.profiling import read
 
 
@@ -49,6 +50,16 @@ def test_a_value_that_is_no_number_is_named_with_table_row_and_column(
     assert profile.missing[-1].what.startswith(
         "1 number cannot be read: table STEP_TIME, row 4, column startNs: "
     )
+
+
+def test_a_schema_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "msprof_1.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE CANN_API (startNs, endNs)")
+        connection.commit()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CRE\xffTE TABLE"))
+    with pytest.raises(UserError, match="the database cannot be read"):
+        read(path)
 
 
 def test_a_database_that_is_cut_is_named(tmp_path: Path) -> None:

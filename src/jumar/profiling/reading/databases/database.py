@@ -52,7 +52,8 @@ def read_database(path: Path, shown: str, kind: str) -> Part:
         ):
             connection.text_factory = _text
             return _Database(connection, shown).part(kind)
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        # SQLite quotes a damaged schema in its message, which need not be UTF-8.
         raise BrokenJson(f"the database cannot be read: {error}") from None
 
 

@@ -20,14 +20,17 @@ TRAIN_MODULES = frozenset(
 """The modules of the extra `train`, whose packages pyproject.toml lists."""
 DETECTION_MODULES = frozenset({"cv2", "shapely", "pyclipper"})
 """Those of the extra `detection`, beyond `train`."""
+ONNX_MODULES = frozenset({"onnx", "onnxscript", "onnxruntime"})
+"""Those of the extra `onnx`."""
+_EXTRAS = {"train": TRAIN_MODULES, "detection": DETECTION_MODULES, "onnx": ONNX_MODULES}
 
 
 def not_installed(error: ModuleNotFoundError) -> UserError | None:
     """What to install for a failed import; None if the module is not in an extra."""
     module = (error.name or "").partition(".")[0]
-    if module not in TRAIN_MODULES | DETECTION_MODULES or find_spec(module) is not None:
+    extra = next((name for name, modules in _EXTRAS.items() if module in modules), None)
+    if extra is None or find_spec(module) is not None:
         return None
-    extra = "detection" if module in DETECTION_MODULES else "train"
     return UserError(
         f'this command needs {module}, which is not installed: pip install "jumar[{extra}]"'
     )

@@ -1,0 +1,63 @@
+"""A network as a graph: traced once, with its open axes left open."""
+
+import copy
+import logging
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+
+from jumar.models.export_mode import export_mode
+from jumar.runs.exporting.network import Exportable
+
+_ADDRESSES = ("stack_trace", "source_fn_stack", "nn_module_stack", "torch_fn")
+"""What nodes say of the files of this machine."""
+
+
+def traced(exportable: Exportable) -> ExportedProgram:
+    """The graph of a network; the network itself stays as it is."""
+    network = copy.deepcopy(exportable.network).eval()
+    exportable.prepared(network)
+    dims = {
+        name: _dim(name, axis.least, axis.most, axis.multiple)
+        for name, axis in exportable.axes.items()
+    }
+    shapes = tuple(
+        {place: dims[each] for place, each in enumerate(port.shape) if isinstance(each, str)}
+        for port in exportable.inputs
+    )
+    with torch.no_grad(), export_mode(), quietly():
+        program = torch.export.export(
+            network, exportable.sample(), dynamic_shapes=shapes, strict=False
+        )
+    for node in program.graph.nodes:
+        for key in _ADDRESSES:
+            node.meta.pop(key, None)
+    return program
+
+
+@contextmanager
+def quietly() -> Generator[None]:
+    """A region in which torch's exporters keep their notes of packages and releases to themselves.
+
+    Whether the result is right is measured afterwards.
+    """
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def _dim(name: str, least: int, most: int | None, multiple: int) -> Any:
+    if multiple == 1:
+        return Dim(name, min=least, max=most)
+    count = Dim(f"{name}_by_{multiple}", min=least // multiple, max=most and most // multiple)
+    return multiple * count

@@ -30,6 +30,7 @@ class Comparison:
         difference: Largest absolute difference; of whole numbers the share that differs.
         allowed: The largest that is accepted.
         largest: The largest magnitude of the network's own output.
+        is_whole: Whether the output is whole numbers.
     """
 
     output: str
@@ -37,6 +38,7 @@ class Comparison:
     difference: float
     allowed: float
     largest: float
+    is_whole: bool = False
 
     @property
     def is_close(self) -> bool:
@@ -45,6 +47,11 @@ class Comparison:
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
+        if self.is_whole:
+            share, most = 100 * self.difference, 100 * self.allowed
+            return (
+                f"  {self.output} {shape}: {share:.2g} % of the numbers differ, allowed {most:g} %"
+            )
         return (
             f"  {self.output} {shape}: largest difference {self.difference:.2g} "
             f"of values up to {self.largest:.3g}, allowed {self.allowed:.2g}"
@@ -128,4 +135,5 @@ def _compared(name: str, mine: Tensor, other: Array, tolerance: float) -> Compar
         difference=difference,
         allowed=allowed,
         largest=largest,
+        is_whole=not mine.is_floating_point(),
     )

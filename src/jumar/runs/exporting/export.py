@@ -4,7 +4,9 @@ import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +104,15 @@ def open_exportable(
     part = check_part(stored, name, request.part)
     trained = _open(request)
     recipe = with_data_in_place(trained.recipe, run, of_vocabulary(say), request.assignments)
-    placed = Trained(**{**vars(trained), "recipe": recipe})
+    placed = replace(trained, recipe=recipe)
     return placed, recipe, parts_of(recipe)[part](placed).fixed(request.fixed)
 
 
 def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
     """Write a `.onnx` or `.pt2` file and what belongs to it, once it has been checked."""
     if kind == "onnx":
-        import onnxruntime  # noqa: F401 - named before anything is loaded
-
+        for package in ("onnx", "onnxscript", "onnxruntime"):  # named before anything is loaded
+            import_module(package)
     elif request.soc_version:
         raise UserError("is for --to FILE.onnx", where="--soc-version", todo="Omit it.")
     to = request.to
@@ -133,7 +135,7 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
         script = None
         if kind == "onnx":
             content, ops = onnx_content(exportable, program, facts)
-            run, runner = onnx_runner(content), f"onnxruntime {_version('onnxruntime')}"
+            run, runner = onnx_runner(content), f"onnxruntime {version('onnxruntime')}"
             script = atc_script(
                 exportable,
                 stem=to.stem,
@@ -190,9 +192,9 @@ def _inputs(
 ) -> tuple[tuple[Tensor, ...], str]:
     """Inputs of the run's data, none where it is missing, and where they come from."""
     if exportable.entrance is None:
-        return (), "inputs drawn as `jumar generate` and the network take them"
+        return (), exportable.drawn
     if request.made_up:
-        return (), "made-up inputs"
+        return (), exportable.drawn
     try:
         return real_inputs(exportable, recipe), "inputs of the run's data"
     except (UserError, ModuleNotFoundError) as error:
@@ -218,7 +220,7 @@ def _facts(trained: Trained, recipe: Recipe, exportable: Exportable, kind: str) 
         "weights": "averages" if trained.weights == "ema" else "as trained",
         "inputs": [port.described() for port in exportable.inputs],
         "outputs": [port.described() for port in exportable.outputs],
-        "axes": {name: str(axis) for name, axis in exportable.axes.items()},
+        "axes": {name: axis.described() for name, axis in exportable.axes.items()},
         **exportable.facts,
         "trained_in": {
             "precision_mode": precision.mode,
@@ -226,7 +228,7 @@ def _facts(trained: Trained, recipe: Recipe, exportable: Exportable, kind: str) 
         },
         "made_with": {
             "torch": torch.__version__,
-            **({"onnx": _version("onnx"), "opset": OPSET} if kind == "onnx" else {}),
+            **({"onnx": version("onnx"), "opset": OPSET} if kind == "onnx" else {}),
             "processor": platform.machine(),
         },
     }
@@ -265,8 +267,9 @@ def _weights(request: ExportRequest) -> list[str]:
     with written_beside(request.to) as place:
         place.write_bytes(save(weights, metadata=metadata))
     averages = ", averages of the weights" if trained.weights == "ema" else ""
+    tensors = counted(len(weights), "tensor")
     return [
-        f"{trained.name}, step {trained.checkpoint.step}{averages}: {counted(len(weights), 'tensor')}",
+        f"{trained.name}, step {trained.checkpoint.step}{averages}: {tensors}",
         _written([request.to], request.to),
     ]
 
@@ -312,9 +315,3 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 def _written(paths: Sequence[Path], main: Path) -> str:
     others = [f"{path}/" if is_folder(path) else str(path) for path in paths[1:]]
     return ", ".join([f"written: {main} ({size_text(main.stat().st_size)})", *others])
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import version
-
-    return version(package)

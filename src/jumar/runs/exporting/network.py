@@ -43,6 +43,10 @@ class Axis:
         is_within = self.least <= length and (self.most is None or length <= self.most)
         return is_within and length % self.multiple == 0
 
+    def described(self) -> dict[str, int | None]:
+        """As JSON."""
+        return {"least": self.least, "most": self.most, "multiple": self.multiple}
+
     def __str__(self) -> str:
         multiple = f", multiples of {self.multiple}" if self.multiple > 1 else ""
         most = "any length" if self.most is None else f"at most {self.most}"
@@ -83,7 +87,8 @@ class Exportable:
         network: Takes the inputs by position and returns a tensor or a tuple of them.
         part: Which part of the run's network it is; empty if it is all of it.
         axes: The open axes of the inputs.
-        made_up: Inputs of some lengths, for checks where the run's data is missing.
+        made_up: Inputs of some lengths, for checks without the run's data.
+        drawn: What these are, where the network has no other inputs.
         facts: How to prepare inputs and to read outputs, as JSON.
         files: Further files by name, such as a vocabulary's.
         entrance: The module that gets the inputs in the run's evaluation; None if it has no such.
@@ -99,6 +104,7 @@ class Exportable:
     made_up: Callable[[Lengths, torch.Generator], tuple[Tensor, ...]]
     facts: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict[str, str])
+    drawn: str = "made-up inputs"
     entrance: Callable[[Task], nn.Module] | None = None
     prepared: Callable[[nn.Module], None] = lambda _: None
     tolerance: float = TOLERANCE
@@ -141,12 +147,16 @@ class Exportable:
                     todo=f"The network takes {self.axes[name]}.",
                 )
         made_up = self.made_up
+
+        def made_up_of(others: Lengths, random: torch.Generator) -> tuple[Tensor, ...]:
+            return made_up({**lengths, **others}, random)
+
         return replace(
             self,
             inputs=[_fixed(port, lengths) for port in self.inputs],
             outputs=[_fixed(port, lengths) for port in self.outputs],
             axes={name: axis for name, axis in self.axes.items() if name not in lengths},
-            made_up=lambda open_ones, random: made_up({**lengths, **open_ones}, random),
+            made_up=made_up_of,
         )
 
 
@@ -158,7 +168,7 @@ def _length(wanted: int | str, lengths: Lengths) -> int | str:
     """A length, or what an expression `NAME`, `NAME*N` or `NAME/N` comes to."""
     if isinstance(wanted, int):
         return wanted
-    name, sign, number = re.fullmatch(r"(\w+)(?:([*/])(\d+))?", wanted).groups()
+    name, sign, number = re.split(r"([*/]|$)", f"{wanted}", maxsplit=1)
     if name not in lengths:
         return wanted
     if sign == "*":

@@ -36,7 +36,6 @@ def onnx_content(
         ModuleNotFoundError: A package of the extra `onnx` is missing.
     """
     import onnx
-    import onnxscript  # noqa: F401 - which torch.onnx needs, and names in another error
 
     size = sum(tensor.nbytes for tensor in program.state_dict.values())
     if size > _LARGEST:

@@ -223,6 +223,7 @@ def generator(trained: Trained) -> Exportable:
             "preprocessing": {"truncation": truncation},
             "postprocessing": "127.5 * (image + 1), rounded, gives levels",
         },
+        drawn="latent vectors as `jumar generate` draws them",
         prepared=_folded,
     )
 

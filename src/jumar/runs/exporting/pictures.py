@@ -26,15 +26,15 @@ _DETECTOR_TOLERANCE = 1e-3
 """Sigmoids of maps that were enlarged between aligned corners, whose places round differently."""
 
 
-class FirstOutput(nn.Module):
-    """A network of whose outputs one is exported, in float32."""
+class _InFloat32(nn.Module):
+    """A network that takes pictures, with its output in float32."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        return self.network(*inputs).float()
+    def forward(self, image: Tensor) -> Tensor:
+        return self.network(image).float()
 
 
 def classifier(trained: Trained) -> Exportable:
@@ -44,7 +44,7 @@ def classifier(trained: Trained) -> Exportable:
     names = list(trained.outputs)
     classes = recipe.model.num_classes
     return Exportable(
-        network=FirstOutput(trained.model),
+        network=_InFloat32(trained.model),
         inputs=[_image(("batch", 3, side, side), "RGB, normalised as `preprocessing` has it")],
         outputs=[
             Port(
@@ -80,14 +80,14 @@ def denoiser(trained: Trained) -> Exportable:
     recipe = cast(DenoisingRecipe, trained.recipe)
     colours = 3 if recipe.data.channels == "colour" else 1
     frames = 3 if isinstance(recipe, TemporalRecipe) else 1
-    settings = cast("dict[str, Any]", to_json(recipe.model))
+    settings = to_json(recipe.model)
     kept = ("tile", "patch", "stride")
     meaning = f"{'RGB' if colours == 3 else 'grey'}, 0 to 1, noisy"
     if frames == 3:
         meaning += "; three frames one after the other, the one to clean in the middle"
     shape = ("batch", colours * frames, "height", "width")
     return Exportable(
-        network=FirstOutput(trained.model),
+        network=_InFloat32(trained.model),
         inputs=[_image(shape, meaning)],
         outputs=[
             Port(
@@ -214,6 +214,7 @@ def encoder(trained: Trained) -> Exportable:
             },
             "codes": len(vqvae.codebook),
         },
+        prepared=_without_decoder,
         entrance=_model,
     )
 
@@ -249,6 +250,8 @@ def decoder(trained: Trained) -> Exportable:
         ],
         axes={"batch": BATCH, "height": open_side, "width": open_side},
         made_up=made_up,
+        drawn="random codes",
+        prepared=_without_encoder,
         facts={"codes": codes, "postprocessing": "255 * image, rounded, gives levels"},
     )
 
@@ -265,6 +268,14 @@ def _pixels(channels: int, highest: float) -> Any:
         return (torch.rand(shape, generator=random) * highest,)
 
     return made_up
+
+
+def _without_encoder(network: nn.Module) -> None:
+    del cast(_Decoder, network).vqvae.encoder
+
+
+def _without_decoder(network: nn.Module) -> None:
+    del cast(_Encoder, network).vqvae.decoder
 
 
 def _model(task: Task) -> nn.Module:

@@ -55,14 +55,12 @@ def program_runner(content: bytes) -> Runner:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "network.pt2").write_bytes(content)
-            np.savez(
-                folder / "given.npz",
-                **{
-                    f"{number:03d}_{place:03d}": array
-                    for number, batch in enumerate(batches)
-                    for place, array in enumerate(batch)
-                },
-            )
+            given: dict[str, Any] = {
+                f"{number:03d}_{place:03d}": array
+                for number, batch in enumerate(batches)
+                for place, array in enumerate(batch)
+            }
+            np.savez(folder / "given.npz", **given)
             done = subprocess.run(
                 [sys.executable, "-c", _RUN, "network.pt2", str(len(batches))],
                 cwd=folder,

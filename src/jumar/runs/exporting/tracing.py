@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 
+from jumar.ground.errors import UserError
 from jumar.models.export_mode import export_mode
 from jumar.runs.exporting.network import Exportable
 
@@ -41,9 +42,12 @@ def traced(exportable: Exportable) -> ExportedProgram:
 
 @contextmanager
 def quietly() -> Generator[None]:
-    """A region in which torch's exporters keep their notes of packages and releases to themselves.
+    """A region for torch's exporters, without their notes of packages and releases.
 
     Whether the result is right is measured afterwards.
+
+    Raises:
+        UserError: An exporter gives up on the network, such as one whose path depends on values.
     """
     logger = logging.getLogger("torch.onnx")
     before = logger.level
@@ -52,6 +56,15 @@ def quietly() -> Generator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+    except (MemoryError, OSError, ImportError):
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"PyTorch {torch.__version__} cannot export this network: {reason[:300]}",
+            todo="Its weights can be: --to FILE.safetensors. A network of your own must not decide "
+            "by values or sizes what it computes.",
+        ) from error
     finally:
         logger.setLevel(before)
 

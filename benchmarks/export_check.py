@@ -151,7 +151,7 @@ def measure(name: str, case: Case, folder: Path) -> list[str]:
     part = ("--part", case.part) if case.part else ()
     file = folder / f"{name}.onnx"
     jumar(folder, "export", run, "--to", file.name, "--overwrite", *part)
-    facts = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    facts = json.loads(file.with_name(f"{file.name}.json").read_text(encoding="utf-8"))
     shares = [
         each["difference"] / max(each["largest"], 1e-6) for each in facts["checked"]["outputs"]
     ]

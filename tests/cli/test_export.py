@@ -62,7 +62,7 @@ def test_a_text_head_gives_its_labels_without_jumar_at_any_length(place: Path) -
     assert "on inputs of the run's data" in done.out
     assert "logits 3x2" in done.out
     assert "logits 1x2" in done.out
-    tokenizer = FastTokenizer.from_file(str(place / "text.tokenizer" / "tokenizer.json"))
+    tokenizer = FastTokenizer.from_file(str(place / "text.onnx.tokenizer" / "tokenizer.json"))
     tokenizer.enable_padding(pad_id=0)
     texts = ["a b c d e f x", "g", "c c a y"]
     encoded = tokenizer.encode_batch(texts)
@@ -113,7 +113,7 @@ def test_a_detector_with_fixed_sides_gives_the_same_maps_for_any_batch(place: Pa
         expected = trained.model(images).numpy()
     (given,) = network.run(None, {"image": images.numpy()})
     np.testing.assert_allclose(given, expected, rtol=0, atol=1e-3)
-    facts = json.loads((place / "signs.json").read_text())
+    facts = json.loads((place / "signs.onnx.json").read_text())
     assert facts["postprocessing"]["threshold"] == trained.recipe.reading.threshold
     assert facts["checked"]["inputs"] == "inputs of the run's data"
 
@@ -218,12 +218,12 @@ def test_a_network_that_cannot_be_a_graph_is_refused(place: Path) -> None:
 
 
 def test_files_are_replaced_only_when_asked_to(place: Path) -> None:
-    (place / "taken.json").write_text("mine")
+    (place / "taken.onnx.json").write_text("mine")
     command = ("export", "codes", "--part", "encoder", "--to", "taken.onnx")
-    assert "taken.json: already exists" in here(*command, cwd=place, code=2).message
+    assert "taken.onnx.json: already exists" in here(*command, cwd=place, code=2).message
     assert not (place / "taken.onnx").exists()
     here(*command, "--overwrite", cwd=place)
-    assert json.loads((place / "taken.json").read_text())["part"] == "encoder"
+    assert json.loads((place / "taken.onnx.json").read_text())["part"] == "encoder"
 
 
 def test_a_run_whose_data_is_gone_is_checked_on_made_up_inputs(place: Path, tmp_path: Path) -> None:

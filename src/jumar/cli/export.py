@@ -16,7 +16,7 @@ def export(
     /,
     *,
     to: Path,
-    part: str = "",
+    part: Annotated[str, Parameter(metavar="PART")] = "",
     fix: Annotated[tuple[str, ...], Parameter(metavar="AXIS=LENGTH")] = (),
     checkpoint: CheckpointOption = "last",
     ema: EmaOption = True,
@@ -34,9 +34,10 @@ def export(
         The run directory.
     to
         FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), facts
-        for its use as FILE.json, a tokenizer as FILE.tokenizer, and the command that makes an
-        Ascend .om of it as FILE.atc.sh; FILE.pt2: a graph for torch.export.load; FILE.safetensors:
-        the weights; tf: a TensorFlow checkpoint in the run; FOLDER: BERT or NEZHA for Hugging Face.
+        for its use as FILE.onnx.json, a tokenizer as FILE.onnx.tokenizer, and the command that
+        makes an Ascend .om of it as FILE.atc.sh; FILE.pt2: a graph for torch.export.load;
+        FILE.safetensors: the weights; tf: a TensorFlow checkpoint in the run; FOLDER: BERT or NEZHA
+        for Hugging Face.
     part
         Of a VQ-VAE encoder or decoder; of BigGAN generator.
     fix

@@ -127,9 +127,14 @@ def _shapes(exportable: Exportable, ops: frozenset[str]) -> tuple[dict[str, int]
     return variables, shapes, _BATCHES if in_steps else ""
 
 
+def has_mixlist(precision: PrecisionSettings) -> bool:
+    """Whether a run's mode uses an op list of its own."""
+    return bool(precision.modify_mixlist) and find_mode(precision.mode).uses_lists
+
+
 def _mixlist(precision: PrecisionSettings) -> tuple[str, list[str]]:
     """The run's op list with the names that CANN has, and the others."""
-    if not precision.modify_mixlist or not find_mode(precision.mode).uses_lists:
+    if not precision.modify_mixlist or not has_mixlist(precision):
         return "", []
     content: Any = parse_json(read_text(find_mixlist(precision.modify_mixlist)))
     others: list[str] = []

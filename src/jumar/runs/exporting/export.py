@@ -31,7 +31,15 @@ from jumar.runs.exporting.network import Exportable
 from jumar.runs.exporting.onnx_file import OPSET, onnx_content, onnx_runner
 from jumar.runs.exporting.program_file import program_content, program_runner
 from jumar.runs.exporting.real_inputs import real_inputs
-from jumar.runs.exporting.targets import Kind, beside, kind_of, refuse_existing
+from jumar.runs.exporting.targets import (
+    Kind,
+    facts_path,
+    kind_of,
+    mixlist_path,
+    refuse_existing,
+    script_path,
+    tokenizer_path,
+)
 from jumar.runs.exporting.tracing import traced
 from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.runs.predict_text import of_vocabulary
@@ -108,6 +116,23 @@ def open_exportable(
     return placed, recipe, parts_of(recipe)[part](placed).fixed(request.fixed)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Graph:
+    """A graph before it is written.
+
+    Attributes:
+        content: The bytes of its file.
+        run: Runs it.
+        runner: What runs it, in words.
+        script: For atc; None if it is not ONNX.
+    """
+
+    content: bytes
+    run: Runner
+    runner: str
+    script: AtcScript | None = None
+
+
 def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
     """Write a `.onnx` or `.pt2` file and what belongs to it, once it has been checked."""
     if kind == "onnx":
@@ -117,71 +142,73 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
         raise UserError("is for --to FILE.onnx", where="--soc-version", todo="Omit it.")
     to = request.to
     trained, recipe, exportable = open_exportable(request, say)
-    tokenizer = beside(to, ".tokenizer")
-    paths = [to, beside(to, ".json")]
+    paths = [to, facts_path(to)]
     if kind == "onnx":
-        paths.append(beside(to, ".atc.sh"))
-        if recipe.precision.modify_mixlist:
-            paths.append(beside(to, ".mixlist.json"))
+        paths.append(script_path(to))
+        if has_mixlist(recipe.precision):
+            paths.append(mixlist_path(to))
+    folders = [tokenizer_path(to)] if exportable.files else []
     if not request.overwrite:
-        refuse_existing([*paths, *([tokenizer] if exportable.files else [])])
+        refuse_existing([*paths, *folders])
     with ExitStack() as files:
         places = {path: files.enter_context(written_beside(path)) for path in paths}
         for place in places.values():
             place.touch()  # fails now where it cannot be written
         facts = _facts(trained, recipe, exportable, kind)
         real, source = _inputs(request, exportable, recipe)
-        program = traced(exportable)
-        script = None
-        if kind == "onnx":
-            content, ops = onnx_content(exportable, program, facts)
-            run, runner = onnx_runner(content), f"onnxruntime {version('onnxruntime')}"
-            script = atc_script(
-                exportable,
-                stem=to.stem,
-                ops=ops,
-                precision=recipe.precision,
-                soc_version=request.soc_version,
-            )
-        else:
-            content = program_content(program, facts)
-            run, runner = program_runner(content), "torch.export.load in another process"
-        comparisons = compare(exportable, batches_to_check(exportable, real), run)
-        places[to].write_bytes(content)
-        checked = {
-            "with": runner,
-            "inputs": source,
-            "outputs": [vars(each) for each in comparisons],
-        }
-        _write(places[beside(to, ".json")], {**facts, "checked": checked})
-        if script is not None:
-            _write_script(script, to, places)
-        if exportable.files:
-            folder = files.enter_context(folder_beside(tokenizer, replacing=True))
+        graph = (_onnx if kind == "onnx" else _pt2)(request, exportable, recipe, facts)
+        comparisons = compare(exportable, batches_to_check(exportable, real), graph.run)
+        places[to].write_bytes(graph.content)
+        outputs = [vars(each) for each in comparisons]
+        checked = {"with": graph.runner, "inputs": source, "outputs": outputs}
+        _write(places[facts_path(to)], {**facts, "checked": checked})
+        if graph.script is not None:
+            places[script_path(to)].write_text(graph.script.text, encoding="utf-8")
+            if graph.script.mixlist:
+                places[mixlist_path(to)].write_text(graph.script.mixlist, encoding="utf-8")
+        for folder in folders:
+            place = files.enter_context(folder_beside(folder, replacing=True))
             for name, text in exportable.files.items():
-                (folder / name).write_text(text, encoding="utf-8")
-            paths.append(tokenizer)
+                (place / name).write_text(text, encoding="utf-8")
     return [
         *_head(trained, exportable, f"ONNX, opset {OPSET}" if kind == "onnx" else "torch.export"),
-        f"checked with {runner} against PyTorch {torch.__version__} on {source}:",
+        f"checked with {graph.runner} against PyTorch {torch.__version__} on {source}:",
         *map(str, comparisons),
-        *_of_script(script, to),
-        _written(paths, to),
+        *_of_script(graph.script, to, request.soc_version),
+        _written([*paths, *folders], to),
     ]
 
 
-def _write_script(script: AtcScript, to: Path, places: Mapping[Path, Path]) -> None:
-    places[beside(to, ".atc.sh")].write_text(script.text, encoding="utf-8")
-    mixlist = places.get(beside(to, ".mixlist.json"))
-    if mixlist is not None:
-        mixlist.write_text(script.mixlist or "{}\n", encoding="utf-8")
+def _onnx(
+    request: ExportRequest, exportable: Exportable, recipe: Recipe, facts: Mapping[str, Any]
+) -> _Graph:
+    content, ops = onnx_content(exportable, traced(exportable), facts)
+    script = atc_script(
+        exportable,
+        stem=request.to.stem,
+        ops=ops,
+        precision=recipe.precision,
+        soc_version=request.soc_version,
+    )
+    runner = f"onnxruntime {version('onnxruntime')}"
+    return _Graph(content=content, run=onnx_runner(content), runner=runner, script=script)
 
 
-def _of_script(script: AtcScript | None, to: Path) -> list[str]:
+def _pt2(
+    request: ExportRequest, exportable: Exportable, recipe: Recipe, facts: Mapping[str, Any]
+) -> _Graph:
+    del request, recipe
+    content = program_content(traced(exportable), facts)
+    runner = "torch.export.load in another process"
+    return _Graph(content=content, run=program_runner(content), runner=runner)
+
+
+def _of_script(script: AtcScript | None, to: Path, soc_version: str) -> list[str]:
     if script is None:
         return []
+    chip = "" if soc_version else "SOC_VERSION=... "
     return [
-        f"for an Ascend .om, not tried here: SOC_VERSION=... sh {beside(to, '.atc.sh')}",
+        f"for an Ascend .om, not tried here: {chip}sh {script_path(to)}",
         *[f"  {line}" for line in script.command.splitlines()],
         *[f"  left out: {each}" for each in script.left_out],
     ]

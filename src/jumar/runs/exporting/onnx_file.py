@@ -12,7 +12,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import size_text
 from jumar.runs.exporting.checking import Array, Runner
 from jumar.runs.exporting.network import Exportable, Port
-from jumar.runs.exporting.tracing import quietly
+from jumar.runs.exporting.tracing import calling_exporter
 
 OPSET = 18
 IR_VERSION = 8
@@ -44,7 +44,7 @@ def onnx_content(
             where="--to",
             todo="Export as FILE.pt2 or FILE.safetensors.",
         )
-    with torch.no_grad(), quietly():
+    with torch.no_grad(), calling_exporter():
         exported = torch.onnx.export(
             program,
             dynamo=True,

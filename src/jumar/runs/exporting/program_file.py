@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 
 from jumar.ground.errors import UserError
 from jumar.runs.exporting.checking import Array, Runner
-from jumar.runs.exporting.tracing import quietly
+from jumar.runs.exporting.tracing import calling_exporter
 
 FACTS = "facts.json"
 """Name of the facts in the archive: `torch.export.load(file, extra_files={"facts.json": ""})`."""
@@ -43,7 +43,7 @@ def program_content(program: ExportedProgram, facts: Mapping[str, Any]) -> bytes
     program.example_inputs = None  # pyright: ignore[reportAttributeAccessIssue]
     buffer = io.BytesIO()
     text = json.dumps(facts, ensure_ascii=False)
-    with quietly():
+    with calling_exporter():
         torch.export.save(program, buffer, extra_files={FACTS: text})
     return buffer.getvalue()
 

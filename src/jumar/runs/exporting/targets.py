@@ -46,9 +46,24 @@ def kind_of(to: Path, run: Path) -> Kind:
     )
 
 
-def beside(to: Path, suffix: str) -> Path:
-    """A path beside the file, of the same name with another suffix."""
-    return to.with_name(to.stem + suffix)
+def facts_path(to: Path) -> Path:
+    """The JSON file beside a graph."""
+    return to.with_name(f"{to.name}.json")
+
+
+def tokenizer_path(to: Path) -> Path:
+    """The folder of the tokenizer beside a graph."""
+    return to.with_name(f"{to.name}.tokenizer")
+
+
+def script_path(to: Path) -> Path:
+    """The script for atc beside an ONNX file."""
+    return to.with_name(f"{to.stem}.atc.sh")
+
+
+def mixlist_path(to: Path) -> Path:
+    """The op list for atc beside an ONNX file."""
+    return to.with_name(f"{to.stem}.mixlist.json")
 
 
 def refuse_existing(paths: list[Path]) -> None:

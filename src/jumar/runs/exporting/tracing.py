@@ -1,10 +1,11 @@
 """A network as a graph: traced once, with its open axes left open."""
 
 import copy
+import io
 import logging
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def traced(exportable: Exportable) -> ExportedProgram:
         {place: dims[each] for place, each in enumerate(port.shape) if isinstance(each, str)}
         for port in exportable.inputs
     )
-    with torch.no_grad(), export_mode(), quietly():
+    with torch.no_grad(), export_mode(), calling_exporter():
         program = torch.export.export(
             network, exportable.sample(), dynamic_shapes=shapes, strict=False
         )
@@ -41,19 +42,19 @@ def traced(exportable: Exportable) -> ExportedProgram:
 
 
 @contextmanager
-def quietly() -> Generator[None]:
-    """A region for torch's exporters, without their notes of packages and releases.
+def calling_exporter() -> Generator[None]:
+    """A region that calls torch's exporters, without their notes of packages and releases.
 
     Whether the result is right is measured afterwards.
 
     Raises:
         UserError: An exporter gives up on the network, such as one whose path depends on values.
     """
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        # A graph that cannot be finished is printed to stderr, whatever loggers are set to.
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     except (MemoryError, OSError, ImportError):
@@ -66,7 +67,7 @@ def quietly() -> Generator[None]:
             "by values or sizes what it computes.",
         ) from error
     finally:
-        logger.setLevel(before)
+        logging.disable(before)
 
 
 def _dim(name: str, least: int, most: int | None, multiple: int) -> Any:

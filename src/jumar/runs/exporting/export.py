@@ -24,8 +24,8 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
-from jumar.runs.exporting.atc import AtcScript, atc_script
-from jumar.runs.exporting.checking import batches_to_check, compare
+from jumar.runs.exporting.atc import AtcScript, atc_script, has_mixlist
+from jumar.runs.exporting.checking import Runner, batches_to_check, compare
 from jumar.runs.exporting.families import check_part, parts_of
 from jumar.runs.exporting.network import Exportable
 from jumar.runs.exporting.onnx_file import OPSET, onnx_content, onnx_runner

@@ -141,6 +141,8 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
     elif request.soc_version:
         raise UserError("is for --to FILE.onnx", where="--soc-version", todo="Omit it.")
     to = request.to
+    if not request.overwrite:
+        refuse_existing([to, facts_path(to)])
     trained, recipe, exportable = open_exportable(request, say)
     paths = [to, facts_path(to)]
     if kind == "onnx":
@@ -170,9 +172,10 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
             place = files.enter_context(folder_beside(folder, replacing=True))
             for name, text in exportable.files.items():
                 (place / name).write_text(text, encoding="utf-8")
+    release = torch.__version__.partition("+")[0]
     return [
         *_head(trained, exportable, f"ONNX, opset {OPSET}" if kind == "onnx" else "torch.export"),
-        f"checked with {graph.runner} against PyTorch {torch.__version__} on {source}:",
+        f"checked with {graph.runner} against PyTorch {release} on {source}:",
         *map(str, comparisons),
         *_of_script(graph.script, to, request.soc_version),
         _written([*paths, *folders], to),

@@ -215,7 +215,12 @@ def main() -> None:
         )
         print("|---|---|---|---|---|---|")
         for name in options.only:
-            print(f"| {' | '.join(measure(name, CASES[name], folder))} |", flush=True)
+            try:
+                row = " | ".join(measure(name, CASES[name], folder))
+            except SystemExit as error:
+                print(error, file=sys.stderr)
+                row = f"{name} | failed | | | |"
+            print(f"| {row} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from jumar.cli.extras import DETECTION_MODULES, TRAIN_MODULES
+from jumar.cli.extras import DETECTION_MODULES, ONNX_MODULES, TRAIN_MODULES
 from tests.checkout import CHECKOUT, copy_checkout
 from tests.cli.test_profile import HEADER, row
 
@@ -260,3 +260,5 @@ def test_extras_are_what_the_command_line_takes_them_for(released: dict[str, Pat
     assert {canonicalize_name(owners[module][0]) for module in TRAIN_MODULES} == train
     detection = listed(released["wheel"], "detection") - train
     assert {canonicalize_name(owners[module][0]) for module in DETECTION_MODULES} == detection
+    graphs = listed(released["wheel"], "onnx") - train
+    assert {canonicalize_name(owners[module][0]) for module in ONNX_MODULES} == graphs

@@ -7,6 +7,7 @@ from PIL import Image
 from jumar.data.images.tfrecord_writer import convert_to_tfrecords
 from jumar.stores.client import client_of
 from jumar.stores.location import parse
+from jumar.stores.uploading import Outgoing
 from jumar.training.run_directory import RunDirectory
 from tests.cli.in_process import any_end, here, settings, train
 from tests.stores.known import forget, point_at
@@ -137,6 +138,17 @@ def test_what_a_command_writes_is_uploaded_and_nothing_there_is_mixed_with_it(
     linted = any_end("port", "lint", f"{place}/ported", cwd=tmp_path)
     assert linted.code == 0
     assert "Scripts: 1" in linted.out
+
+
+def test_a_file_is_uploaded_with_what_a_command_wrote_beside_it(place: str) -> None:
+    target = parse(f"{place}/model.onnx")
+    with Outgoing() as outgoing:
+        local = outgoing.place(target)
+        local.write_text("graph")
+        (local.parent / "model.onnx.tokenizer").mkdir()
+        (local.parent / "model.onnx.tokenizer" / "vocab.txt").write_text("a")
+        assert "2 files" in outgoing.upload(target, local)
+    assert sorted(keys(place)) == ["model.onnx", "model.onnx.tokenizer/vocab.txt"]
 
 
 def test_what_grows_for_hours_is_refused_with_what_to_do(place: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-
 from tests.checkout import CHECKOUT
 from tests.cli.in_process import SMALL_RECIPE, here
 

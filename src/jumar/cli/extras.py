@@ -20,18 +20,27 @@ TRAIN_MODULES = frozenset(
 """The modules of the extra `train`, whose packages pyproject.toml lists."""
 DETECTION_MODULES = frozenset({"cv2", "shapely", "pyclipper"})
 """Those of the extra `detection`, beyond `train`."""
-
-PLACING_MODULES = {"ray": "ray", "optuna": "search"}
-"""The module of each extra that places runs elsewhere or chooses their settings."""
+ONNX_MODULES = frozenset({"onnx", "onnxscript", "onnxruntime"})
+"""Those of the extra `onnx`."""
+RAY_MODULES = frozenset({"ray"})
+"""That of the extra `ray`, which places runs elsewhere."""
+SEARCH_MODULES = frozenset({"optuna"})
+"""That of the extra `search`, which draws hyperparameters."""
+_EXTRAS = {
+    "train": TRAIN_MODULES,
+    "detection": DETECTION_MODULES,
+    "onnx": ONNX_MODULES,
+    "ray": RAY_MODULES,
+    "search": SEARCH_MODULES,
+}
 
 
 def not_installed(error: ModuleNotFoundError) -> UserError | None:
     """What to install for a failed import; None if the module is not in an extra."""
     module = (error.name or "").partition(".")[0]
-    known = {*TRAIN_MODULES, *DETECTION_MODULES, *PLACING_MODULES}
-    if module not in known or find_spec(module) is not None:
+    extra = next((name for name, modules in _EXTRAS.items() if module in modules), None)
+    if extra is None or find_spec(module) is not None:
         return None
-    extra = "detection" if module in DETECTION_MODULES else PLACING_MODULES.get(module, "train")
     return UserError(
         f'this command needs {module}, which is not installed: pip install "jumar[{extra}]"'
     )

@@ -20,6 +20,7 @@ _LESS_MEMORY = {
     "data": "Lower --workers, or use smaller pictures.",
     "port": "Lower --jobs.",
     "profile": "Name fewer files at once.",
+    "export": "Fix smaller lengths, as in --fix height=320, or use a machine with more memory.",
     "weights": "The file is larger than this machine's memory.",
 }
 _LESS_TRAINING = (

@@ -47,6 +47,9 @@ app.command("jumar.cli.tune:app", name="tune", help="Choose settings by measurin
 app.command("jumar.cli.report:report", help="Write report.html for a run or a sweep.")
 app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")
 app.command("jumar.cli.weights:app", name="weights", help="Show, import and export weights.")
+app.command(
+    "jumar.cli.export:export", help="Write a network for ONNX, torch.export, an Ascend .om."
+)
 app.command("jumar.cli.data:app", name="data", help="Prepare data sets.")
 app.command(
     "jumar.cli.precision:app",

@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from jumar.models.export_mode import in_export_mode, without_autocast
+
 FILTER_FLOOR = 1e-12
 """Floor for the energy of a mel band before its logarithm, so that silence is finite."""
 
@@ -71,9 +73,11 @@ class PowerSpectrogram(nn.Module):
             raise ValueError(
                 f"audio must be [N, {self.window_samples} samples or more], not {list(audio.shape)}"
             )
-        with _no_autocast(audio):
+        # bf16 would leave three digits of a power that spans ten decades before its logarithm.
+        with without_autocast(audio.device.type):
             frames = audio.float().unfold(1, self.window_samples, self.stride_samples)
-            if audio.device.type == "cpu" and not self._matrices:
+            by_matrices = self._matrices or in_export_mode() or audio.device.type != "cpu"
+            if not by_matrices:
                 windowed = frames * cast(torch.Tensor, self.window)
                 spectrum = torch.fft.rfft(windowed, self._length)[..., self._bins]
                 return torch.view_as_real(spectrum).square().sum(-1)
@@ -147,14 +151,15 @@ class Mfcc(nn.Module):
 
     def log_mel(self, audio: torch.Tensor) -> torch.Tensor:
         """Logarithms of the mel bands' energies, float32 [N, frames, bands]."""
-        with _no_autocast(audio):
+        with without_autocast(audio.device.type):
             energies = self.power(audio).sqrt() @ cast(torch.Tensor, self.filters)
             return energies.clamp_min(FILTER_FLOOR).log()
 
     def forward(self, audio: torch.Tensor) -> torch.Tensor:
-        with _no_autocast(audio):
+        with without_autocast(audio.device.type):
             transform = cast(torch.Tensor, self.transform)
-            if audio.device.type != "cpu" or len(audio) <= _CLIPS_IN_CACHE:
+            is_traced = in_export_mode()
+            if is_traced or audio.device.type != "cpu" or len(audio) <= _CLIPS_IN_CACHE:
                 return self.log_mel(audio) @ transform
             parts = audio.split(_CLIPS_IN_CACHE)
             return torch.cat([self.log_mel(part) @ transform for part in parts])
@@ -163,14 +168,6 @@ class Mfcc(nn.Module):
 def transform_length(window_samples: int) -> int:
     """Length of the Fourier transform of a frame: the next power of two."""
     return 1 << (window_samples - 1).bit_length()
-
-
-def _no_autocast(audio: torch.Tensor) -> torch.autocast:
-    """A region in which every precision mode computes in the dtype of its inputs.
-
-    bf16 would leave three digits of a power that spans ten decades before taking its logarithm.
-    """
-    return torch.autocast(audio.device.type, enabled=False)
 
 
 def _table(values: NDArray[np.float64]) -> torch.Tensor:

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from jumar.models.export_mode import in_export_mode
 from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
@@ -86,6 +87,9 @@ class NonLocal(nn.Module):
         theta = self.theta(x).flatten(2).transpose(1, 2)
         phi = self.phi(x).flatten(2)
         g = self.g(x).flatten(2).transpose(1, 2)
+        if in_export_mode():
+            mean = _means(theta, phi, g)
+            return x + mean.transpose(1, 2).unflatten(2, x.shape[2:])
         positions = theta.shape[1]
         limit = self.similarities or (
             SIMILARITIES_IN_CACHE if x.device.type == "cpu" else SIMILARITIES_IN_MEMORY
@@ -97,12 +101,12 @@ class NonLocal(nn.Module):
         return x + mean.transpose(1, 2).unflatten(2, x.shape[2:])
 
 
-def _means(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor, rows: int) -> torch.Tensor:
-    """[images, positions, channels], a few rows of similarities at a time."""
+def _means(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor, rows: int = 0) -> torch.Tensor:
+    """[images, positions, channels], a few rows of similarities at a time; 0: all at once."""
     # The softmax is a separate op, so that an op list can keep it in fp32.
     parts = [
         torch.matmul(torch.softmax(torch.matmul(part, phi), dim=-1), g)
-        for part in theta.split(rows, dim=1)
+        for part in (theta.split(rows, dim=1) if rows else [theta])
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 

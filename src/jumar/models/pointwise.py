@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from jumar.models.export_mode import in_export_mode
+
 
 class PointwiseConv2d(nn.Conv2d):
     """A 1x1 convolution.
@@ -35,7 +37,8 @@ class PointwiseConv2d(nn.Conv2d):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         pixels_are_rows = input.is_contiguous(memory_format=torch.channels_last)
-        if not (self.matrix_product and input.device.type == "cpu" and pixels_are_rows):
+        rows_are_faster = self.matrix_product and input.device.type == "cpu" and pixels_are_rows
+        if in_export_mode() or not rows_are_faster:
             return super().forward(input)
         if self.stride != (1, 1):
             input = input[:, :, :: self.stride[0], :: self.stride[1]]

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from jumar.models.export_mode import in_export_mode
+
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     """Pixels that SAME padding adds before and after an axis.
@@ -63,9 +65,12 @@ class SameMaxPool2d(nn.Module):
     """Max-pooling over 3x3 windows with stride 2 and SAME padding, without a padded copy.
 
     An even axis is padded by (0, 1): `ceil_mode` lets the last window extend over the edge. An
-    odd axis is padded by (1, 1). Positions outside the image never win in either.
+    odd axis is padded by (1, 1). Positions outside the image never win in either. Exported with
+    sizes left open, it is for even ones.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        padding = (input.shape[2] % 2, input.shape[3] % 2)
+        sides = (input.shape[2], input.shape[3])
+        is_open = in_export_mode() and any(isinstance(side, torch.SymInt) for side in sides)
+        padding = (0, 0) if is_open else (sides[0] % 2, sides[1] % 2)
         return F.max_pool2d(input, 3, stride=2, padding=padding, ceil_mode=True)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from jumar.models.export_mode import without_autocast
 from jumar.models.tf_transposed import conv_transpose_same
 
 _SMALLEST_SQUARE = 1e-12
@@ -32,6 +33,7 @@ class SpectralLayer(nn.Module):
     weight: Tensor
     u: Tensor
     moves_in_evaluation: bool = False
+    is_folded: bool = False
 
     def add_vector(self) -> None:
         """Register `u`, drawn from a unit normal."""
@@ -39,14 +41,22 @@ class SpectralLayer(nn.Module):
 
     def normalized_weight(self) -> Tensor:
         """The weight divided by the estimate; updates `u` if that is due."""
+        if self.is_folded:
+            return self.weight
         # In 16 bits the iteration would lose most of a training step's change to u.
-        with torch.autocast(self.weight.device.type, enabled=False):
+        with without_autocast(self.weight.device.type):
             left, right = power_iteration(self.weight, self.u)
             if self.training or self.moves_in_evaluation:
                 with torch.no_grad():
                     self.u.copy_(left)
             sigma = torch.dot(left, torch.mv(as_matrix(self.weight), right))
             return self.weight / sigma
+
+    @torch.no_grad()
+    def fold(self) -> None:
+        """Divide the weight once and for all, in a network that is not trained any more."""
+        self.weight.copy_(self.normalized_weight())
+        self.is_folded = True
 
 
 class SpectralConv2d(nn.Conv2d, SpectralLayer):

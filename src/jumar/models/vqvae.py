@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from jumar.models.export_mode import in_export_mode, without_autocast
 from jumar.models.same_padding import SameConv2d
 from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Unchanged
 
@@ -218,8 +219,10 @@ def _nearest_rows(rows: Tensor, others: Tensor) -> Tensor:
     rows, others = rows.float(), others.float()
     # In mixed precision the product would have only eight bits, and neighbouring codes would be
     # confused with each other.
-    with torch.autocast(rows.device.type, enabled=False):
+    with without_autocast(rows.device.type):
         half = 0.5 * others.square().sum(dim=1)
+        if in_export_mode():
+            return (half - rows @ others.T).argmin(dim=1)
         part = max(1, _MOST_DISTANCES // len(others))
         # The row's own square is the same for all others. Omitting it avoids adding something large
         # to the small differences that decide.

@@ -99,10 +99,8 @@ def export_huggingface(
         # Not `save_file`, which creates files with owner-only permissions, whatever the umask is.
         write_bytes(beside / "model.safetensors", save(weights, metadata={"format": "pt"}))
         write_text(beside / "config.json", _json(config))
-        write_text(beside / "vocab.txt", "\n".join(tokenizer.vocabulary.pieces) + "\n")
-        write_text(beside / "tokenizer.json", fast_tokenizer(tokenizer).to_str(pretty=True) + "\n")
-        longest = _longest_sample(recipe, size)
-        write_text(beside / "tokenizer_config.json", _json(_tokenizer_config(tokenizer, longest)))
+        for name, text in tokenizer_files(tokenizer, longest_sample(recipe, size)).items():
+            write_text(beside / name, text)
     lines = [
         f"{counted(len(weights), 'weight')} of {trained.name}, step {trained.checkpoint.step}, "
         f"for {config['architectures'][0]}"
@@ -197,6 +195,20 @@ def fast_tokenizer(tokenizer: Tokenizer) -> FastTokenizer:
     return fast
 
 
+def tokenizer_files(tokenizer: Tokenizer, longest: int) -> dict[str, str]:
+    """The files of a tokenizer by name: its pieces, and what Hugging Face's libraries read.
+
+    Args:
+        tokenizer: The tokenizer.
+        longest: Tokens of the longest sample.
+    """
+    return {
+        "vocab.txt": "\n".join(tokenizer.vocabulary.pieces) + "\n",
+        "tokenizer.json": fast_tokenizer(tokenizer).to_str(pretty=True) + "\n",
+        "tokenizer_config.json": _json(_tokenizer_config(tokenizer, longest)),
+    }
+
+
 def _tokenizer_config(tokenizer: Tokenizer, longest: int) -> dict[str, Any]:
     words = tokenizer.rules.words
     return {
@@ -209,7 +221,8 @@ def _tokenizer_config(tokenizer: Tokenizer, longest: int) -> dict[str, Any]:
     }
 
 
-def _longest_sample(recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize) -> int:
+def longest_sample(recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize) -> int:
+    """Tokens of the longest sample that a run's network was made for."""
     if isinstance(recipe, BertTaskRecipe):
         return recipe.data.max_seq_length
     return size.max_positions if size.positions == "absolute" else _LONGEST_WITHOUT_LIMIT

@@ -58,12 +58,13 @@ class Outgoing:
         return folder / target.name
 
     def upload(self, target: Location, local: Path) -> str:
-        """Upload a file or folder; returns the line that says so.
+        """Upload a folder, or a file and what was written beside it; returns the line that says so.
 
         Raises:
             StoreError: The store does not answer; the files then stay where they are.
         """
-        files = {target.name: local} if local.is_file() else _files(local)
+        # The folder around a file is its own; see `place`.
+        files = _files(local.parent) if local.is_file() else _files(local)
         base = target.parent if local.is_file() else target
         client = client_of(target)
         try:

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from jumar.models.bert.packing import Packing
-from jumar.models.bert.relative import relative_positions
+from jumar.models.bert.relative import RelativePositions, relative_positions
+from jumar.models.export_mode import in_export_mode
 from jumar.models.keyed_dropout import KeyedTokenDropout
 
 
@@ -52,10 +53,10 @@ class SelfAttention(nn.Module):
         return packing.unpack(x).unflatten(2, (self.num_heads, self.head_size)).transpose(1, 2)
 
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, packing: Packing) -> Tensor:
+        # A traced length is of one graph alone, and not to be kept.
+        relative_terms = RelativePositions if in_export_mode() else relative_positions
         terms = (
-            relative_positions(packing.length, self.head_size, query.device)
-            if self.relative
-            else None
+            relative_terms(packing.length, self.head_size, query.device) if self.relative else None
         )
         query = query / math.sqrt(self.head_size)
         scores = query @ key.transpose(2, 3)

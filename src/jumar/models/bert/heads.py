@@ -112,7 +112,7 @@ class BertForClassification(nn.Module):
     def forward(self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor) -> Tensor:
         """Logits [samples, classes]; for the arguments see `Bert`."""
         pooled = self.bert.pooler(self.bert(input_ids, segment_ids, mask).first())
-        rows = torch.arange(len(pooled), device=pooled.device)
+        rows = torch.arange(pooled.shape[0], device=pooled.device)
         return self.classifier(self.dropout(pooled, rows, torch.zeros_like(rows)))
 
 

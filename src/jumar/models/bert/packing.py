@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jumar.models.export_mode import in_export_mode
+
 
 @dataclass(frozen=True, eq=False)
 class Packing:
@@ -53,7 +55,9 @@ class Packing:
 
     def positions(self) -> Tensor:
         """int64 [tokens], the position of each token in its sample."""
-        return self._all_places() % self.length
+        if self.places is None:
+            return torch.arange(self.length, device=self.mask.device).repeat(self.samples)
+        return self.places % self.length
 
     def at(self, positions: Tensor) -> Tensor:
         """Indices into the packed tokens.
@@ -84,9 +88,12 @@ def packing_of(mask: Tensor, *, unpadded: bool = True) -> Packing:
         mask: [samples, length], not 0 where there is a token. Each sample begins with one, and
             has no gap.
         unpadded: Whether to leave out padding. Without, padding is computed up to the end of the
-            longest sample, which costs a device no wait for the number of tokens.
+            longest sample, which costs a device no wait for the number of tokens; in export mode,
+            up to the end of the mask.
     """
     present = mask != 0
+    if in_export_mode():
+        return Packing(mask=present, places=None, is_full=False)
     lengths = present.sum(dim=1)
     # Read at once: each value read from a device waits for it.
     shortest, longest = torch.stack(lengths.aminmax()).tolist()

@@ -20,6 +20,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from jumar.models.export_mode import in_export_mode
+
 MAX_DISTANCE = 64
 DENSE_UP_TO = 256
 """Longest sequence for which the dense form is taken. On a CPU it is the faster one at 128 and the
@@ -54,7 +56,8 @@ class RelativePositions:
         distance = (places[None, :] - places[:, None]).clamp(-MAX_DISTANCE, MAX_DISTANCE)
         self._buckets = distance + MAX_DISTANCE
         self._table = relative_table(head_size, device)
-        self._dense = self._table[self._buckets] if length <= DENSE_UP_TO else None
+        is_dense = in_export_mode() or length <= DENSE_UP_TO
+        self._dense = self._table[self._buckets] if is_dense else None
 
     def scores(self, query: Tensor) -> Tensor:
         """What is added to the products of queries and keys.

@@ -1,0 +1,86 @@
+"""`jumar export`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jumar.cli.options import CheckpointOption, EmaOption, ImportOption, SetOption
+from jumar.ground.errors import UserError
+from jumar.ground.text import print_plain
+
+
+def export(
+    run: Path,
+    /,
+    *,
+    to: Path,
+    part: Annotated[str, Parameter(metavar="PART")] = "",
+    fix: Annotated[tuple[str, ...], Parameter(metavar="AXIS=LENGTH")] = (),
+    checkpoint: CheckpointOption = "last",
+    ema: EmaOption = True,
+    made_up: bool = False,
+    soc_version: Annotated[str, Parameter(metavar="CHIP")] = "",
+    overwrite: bool = False,
+    set_: SetOption = (),
+    import_: ImportOption = (),
+) -> int:
+    """Write the network of a run for other programs, checked against PyTorch.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    to
+        FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), facts
+        for its use as FILE.onnx.json, a tokenizer as FILE.onnx.tokenizer, and the command that
+        makes an Ascend .om of it as FILE.atc.sh; FILE.pt2: a graph for torch.export.load;
+        FILE.safetensors: the weights; tf: a TensorFlow checkpoint in the run; FOLDER: BERT or NEZHA
+        for Hugging Face.
+    part
+        Of a VQ-VAE encoder or decoder; of BigGAN generator.
+    fix
+        Give an axis one length in the file, for example `--fix height=640`; may be repeated.
+    checkpoint
+        last, best, or the number of steps of a checkpoint.
+    ema
+        Use the averaged (EMA) weights where the checkpoint has them.
+    made_up
+        Check the file on made-up inputs, without opening the run's data.
+    soc_version
+        The chip in FILE.atc.sh, for example Ascend910B1.
+    overwrite
+        Replace files that are there.
+    set_
+        Change a field, for example `--set data.max_seq_length=64`.
+    import_
+        Import a module of your own first; those that the run was made with must be named again.
+    """
+    from jumar.runs.exporting.export import ExportRequest, export_run
+
+    request = ExportRequest(
+        run_dir=run,
+        to=to,
+        part=part,
+        fixed=dict(map(_length, fix)),
+        which=checkpoint,
+        use_ema=ema,
+        made_up=made_up,
+        soc_version=soc_version,
+        overwrite=overwrite,
+        assignments=tuple(set_),
+        imports=tuple(import_),
+        device="cpu",
+    )
+    print_plain("\n".join(export_run(request, lambda line: print_plain(line, sys.stderr))))
+    return 0
+
+
+def _length(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not name or not number.isdecimal():
+        raise UserError(
+            f"'{text}' is not a length of an axis", where="--fix", todo="For instance: height=640"
+        )
+    return name, int(number)

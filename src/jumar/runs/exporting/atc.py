@@ -1,0 +1,154 @@
+"""The command that makes an Ascend `.om` of an ONNX file with CANN's `atc`, as a script.
+
+Facts: the option pages of "ATC Offline Model Builder" of CANN 8.0 to 9.1. No CANN was there to try
+them with.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jumar.ground.json_text import parse_json
+from jumar.ground.paths import read_text
+from jumar.precision.modes import find_mode
+from jumar.precision.settings import PrecisionSettings
+from jumar.precision.shipped_mixlists import find_mixlist
+from jumar.runs.exporting.network import Exportable
+
+_V2 = {
+    "must_keep_origin_dtype": "origin",
+    "allow_mix_precision": "mixed_float16",
+    "allow_mix_precision_bf16": "mixed_bfloat16",
+    "force_fp16": "fp16",
+    "force_fp32": "cube_fp16in_fp32out",
+}
+"""Names of `--precision_mode_v2`; modes without one are named with `--precision_mode`."""
+_BATCHES = "1,2,4,8"
+_MEASURING = frozenset({"Shape", "Range", "NonZero", "Resize"})
+"""Ops of graphs whose inner shapes are computed, for which atc has no steps of the batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtcScript:
+    """The script and what goes with it.
+
+    Attributes:
+        text: The script.
+        command: The command in it, a line an option.
+        mixlist: The op list for `--modify_mixlist`; empty if there is none.
+        left_out: What of the run's precision atc cannot be told, a line each.
+    """
+
+    text: str
+    command: str
+    mixlist: str
+    left_out: Sequence[str]
+
+
+def atc_script(
+    exportable: Exportable,
+    *,
+    stem: str,
+    ops: frozenset[str],
+    precision: PrecisionSettings,
+    soc_version: str,
+) -> AtcScript:
+    """The script beside `STEM.onnx`.
+
+    Args:
+        exportable: The network.
+        stem: Name of the file without its suffix.
+        ops: Kinds of op in it.
+        precision: How the run was trained.
+        soc_version: The chip; empty if the user of the script names it.
+
+    Raises:
+        UserError: The run's op list cannot be read any more.
+    """
+    mixlist, left_out = _mixlist(precision)
+    if precision.float32_layers and find_mode(precision.mode).low is not None:
+        left_out.append(
+            "float32_layers: atc knows ops of the graph, not layers; see its --keep_dtype"
+        )
+    mode = find_mode(precision.mode).name
+    variables, shapes, steps = _shapes(exportable, ops)
+    options = [
+        "--framework=5",
+        f"--model={shlex.quote(f'{stem}.onnx')}",
+        f"--output={shlex.quote(stem)}",
+        f'--input_shape="{shapes}"',
+        *([f'--dynamic_batch_size="{steps}"'] if steps else []),
+        '--soc_version="$SOC_VERSION"',
+        f"--precision_mode_v2={_V2[mode]}" if mode in _V2 else f"--precision_mode={mode}",
+        *([f"--modify_mixlist={shlex.quote(f'{stem}.mixlist.json')}"] if mixlist else []),
+    ]
+    command = " \\\n  ".join(["atc", *options])
+    chip = (
+        f': "${{SOC_VERSION:={soc_version}}}"'
+        if soc_version
+        else ': "${SOC_VERSION:?the chip: Ascend and the Name of npu-smi info, as in Ascend910B1}"'
+    )
+    lines = [
+        "#!/bin/sh",
+        f"# Makes {stem}.om of {stem}.onnx with atc of CANN 7.0 or newer. Written from atc's",
+        "# documentation and not tried: where it was written there was no CANN.",
+        "set -eu",
+        'cd -- "$(dirname -- "$0")"',
+        chip,
+        *[f': "${{{name.upper()}:={length}}}"' for name, length in variables.items()],
+        *[f"# Left out: {each}" for each in left_out],
+        command,
+    ]
+    return AtcScript(
+        text="\n".join(lines) + "\n", command=command, mixlist=mixlist, left_out=left_out
+    )
+
+
+def _shapes(exportable: Exportable, ops: frozenset[str]) -> tuple[dict[str, int], str, str]:
+    """Variables with their defaults, the value of `--input_shape`, and the batches to choose of."""
+    axes = exportable.axes
+    in_steps = list(axes) == ["batch"] and not ops & _MEASURING
+    variables = {
+        name: 1 if name == "batch" else axis.usual
+        for name, axis in axes.items()
+        if not (in_steps and name == "batch")
+    }
+
+    def length(each: int | str) -> str:
+        if isinstance(each, int):
+            return str(each)
+        return "-1" if in_steps else f"${each.upper()}"
+
+    shapes = ";".join(
+        f"{port.name}:{','.join(map(length, port.shape))}" for port in exportable.inputs
+    )
+    return variables, shapes, _BATCHES if in_steps else ""
+
+
+def has_mixlist(precision: PrecisionSettings) -> bool:
+    """Whether a run's mode uses an op list of its own."""
+    return bool(precision.modify_mixlist) and find_mode(precision.mode).uses_lists
+
+
+def _mixlist(precision: PrecisionSettings) -> tuple[str, list[str]]:
+    """The run's op list with the names that CANN has, and the others."""
+    if not precision.modify_mixlist or not has_mixlist(precision):
+        return "", []
+    content: Any = parse_json(read_text(find_mixlist(precision.modify_mixlist)))
+    others: list[str] = []
+
+    def known(names: Sequence[str]) -> list[str]:
+        others.extend(name for name in names if "::" in name)
+        return [name for name in names if "::" not in name]
+
+    kept = {
+        which: {
+            change: known(cast("Sequence[str]", names))
+            for change, names in cast("Mapping[str, Any]", changes).items()
+        }
+        for which, changes in cast("Mapping[str, Any]", content).items()
+    }
+    left_out = [f"of the op list, names of PyTorch: {', '.join(others)}"] if others else []
+    return json.dumps(kept, indent=2) + "\n", left_out

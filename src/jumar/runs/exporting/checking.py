@@ -1,0 +1,139 @@
+"""Whether a written file computes what the network computes: on real inputs, in two batches."""
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from jumar.ground.errors import UserError
+from jumar.runs.exporting.network import Exportable
+
+Array = NDArray[np.generic]
+Runner = Callable[[Sequence[tuple[Array, ...]]], list[list[Array]]]
+"""Runs a file on inputs, one batch after the other; the outputs of each."""
+
+_MOST_OTHER_CODES = 1e-3
+"""Share of codes that may differ, since two may be equally near."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How far an output of a file is from the network's, on one batch.
+
+    Attributes:
+        output: Its name.
+        shape: Its shape.
+        difference: Largest absolute difference; of whole numbers the share that differs.
+        allowed: The largest that is accepted.
+        largest: The largest magnitude of the network's own output.
+        is_whole: Whether the output is whole numbers.
+    """
+
+    output: str
+    shape: tuple[int, ...]
+    difference: float
+    allowed: float
+    largest: float
+    is_whole: bool = False
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the difference is accepted; a NaN never is."""
+        return self.difference <= self.allowed
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        if self.is_whole:
+            share, most = 100 * self.difference, 100 * self.allowed
+            return (
+                f"  {self.output} {shape}: {share:.2g} % of the numbers differ, allowed {most:g} %"
+            )
+        return (
+            f"  {self.output} {shape}: largest difference {self.difference:.2g} "
+            f"of values up to {self.largest:.3g}, allowed {self.allowed:.2g}"
+        )
+
+
+def batches_to_check(exportable: Exportable, real: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
+    """Batches of two sizes, and one of other lengths where the network takes some.
+
+    Args:
+        exportable: The network.
+        real: Inputs of the run's data; empty where there are none.
+    """
+    axes = exportable.axes
+    first = real or exportable.sample(**({"batch": 3} if "batch" in axes else {}))
+    batches = [first]
+    if "batch" in axes:
+        batches.append(tuple(tensor[:1] for tensor in first))
+    others = {name: axis.other for name, axis in axes.items() if name != "batch"}
+    if others or "batch" not in axes:
+        batches.append(exportable.sample(**others))
+    return batches
+
+
+def compare(
+    exportable: Exportable, batches: Sequence[tuple[Tensor, ...]], run: Runner
+) -> list[Comparison]:
+    """Run a file and the network on batches.
+
+    Args:
+        exportable: The network, as it is used without a file.
+        batches: Its inputs.
+        run: Runs the file.
+
+    Raises:
+        UserError: Any output is further from the network's than the tolerance.
+    """
+    outputs = run([tuple(tensor.numpy() for tensor in batch) for batch in batches])
+    comparisons: list[Comparison] = []
+    for batch, given in zip(batches, outputs, strict=True):
+        expected = outputs_of(exportable.network, batch)
+        for port, mine, other in zip(exportable.outputs, expected, given, strict=True):
+            comparisons.append(_compared(port.name, mine, other, exportable.tolerance))
+    if not all(each.is_close for each in comparisons):
+        raise UserError(
+            "the file does not compute what the network computes, and was not kept",
+            where="check",
+            todo="\n".join(str(each).strip() for each in comparisons)
+            + f"\nPyTorch {torch.__version__} on {platform.machine()}; another release of the "
+            "exporting packages may do better.",
+        )
+    return comparisons
+
+
+def outputs_of(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[Tensor]:
+    """What a network returns."""
+    with torch.no_grad():
+        outputs = network(*inputs)
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+def _compared(name: str, mine: Tensor, other: Array, tolerance: float) -> Comparison:
+    expected, given = mine.numpy(), other
+    for axis, length in enumerate(expected.shape):
+        # The network leaves out padding at the end of the longest sample; a file gives 0 there.
+        surplus = np.take(given, np.arange(length, given.shape[axis]), axis=axis)
+        if given.shape[axis] < length or surplus.any():
+            shape, wanted = list(other.shape), list(expected.shape)
+            raise UserError(f"the file's '{name}' is {shape} instead of {wanted}", where="check")
+        given = np.take(given, np.arange(length), axis=axis)
+    largest = float(np.abs(expected.astype(np.float64)).max(initial=0))
+    if not mine.is_floating_point():
+        difference, allowed = float((expected != given).mean()), _MOST_OTHER_CODES
+    else:
+        both = expected.astype(np.float64), given.astype(np.float64)
+        difference = float(np.abs(both[0] - both[1]).max(initial=0))
+        allowed = tolerance * max(largest, 1e-6)
+    return Comparison(
+        output=name,
+        shape=tuple(expected.shape),
+        difference=difference,
+        allowed=allowed,
+        largest=largest,
+        is_whole=not mine.is_floating_point(),
+    )

@@ -1,0 +1,176 @@
+"""What is exported of a run: a network, its inputs and outputs, and how to use it without jumar."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jumar.ground.errors import UserError, unknown_name
+from jumar.tasks.task import Task
+
+TOLERANCE = 1e-4
+"""Largest difference between a file and the network, as a share of the largest value. float32 has
+seven digits, of which a deep network with another order of sums loses two or three."""
+SEED = 1
+
+Lengths = Mapping[str, int]
+"""Lengths of axes, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """An axis whose length the network leaves open.
+
+    Attributes:
+        usual: A length to trace and try the network with.
+        other: Another one, to check that the file takes it too.
+        least: Smallest length.
+        most: Largest length; None for any.
+        multiple: What a length must be a multiple of.
+    """
+
+    usual: int
+    other: int
+    least: int = 1
+    most: int | None = None
+    multiple: int = 1
+
+    def takes(self, length: int) -> bool:
+        """Whether the network takes a length."""
+        is_within = self.least <= length and (self.most is None or length <= self.most)
+        return is_within and length % self.multiple == 0
+
+    def described(self) -> dict[str, int | None]:
+        """As JSON."""
+        return {"least": self.least, "most": self.most, "multiple": self.multiple}
+
+    def __str__(self) -> str:
+        multiple = f", multiples of {self.multiple}" if self.multiple > 1 else ""
+        most = "any length" if self.most is None else f"at most {self.most}"
+        return f"{most}{multiple}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """An input or output.
+
+    Attributes:
+        dtype: Of its tensors.
+        shape: Lengths; of an open axis its name, of one that follows from it an expression such as
+            `height/4`.
+        meaning: What its values are.
+    """
+
+    name: str
+    dtype: torch.dtype = torch.float32
+    shape: Sequence[int | str]
+    meaning: str
+
+    def described(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "name": self.name,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "shape": list(self.shape),
+            "meaning": self.meaning,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exportable:
+    """A network that can be exported.
+
+    Attributes:
+        network: Takes the inputs by position and returns a tensor or a tuple of them.
+        part: Which part of the run's network it is; empty if it is all of it.
+        axes: The open axes of the inputs.
+        made_up: Inputs of some lengths, for checks without the run's data.
+        drawn: What these are, where the network has no other inputs.
+        facts: How to prepare inputs and to read outputs, as JSON.
+        files: Further files by name, such as a vocabulary's.
+        entrance: The module that gets the inputs in the run's evaluation; None if it has no such.
+        prepared: Changes the network before it is traced; its numbers stay.
+        tolerance: See `TOLERANCE`.
+    """
+
+    network: nn.Module
+    part: str = ""
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+    axes: Mapping[str, Axis]
+    made_up: Callable[[Lengths, torch.Generator], tuple[Tensor, ...]]
+    facts: Mapping[str, Any]
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    drawn: str = "made-up inputs"
+    entrance: Callable[[Task], nn.Module] | None = None
+    prepared: Callable[[nn.Module], None] = lambda _: None
+    tolerance: float = TOLERANCE
+
+    def sample(self, **lengths: int) -> tuple[Tensor, ...]:
+        """Made-up inputs: of the usual lengths, except those named."""
+        usual = {name: axis.usual for name, axis in self.axes.items()}
+        return self.made_up({**usual, **lengths}, torch.Generator().manual_seed(SEED))
+
+    def lengths_of(self, inputs: Sequence[Tensor]) -> dict[str, int] | None:
+        """The lengths of the open axes; None if inputs do not fit."""
+        lengths: dict[str, int] = {}
+        if len(inputs) != len(self.inputs):
+            return None
+        for port, tensor in zip(self.inputs, inputs, strict=True):
+            if tensor.ndim != len(port.shape):
+                return None
+            for wanted, length in zip(port.shape, tensor.shape, strict=True):
+                if isinstance(wanted, str):
+                    if lengths.setdefault(wanted, length) != length:
+                        return None
+                elif wanted != length:
+                    return None
+        fits = all(axis.takes(lengths[name]) for name, axis in self.axes.items())
+        return lengths if fits else None
+
+    def fixed(self, lengths: Lengths) -> "Exportable":
+        """The same with some axes of one length each.
+
+        Raises:
+            UserError: There is no such open axis, or the network does not take a length.
+        """
+        for name, length in lengths.items():
+            if name not in self.axes:
+                raise unknown_name("axis", name, self.axes, where="--fix")
+            if not self.axes[name].takes(length):
+                raise UserError(
+                    f"{name} cannot be {length}",
+                    where="--fix",
+                    todo=f"The network takes {self.axes[name]}.",
+                )
+        made_up = self.made_up
+
+        def made_up_of(others: Lengths, random: torch.Generator) -> tuple[Tensor, ...]:
+            return made_up({**lengths, **others}, random)
+
+        return replace(
+            self,
+            inputs=[_fixed(port, lengths) for port in self.inputs],
+            outputs=[_fixed(port, lengths) for port in self.outputs],
+            axes={name: axis for name, axis in self.axes.items() if name not in lengths},
+            made_up=made_up_of,
+        )
+
+
+def _fixed(port: Port, lengths: Lengths) -> Port:
+    return replace(port, shape=[_length(each, lengths) for each in port.shape])
+
+
+def _length(wanted: int | str, lengths: Lengths) -> int | str:
+    """A length, or what an expression `NAME`, `NAME*N` or `NAME/N` comes to."""
+    if isinstance(wanted, int):
+        return wanted
+    name, sign, number = re.split(r"([*/]|$)", f"{wanted}", maxsplit=1)
+    if name not in lengths:
+        return wanted
+    if sign == "*":
+        return lengths[name] * int(number)
+    return lengths[name] // int(number) if sign == "/" else lengths[name]

@@ -1,0 +1,105 @@
+"""A traced network as an ONNX file, and the same run by onnxruntime."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+
+from jumar.ground.errors import UserError
+from jumar.ground.text import size_text
+from jumar.runs.exporting.checking import Array, Runner
+from jumar.runs.exporting.network import Exportable, Port
+from jumar.runs.exporting.tracing import calling_exporter
+
+OPSET = 18
+IR_VERSION = 8
+"""What atc of CANN 7.0 to 9.1 reads: opsets 9 to 18, files of ONNX 1.12."""
+_LARGEST = 2**31 - 1
+"""Bytes that protobuf holds in one message."""
+
+
+def onnx_content(
+    exportable: Exportable, program: ExportedProgram, facts: Mapping[str, Any]
+) -> tuple[bytes, frozenset[str]]:
+    """The bytes of an ONNX file, and the kinds of op in it.
+
+    Args:
+        exportable: The network.
+        program: The same, traced.
+        facts: Kept as the file's metadata, each value as JSON.
+
+    Raises:
+        UserError: The network is larger than one file may be.
+        ModuleNotFoundError: A package of the extra `onnx` is missing.
+    """
+    import onnx
+
+    size = sum(tensor.nbytes for tensor in program.state_dict.values())
+    if size > _LARGEST:
+        raise UserError(
+            f"the weights are {size_text(size)}, and one ONNX file holds 2 GB",
+            where="--to",
+            todo="Export as FILE.pt2 or FILE.safetensors.",
+        )
+    with torch.no_grad(), calling_exporter():
+        exported = torch.onnx.export(
+            program,
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=[port.name for port in exportable.inputs],
+            output_names=[port.name for port in exportable.outputs],
+            external_data=False,
+            verbose=False,
+        )
+    assert exported is not None
+    model = exported.model_proto
+    model.ir_version = IR_VERSION
+    model.producer_name = "jumar"
+    graph = model.graph
+    # What intermediate results are called, and which line made them, is of no use elsewhere.
+    del graph.value_info[:], model.metadata_props[:], graph.metadata_props[:]
+    for part in [*graph.node, *graph.initializer, *graph.input, *graph.output]:
+        del part.metadata_props[:]
+        part.doc_string = ""
+    for info, port in zip(
+        [*graph.input, *graph.output], [*exportable.inputs, *exportable.outputs], strict=True
+    ):
+        _name_axes(info, port)
+    for key, value in facts.items():
+        model.metadata_props.add(key=key, value=json.dumps(value, ensure_ascii=False))
+    onnx.checker.check_model(model)
+    return model.SerializeToString(), frozenset(node.op_type for node in graph.node)
+
+
+def onnx_runner(content: bytes) -> Runner:
+    """Runs an ONNX file on the CPU with onnxruntime, on one thread."""
+    session = onnx_session(content)
+    names = [each.name for each in session.get_inputs()]
+
+    def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
+        return [
+            [np.asarray(each) for each in session.run(None, dict(zip(names, batch, strict=True)))]
+            for batch in batches
+        ]
+
+    return run
+
+
+def onnx_session(content: bytes) -> Any:
+    """An onnxruntime session on one thread of the CPU."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    providers = ["CPUExecutionProvider"]
+    return onnxruntime.InferenceSession(content, options, providers=providers)
+
+
+def _name_axes(info: Any, port: Port) -> None:
+    for dim, length in zip(info.type.tensor_type.shape.dim, port.shape, strict=True):
+        if isinstance(length, str):
+            dim.dim_param = length

@@ -1,0 +1,81 @@
+"""A traced network as a `.pt2` file, and the same run by a process that knows nothing of jumar."""
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+
+from jumar.ground.errors import UserError
+from jumar.runs.exporting.checking import Array, Runner
+from jumar.runs.exporting.tracing import calling_exporter
+
+FACTS = "facts.json"
+"""Name of the facts in the archive: `torch.export.load(file, extra_files={"facts.json": ""})`."""
+
+_RUN = """
+import sys, numpy, torch
+torch.set_num_threads(1)
+network = torch.export.load(sys.argv[1]).module()
+given = numpy.load("given.npz")
+results = {}
+for batch in range(int(sys.argv[2])):
+    names = sorted(name for name in given.files if name.startswith(f"{batch:03d}_"))
+    with torch.no_grad():
+        outputs = network(*(torch.from_numpy(given[name]) for name in names))
+    for place, each in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
+        results[f"{batch:03d}_{place:03d}"] = each.numpy()
+assert "jumar" not in sys.modules
+numpy.savez("results.npz", **results)
+"""
+_LIMIT_S = 600
+
+
+def program_content(program: ExportedProgram, facts: Mapping[str, Any]) -> bytes:
+    """The bytes of a `.pt2` archive."""
+    program.example_inputs = None  # pyright: ignore[reportAttributeAccessIssue]
+    buffer = io.BytesIO()
+    text = json.dumps(facts, ensure_ascii=False)
+    with calling_exporter():
+        torch.export.save(program, buffer, extra_files={FACTS: text})
+    return buffer.getvalue()
+
+
+def program_runner(content: bytes) -> Runner:
+    """Loads and runs a `.pt2` archive in another process, which imports torch alone."""
+
+    def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "network.pt2").write_bytes(content)
+            given: dict[str, Any] = {
+                f"{number:03d}_{place:03d}": array
+                for number, batch in enumerate(batches)
+                for place, array in enumerate(batch)
+            }
+            np.savez(folder / "given.npz", **given)
+            done = subprocess.run(
+                [sys.executable, "-c", _RUN, "network.pt2", str(len(batches))],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=_LIMIT_S,
+                check=False,
+            )
+            if done.returncode:
+                last = (done.stderr.strip() or "no message").splitlines()[-1]
+                raise UserError(f"the file cannot be used: {last}", where="check")
+            with np.load(folder / "results.npz") as results:
+                return [
+                    [results[key] for key in sorted(results) if key.startswith(f"{number:03d}_")]
+                    for number in range(len(batches))
+                ]
+
+    return run

@@ -1,0 +1,73 @@
+"""Inputs from the data of a run, as its evaluation gives them to the network."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jumar.data.samples import SampleKey
+from jumar.ground.errors import UserError
+from jumar.models.unfilled import Unfilled
+from jumar.recipes.recipe import Recipe
+from jumar.runs.exporting.network import Exportable
+from jumar.tasks.task import Task
+
+_COUNT = 3
+_LARGEST_SIDE = 320
+"""Pixels of larger pictures that are enough to compare two programs."""
+
+
+class _Seen(Exception):
+    pass
+
+
+def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
+    """Inputs of up to three samples, those that the run is scored on where it has some.
+
+    Args:
+        exportable: The network.
+        recipe: The run's recipe, with its data in place.
+
+    Raises:
+        UserError: The data is missing, or its samples do not fit the network.
+    """
+    assert exportable.entrance is not None
+    with Unfilled():
+        task = recipe.build_task(lambda _: None)
+    data = task.train_data if task.eval_data is None else task.eval_data
+    batch = data.fetch([SampleKey(0, index) for index in range(min(_COUNT, len(data)))]).batch
+    inputs = _seen(task, exportable.entrance(task), batch) if batch else ()
+    inputs = tuple(
+        _cut(tensor[:_COUNT].contiguous(), port.shape)
+        for tensor, port in zip(inputs, exportable.inputs, strict=False)
+    )
+    if exportable.lengths_of(inputs) is None:
+        raise UserError("its samples do not have the lengths that the file takes")
+    return inputs
+
+
+def _seen(task: Task, entrance: nn.Module, batch: Any) -> tuple[Tensor, ...]:
+    """What a module gets when a batch is scored; nothing is computed behind it."""
+    seen: list[tuple[Tensor, ...]] = []
+
+    def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen.append(inputs)
+        raise _Seen
+
+    task.model.eval()
+    handle = entrance.register_forward_pre_hook(note)
+    try:
+        with torch.no_grad():
+            task.evaluate_batch(batch)
+    except _Seen:
+        pass
+    finally:
+        handle.remove()
+    return tuple(tensor.detach().cpu() for tensor in seen[0]) if seen else ()
+
+
+def _cut(tensor: Tensor, shape: Any) -> Tensor:
+    """The upper left of large pictures, where a network takes pictures of any size."""
+    if "height" not in shape:
+        return tensor
+    return tensor[..., :_LARGEST_SIDE, :_LARGEST_SIDE].contiguous()

@@ -1,0 +1,81 @@
+"""What `--to` names: a file by its suffix, a folder, or TensorFlow."""
+
+from pathlib import Path
+from typing import Literal
+
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists
+
+Kind = Literal["onnx", "pt2", "safetensors", "folder", "tf"]
+
+_KINDS: dict[str, Kind] = {".onnx": "onnx", ".pt2": "pt2", ".safetensors": "safetensors"}
+_HOWEVER = {
+    ".om": "CANN's atc makes it of an ONNX file: --to {stem}.onnx, and the script beside it.",
+    ".pb": "A frozen graph is a copy of one that has the original's front end and outputs: "
+    "jumar weights export {run} --to frozen --like GRAPH.pb --out {to}",
+    ".ckpt": "A TensorFlow checkpoint is several files: --to tf",
+    ".pt": "That is a pickle, which runs code when it is read: --to {stem}.pt2",
+    ".pth": "That is a pickle, which runs code when it is read: --to {stem}.pt2",
+    ".bin": "That is a pickle, which runs code when it is read: --to {stem}.safetensors",
+}
+POSSIBLE = "FILE.onnx, FILE.pt2, FILE.safetensors, tf, or for BERT and NEZHA a FOLDER"
+
+
+def kind_of(to: Path, run: Path) -> Kind:
+    """What to write.
+
+    Args:
+        to: The value of `--to`.
+        run: The run, for the message.
+
+    Raises:
+        UserError: It is a kind of file that is not written.
+    """
+    if str(to) == "tf":
+        return "tf"
+    suffix = to.suffix.lower()
+    if suffix in _KINDS:
+        return _KINDS[suffix]
+    if not suffix:
+        return "folder"
+    however = _HOWEVER.get(suffix, "").format(stem=to.with_suffix(""), run=run, to=to)
+    raise UserError(
+        f"files of the kind '{suffix}' are not written",
+        where=f"--to {to}",
+        todo="\n  ".join(filter(None, [however, f"Possible: {POSSIBLE}."])),
+    )
+
+
+def facts_path(to: Path) -> Path:
+    """The JSON file beside a graph."""
+    return to.with_name(f"{to.name}.json")
+
+
+def tokenizer_path(to: Path) -> Path:
+    """The folder of the tokenizer beside a graph."""
+    return to.with_name(f"{to.name}.tokenizer")
+
+
+def script_path(to: Path) -> Path:
+    """The script for atc beside an ONNX file."""
+    return to.with_name(f"{to.stem}.atc.sh")
+
+
+def mixlist_path(to: Path) -> Path:
+    """The op list for atc beside an ONNX file."""
+    return to.with_name(f"{to.stem}.mixlist.json")
+
+
+def refuse_existing(paths: list[Path]) -> None:
+    """Check that nothing is at any of the paths.
+
+    Raises:
+        UserError: Something is.
+    """
+    for path in paths:
+        if exists(path):
+            raise UserError(
+                "already exists",
+                where=str(path),
+                todo="Choose another name with --to, or replace it with --overwrite.",
+            )

@@ -1,0 +1,88 @@
+"""Which differences between a file and a network are accepted."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from jumar.ground.errors import UserError
+from jumar.runs.exporting.checking import Array, Comparison, batches_to_check, compare
+from jumar.runs.exporting.network import Axis, Exportable, Lengths, Port
+
+VALUES = torch.tensor([[1.0, -8.0, 3.0], [0.5, 0.25, 2.0]])
+
+
+def exportable(dtype: torch.dtype = torch.float32, **axes: Axis) -> Exportable:
+    def made_up(lengths: Lengths, _: torch.Generator) -> tuple[Tensor, ...]:
+        return (torch.zeros(lengths.get("batch", 2), lengths.get("length", 3)),)
+
+    return Exportable(
+        network=nn.Identity(),
+        inputs=[Port(name="x", shape=("batch", "length"), meaning="")],
+        outputs=[Port(name="y", dtype=dtype, shape=("batch", "length"), meaning="")],
+        axes=axes,
+        made_up=made_up,
+        facts={},
+    )
+
+
+def check(values: Array, mine: Tensor = VALUES) -> Comparison:
+    def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
+        return [[values] for _ in batches]
+
+    (comparison,) = compare(exportable(mine.dtype), [(mine,)], run)
+    return comparison
+
+
+@given(st.floats(-1, 1))
+def test_a_difference_is_accepted_up_to_a_share_of_the_largest_value(share: float) -> None:
+    """The largest value is 8, and the tolerance 1e-4 of it."""
+    values = VALUES.numpy().astype(np.float64)
+    values[1, 1] += 2 * 8e-4 * share
+    if abs(share) < 0.499:
+        assert check(values).difference == pytest.approx(2 * 8e-4 * abs(share), abs=1e-9)
+    elif abs(share) > 0.501:
+        with pytest.raises(UserError):
+            check(values)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_finite_is_never_close(wrong: float) -> None:
+    values = VALUES.numpy().copy()
+    values[0, 0] = wrong
+    with pytest.raises(UserError, match="does not compute what the network computes"):
+        check(values)
+
+
+def test_zeros_for_padding_that_the_network_leaves_out_are_accepted_and_nothing_else() -> None:
+    values = np.pad(VALUES.numpy(), ((0, 0), (0, 2)))
+    assert check(values).difference == 0
+    values[0, 4] = 1e-3
+    with pytest.raises(UserError, match=r"instead of \[2, 3\]"):
+        check(values)
+    with pytest.raises(UserError, match=r"instead of \[2, 3\]"):
+        check(VALUES.numpy()[:, :2])
+
+
+def test_of_a_thousand_codes_one_may_be_another_that_is_as_near() -> None:
+    codes = torch.arange(2000)
+    values = codes.numpy().copy()
+    values[:2] += 1
+    assert check(values, codes).difference == 1e-3
+    values[2] += 1
+    with pytest.raises(UserError):
+        check(values, codes)
+
+
+def test_every_file_is_tried_with_two_batch_sizes_and_another_length() -> None:
+    batch, length = Axis(usual=2, other=3), Axis(usual=6, other=4)
+    real = (torch.ones(3, 5),)
+    shapes = [tuple(each.shape) for (each,) in batches_to_check(exportable(batch=batch), real)]
+    assert shapes == [(3, 5), (1, 5)]
+    both = exportable(batch=batch, length=length)
+    assert [tuple(each.shape) for (each,) in batches_to_check(both, ())] == [(3, 6), (1, 6), (2, 4)]
+    assert len(batches_to_check(exportable(), ())) == 2

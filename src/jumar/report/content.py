@@ -61,6 +61,7 @@ class PageTable:
         numeric: Indices of the right-aligned columns.
         groups: Group of each row, whose key letter is shown before it; empty for none.
         notes: Lines below it.
+        searchable: Whether its rows can be filtered and sorted on the page.
     """
 
     title: str
@@ -69,6 +70,7 @@ class PageTable:
     numeric: Sequence[int] = ()
     groups: Sequence[int] = ()
     notes: Sequence[str] = ()
+    searchable: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +132,7 @@ class Page:
         pictures: Shown between tables and charts.
         picture_notes: Lines below the pictures.
         charts: In display order; those without a finite value are omitted.
+        commands: What to enter in a terminal to get the same again.
         details: Collapsed tables at the end.
     """
 
@@ -140,4 +143,5 @@ class Page:
     pictures: Sequence[PictureStrip] = ()
     picture_notes: Sequence[str] = ()
     charts: Sequence[Chart] = ()
+    commands: Sequence[str] = ()
     details: Sequence[PageTable] = ()

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
+from jumar.experiments.repeating import repeating, setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
 from jumar.experiments.run_reading import Run, flattened, precision_note, read_run
+from jumar.experiments.run_tables import device_finding, environment_table, run_tables
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
 from jumar.experiments.table import Combination, Table, build_table, reason_of
 from jumar.experiments.table_forms import (
@@ -19,7 +21,7 @@ from jumar.experiments.table_forms import (
 )
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
-from jumar.ground.paths import exists, is_file, missing
+from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.report.content import Page, PageTable
 from jumar.report.page import save_page
 
@@ -53,6 +55,14 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
             todo="Give a directory that `jumar train` or `jumar sweep` wrote.",
         )
     return save_page(_page_of_run(run), directory / PAGE)
+
+
+def has_own_report(directory: Path) -> bool:
+    """Whether `write_report` has something to say about a path: it is no folder of several runs."""
+    if not is_folder(directory) or is_file(directory / FILE):
+        return True
+    holds_runs = any(is_file(each / "recipe.json") for each in directory.iterdir())
+    return read_run(directory).state != "not run" or not holds_runs
 
 
 def save_sweep_report(
@@ -121,15 +131,29 @@ def _page_of_run(run: Run) -> Page:
     headline = run.results.headline
     name, unit = (headline.name, headline.unit) if headline else ("top1", "%")
     pictures = strips_of_run(run.pictures)
+    again = repeating(run)
+    differing = PageTable(
+        title=f"Settings that differ from the recipe ({len(again.differences)})",
+        header=("field", "recipe", "run"),
+        rows=again.differences,
+    )
+    finding = device_finding(run)
     return Page(
         title=f"{run.recipe or 'A run'}: {label}",
         facts=[("Recipe", run.recipe or "unknown"), ("State", run.state), *_facts([run])],
-        notices=_notices(shown),
-        tables=(_results_table(run), *_score_tables(run)),
+        notices=[*_notices(shown), *([f"{finding}."] if finding else [])],
+        tables=(
+            _results_table(run),
+            *([differing] if again.differences else []),
+            *run_tables(run),
+            *_score_tables(run),
+        ),
         pictures=pictures.strips,
         picture_notes=pictures.notes,
         charts=charts_of(shown, name, unit),
-        details=_settings_of([run], "Settings"),
+        commands=[again.command] if again.command else (),
+        command_notes=again.notes,
+        details=(*_settings_of([run], "Settings"), *environment_table(run)),
     )
 
 
@@ -275,10 +299,11 @@ def _differences(shown: Sequence[ShownRun]) -> PageTable:
         title=f"Settings that differ between the runs ({len(differing)})",
         header=("run", *differing),
         rows=[
-            (entry.label, *(_setting_text(settings.get(name)) for name in differing))
+            (entry.label, *(setting_text(settings.get(name)) for name in differing))
             for entry, settings in zip(started, flat, strict=True)
         ],
         groups=[entry.group for entry in started],
+        searchable=True,
     )
 
 
@@ -287,19 +312,9 @@ def _settings_of(runs: Sequence[Run], title: str) -> tuple[PageTable, ...]:
         PageTable(
             title=title,
             header=("field", "value"),
-            rows=[(name, _setting_text(value)) for name, value in flattened(run.settings).items()],
+            rows=[(name, setting_text(value)) for name, value in flattened(run.settings).items()],
         )
         for run in runs
         if run.settings
     ]
     return tuple(tables)
-
-
-def _setting_text(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return str(value)

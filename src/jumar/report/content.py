@@ -133,6 +133,7 @@ class Page:
         picture_notes: Lines below the pictures.
         charts: In display order; those without a finite value are omitted.
         commands: What to enter in a terminal to get the same again.
+        command_notes: What to know before that.
         details: Collapsed tables at the end.
     """
 
@@ -144,4 +145,5 @@ class Page:
     picture_notes: Sequence[str] = ()
     charts: Sequence[Chart] = ()
     commands: Sequence[str] = ()
+    command_notes: Sequence[str] = ()
     details: Sequence[PageTable] = ()

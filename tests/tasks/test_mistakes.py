@@ -1,3 +1,5 @@
+from typing import Any
+
 import torch
 
 from jumar.data.pixels.preprocessing import plain_preprocessing
@@ -5,12 +7,14 @@ from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.mistakes import MOST, SurestMistakes, weakest_classes
 from tests.tasks.test_classification import Fixed
 
+NO_SAMPLES: Any = None
+
 
 def task_for(logits: torch.Tensor, classes: int) -> ClassificationTask:
     return ClassificationTask(
         Fixed(logits),
         plain_preprocessing(),
-        train_data=None,
+        train_data=NO_SAMPLES,
         eval_data=None,
         label_smoothing=0.0,
         num_classes=classes,

@@ -145,12 +145,11 @@ def _page_of_run(run: Run) -> Page:
         tables=(
             _results_table(run),
             *([differing] if again.differences else []),
-            *run_tables(run),
-            *_score_tables(run),
         ),
         pictures=pictures.strips,
         picture_notes=pictures.notes,
         charts=charts_of(shown, name, unit),
+        later_tables=(*_score_tables(run), *run_tables(run)),
         commands=[again.command] if again.command else (),
         command_notes=again.notes,
         details=(*_settings_of([run], "Settings"), *environment_table(run)),

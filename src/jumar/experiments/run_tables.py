@@ -92,7 +92,7 @@ def precision_table(run: Run) -> PageTable:
     ]
     rows += [
         (f"precision.{name}", _listed(value))
-        for name, value in asked.items()
+        for name, value in flattened(asked).items()
         if name != "mode" and value not in (None, "", [], False)
     ]
     return PageTable(

@@ -4,7 +4,7 @@ The loop notifies its observers and knows nothing about them. The protocol is be
 and the training rooms, so that either can have observers.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final, Protocol
 
@@ -29,7 +29,7 @@ class Record(Protocol):
         ...
 
     def line(self) -> str:
-        """The record for the console."""
+        """The record for the console; empty for one that is not shown there."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -56,6 +56,10 @@ class Observer:
 
     def record(self, record: Record) -> None:
         """Called with each log line and each evaluation."""
+
+    def further_records(self) -> Iterable[Record]:
+        """What this observer itself has to report; asked after each record, and at the end."""
+        return ()
 
     def close(self) -> None:
         """Called after the last record, even if an error ended the run or `open` failed."""
@@ -115,12 +119,21 @@ class Observers:
             for observer in self._observers:
                 stack.callback(observer.close)
                 observer.open(first_step)
+            stack.callback(self._record_further)
             yield
 
     def record(self, record: Record) -> None:
         """See `Observer.record`."""
         for observer in self._observers:
             observer.record(record)
+        self._record_further()
+
+    def _record_further(self) -> None:
+        """Pass on what observers have to report, see `Observer.further_records`."""
+        further = [record for each in self._observers for record in each.further_records()]
+        for record in further:
+            for observer in self._observers:
+                observer.record(record)
 
     @contextmanager
     def around(self) -> Generator[None]:

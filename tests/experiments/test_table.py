@@ -276,3 +276,31 @@ def test_without_evaluations_the_training_loss_is_compared(runs: Runs) -> None:
     table = runs.table()
     assert table.loss_name == "training loss"
     assert [row.loss.relation for row in table.rows] == ["baseline", "above"]
+
+
+@pytest.mark.parametrize("counted", [6, 19, 20, None])
+def test_a_handful_of_steps_is_no_speed_up_and_the_footnote_says_so(
+    runs: Runs, counted: int | None
+) -> None:
+    steps = {} if counted is None else {"counted_steps": counted}
+    runs.add(ORIGIN, seeds=[timed(100.0)])
+    runs.add(MIXED, seeds=[{"throughput": {"step_ms_median": 50.0, **steps}}])
+    table = runs.table()
+    few = counted in (6, 19)
+    assert table.rows[1].speed_up == (None if few else 2.0)
+    text = " ".join(table.explanations)
+    assert ("No speed-up where fewer than 20 steps" in text) is few
+    assert "Speed-up: samples per second" in text
+
+
+def test_where_the_seed_is_varied_repeats_are_not_recommended(runs: Runs) -> None:
+    runs.add("seed=1", seeds=[scored(96.0, 0.25)])
+    runs.add("seed=2", seeds=[scored(95.0, 0.26)])
+    text = " ".join(runs.table().explanations)
+    assert "The seed is one of the varied fields" in text
+    assert "--repeats" not in text
+
+
+def test_without_times_nothing_is_said_of_times(runs: Runs) -> None:
+    runs.add(ORIGIN, seeds=[{"throughput": None}])
+    assert "Batch time" not in " ".join(runs.table().explanations)

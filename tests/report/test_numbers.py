@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.report.numbers import axis_for, tick_text
+from jumar.report.numbers import axis_for, tick_text, tick_texts
 
 FINITE = st.floats(min_value=-1e30, max_value=1e30, allow_nan=False)
 
@@ -63,3 +63,12 @@ def test_a_number_is_told_to_a_thousandth_of_itself(value: float) -> None:
     assert math.isclose(
         float(tick_text(value).replace(",", "")), value, rel_tol=1e-3, abs_tol=1e-300
     )
+
+
+@pytest.mark.parametrize(
+    "values", [(96.0001, 96.0002, 96.0003), (1000.1, 1000.2), (0.0, 2e-5, 4e-5), (1e9, 1e9 + 1)]
+)
+def test_no_label_stands_twice_on_an_axis(values: tuple[float, ...]) -> None:
+    texts = tick_texts(values)
+    assert len(set(texts)) == len(values)
+    assert [float(text.replace(",", "")) for text in texts] == pytest.approx(values, rel=1e-9)

@@ -54,9 +54,13 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     html = render(page())
     read = PageReader(html)
     assert read.addresses == []
-    assert not re.search(r"https?:|//[a-z]|url\(|@import|<script|<link|<iframe", html)
+    script = html.index("<script>")
     policy = next(m["content"] for m in read.all("meta") if "http-equiv" in m)
     assert policy.startswith("default-src 'none'")
+    assert re.search(r"script-src 'sha256-[\w+/=]{44}'$", policy)
+    assert read.all("script") == [{"type": "application/json", "id": "data"}, {}]
+    assert not re.search(r"https?:|//[a-z]|url\(|@import|<link|<iframe", html[:script])
+    assert not re.search(r"fetch\(|XMLHttp|WebSocket|import\(|innerHTML|eval\(", html[script:])
 
 
 def test_hostile_texts_stay_texts_wherever_they_stand() -> None:
@@ -79,7 +83,7 @@ def test_every_drawing_has_a_name_a_description_and_its_numbers_in_a_table() -> 
     for svg in drawings:
         assert svg["role"] == "img"
         assert set(svg["aria-labelledby"].split()) <= ids
-    assert len(ids) == 12
+    assert len(ids) == 12 + len({"data", "controls", "smoothing", "whole", "all"})
     assert read.texts["summary"].count("Numbers") == 6
 
 

@@ -44,7 +44,11 @@ app.command(
     "jumar.cli.sweep:sweep", help="Train every combination of some fields and compare them."
 )
 app.command("jumar.cli.tune:app", name="tune", help="Choose settings by measuring them.")
-app.command("jumar.cli.report:report", help="Write report.html for a run or a sweep.")
+app.command(
+    "jumar.cli.report:report",
+    usage="Usage: jumar report [OPTIONS] RUNS...",
+    help="Write one page of a run or a sweep, or of any runs beside each other.",
+)
 app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")
 app.command("jumar.cli.weights:app", name="weights", help="Show, import and export weights.")
 app.command(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from jumar.devices.asking import Names
+from jumar.devices.load import LoadMeter, NoMeter
 
 
 class Recorder(Protocol):
@@ -180,6 +181,10 @@ class Device(ABC):
     @abstractmethod
     def memory_total_bytes(self) -> int:
         """Memory of the device; on a CPU the container's limit, if there is one."""
+
+    def load_meter(self) -> LoadMeter:
+        """What reads its load, memory, power and temperature beside a training."""
+        return NoMeter(f"jumar knows no way to read the load of {self.kind} devices")
 
     @abstractmethod
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from jumar.devices.asking import Names
 from jumar.devices.contract import Device
+from jumar.devices.cpu_load import CpuMeter
+from jumar.devices.load import LoadMeter
 from jumar.ground import machine
 
 _ISAS_WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
@@ -80,6 +82,9 @@ class Cpu(Device):
 
     def memory_total_bytes(self) -> int:
         return machine.memory_bytes()[1]
+
+    def load_meter(self) -> LoadMeter:
+        return CpuMeter()
 
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
         yield from batches

@@ -9,6 +9,8 @@ import torch
 
 from jumar.devices.accelerator import Accelerator
 from jumar.devices.asking import Names
+from jumar.devices.cuda_load import cuda_meter
+from jumar.devices.load import LoadMeter
 from jumar.ground.errors import UserError
 
 
@@ -54,6 +56,10 @@ class Cuda(Accelerator):
                 else "Check that `nvidia-smi` lists a GPU and that the container has access to it"
             )
         raise UserError(what, where="--device", todo=f"{todo}, or write --device cpu.")
+
+    def load_meter(self) -> LoadMeter:
+        """The driver's library where pynvml is installed, otherwise nvidia-smi."""
+        return cuda_meter(self._backend(), self.index)
 
     def set_full_float32(self, full: bool) -> None:
         """Set whether matmul and cuDNN use full precision; otherwise TensorFloat-32."""

@@ -20,6 +20,8 @@ import torch
 from jumar.devices.accelerator import Accelerator
 from jumar.devices.asking import Names
 from jumar.devices.contract import Recorder, Recording
+from jumar.devices.load import LoadMeter
+from jumar.devices.npu_load import NpuMeter
 from jumar.ground.errors import UserError
 
 NPU_PACKAGE = "torch_npu"
@@ -89,6 +91,10 @@ class Npu(Accelerator):
         if backend.is_available() and backend.device_count() > 0:
             return backend
         raise _no_npu_fault()
+
+    def load_meter(self) -> LoadMeter:
+        """npu-smi."""
+        return NpuMeter(self.index)
 
     def set_full_float32(self, full: bool) -> None:
         """Set whether matmul and convolution use full precision; otherwise HF32, which is on for

@@ -1,12 +1,14 @@
 """The report page and table files of a sweep or a run, generated from the run directories."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
-from jumar.experiments.run_reading import Run, Train, flattened, precision_note, read_run
+from jumar.experiments.repeating import repeating, setting_text
+from jumar.experiments.run_charts import ShownRun, charts_of
+from jumar.experiments.run_reading import Run, flattened, precision_note, read_run
+from jumar.experiments.run_tables import device_finding, environment_table, run_tables
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
 from jumar.experiments.table import Combination, Table, build_table, reason_of
 from jumar.experiments.table_forms import (
@@ -19,8 +21,8 @@ from jumar.experiments.table_forms import (
 )
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
-from jumar.ground.paths import exists, is_file, missing
-from jumar.report.content import Chart, Curve, Page, PageTable, Point
+from jumar.ground.paths import exists, is_file, is_folder, missing
+from jumar.report.content import Page, PageTable
 from jumar.report.page import save_page
 
 PAGE = "report.html"
@@ -29,16 +31,6 @@ SWEEP_FILES = (*_FORMS, PAGE)
 """The files rewritten in a sweep directory after each run."""
 _MOST_ROWS, _MOST_COLUMNS = 100, 50
 """Rows and columns shown of a score table: a 1000-class confusion matrix takes 10 MB."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shown:
-    """A run with its place on the page."""
-
-    run: Run
-    label: str
-    group: int
-    reason: str
 
 
 def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None) -> Path:
@@ -63,6 +55,14 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
             todo="Give a directory that `jumar train` or `jumar sweep` wrote.",
         )
     return save_page(_page_of_run(run), directory / PAGE)
+
+
+def has_own_report(directory: Path) -> bool:
+    """Whether `write_report` has something to say about a path: it is no folder of several runs."""
+    if not is_folder(directory) or is_file(directory / FILE):
+        return True
+    holds_runs = any(is_file(each / "recipe.json") for each in directory.iterdir())
+    return read_run(directory).state != "not run" or not holds_runs
 
 
 def save_sweep_report(
@@ -120,31 +120,44 @@ def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: 
         tables=(comparison,),
         pictures=pictures.strips,
         picture_notes=pictures.notes,
-        charts=_charts(shown, table.headline_name, table.headline_unit),
+        charts=charts_of(shown, table.headline_name, table.headline_unit),
         details=(_differences(shown), *_settings_of(runs[:1], "Settings of the first run")),
     )
 
 
 def _page_of_run(run: Run) -> Page:
     label = run.directory.resolve().name
-    shown = [_Shown(run=run, label=label, group=0, reason=run.reason)]
+    shown = [ShownRun(run=run, label=label, group=0, reason=run.reason)]
     headline = run.results.headline
     name, unit = (headline.name, headline.unit) if headline else ("top1", "%")
     pictures = strips_of_run(run.pictures)
+    again = repeating(run)
+    differing = PageTable(
+        title=f"Settings that differ from the recipe ({len(again.differences)})",
+        header=("field", "recipe", "run"),
+        rows=again.differences,
+    )
+    finding = device_finding(run)
     return Page(
         title=f"{run.recipe or 'A run'}: {label}",
         facts=[("Recipe", run.recipe or "unknown"), ("State", run.state), *_facts([run])],
-        notices=_notices(shown),
-        tables=(_results_table(run), *_score_tables(run)),
+        notices=[*_notices(shown), *([f"{finding}."] if finding else [])],
+        tables=(
+            _results_table(run),
+            *([differing] if again.differences else []),
+        ),
         pictures=pictures.strips,
         picture_notes=pictures.notes,
-        charts=_charts(shown, name, unit),
-        details=_settings_of([run], "Settings"),
+        charts=charts_of(shown, name, unit),
+        later_tables=(*_score_tables(run), *run_tables(run)),
+        commands=[again.command] if again.command else (),
+        command_notes=again.notes,
+        details=(*_settings_of([run], "Settings"), *environment_table(run)),
     )
 
 
-def _shown(combinations: Sequence[Combination]) -> list[_Shown]:
-    shown: list[_Shown] = []
+def _shown(combinations: Sequence[Combination]) -> list[ShownRun]:
+    shown: list[ShownRun] = []
     for group, combination in enumerate(combinations):
         ends = combination.ends or ("",) * len(combination.runs)
         for number, (run, end) in enumerate(zip(combination.runs, ends, strict=True)):
@@ -153,7 +166,7 @@ def _shown(combinations: Sequence[Combination]) -> list[_Shown]:
                 seed = run.results.seed
                 label += f", seed {seed}" if seed is not None else f", repeat {number + 1}"
             reason = "" if run.state == "finished" else reason_of(run, end)
-            shown.append(_Shown(run=run, label=label, group=group, reason=reason))
+            shown.append(ShownRun(run=run, label=label, group=group, reason=reason))
     return shown
 
 
@@ -200,7 +213,7 @@ def _distinct(values: Iterable[Any]) -> str:
     return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
-def _notices(shown: Sequence[_Shown]) -> list[str]:
+def _notices(shown: Sequence[ShownRun]) -> list[str]:
     """Notices to read before the numbers; runs with the same notice share it."""
     runs_of: dict[str, list[str]] = {}
     for entry in shown:
@@ -273,97 +286,7 @@ def _is_number(text: str) -> bool:
     return text.strip("-+ %").replace(".", "", 1).replace(",", "").isdecimal() or text in ("", "-")
 
 
-def _charts(shown: Sequence[_Shown], headline: str, unit: str) -> list[Chart]:
-    by_epoch = all(
-        record.epoch is not None
-        for entry in shown
-        for record in (*entry.run.train, *entry.run.evaluations)
-    )
-    named = f"{headline} ({unit})" if unit else headline
-    of_training: list[tuple[str, Callable[[Train], float | None], bool]] = [
-        ("Training loss", lambda record: record.loss, True),
-        ("Total loss, with regularisation", lambda record: record.total_loss, True),
-        ("Learning rate", lambda record: record.learning_rate, False),
-        ("Speed (samples per second)", lambda record: record.samples_per_second, False),
-        ("Loss scale", lambda record: record.loss_scale, False),
-    ]
-    x_label = "epoch" if by_epoch else "step"
-    charts = [
-        Chart(
-            title=title,
-            x_label=x_label,
-            curves=_evaluation_curves(shown, name, by_epoch=by_epoch),
-            marked=True,
-        )
-        for title, name in ((named, headline), ("Evaluation loss", "loss"))
-    ]
-    charts += [
-        Chart(
-            title=title,
-            x_label=x_label,
-            curves=_training_curves(shown, value_of, with_gaps=with_gaps, by_epoch=by_epoch),
-        )
-        for title, value_of, with_gaps in of_training
-    ]
-    return [chart for chart in charts if chart.curves and chart.title]
-
-
-def _training_curves(
-    shown: Sequence[_Shown],
-    value_of: Callable[[Train], float | None],
-    *,
-    with_gaps: bool,
-    by_epoch: bool,
-) -> list[Curve]:
-    """One quantity of the training records over each run.
-
-    A missing loss was not finite, and is shown as a gap. Any other missing value was not measured:
-    there is no speed during warm-up.
-    """
-    curves: list[Curve] = []
-    for entry in shown:
-        values = [(record, value_of(record)) for record in entry.run.train]
-        points = [
-            Point(_x(record.epoch, record.step, by_epoch=by_epoch), value)
-            for record, value in values
-            if with_gaps or value is not None
-        ]
-        if points:
-            curves.append(_curve(entry, entry.label, entry.group, points))
-    return curves
-
-
-def _evaluation_curves(shown: Sequence[_Shown], name: str, *, by_epoch: bool) -> list[Curve]:
-    """The scores of each run; for a single run both kinds of weights, otherwise one.
-
-    If averaged weights were scored, they are the ones shown, since they are the recipe's result.
-    """
-    curves: list[Curve] = []
-    for entry in shown:
-        kinds = sorted({record.weights for record in entry.run.evaluations})
-        if len(shown) > 1:
-            kinds = kinds[:1] if "ema" not in kinds else ["ema"]
-        for number, kind in enumerate(kinds):
-            points = [
-                Point(_x(record.epoch, record.step, by_epoch=by_epoch), record.metrics[name])
-                for record in entry.run.evaluations
-                if record.weights == kind and name in record.metrics
-            ]
-            label = f"{entry.label} (averaged weights)" if kind == "ema" else entry.label
-            if points:
-                curves.append(_curve(entry, label, entry.group + number, points))
-    return curves
-
-
-def _curve(entry: _Shown, label: str, group: int, points: Sequence[Point]) -> Curve:
-    return Curve(label=label, group=group, points=points, ended=entry.reason)
-
-
-def _x(epoch: float | None, step: int, *, by_epoch: bool) -> float:
-    return epoch if by_epoch and epoch is not None else float(step)
-
-
-def _differences(shown: Sequence[_Shown]) -> PageTable:
+def _differences(shown: Sequence[ShownRun]) -> PageTable:
     """The fields in which the runs' resolved recipes differ."""
     started = [entry for entry in shown if entry.run.settings is not None]
     flat = [flattened(entry.run.settings or {}) for entry in started]
@@ -375,10 +298,11 @@ def _differences(shown: Sequence[_Shown]) -> PageTable:
         title=f"Settings that differ between the runs ({len(differing)})",
         header=("run", *differing),
         rows=[
-            (entry.label, *(_setting_text(settings.get(name)) for name in differing))
+            (entry.label, *(setting_text(settings.get(name)) for name in differing))
             for entry, settings in zip(started, flat, strict=True)
         ],
         groups=[entry.group for entry in started],
+        searchable=True,
     )
 
 
@@ -387,19 +311,9 @@ def _settings_of(runs: Sequence[Run], title: str) -> tuple[PageTable, ...]:
         PageTable(
             title=title,
             header=("field", "value"),
-            rows=[(name, _setting_text(value)) for name, value in flattened(run.settings).items()],
+            rows=[(name, setting_text(value)) for name, value in flattened(run.settings).items()],
         )
         for run in runs
         if run.settings
     ]
     return tuple(tables)
-
-
-def _setting_text(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return str(value)

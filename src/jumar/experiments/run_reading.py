@@ -4,16 +4,22 @@ A sweep must report on a run that was killed at any moment, so nothing here rais
 be read is missing, and listed in `faults`.
 """
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from jumar.experiments.json_reading import (
+    cells,
+    finite_number,
+    read_object,
+    read_records,
+    section,
+    text_of,
+    whole_number,
+)
 from jumar.experiments.picture_reading import RunPicture, read_pictures
-from jumar.ground.json_text import parse_json
-from jumar.ground.text import counted
 from jumar.training.run_directory import RunDirectory
 
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
@@ -32,6 +38,24 @@ class Train:
     total_loss: float | None
     learning_rate: float | None
     loss_scale: float | None
+    gradient_norm: float | None = None
+    step_ms: float | None = None
+    data_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What was read of the device between two log lines; None if it did not tell."""
+
+    step: int
+    readings: int
+    busy_percent: float | None
+    memory_used_bytes: float | None
+    memory_total_bytes: float | None
+    power_w: float | None
+    temperature_c: float | None
+    machine_busy_percent: float | None
+    unreadable: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +66,7 @@ class Evaluation:
     epoch: float | None
     weights: str
     metrics: Mapping[str, float | None]
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +109,8 @@ class Results:
     skipped_steps: int | None = None
     samples_per_second: float | None = None
     step_ms_median: float | None = None
+    counted_steps: int | None = None
+    elapsed_s: float | None = None
     throughput_excludes: str = ""
     memory_peak_bytes: float | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
@@ -113,6 +140,8 @@ class Run:
     results: Results
     train: tuple[Train, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
+    loads: tuple[Load, ...] = ()
+    imports: tuple[str, ...] = ()
     pictures: tuple[RunPicture, ...] = ()
     faults: tuple[str, ...] = ()
 
@@ -166,21 +195,23 @@ def read_run(directory: Path) -> Run:
     """Read a run directory; a missing directory is a run that has not started."""
     place = RunDirectory(directory)
     faults: list[str] = []
-    recipe = _object(place.recipe, faults)
+    recipe = read_object(place.recipe, faults)
     results = _results(place.results, faults)
-    train, evaluations = _metrics(place.metrics, faults)
+    train, evaluations, loads = _metrics(place.metrics, faults)
     pictures = read_pictures(place.pictures, faults)
     ends: dict[str, State] = {name: name for name in _ENDS}
     begun: State = "unfinished" if recipe or train or evaluations else "not run"
     settings = recipe.get("settings")
     return Run(
         directory=directory,
-        recipe=_text(recipe.get("recipe")) or results.recipe,
+        recipe=text_of(recipe.get("recipe")) or results.recipe,
         settings=cast("dict[str, Any]", settings) if isinstance(settings, dict) else None,
         state=ends.get(results.state, begun),
         results=results,
         train=train,
         evaluations=evaluations,
+        loads=loads,
+        imports=cells(recipe.get("imports")),
         pictures=pictures,
         faults=tuple(faults),
     )
@@ -197,72 +228,59 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _object(path: Path, faults: list[str]) -> dict[str, Any]:
-    """A JSON object, or an empty one; an existing file that is unreadable is a fault."""
-    try:
-        data = parse_json(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError):
-        faults.append(f"{path.name} cannot be read")
-        return {}
-    if not isinstance(data, dict):
-        faults.append(f"{path.name} is not a JSON object")
-        return {}
-    return cast("dict[str, Any]", data)
-
-
 def _results(path: Path, faults: list[str]) -> Results:
-    data = _object(path, faults)
+    data = read_object(path, faults)
     if not data:
         return Results()
-    failure, device = _section(data, "failure"), _section(data, "device")
-    precision, throughput = _section(data, "precision"), _section(data, "throughput")
-    best = _section(data, "best")
-    metrics = {name: _number(value) for name, value in _section(data, "metrics").items()}
+    failure, device = section(data, "failure"), section(data, "device")
+    precision, throughput = section(data, "precision"), section(data, "throughput")
+    best = section(data, "best")
+    metrics = {name: finite_number(value) for name, value in section(data, "metrics").items()}
     return Results(
-        recipe=_text(data.get("recipe")),
-        state=_text(data.get("state")),
-        failure_reason=_text(failure.get("reason")),
-        failure_step=_whole(failure.get("step")),
-        failure_objective=_text(failure.get("objective")),
-        device_kind=_text(device.get("kind")),
-        device_name=_text(device.get("name")),
-        ranks=_whole(data.get("ranks")),
-        batch_size=_whole(data.get("batch_size")),
-        precision_mode=_text(precision.get("mode")),
-        computed=_text(precision.get("computed")),
+        recipe=text_of(data.get("recipe")),
+        state=text_of(data.get("state")),
+        failure_reason=text_of(failure.get("reason")),
+        failure_step=whole_number(failure.get("step")),
+        failure_objective=text_of(failure.get("objective")),
+        device_kind=text_of(device.get("kind")),
+        device_name=text_of(device.get("name")),
+        ranks=whole_number(data.get("ranks")),
+        batch_size=whole_number(data.get("batch_size")),
+        precision_mode=text_of(precision.get("mode")),
+        computed=text_of(precision.get("computed")),
         substituted=precision.get("substituted") is True,
-        precision_note=_text(precision.get("note")),
+        precision_note=text_of(precision.get("note")),
         versions={
             name: str(version)
-            for name, version in _section(data, "versions").items()
+            for name, version in section(data, "versions").items()
             if isinstance(version, (str, int, float))
         },
-        steps=_whole(data.get("steps")),
-        skipped_steps=_whole(data.get("skipped_steps")),
-        samples_per_second=_number(throughput.get("samples_per_second")),
-        step_ms_median=_number(throughput.get("step_ms_median")),
-        throughput_excludes=_text(throughput.get("excludes")),
-        memory_peak_bytes=_number(data.get("memory_peak_bytes")),
+        steps=whole_number(data.get("steps")),
+        skipped_steps=whole_number(data.get("skipped_steps")),
+        samples_per_second=finite_number(throughput.get("samples_per_second")),
+        step_ms_median=finite_number(throughput.get("step_ms_median")),
+        counted_steps=whole_number(throughput.get("counted_steps")),
+        elapsed_s=finite_number(data.get("elapsed_s")),
+        throughput_excludes=text_of(throughput.get("excludes")),
+        memory_peak_bytes=finite_number(data.get("memory_peak_bytes")),
         metrics=metrics,
-        best_value=_number(best.get("value")),
-        best_step=_whole(best.get("step")),
+        best_value=finite_number(best.get("value")),
+        best_step=whole_number(best.get("step")),
         headline=_headline(data, metrics),
-        train_loss=_number(data.get("train_loss")),
-        eval_samples=_whole(data.get("eval_samples")),
-        seed=_whole(data.get("seed")),
+        train_loss=finite_number(data.get("train_loss")),
+        eval_samples=whole_number(data.get("eval_samples")),
+        seed=whole_number(data.get("seed")),
         score_tables=_score_tables(data.get("score_tables"), faults),
         written=datetime.fromtimestamp(path.stat().st_mtime, tz=timezone.utc),
     )
 
 
 def _headline(data: Mapping[str, Any], metrics: Mapping[str, float | None]) -> Headline | None:
-    headline = _section(data, "headline")
-    name = _text(headline.get("name"))
+    headline = section(data, "headline")
+    name = text_of(headline.get("name"))
     if name:
         higher = headline.get("higher_is_better") is not False
-        return Headline(name=name, unit=_text(headline.get("unit")), higher_is_better=higher)
+        return Headline(name=name, unit=text_of(headline.get("unit")), higher_is_better=higher)
     return Headline(name="top1", unit="%", higher_is_better=True) if "top1" in metrics else None
 
 
@@ -271,108 +289,83 @@ def _score_tables(stored: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
     tables: list[ScoreTable] = []
     for data in cast("list[Any]", stored) if isinstance(stored, list) else []:
         table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        header, rows = _cells(table.get("header")), table.get("rows")
-        cells = [_cells(row) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
-        if not header or not cells or any(len(row) != len(header) for row in cells):
+        header, rows = cells(table.get("header")), table.get("rows")
+        texts = [cells(row) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
+        if not header or not texts or any(len(row) != len(header) for row in texts):
             faults.append("a score table in results.json is damaged")
             continue
-        title = _text(table.get("title")) or "Scores"
-        tables.append(ScoreTable(title=title, header=header, rows=tuple(cells)))
+        title = text_of(table.get("title")) or "Scores"
+        tables.append(ScoreTable(title=title, header=header, rows=tuple(texts)))
     return tuple(tables)
 
 
-def _cells(row: Any) -> tuple[str, ...]:
-    return tuple(str(cell) for cell in cast("list[Any]", row)) if isinstance(row, list) else ()
-
-
-def _metrics(path: Path, faults: list[str]) -> tuple[tuple[Train, ...], tuple[Evaluation, ...]]:
+def _metrics(
+    path: Path, faults: list[str]
+) -> tuple[tuple[Train, ...], tuple[Evaluation, ...], tuple[Load, ...]]:
     """The records in step order; of two records of the same step, the later one counts.
 
     A run that was killed and resumed from an earlier checkpoint records the steps in between again.
     """
     train: dict[int, Train] = {}
     evaluations: dict[tuple[int, str], Evaluation] = {}
-    for record in _records(path, faults):
-        step = _whole(record.get("step"))
+    loads: list[Load] = []
+    for record in read_records(path, faults):
+        step = whole_number(record.get("step"))
         if step is None:
             continue
-        epoch = _number(record.get("epoch"))
+        epoch = finite_number(record.get("epoch"))
         if record.get("kind") == "train":
             train[step] = Train(
                 step=step,
                 epoch=epoch,
-                samples_per_second=_number(record.get("fps")),
-                loss=_number(record.get("loss")),
-                total_loss=_number(record.get("total_loss")),
-                learning_rate=_number(record.get("learning_rate")),
-                loss_scale=_number(record.get("loss_scale")),
+                samples_per_second=finite_number(record.get("fps")),
+                loss=finite_number(record.get("loss")),
+                total_loss=finite_number(record.get("total_loss")),
+                learning_rate=finite_number(record.get("learning_rate")),
+                loss_scale=finite_number(record.get("loss_scale")),
+                gradient_norm=finite_number(record.get("gradient_norm")),
+                step_ms=finite_number(record.get("step_ms")),
+                data_ms=finite_number(record.get("data_ms")),
             )
         elif record.get("kind") == "evaluation":
-            weights = _text(record.get("weights")) or "model"
+            weights = text_of(record.get("weights")) or "model"
             evaluations[step, weights] = Evaluation(
-                step=step, epoch=epoch, weights=weights, metrics=_scores(record)
+                step=step,
+                epoch=epoch,
+                weights=weights,
+                metrics=_scores(record),
+                seconds=finite_number(record.get("seconds")),
             )
+        elif record.get("kind") == "device":
+            loads.append(_load(record, step))
     return (
         tuple(train[step] for step in sorted(train)),
         tuple(evaluations[key] for key in sorted(evaluations)),
+        tuple(sorted(loads, key=lambda load: load.step)),
+    )
+
+
+def _load(record: Mapping[str, Any], step: int) -> Load:
+    numbers = {
+        name: finite_number(record.get(name))
+        for name in (
+            *("busy_percent", "memory_used_bytes", "memory_total_bytes"),
+            *("power_w", "temperature_c", "machine_busy_percent"),
+        )
+    }
+    return Load(
+        step=step,
+        readings=whole_number(record.get("readings")) or 0,
+        unreadable=text_of(record.get("unreadable")),
+        **numbers,
     )
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, float | None]:
     """Every number in an evaluation record; null where it was not finite."""
     return {
-        name: _number(value)
+        name: finite_number(value)
         for name, value in record.items()
         if name not in ("kind", "step", "epoch", "weights", "seconds")
         and (value is None or isinstance(value, (int, float)))
     }
-
-
-def _records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
-    """The records of a JSON-lines file; an incomplete last line, left by a kill, is not a fault."""
-    damaged: list[int] = []
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    record = parse_json(line)
-                except ValueError:
-                    damaged += [number] if line.endswith(b"\n") else []
-                    continue
-                if isinstance(record, dict):
-                    yield cast("dict[str, Any]", record)
-                else:
-                    damaged.append(number)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        faults.append(f"{path.name} cannot be read: {error.strerror}")
-    if damaged:
-        first = "line" if len(damaged) == 1 else "the first is line"
-        lines = counted(len(damaged), "damaged line")
-        faults.append(f"{lines} in {path.name} ({first} {damaged[0]})")
-
-
-def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = data.get(name)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _number(value: Any) -> float | None:
-    """A finite number; JSON's null and the NaN and Infinity that Python writes are None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return None if number is None or number != int(number) else int(number)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from jumar.experiments.grid import field_of, value_of
 from jumar.experiments.run_reading import Headline, Run, precision_note
+from jumar.experiments.timing import is_hardly_timed, on_times
 from jumar.experiments.tolerance import (
     Tolerance,
     between_accuracies,
@@ -150,7 +151,10 @@ def build_table(
             for number, entry in enumerate(entries)
         ),
         baseline=index,
-        explanations=_explanations(baseline, headline, loss_name),
+        explanations=(
+            *_explanations(baseline, headline, loss_name),
+            *on_times([entry.timed for entry in entries], baseline.timed),
+        ),
     )
 
 
@@ -188,9 +192,13 @@ class _Finished:
         """The median over the runs that measured it, including unfinished ones, whose steps are
         just as valid.
         """
-        runs = self.runs or self.combination.runs
-        values = [v for run in runs if (v := getattr(run.results, name)) is not None]
+        values = [v for run in self.timed if (v := getattr(run.results, name)) is not None]
         return statistics.median(values) if values else None
+
+    @property
+    def timed(self) -> Sequence[Run]:
+        """The runs behind its times."""
+        return self.runs or self.combination.runs
 
     def no_tolerance(self) -> str:
         """Why there is no tolerance when the baseline has a single result."""
@@ -315,7 +323,7 @@ def _loss_tolerance(
 def _speed_up(entry: _Finished, baseline: _Finished) -> float | None:
     """Samples per second from the median batch time, relative to the baseline's."""
     before, after = baseline.median("step_ms_median"), entry.median("step_ms_median")
-    if not before or not after:
+    if not before or not after or is_hardly_timed([*entry.timed, *baseline.timed]):
         return None
     batches = entry.median("batch_size"), baseline.median("batch_size")
     if batches[0] and batches[1]:
@@ -388,12 +396,11 @@ def _explanations(
         planned = len(baseline.combination.runs)
         known = "One seed each" if planned == 1 else f"One result from {planned} seeds so far"
         more = "--repeats 3 measures it" if planned == 1 else "a second one will show it"
-        sentences.append(f"{known}: how much results change with the seed is not known; {more}.")
-    sentences.append(
-        "Batch time: median of the steps. Speed-up: samples per second, from the batch time, "
-        "relative to the baseline."
-    )
-    excludes = {run.results.throughput_excludes for run in baseline.runs} - {""}
-    if excludes:
-        sentences.append(f"Times exclude {'; '.join(sorted(excludes))}.")
+        varied = [field_of(assignment) for assignment in baseline.combination.assignments]
+        sentences.append(
+            "The seed is one of the varied fields: rows that differ in nothing else show how much "
+            "results change with it."
+            if "seed" in varied
+            else f"{known}: how much results change with the seed is not known; {more}."
+        )
     return tuple(sentences)

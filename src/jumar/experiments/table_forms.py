@@ -92,12 +92,12 @@ def to_markdown(table: Table) -> str:
     """A GitHub table in the form of the original experiment table, with footnotes below it."""
     cells = cells_of(table, reasons_inline=True)
     merged = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
-    lines = ["| " + " | ".join(_markdown(cell) for cell in row) + " |" for row in merged]
+    lines = ["| " + " | ".join(markdown_text(cell) for cell in row) + " |" for row in merged]
     num_names = len(table.fields) or 1
     rule = ["---"] * (num_names + 2) + ["---:"] * (len(merged[0]) - num_names - 2)
     lines.insert(1, "| " + " | ".join(rule) + " |")
     for paragraph in (*cells.footnotes, *cells.explanations):
-        lines += ["", _markdown(paragraph)]
+        lines += ["", markdown_text(paragraph)]
     return "\n".join(lines) + "\n"
 
 
@@ -180,8 +180,8 @@ def _with_relations(row: Sequence[str], places: Sequence[int]) -> list[str]:
     return merged
 
 
-def _markdown(text: str) -> str:
-    """The text with Markdown and HTML escaped."""
+def markdown_text(text: str) -> str:
+    """A text with Markdown and HTML escaped, in one line."""
     escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
     for character in "|*`~":
         escaped = escaped.replace(character, f"\\{character}")

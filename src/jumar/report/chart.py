@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jumar.report.content import Chart, Curve, Point
-from jumar.report.numbers import Axis, axis_for, tick_text
+from jumar.report.numbers import Axis, axis_for, tick_text, tick_texts
 from jumar.report.thinning import evenly, thinned
 
 WIDTH, HEIGHT = 480.0, 290.0
@@ -47,6 +47,11 @@ class Line:
     key_y: float
     summary: Sequence[str]
     """First, lowest, highest and last value, as texts."""
+    groups: Sequence[int]
+    """Whose curve it is; of several groups where their curves coincide."""
+    points: Sequence[Point]
+    """What is drawn, for the page's script."""
+    ended: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +102,17 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
     curves = _merged(
         [replace(curve, points=_drawable(curve.points)) for curve in chart.curves if curve.points]
     )
-    values = [point.y for curve, _ in curves for point in curve.points if point.y is not None]
+    values = [point.y for curve, _, _ in curves for point in curve.points if point.y is not None]
     if not values:
         return None
     y_axis = axis_for(values, may_be_logarithmic=True)
     # Start at 0, so that all charts of a page share an axis although evaluations start later.
-    across = [0.0, *(point.x for curve, _ in curves for point in curve.points)]
+    across = [0.0, *(point.x for curve, _, _ in curves for point in curve.points)]
     x_axis = axis_for(across, may_be_logarithmic=False)
     lines: list[Line] = []
     seen: set[int] = set()
-    for curve, key in curves:
-        plot = _Plot(x_axis, y_axis, curve)
+    for curve, key, groups in curves:
+        plot = _Plot(x_axis, y_axis, curve, groups)
         lines.append(
             plot.line(
                 key="" if curve.group in seen else key,
@@ -122,8 +127,8 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
         x_label=chart.x_label,
         description=_description(chart, lines),
         logarithmic=y_axis.logarithmic,
-        x_ticks=[Tick(at=_across(x_axis, at), text=tick_text(at)) for at in x_axis.ticks],
-        y_ticks=[Tick(at=_down(y_axis, at), text=tick_text(at)) for at in y_axis.ticks],
+        x_ticks=[Tick(at=_across(x_axis, at), text=text) for at, text in _labelled(x_axis)],
+        y_ticks=[Tick(at=_down(y_axis, at), text=text) for at, text in _labelled(y_axis)],
         lines=_apart(lines),
         has_crosses=any(line.crosses for line in lines),
     )
@@ -132,10 +137,11 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
 class _Plot:
     """One curve on its axes."""
 
-    def __init__(self, x_axis: Axis, y_axis: Axis, curve: Curve) -> None:
+    def __init__(self, x_axis: Axis, y_axis: Axis, curve: Curve, groups: Sequence[int]) -> None:
         self.x_axis = x_axis
         self.y_axis = y_axis
         self.curve = curve
+        self.groups = groups
 
     def line(self, *, key: str, marked: bool, points_per_curve: int, marks_per_curve: int) -> Line:
         curve = self.curve
@@ -155,6 +161,9 @@ class _Plot:
             crosses=self.crosses(points, marks_per_curve),
             key_x=end_x + 5,
             key_y=end_y + 4,
+            groups=self.groups,
+            points=points,
+            ended=curve.ended,
             summary=_summary([point.y for point in curve.points if point.y is not None]),
         )
 
@@ -199,6 +208,10 @@ class _Plot:
         return crosses
 
 
+def _labelled(axis: Axis) -> list[tuple[float, str]]:
+    return list(zip(axis.ticks, tick_texts(axis.ticks), strict=True))
+
+
 def _across(axis: Axis, value: float) -> float:
     return LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
 
@@ -214,8 +227,8 @@ def _drawable(points: Sequence[Point]) -> list[Point]:
     ]
 
 
-def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
-    """Curves with their key letters; curves that coincide become one with both letters.
+def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str, Sequence[int]]]:
+    """Curves with their key letters and groups; those that coincide become one with both letters.
 
     Learning rates are the same in every run of most sweeps: drawn on top of each other, they would
     look as if only the last one existed.
@@ -224,17 +237,17 @@ def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str]]:
     for curve in curves:
         merged.setdefault(tuple(curve.points), []).append(curve)
     all_groups = {curve.group for curve in curves}
-    result: list[tuple[Curve, str]] = []
+    result: list[tuple[Curve, str, Sequence[int]]] = []
     for same in merged.values():
         groups = sorted({curve.group for curve in same})
         if len(groups) == 1:
-            result.append((same[0], key_letters(groups[0])))
+            result.append((same[0], key_letters(groups[0]), groups))
             continue
         letters = [key_letters(group) for group in groups]
         key = "all" if set(groups) == all_groups else "".join(letters)
         label = f"all {len(groups)} alike" if key == "all" else f"{', '.join(letters)} alike"
         end = next((curve.ended for curve in same if curve.ended), "")
-        result.append((replace(same[0], label=label, ended=end), key))
+        result.append((replace(same[0], label=label, ended=end), key, groups))
     return result
 
 

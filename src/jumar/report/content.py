@@ -61,6 +61,7 @@ class PageTable:
         numeric: Indices of the right-aligned columns.
         groups: Group of each row, whose key letter is shown before it; empty for none.
         notes: Lines below it.
+        searchable: Whether its rows can be filtered and sorted on the page.
     """
 
     title: str
@@ -69,6 +70,7 @@ class PageTable:
     numeric: Sequence[int] = ()
     groups: Sequence[int] = ()
     notes: Sequence[str] = ()
+    searchable: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +129,12 @@ class Page:
         facts: Names with values, such as device and versions.
         notices: What readers must know before seeing the numbers, such as failed runs.
         tables: Shown above the charts.
-        pictures: Shown between tables and charts.
+        pictures: Shown below the charts.
         picture_notes: Lines below the pictures.
         charts: In display order; those without a finite value are omitted.
+        later_tables: Shown below charts and pictures.
+        commands: What to enter in a terminal to get the same again.
+        command_notes: What to know before that.
         details: Collapsed tables at the end.
     """
 
@@ -140,4 +145,7 @@ class Page:
     pictures: Sequence[PictureStrip] = ()
     picture_notes: Sequence[str] = ()
     charts: Sequence[Chart] = ()
+    later_tables: Sequence[PageTable] = ()
+    commands: Sequence[str] = ()
+    command_notes: Sequence[str] = ()
     details: Sequence[PageTable] = ()

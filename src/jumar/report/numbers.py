@@ -55,6 +55,20 @@ def tick_text(value: float) -> str:
     return f"{value:.4g}"
 
 
+def tick_texts(values: Sequence[float]) -> list[str]:
+    """The ticks of one axis, with as many digits as tell them apart: no label stands there twice.
+
+    Args:
+        values: Different numbers.
+    """
+    texts = [tick_text(value) for value in values]
+    for digits in range(5, 18):
+        if len(set(texts)) == len(texts):
+            break
+        texts = [f"{value:,.{digits}g}" for value in values]
+    return texts
+
+
 def _linear(low: float, high: float) -> Axis:
     if high == low:
         pad = abs(low) * 0.1 or 1.0

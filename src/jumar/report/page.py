@@ -1,31 +1,49 @@
 """The page of a run or a sweep: one self-contained HTML file."""
 
+import base64
+import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
-from jumar.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, colour_and_dash, draw
+from jumar.profiling.showing import inside_script
+from jumar.report.chart import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Drawing,
+    colour_and_dash,
+    draw,
+)
 from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page
+from jumar.report.numbers import LOGARITHMIC_FROM
 
 _SIGNATURE = b"Written by jumar."
 """In the footer of every page; distinguishes our pages from other files."""
 POINTS_PER_CURVE = 400
 MARKS_PER_CURVE = 40
-_POINTS_PER_PAGE = 24_000
-_MARKS_PER_PAGE = 2_400
-"""A page of a hundred runs stays below 1 MB: about 13 bytes per point, 150 per mark."""
+_POINTS_PER_PAGE = 18_000
+_MARKS_PER_PAGE = 1_200
+"""A page of a hundred runs stays below 1 MB: about 30 bytes per point, which is there once as a
+path and once as numbers for zooming, and 150 per mark."""
 
 
 def render(page: Page) -> str:
-    """Render the page as HTML, with inline style and no external references.
+    """Render the page as HTML, with inline style and script and no external references.
 
-    The template engine escapes every text on the page.
+    The template engine escapes every text on the page, and its policy lets nothing run but its own
+    script, without which the page only lacks zooming, filters and sorting.
     """
     curves = max(1, sum(len(chart.curves) for chart in page.charts))
     drawings = [
@@ -36,20 +54,62 @@ def render(page: Page) -> str:
         )
         for chart in page.charts
     ]
+    drawn = [drawing for drawing in drawings if drawing is not None]
+    is_searched = any(table.searchable for table in (*page.tables, *page.details))
+    script = _source("page.js") if drawn or is_searched else ""
+    frame = {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": WIDTH - RIGHT,
+        "top": TOP,
+        "bottom": HEIGHT - BOTTOM,
+    }
     return _template().render(
         page=page,
-        drawings=[drawing for drawing in drawings if drawing is not None],
-        frame={
-            "width": WIDTH,
-            "height": HEIGHT,
-            "left": LEFT,
-            "right": WIDTH - RIGHT,
-            "top": TOP,
-            "bottom": HEIGHT - BOTTOM,
-        },
+        drawings=drawn,
+        frame=frame,
+        script=script,
+        script_hash=_hash(script),
+        data=_numbers(drawn, frame) if script else "",
         key_letters=key_letters_of,
         colour_and_dash=colour_and_dash,
     )
+
+
+def _numbers(drawings: Sequence[Drawing], frame: dict[str, float]) -> str:
+    """What the script draws, as JSON that may stand within an element `script`."""
+    charts = [
+        {
+            "lines": [
+                {
+                    "key": line.key,
+                    "label": line.label,
+                    "groups": list(line.groups),
+                    "look": f"c{line.colour} d{line.dash}{' repeat' if line.is_repeat else ''}",
+                    "dotted": line.dotted,
+                    "ended": bool(line.ended),
+                    "x": [_short(point.x) for point in line.points],
+                    "y": [None if point.y is None else _short(point.y) for point in line.points],
+                }
+                for line in drawing.lines
+            ]
+        }
+        for drawing in drawings
+    ]
+    data: dict[str, Any] = {"frame": frame, "charts": charts, "logarithmicFrom": LOGARITHMIC_FROM}
+    return inside_script(data)
+
+
+def _short(value: float) -> float:
+    """Six digits, which show no step at any zoom that the number of points allows."""
+    number = float(f"{value:.6g}")
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
+
+
+def _hash(text: str) -> str:
+    """The name under which the page's policy allows a script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def save_page(page: Page, path: Path) -> Path:
@@ -74,5 +134,8 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    source = files("jumar.report").joinpath("report.html.jinja").read_text(encoding="utf-8")
-    return environment.from_string(source)
+    return environment.from_string(_source("report.html.jinja"))
+
+
+def _source(name: str) -> str:
+    return files("jumar.report").joinpath(name).read_text(encoding="utf-8")

@@ -24,6 +24,7 @@ from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
+from jumar.training.device_load import LoadObserver
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.parallel.spare import sharing
 from jumar.training.profiling.capture import CaptureSettings
@@ -220,6 +221,11 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         if ranks.is_first and not request.dry_run
         else []
     )
+    load = None
+    if ranks.is_first and not request.dry_run and plan.training.device_load_every_s:
+        load = LoadObserver(
+            context.device, every_s=plan.training.device_load_every_s, say=console.line
+        )
     trainer = Trainer(
         task,
         plan,
@@ -230,7 +236,11 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         stop=stop,
         policy=context.policy,
         versions=_versions(environment),
-        observers=[*services, *([] if capture is None else [capture])],
+        observers=[
+            *services,
+            *([] if capture is None else [capture]),
+            *([] if load is None else [load]),
+        ],
         asked_device=request.device,
     )
     if checkpoint is not None:
@@ -241,6 +251,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     if capture is not None and capture.is_cut_short:
         console.line("no profile: the run ended before all of its steps were recorded")
     print_unreadable(console, trainer.unreadable)
+    if load is not None and (line := load.last_line()):
+        console.line(line)
     _report_end(console, run, outcome, dry_run=request.dry_run)
     return outcome.exit_code
 

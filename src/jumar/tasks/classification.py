@@ -1,6 +1,7 @@
 """Image classification: one label per image, smoothed cross-entropy, top-1 and top-5."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import torch
 from torch import nn
@@ -8,10 +9,17 @@ from torch.nn import functional
 
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
-from jumar.tasks.task import Headline, Objective, Task
+from jumar.tasks.confusion import confusion_of, confusion_table
+from jumar.tasks.mistakes import SurestMistakes, weakest_classes
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 Decays = Callable[[str, nn.Parameter], bool]
 """Whether weight decay applies to a parameter, by its name in the network."""
+
+_MOST_CONFUSED: Final = 50
+"""Classes up to which an evaluation counts which was taken for which."""
+_WEAKEST: Final = 20
+"""Of more classes, those listed."""
 
 
 class ClassificationObjective(Objective):
@@ -100,9 +108,11 @@ class ClassificationTask(Task):
             network, preprocessing, label_smoothing=label_smoothing, decays=decays
         )
         self.objectives = [self._objective]
+        self._mistakes = SurestMistakes()
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Top-1 and top-5 hits and the loss, summed over the samples.
+        """Top-1 and top-5 hits and the loss, summed over the samples, and which class was taken
+        for which; of many classes, how often each was right.
 
         A class ranks above another with the same logit if it comes earlier, so that a dead network
         with equal logits (AlexNet ends in a ReLU) does not count as correct.
@@ -113,10 +123,49 @@ class ClassificationTask(Task):
         own = logits.gather(1, labels.unsqueeze(1))
         earlier = torch.arange(logits.shape[1], device=logits.device) < labels.unsqueeze(1)
         above = ((logits > own) | ((logits == own) & earlier)).sum(dim=1)
-        hits = {f"top{k}": ((above < k) & torch.isfinite(own[:, 0])).sum() for k in (1, 5)}
-        return {"count": torch.ones_like(labels).sum(), **hits, "loss": loss}
+        is_hit = {k: (above < k) & torch.isfinite(own[:, 0]) for k in (1, 5)}
+        hits = {f"top{k}": hit.sum() for k, hit in is_hit.items()}
+        others = logits.scatter(1, labels.unsqueeze(1), float("-inf"))
+        predicted = torch.where(is_hit[1], labels, others.argmax(dim=1))
+        self._mistakes.add(batch["image"], logits, labels, predicted)
+        count = torch.ones_like(labels).sum()
+        return {
+            "count": count,
+            **hits,
+            "loss": loss,
+            **_confusion(labels, predicted, logits.shape[1]),
+        }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
         """`top1` and `top5` in percent and the mean `loss`, with label smoothing as in training."""
         count, loss, top1, top5 = (sums[name].item() for name in ("count", "loss", "top1", "top5"))
         return {"top1": 100 * top1 / count, "top5": 100 * top5 / count, "loss": loss / count}
+
+    def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
+        """The confusion matrix, or of more than 50 classes those recognised least; the mistakes
+        that were drawn.
+        """
+        if "confusion" in sums:
+            names = self.outputs or [str(each) for each in range(len(sums["confusion"]))]
+            table = confusion_table(sums["confusion"], names, "pictures")
+        else:
+            right, count = sums["class_right"], sums["class_count"]
+            table = weakest_classes(right, count, self.outputs, _WEAKEST)
+        return [table, *self._mistakes.tables()]
+
+    def illustrate(self) -> Sequence[Illustration]:
+        """The pictures that were taken for another class with the highest probability, of those
+        that the first rank scored.
+        """
+        return self._mistakes.illustrations(self.outputs)
+
+
+def _confusion(
+    labels: torch.Tensor, predicted: torch.Tensor, classes: int
+) -> dict[str, torch.Tensor]:
+    """The sums of which `score_tables` makes a table."""
+    if classes <= _MOST_CONFUSED:
+        return {"confusion": confusion_of(labels, predicted, classes)}
+    each = functional.one_hot(labels, classes)
+    right = (labels == predicted).unsqueeze(1)
+    return {"class_count": each.sum(dim=0), "class_right": (each * right).sum(dim=0)}

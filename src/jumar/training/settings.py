@@ -20,6 +20,13 @@ class TrainingSettings:
     log_every: str = setting(
         "100it", "how often a log line is written", unit="it, ep, % or min", changeable=True
     )
+    device_load_every_s: float = setting(
+        5.0,
+        "how often load, memory, power and temperature of the device are read; 0: never",
+        unit="s",
+        minimum=0.0,
+        changeable=True,
+    )
     evaluate_every: str = setting(
         "1ep",
         "how often the model is scored; empty: only at the end",

@@ -21,4 +21,5 @@ class ConsoleTracker(Observer):
         if isinstance(record, TrainRecord) and not self._headed:
             self._console.line(TRAIN_HEADER)
             self._headed = True
-        self._console.line(record.line())
+        if line := record.line():
+            self._console.line(line)

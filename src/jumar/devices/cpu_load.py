@@ -1,0 +1,128 @@
+"""The load of the processor, of this process, and of the machine, from Linux's files."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+from jumar.devices.load import DeviceLoad
+from jumar.ground import machine
+
+_POWERCAP = "sys/class/powercap"
+_THERMAL = "sys/class/thermal"
+_HWMON = "sys/class/hwmon"
+_PROCESSOR_ZONES = ("x86_pkg_temp", "cpu", "soc", "acpitz")
+"""How the names of thermal zones of a processor begin, the most exact first."""
+_PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower")
+
+
+class CpuMeter:
+    """Reads what this process and the processor do since the previous reading.
+
+    Args:
+        system: Below it lie `proc` and `sys`.
+    """
+
+    def __init__(self, system: Path | None = None) -> None:
+        self._system = machine.SYSTEM if system is None else system
+        self._cores = machine.usable_cores()
+        self._at, self._used_s = time.monotonic(), time.process_time()
+        self._energy = self._energies()
+        self._sensor = self._temperature_file()
+
+    def read(self) -> DeviceLoad:
+        """See `LoadMeter.read`."""
+        now, used_s, energy = time.monotonic(), time.process_time(), self._energies()
+        seconds = max(now - self._at, 1e-9)
+        busy = 100 * (used_s - self._used_s) / (seconds * self._cores)
+        drawn = [
+            (after - before) % wrap
+            for (after, wrap), (before, _) in zip(energy, self._energy, strict=False)
+        ]
+        self._at, self._used_s, self._energy = now, used_s, energy
+        return DeviceLoad(
+            busy_percent=busy,
+            memory_used_bytes=self._resident_bytes(),
+            memory_total_bytes=machine.memory_bytes()[1],
+            power_w=sum(drawn) / 1e6 / seconds if drawn else None,
+            temperature_c=self._temperature(),
+        )
+
+    def _resident_bytes(self) -> float | None:
+        pages = self._text("proc/self/statm").split()
+        return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if len(pages) > 1 else None
+
+    def _energies(self) -> list[tuple[int, int]]:
+        """Of each processor package the microjoules counted, and where the counter wraps.
+
+        Root alone may read them on most systems.
+        """
+        counters: list[tuple[int, int]] = []
+        for zone in sorted((self._system / _POWERCAP).glob("*-rapl:[0-9]")):
+            name = str(zone.relative_to(self._system))
+            counted = self._text(f"{name}/energy_uj").strip()
+            largest = self._text(f"{name}/max_energy_range_uj").strip()
+            if counted.isdigit():
+                wrap = int(largest) + 1 if largest.isdigit() else 1 << 32
+                counters.append((int(counted), wrap))
+        return counters
+
+    def _temperature_file(self) -> str:
+        """The file of the processor's temperature; empty if there is none."""
+        for sensor in sorted((self._system / _HWMON).glob("hwmon*")):
+            name = str(sensor.relative_to(self._system))
+            if self._text(f"{name}/name").strip() in _PROCESSOR_SENSORS:
+                return f"{name}/temp1_input"
+        zones = [
+            (str(zone.relative_to(self._system)), self._text(f"{zone}/type").strip().lower())
+            for zone in sorted((self._system / _THERMAL).glob("thermal_zone*"))
+        ]
+        for kind in _PROCESSOR_ZONES:
+            for name, written in zones:
+                if written.startswith(kind):
+                    return f"{name}/temp"
+        return ""
+
+    def _temperature(self) -> float | None:
+        text = self._text(self._sensor).strip() if self._sensor else ""
+        return int(text) / 1000 if re.fullmatch(r"\d{3,6}", text) else None
+
+    def _text(self, path: str) -> str:
+        try:
+            return (self._system / path).read_text()
+        except OSError:
+            return ""
+
+
+class MachineMeter:
+    """Reads how busy the whole machine is, whoever uses it, since the previous reading.
+
+    Args:
+        system: Below it lies `proc`.
+    """
+
+    def __init__(self, system: Path | None = None) -> None:
+        self._system = machine.SYSTEM if system is None else system
+        self._before = self._ticks()
+
+    def busy_percent(self) -> float | None:
+        """The share of its cores' time in which they did not wait; None where it is unknown."""
+        before, self._before = self._before, self._ticks()
+        if before is None or self._before is None:
+            return None
+        (idle, whole), (idle_before, whole_before) = self._before, before
+        passed = whole - whole_before
+        return 100 * (1 - (idle - idle_before) / passed) if passed > 0 else None
+
+    def _ticks(self) -> tuple[int, int] | None:
+        """Ticks in which all cores were idle, and all ticks."""
+        try:
+            with (self._system / "proc/stat").open() as file:
+                words = file.readline().split()
+        except OSError:
+            return None
+        if not words or words[0] != "cpu" or not all(word.isdigit() for word in words[1:]):
+            return None
+        # user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user.
+        ticks = [int(word) for word in words[1:9]]
+        return sum(ticks[3:5]), sum(ticks)

@@ -1,0 +1,101 @@
+"""The load of a GPU, from the driver's library through torch, or from nvidia-smi."""
+
+from collections.abc import Callable
+from types import ModuleType
+
+from jumar.devices.load import DeviceLoad, LoadMeter, UnreadableLoadError, number_in, output_of
+
+_FIELDS = ("utilization.gpu", "memory.used", "memory.total", "power.draw", "temperature.gpu")
+_MIB = 1 << 20
+
+
+class DriverMeter:
+    """Asks the driver's library, which needs the package pynvml (amdsmi for ROCm).
+
+    Args:
+        backend: `torch.cuda`.
+        index: Number of the GPU among the visible ones.
+    """
+
+    def __init__(self, backend: ModuleType, index: int) -> None:
+        self._backend = backend
+        self._index = index
+
+    def read(self) -> DeviceLoad:
+        """See `LoadMeter.read`."""
+        backend, index = self._backend, self._index
+        free, total = backend.mem_get_info(index)
+        milliwatts = _number(lambda: backend.power_draw(index))
+        return DeviceLoad(
+            busy_percent=_number(lambda: backend.utilization(index)),
+            memory_used_bytes=total - free,
+            memory_total_bytes=total,
+            power_w=None if milliwatts is None else milliwatts / 1000,
+            temperature_c=_number(lambda: backend.temperature(index)),
+        )
+
+
+class NvidiaSmiMeter:
+    """Asks nvidia-smi.
+
+    Args:
+        identity: The UUID of the GPU, `GPU-...`, which does not depend on what is visible.
+    """
+
+    def __init__(self, identity: str) -> None:
+        self._command = (
+            "nvidia-smi",
+            f"--id={identity}",
+            f"--query-gpu={','.join(_FIELDS)}",
+            "--format=csv,noheader,nounits",
+        )
+
+    def read(self) -> DeviceLoad:
+        """See `LoadMeter.read`."""
+        return parse_nvidia_smi(output_of(self._command))
+
+
+def cuda_meter(backend: ModuleType, index: int) -> LoadMeter:
+    """The cheapest meter of a GPU that works here.
+
+    Args:
+        backend: `torch.cuda`.
+        index: Number of the GPU among the visible ones.
+    """
+    try:
+        backend.utilization(index)
+    except Exception:
+        # Without pynvml a ModuleNotFoundError; drivers in virtual machines raise their own.
+        identity = getattr(backend.get_device_properties(index), "uuid", None)
+        return NvidiaSmiMeter(str(index) if identity is None else f"GPU-{identity}")
+    return DriverMeter(backend, index)
+
+
+def parse_nvidia_smi(text: str) -> DeviceLoad:
+    """The reading in a line of CSV with the fields that `NvidiaSmiMeter` asks for.
+
+    Raises:
+        UnreadableLoadError: The text is something else.
+    """
+    lines = [line for line in text.splitlines() if line.count(",") == len(_FIELDS) - 1]
+    if not lines:
+        said = text.strip().splitlines()
+        raise UnreadableLoadError(
+            f"nvidia-smi printed no reading: {said[0] if said else 'nothing'}"
+        )
+    busy, used, total, power, temperature = map(number_in, lines[0].split(","))
+    return DeviceLoad(
+        busy_percent=busy,
+        memory_used_bytes=None if used is None else used * _MIB,
+        memory_total_bytes=None if total is None else total * _MIB,
+        power_w=power,
+        temperature_c=temperature,
+    )
+
+
+def _number(ask: Callable[[], float]) -> float | None:
+    """One answer of the driver; None where it has none, such as power on a part of a GPU."""
+    try:
+        return float(ask())
+    except Exception:
+        return None

@@ -1,0 +1,96 @@
+"""How busy, full, hot and hungry a device is, read beside a training."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+_PATIENCE_S = 20.0
+"""npu-smi takes seconds while a driver is busy, and hangs with some that are broken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceLoad:
+    """One reading; None for what the device does not tell.
+
+    Attributes:
+        busy_percent: Share of the time in which it computed; on a CPU, of this process in the
+            cores that it may use, since the previous reading.
+        memory_used_bytes: Memory in use, by all processes on an accelerator, by this process on a
+            CPU.
+        memory_total_bytes: All of its memory.
+        power_w: What it draws.
+        temperature_c: Of its hottest sensor.
+    """
+
+    busy_percent: float | None = None
+    memory_used_bytes: float | None = None
+    memory_total_bytes: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+
+
+class UnreadableLoadError(Exception):
+    """A device's load cannot be read; the message says why."""
+
+
+class LoadMeter(Protocol):
+    """Reads the load of one device, from a thread of its own."""
+
+    def read(self) -> DeviceLoad:
+        """The load now.
+
+        Raises:
+            UnreadableLoadError: It cannot be read, and will not be later.
+        """
+        ...
+
+
+class NoMeter:
+    """The meter of a device whose load cannot be read.
+
+    Args:
+        why: The reason.
+    """
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def read(self) -> DeviceLoad:
+        """See `LoadMeter.read`."""
+        raise UnreadableLoadError(self._why)
+
+
+def output_of(command: Sequence[str]) -> str:
+    """What a vendor's program prints.
+
+    Raises:
+        UnreadableLoadError: It is missing, fails, or does not answer.
+    """
+    name = command[0]
+    if shutil.which(name) is None:
+        raise UnreadableLoadError(f"{name} is not installed")
+    try:
+        done = subprocess.run(
+            command, capture_output=True, check=False, timeout=_PATIENCE_S, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        raise UnreadableLoadError(f"{name} did not answer within {_PATIENCE_S:.0f} s") from None
+    except OSError as error:
+        raise UnreadableLoadError(f"{name} cannot be started: {error.strerror}") from None
+    text = done.stdout.decode("utf-8", "replace")
+    if done.returncode:
+        said = (done.stderr.decode("utf-8", "replace") or text).strip().splitlines()
+        why = f": {said[0]}" if said else ""
+        raise UnreadableLoadError(f"{name} failed with exit code {done.returncode}{why}")
+    return text
+
+
+def number_in(text: str) -> float | None:
+    """The number that a field of such a program begins with; None for `NA`, `-`, `[N/A]`."""
+    words = text.split()
+    try:
+        return float(words[0]) if words else None
+    except ValueError:
+        return None

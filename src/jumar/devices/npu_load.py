@@ -1,0 +1,108 @@
+"""The load of an NPU, from `npu-smi info`, whose table differs from release to release.
+
+Two lines a chip: card, name, health, power, temperature and huge pages; then chip, perhaps its
+number on the host, bus, AI Core and memory. The heads say what stands in a field; which numbers
+are in it depends on the card (HBM stands after DDR, and inference cards have only DDR). Chips after
+the first of a card leave out what is the card's, with `-` or `NA`.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+
+from jumar.devices.load import DeviceLoad, UnreadableLoadError, number_in, output_of
+
+_COMMAND = ("npu-smi", "info")
+_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
+_MIB = 1 << 20
+_PAIR = r"(\d+)\s*/\s*(\d+)"
+_BUS = r"NA|-|[0-9A-Fa-f]{4}:[0-9A-Fa-f:.]+"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A chip in the table of `npu-smi info`.
+
+    Attributes:
+        card: The NPU's number there, which may have gaps.
+        chip: Number on its card.
+        load: What the table says of it.
+    """
+
+    card: int
+    chip: int
+    load: DeviceLoad
+
+
+class NpuMeter:
+    """Asks npu-smi.
+
+    Args:
+        index: Number of the NPU among the visible ones.
+    """
+
+    def __init__(self, index: int) -> None:
+        self._place = place_of(index, os.environ.get(_VISIBLE, ""))
+
+    def read(self) -> DeviceLoad:
+        """See `LoadMeter.read`."""
+        chips = parse_npu_smi(output_of(_COMMAND))
+        if self._place >= len(chips):
+            raise UnreadableLoadError(
+                f"npu-smi lists {len(chips)} chips, and none with the number {self._place}"
+            )
+        return chips[self._place].load
+
+
+def place_of(index: int, visible: str) -> int:
+    """The number of an NPU on the machine.
+
+    Args:
+        index: Number among the visible ones.
+        visible: The value of ASCEND_RT_VISIBLE_DEVICES; empty if all are visible.
+    """
+    numbers = re.fullmatch(r"\d+(,\d+)*", visible.replace(" ", ""))
+    listed = [int(number) for number in numbers[0].split(",")] if numbers else []
+    return listed[index] if index < len(listed) else index
+
+
+def parse_npu_smi(text: str) -> list[Chip]:
+    """The chips in what `npu-smi info` prints, in its order, which is that of their numbers.
+
+    Raises:
+        UnreadableLoadError: There is no such table in it.
+    """
+    if not (re.search(r"\|\s*NPU\s+Name\s*\|", text) and "AICore(%)" in text):
+        said = text.strip().splitlines()
+        raise UnreadableLoadError(f"npu-smi printed no table: {said[0] if said else 'nothing'}")
+    chips: list[Chip] = []
+    card: tuple[int, str] | None = None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        number = re.match(r"\d+\b", cells[0])
+        if len(cells) != 3 or number is None:
+            continue
+        if card is None or not re.fullmatch(_BUS, cells[1]):
+            card = int(number[0]), cells[2]
+        else:
+            load = _load(card[1], cells[2])
+            chips.append(Chip(card=card[0], chip=int(number[0]), load=load))
+            card = None
+    if not chips:
+        raise UnreadableLoadError("npu-smi lists no chip")
+    return chips
+
+
+def _load(measured: str, used: str) -> DeviceLoad:
+    """The reading in the third cells of a chip's two lines."""
+    power, temperature = [*map(number_in, measured.split()[:2]), None, None][:2]
+    pairs = [(int(a), int(b)) for a, b in re.findall(_PAIR, used)]
+    # HBM is the last; a card without it says 0 / 0, or nothing.
+    memory = next(((a, b) for a, b in reversed(pairs) if b), None)
+    return DeviceLoad(
+        busy_percent=number_in(used),
+        memory_used_bytes=memory[0] * _MIB if memory else None,
+        memory_total_bytes=memory[1] * _MIB if memory else None,
+        power_w=power,
+        temperature_c=temperature,
+    )

@@ -1,0 +1,354 @@
+"""Any runs on one page: their curves over each other, and a table of what differs.
+
+Unlike the table of a sweep it has no baseline and no opinion on what is equal: the runs may come
+from anywhere and differ in anything.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.experiments.picture_strips import strips_of_sweep
+from jumar.experiments.repeating import setting_text
+from jumar.experiments.run_charts import ShownRun, charts_of
+from jumar.experiments.run_reading import Headline, Run, flattened, precision_note, read_run
+from jumar.experiments.run_tables import device_finding
+from jumar.experiments.sweep_plan import FILE, read_plan
+from jumar.experiments.table_forms import markdown_text, memory_text, number_text
+from jumar.experiments.timing import LEAST_TIMED_STEPS, is_hardly_timed
+from jumar.ground.errors import UserError
+from jumar.ground.files import write_text
+from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
+from jumar.ground.text import counted, no_formula
+from jumar.report.content import Page, PageTable
+from jumar.report.page import save_page
+
+PAGE = "comparison.html"
+_MOST_SETTINGS = 40
+"""Columns of settings in the table; a list of many recipes differs in hundreds."""
+_UNTOLD = ("training.device_load_every_s",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsTable:
+    """Runs with the settings in which they differ, and their results.
+
+    Attributes:
+        header: One text per column.
+        rows: A row of texts per run; empty where a run has no such value.
+        numeric: Indices of the columns of numbers.
+        notes: What to know about the numbers.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def run_directories(paths: Sequence[Path]) -> list[Path]:
+    """The run directories that some paths name, each once and in their order.
+
+    Args:
+        paths: Runs, sweeps, and folders of runs.
+
+    Raises:
+        UserError: A path is none of these.
+    """
+    directories: dict[Path, Path] = {}
+    for path in paths:
+        if not exists(path):
+            raise missing(path, "run, sweep or folder of runs")
+        for directory in _runs_in(path):
+            directories.setdefault(resolved(directory), directory)
+    return list(directories.values())
+
+
+def write_comparison(
+    paths: Sequence[Path], to: Path, notice: Callable[[str], None] = lambda _: None
+) -> tuple[Path, ...]:
+    """Write one page of any number of runs, with the table as Markdown and CSV beside it.
+
+    Args:
+        paths: See `run_directories`.
+        to: The page; the others get its name with another suffix.
+        notice: Called with a line for each part of a run that could not be read.
+
+    Returns:
+        The paths of the table's files and, last, of the page.
+
+    Raises:
+        UserError: A path is no run, or the files cannot be written.
+    """
+    if is_folder(to):
+        to = to / PAGE
+    if to.suffix != ".html":
+        raise UserError(f"'{to}' does not end in .html", where="--to", todo=f"Such as {PAGE}.")
+    directories = run_directories(paths)
+    runs = [read_run(directory) for directory in directories]
+    for run in runs:
+        for fault in run.faults:
+            notice(f"{run.directory}: {fault}, omitted")
+    labels = distinct_labels(directories)
+    headline = _headline(runs)
+    table = runs_table(runs, labels, headline)
+    page = save_page(_page(runs, labels, table, headline), to)
+    markdown, comma = to.with_suffix(".md"), to.with_suffix(".csv")
+    write_text(markdown, to_markdown(table))
+    write_text(comma, to_csv(table))
+    return markdown, comma, page
+
+
+def distinct_labels(directories: Sequence[Path]) -> list[str]:
+    """The names of folders, with as many of the folders above as tell them apart."""
+    parts = [resolved(directory).parts for directory in directories]
+    labels = [part[-1] for part in parts]
+    depth = 1
+    while len(set(labels)) < len(labels) and depth < max(map(len, parts)):
+        depth += 1
+        twice = {label for label in labels if labels.count(label) > 1}
+        labels = [
+            "/".join(part[-depth:]) if label in twice else label
+            for part, label in zip(parts, labels, strict=True)
+        ]
+    return labels
+
+
+def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | None) -> RunsTable:
+    """The table of some runs.
+
+    Args:
+        runs: The runs.
+        labels: Their names, which differ.
+        headline: The metric that they share, if they do.
+    """
+    fields = differing_settings(runs)
+    score = headline.name if headline else ""
+    unit = f" ({headline.unit})" if headline and headline.unit else ""
+    results: list[tuple[str, Callable[[Run], str]]] = [
+        (f"{score}{unit}", lambda run: _score(run, score)),
+        (f"best {score}{unit}", lambda run: _number(run.results.best_value)),
+        ("eval loss", lambda run: _score(run, "loss")),
+        ("train loss", lambda run: _number(_train_loss(run))),
+        ("samples/s", lambda run: _speed(run, run.results.samples_per_second)),
+        ("batch time (ms)", lambda run: _speed(run, run.results.step_ms_median)),
+        ("peak memory", _memory),
+        ("device busy (%)", _busy),
+        ("steps", lambda run: "" if run.last_step is None else str(run.last_step)),
+    ]
+    texts: list[tuple[str, Callable[[Run], str]]] = [
+        ("state", lambda run: run.state),
+        ("recipe", lambda run: run.recipe),
+        ("computed in", lambda run: run.results.computed),
+        ("device", lambda run: run.results.device),
+        ("torch", lambda run: run.results.versions.get("torch", "")),
+    ]
+    shown = [(name, value) for name, value in results if name and any(map(value, runs))]
+    constant = {name for name, value in texts if name != "state" and len(set(map(value, runs))) < 2}
+    words = [(name, value) for name, value in texts if name not in constant]
+    columns: list[tuple[str, Callable[[Run], str]]] = [*words, *shown]
+    flat = [flattened(run.settings or {}) for run in runs]
+    rows = tuple(
+        (
+            label,
+            *(setting_text(settings[name]) if name in settings else "" for name in fields),
+            *(value(run) for _, value in columns),
+        )
+        for run, label, settings in zip(runs, labels, flat, strict=True)
+    )
+    header = ("run", *fields, *(name for name, _ in columns))
+    first = 1 + len(fields) + len(words)
+    return RunsTable(
+        header=header,
+        rows=rows,
+        numeric=tuple(
+            index
+            for index in range(1, len(header))
+            if index >= first
+            or (index <= len(fields) and all(_is_number(row[index]) for row in rows))
+        ),
+        notes=tuple(_notes(runs, len(_all_differing(runs)) - len(fields), headline)),
+    )
+
+
+def differing_settings(runs: Sequence[Run]) -> list[str]:
+    """The fields in which the runs' settings differ, at most 40 of them."""
+    return _all_differing(runs)[:_MOST_SETTINGS]
+
+
+def to_markdown(table: RunsTable) -> str:
+    """A GitHub table with its notes below."""
+    cells = [" | ".join(markdown_text(cell) for cell in row) for row in (table.header, *table.rows)]
+    rule = " | ".join(
+        "---:" if index in table.numeric else "---" for index in range(len(table.header))
+    )
+    lines = [f"| {line} |" for line in (cells[0], rule, *cells[1:])]
+    return "\n".join(lines) + "".join(f"\n\n{markdown_text(note)}" for note in table.notes) + "\n"
+
+
+def to_csv(table: RunsTable) -> str:
+    """A line a run; no cell is a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in (table.header, *table.rows):
+        writer.writerow([no_formula(cell) for cell in row])
+    return text.getvalue()
+
+
+def _runs_in(path: Path) -> list[Path]:
+    """The runs of one path."""
+    if is_file(path / "recipe.json") or read_run(path).state != "not run":
+        return [path]
+    if is_file(path / FILE):
+        planned = [path / run.name for run in read_plan(path).runs]
+        return [directory for directory in planned if exists(directory)]
+    found = (
+        sorted(each for each in path.iterdir() if is_file(each / "recipe.json"))
+        if is_folder(path)
+        else []
+    )
+    if not found:
+        raise UserError(
+            f"'{path}' is neither a run directory, nor a sweep directory, nor a folder of runs",
+            todo="Give directories that `jumar train` or `jumar sweep` wrote.",
+        )
+    return found
+
+
+def _page(
+    runs: Sequence[Run], labels: Sequence[str], table: RunsTable, headline: Headline | None
+) -> Page:
+    shown = [
+        ShownRun(run=run, label=label, group=group, reason=run.reason)
+        for group, (run, label) in enumerate(zip(runs, labels, strict=True))
+    ]
+    finished = sum(run.state == "finished" for run in runs)
+    recipes = _distinct(run.recipe for run in runs)
+    pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
+    name, unit = (headline.name, headline.unit) if headline else ("", "")
+    facts = [
+        ("Recipe", recipes),
+        ("Runs", f"{finished} of {len(runs)} finished"),
+        ("Device", _distinct(run.results.device for run in runs)),
+        ("Computed in", _distinct(run.results.computed for run in runs)),
+    ]
+    return Page(
+        title=f"{counted(len(runs), 'run')} compared",
+        facts=[(fact, text) for fact, text in facts if text],
+        notices=_notices(shown),
+        tables=(
+            PageTable(
+                title="Settings that differ, and results",
+                header=table.header,
+                rows=table.rows,
+                numeric=table.numeric,
+                groups=tuple(range(len(runs))),
+                notes=table.notes,
+                searchable=True,
+            ),
+        ),
+        pictures=pictures.strips,
+        picture_notes=pictures.notes,
+        charts=charts_of(shown, name, unit),
+    )
+
+
+def _notices(shown: Sequence[ShownRun]) -> list[str]:
+    """Runs without final numbers, and what was found about others."""
+    runs_of: dict[str, list[str]] = {}
+    for entry in shown:
+        run = entry.run
+        failed = [f"failed: {entry.reason}" if run.state == "failed" else entry.reason]
+        found = [*failed, precision_note(run.results), device_finding(run)]
+        for text in (*found, *(f"{fault}, omitted" for fault in run.faults)):
+            if text:
+                runs_of.setdefault(text, []).append(entry.label)
+    return [f"{', '.join(labels)}: {text}." for text, labels in runs_of.items()]
+
+
+def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> list[str]:
+    notes: list[str] = []
+    if left_out > 0:
+        notes.append(
+            f"The runs differ in {left_out} more settings; `jumar report RUN` shows those of one."
+        )
+    if headline is None and any(run.results.headline for run in runs):
+        notes.append("The runs have different metrics, which are not compared.")
+    if is_hardly_timed(runs):
+        notes.append(
+            f"Speed is left out for runs with fewer than {LEAST_TIMED_STEPS} timed steps, whose "
+            "median says more about the moment than about the run."
+        )
+    excludes = _distinct(run.results.throughput_excludes for run in runs)
+    if excludes:
+        notes.append(f"Times exclude {excludes}.")
+    samples = {run.results.eval_samples for run in runs if run.results.eval_samples}
+    if len(samples) > 1:
+        counts = ", ".join(str(count) for count in sorted(samples))
+        notes.append(f"The scores come from different numbers of evaluation samples: {counts}.")
+    return notes
+
+
+def _headline(runs: Sequence[Run]) -> Headline | None:
+    """The metric that all runs with results have in common."""
+    known = {run.results.headline for run in runs if run.results.headline}
+    return known.pop() if len(known) == 1 else None
+
+
+def _all_differing(runs: Sequence[Run]) -> list[str]:
+    flat = [flattened(run.settings) for run in runs if run.settings is not None]
+    names = dict.fromkeys(name for settings in flat for name in settings)
+    return [
+        name
+        for name in names
+        if name not in _UNTOLD and len({repr(settings.get(name)) for settings in flat}) > 1
+    ]
+
+
+def _score(run: Run, name: str) -> str:
+    """The last value of a metric: the result, or of an unfinished run its last evaluation."""
+    if name in run.results.metrics:
+        return _number(run.results.metrics[name])
+    values = [each.metrics[name] for each in run.evaluations if name in each.metrics]
+    return _number(values[-1]) if values else ""
+
+
+def _train_loss(run: Run) -> float | None:
+    if run.results.train_loss is not None:
+        return run.results.train_loss
+    return run.train[-1].loss if run.train else None
+
+
+def _speed(run: Run, value: float | None) -> str:
+    return "" if is_hardly_timed([run]) else _number(value)
+
+
+def _memory(run: Run) -> str:
+    size = run.results.memory_peak_bytes
+    return "" if size is None else memory_text(round(size))
+
+
+def _busy(run: Run) -> str:
+    known = [(each.busy_percent, each.readings) for each in run.loads]
+    weighted = [(busy, count) for busy, count in known if busy is not None and count]
+    count = sum(number for _, number in weighted)
+    return f"{sum(busy * number for busy, number in weighted) / count:.0f}" if count else ""
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number_text(value, 4)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def _distinct(values: Iterable[Any]) -> str:
+    return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))

@@ -1,0 +1,82 @@
+"""JSON that a run left behind, of which any part may be missing, damaged or of another type."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from jumar.ground.json_text import parse_json
+from jumar.ground.text import counted
+
+
+def read_object(path: Path, faults: list[str]) -> dict[str, Any]:
+    """A JSON object, or an empty one; an existing file that is unreadable is a fault."""
+    try:
+        data = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        faults.append(f"{path.name} cannot be read")
+        return {}
+    if not isinstance(data, dict):
+        faults.append(f"{path.name} is not a JSON object")
+        return {}
+    return cast("dict[str, Any]", data)
+
+
+def cells(row: Any) -> tuple[str, ...]:
+    """The texts of a list; empty for anything else."""
+    return tuple(str(cell) for cell in cast("list[Any]", row)) if isinstance(row, list) else ()
+
+
+def read_records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
+    """The records of a JSON-lines file; an incomplete last line, left by a kill, is not a fault."""
+    damaged: list[int] = []
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    record = parse_json(line)
+                except ValueError:
+                    damaged += [number] if line.endswith(b"\n") else []
+                    continue
+                if isinstance(record, dict):
+                    yield cast("dict[str, Any]", record)
+                else:
+                    damaged.append(number)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        faults.append(f"{path.name} cannot be read: {error.strerror}")
+    if damaged:
+        first = "line" if len(damaged) == 1 else "the first is line"
+        lines = counted(len(damaged), "damaged line")
+        faults.append(f"{lines} in {path.name} ({first} {damaged[0]})")
+
+
+def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object within an object, or an empty one."""
+    value = data.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def finite_number(value: Any) -> float | None:
+    """A finite number; JSON's null and the NaN and Infinity that Python writes are None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole_number(value: Any) -> int | None:
+    """A whole number; None for anything else."""
+    number = finite_number(value)
+    return None if number is None or number != int(number) else int(number)
+
+
+def text_of(value: Any) -> str:
+    """A text; empty for anything else."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,156 @@
+"""The curves of runs, as charts of a page."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jumar.experiments.run_reading import Load, Run, Train
+from jumar.report.content import Chart, Curve, Point
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownRun:
+    """A run with its place on the page."""
+
+    run: Run
+    label: str
+    group: int
+    reason: str
+
+
+def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart]:
+    """Curves of the scores, of the training and of the device, in display order.
+
+    Args:
+        shown: The runs.
+        headline: Name of the metric by which they are compared.
+        unit: Its unit.
+    """
+    by_epoch = all(
+        record.epoch is not None
+        for entry in shown
+        for record in (*entry.run.train, *entry.run.evaluations)
+    )
+    named = f"{headline} ({unit})" if unit else headline
+    of_training: list[tuple[str, Callable[[Train], float | None], bool]] = [
+        ("Training loss", lambda record: record.loss, True),
+        ("Total loss, with regularisation", lambda record: record.total_loss, True),
+        ("Learning rate", lambda record: record.learning_rate, False),
+        ("Speed (samples per second)", lambda record: record.samples_per_second, False),
+        ("Gradient norm", lambda record: record.gradient_norm, False),
+        ("Loss scale", lambda record: record.loss_scale, False),
+    ]
+    x_label = "epoch" if by_epoch else "step"
+    charts = [
+        Chart(
+            title=title,
+            x_label=x_label,
+            curves=_evaluation_curves(shown, name, by_epoch=by_epoch),
+            marked=True,
+        )
+        for title, name in ((named, headline), ("Evaluation loss", "loss"))
+    ]
+    charts += [
+        Chart(
+            title=title,
+            x_label=x_label,
+            curves=_training_curves(shown, value_of, with_gaps=with_gaps, by_epoch=by_epoch),
+        )
+        for title, value_of, with_gaps in of_training
+    ]
+    of_device: list[tuple[str, Callable[[Load], float | None]]] = [
+        ("Device busy (%)", lambda load: load.busy_percent),
+        ("Device memory in use (GiB)", lambda load: _over(load.memory_used_bytes, 2**30)),
+        ("Device power (W)", lambda load: load.power_w),
+        ("Device temperature (°C)", lambda load: load.temperature_c),
+    ]
+    charts += [
+        Chart(title=title, x_label=x_label, curves=_device_curves(shown, value, by_epoch=by_epoch))
+        for title, value in of_device
+    ]
+    return [chart for chart in charts if chart.curves and chart.title]
+
+
+def _over(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit
+
+
+def _device_curves(
+    shown: Sequence[ShownRun], value_of: Callable[[Load], float | None], *, by_epoch: bool
+) -> list[Curve]:
+    """One quantity of the device over each run that recorded it."""
+    curves: list[Curve] = []
+    for entry in shown:
+        per_step = _epochs_per_step(entry.run) if by_epoch else 1.0
+        points = [
+            Point(load.step * per_step, value)
+            for load in entry.run.loads
+            if (value := value_of(load)) is not None
+        ]
+        if points:
+            curves.append(_curve(entry, entry.label, entry.group, points))
+    return curves
+
+
+def _epochs_per_step(run: Run) -> float:
+    """From the last record that knows both."""
+    known = [
+        record.epoch / record.step
+        for record in (*run.train[-1:], *run.evaluations[-1:])
+        if record.epoch and record.step
+    ]
+    return known[0] if known else 1.0
+
+
+def _training_curves(
+    shown: Sequence[ShownRun],
+    value_of: Callable[[Train], float | None],
+    *,
+    with_gaps: bool,
+    by_epoch: bool,
+) -> list[Curve]:
+    """One quantity of the training records over each run.
+
+    A missing loss was not finite, and is shown as a gap. Any other missing value was not measured:
+    there is no speed during warm-up.
+    """
+    curves: list[Curve] = []
+    for entry in shown:
+        values = [(record, value_of(record)) for record in entry.run.train]
+        points = [
+            Point(_x(record.epoch, record.step, by_epoch=by_epoch), value)
+            for record, value in values
+            if with_gaps or value is not None
+        ]
+        if points:
+            curves.append(_curve(entry, entry.label, entry.group, points))
+    return curves
+
+
+def _evaluation_curves(shown: Sequence[ShownRun], name: str, *, by_epoch: bool) -> list[Curve]:
+    """The scores of each run; for a single run both kinds of weights, otherwise one.
+
+    If averaged weights were scored, they are the ones shown, since they are the recipe's result.
+    """
+    curves: list[Curve] = []
+    for entry in shown:
+        kinds = sorted({record.weights for record in entry.run.evaluations})
+        if len(shown) > 1:
+            kinds = kinds[:1] if "ema" not in kinds else ["ema"]
+        for number, kind in enumerate(kinds):
+            points = [
+                Point(_x(record.epoch, record.step, by_epoch=by_epoch), record.metrics[name])
+                for record in entry.run.evaluations
+                if record.weights == kind and name in record.metrics
+            ]
+            label = f"{entry.label} (averaged weights)" if kind == "ema" else entry.label
+            if points:
+                curves.append(_curve(entry, label, entry.group + number, points))
+    return curves
+
+
+def _curve(entry: ShownRun, label: str, group: int, points: Sequence[Point]) -> Curve:
+    return Curve(label=label, group=group, points=points, ended=entry.reason)
+
+
+def _x(epoch: float | None, step: int, *, by_epoch: bool) -> float:
+    return epoch if by_epoch and epoch is not None else float(step)

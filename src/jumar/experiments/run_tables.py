@@ -1,0 +1,165 @@
+"""The tables on the page of a single run, besides its results."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jumar.experiments.json_reading import finite_number, read_object, section, text_of
+from jumar.experiments.run_reading import Load, Run, flattened
+from jumar.experiments.table_forms import memory_text
+from jumar.ground.text import counted, time_text
+from jumar.report.content import PageTable
+from jumar.training.device_load import idle_finding
+from jumar.training.run_directory import RunDirectory
+
+_PARTS = ("train", "eval")
+
+
+def run_tables(run: Run) -> list[PageTable]:
+    """Data, time, precision and device of a run; a table without rows is left out."""
+    tables = [data_table(run), time_table(run), precision_table(run), device_table(run.loads)]
+    return [table for table in tables if table.rows]
+
+
+def data_table(run: Run) -> PageTable:
+    """What the run found where its settings say the data is."""
+    resolved = read_object(RunDirectory(run.directory).resolved, [])
+    samples, marks = section(resolved, "samples"), section(resolved, "fingerprints")
+    rows = [
+        (f"{part} samples", f"{count:,.0f}")
+        for part in _PARTS
+        if (count := finite_number(samples.get(part))) is not None
+    ]
+    rows += [(field, text_of(place)) for field, place in section(resolved, "places").items()]
+    rows += [
+        (f"fingerprint of the {part} items", text_of(marks.get(part)))
+        for part in _PARTS
+        if text_of(marks.get(part))
+    ]
+    outputs = resolved.get("outputs")
+    if isinstance(outputs, list) and outputs:
+        names: list[str] = [str(name) for name in outputs]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+        rows.append((f"{len(names)} classes", ", ".join(names[:12]) + more))
+    rows += [
+        (f"{name} (from the data)", str(value))
+        for name, value in flattened(section(resolved, "settings")).items()
+    ]
+    return PageTable(title="Data", header=("what", "value"), rows=rows)
+
+
+def time_table(run: Run) -> PageTable:
+    """Where the time went, as far as the trainer knows it."""
+    timed = [(each.step_ms, each.data_ms) for each in run.train]
+    known = [(step, data) for step, data in timed if step and data is not None]
+    results, rows = run.results, list[tuple[str, str, str]]()
+    steps = results.steps or run.last_step
+    if known and steps:
+        mean = statistics.fmean(step for step, _ in known)
+        waiting = sum(data for _, data in known) / sum(step for step, _ in known)
+        whole = results.elapsed_s
+        taken = mean * steps / 1000
+        evaluated = sum(each.seconds or 0.0 for each in run.evaluations)
+        parts = [
+            (f"{counted(steps, 'step')} of {mean:.4g} ms", taken),
+            ("of these, waiting for data", taken * waiting),
+            (counted(len(run.evaluations), "evaluation"), evaluated),
+        ]
+        if whole is not None and whole > taken + evaluated:
+            parts.append(("first steps, checkpoints, log lines", whole - taken - evaluated))
+        total = max(whole or 0.0, taken + evaluated)
+        rows = [(name, time_text(part), f"{100 * part / total:.1f}") for name, part in parts]
+    notes = ["A step's time is the mean of the log lines, of all steps but the first ones."]
+    if (run.directory / "profile").is_dir():
+        notes.append(f"jumar profile show {run.directory / 'profile'} splits a step into its ops.")
+    return PageTable(
+        title="Where the time went",
+        header=("what", "time", "%"),
+        rows=rows,
+        numeric=(1, 2),
+        notes=notes,
+    )
+
+
+def precision_table(run: Run) -> PageTable:
+    """What was asked for, and what it was computed in."""
+    results = run.results
+    asked = section(dict(run.settings or {}), "precision")
+    rows = [
+        ("mode", results.precision_mode or text_of(asked.get("mode"))),
+        ("computed in", results.computed),
+        ("note", results.precision_note),
+    ]
+    rows += [
+        (f"precision.{name}", _listed(value))
+        for name, value in flattened(asked).items()
+        if name != "mode" and value not in (None, "", [], False)
+    ]
+    return PageTable(
+        title="Precision", header=("what", "value"), rows=[row for row in rows if row[1]]
+    )
+
+
+def device_table(loads: Sequence[Load]) -> PageTable:
+    """What was read of the device over the whole run."""
+    read = [load for load in loads if load.readings]
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        pairs = [
+            (value, load.readings)
+            for value, load in zip(values, read, strict=True)
+            if value is not None
+        ]
+        count = sum(number for _, number in pairs)
+        return sum(value * number for value, number in pairs) / count if count else None
+
+    busy = mean([load.busy_percent for load in read])
+    around = mean([load.machine_busy_percent for load in read])
+    power = mean([load.power_w for load in read])
+    memory = max((load.memory_used_bytes or 0.0 for load in read), default=0.0)
+    total = max((load.memory_total_bytes or 0.0 for load in read), default=0.0)
+    heat = max((load.temperature_c or 0.0 for load in read), default=0.0)
+    rows = [
+        ("device busy, mean", "" if busy is None else f"{busy:.0f} %"),
+        ("all cores of the machine busy, mean", "" if around is None else f"{around:.0f} %"),
+        (
+            "memory in use, most",
+            f"{memory_text(round(memory))} of {memory_text(round(total))}" if memory else "",
+        ),
+        ("power, mean", "" if power is None else f"{power:.0f} W"),
+        ("temperature, highest", f"{heat:.0f} °C" if heat else ""),
+        ("readings", f"{sum(load.readings for load in read):,}" if read else ""),
+        ("not readable", next((load.unreadable for load in loads if load.unreadable), "")),
+    ]
+    return PageTable(title="Device", header=("what", "value"), rows=[row for row in rows if row[1]])
+
+
+def device_finding(run: Run) -> str:
+    """What is wrong with the load of the run's device; empty if nothing is."""
+    if run.results.device_kind in ("", "cpu"):
+        return ""
+    busy = [load.busy_percent for load in run.loads for _ in range(min(load.readings, 1000))]
+    return idle_finding(run.results.device_kind, busy)
+
+
+def environment_table(run: Run) -> list[PageTable]:
+    """Versions and machine of the last start, flat; nothing for a run without them."""
+    data = read_object(RunDirectory(run.directory).environment, [])
+    kept = {name: data[name] for name in ("system", "versions", "processor") if name in data}
+    accelerators = data.get("accelerators")
+    rows = [(name, str(value)) for name, value in flattened(kept).items() if value is not None]
+    if isinstance(accelerators, list):
+        for number, each in enumerate(accelerators):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            if isinstance(each, Mapping):
+                named: Mapping[str, Any] = each  # pyright: ignore[reportUnknownVariableType]
+                words = (str(named.get("kind", "")), str(named.get("name", "")))
+                rows.append((f"accelerator {number}", " ".join(words).strip()))
+    if not rows:
+        return []
+    return [PageTable(title="Environment", header=("what", "value"), rows=rows)]
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return str(value)

@@ -1,0 +1,138 @@
+"""What a classifier got wrong: the mistakes it was surest of, as pictures and as a table."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from jumar.data.pixels.picture_grid import picture_grid, side_by_side
+from jumar.tasks.task import Illustration, ScoreTable
+
+MOST = 24
+"""Mistakes kept; an evaluation costs the same however many there are."""
+_SIDE = 96
+"""Height of a thumbnail in pixels."""
+_COLUMNS = 8
+
+
+class SurestMistakes:
+    """The wrong predictions with the highest probabilities, collected batch by batch.
+
+    Everything stays on the device until it is drawn, so that no batch waits for another.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Tensor] = {}
+        self._drawn: ScoreTable | None = None
+
+    def add(self, images: Tensor, logits: Tensor, labels: Tensor, predicted: Tensor) -> None:
+        """Collect the mistakes of a batch.
+
+        Args:
+            images: [N, 3, height, width] of 0 to 255.
+            logits: [N, classes].
+            labels: int64 [N], the true classes.
+            predicted: int64 [N]; it differs from `labels` where the network is wrong.
+        """
+        shares = logits.float().softmax(dim=1).gather(1, predicted.unsqueeze(1))[:, 0]
+        sure = torch.where(predicted == labels, -1.0, shares.nan_to_num(nan=0.0))
+        first = sure.topk(min(MOST, len(sure))).indices
+        added = {
+            "sure": sure[first],
+            "label": labels[first],
+            "predicted": predicted[first],
+            "picture": _thumbnails(images[first]),
+        }
+        if self._kept and self._kept["picture"].shape[1:] != added["picture"].shape[1:]:
+            return  # pictures of several sizes, which no grid can show
+        together = {
+            name: torch.cat([self._kept[name], value]) if self._kept else value
+            for name, value in added.items()
+        }
+        best = together["sure"].topk(min(MOST, len(together["sure"]))).indices
+        self._kept = {name: value[best] for name, value in together.items()}
+
+    def illustrations(self, names: Sequence[str]) -> list[Illustration]:
+        """One sheet of numbered pictures, or none without mistakes.
+
+        Args:
+            names: Of the classes; their numbers are shown where there are none.
+        """
+        kept = {name: value.cpu() for name, value in self._kept.items()}
+        wrong = kept["sure"] >= 0 if kept else torch.zeros(0, dtype=torch.bool)
+        if not wrong.any():
+            return []
+        kept = {name: value[wrong] for name, value in kept.items()}
+        self._drawn = _table(kept, names)
+        tiles = [
+            side_by_side([picture], [str(number)]).permute(2, 0, 1)
+            for number, picture in enumerate(kept["picture"], start=1)
+        ]
+        return [
+            Illustration(
+                name="mistakes",
+                caption=f"the {len(tiles)} mistakes with the highest probability, numbered as in "
+                "the table of mistakes",
+                image=picture_grid(torch.stack(tiles), columns=_COLUMNS),
+            )
+        ]
+
+    def tables(self) -> list[ScoreTable]:
+        """The table of what was drawn; afterwards nothing is kept."""
+        drawn = [] if self._drawn is None else [self._drawn]
+        self._kept, self._drawn = {}, None
+        return drawn
+
+
+def weakest_classes(right: Tensor, count: Tensor, names: Sequence[str], most: int) -> ScoreTable:
+    """The classes of which the smallest share is recognised.
+
+    Args:
+        right: [classes], how many samples of each were right.
+        count: [classes], how many there are.
+        names: Of the classes; their numbers are shown where there are none.
+        most: Rows.
+    """
+    shares = torch.where(count > 0, right / count.clamp(min=1), 2.0)
+    order = shares.argsort(stable=True)[:most].tolist()
+    rows = [
+        [
+            _name(names, each),
+            f"{count[each].item():.0f}",
+            f"{100 * shares[each].item():.1f}",
+        ]
+        for each in order
+        if count[each] > 0
+    ]
+    title = f"the {len(rows)} classes recognised least"
+    return ScoreTable(title=title, header=["class", "samples", "right %"], rows=rows)
+
+
+def _table(kept: Mapping[str, Tensor], names: Sequence[str]) -> ScoreTable:
+    rows = [
+        [
+            str(number),
+            _name(names, int(label)),
+            _name(names, int(predicted)),
+            f"{100 * float(sure):.1f}",
+        ]
+        for number, (label, predicted, sure) in enumerate(
+            zip(kept["label"], kept["predicted"], kept["sure"], strict=True), start=1
+        )
+    ]
+    header = ["picture", "true", "predicted", "probability %"]
+    return ScoreTable(title="mistakes with the highest probability", header=header, rows=rows)
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    return names[number] if number < len(names) else str(number)
+
+
+def _thumbnails(images: Tensor) -> Tensor:
+    """uint8 [N, 3, 96, width] of pictures of one size."""
+    height, width = images.shape[-2:]
+    size = (_SIDE, max(1, round(_SIDE * width / height)))
+    mode = "area" if height > _SIDE else "nearest"
+    small = functional.interpolate(images.float(), size=size, mode=mode)
+    return small.round().clamp(0, 255).to(torch.uint8)

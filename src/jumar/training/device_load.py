@@ -1,0 +1,205 @@
+"""The load of the device beside a training: proof that it computes, read by a thread."""
+
+import statistics
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from jumar.devices.contract import Device
+from jumar.devices.cpu_load import MachineMeter
+from jumar.devices.load import DeviceLoad, UnreadableLoadError
+from jumar.ground.text import counted, size_text
+from jumar.observer import Observer, Record
+
+LEAST_READINGS = 3
+"""Readings before an idle device is a finding: one falls between two kernels by chance."""
+IDLE_PERCENT = 1.0
+_PATIENCE_S = 2.0
+_LARGEST_COUNTS = ("memory_used_bytes", "memory_total_bytes", "temperature_c")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What was read at one moment."""
+
+    device: DeviceLoad
+    machine_busy_percent: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRecord:
+    """The readings since the last record: means, but the most memory and the highest temperature.
+
+    Attributes:
+        step: Finished steps.
+        readings: How many there were.
+        load: What they say together.
+        machine_busy_percent: Of all cores of the machine, whoever used them.
+        unreadable: Why there are none, and will be none.
+    """
+
+    step: int
+    readings: int
+    load: DeviceLoad
+    machine_busy_percent: float | None = None
+    unreadable: str = ""
+
+    def line(self) -> str:
+        """Nothing: the log has one line on the load, at the end."""
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as written to `metrics.jsonl`."""
+        numbers = {**asdict(self.load), "machine_busy_percent": self.machine_busy_percent}
+        known = {
+            name: round(value) if name.endswith("_bytes") else round(value, 2)
+            for name, value in numbers.items()
+            if value is not None
+        }
+        why = {"unreadable": self.unreadable} if self.unreadable else {}
+        return {"kind": "device", "step": self.step, "readings": self.readings, **known, **why}
+
+
+class LoadObserver(Observer):
+    """Reads the load in a thread, and reports it with each log line.
+
+    Nothing of it touches the training: no random numbers, no work on the device.
+
+    Args:
+        device: The device that the run computes on.
+        every_s: Seconds between readings.
+        say: Gets a line where the device cannot be read, or computes nothing.
+    """
+
+    def __init__(self, device: Device, *, every_s: float, say: Callable[[str], None]) -> None:
+        self._device = device
+        self._every_s = every_s
+        self._say = say
+        self._step = 0
+        self._waiting: list[Reading] = []
+        self._all: list[Reading] = []
+        self._unreadable = ""
+        self._said = False
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._watch, name="device load", daemon=True)
+        self._thread.start()
+
+    def begin_step(self, step: int) -> None:
+        """Note how many steps are finished."""
+        self._step = step
+
+    def record(self, record: Record) -> None:
+        """Note how many steps are finished, also where this is before the next one begins."""
+        self._step = record.step
+
+    def end(self) -> None:
+        """Let the thread take its last reading; one that hangs is left behind."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_S)
+
+    def further_records(self) -> Iterable[Record]:
+        """A record of the readings since the last one; a line where they are a finding."""
+        with self._lock:
+            readings, self._waiting = self._waiting, []
+            unreadable, self._unreadable = self._unreadable, ""
+        self._all += readings
+        if unreadable:
+            self._say(f"the load of {self._device} is not recorded: {unreadable}")
+        if self.finding and not self._said:
+            self._said = True
+            self._say(self.finding)
+        if readings or unreadable:
+            return [summary(readings, step=self._step, unreadable=unreadable)]
+        return ()
+
+    @property
+    def finding(self) -> str:
+        """What is wrong with the load so far; empty if nothing is."""
+        busy = [reading.device.busy_percent for reading in self._all]
+        return "" if self._device.on_host else idle_finding(str(self._device), busy)
+
+    def last_line(self) -> str:
+        """The line at the end of the log; empty if nothing was read."""
+        if not self._all:
+            return ""
+        whole = summary(self._all, step=self._step)
+        load, machine = load_text(whole.load), whole.machine_busy_percent
+        around = "" if machine is None else f"; all cores of the machine busy {machine:.0f} %"
+        return f"{self._device}: {load}{around} ({counted(whole.readings, 'reading')})"
+
+    def _watch(self) -> None:
+        try:
+            meter, machine = self._device.load_meter(), MachineMeter()
+            while True:
+                ended = self._ended.wait(self._every_s)
+                reading = Reading(device=meter.read(), machine_busy_percent=machine.busy_percent())
+                with self._lock:
+                    self._waiting.append(reading)
+                if ended:
+                    return
+        except UnreadableLoadError as error:
+            self._give_up(str(error))
+        except Exception as error:
+            # Whatever a driver raises, the training goes on.
+            self._give_up(f"{type(error).__name__}: {error}")
+
+    def _give_up(self, why: str) -> None:
+        with self._lock:
+            self._unreadable = " ".join(why.split())
+
+
+def idle_finding(device: str, busy: Sequence[float | None]) -> str:
+    """The finding where an accelerator computed nothing in any reading; otherwise empty.
+
+    Args:
+        device: Its name in messages, such as `npu:0`.
+        busy: Its load in percent at each reading; None where it did not tell.
+    """
+    known = [percent for percent in busy if percent is not None]
+    if len(known) < LEAST_READINGS or max(known) >= IDLE_PERCENT:
+        return ""
+    return (
+        f"{device} was busy 0 % of the time in all {len(known)} readings: what this run computes, "
+        "it computes elsewhere, or it waits for data nearly all the time"
+    )
+
+
+def summary(readings: Sequence[Reading], *, step: int, unreadable: str = "") -> LoadRecord:
+    """Several readings as one record; see `LoadRecord`."""
+    combined: dict[str, float | None] = {}
+    for field in fields(DeviceLoad):
+        values = [getattr(reading.device, field.name) for reading in readings]
+        known = [float(value) for value in values if value is not None]
+        together = max if field.name in _LARGEST_COUNTS else statistics.fmean
+        combined[field.name] = together(known) if known else None
+    machine = [each.machine_busy_percent for each in readings]
+    known = [percent for percent in machine if percent is not None]
+    return LoadRecord(
+        step=step,
+        readings=len(readings),
+        load=DeviceLoad(**combined),
+        machine_busy_percent=statistics.fmean(known) if known else None,
+        unreadable=unreadable,
+    )
+
+
+def load_text(load: DeviceLoad) -> str:
+    """A load as a person reads it: `busy 87 %, 12.3 of 64.0 GiB, 165 W, 55 °C`."""
+    parts: list[str] = []
+    if load.busy_percent is not None:
+        parts.append(f"busy {load.busy_percent:.0f} %")
+    if load.memory_used_bytes is not None:
+        whole = f" of {size_text(load.memory_total_bytes)}" if load.memory_total_bytes else ""
+        parts.append(f"at most {size_text(load.memory_used_bytes)}{whole} in use")
+    if load.power_w is not None:
+        parts.append(f"{load.power_w:.0f} W")
+    if load.temperature_c is not None:
+        parts.append(f"at most {load.temperature_c:.0f} °C")
+    return ", ".join(parts) or "nothing known"

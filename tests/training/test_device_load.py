@@ -1,0 +1,163 @@
+"""The load of a device beside a training: its records, its lines, and that it changes no bit."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from jumar.devices.cpu import Cpu
+from jumar.devices.load import DeviceLoad, LoadMeter, UnreadableLoadError
+from jumar.training.device_load import LoadObserver, Reading, idle_finding, load_text, summary
+from tests.training.small_tasks import point_task, small_plan, trainer_for
+
+
+@dataclass
+class Scripted:
+    """A meter that gives readings in turn, and then the last one."""
+
+    readings: list[DeviceLoad | Exception]
+    taken: list[DeviceLoad] = field(default_factory=list[DeviceLoad])
+
+    def read(self) -> DeviceLoad:
+        place = min(len(self.taken), len(self.readings) - 1)
+        reading = self.readings[place]
+        if isinstance(reading, Exception):
+            raise reading
+        self.taken.append(reading)
+        return reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerated(Cpu):
+    """A CPU that passes for an accelerator with the given meter."""
+
+    meter: Scripted
+    on_host = False
+
+    def load_meter(self) -> LoadMeter:
+        return self.meter
+
+
+def observed(*readings: DeviceLoad | Exception, count: int = 1) -> tuple[LoadObserver, list[str]]:
+    """An observer that has ended, after it took some readings."""
+    said: list[str] = []
+    meter = Scripted(list(readings))
+    device = Accelerated(index=0, name="card", meter=meter)
+    observer = LoadObserver(device, every_s=0.001, say=said.append)
+    observer.begin_step(7)
+    observer.begin()
+    end = time.monotonic() + 5
+    while len(meter.taken) < count and time.monotonic() < end:
+        time.sleep(0.001)
+    observer.end()
+    return observer, said
+
+
+def records(observer: LoadObserver) -> list[dict[str, Any]]:
+    return [record.to_json() for record in observer.further_records()]
+
+
+def test_a_run_records_its_load_and_no_bit_of_it_changes(tmp_path: Path) -> None:
+    weights: list[dict[str, torch.Tensor]] = []
+    for name in ("without", "with"):
+        said: list[str] = []
+        load = LoadObserver(Cpu.open(), every_s=0.001, say=said.append)
+        observers = [load] if name == "with" else []
+        trainer = trainer_for(point_task(), small_plan(), tmp_path / name, observers=observers)
+        trainer.train()
+        weights.append(trainer.task.model.state_dict())
+        assert said == []
+        found = [r for r in trainer.run.read_metrics() if r["kind"] == "device"]
+        if name == "without":
+            assert found == []
+            continue
+        steps = [record["step"] for record in found]
+        assert steps == sorted(steps)
+        assert steps[-1] == trainer.state.step
+        assert all(record["readings"] >= 1 for record in found)
+        assert all(record["memory_used_bytes"] > 0 for record in found)
+        assert load.last_line().startswith("cpu: busy ")
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_an_idle_accelerator_is_a_finding_said_once() -> None:
+    observer, said = observed(DeviceLoad(busy_percent=0.0), count=3)
+    assert records(observer)[0]["busy_percent"] == 0
+    assert records(observer) == []
+    (line,) = said
+    assert line.startswith("cpu was busy 0 % of the time in all ")
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [
+        ([0, 0, 0], True),
+        ([0, None, 0, 0.4], True),
+        ([0, 0], False),
+        ([0, 0, 0, 30], False),
+        ([None] * 5, False),
+    ],
+)
+def test_only_several_readings_without_any_load_are_a_finding(
+    busy: list[float | None], found: bool
+) -> None:
+    assert bool(idle_finding("npu:0", busy)) is found
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (UnreadableLoadError("npu-smi is not installed"), "npu-smi is not installed"),
+        (RuntimeError("driver\nbroken"), "RuntimeError: driver broken"),
+    ],
+)
+def test_a_device_that_cannot_be_read_is_said_once_and_fails_nothing(
+    error: Exception, why: str
+) -> None:
+    observer, said = observed(error, count=0)
+    assert records(observer) == [{"kind": "device", "step": 7, "readings": 0, "unreadable": why}]
+    assert records(observer) == []
+    assert said == [f"the load of cpu is not recorded: {why}"]
+    assert observer.last_line() == ""
+
+
+def test_what_was_read_before_a_device_fell_silent_is_kept() -> None:
+    reading = DeviceLoad(busy_percent=50.0)
+    observer, _ = observed(reading, UnreadableLoadError("it fell off the bus"), count=1)
+    (record,) = records(observer)
+    assert (record["busy_percent"], record["unreadable"]) == (50, "it fell off the bus")
+    assert "busy 50 %" in observer.last_line()
+
+
+def test_several_readings_are_their_mean_but_the_most_memory_and_heat() -> None:
+    loads = [
+        DeviceLoad(busy_percent=80, memory_used_bytes=10, power_w=100, temperature_c=40),
+        DeviceLoad(busy_percent=100, memory_used_bytes=30, power_w=200, temperature_c=60),
+        DeviceLoad(memory_used_bytes=20),
+    ]
+    readings = [Reading(device=load, machine_busy_percent=None) for load in loads]
+    assert summary(readings, step=3).to_json() == {
+        "kind": "device",
+        "step": 3,
+        "readings": 3,
+        "busy_percent": 90,
+        "memory_used_bytes": 30,
+        "power_w": 150,
+        "temperature_c": 60,
+    }
+
+
+def test_a_load_is_text_for_a_person() -> None:
+    load = DeviceLoad(
+        busy_percent=86.6,
+        memory_used_bytes=12.34 * 2**30,
+        memory_total_bytes=64 * 2**30,
+        power_w=164.8,
+        temperature_c=55,
+    )
+    assert load_text(load) == "busy 87 %, at most 12.3 GiB of 64.0 GiB in use, 165 W, at most 55 °C"
+    assert load_text(DeviceLoad()) == "nothing known"

@@ -77,9 +77,9 @@ def data_to_check(
                 f"'{name}' is a path, which has no settings", where="--set", todo="Name a recipe."
             )
         return CheckedData(path=name, eval_path=eval_path, kind=kind or "")
-    data = cast(Any, override(create_recipe(name), assignments)).data
-    own = (of_settings for settings, of_settings in _KINDS if isinstance(data, settings))
-    known: Kind | None = kind or next(own, None)
+    recipe: Any = cast(Any, override(create_recipe(name), assignments))
+    data: Any = recipe.data
+    known = kind or _kind_of_settings(data)
     if known is None:
         raise UserError(
             f"the data of '{name}' is of a kind that cannot be checked",
@@ -93,6 +93,10 @@ def data_to_check(
         eval_labels=data.eval_labels if isinstance(data, DetectionData) else "",
         sentences=data if isinstance(data, SentenceData) else SentenceData(),
     )
+
+
+def _kind_of_settings(data: object) -> Kind | None:
+    return next((kind for settings, kind in _KINDS if isinstance(data, settings)), None)
 
 
 def check_data(

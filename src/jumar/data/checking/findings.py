@@ -13,6 +13,8 @@ from jumar.ground.text import counted
 
 FAR_FROM_MEDIAN = 4.0
 """A size is odd from this many times the median on, or from this part of it down."""
+SPREADS = 6.0
+"""But only this many times as far from it as half of the items are."""
 FEW_SAMPLES = 0.1
 """A class is small below this part of the median class."""
 FEWEST_SAMPLES = 5
@@ -158,16 +160,29 @@ def _odd_sizes(known: Sequence[_Known]) -> Iterator[Finding]:
         if size.get("height"):
             sizes["width by height"].append((size["width"] / size["height"], entry))
     for name, values in sizes.items():
-        middle = float(np.median([value for value, _ in values]))
-        low, high = middle / FAR_FROM_MEDIAN, middle * FAR_FROM_MEDIAN
+        low, high, middle = _usual([value for value, _ in values])
         odd = [
             [Place(entry.part, entry.item.where, f"{value:.4g}")]
             for value, entry in values
-            if value < low or value > high
+            if not low <= value <= high
         ]
         if odd:
-            what = f"{name} far from the median of {middle:.4g}"
+            what = f"{name} outside of {low:.3g} to {high:.3g}, around a median of {middle:.4g}"
             yield Finding(kind="odd size", what=what, groups=odd)
+
+
+def _usual(values: Sequence[float]) -> tuple[float, float, float]:
+    """The range of sizes that are not odd, and the median.
+
+    On a logarithmic scale it reaches to both sides of the median as far as `FAR_FROM_MEDIAN`, and
+    further where sizes are spread widely, such as lengths of texts.
+    """
+    logs = np.log(np.maximum(values, 1e-9))
+    middle = float(np.median(logs))
+    spread = float(np.median(np.abs(logs - middle)))
+    reach = max(float(np.log(FAR_FROM_MEDIAN)), SPREADS * spread)
+    low, high, median = np.exp([middle - reach, middle + reach, middle]).tolist()
+    return low, high, median
 
 
 def _odd_kinds(known: Sequence[_Known]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ of magnitudes, 0 to 30, are those of the paper; what 30 stands for is what AutoA
 Pillow's.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def _rotate(image: Image.Image, strength: float, fill: int) -> Image.Image:
 
 def _solarize(image: Image.Image, strength: float, fill: int) -> Image.Image:
     del fill
-    return ImageOps.solarize(image, round(255 * (1 - abs(strength))))
+    return ImageOps.solarize(image, math.ceil(255 * (1 - abs(strength))))
 
 
 def _posterize(image: Image.Image, strength: float, fill: int) -> Image.Image:
@@ -124,11 +125,11 @@ def _shear_y(image: Image.Image, strength: float, fill: int) -> Image.Image:
 
 
 def _translate_x(image: Image.Image, strength: float, fill: int) -> Image.Image:
-    return _affine(image, (1, 0, round(strength * _SHIFT * image.width), 0, 1, 0), fill)
+    return _affine(image, (1, 0, -int(strength * _SHIFT * image.width), 0, 1, 0), fill)
 
 
 def _translate_y(image: Image.Image, strength: float, fill: int) -> Image.Image:
-    return _affine(image, (1, 0, 0, 0, 1, round(strength * _SHIFT * image.height)), fill)
+    return _affine(image, (1, 0, 0, 0, 1, -int(strength * _SHIFT * image.height)), fill)
 
 
 def _affine(

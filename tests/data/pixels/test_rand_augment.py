@@ -11,10 +11,22 @@ from jumar.data.pixels.decode import decode_image
 from jumar.data.pixels.rand_augment import OPERATIONS, NoAutoAugment, RandAugment
 from tests.data.photographs import scene
 
-PAPER = (
-    "identity auto_contrast equalize rotate solarize color posterize contrast brightness sharpness "
-    "shear_x shear_y translate_x translate_y"
-).split()
+PAPER = [
+    "identity",
+    "auto_contrast",
+    "equalize",
+    "rotate",
+    "solarize",
+    "color",
+    "posterize",
+    "contrast",
+    "brightness",
+    "sharpness",
+    "shear_x",
+    "shear_y",
+    "translate_x",
+    "translate_y",
+]
 STRENGTHS = (0.0, 0.3, -0.3, 1.0, -1.0)
 
 
@@ -81,7 +93,7 @@ def test_all_operations_are_equally_frequent_and_in_both_directions() -> None:
     drawn: Counter[tuple[str, bool]] = Counter()
     image = scene(8, 8)
 
-    def noted(name: str):  # noqa: ANN202
+    def noted(name: str):
         def operation(image: Image.Image, strength: float, fill: int) -> Image.Image:
             drawn[name, strength > 0] += 1
             return image

@@ -78,3 +78,44 @@ def test_the_loss_is_the_smoothed_cross_entropy_written_out() -> None:
     expected = -(target * logits.log_softmax(1)).sum(1).mean()
     loss = means(task_for(logits).objectives[0], batch(labels))["loss"]
     torch.testing.assert_close(loss, expected)
+
+
+def mixed_batch(
+    labels: list[int], others: list[int], shares: list[float]
+) -> dict[str, torch.Tensor]:
+    count = len(labels)
+    return {
+        **batch(labels),
+        "mixed_label": torch.tensor(others),
+        "own_share": torch.tensor(shares),
+        "mixed_box": torch.zeros(count, 4, dtype=torch.int64),
+        "mixed_opacity": torch.zeros(count),
+    }
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_mixed_images_is_the_cross_entropy_with_their_soft_targets(
+    smoothing: float,
+) -> None:
+    logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(1))
+    labels, others, shares = [0, 1, 2, 3], [1, 0, 3, 4], [0.25, 1.0, 0.5, 0.0]
+    objective = task_for(logits, smoothing).objectives[0]
+    loss = objective.sums(mixed_batch(labels, others, shares))["loss"]
+    targets = torch.zeros(4, 5)
+    for row, (own, other, share) in enumerate(zip(labels, others, shares, strict=True)):
+        targets[row, own] += share
+        targets[row, other] += 1 - share
+    targets = (1 - smoothing) * targets + smoothing / 5
+    expected = -(targets * logits.log_softmax(dim=1)).sum()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_parts_of_a_mixed_batch_have_the_losses_that_add_up_to_that_of_the_whole() -> None:
+    logits = torch.randn(1, 5, generator=torch.Generator().manual_seed(1)).expand(6, 5).clone()
+    whole = mixed_batch([0, 1, 2, 3, 4, 0], [1, 0, 3, 2, 0, 4], [0.3, 0.3, 0.8, 0.8, 0.1, 0.1])
+    objective = task_for(logits).objectives[0]
+    parts = [
+        objective.sums({name: value[rows] for name, value in whole.items()})["loss"]
+        for rows in (slice(0, 2), slice(2, 6))
+    ]
+    assert sum(parts).item() == pytest.approx(objective.sums(whole)["loss"].item(), rel=1e-6)

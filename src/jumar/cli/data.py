@@ -27,6 +27,11 @@ app.command(
     "jumar.cli.data_pictures:words_in_pictures",
     help="Write pictures with words in fonts of this machine, for text detectors.",
 )
+app.command(
+    "jumar.cli.data_check:check",
+    help="Read all of a data set and list what is broken, duplicated or odd.",
+    usage="Usage: jumar data check [OPTIONS] DATA",
+)
 
 
 @app.command

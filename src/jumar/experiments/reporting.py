@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jumar.experiments.folds import with_means_over_folds
 from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
 from jumar.experiments.repeating import repeating, setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
@@ -83,7 +84,7 @@ def save_sweep_report(
     plan = read_plan(directory)
     combinations = combinations_of(plan, directory)
     _notice_faults([run for each in combinations for run in each.runs], notice)
-    table = build_table(plan.recipe, combinations, plan.baseline)
+    table = with_means_over_folds(build_table(plan.recipe, combinations, plan.baseline))
     for name, form in _FORMS.items():
         write_text(directory / name, form(table))
     page = save_page(_page_of_sweep(plan, combinations, table), directory / PAGE)

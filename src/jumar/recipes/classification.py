@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from jumar.data.images.image_set import ImageData, open_image_sets
+from jumar.data.pixels.mixing import uneven
 from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.unfilled import Unfilled
@@ -57,6 +58,15 @@ class ClassificationRecipe(Recipe):
     loss: LossSettings = setting(LossSettings(), "The classification loss.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
+
+    def check(self) -> None:
+        """Rules across sections.
+
+        Raises:
+            UserError: Parts of a batch that cannot be mixed in pairs.
+        """
+        if self.data.mixes and self.training.micro_batch_size % 2:
+            raise uneven("training.micro_batch_size", self.training.micro_batch_size)
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the images and build the network; see `Recipe.build_task`."""

@@ -30,7 +30,7 @@ from functools import partial
 
 from torch import nn
 
-from jumar.data.images.image_set import ImageData, LabelledPictures, image_set
+from jumar.data.images.image_set import LabelledPictures, PlainImageData, image_set
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.keyed_set import KeyedSet
@@ -95,7 +95,7 @@ class VQVAERecipe(Recipe):
     """A VQ-VAE, its images and its optimizer."""
 
     model: VQVAEModel = setting(VQVAEModel(), "The network.")
-    data: ImageData = setting(ImageData(), "The images.")
+    data: PlainImageData = setting(PlainImageData(), "The images.")
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
@@ -147,7 +147,7 @@ def check_image_size(vqvae: VQVAE, image_size: int) -> None:
 
 
 def open_unlabelled_sets(
-    data: ImageData, *, seed: int, say: Callable[[str], None]
+    data: PlainImageData, *, seed: int, say: Callable[[str], None]
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
     """Training and evaluation images without classes; the latter None if `eval_path` is `none`.
 
@@ -177,7 +177,7 @@ def vqvae() -> VQVAERecipe:
     Run: jumar train vqvae --set data.path=PICTURES
     """
     return VQVAERecipe(
-        data=ImageData(image_size=128, batch_size=16, preprocessing=unit_preprocessing()),
+        data=PlainImageData(image_size=128, batch_size=16, preprocessing=unit_preprocessing()),
         optimizer=Adam(learning_rate=2e-4),
         schedule=Exponential(rate=0.5, every="25000it"),
         training=TrainingSettings(duration="50000it", log_every="500it", evaluate_every="5000it"),

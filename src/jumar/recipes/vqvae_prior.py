@@ -27,7 +27,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from jumar.data.images.image_set import ImageData, open_image_sets
+from jumar.data.images.image_set import PlainImageData, open_image_sets
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.ground.errors import UserError
 from jumar.models import code_prior
@@ -171,7 +171,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         )
         return CodePrior(first.model.create(), prior)
 
-    def _pictures(self, first: VQVAERecipe) -> ImageData:
+    def _pictures(self, first: VQVAERecipe) -> PlainImageData:
         """The VQ-VAE's data settings with this stage's paths and batch sizes."""
         own = self.data
         return replace(

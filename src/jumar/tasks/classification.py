@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from jumar.data.pixels.mixing import LABEL, SHARE, mixed
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
 from jumar.tasks.confusion import confusion_of, confusion_table
@@ -55,18 +56,34 @@ class ClassificationObjective(Objective):
         return self._decays(name, parameter)
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The loss of a batch of `image` and `label`."""
-        return {"loss": self.cross_entropy(self.logits(batch), batch["label"])}
+        """The loss of a batch of `image` and `label`.
+
+        Where images are mixed, the target of each is its own label by `own_share` and that of its
+        partner by the rest. The cross-entropy is linear in the target, so this equals a mean of
+        two of them.
+        """
+        logits = self.logits(batch)
+        if SHARE not in batch:
+            return {"loss": self.cross_entropy(logits, batch["label"])}
+        share = batch[SHARE]
+        own, other = (self._losses(logits, batch[name]) for name in ("label", LABEL))
+        return {"loss": (share * own + (1 - share) * other).sum()}
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits `[N, classes]` of a batch."""
         images = self._preprocessing.on_device(batch, training=self.training)
-        return self.trained(images)
+        return self.trained(mixed(images, batch))
 
     def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Softmax cross-entropy with this objective's smoothing, summed over the samples."""
         return functional.cross_entropy(
             logits, labels, label_smoothing=self._label_smoothing, reduction="sum"
+        )
+
+    def _losses(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The cross-entropy of each sample, float32 `[N]`."""
+        return functional.cross_entropy(
+            logits.float(), labels, label_smoothing=self._label_smoothing, reduction="none"
         )
 
 

@@ -185,3 +185,37 @@ def test_the_real_arabic_commands_are_opened(shared: Path) -> None:
     spoken = fetched.batch["audio"][fetched.batch["label"] > 0]
     assert spoken.abs().amax(dim=1).min() > 0.01
     assert "generating white and pink noise" in said[0]
+
+
+def test_folds_share_no_speaker_and_together_hold_out_every_clip(tmp_path: Path) -> None:
+    in_folder(tmp_path, tone_files([*WORDS, "other"], 30))
+    lines: list[str] = []
+    total = 0
+    for fold in range(3):
+        data = replace(DATA, path=str(tmp_path), folds=3, fold=fold)
+        train, held_out = open_keyword_sets(data, seed=1, notice=lines.append)
+        assert held_out is not None
+        speakers = [
+            {name.rpartition("/")[2][:8] for name in side.kind.clips._speech.names}
+            for side in (train, held_out)
+        ]
+        assert speakers[0]
+        assert speakers[1]
+        assert not speakers[0] & speakers[1]
+        wanted, _, _ = held_out.kind.counts
+        total += wanted
+    training = open_keyword_sets(replace(DATA, path=str(tmp_path), eval_path="none"), seed=1)[0]
+    assert total == training.kind.counts[0]
+    assert any("by speaker" in line for line in lines)
+
+
+def test_clips_without_speakers_in_their_names_are_divided_by_word(tmp_path: Path) -> None:
+    files = {f"{word}/{word}_{take}.wav": tone(word, take) for word in WORDS for take in range(8)}
+    in_folder(tmp_path, {f"train/{name}": clip for name, clip in files.items()})
+    in_folder(tmp_path, {"val/low/low_9.wav": tone("low", 9)})
+    lines: list[str] = []
+    data = replace(DATA, path=str(tmp_path), val_fraction=0.25)
+    train, held_out = open_keyword_sets(data, seed=1, notice=lines.append)
+    assert held_out is not None
+    assert (train.kind.counts[0], held_out.kind.counts[0]) == (18, 6)
+    assert any("of each word" in line for line in lines)

@@ -109,3 +109,30 @@ def test_real_data_is_read_whole(shared: Path) -> None:
         sets = open_sentence_sets(SentenceData(path=str(texts / name)), tokenizer)
         assert sets.evaluation is not None
         assert (len(sets.train), len(sets.evaluation), sets.labels) == (train, dev, labels)
+
+
+def test_a_share_of_the_training_texts_is_held_out_and_equal_texts_stay_together(
+    tmp_path: Path,
+) -> None:
+    letters = "abcdefghijklmnopqrst"
+    rows = [f"{'good' if place % 2 else 'bad'}\t{letter}\n" for place, letter in enumerate(letters)]
+    (tmp_path / "train.tsv").write_text("label\ttext_a\n" + "".join(rows * 2), encoding="utf-8")
+    lines: list[str] = []
+    settings = SentenceData(path=str(tmp_path), max_seq_length=6, val_fraction=0.2)
+    sets = open_sentence_sets(settings, TOKENIZER, lines.append)
+    assert sets.evaluation is not None
+    assert (len(sets.train), len(sets.evaluation)) == (32, 8)
+    assert sorted(sets.evaluation.kind.labels.tolist()) == [0] * 4 + [1] * 4
+    assert lines[0].startswith("evaluation: 8 of the 40 training samples (0.2, of each label")
+    # Each text is there twice, so both of it are on one side.
+    texts = [sets.evaluation.kind.first[index] for index in range(8)]
+    assert len({tuple(text) for text in texts}) <= 4
+
+
+def test_labels_can_be_sampled_equally_often(tmp_path: Path) -> None:
+    train = "label\ttext_a\n" + "a\tx\n" * 9 + "b\ty\n" * 3
+    sets, _ = opened(tmp_path, train, train + "b\tz\n", ("sampling", "balanced"))
+    assert sets.train.epoch_keys is not None
+    keys = sets.train.epoch_keys(1, 0, slice(None))
+    labels = sets.train.fetch(keys).batch["label"]
+    assert labels.sum().item() == 6

@@ -1,19 +1,27 @@
 """Labelled images as samples: source and preprocessing combined."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jumar.data.images.image_shards import BACKGROUND, ImageShards
-from jumar.data.images.sources import check_pair, open_source
+from jumar.data.images.listed import Chosen, keys_and_labels, labels_of
+from jumar.data.images.sources import check_pair, open_source, splits_of
+from jumar.data.loading.balanced import BalancedKeys
 from jumar.data.loading.collate import Stacked
+from jumar.data.loading.division import DividedData, divided, is_divided, tell_division
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader_settings import LoaderSettings
-from jumar.data.loading.sampler import sample_random
+from jumar.data.loading.sampler import EpochKeys, sample_random
 from jumar.data.pixels.decode import DecodeError
+from jumar.data.pixels.erasing import ErasingSettings, NoErasing
+from jumar.data.pixels.mixing import MixingSettings, NoMixing, PairMixer, uneven
 from jumar.data.pixels.preprocessing import ImagePreprocessing
+from jumar.data.pixels.rand_augment import AutoAugmentSettings, NoAutoAugment
 from jumar.data.samples import (
     Arrays,
     CorruptRecord,
@@ -29,8 +37,8 @@ from jumar.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageData(LoaderSettings):
-    """Where the images are and how they become batches."""
+class PlainImageData(LoaderSettings):
+    """Where the images are and how they become batches, without regard to their classes."""
 
     path: str = setting(
         "digits", "A registered source, a folder or zip of class folders, or TFRecord shards."
@@ -54,6 +62,37 @@ class ImageData(LoaderSettings):
     preprocessing: ImagePreprocessing = setting(ImagePreprocessing(), "Crop, change, normalise.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImageData(DividedData, PlainImageData):
+    """The same for classifiers, whose data may also be divided, balanced, changed and mixed."""
+
+    sampling: str = setting(
+        "natural",
+        "natural takes every training image once an epoch, balanced every class equally often.",
+        choices=("natural", "balanced"),
+    )
+    auto_augment: AutoAugmentSettings = setting(
+        NoAutoAugment(), "Operations that change training images after crop and flip."
+    )
+    erasing: ErasingSettings = setting(NoErasing(), "Parts of training images that are erased.")
+    mixing: MixingSettings = setting(NoMixing(), "Training images mixed in pairs.")
+
+    def check(self) -> None:
+        """Rules across fields.
+
+        Raises:
+            UserError: Contradictory divisions, or a batch that cannot be mixed in pairs.
+        """
+        is_divided(self, self.eval_path)
+        if self.mixes and self.batch_size % 2:
+            raise uneven("data.batch_size", self.batch_size)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether training images are mixed."""
+        return not isinstance(self.mixing, NoMixing)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledPictures:
     """Images of one source, each with `label`, int64, and the result of the preprocessing.
@@ -66,6 +105,8 @@ class LabelledPictures:
         label_offset: Added to the stored labels.
         seed: Together with a key, determines a sample's augmentation.
         training: Whether samples are augmented.
+        auto_augment: Changes training pictures after the preprocessing.
+        erasing: Erases parts of them after that.
         numbered: Whether a sample also holds `index`, its number, so that whatever is paired with
             an image is independent of batches and of unreadable samples.
     """
@@ -77,6 +118,8 @@ class LabelledPictures:
     label_offset: int = 0
     seed: int = 0
     training: bool
+    auto_augment: AutoAugmentSettings = field(default_factory=NoAutoAugment)
+    erasing: ErasingSettings = field(default_factory=NoErasing)
     numbered: bool = False
 
     def __len__(self) -> int:
@@ -104,9 +147,19 @@ class LabelledPictures:
             if not self.training:
                 return self.preprocessing.eval_image(record, self.image_size) | numbers
             random = sample_random(self.seed, SampleKey(key.epoch, item))
-            return self.preprocessing.train_image(record, self.image_size, random) | numbers
+            arrays = self.preprocessing.train_image(record, self.image_size, random)
         except DecodeError as error:
             raise CorruptRecord(record.origin, error) from error
+        if self.changes_pixels:
+            pixels = self.auto_augment.changed(cast("NDArray[np.uint8]", arrays["image"]), random)
+            arrays["image"] = self.erasing.erased(pixels, random, self.preprocessing.mean)
+        return arrays | numbers
+
+    @property
+    def changes_pixels(self) -> bool:
+        """Whether training pictures are changed after the preprocessing."""
+        kinds = isinstance(self.auto_augment, NoAutoAugment), isinstance(self.erasing, NoErasing)
+        return not all(kinds)
 
     def outputs(self) -> list[str]:
         """The names of all labels; empty if the source has none."""
@@ -127,7 +180,12 @@ class LabelledPictures:
         raise CorruptRecord(record.origin, reason)
 
 
-def image_set(pictures: LabelledPictures) -> KeyedSet[LabelledPictures]:
+def image_set(
+    pictures: LabelledPictures,
+    *,
+    epoch_keys: EpochKeys | None = None,
+    finish: PairMixer | None = None,
+) -> KeyedSet[LabelledPictures]:
     """The images as batches: `image`, uint8 [N, 3, image_size, image_size] in channels_last
     memory, `label`, int64 [N], and any other arrays of the samples, [N, ...].
     """
@@ -138,11 +196,13 @@ def image_set(pictures: LabelledPictures) -> KeyedSet[LabelledPictures]:
         ),
         training=pictures.training,
         todo="Check the path and the label offset of the data.",
+        epoch_keys=epoch_keys,
+        finish=finish,
     )
 
 
 def open_image_sets(
-    data: ImageData,
+    data: PlainImageData,
     *,
     num_classes: int,
     seed: int,
@@ -160,8 +220,8 @@ def open_image_sets(
         Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: No data at the path, classes that do not match the model or each other, or an
-            empty set.
+        UserError: No data at the path, classes that do not match the model or each other, an
+            empty set, or one that cannot be divided or balanced.
     """
     source = open_source(data.path, "train", notice=notice)
     offset = offset_for(source, data.label_offset)
@@ -174,13 +234,56 @@ def open_image_sets(
         num_classes=num_classes,
         seed=seed,
     )
-    train = image_set(pictures(source=source, label_offset=offset, training=True))
-    if data.eval_path == "none":
+    evaluation: ImageSource | None = None
+    eval_offset = offset
+    if isinstance(data, ImageData) and is_divided(data, data.eval_path):
+        source, evaluation = divided_source(source, data, notice)
+    elif data.eval_path != "none":
+        evaluation = open_source(data.eval_path or data.path, "eval", notice=notice)
+        check_pair(source, evaluation)
+        eval_offset = offset_for(evaluation, data.label_offset)
+    training = pictures(source=source, label_offset=offset, training=True)
+    train = _changed_set(training, data, notice) if isinstance(data, ImageData) else None
+    train = train or image_set(training)
+    if evaluation is None:
         return train, None
-    evaluation = open_source(data.eval_path or data.path, "eval", notice=notice)
-    check_pair(source, evaluation)
-    offset = offset_for(evaluation, data.label_offset)
-    return train, image_set(pictures(source=evaluation, label_offset=offset, training=False))
+    scored = pictures(source=evaluation, label_offset=eval_offset, training=False)
+    return train, image_set(scored)
+
+
+def _changed_set(
+    pictures: LabelledPictures, data: ImageData, notice: Callable[[str], None]
+) -> KeyedSet[LabelledPictures]:
+    """The training set with what the settings ask for besides preprocessing."""
+    balanced: BalancedKeys | None = None
+    if data.sampling == "balanced":
+        balanced = BalancedKeys(labels_of(pictures.source, notice))
+        counts = balanced.counts
+        notice(
+            f"balanced sampling: {counted(len(counts), 'class')} of {min(counts)} to "
+            f"{counted(max(counts), 'sample')}, each taken {len(pictures) // len(counts)} times "
+            "an epoch"
+        )
+    pictures = replace(pictures, auto_augment=data.auto_augment, erasing=data.erasing)
+    mixer = PairMixer(settings=data.mixing, seed=pictures.seed) if data.mixes else None
+    return image_set(pictures, epoch_keys=balanced, finish=mixer)
+
+
+def divided_source(
+    source: ImageSource, data: ImageData, notice: Callable[[str], None]
+) -> tuple[ImageSource, ImageSource]:
+    """A training source without the part that is held out, and that part.
+
+    Raises:
+        UserError: It cannot be divided.
+    """
+    keys, labels = keys_and_labels(source, notice)
+    division = divided(data, keys, labels)
+    tell_division(division, data, labels, notice, by="of each class")
+    if "eval" in splits_of(data.path):
+        notice(f"{data.path}: its own evaluation part is not used")
+    held_out = Chosen(source, division.held_out, division.fingerprint)
+    return Chosen(source, division.train), held_out
 
 
 def offset_for(source: ImageSource, label_offset: int) -> int:

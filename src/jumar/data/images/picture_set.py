@@ -1,6 +1,6 @@
 """Unlabelled images as samples for a generator: framed, resized, as bytes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from jumar.data.images.cat_landmarks import CatHeads
 from jumar.data.images.image_set import LabelledPictures, image_set
+from jumar.data.images.listed import Chosen
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.pixels.decode import EncodedImage
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.pixels.resize import mirror, resize, resize_fast
-from jumar.data.samples import Arrays, ImageSource, Record, fingerprint, fingerprint_of
+from jumar.data.samples import Arrays, ImageSource, Record
 from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded
 from jumar.settings import setting
@@ -111,28 +112,6 @@ class FramedPictures(ImagePreprocessing):
         if self.resize == "antialias":
             return resize_fast(pixels, size)
         return np.rint(resize(pixels, size)).astype(np.uint8)
-
-
-class Chosen:
-    """Some of a source's images, in its order: an `ImageSource`."""
-
-    classes: Sequence[str] = ()
-
-    def __init__(self, source: ImageSource, indices: NDArray[np.int64]) -> None:
-        self._source = source
-        self._indices = indices
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the source and of which images of it; see `Fingerprinted`."""
-        return fingerprint(fingerprint_of(self._source).encode(), self._indices.tobytes())
-
-    def read(self, index: int) -> Record:
-        """One image; raises like the source."""
-        return self._source.read(int(self._indices[index]))
 
 
 def open_generator_sets(

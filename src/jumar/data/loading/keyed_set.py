@@ -5,13 +5,15 @@ same for all kinds and is here.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from jumar.data.loading.collate import Collate
+from jumar.data.loading.sampler import EpochKeys
 from jumar.data.samples import (
     Arrays,
+    Batch,
     CorruptRecord,
     Fault,
     Fetched,
@@ -82,6 +84,8 @@ class KeyedSet(Generic[Kind]):
         per_item: Samples of each item in an epoch; those of one item have consecutive indices.
         what: What messages call the items, in the plural.
         todo: What to check if no item can be read.
+        epoch_keys: The order of an epoch; None for a permutation.
+        finish: Adds to a batch what depends on several of its samples, by their keys.
     """
 
     kind: Kind
@@ -90,6 +94,8 @@ class KeyedSet(Generic[Kind]):
     per_item: int = 1
     what: str = "samples"
     todo: str = ""
+    epoch_keys: EpochKeys | None = None
+    finish: Callable[[Batch, Sequence[SampleKey]], Batch] | None = None
 
     def __len__(self) -> int:
         return len(self.kind) * self.per_item
@@ -109,6 +115,8 @@ class KeyedSet(Generic[Kind]):
         faults: list[Fault] = []
         read_ahead(self.kind, [key.index // self.per_item for key in keys])
         batch = self.collate(self._readable(keys, faults), len(keys))
+        if self.finish is not None:
+            batch = self.finish(batch, keys)
         return Fetched(batch=batch, faults=faults)
 
     def _readable(self, keys: Sequence[SampleKey], faults: list[Fault]) -> Iterator[Arrays]:

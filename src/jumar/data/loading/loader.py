@@ -23,7 +23,12 @@ import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from jumar.data.loading.faults import FaultTally
-from jumar.data.loading.sampler import batch_keys, evaluation_keys, steps_per_epoch
+from jumar.data.loading.sampler import (
+    Ordered,
+    batch_keys,
+    evaluation_keys,
+    steps_per_epoch,
+)
 from jumar.data.loading.shared_batches import BatchPacker, BatchUnpacker, PackedBatch
 from jumar.data.samples import Batch, Fault, SampleKey, SampleSet
 from jumar.ground.errors import UserError
@@ -110,7 +115,13 @@ def train_batches(
     size = len(samples)
     steps_per_epoch(size, batch_per_rank * world)  # raises now instead of in the middle
     keys_of = partial(
-        batch_keys, seed, size=size, batch_per_rank=batch_per_rank, rank=rank, world=world
+        batch_keys,
+        seed,
+        size=size,
+        batch_per_rank=batch_per_rank,
+        rank=rank,
+        world=world,
+        epoch_keys=samples.epoch_keys if isinstance(samples, Ordered) else None,
     )
     keys = _StepKeys(range(first_step, last_step), keys_of)
     return _batches(samples, keys, workers, tally, prefetch)

@@ -6,6 +6,7 @@ one rank with the whole batch would take, in the same order.
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +52,33 @@ def steps_per_epoch(size: int, global_batch: int) -> int:
     return size // global_batch
 
 
+class EpochKeys(Protocol):
+    """Which samples an epoch takes, in which order."""
+
+    def __call__(self, seed: int, epoch: int, rows: slice, /) -> list[SampleKey]:
+        """The keys of some rows of an epoch; the same for the same arguments."""
+        ...
+
+
+@runtime_checkable
+class Ordered(Protocol):
+    """A set that has an order of its own instead of a permutation."""
+
+    @property
+    def epoch_keys(self) -> EpochKeys | None:
+        """The order of its epochs; None for a permutation."""
+        ...
+
+
 def batch_keys(
-    seed: int, step: int, *, size: int, batch_per_rank: int, rank: int, world: int
+    seed: int,
+    step: int,
+    *,
+    size: int,
+    batch_per_rank: int,
+    rank: int,
+    world: int,
+    epoch_keys: EpochKeys | None = None,
 ) -> list[SampleKey]:
     """The samples of one rank at one step, counted from 0 over the whole run.
 
@@ -63,6 +89,7 @@ def batch_keys(
         batch_per_rank: Samples per rank and step.
         rank: This rank; it takes rows rank * batch_per_rank onwards of the global batch.
         world: Number of ranks.
+        epoch_keys: The order of an epoch; None for a permutation.
 
     Raises:
         UserError: The global batch is larger than the set.
@@ -70,7 +97,10 @@ def batch_keys(
     global_batch = batch_per_rank * world
     epoch, place = divmod(step, steps_per_epoch(size, global_batch))
     start = place * global_batch + rank * batch_per_rank
-    rows = epoch_order(seed, epoch, size)[start : start + batch_per_rank]
+    chosen = slice(start, start + batch_per_rank)
+    if epoch_keys is not None:
+        return epoch_keys(seed, epoch, chosen)
+    rows = epoch_order(seed, epoch, size)[chosen]
     return [SampleKey(epoch, index) for index in rows.tolist()]
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from jumar.data.loading.division import DividedData, is_divided
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.speech.speech_commands import SILENCE, UNKNOWN
 from jumar.ground.errors import UserError
@@ -11,7 +12,7 @@ SPEECH_COMMANDS_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off"
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeywordData(LoaderSettings):
+class KeywordData(DividedData, LoaderSettings):
     """Where the clips are, which words are wanted, and how the clips are changed in training."""
 
     path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
@@ -87,8 +88,10 @@ class KeywordData(LoaderSettings):
         """Check the rules across fields.
 
         Raises:
-            UserError: No words, a word twice or in upper case, or a wrong pair of ratios.
+            UserError: No words, a word twice or in upper case, a wrong pair of ratios, or
+                contradictory divisions.
         """
+        is_divided(self, self.eval_path)
         folded = [word.lower() for word in self.words]
         if not folded or len(set(folded)) < len(folded) or folded != list(self.words):
             raise UserError(

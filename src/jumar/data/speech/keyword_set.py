@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.loading.collate import Stacked
+from jumar.data.loading.division import divided, is_divided, tell_division
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import Arrays, CorruptRecord, SampleKey, fingerprint, fingerprint_of
 from jumar.data.speech.clip_changes import changed_clip, made_noises
 from jumar.data.speech.decoded_clips import Clip, DecodedClips
 from jumar.data.speech.keyword_data import KeywordData
-from jumar.data.speech.speech_commands import Part, Speech, open_speech
+from jumar.data.speech.speech_commands import Part, Speech, open_speech, speaker_groups
 from jumar.data.speech.wav import read_wav, resample, to_int16
 from jumar.ground.errors import UserError, nearest
 from jumar.ground.text import counted
@@ -161,14 +162,18 @@ def open_keyword_sets(
     """
     speech = open_speech(data.path, "training", notice=notice)
     _check_words(speech, data, data.path)
-    noises = _noises_of(speech, data, notice)
-    train = keyword_set(SpokenWords(speech, data, seed=seed, training=True, noises=noises))
-    evaluation = None
-    if data.eval_path != "none":
+    scored: Speech | None = None
+    if is_divided(data, data.eval_path):
+        speech, scored = _divided_speech(speech, data, notice)
+    elif data.eval_path != "none":
         path = data.eval_path or data.path
         part: Part = "testing" if data.eval_part == "testing" else "validation"
         scored = open_speech(path, part, whole=bool(data.eval_path), notice=notice)
         _check_words(scored, data, path)
+    noises = _noises_of(speech, data, notice)
+    train = keyword_set(SpokenWords(speech, data, seed=seed, training=True, noises=noises))
+    evaluation = None
+    if scored is not None:
         evaluation = keyword_set(SpokenWords(scored, data, seed=seed, training=False))
     for name, samples in (("training", train), (data.eval_part, evaluation)):
         if samples is not None:
@@ -179,6 +184,22 @@ def open_keyword_sets(
                 f"{unknowns} of unknown words"
             )
     return train, evaluation
+
+
+def _divided_speech(
+    speech: Speech, data: KeywordData, notice: Callable[[str], None]
+) -> tuple[Speech, Speech]:
+    """The clips to learn from and those held out, which share no speaker if the names tell them."""
+    keys = [name.encode("utf-8", "surrogateescape") for name in speech.names]
+    speakers = speaker_groups(speech.names)
+    division = divided(data, keys, speech.word_of, groups=speakers)
+    by = "of each word"
+    if speakers is not None:
+        by = f"by speaker, of which there are {len(set(speakers))}"
+    tell_division(division, data, speech.word_of, notice, by=by)
+    notice(f"{data.path}: its own parts for validation and testing are not used")
+    held_out = speech.chosen(division.held_out, division.fingerprint)
+    return speech.chosen(division.train), held_out
 
 
 def _check_words(speech: Speech, data: KeywordData, where: str) -> None:

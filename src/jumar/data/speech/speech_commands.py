@@ -17,7 +17,7 @@ at most once into memory, so shards would save nothing; a zip is one file as wel
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from jumar.data.images.class_folders import (
 )
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.listed import Chosen
 from jumar.data.samples import CorruptRecord, ImageSource, Record, fingerprint, fingerprint_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
@@ -57,6 +58,8 @@ LISTS: Mapping[Part, str] = {"validation": "validation_list.txt", "testing": "te
 
 _LARGEST_BUCKET = 2**27 - 1
 _MOST_DEPTH = 8
+_SAID_AGAIN = "_nohash_"
+_NUMBERED_CLIP = re.compile(r"(.+)_\d+\.wave?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,7 @@ class Speech:
         word_of: For each clip the position of its word in `words`, int32 [clips].
         noises: How many files of background noise follow the clips.
         divided_by: How the parts were made: by `folders`, `lists`, `speakers`, or `nothing`.
+        names: Paths of the clips below the word folders' folder.
     """
 
     source: ImageSource
@@ -76,6 +80,22 @@ class Speech:
     word_of: NDArray[np.int32]
     noises: int
     divided_by: str
+    names: Sequence[str] | PackedNames = ()
+
+    def chosen(self, clips: NDArray[np.int64], fingerprint: str = "") -> "Speech":
+        """Some of the clips, with all noises.
+
+        Args:
+            clips: Their positions.
+            fingerprint: Of what was chosen; empty for one of everything and the positions.
+        """
+        noises = np.arange(len(self.word_of), len(self.word_of) + self.noises)
+        return replace(
+            self,
+            source=Chosen(self.source, np.concatenate([clips, noises]), fingerprint),
+            word_of=self.word_of[clips],
+            names=[self.names[clip] for clip in clips.tolist()],
+        )
 
     def read_noise(self, number: int) -> Record:
         """A file of background noise. Raises `CorruptRecord` if it cannot be read."""
@@ -110,6 +130,27 @@ def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0
     if percentage < validation:
         return "validation"
     return "testing" if percentage < testing + validation else "training"
+
+
+def speaker_groups(names: Sequence[str] | PackedNames) -> list[str] | None:
+    """The speaker of each clip; None where the names do not tell.
+
+    What precedes `_nohash_` is the speaker, or what precedes the last `_` and a number, provided
+    that it comes with several words: `yes/12_03.wav` and `no/12_01.wav` are of speaker 12, but the
+    `yes` of `yes/yes_1.wav` speaks no other word.
+    """
+    files = [name.rpartition("/")[2] for name in names]
+    if any(_SAID_AGAIN in file for file in files):
+        return [file.partition(_SAID_AGAIN)[0] for file in files]
+    matches = [_NUMBERED_CLIP.fullmatch(file) for file in files]
+    if not all(matches):
+        return None
+    groups = [match[1] for match in matches if match]
+    words: defaultdict[str, set[str]] = defaultdict(set)
+    for name, group in zip(names, groups, strict=True):
+        words[group].add(name.partition("/")[0])
+    several = sum(len(spoken) > 1 for spoken in words.values())
+    return groups if len(words) > 2 and 2 * several > len(words) else None
 
 
 def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -> Speech:
@@ -252,6 +293,7 @@ def _speech(
         word_of=np.array(word_of, dtype=np.int32),
         noises=len(noises),
         divided_by=divided_by,
+        names=PackedNames([path[len(join(root, "")) :] for path in paths]),
     )
 
 

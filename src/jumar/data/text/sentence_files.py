@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jumar.data.loading.division import DividedData, is_divided
 from jumar.data.text.labelled_parts import LabelledData
 from jumar.data.text.numbered_lines import Skipping, excerpt, line_of, numbered_lines
 from jumar.ground.errors import UserError, nearest
@@ -32,7 +33,7 @@ ABSENT = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceData(LabelledData):
+class SentenceData(DividedData, LabelledData):
     """Where sentences with labels are, and in which columns."""
 
     text_a: str = setting("", "column of the text; empty: the first that is known")
@@ -44,6 +45,20 @@ class SentenceData(LabelledData):
         (), "names of the columns of TSV files without a header, in their order"
     )
     language: str = setting("zh", "rows of other languages are left out, if a column says theirs")
+    sampling: str = setting(
+        "natural",
+        "natural takes every training text once an epoch, balanced every label equally often",
+        choices=("natural", "balanced"),
+    )
+
+    def check(self) -> None:
+        """Rules across fields.
+
+        Raises:
+            UserError: A label is listed twice, or divisions contradict each other.
+        """
+        super().check()
+        is_divided(self, self.eval_path)
 
 
 class Sentence(NamedTuple):

@@ -1,12 +1,14 @@
 """Sentences and pairs with a label as samples."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from jumar.data.loading.balanced import BalancedKeys
 from jumar.data.loading.collate import Stacked
+from jumar.data.loading.division import divided, is_divided, tell_division
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import Arrays, SampleKey, fingerprint
 from jumar.data.text.labelled_parts import part_file, unknown_label
@@ -102,10 +104,15 @@ def open_sentence_sets(
             where=str(path),
             todo="With fewer than two labels there is nothing to tell apart.",
         )
+    scored: Sequence[Sentence] | None = None
+    if is_divided(data, data.eval_path):
+        read, scored = _divided_sentences(read, labels, data, notice)
     train = opening.made(read, labels, "training")
-    eval_path = part_file(data, "eval", SUFFIXES)
+    eval_path = None if scored is not None else part_file(data, "eval", SUFFIXES)
     evaluation = None
-    if eval_path is not None:
+    if scored is not None:
+        evaluation = sentence_set(opening.made(scored, labels, "evaluation"), training=False)
+    elif eval_path is not None:
         scored = opening.read(eval_path)
         if (read[0].second is None) != (scored[0].second is None):
             raise UserError(
@@ -114,9 +121,31 @@ def open_sentence_sets(
                 todo="To ignore the second text: data.text_b=none",
             )
         evaluation = sentence_set(opening.made(scored, labels, "evaluation"), training=False)
+    balanced = BalancedKeys(train.labels) if data.sampling == "balanced" else None
     return SentenceSets(
-        train=sentence_set(train, training=True), evaluation=evaluation, labels=labels
+        train=replace(sentence_set(train, training=True), epoch_keys=balanced),
+        evaluation=evaluation,
+        labels=labels,
     )
+
+
+def _divided_sentences(
+    sentences: Sequence[Sentence],
+    labels: Sequence[str],
+    data: SentenceData,
+    notice: Callable[[str], None],
+) -> tuple[list[Sentence], list[Sentence]]:
+    """The sentences to learn from and those held out; equal texts are on one side."""
+    keys = ["\0".join([each.first, each.second or ""]).encode() for each in sentences]
+    numbers = {label: number for number, label in enumerate(labels)}
+    classes = np.array([numbers.get(each.label, -1) for each in sentences], np.int64)
+    division = divided(data, keys, classes)
+    tell_division(division, data, classes, notice, by="of each label")
+    train, held_out = (
+        [sentences[index] for index in side.tolist()]
+        for side in (division.train, division.held_out)
+    )
+    return train, held_out
 
 
 @dataclass(frozen=True)

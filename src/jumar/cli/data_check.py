@@ -1,0 +1,124 @@
+"""`jumar data check`."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from jumar.cli.counts import checked_workers
+from jumar.cli.options import ImportOption, JsonFlag, SetOption
+from jumar.data.checking.kinds import Kind
+from jumar.ground.text import counted, plain_text, print_plain
+
+if TYPE_CHECKING:
+    from jumar.data.checking.findings import Finding, Place
+    from jumar.runs.check_data import DataCheck
+
+_SHOWN = 3
+"""Places that the table shows of a finding; --json has all."""
+
+
+def check(
+    data: str,
+    /,
+    *,
+    eval_: Annotated[str, Parameter(name="--eval", metavar="PATH")] = "",
+    kind: Kind | None = None,
+    set_: SetOption = (),
+    import_: ImportOption = (),
+    json_: JsonFlag = False,
+    all_: Annotated[bool, Parameter(name="--all")] = False,
+    workers: int | None = None,
+) -> int:
+    """Read all of a data set and list what is broken, duplicated or odd.
+
+    Broken: what cannot be decoded, is truncated or empty. Duplicated: the same bytes, the same
+    content in another encoding, or pictures that look the same, within a part, in training and
+    evaluation, and with different labels. Odd: sizes far from the median, pictures of another kind
+    than the others, small classes, classes that one side lacks.
+
+    The exit code is 0 if there is nothing to report, 1 if there is, 2 if the path cannot be used.
+
+    Parameters
+    ----------
+    data
+        A folder, zip, file or glob, or a recipe, whose data is then checked.
+    eval_
+        Evaluation data, if it is not in the same folder.
+    kind
+        What the data is; by default by the names of its files, or as the recipe reads it.
+    set_
+        Change a field of the recipe; repeatable.
+    import_
+        Import a Python module that registers recipes or sources; repeatable.
+    json_
+        Print everything as JSON.
+    all_
+        Show all places of each finding instead of the first three.
+    workers
+        Number of threads; by default one per processor.
+    """
+    from jumar.runs.check_data import check_data, data_to_check
+    from jumar.training.progress import Console
+
+    chosen = data_to_check(data, eval_path=eval_, kind=kind, assignments=set_, imports=import_)
+    console = Console(silent=json_)
+    threads = checked_workers(workers, "threads")
+    with console.bar("items", 1) as bar:
+        checked = check_data(chosen, workers=threads, progress=bar.show_of)
+    if json_:
+        print(json.dumps(_as_json(checked), indent=2, ensure_ascii=False))
+    else:
+        for line in _lines(checked, shown=None if all_ else _SHOWN):
+            print_plain(line)
+    return 1 if checked.findings else 0
+
+
+def _lines(checked: "DataCheck", *, shown: int | None) -> list[str]:
+    sizes = ", ".join(f"{counted(size, 'item')} in {part}" for part, size in checked.sizes.items())
+    lines = [f"{checked.kind}: {sizes}", *(f"note: {plain_text(text)}" for text in checked.notices)]
+    for finding in checked.findings:
+        lines.append("")
+        lines.append(f"{finding.kind}: {finding.what} ({_count_of(finding)})")
+        for group in finding.groups[:shown]:
+            places = [*map(_place_text, group[:shown])]
+            if shown is not None and len(group) > shown:
+                places.append(f"... and {len(group) - shown} more")
+            lines.append("  " + "\n    = ".join(places))
+        if shown is not None and finding.count > shown:
+            lines.append(f"  ... and {finding.count - shown} more (--all, --json)")
+    if not checked.findings:
+        lines.append("nothing broken, duplicated or odd")
+    return lines
+
+
+def _count_of(finding: "Finding") -> str:
+    places = sum(map(len, finding.groups))
+    if places == finding.count:
+        return str(places)
+    return f"{counted(finding.count, 'group')} of {counted(places, 'item')}"
+
+
+def _place_text(place: "Place") -> str:
+    detail = f" ({plain_text(_shortened(place.detail))})" if place.detail else ""
+    return f"{place.part}: {plain_text(place.where)}{detail}"
+
+
+def _shortened(text: str, longest: int = 80) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _as_json(checked: "DataCheck") -> dict[str, object]:
+    return {
+        "kind": checked.kind,
+        "items": checked.sizes,
+        "notices": list(checked.notices),
+        "findings": [
+            {
+                "kind": finding.kind,
+                "what": finding.what,
+                "groups": [[place._asdict() for place in group] for group in finding.groups],
+            }
+            for finding in checked.findings
+        ],
+    }

@@ -1,0 +1,6 @@
+"""The kinds of data that can be checked."""
+
+from typing import Literal
+
+Kind = Literal["images", "pictures", "clips", "sentences", "tagged", "questions", "outlines"]
+"""Images have classes, pictures have none, outlines are of words in pictures."""

@@ -1,0 +1,80 @@
+"""Pictures that show the same, in another encoding or size.
+
+Two pictures look alike if none of their 16 x 16 grey means differs by more than a few levels.
+Re-encoding as JPEG, and scaling, change these by less than that; another photograph of the same
+scene usually changes some of them by more. Pictures without contrast are left out: all empty pages
+look alike.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.checking.pictures import LOOK_SIDE
+
+MOST_DIFFERENCE = 4
+"""Levels of 0 to 255 by which any of the means may differ."""
+MOST_MEAN_DIFFERENCE = 1.0
+"""Levels by which they may differ on average."""
+LEAST_CONTRAST = 8.0
+"""Standard deviation of the means, in levels, below which a picture is not compared."""
+_BLOCKS = 4
+_MOST_PAIRS = 5_000_000
+
+
+def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The pairs of pictures that look alike, [pairs, 2].
+
+    Args:
+        looks: [pictures, 256].
+        aspects: Width by height of each; pairs differ in it by less than 2 %.
+    """
+    from scipy.spatial import KDTree  # takes a while to import, and only pictures need it
+
+    rows = np.flatnonzero(looks.std(axis=1) >= LEAST_CONTRAST)
+    if len(rows) < 2:
+        return np.empty((0, 2), np.int64)
+    side = LOOK_SIDE // _BLOCKS
+    shape = (len(rows), _BLOCKS, side, _BLOCKS, side)
+    blocks = looks[rows].reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
+    # Means of blocks differ by at most what their pixels differ, so no pair is missed.
+    tree = KDTree(blocks)
+    pairs = tree.query_pairs(MOST_DIFFERENCE, p=np.inf, output_type="ndarray")[:_MOST_PAIRS]
+    blocks_of_pairs = np.array_split(pairs, 1 + len(pairs) // 100_000)
+    kept = [_confirmed(rows[block], looks, aspects) for block in blocks_of_pairs]
+    return np.concatenate(kept)
+
+
+def _confirmed(
+    pairs: NDArray[np.int64], looks: NDArray[np.uint8], aspects: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    one, other = looks[pairs[:, 0]].astype(np.int16), looks[pairs[:, 1]].astype(np.int16)
+    apart = np.abs(one - other)
+    ratios = aspects[pairs[:, 0]] / aspects[pairs[:, 1]]
+    close = (apart.max(axis=1) <= MOST_DIFFERENCE) & (apart.mean(axis=1) <= MOST_MEAN_DIFFERENCE)
+    return pairs[close & (np.abs(np.log(ratios)) < 0.02)]
+
+
+def groups_of(pairs: NDArray[np.int64], count: int) -> Sequence[Sequence[int]]:
+    """What is connected by pairs, each group of two or more in ascending order.
+
+    Args:
+        pairs: [pairs, 2].
+        count: How many there are to connect.
+    """
+    parents = list(range(count))
+
+    def top(index: int) -> int:
+        while parents[index] != index:
+            parents[index] = parents[parents[index]]
+            index = parents[index]
+        return index
+
+    for one, other in pairs.tolist():
+        first, second = sorted((top(one), top(other)))
+        parents[second] = first
+    groups: dict[int, list[int]] = {}
+    for index in sorted(set(pairs.reshape(-1).tolist())):
+        groups.setdefault(top(index), []).append(index)
+    return list(groups.values())

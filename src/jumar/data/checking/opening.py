@@ -1,0 +1,205 @@
+"""Which kind of data lies at a path, and its parts."""
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from jumar.data.checking.item import CheckedPart
+from jumar.data.checking.kinds import Kind
+from jumar.data.checking.pictures import PictureReader
+from jumar.data.images.class_folders import is_hidden, is_image
+from jumar.data.images.image_shards import is_shard_name
+from jumar.data.images.picture_tree import open_pictures
+from jumar.data.images.sources import Split, is_registered, open_source, splits_of
+from jumar.data.samples import Notice
+from jumar.data.text.labelled_parts import Part, TextData, part_file
+from jumar.data.text.sentence_files import SentenceData
+from jumar.ground.errors import UserError
+from jumar.ground.paths import expanded, is_file, is_folder, missing, store_url
+
+_LOOKED_AT = 20_000
+"""Names that decide about the kind; a data set is of one kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedData:
+    """Where the data to check is.
+
+    Attributes:
+        kind: Empty to find out.
+        path: Training data, or all of it.
+        eval_path: Evaluation data if it is elsewhere; `none` not to check any.
+        labels: Label files of outlines, if they are elsewhere.
+        eval_labels: The same for evaluation.
+        sentences: Which columns of labelled texts are read.
+    """
+
+    kind: Kind | Literal[""] = ""
+    path: str
+    eval_path: str = ""
+    labels: str = ""
+    eval_labels: str = ""
+    sentences: SentenceData = field(default_factory=SentenceData)
+
+
+def open_parts(data: CheckedData, notice: Notice) -> tuple[Kind, list[CheckedPart]]:
+    """The kind of the data and its parts.
+
+    Raises:
+        UserError: The path holds nothing that can be checked.
+    """
+    kind = data.kind or kind_of(data.path)
+    eval_path = "" if data.eval_path == "none" else data.eval_path
+    if kind in ("images", "pictures"):
+        parts = _open_images(data.path, eval_path, kind, notice)
+    elif kind == "clips":
+        from jumar.data.checking.sounds import open_clips
+
+        parts = open_clips(data.path, eval_path, notice)
+    elif kind == "outlines":
+        from jumar.data.checking.outlines import open_outlined
+
+        parts = open_outlined(
+            data.path, eval_path, labels=data.labels, eval_labels=data.eval_labels, notice=notice
+        )
+    else:
+        parts = _open_texts(data, kind, eval_path, notice)
+    return kind, parts[:1] if data.eval_path == "none" else parts
+
+
+def kind_of(path: str) -> Kind:
+    """The kind of data at a path, by the names of its files.
+
+    Raises:
+        UserError: There is nothing, or nothing of a known kind.
+    """
+    if is_registered(path) or store_url(path) is not None or any(mark in path for mark in "*?["):
+        return "images"
+    place = expanded(path)
+    names = _names(place)
+    pictures = [name for name in names if is_image(name)]
+    stems = {Path(name).stem.lower() for name in pictures}
+    labels = [name for name in names if _labels_picture(name, stems)]
+    endings = {Path(name).suffix.lower() for name in names}
+    if any(name.lower().endswith((".wav", ".wave")) for name in names):
+        return "clips"
+    if pictures and 2 * len(labels) >= len(pictures):
+        return "outlines"
+    if pictures or any(is_shard_name(Path(name).name) for name in names):
+        return "images" if _has_classes(path) else "pictures"
+    if endings & {".tsv", ".jsonl"}:
+        return "sentences"
+    if ".json" in endings:
+        return "questions"
+    if endings & {".txt", ".conll", ".bio", ".bmes", ".char"}:
+        return "tagged"
+    raise UserError(
+        "holds no data of a known kind",
+        where=path,
+        todo="Known: pictures, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
+        "tokens in .txt. To name the kind: --kind",
+    )
+
+
+def _names(place: Path) -> list[str]:
+    """Names of files below a place, and of those in zips."""
+    if is_file(place):
+        return _zipped(place) if place.suffix.lower() == ".zip" else [place.name]
+    if not is_folder(place):
+        raise missing(place)
+    names: list[str] = []
+    for path in islice(place.rglob("*"), _LOOKED_AT):
+        if any(is_hidden(part) for part in path.relative_to(place).parts):
+            continue
+        if path.suffix.lower() == ".zip":
+            names += _zipped(path)
+        elif path.suffix:
+            names.append(str(path.relative_to(place)))
+    return names
+
+
+def _zipped(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name for name in archive.namelist()[:_LOOKED_AT] if not is_hidden(name)]
+    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise UserError(f"not a zip, or damaged: {error}", where=str(path)) from error
+
+
+def _labels_picture(name: str, stems: set[str]) -> bool:
+    path = Path(name)
+    if path.suffix.lower() not in (".txt", ".json", ".mat"):
+        return False
+    stem = path.stem.lower()
+    return any(stem.removeprefix(mark) in stems for mark in ("", "gt_", "poly_gt_", "label_"))
+
+
+def _has_classes(path: str) -> bool:
+    try:
+        return len(open_source(path, "train").classes) > 0
+    except UserError:
+        try:
+            open_pictures(path, "train")
+        except UserError:
+            return True  # what is wrong with the class folders is then reported
+        return False
+
+
+def _open_images(path: str, eval_path: str, kind: Kind, notice: Notice) -> list[CheckedPart]:
+    def opened(place: str, split: Split) -> CheckedPart:
+        name = "training" if split == "train" else "evaluation"
+        if kind == "pictures":
+            pictures = open_pictures(place, split, notice=notice)
+            return CheckedPart(name=name, reader=PictureReader(pictures, labelled=False))
+        source = open_source(place, split, notice=notice)
+        return CheckedPart(name=name, reader=PictureReader(source), classes=source.classes)
+
+    parts = [opened(path, "train")]
+    if eval_path:
+        parts.append(opened(eval_path, "eval"))
+    elif kind == "images" and "eval" in splits_of(path):
+        parts.append(opened(path, "eval"))
+    return parts
+
+
+def _open_texts(data: CheckedData, kind: Kind, eval_path: str, notice: Notice) -> list[CheckedPart]:
+    from jumar.data.checking.texts import checked_questions, checked_sentences, checked_tagged
+    from jumar.data.text import entity_files, reading_files, sentence_files
+
+    suffixes = {
+        "sentences": sentence_files.SUFFIXES,
+        "tagged": entity_files.SUFFIXES,
+        "questions": reading_files.SUFFIXES,
+    }[kind]
+    parts: list[CheckedPart] = []
+    for name, path in _text_files(data.path, eval_path, suffixes):
+        if kind == "sentences":
+            parts.append(checked_sentences(path, name, data.sentences))
+        elif kind == "tagged":
+            parts.append(checked_tagged(path, name))
+        else:
+            parts.append(checked_questions(path, name, notice))
+    return parts
+
+
+def _text_files(path: str, eval_path: str, suffixes: Sequence[str]) -> list[tuple[str, Path]]:
+    """The files of the parts; a folder may lack one of them."""
+    files: list[tuple[str, Path]] = []
+    faults: list[UserError] = []
+    sides: Sequence[tuple[Part, str]] = (("train", "training"), ("eval", "evaluation"))
+    for part, name in sides:
+        try:
+            found = part_file(TextData(path=path, eval_path=eval_path), part, suffixes)
+        except UserError as error:
+            if part == "eval" and eval_path:
+                raise
+            faults.append(error)
+        else:
+            if found is not None:
+                files.append((name, found))
+    if not files:
+        raise faults[0]
+    return files

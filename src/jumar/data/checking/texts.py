@@ -1,0 +1,148 @@
+"""What a check learns about labelled texts, tagged texts and questions about passages."""
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+from jumar.data.checking.item import CheckedPart, Item
+from jumar.data.samples import Fault, Notice
+from jumar.data.text.entity_files import TaggedSentence, read_tagged
+from jumar.data.text.numbered_lines import Skipping, line_of
+from jumar.data.text.reading_files import read_questions
+from jumar.data.text.sentence_files import Sentence, SentenceData, read_sentences
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+
+
+class CollectedFaults(Skipping):
+    """Malformed rows of a file, all of them."""
+
+    def __init__(self) -> None:
+        super().__init__(0, lambda _: None)
+        self.faults: list[Fault] = []
+
+    def fault(self, error: UserError) -> None:
+        """Keep a fault."""
+        self.faults.append(Fault(origin=error.where, reason=error.what))
+
+
+class TextReader:
+    """Items that were read with their file."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def item(self, index: int) -> Item:
+        """See `ItemReader.item`."""
+        return self._items[index]
+
+
+def checked_sentences(path: Path, name: str, data: SentenceData) -> CheckedPart:
+    """The labelled sentences or pairs of a file.
+
+    Raises:
+        UserError: It cannot be read, or has none of the columns.
+    """
+    faults = CollectedFaults()
+    items = [_sentence(each) for each in read_sentences(path, data, faults)]
+    return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
+
+
+def checked_tagged(path: Path, name: str) -> CheckedPart:
+    """The tagged sentences of a file.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    faults = CollectedFaults()
+    items = [_tagged(each, path) for each in read_tagged(path, faults)]
+    return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
+
+
+def checked_questions(path: Path, name: str, notice: Notice) -> CheckedPart:
+    """The questions of a file.
+
+    Raises:
+        UserError: It cannot be read, or is not of SQuAD's form.
+    """
+    faults = CollectedFaults()
+    reading = read_questions(path, faults)
+    items: list[Item] = []
+    for question in reading.questions:
+        passage = reading.passages[question.passage]
+        texts = (passage, question.text)
+        items.append(
+            Item(
+                where=question.where,
+                content=_hash(*texts),
+                meaning=_hash(*map(_plain, texts)),
+                label=" | ".join(sorted({answer.text for answer in question.answers})),
+                size=(("passage length", len(passage)), ("question length", len(question.text))),
+                traits=("answer not in its passage",)
+                if any(answer.begin < 0 for answer in question.answers)
+                else (),
+            )
+        )
+    if reading.moved:
+        notice(
+            f"{name}: {counted(reading.moved, 'answer')} not where answer_start says, used where "
+            "they are"
+        )
+    return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
+
+
+def _sentence(sentence: Sentence) -> Item:
+    texts = (sentence.first, sentence.second or "")
+    traits: list[str] = []
+    if not sentence.first.strip() or (sentence.second is not None and not sentence.second.strip()):
+        traits.append("empty text")
+    if any("\ufffd" in text for text in texts):
+        traits.append("characters lost in a conversion (U+FFFD)")
+    return Item(
+        where=sentence.where,
+        content=_hash(*texts),
+        meaning=_hash(*map(_plain, texts)),
+        label=sentence.label,
+        classes=(sentence.label,),
+        size=(("length", len("".join(texts))),),
+        traits=tuple(traits),
+    )
+
+
+def _tagged(sentence: TaggedSentence, path: Path) -> Item:
+    kinds = {tag.partition("-")[2] for tag in sentence.tags} - {""}
+    return Item(
+        where=line_of(path, sentence.line),
+        content=_hash(*sentence.tokens),
+        meaning=_hash(*map(_plain, sentence.tokens)),
+        label=" ".join(sentence.tags),
+        classes=tuple(sorted(kinds)),
+        size=(("length", len(sentence.tokens)),),
+        traits=_wrong_beginnings(sentence.tags),
+    )
+
+
+def _wrong_beginnings(tags: Sequence[str]) -> tuple[str, ...]:
+    """Tags that go on with an entity of another type, or with none."""
+    before = "O"
+    for tag in tags:
+        prefix, _, kind = tag.partition("-")
+        goes_on = before[:1] in ("B", "I", "M") and before.partition("-")[2] == kind
+        if prefix in ("I", "M", "E") and not goes_on:
+            return ("entity without a beginning",)
+        before = tag
+    return ()
+
+
+def _plain(text: str) -> str:
+    """A text without what makes no difference to a reader: case, width, blanks."""
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _hash(*texts: str) -> bytes:
+    joined = "\0".join(texts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(joined, digest_size=16).digest()

@@ -1,0 +1,100 @@
+"""Balanced sampling: every class equally often, however many samples it has.
+
+An epoch has as many samples as the set. Each class gets the same number of them to within one, and
+takes its own samples in a permutation, then in another one, and so on over the epochs: a frequent
+class needs several epochs for all of its samples, a rare one takes each several times an epoch.
+The passes through a class stand in the keys as their epoch, so that a sample that is taken twice
+in an epoch is augmented differently.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.samples import SampleKey
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+
+_ORDER, _CLASS = 5, 6
+"""First word of the entropy; others are in `sampler.py` and `keyword_set.py`."""
+
+
+class BalancedKeys:
+    """The keys of an epoch in which all classes are equally frequent; an `EpochKeys`.
+
+    Args:
+        labels: The class of each sample, [samples]; negative ones are left out.
+
+    Raises:
+        UserError: There are fewer than two classes.
+    """
+
+    def __init__(self, labels: NDArray[np.integer]) -> None:
+        self._size = len(labels)
+        self._members = [
+            np.flatnonzero(labels == each) for each in np.unique(labels) if int(each) >= 0
+        ]
+        if len(self._members) < 2:
+            raise UserError(
+                f"the training set has {counted(len(self._members), 'class')}: there is nothing "
+                "to balance",
+                where="data.sampling",
+                todo="Use data.sampling=natural.",
+            )
+        self._epoch = lru_cache(maxsize=2)(self._order)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """How many samples each class has."""
+        return [len(members) for members in self._members]
+
+    def __call__(self, seed: int, epoch: int, rows: slice) -> list[SampleKey]:
+        """See `EpochKeys`."""
+        passes, items = self._epoch(seed, epoch)
+        pairs = zip(passes[rows].tolist(), items[rows].tolist(), strict=True)
+        return [SampleKey(number, item) for number, item in pairs]
+
+    def __reduce__(self) -> tuple[type["BalancedKeys"], tuple[NDArray[np.int64]]]:
+        labels = np.full(self._size, -1, np.int64)
+        for number, members in enumerate(self._members):
+            labels[members] = number
+        return BalancedKeys, (labels,)
+
+    def _order(self, seed: int, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each row of an epoch the pass through its class, and the sample."""
+        random = np.random.default_rng((_ORDER, seed, epoch))
+        num_classes = len(self._members)
+        least, extra = divmod(self._size, num_classes)
+        has_extra = random.permutation(num_classes) < extra
+        passes: list[NDArray[np.int64]] = []
+        items: list[NDArray[np.int64]] = []
+        for number, members in enumerate(self._members):
+            taken = least + int(has_extra[number])
+            numbers, chosen = self._taken(seed, epoch, number, members, least + 1)
+            passes.append(numbers[:taken])
+            items.append(chosen[:taken])
+        mixed = random.permutation(self._size)
+        return np.concatenate(passes)[mixed], np.concatenate(items)[mixed]
+
+    @staticmethod
+    def _taken(
+        seed: int, epoch: int, number: int, members: NDArray[np.int64], most: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Passes and samples of a class in an epoch in which it has `most` places."""
+        size = len(members)
+        if size < most:
+            count = -(-most // size)
+            random = np.random.default_rng((_CLASS, seed, number, epoch))
+            orders = random.permuted(np.tile(members, (count, 1)), axis=1)
+            return np.repeat(epoch * count + np.arange(count), size), orders.ravel()
+        # The places of a class do not depend on who had one more in the epochs before.
+        places = np.arange(epoch * most, (epoch + 1) * most)
+        numbers = places // size
+        taken = np.empty(most, np.int64)
+        for pass_number in np.unique(numbers):
+            here = numbers == pass_number
+            random = np.random.default_rng((_CLASS, seed, number, int(pass_number)))
+            taken[here] = random.permutation(members)[places[here] % size]
+        return numbers, taken

@@ -1,0 +1,215 @@
+"""A share of the training set held out for evaluation, or one of k folds of it.
+
+Which samples are held out depends on their keys (a file's path below its class folders, a text)
+and on `split_seed` alone, so neither the order of a listing nor the number of ranks changes it.
+Samples with the same key, and all samples of a group such as a speaker, stay on one side.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.data.samples import Notice, fingerprint
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class DividedData:
+    """Settings of data whose training set can be divided."""
+
+    val_fraction: float = setting(
+        0.0,
+        "Share of the training set that is held out for evaluation, of each class; 0: none.",
+        minimum=0,
+        maximum=0.9,
+    )
+    folds: int = setting(
+        0, "Folds of a cross-validation over the training set; 0: none.", minimum=0, maximum=1000
+    )
+    fold: int = setting(0, "The fold to evaluate on; the others are trained on.", minimum=0)
+    split_seed: int = setting(0, "Decides which samples are held out or in which fold.", minimum=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """Indices of a training set on both sides, each in ascending order.
+
+    Attributes:
+        train: Samples to learn from.
+        held_out: Samples to score on.
+        fingerprint: Of the keys held out, in no particular order.
+    """
+
+    train: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+    fingerprint: str
+
+
+def is_divided(data: DividedData, eval_path: str) -> bool:
+    """Whether evaluation uses a part of the training set.
+
+    Raises:
+        UserError: The settings contradict each other.
+    """
+    if data.folds == 1 or (data.folds and data.fold >= data.folds):
+        raise UserError(
+            f"there is no fold {data.fold} of {counted(data.folds, 'fold')}",
+            where="data.fold",
+            todo="data.folds takes 2 or more, and data.fold one of 0 to data.folds - 1.",
+        )
+    if data.fold and not data.folds:
+        raise UserError(
+            f"data.fold={data.fold} has no effect without data.folds", where="data.fold"
+        )
+    if data.folds and data.val_fraction:
+        raise UserError(
+            "data.val_fraction and data.folds both hold out a part of the training set",
+            where="data.val_fraction",
+            todo="Set one of them to 0.",
+        )
+    field = "data.folds" if data.folds else "data.val_fraction"
+    divided = bool(data.folds or data.val_fraction)
+    if divided and eval_path:
+        raise UserError(
+            f"{field} holds out a part of the training set, and data.eval_path names other "
+            "evaluation data",
+            where="data.eval_path",
+            todo=f"Use one of them: data.eval_path= (empty) or {field}=0.",
+        )
+    return divided
+
+
+def divided(
+    data: DividedData,
+    keys: Sequence[bytes],
+    labels: NDArray[np.integer],
+    *,
+    groups: Sequence[str] | None = None,
+) -> Division:
+    """Divide a training set.
+
+    Args:
+        data: The settings.
+        keys: What identifies each sample; samples with the same key stay together.
+        labels: The class of each sample, [samples]; every class is divided in proportion.
+        groups: The group of each sample, if groups must stay together; classes then only roughly
+            keep their proportions.
+
+    Raises:
+        UserError: There are too few samples or groups.
+    """
+    units = list(keys) if groups is None else [group.encode() for group in groups]
+    names, unit_of = _numbered(units)
+    ranks = _ranks(names, data.split_seed)
+    classes, class_of = np.unique(labels, return_inverse=True)
+    share = 1 / data.folds if data.folds else data.val_fraction
+    if groups is None:
+        fold_of = _by_class(ranks, _class_of_unit(unit_of, class_of, len(names)), data)
+    else:
+        counts = np.zeros((len(names), len(classes)), np.int64)
+        np.add.at(counts, (unit_of, class_of), 1)
+        shares = np.full(data.folds, share) if data.folds else np.array([share, 1 - share])
+        fold_of = _by_group(ranks, counts, shares)
+    chosen = data.fold if data.folds else 0
+    held = fold_of[unit_of] == chosen
+    if not held.any() or held.all():
+        what = "group" if groups is not None else "sample"
+        part = f"fold {data.fold} of {data.folds}" if data.folds else f"a share of {share:g}"
+        raise UserError(
+            f"{counted(len(names), what)} cannot be divided: {part} would leave one side empty",
+            where="data.folds" if data.folds else "data.val_fraction",
+        )
+    held_out = np.flatnonzero(held)
+    return Division(
+        train=np.flatnonzero(~held),
+        held_out=held_out,
+        fingerprint=fingerprint(*sorted(keys[index] for index in held_out.tolist())),
+    )
+
+
+def tell_division(
+    division: Division, data: DividedData, labels: NDArray[np.integer], notice: Notice, by: str
+) -> None:
+    """Say how a training set was divided, and which classes have no sample on one side."""
+    part = f"fold {data.fold} of {data.folds}" if data.folds else f"{data.val_fraction:g}"
+    total = len(division.train) + len(division.held_out)
+    notice(
+        f"evaluation: {len(division.held_out)} of the {counted(total, 'training sample')} "
+        f"({part}, {by}, split seed {data.split_seed}, hash {division.fingerprint})"
+    )
+    sides = {"training": division.train, "evaluation": division.held_out}
+    for side, indices in sides.items():
+        lost = np.setdiff1d(labels, labels[indices])
+        if len(lost):
+            notice(f"evaluation: {counted(len(lost), 'class')} without a sample in {side}")
+
+
+def _numbered(units: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
+    numbers: dict[bytes, int] = {}
+    unit_of = np.array([numbers.setdefault(unit, len(numbers)) for unit in units], np.int64)
+    return list(numbers), unit_of
+
+
+def _ranks(names: Sequence[bytes], seed: int) -> NDArray[np.int64]:
+    """The units in an order that is random, but the same for the same names and seed."""
+    salt = seed.to_bytes(8, "little")
+    digests = [hashlib.blake2b(name, key=salt, digest_size=16).digest() for name in names]
+    return np.array(sorted(range(len(names)), key=digests.__getitem__), np.int64)
+
+
+def _class_of_unit(
+    unit_of: NDArray[np.int64], class_of: NDArray[np.int64], units: int
+) -> NDArray[np.int64]:
+    """The lowest class of each unit: samples with the same key may have different labels."""
+    result = np.full(units, np.iinfo(np.int64).max)
+    np.minimum.at(result, unit_of, class_of)
+    return result
+
+
+def _by_class(
+    ranks: NDArray[np.int64], class_of: NDArray[np.int64], data: DividedData
+) -> NDArray[np.int64]:
+    """The fold of each unit; without folds, 0 is the share held out.
+
+    With folds, those of a class begin where those of the class before end, so that all folds have
+    the same size to within one.
+    """
+    fold_of = np.empty(len(ranks), np.int64)
+    before = 0
+    for each in np.unique(class_of):
+        members = ranks[class_of[ranks] == each]
+        places = np.arange(len(members))
+        if data.folds:
+            fold_of[members] = (before + places) % data.folds
+        else:
+            # Half of a sample is carried over to the next class, not lost.
+            first = round(before * data.val_fraction)
+            fold_of[members] = places >= round((before + len(members)) * data.val_fraction) - first
+        before += len(members)
+    return fold_of
+
+
+def _by_group(
+    ranks: NDArray[np.int64], counts: NDArray[np.int64], shares: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The fold of each group: the one that needs its classes most.
+
+    Args:
+        ranks: The groups in the order in which they are placed.
+        counts: Samples of each group and class.
+        shares: What each fold is to have of every class.
+    """
+    wanted = shares[:, None] * np.maximum(counts.sum(axis=0), 1)
+    have = np.zeros_like(wanted)
+    fold_of = np.empty(len(ranks), np.int64)
+    for group in ranks:
+        full = ((have + counts[group]) / wanted) ** 2 - (have / wanted) ** 2
+        fold = int(np.argmin((shares[:, None] * full).sum(axis=1)))
+        fold_of[group] = fold
+        have[fold] += counts[group]
+    return fold_of

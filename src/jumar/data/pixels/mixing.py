@@ -1,0 +1,218 @@
+"""Mixing training pictures and their labels in pairs: mixup and CutMix.
+
+Papers: H. Zhang, M. Cisse, Y. Dauphin, D. Lopez-Paz, "mixup: Beyond Empirical Risk Minimization",
+https://arxiv.org/abs/1710.09412; S. Yun et al., "CutMix: Regularization Strategy to Train Strong
+Classifiers with Localizable Features", https://arxiv.org/abs/1905.04899.
+
+Pairs are neighbours in the global batch: rows 0 and 1, 2 and 3, and so on, each mixed into the
+other. The order of an epoch is a permutation, so a neighbour is a random sample. How a pair is
+mixed is drawn by the seed and the keys of both. Ranks and micro-batches are runs of rows, so as
+long as they have an even number of them, no pair is torn apart, and the result is the same on any
+number of ranks and workers.
+
+The host draws what is done, the device does it, after colours were changed and normalised.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jumar.data.samples import Batch, SampleKey
+from jumar.ground.errors import UserError
+from jumar.settings import Component, setting
+
+_MIXING = 7
+"""First word of the entropy; others are in `sampler.py`, `balanced.py` and `keyword_set.py`."""
+
+LABEL, SHARE, BOX, OPACITY = "mixed_label", "own_share", "mixed_box", "mixed_opacity"
+"""What a batch also holds, by sample: the partner's label, int64 [N]; the share of the own label,
+float32 [N]; the box into which the partner is mixed, int64 [N, 4] as top, left, bottom, right; and
+how much of it shows there, float32 [N]."""
+
+
+class Mix(NamedTuple):
+    """How a pair is mixed; both pictures alike.
+
+    Attributes:
+        box: Top, left, bottom, right of what the partner covers.
+        opacity: 1 where the partner replaces the picture.
+    """
+
+    box: tuple[int, int, int, int]
+    opacity: float
+
+    def own_share(self, height: int, width: int) -> float:
+        """The share of the own label: how much of the own picture is left."""
+        top, left, bottom, right = self.box
+        return 1 - self.opacity * (bottom - top) * (right - left) / (height * width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixingSettings(Component, ABC):
+    """How training pictures are mixed."""
+
+    @abstractmethod
+    def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
+        """How a pair of pictures is mixed; None to leave both as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoMixing(MixingSettings, kind="none"):
+    """Every picture on its own."""
+
+    def drawn(self, random: np.random.Generator, height: int, width: int) -> None:
+        """Nothing; see `MixingSettings.drawn`."""
+        del random, height, width
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SometimesMixed(MixingSettings):
+    probability: float = setting(1.0, "share of the pairs that are mixed", minimum=0, maximum=1)
+
+    def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
+        """See `MixingSettings.drawn`."""
+        if random.random() >= self.probability:
+            return None
+        return self._mix(random, height, width)
+
+    @abstractmethod
+    def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
+        """How a pair is mixed if it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixup(_SometimesMixed, kind="mixup"):
+    """mixup: both pictures laid over each other."""
+
+    alpha: float = setting(0.2, "both parameters of the beta distribution of shares", minimum=0.01)
+
+    def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
+        return overlaid(random, self.alpha, height, width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutMix(_SometimesMixed, kind="cutmix"):
+    """CutMix: a box of one picture in the other."""
+
+    alpha: float = setting(1.0, "both parameters of the beta distribution of areas", minimum=0.01)
+
+    def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
+        return pasted(random, self.alpha, height, width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixupOrCutMix(_SometimesMixed, kind="mixup-or-cutmix"):
+    """One of both for each pair."""
+
+    mixup_alpha: float = setting(0.8, "alpha of mixup", minimum=0.01)
+    cutmix_alpha: float = setting(1.0, "alpha of CutMix", minimum=0.01)
+    cutmix_share: float = setting(
+        0.5, "share of the mixed pairs that use CutMix", minimum=0, maximum=1
+    )
+
+    def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
+        if random.random() < self.cutmix_share:
+            return pasted(random, self.cutmix_alpha, height, width)
+        return overlaid(random, self.mixup_alpha, height, width)
+
+
+def overlaid(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
+    """The mix of mixup: the partner's share is drawn from Beta(alpha, alpha)."""
+    return Mix((0, 0, height, width), float(random.beta(alpha, alpha)))
+
+
+def pasted(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
+    """The mix of CutMix: a box of the picture's shape around a uniform centre, cut at the edges.
+
+    Its area is 1 - lambda of the picture, lambda drawn from Beta(alpha, alpha).
+    """
+    side = np.sqrt(1 - random.beta(alpha, alpha))
+    half_height, half_width = int(height * side) // 2, int(width * side) // 2
+    row, column = int(random.integers(height)), int(random.integers(width))
+    top, left = max(row - half_height, 0), max(column - half_width, 0)
+    bottom, right = min(row + half_height, height), min(column + half_width, width)
+    return Mix((top, left, bottom, right), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairMixer:
+    """Draws how the pairs of a batch are mixed.
+
+    Attributes:
+        settings: How.
+        seed: The run's seed.
+    """
+
+    settings: MixingSettings
+    seed: int
+
+    def __call__(self, batch: Batch, keys: Sequence[SampleKey]) -> Batch:
+        """The batch of `image` and `label` with `mixed_label`, `own_share`, `mixed_box` and
+        `mixed_opacity`.
+
+        Raises:
+            UserError: A picture has no partner.
+        """
+        if len(keys) % 2:
+            raise uneven("data.batch_size", len(keys))
+        height, width = batch["image"].shape[-2:]
+        nothing = Mix((0, 0, 0, 0), 0.0)
+        mixes = [
+            self._drawn(one, other, height, width) or nothing
+            for one, other in zip(keys[::2], keys[1::2], strict=True)
+        ]
+        mixes = [mix for mix in mixes for _ in range(2)]
+        return {
+            **batch,
+            LABEL: partners(batch["label"]),
+            SHARE: torch.tensor([mix.own_share(height, width) for mix in mixes]),
+            BOX: torch.tensor([mix.box for mix in mixes], dtype=torch.int64),
+            OPACITY: torch.tensor([mix.opacity for mix in mixes]),
+        }
+
+    def _drawn(self, one: SampleKey, other: SampleKey, height: int, width: int) -> Mix | None:
+        random = np.random.default_rng((_MIXING, self.seed, *one, *other))
+        return self.settings.drawn(random, height, width)
+
+
+def uneven(field: str, size: int) -> UserError:
+    """The error for samples that cannot be mixed because one has no partner.
+
+    Args:
+        field: The setting that decides how many there are on a rank or in a part of its batch.
+        size: How many.
+    """
+    return UserError(
+        f"pictures are mixed in pairs, and {size} is odd",
+        where=field,
+        todo="Choose an even number, on every rank.",
+    )
+
+
+def partners(values: Tensor) -> Tensor:
+    """Each sample's partner, [N, ...]: rows 1, 0, 3, 2 and so on."""
+    rows = torch.arange(len(values), device=values.device)
+    return values[rows ^ 1]
+
+
+def mixed(images: Tensor, batch: Batch) -> Tensor:
+    """Images with their partners mixed in as a batch says.
+
+    Args:
+        images: Float [N, channels, height, width].
+        batch: What `PairMixer` added; without it the images are returned.
+    """
+    if BOX not in batch:
+        return images
+    top, left, bottom, right = (edge[:, None, None, None] for edge in batch[BOX].unbind(1))
+    height, width = images.shape[-2:]
+    rows = torch.arange(height, device=images.device)[:, None]
+    columns = torch.arange(width, device=images.device)
+    inside = (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
+    weight = inside * batch[OPACITY].to(images.dtype)[:, None, None, None]
+    return torch.lerp(images, partners(images), weight)

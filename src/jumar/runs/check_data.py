@@ -1,0 +1,129 @@
+"""Check a data set, or the data of a recipe: `jumar data check`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jumar.data.checking.findings import Finding, PartItems, findings_of
+from jumar.data.checking.kinds import Kind
+from jumar.data.checking.opening import CheckedData, open_parts
+from jumar.data.checking.scanning import scanned
+from jumar.data.images.image_set import PlainImageData
+from jumar.data.images.picture_set import PictureData
+from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.polygons.detection_data import DetectionData
+from jumar.data.speech.keyword_data import KeywordData
+from jumar.data.text.entity_set import EntityData
+from jumar.data.text.reading_set import ReadingData
+from jumar.data.text.sentence_files import SentenceData
+from jumar.ground.errors import UserError
+from jumar.ground.paths import exists, expanded
+from jumar.recipes.registry import create_recipe, import_modules, list_recipes
+from jumar.settings import override
+
+_KINDS: Sequence[tuple[type[LoaderSettings], Kind]] = (
+    (PlainImageData, "images"),
+    (PictureData, "pictures"),
+    (KeywordData, "clips"),
+    (SentenceData, "sentences"),
+    (EntityData, "tagged"),
+    (ReadingData, "questions"),
+    (DetectionData, "outlines"),
+)
+"""The kind of data that a recipe's settings are about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheck:
+    """What a check found.
+
+    Attributes:
+        kind: Of the data.
+        sizes: How many items each part has.
+        findings: The worst first.
+        notices: What the readers said of the whole, such as which files they skipped.
+    """
+
+    kind: Kind
+    sizes: dict[str, int]
+    findings: Sequence[Finding]
+    notices: Sequence[str]
+
+
+def data_to_check(
+    name: str,
+    *,
+    eval_path: str = "",
+    kind: Kind | None = None,
+    assignments: Sequence[str] = (),
+    imports: Sequence[str] = (),
+) -> CheckedData:
+    """The data at a path, or that of a recipe with settings.
+
+    Args:
+        name: A path, or a recipe where there is no such path.
+        eval_path: Evaluation data, if it is elsewhere.
+        kind: Of the data; None to find out, or to take it from the recipe.
+        assignments: Settings of the recipe.
+        imports: Modules that register recipes and sources.
+
+    Raises:
+        UserError: Neither a path nor a recipe, or settings for a path.
+    """
+    import_modules(imports)
+    if exists(expanded(name)) or name not in {row.name for row in list_recipes()}:
+        if assignments:
+            raise UserError(
+                f"'{name}' is a path, which has no settings", where="--set", todo="Name a recipe."
+            )
+        return CheckedData(path=name, eval_path=eval_path, kind=kind or "")
+    recipe: Any = cast(Any, override(create_recipe(name), assignments))
+    data: Any = recipe.data
+    known = kind or _kind_of_settings(data)
+    if known is None:
+        raise UserError(
+            f"the data of '{name}' is of a kind that cannot be checked",
+            todo="Name the path of its pictures or texts instead.",
+        )
+    return CheckedData(
+        kind=known,
+        path=data.path,
+        eval_path=eval_path or data.eval_path,
+        labels=data.labels if isinstance(data, DetectionData) else "",
+        eval_labels=data.eval_labels if isinstance(data, DetectionData) else "",
+        sentences=data if isinstance(data, SentenceData) else SentenceData(),
+    )
+
+
+def _kind_of_settings(data: object) -> Kind | None:
+    return next((kind for settings, kind in _KINDS if isinstance(data, settings)), None)
+
+
+def check_data(
+    data: CheckedData,
+    *,
+    workers: int,
+    progress: Callable[[int, int], None],
+) -> DataCheck:
+    """Read everything and judge it.
+
+    Args:
+        data: Where it is.
+        workers: Threads that read and decode.
+        progress: Called with the items read and how many there are.
+
+    Raises:
+        UserError: The path cannot be used at all.
+    """
+    notices: list[str] = []
+    kind, parts = open_parts(data, notices.append)
+    total = sum(len(part.reader) for part in parts)
+    read: list[PartItems] = []
+    for part in parts:
+        before = sum(len(entry.items) for entry in read)
+        items = list(
+            scanned(part.reader, workers=workers, done=lambda n, at=before: progress(at + n, total))
+        )
+        read.append(PartItems(part=part, items=items))
+    sizes = {part.name: len(part.reader) for part in parts}
+    return DataCheck(kind=kind, sizes=sizes, findings=findings_of(read), notices=notices)

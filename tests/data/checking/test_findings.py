@@ -1,0 +1,234 @@
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jumar.data.checking.findings import Finding, PartItems, findings_of
+from jumar.data.checking.item import Item
+from jumar.data.checking.lookalikes import alike, groups_of
+from jumar.data.checking.opening import CheckedData, kind_of, open_parts
+from jumar.data.checking.scanning import scanned
+from tests.data.photographs import png, scene
+from tests.data.pictures import picture, turned, write_files, write_zip
+from tests.data.tones import in_folder, tone
+
+
+def jpeg(pixels: np.ndarray, quality: int = 90) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
+
+
+def found(path: Path, **changes: object) -> list[Finding]:
+    _, parts = open_parts(CheckedData(path=str(path), **changes), lambda _: None)  # type: ignore[arg-type]
+    return findings_of(
+        [
+            PartItems(part=part, items=list(scanned(part.reader, workers=2, done=lambda _: None)))
+            for part in parts
+        ]
+    )
+
+
+def places(findings: list[Finding], kind: str, what: str = "") -> list[set[str]]:
+    """The file names of each group of a kind of finding."""
+    return [
+        {"/".join(Path(place.where).parts[-2:]) for place in group}
+        for finding in findings
+        if finding.kind == kind and what in finding.what
+        for group in finding.groups
+    ]
+
+
+def many(classes: tuple[str, ...], count: int, *, first: int = 0) -> dict[str, bytes]:
+    """Different pictures of 64 x 48 px, as PNG."""
+    return {
+        f"{name}/{index}.png": png(scene(48, 64, seed=1000 * place + first + index))
+        for place, name in enumerate(classes)
+        for index in range(count)
+    }
+
+
+def part(files: Mapping[str, bytes], name: str) -> dict[str, bytes]:
+    return {f"{name}/{path}": content for path, content in files.items()}
+
+
+def test_a_clean_set_has_no_findings_in_a_folder_and_in_a_zip(tmp_path: Path) -> None:
+    files = {
+        **part(many(("a", "b"), 8), "train"),
+        **part(many(("a", "b"), 6, first=500), "val"),
+    }
+    assert found(write_files(tmp_path / "folder", files)) == []
+    assert found(write_zip(tmp_path / "set.zip", files)) == []
+
+
+def test_everything_planted_is_found_where_it_was_planted(tmp_path: Path) -> None:
+    train, val = many(("a", "b", "c"), 8), many(("a", "b"), 6, first=500)
+    original = scene(48, 64, seed=3)
+    train |= {
+        "a/cut.jpg": jpeg(original)[:300],
+        "a/empty.png": b"",
+        "a/text.png": b"not a picture",
+        "b/copy.png": train["b/1.png"],
+        "a/other_label.png": train["b/2.png"],
+        "b/saved_again.jpg": jpeg(scene(48, 64, seed=1000), 70),
+        "a/grey.png": png(scene(48, 64, seed=77)[..., 0]),
+        "a/inks.jpg": picture("CMYK", size=(64, 48)),
+        "a/turned.jpg": turned(),
+        "a/long.png": png(scene(40, 900, seed=78)),
+    }
+    val |= {"a/leaked.png": train["a/5.png"], "a/again.jpg": jpeg(scene(48, 64, seed=6), 80)}
+    files = {**part(train, "train"), **part(val, "val")}
+    findings = found(write_files(tmp_path, files))
+    assert places(findings, "broken") == [{"a/cut.jpg"}, {"a/empty.png"}, {"a/text.png"}]
+    assert {"b/1.png", "b/copy.png"} in places(findings, "duplicate")
+    assert {"b/2.png", "a/other_label.png"} in places(findings, "label conflict")
+    assert places(findings, "look-alike") == [{"b/0.png", "b/saved_again.jpg"}]
+    assert places(findings, "leak", "same content") == [{"a/5.png", "a/leaked.png"}]
+    assert places(findings, "leak", "looks") == [{"a/6.png", "a/again.jpg"}]
+    kinds = {finding.what.partition(":")[0] for finding in findings if finding.kind == "odd kind"}
+    assert kinds == {"grey", "CMYK", "turned by EXIF"}
+    assert {"a/long.png"} in places(findings, "odd size", "width by height")
+    assert [
+        group[0][:2] for finding in findings if finding.kind == "class" for group in finding.groups
+    ] == [("evaluation", "c")]
+
+
+def test_the_same_pixels_in_another_file_format_are_a_duplicate(tmp_path: Path) -> None:
+    files = many(("a", "b"), 6)
+    pixels = scene(48, 64, seed=2)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "BMP")
+    findings = found(write_files(tmp_path, {**files, "a/2.bmp": buffer.getvalue()}))
+    assert places(findings, "duplicate", "decoding") == [{"a/2.png", "a/2.bmp"}]
+    assert [finding.kind for finding in findings] == ["duplicate"]
+
+
+@pytest.mark.parametrize("change", ["quality 40", "half the size", "a level brighter"])
+def test_another_encoding_looks_alike_and_another_picture_does_not(change: str) -> None:
+    from jumar.data.checking.pictures import picture_item
+    from jumar.data.samples import Record
+
+    base = [scene(96, 128, seed=seed) for seed in range(40)]
+    if change == "quality 40":
+        other = [jpeg(pixels, 40) for pixels in base]
+    elif change == "half the size":
+        other = [png(np.asarray(Image.fromarray(pixels).resize((64, 48)))) for pixels in base]
+    else:
+        other = [png(np.minimum(pixels, 254) + 1) for pixels in base]
+    items = [
+        picture_item(Record(encoded=encoded, label=0, origin=""))
+        for encoded in (*map(png, base), *other)
+    ]
+    looks = np.stack([item.look for item in items if item.look is not None])
+    pairs = alike(looks, np.full(80, 4 / 3))
+    assert groups_of(pairs, 80) == [[index, index + 40] for index in range(40)]
+
+
+def test_small_and_missing_classes_are_named(tmp_path: Path) -> None:
+    train = {
+        **many(("a", "b"), 60),
+        **{f"rare/{n}.png": png(scene(48, 64, seed=900 + n)) for n in range(3)},
+    }
+    files = {**part(train, "train"), **part(many(("a", "b"), 6, first=500), "val")}
+    findings = found(write_files(tmp_path, files))
+    assert [(f.kind, [tuple(p[:2]) for g in f.groups for p in g]) for f in findings] == [
+        ("class", [("evaluation", "rare")]),
+        ("class", [("training", "rare")]),
+    ]
+
+
+def test_lengths_that_are_spread_widely_are_not_odd() -> None:
+    from jumar.data.checking.item import CheckedPart
+    from jumar.data.checking.texts import TextReader
+
+    random = np.random.default_rng(1)
+    lengths = np.exp(random.normal(4, 1, 2000)).tolist()
+    items = [
+        Item(where=str(number), size=(("length", length),))
+        for number, length in enumerate([*lengths, 1e6])
+    ]
+    findings = findings_of(
+        [PartItems(part=CheckedPart(name="training", reader=TextReader(items)), items=items)]
+    )
+    assert [group[0].where for finding in findings for group in finding.groups] == ["2000"]
+
+
+def test_clips_that_are_cut_silent_or_copied_are_found(tmp_path: Path) -> None:
+    from jumar.data.speech.wav import write_wav
+
+    clips = {
+        f"{word}/{n}_nohash_0.wav": tone(word, n) for word in ("low", "high") for n in range(6)
+    }
+    clips["low/cut_nohash_0.wav"] = clips["low/1_nohash_0.wav"][:900]
+    clips["high/still_nohash_0.wav"] = write_wav(np.zeros(16_000, np.int16), 16_000)
+    clips["high/slow_nohash_0.wav"] = tone("high", 40, rate=8_000)
+    clips["high/copy_nohash_0.wav"] = clips["low/2_nohash_0.wav"]
+    other = {
+        f"{word}/{n}_nohash_0.wav": tone(word, n) for word in ("low", "high") for n in range(20, 26)
+    }
+    in_folder(tmp_path, {**part(clips, "train"), **part(other, "val")})
+    assert kind_of(str(tmp_path)) == "clips"
+    findings = found(tmp_path)
+    assert places(findings, "broken") == [{"low/cut_nohash_0.wav"}]
+    assert places(findings, "label conflict") == [{"low/2_nohash_0.wav", "high/copy_nohash_0.wav"}]
+    assert places(findings, "odd kind", "silent") == [{"high/still_nohash_0.wav"}]
+    assert places(findings, "odd kind", "8000 Hz") == [{"high/slow_nohash_0.wav"}]
+
+
+def test_labelled_texts_with_malformed_rows_copies_and_contradictions(tmp_path: Path) -> None:
+    rows = [f"{n % 2}\ttext number {n}" for n in range(20)]
+    rows += ["1\ttext number 4", "0\tTEXT  number 6", "0", "0\t"]
+    (tmp_path / "train.tsv").write_text("label\ttext_a\n" + "\n".join(rows) + "\n")
+    (tmp_path / "dev.tsv").write_text("label\ttext_a\n1\ttext number 7\n0\tunseen\n")
+    assert kind_of(str(tmp_path)) == "sentences"
+    findings = found(tmp_path)
+    assert places(findings, "broken") == [{f"{tmp_path.name}/train.tsv, line 24"}]
+    assert places(findings, "label conflict")[0] == {
+        f"{tmp_path.name}/train.tsv, line {line}" for line in (6, 22)
+    }
+    assert places(findings, "duplicate", "decoding")
+    assert places(findings, "leak") == [
+        {f"{tmp_path.name}/train.tsv, line 9", f"{tmp_path.name}/dev.tsv, line 2"}
+    ]
+    assert places(findings, "odd kind", "empty text") == [{f"{tmp_path.name}/train.tsv, line 25"}]
+
+
+def test_tagged_texts_and_questions_are_told_apart_and_checked(tmp_path: Path) -> None:
+    tagged = write_files(
+        tmp_path / "tagged",
+        {"train.txt": b"a B-PER\nb I-PER\n\nc O\nd I-LOC\n\na B-PER\nb O\n\nx wrong\n"},
+    )
+    assert kind_of(str(tagged)) == "tagged"
+    findings = found(tagged, eval_path="none")
+    assert places(findings, "broken") == [{"tagged/train.txt, line 10"}]
+    assert places(findings, "label conflict") == [
+        {"tagged/train.txt, line 1", "tagged/train.txt, line 7"}
+    ]
+    assert places(findings, "odd kind", "without a beginning") == [{"tagged/train.txt, line 4"}]
+    asked = (
+        b'{"data": [{"paragraphs": [{"context": "the sky is blue", "qas": ['
+        b'{"id": "1", "question": "which?", "answers": [{"text": "blue", "answer_start": 11}]},'
+        b'{"id": "2", "question": "what?", "answers": [{"text": "green", "answer_start": 0}]}]}]}]}'
+    )
+    questions = write_files(tmp_path / "questions", {"train.json": asked})
+    assert kind_of(str(questions)) == "questions"
+    findings = found(questions, eval_path="none")
+    assert [finding.kind for finding in findings] == ["broken"]
+    assert "question 2" in findings[0].groups[0][0].where
+
+
+def test_pictures_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
+    pytest.importorskip("shapely")
+    files = {f"img/{n}.png": png(scene(48, 64, seed=n)) for n in range(6)}
+    files |= {f"gt/gt_{n}.txt": b"5,5,40,5,40,20,5,20,word\n" for n in range(6)}
+    files["gt/gt_3.txt"] = b"5,5,40,5,40,20,5,20,###\n"
+    files["gt/gt_4.txt"] = b"5,5,40,5,40,20,5,20,word\n1,2,three\n"
+    folder = write_files(tmp_path, files)
+    assert kind_of(str(folder)) == "outlines"
+    findings = found(folder)
+    assert [finding.kind for finding in findings][:1] == ["broken"]
+    assert "gt_4.txt" in findings[0].groups[0][0].where
+    assert places(findings, "odd kind", "ignored words only") == [{"img/3.png"}]

@@ -1,0 +1,76 @@
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.loading.balanced import BalancedKeys
+from jumar.data.loading.sampler import batch_keys, steps_per_epoch
+from jumar.ground.errors import UserError
+
+LABELS = st.lists(st.integers(0, 4), min_size=8, max_size=80).filter(
+    lambda each: len(set(each)) > 1
+)
+
+
+@given(LABELS, st.integers(0, 9), st.integers(0, 3))
+def test_every_class_is_taken_equally_often(labels: list[int], seed: int, epoch: int) -> None:
+    keys = BalancedKeys(np.array(labels))(seed, epoch, slice(None))
+    counts = Counter(labels[key.index] for key in keys)
+    assert len(keys) == len(labels)
+    assert len(counts) == len(set(labels))
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+@given(LABELS)
+def test_no_key_comes_twice_in_a_run_so_that_no_augmentation_does(labels: list[int]) -> None:
+    balanced = BalancedKeys(np.array(labels))
+    keys = [key for epoch in range(4) for key in balanced(1, epoch, slice(None))]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_frequent_class_uses_all_of_its_samples_over_the_epochs() -> None:
+    labels = [0] * 90 + [1] * 10
+    balanced = BalancedKeys(np.array(labels))
+    taken = {key.index for epoch in range(3) for key in balanced(1, epoch, slice(None))}
+    assert len(taken) >= 96
+    rare = Counter(key.index for key in balanced(1, 0, slice(None)) if key.index >= 90)
+    assert set(rare.values()) == {5}
+
+
+@given(LABELS, st.sampled_from([1, 2, 4]), st.integers(0, 20))
+def test_ranks_together_take_what_one_takes(labels: list[int], world: int, step: int) -> None:
+    balanced, size = BalancedKeys(np.array(labels)), len(labels)
+    batch = 8 // world
+    assert steps_per_epoch(size, 8) >= 1
+    whole = batch_keys(3, step, size=size, batch_per_rank=8, rank=0, world=1, epoch_keys=balanced)
+    parts = [
+        key
+        for rank in range(world)
+        for key in batch_keys(
+            3, step, size=size, batch_per_rank=batch, rank=rank, world=world, epoch_keys=balanced
+        )
+    ]
+    assert parts == whole
+
+
+def test_a_worker_that_was_given_the_order_draws_the_same_one() -> None:
+    balanced = BalancedKeys(np.array([0, 3, 3, 3, -1, 0]))
+    other = pickle.loads(pickle.dumps(balanced))
+    assert other(2, 5, slice(0, 4)) == balanced(2, 5, slice(0, 4))
+    assert all(key.index != 4 for key in balanced(2, 5, slice(None)))
+
+
+def test_epochs_and_seeds_have_orders_of_their_own() -> None:
+    balanced = BalancedKeys(np.array([0] * 40 + [1] * 20))
+    orders = [balanced(seed, epoch, slice(None)) for seed in (0, 1) for epoch in (0, 1)]
+    for number, order in enumerate(orders):
+        for other in orders[:number]:
+            assert np.mean([a.index == b.index for a, b in zip(order, other, strict=True)]) < 0.25
+
+
+def test_one_class_cannot_be_balanced() -> None:
+    with pytest.raises(UserError, match="nothing to balance"):
+        BalancedKeys(np.array([1, 1]))

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.data.pixels.mixing import (
+    BOX,
+    LABEL,
+    OPACITY,
+    SHARE,
+    CutMix,
+    MixingSettings,
+    Mixup,
+    MixupOrCutMix,
+    PairMixer,
+    mixed,
+)
+from jumar.data.samples import SampleKey
+from jumar.ground.errors import UserError
+
+KINDS = [Mixup(alpha=1.0), CutMix(), MixupOrCutMix()]
+SIDE = 12
+
+
+def pictures(count: int) -> dict[str, torch.Tensor]:
+    random = torch.Generator().manual_seed(1)
+    shape = (count, 3, SIDE, SIDE)
+    return {
+        "image": torch.randint(0, 256, shape, dtype=torch.uint8, generator=random),
+        "label": torch.arange(count),
+    }
+
+
+def keys(count: int) -> list[SampleKey]:
+    return [SampleKey(index % 3, 7 * index) for index in range(count)]
+
+
+def mix(settings: MixingSettings, count: int = 8) -> dict[str, torch.Tensor]:
+    return dict(PairMixer(settings=settings, seed=2)(pictures(count), keys(count)))
+
+
+@pytest.mark.parametrize("settings", KINDS)
+def test_the_share_of_the_own_label_is_the_share_of_the_own_picture(
+    settings: MixingSettings,
+) -> None:
+    batch = mix(settings, 64)
+    own = torch.zeros(64, 3, SIDE, SIDE)
+    own[::2] = 1.0  # every picture of ones has a partner of zeros
+    left = mixed(own, batch).mean(dim=(1, 2, 3))
+    expected = torch.where(torch.arange(64) % 2 == 0, batch[SHARE], 1 - batch[SHARE])
+    assert torch.allclose(left, expected, atol=1e-6)
+    assert batch[LABEL].tolist() == [index ^ 1 for index in range(64)]
+    assert len(set(batch[SHARE].tolist())) > 10
+
+
+def test_cutmix_copies_pixels_of_the_partner_and_keeps_the_others() -> None:
+    batch = mix(CutMix(), 32)
+    images = batch["image"].float()
+    result = mixed(images, batch)
+    for row in range(32):
+        top, left, bottom, right = batch[BOX][row].tolist()
+        inside = torch.zeros(SIDE, SIDE, dtype=torch.bool)
+        inside[top:bottom, left:right] = True
+        assert torch.equal(result[row][:, inside], images[row ^ 1][:, inside])
+        assert torch.equal(result[row][:, ~inside], images[row][:, ~inside])
+
+
+@pytest.mark.parametrize("settings", KINDS)
+@given(cut=st.sampled_from([2, 4, 6]))
+def test_parts_of_a_batch_are_mixed_as_the_whole(settings: MixingSettings, cut: int) -> None:
+    whole = mix(settings)
+    mixer = PairMixer(settings=settings, seed=2)
+    parts = [
+        mixer({name: value[rows] for name, value in pictures(8).items()}, keys(8)[rows])
+        for rows in (slice(0, cut), slice(cut, 8))
+    ]
+    for name, value in whole.items():
+        assert torch.equal(torch.cat([part[name] for part in parts]), value)
+    images = torch.cat([mixed(part["image"].float(), part) for part in parts])
+    assert torch.equal(images, mixed(whole["image"].float(), whole))
+
+
+def test_other_keys_and_seeds_mix_otherwise() -> None:
+    shares = mix(Mixup(alpha=1.0))[SHARE]
+    other_seed = PairMixer(settings=Mixup(alpha=1.0), seed=3)(pictures(8), keys(8))[SHARE]
+    later = [SampleKey(key.epoch + 1, key.index) for key in keys(8)]
+    other_epoch = PairMixer(settings=Mixup(alpha=1.0), seed=2)(pictures(8), later)[SHARE]
+    assert not torch.isclose(shares, other_seed).any()
+    assert not torch.isclose(shares, other_epoch).any()
+
+
+def test_pairs_that_are_not_mixed_keep_their_bits() -> None:
+    batch = mix(CutMix(probability=0.0))
+    images = batch["image"].float() / 7
+    assert torch.equal(mixed(images, batch), images)
+    assert batch[SHARE].tolist() == [1.0] * 8
+
+
+def test_the_areas_of_cutmix_and_the_shares_of_mixup_are_drawn_from_beta() -> None:
+    random = np.random.default_rng(1)
+    shares = [Mixup(alpha=0.2).drawn(random, 8, 8) for _ in range(4000)]
+    opacity = np.array([each.opacity for each in shares if each])
+    # Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)).
+    assert opacity.mean() == pytest.approx(0.5, abs=0.03)
+    assert opacity.var() == pytest.approx(1 / (4 * 1.4), abs=0.01)
+    boxes = [CutMix().drawn(random, 1000, 1000) for _ in range(4000)]
+    shares = np.array([each.own_share(1000, 1000) for each in boxes if each])
+    # With alpha 1 the area is uniform before the edges cut it: E of the cut side is s - s^2 / 4.
+    assert shares.mean() == pytest.approx(1 - (1 / 2 - 2 * (2 / 5) / 4 + (1 / 3) / 16), abs=0.02)
+
+
+def test_channels_last_stays_channels_last() -> None:
+    batch = mix(MixupOrCutMix())
+    images = batch["image"].float().contiguous(memory_format=torch.channels_last)
+    assert mixed(images, batch).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_picture_without_a_partner_is_refused() -> None:
+    with pytest.raises(UserError, match="in pairs, and 3 is odd"):
+        PairMixer(settings=CutMix(), seed=1)(pictures(3), keys(3))
+
+
+def test_a_batch_without_mixing_is_returned_as_it_is() -> None:
+    images = torch.rand(3, 3, 4, 4)
+    assert mixed(images, {"image": images}) is images
+    assert OPACITY not in pictures(2)

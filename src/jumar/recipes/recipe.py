@@ -46,9 +46,7 @@ class Recipe(ABC):
         "CPU threads.",
         changeable=True,
     )
-    transfer: TransferSettings = setting(
-        TransferSettings(), "Weights to start from.", changeable=True
-    )
+    transfer: TransferSettings = setting(TransferSettings(), "Weights to start from.")
 
     @abstractmethod
     def build_task(self, say: Callable[[str], None]) -> Task:

@@ -100,18 +100,31 @@ class ThreadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSettings:
-    """Weights to start from instead of random initialisation."""
+    """Weights to start from instead of random initialisation, and which of them stay."""
 
     start_from: str = setting(
         "",
         "a run, a checkpoint of one, a .safetensors file, or a Hugging Face folder with one; "
         "empty: initialise",
         unit="path",
+        changeable=True,
     )
     restore_exclude: tuple[str, ...] = setting(
-        (), "names, name prefixes or patterns of weights not to load"
+        (), "names, name prefixes or patterns of weights not to load", changeable=True
     )
-    use_ema: bool = setting(True, "use the averaged weights if the checkpoint has them")
+    use_ema: bool = setting(
+        True, "use the averaged weights if the checkpoint has them", changeable=True
+    )
+    freeze: tuple[str, ...] = setting(
+        (), "names, name prefixes or patterns of parameters that are not trained"
+    )
+    freeze_batch_norms: bool = setting(
+        False,
+        "batch norms whose parameters are frozen normalise with their averages and keep them",
+    )
+    unfreeze_at: str = setting(
+        "", "when frozen parameters begin to train; empty: never", unit="it or ep"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,13 @@ from jumar.training.clipping import clip_gradients
 from jumar.training.exact_passes import ExactPasses
 from jumar.training.explaining import Explainer
 from jumar.training.guard import Guard
+from jumar.training.lanes import Lane
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.passes import Passes
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan
-from jumar.training.state import Lane, TrainState
+from jumar.training.state import TrainState
 
 
 class Stepper:
@@ -48,6 +49,7 @@ class Stepper:
     def step(self, batch: Batch) -> None:
         """Train every objective that is due on the batch, and count the step."""
         state = self._state
+        state.unfreeze_if_due()
         step = state.step
         changed = False
         for position, lane in self._due(step):

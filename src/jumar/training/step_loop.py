@@ -135,6 +135,7 @@ class StepLoop:
             batches = iter(self.device.copy_ahead(loader))
             for batch in batches:
                 if self.state.step == step:
+                    self.state.unfreeze_if_due()
                     yield self._stepper, batch
                     return
                 self._stepper.step(batch)
@@ -174,3 +175,5 @@ class StepLoop:
         for objective in self.task.objectives:
             objective.train()
         self.task.model.train()
+        if self.state.frozen is not None:
+            self.state.frozen.set_modes()

@@ -20,9 +20,11 @@ from jumar.tasks.task import Task
 from jumar.training.cadence import Cadence, Moments
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
 from jumar.training.evaluation import Interrupted, Scores, evaluate
+from jumar.training.freezing import parameter_lines
 from jumar.training.guard import NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeper import Keeper
+from jumar.training.optimizers.layer_rates import factor_lines
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
@@ -162,6 +164,8 @@ class Trainer(StepLoop):
         self._observers.check(
             None if self.total_steps is None else self.total_steps - self.state.step
         )
+        for line in self._parameter_lines():
+            self.console.line(line)
         size = checkpoint_bytes(self.state, self.plan)
         check_memory(self.state, self.device, size)
         most = self._cadence.most_checkpoints(self.state.step)
@@ -180,6 +184,10 @@ class Trainer(StepLoop):
             fallback_note=fallback_note(fallbacks, self.device),
         ):
             self.console.line(line)
+
+    def _parameter_lines(self) -> list[str]:
+        lines = parameter_lines(self.task.model, self.plan.transfer, self.state.frozen)
+        return lines + [line for lane in self.state.lanes for line in factor_lines(lane.factors)]
 
     def _run(self, batches: Iterator[Batch], first: Batch | None) -> Outcome:
         try:

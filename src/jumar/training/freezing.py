@@ -35,13 +35,13 @@ class Frozen:
         """Exclude the frozen parameters from training."""
         for name, parameter in model.named_parameters():
             if name in self.names:
-                parameter.requires_grad_(requires_grad=False)
+                parameter.requires_grad = False
 
     def end(self, model: nn.Module) -> None:
         """Let them train, with batch norms in the mode of the rest."""
         for name, parameter in model.named_parameters():
             if name in self.names:
-                parameter.requires_grad_()
+                parameter.requires_grad = True
         for norm in self.norms.values():
             norm.train(model.training)
 
@@ -109,13 +109,13 @@ def parameter_lines(
     if frozen.until is not None:
         lines[0] += f" until step {frozen.until}"
     if frozen.norms:
-        norms = f"{counted(len(frozen.norms), 'batch norm')} of frozen parts"
-        lines.append(
-            f"{norms} in evaluation mode: averages stay as they are"
+        what = (
+            "normalise with their averages, which stay"
             if frozen.keeps_averages
-            else f"{norms} still normalise by the batch and move their averages "
+            else "normalise by the batch and move their averages "
             "(transfer.freeze_batch_norms=true keeps them)"
         )
+        lines.append(f"batch norms of frozen parts ({len(frozen.norms)}): {what}")
     if not settings.start_from:
         lines.append("warning: frozen parameters stay random, since transfer.start_from is empty")
     return lines

@@ -17,6 +17,9 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
+_NORM, _NORMS = "gradient_norm", "gradient_norms"
+"""Among a lane's sums: the norms of gradients, and of how many steps."""
+
 
 @dataclass(kw_only=True)
 class Lane:
@@ -50,6 +53,23 @@ class Lane:
         for name, value in terms.items():
             share = value.detach().float()
             self.sums[name] = self.sums[name] + share if name in self.sums else share
+
+    def note_gradient_norm(self, norm: torch.Tensor) -> None:
+        """Add the norm of a step's gradients to the window, unless it is not finite."""
+        is_finite = torch.isfinite(norm)
+        terms = {_NORM: torch.where(is_finite, norm, 0.0), _NORMS: is_finite}
+        self.note({name: value.float() for name, value in terms.items()})
+
+    def take_gradient_norm(self) -> float | None:
+        """The mean norm of the gradients since the last call; waits for the device.
+
+        The same on every rank, since gradients are. Updates that the loss scale skipped for an
+        overflow do not count. None where no norm was computed.
+        """
+        total, count = self.sums.pop(_NORM, None), self.sums.pop(_NORMS, None)
+        if total is None or count is None or not count.item():
+            return None
+        return (total / count).item()
 
     def take_means(self) -> dict[str, torch.Tensor]:
         """Return the mean terms per step since the last call, and reset the sums."""

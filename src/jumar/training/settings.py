@@ -46,6 +46,12 @@ class TrainingSettings:
         choices=("none", "global_norm", "norm", "value"),
     )
     clip_limit: float = setting(1.0, "limit of the gradient clipping", minimum=0.0)
+    log_gradient_norm: bool = setting(
+        False,
+        "log the joint norm of all gradients before clipping; with clip=global_norm, clip=norm and "
+        "float16 without a loss scale it is computed anyway, and logged",
+        changeable=True,
+    )
     ema_decay: float = setting(
         0.0, "decay of the exponential moving average of the weights; 0: none", minimum=0, maximum=1
     )

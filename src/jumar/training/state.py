@@ -40,6 +40,7 @@ class Window:
     total_losses: Mapping[str, float]
     terms: Mapping[str, float]
     learning_rates: Mapping[str, float]
+    gradient_norms: Mapping[str, float]
 
 
 class TrainState:
@@ -106,10 +107,14 @@ class TrainState:
         totals: dict[str, float] = {}
         terms: dict[str, float] = {}
         rates: dict[str, float] = {}
+        norms: dict[str, float] = {}
         for lane in self.lanes:
             if lane.steps == 0:
                 continue
             name = lane.objective.name
+            norm = lane.take_gradient_norm()
+            if norm is not None:
+                norms[name] = norm
             extra = regularization(lane.optimizer.param_groups)
             means = {key: ranks.mean(value) for key, value in lane.take_means().items()}
             losses[name] = means.pop("loss").item()
@@ -119,7 +124,13 @@ class TrainState:
             terms.update({f"{prefix}{key}": value.item() for key, value in means.items()})
         if not losses:
             return None
-        return Window(losses=losses, total_losses=totals, terms=terms, learning_rates=rates)
+        return Window(
+            losses=losses,
+            total_losses=totals,
+            terms=terms,
+            learning_rates=rates,
+            gradient_norms=norms,
+        )
 
     def drop_gradients(self) -> None:
         """Drop all gradients, including those that one objective left on another's parameters.

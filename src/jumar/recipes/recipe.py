@@ -15,6 +15,7 @@ from jumar.settings import setting
 from jumar.tasks.task import Task
 from jumar.training.settings import (
     CheckpointSettings,
+    EarlyStoppingSettings,
     Optimization,
     Plan,
     ThreadSettings,
@@ -39,6 +40,9 @@ class Recipe(ABC):
     training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
     checkpoints: CheckpointSettings = setting(
         CheckpointSettings(), "What is saved.", changeable=True
+    )
+    early_stopping: EarlyStoppingSettings = setting(
+        EarlyStoppingSettings(), "When a run ends before its duration.", changeable=True
     )
     precision: PrecisionSettings = setting(PrecisionSettings(), "Mode, op lists, loss scale.")
     threads: ThreadSettings = setting(
@@ -118,6 +122,7 @@ class Recipe(ABC):
             skip_corrupt=self.data.skip_corrupt,
             training=self.training,
             checkpoints=self.checkpoints,
+            early_stopping=self.early_stopping,
             precision=self.precision,
             threads=self.threads,
             transfer=self.transfer,

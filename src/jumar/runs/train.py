@@ -240,12 +240,15 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:
-    """The line to print if the run is finished and no longer duration is requested."""
+    """The line to print if the run is finished and nothing is requested that lets it go on."""
     run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":
         return None
-    if stored_recipe(run, as_recorded=True)[2].training.duration != recipe.training.duration:
+    stored = stored_recipe(run, as_recorded=True)[2]
+    if stored.training.duration != recipe.training.duration:
+        return None
+    if results.get("stopped_early") and stored.early_stopping != recipe.early_stopping:
         return None
     scores = ", ".join(
         f"{key} {value:.3f}"

@@ -91,6 +91,18 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EarlyStoppingSettings:
+    """When a run ends before its duration, because its main metric no longer improves."""
+
+    patience: int = setting(
+        0, "end after so many evaluations in a row without a gain; 0: never", minimum=0
+    )
+    min_delta: float = setting(
+        0.0, "a gain is more than this, in the unit of the metric", minimum=0.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ThreadSettings:
     """CPU threads."""
 
@@ -166,6 +178,7 @@ class Plan:
     threads: ThreadSettings
     transfer: TransferSettings
     optimization: Mapping[str, Optimization]
+    early_stopping: EarlyStoppingSettings = EarlyStoppingSettings()
 
     def optimization_of(self, objective: str) -> Optimization:
         """The optimizer and schedule of an objective, by its name."""

@@ -15,6 +15,7 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights
 from jumar.training.checkpoint_state import SavedState
+from jumar.training.early_stopping import EarlyStopping
 from jumar.training.ema import Ema
 from jumar.training.freezing import Frozen, find_frozen
 from jumar.training.lanes import LaneMaker
@@ -71,6 +72,9 @@ class TrainState:
             raise UserError(f"two objectives of the task have the same name: {', '.join(names)}")
         self._lane_maker = LaneMaker(task.model, plan, device, ranks)
         self.lanes = [self._lane_maker.create(objective) for objective in task.objectives]
+        self.early: EarlyStopping | None = None
+        if plan.early_stopping.patience:
+            self.early = EarlyStopping(plan.early_stopping, task.headline)
         decay = plan.training.ema_decay
         self.ema: Ema | None = None
         if decay > 0:
@@ -193,6 +197,8 @@ class TrainState:
             else {key: value.item() for key, value in scale.state_dict().items()},
             "objectives": objectives,
         }
+        if self.early is not None:
+            values["early_stopping"] = self.early.state_dict()
         return SavedState(values=values, slots=slots)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -244,6 +250,8 @@ class TrainState:
         if scale is not None and saved_scale is not None:
             scale.load_state_dict({key: torch.tensor(value) for key, value in saved_scale.items()})
         self.elapsed_s = float(state.values["elapsed_s"])
+        if self.early is not None and "early_stopping" in state.values:
+            self.early.load_state_dict(state.values["early_stopping"])
 
     def _resume_imported(self, state: SavedState) -> None:
         """Load the optimizers' state from an imported checkpoint; everything else starts fresh."""

@@ -7,6 +7,7 @@ evaluation, checkpoints, stopping) happens in `_between_steps`.
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jumar.data.samples import Batch
@@ -19,6 +20,7 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
 from jumar.training.cadence import Cadence, Moments
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
+from jumar.training.early_stopping import check_early_stopping
 from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.freezing import parameter_lines
 from jumar.training.guard import NonFiniteLoss
@@ -95,6 +97,7 @@ class Trainer(StepLoop):
             policy=policy,
             observers=[*observers, *trackers],
         )
+        check_early_stopping(plan, has_eval_data=task.eval_data is not None)
         self.run, self.stop = run, stop
         self._versions, self._asked_device = versions, asked_device
         self._cadence = Cadence(plan, self.steps_per_epoch, self.total_steps)
@@ -124,6 +127,9 @@ class Trainer(StepLoop):
         """
         self._keeper.resume_from(checkpoint, total_steps=self.total_steps)
         self.state.restore(checkpoint)
+        scores = self._keeper.scores.get(checkpoint.step)
+        if self.state.early is not None and scores is not None:
+            self.state.early.note(checkpoint.step, scores)  # made after the state was captured
         self._elapsed_before = self.state.elapsed_s
 
     def train(self, *, dry_run: bool = False, begin: Callable[[], None] = lambda: None) -> Outcome:
@@ -193,7 +199,7 @@ class Trainer(StepLoop):
         try:
             try:
                 self._catch_up()
-                stopped = self._loop(batches, first)
+                stopped = 0 if self._stopped_early else self._loop(batches, first)
                 if not stopped:
                     self._finish()
             except Interrupted:
@@ -217,7 +223,17 @@ class Trainer(StepLoop):
                 f"stopped after step {step}; the checkpoint is saved. " + self._resume_hint()
             )
             return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
-        return ended(self.state, metrics)
+        if self._stopped_early:
+            self.console.line(
+                f"stopped early after step {step}: {self._stopped_early} (to go on: raise "
+                "early_stopping.patience, or set it to 0)"
+            )
+        return replace(ended(self.state, metrics), stopped_early=self._stopped_early)
+
+    @property
+    def _stopped_early(self) -> str:
+        """Why the run ends before its duration; empty while it goes on."""
+        return self.state.early.reason if self.state.early is not None else ""
 
     def _catch_up(self) -> None:
         """Run the evaluation that an interrupted run had yet to finish."""
@@ -288,9 +304,9 @@ class Trainer(StepLoop):
                 improved = self._evaluate()
                 if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
                     self._save()
-        if due.signal:
+        if due.signal or self._stopped_early:
             self._agreement.finish()
-            return 128 + due.signal
+            return 128 + due.signal if due.signal else 0
         return 0 if due.ends else None
 
     def _log(self, *, warmed_up: bool) -> None:
@@ -327,6 +343,8 @@ class Trainer(StepLoop):
         self._scores = scores
         keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
         improved = self._keeper.add_scores(self.state.step, scores.metrics)
+        if self.state.early is not None:
+            self.state.early.note(self.state.step, scores.metrics)
         self._observers.record(
             EvaluationRecord(
                 step=self.state.step,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
+from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
 from jumar.tasks.task import Headline, Objective, Task
 
 Decays = Callable[[str, nn.Parameter], bool]
@@ -22,8 +22,7 @@ class ClassificationObjective(Objective):
         preprocessing: Converts the bytes to normalised images on the device.
         label_smoothing: Share of the probability spread over all classes.
         decays: Which parameters decay.
-        num_classes: Number of outputs of the network.
-        classes: The class names, if the data has them.
+        class_weights: Float32 [classes]; None if all weigh the same.
     """
 
     name = "classification"
@@ -35,8 +34,11 @@ class ClassificationObjective(Objective):
         *,
         label_smoothing: float,
         decays: Decays,
+        class_weights: torch.Tensor | None = None,
     ) -> None:
         super().__init__()
+        self.class_weights: torch.Tensor | None
+        self.register_buffer("class_weights", class_weights, persistent=False)
         self.trained = network
         self._preprocessing = preprocessing
         self._label_smoothing = label_smoothing
@@ -50,15 +52,19 @@ class ClassificationObjective(Objective):
         """The loss of a batch of `image` and `label`."""
         return {"loss": self.cross_entropy(self.logits(batch), batch["label"])}
 
+    def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
+        """The weights of the samples' classes, if they differ."""
+        return loss_weights(batch["label"], self.class_weights)
+
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits `[N, classes]` of a batch."""
         images = self._preprocessing.on_device(batch, training=self.training)
         return self.trained(images)
 
     def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing, summed over the samples."""
-        return functional.cross_entropy(
-            logits, labels, label_smoothing=self._label_smoothing, reduction="sum"
+        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
+        return cross_entropy_sum(
+            logits, labels, self.class_weights, label_smoothing=self._label_smoothing
         )
 
 
@@ -74,6 +80,7 @@ class ClassificationTask(Task):
         decays: Which parameters decay.
         num_classes: Number of outputs of the network.
         classes: The class names, if the data has them.
+        class_weights: See `ClassificationObjective`.
     """
 
     name = "classification"
@@ -90,6 +97,7 @@ class ClassificationTask(Task):
         decays: Decays,
         num_classes: int,
         classes: Sequence[str] = (),
+        class_weights: torch.Tensor | None = None,
     ) -> None:
         self.model = network
         self.num_classes = num_classes
@@ -97,7 +105,11 @@ class ClassificationTask(Task):
         self.train_data = train_data
         self.eval_data = eval_data
         self._objective = ClassificationObjective(
-            network, preprocessing, label_smoothing=label_smoothing, decays=decays
+            network,
+            preprocessing,
+            label_smoothing=label_smoothing,
+            decays=decays,
+            class_weights=class_weights,
         )
         self.objectives = [self._objective]
 
@@ -114,9 +126,15 @@ class ClassificationTask(Task):
         earlier = torch.arange(logits.shape[1], device=logits.device) < labels.unsqueeze(1)
         above = ((logits > own) | ((logits == own) & earlier)).sum(dim=1)
         hits = {f"top{k}": ((above < k) & torch.isfinite(own[:, 0])).sum() for k in (1, 5)}
-        return {"count": torch.ones_like(labels).sum(), **hits, "loss": loss}
+        count = torch.ones_like(labels).sum()
+        weight = self._objective.weights(batch).get("loss", count)
+        return {"count": count, **hits, "loss": loss, "weight": weight}
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`top1` and `top5` in percent and the mean `loss`, with label smoothing as in training."""
-        count, loss, top1, top5 = (sums[name].item() for name in ("count", "loss", "top1", "top5"))
-        return {"top1": 100 * top1 / count, "top5": 100 * top5 / count, "loss": loss / count}
+        """`top1` and `top5` in percent, the mean `loss` smoothed and weighted as in training."""
+        count, top1, top5 = (sums[name].item() for name in ("count", "top1", "top5"))
+        return {
+            "top1": 100 * top1 / count,
+            "top5": 100 * top5 / count,
+            "loss": sums["loss"].item() / sums["weight"].item(),
+        }

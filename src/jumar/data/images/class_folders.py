@@ -122,6 +122,10 @@ class ClassListing:
         names = "\0".join(path[below:] for path in self.paths)
         return fingerprint(names.encode("utf-8", "surrogateescape"), self.labels.tobytes())
 
+    def key(self, index: int) -> str:
+        """The path of an image below `root`, the same in a folder and in a zip of it."""
+        return self.paths[index][len(join(self.root, "")) :]
+
 
 def is_hidden(name: str) -> bool:
     """Whether a file or folder is not data: a dot file, or macOS's folder in zips."""

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jumar.data.images.class_folders import ClassListing
 from jumar.data.records.offset_files import read_whole
 from jumar.data.samples import CorruptRecord, Record
@@ -27,6 +30,15 @@ class ImageFolder:
     def fingerprint(self) -> str:
         """Of the images' paths and labels; see `Fingerprinted`."""
         return self._listing.fingerprint
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The label of each image; see `Listed`."""
+        return self._listing.labels
+
+    def key(self, index: int) -> str:
+        """The path of an image below the class folders; see `Listed`."""
+        return self._listing.key(index)
 
     def read(self, index: int) -> Record:
         """One image's bytes from the disk.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jumar.data.images.class_folders import ClassListing, is_hidden
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
@@ -108,6 +109,15 @@ class ImageZip:
     def fingerprint(self) -> str:
         """Of the images' paths and labels; see `Fingerprinted`."""
         return self._listing.fingerprint
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The label of each image; see `Listed`."""
+        return self._listing.labels
+
+    def key(self, index: int) -> str:
+        """The path of an image below the class folders; see `Listed`."""
+        return self._listing.key(index)
 
     def read(self, index: int) -> Record:
         """One image as it was before it was zipped.

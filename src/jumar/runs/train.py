@@ -18,6 +18,7 @@ from jumar.recipes.resolved import (
     with_data_in_place,
 )
 from jumar.recipes.stored import stored_recipe
+from jumar.runs.batch_warning import batch_warnings
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
@@ -181,6 +182,11 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     context.print_first_line(plan.batch_size)
     for line in unusable:
         console.line(line)
+    if checkpoint is None:
+        for line in batch_warnings(
+            chosen.name, chosen.recipe, request.assignments, plan.batch_size * ranks.world
+        ):
+            console.line(line)
     task = context.build_task(with_kept_first_stage(chosen.recipe, run))
     if checkpoint is not None:
         refuse_other_data(run, task)

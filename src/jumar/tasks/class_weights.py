@@ -66,7 +66,7 @@ def class_weights(
         if not values.any():
             raise UserError("all classes have the weight 0", where=FIELD)
     pairs = sorted(zip(values.tolist(), names, strict=True))
-    texts = [f"{name} {value:.4g}" for value, name in pairs]
+    texts = [f"{name}={value:.4g}" for value, name in pairs]
     if len(texts) > _SHOWN:
         texts = [*texts[: _SHOWN // 2], "...", *texts[-_SHOWN // 2 :]]
     say(f"class weights: {', '.join(texts)}")

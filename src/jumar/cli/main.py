@@ -42,6 +42,7 @@ app.command(
 app.command(
     "jumar.cli.sweep:sweep", help="Train every combination of some fields and compare them."
 )
+app.command("jumar.cli.tune:app", name="tune", help="Find faster settings by measuring.")
 app.command("jumar.cli.report:report", help="Write report.html for a run or a sweep.")
 app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")
 app.command("jumar.cli.weights:app", name="weights", help="Show, import and export weights.")

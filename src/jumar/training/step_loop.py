@@ -105,14 +105,21 @@ class StepLoop:
         """
         if checkpoint is not None:
             self.state.restore(checkpoint)
-        self._set_training()
-        last = self.state.step + self._observers.span
-        with contextlib.closing(self._loader(last)) as loader:
-            batches = iter(self.device.copy_ahead(loader))
-            with contextlib.closing(self._steps(batches, next(batches, None))) as steps:
-                num_steps = sum(1 for _ in steps)
+        num_steps = sum(1 for _ in self.each_step(self._observers.span))
         if num_steps < self._observers.span:
             raise UserError("the data ended before the last step", where="data.path")
+
+    def each_step(self, count: int) -> Generator[None]:
+        """Train some steps without saving anything; yields after each.
+
+        Args:
+            count: How many; fewer if the data cannot be read.
+        """
+        self._set_training()
+        with contextlib.closing(self._loader(self.state.step + count)) as loader:
+            batches = iter(self.device.copy_ahead(loader))
+            with contextlib.closing(self._steps(batches, next(batches, None))) as steps:
+                yield from steps
 
     @contextlib.contextmanager
     def held_at(self, step: int, checkpoint: Checkpoint | None) -> Generator[tuple[Stepper, Batch]]:

@@ -48,8 +48,8 @@ class TrainingSettings:
     clip_limit: float = setting(1.0, "limit of the gradient clipping", minimum=0.0)
     log_gradient_norm: bool = setting(
         False,
-        "log the joint norm of all gradients before clipping; with clip=global_norm, clip=norm and "
-        "float16 without a loss scale it is computed anyway, and logged",
+        "log the joint norm of all gradients before clipping; with clip=global_norm or norm it is "
+        "computed anyway, and logged",
         changeable=True,
     )
     ema_decay: float = setting(

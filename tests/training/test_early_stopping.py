@@ -54,6 +54,17 @@ def test_it_ends_after_as_many_evaluations_without_a_gain(
     assert fed(values, **options) == end  # pyright: ignore[reportArgumentType]
 
 
+def test_an_evaluation_counts_once_however_often_it_is_noted() -> None:
+    early = EarlyStopping(
+        EarlyStoppingSettings(patience=2),
+        Headline(name="top1", unit="%", higher_is_better=True),
+    )
+    for step in (1, 2, 2, 2):
+        early.note(step, {"top1": 1.0})
+    assert not early.reason
+    assert early.state_dict()["without_gain"] == 1
+
+
 def stopping_plan(patience: int = 2, duration: str = "40it") -> Plan:
     made = small_plan(
         duration=duration,

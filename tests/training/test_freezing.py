@@ -126,6 +126,19 @@ def test_unfreezing_starts_the_updates_of_what_was_frozen_at_zero(tmp_path: Path
     assert updates == {5.0, 2.0}
 
 
+def test_unfreezing_keeps_what_the_optimizer_has_for_the_others(tmp_path: Path) -> None:
+    late = plan(replace(FREEZE, unfreeze_at="3it"), duration="5it")
+    trainer = trainer_for(task(), late, tmp_path)
+    for _ in trainer.each_step(3):
+        pass
+    before = trainer.state.capture().slots["points/last.weight/momentum_buffer"].clone()
+    trainer.state.unfreeze_if_due()
+    slots = trainer.state.capture().slots
+    assert before.any()
+    assert torch.equal(slots["points/last.weight/momentum_buffer"], before)
+    assert not slots["points/first.weight/momentum_buffer"].any()
+
+
 @pytest.mark.parametrize(
     ("transfer", "message"),
     [

@@ -147,11 +147,13 @@ class Finding:
 
     Attributes:
         level: `error` stops a run, `warning` makes it slow or wrong, `note` disables something.
+        source: The file, variable or call that says so, where that is not evident.
     """
 
     level: Literal["error", "warning", "note"]
     what: str
     todo: str
+    source: str = ""
 
 
 def inspect_environment(root: Path = Path("/")) -> Environment:
@@ -366,12 +368,14 @@ def _check_machine(environment: Environment) -> Iterator[Finding]:
             "warning",
             f"torch uses {threads} threads on {cores} usable cores, which is slower",
             f"--set threads.intra_op={cores}",
+            "torch.get_num_threads(), affinity and cpu.max of the control group",
         )
     if processor.accelerates_bf16 is False and not environment.accelerators:
         yield Finding(
             "note",
             "this processor has no bfloat16 instructions: mixed precision is not faster",
             "Train in float32 here: --set precision.mode=must_keep_origin_dtype",
+            "oneDNN",
         )
     for storage in environment.storage:
         if storage.free_bytes is not None and storage.free_bytes < 2**30:

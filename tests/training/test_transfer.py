@@ -6,8 +6,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from jumar.ground.errors import UserError
+from jumar.training.name_patterns import matches
 from jumar.training.settings import TransferSettings
-from jumar.training.transfer import matches, transfer_weights
+from jumar.training.transfer import transfer_weights
 
 
 def net(classes: int) -> nn.Sequential:

@@ -51,13 +51,16 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
         The exit code.
     """
     from jumar.environment import Finding, check, inspect_environment, worst_first
+    from jumar.ground.machine_advice import machine_advice
     from jumar.launching.hccl import hccl_advice
 
     environment = inspect_environment(root)
     stack = stack_of(environment)
     advice = [*filter(None, [stack.first_mismatch()]), *hccl_advice(variables, root)]
     own = [Finding(each.level, each.what, each.todo) for each in advice]
-    findings = worst_first([*own, *check(environment)])
+    limits = machine_advice(root, variables, accelerators=len(environment.accelerators))
+    slow = [Finding(each.level, each.what, each.todo, each.source) for each in limits]
+    findings = worst_first([*own, *slow, *check(environment)])
     if as_json:
         print(
             json.dumps(
@@ -71,7 +74,8 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
         if stack.line:
             print_plain(f"ascend, from the metal up: {stack.line}")
         for finding in findings:
-            print_plain(f"{finding.level}: {finding.what}\n  {finding.todo}")
+            source = f" [{finding.source}]" if finding.source else ""
+            print_plain(f"{finding.level}: {finding.what}{source}\n  {finding.todo}")
     return int(any(finding.level == "error" for finding in findings))
 
 

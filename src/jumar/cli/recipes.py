@@ -79,6 +79,7 @@ def show(
         First import a module of your own that registers recipes.
     """
     from jumar.ground.errors import unknown_name
+    from jumar.recipes.parameter_count import parameter_text
     from jumar.recipes.registry import create_recipe, import_modules, recipe_text
     from jumar.settings import describe, override, to_json, value_text
 
@@ -102,6 +103,7 @@ def show(
     columns = shutil.get_terminal_size(fallback=(0, 0)).columns
     if not section:
         print(_wrapped(recipe_text(name), columns), end="\n\n")
+        print(_wrapped(f"Parameters: {parameter_text(recipe)}.", columns), end="\n\n")
     for line in _field_lines(rows, columns):
         print(line)
     return 0

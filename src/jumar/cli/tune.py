@@ -21,6 +21,12 @@ app.command(
     help="Find the fastest precision setting that keeps a target.",
 )
 app.command(
+    "jumar.cli.tune_rate:rate",
+    name="rate",
+    help="Find a learning rate for a recipe by a ramp of rising rates.",
+    usage="Usage: jumar tune rate [OPTIONS] RECIPE",
+)
+app.command(
     "jumar.cli.tune_aoe:aoe",
     name="aoe",
     help="Write what Ascend's tuner AOE needs for a ported script or a run.",

@@ -88,6 +88,10 @@ class AlexNet(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.reset_parameters(initialization)
 
+    def layer_order(self) -> list[str]:
+        """The prefixes of the layers' parameters, from the input to the output."""
+        return ["conv1", "conv2", "conv3", "conv4", "conv5", "dense1", "dense2", "classifier"]
+
     def reset_parameters(self, initialization: Initialization) -> None:
         """Draw the weights and set the biases to zero, as TensorFlow's layers do."""
         for layer in self.modules():

@@ -146,6 +146,11 @@ class DSCNN(nn.Module):
         self.classifier = nn.Linear(channels, num_labels)
         self.reset_parameters()
 
+    def layer_order(self) -> list[str]:
+        """The prefixes of the layers' parameters, from the input to the output."""
+        blocks = [f"blocks.{number}" for number in range(len(self.blocks))]
+        return ["first", *blocks, "classifier"]
+
     def reset_parameters(self) -> None:
         """Initialise as the original does: Glorot uniform weights and zero biases."""
         for module in self.modules():

@@ -144,6 +144,10 @@ class ResNeXt50(nn.Module):
         self.classifier = nn.Linear(channels, num_classes)
         self.reset_parameters()
 
+    def layer_order(self) -> list[str]:
+        """The prefixes of the layers' parameters, from the input to the output."""
+        return ["stem", *(name for name, _ in _blocks(self)), "classifier"]
+
     def reset_parameters(self) -> None:
         """Draw the weights as the original does.
 

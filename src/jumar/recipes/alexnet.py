@@ -93,7 +93,7 @@ def alexnet() -> ClassificationRecipe:
     )
 
 
-@register("alexnet-8p")
+@register("alexnet-8p", ranks=8)
 def alexnet_8p() -> ClassificationRecipe:
     """AlexNet on eight cards: batch 8 x 128, learning rate 0.06, 150 epochs.
 

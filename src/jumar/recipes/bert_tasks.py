@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
+import numpy as np
 from torch import nn
 
 from jumar.data.text.entity_set import EntityData, open_entity_sets
@@ -47,6 +48,7 @@ from jumar.recipes.bert_model import (
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
+from jumar.tasks.class_weights import MEANING, class_weights
 from jumar.tasks.reading import ReadingTask
 from jumar.tasks.sentences import SentenceTask
 from jumar.tasks.tagging import TaggingTask
@@ -142,12 +144,20 @@ def _num_labels(data: LabelledData) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SentenceLoss:
+    """The loss."""
+
+    class_weights: tuple[str, ...] = setting((), MEANING)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClassifyRecipe(BertTaskRecipe):
     """A network that labels sentences or pairs."""
 
     objective: ClassVar[str] = "sentences"
 
     data: SentenceData = setting(SentenceData(), "The sentences.")
+    loss: SentenceLoss = setting(SentenceLoss(), "The loss.")
 
     def build_task(self, say: Callable[[str], None]) -> SentenceTask:
         """See `Recipe.build_task`."""
@@ -155,8 +165,19 @@ class ClassifyRecipe(BertTaskRecipe):
         size = bert_size(with_vocabulary(self._positioned(), tokenizer))
         sets = open_sentence_sets(self.data, tokenizer, say)
         network = BertForClassification(size, len(sets.labels), unpadded=self.model.unpadded)
+        labels = sets.train.kind.labels
+        weights = class_weights(
+            self.loss.class_weights,
+            sets.labels,
+            lambda: np.bincount(labels[labels >= 0], minlength=len(sets.labels)),
+            say,
+        )
         return SentenceTask(
-            network, labels=sets.labels, train_data=sets.train, eval_data=sets.evaluation
+            network,
+            labels=sets.labels,
+            train_data=sets.train,
+            eval_data=sets.evaluation,
+            class_weights=weights,
         )
 
     def build_model(self) -> BertForClassification:

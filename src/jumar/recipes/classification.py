@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from jumar.data.images.image_set import ImageData, open_image_sets
+from jumar.data.images.label_counts import picture_counts
 from jumar.data.pixels.mixing import uneven
 from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
@@ -14,6 +15,7 @@ from jumar.models.unfilled import Unfilled
 from jumar.recipes.network_settings import NetworkSettings
 from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
+from jumar.tasks.class_weights import MEANING, class_names, class_weights
 from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.task import Task
 from jumar.training.optimizers import Momentum, OptimizerSettings
@@ -44,6 +46,7 @@ class LossSettings:
     label_smoothing: float = setting(
         0.1, "share of the probability spread over all classes", minimum=0, maximum=1
     )
+    class_weights: tuple[str, ...] = setting((), MEANING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +76,23 @@ class ClassificationRecipe(Recipe):
         train, evaluation = open_image_sets(
             self.data, seed=self.seed, num_classes=self.model.num_classes, notice=say
         )
+        num_classes, names = train.kind.num_classes, train.kind.outputs()
+        weights = class_weights(
+            self.loss.class_weights,
+            class_names(names, num_classes),
+            lambda: picture_counts(train.kind),
+            say,
+        )
         return ClassificationTask(
-            self._network(train.kind.num_classes),
+            self._network(num_classes),
             self.data.preprocessing,
             train_data=train,
             eval_data=evaluation,
             label_smoothing=self.loss.label_smoothing,
             decays=self.model.decays,
-            num_classes=train.kind.num_classes,
-            classes=train.kind.outputs(),
+            num_classes=num_classes,
+            classes=names,
+            class_weights=weights,
         )
 
     def build_model(self) -> nn.Module:

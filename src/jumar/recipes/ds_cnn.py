@@ -37,6 +37,7 @@ from jumar.models.tf_layout import TfNames
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
+from jumar.tasks.class_weights import MEANING, class_weights
 from jumar.tasks.keywords import KeywordTask
 from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
 from jumar.training.schedules import Cosine, Piecewise, ScheduleSettings
@@ -87,6 +88,7 @@ class KeywordLoss:
     label_smoothing: float = setting(
         0.0, "share of the probability spread over all labels", minimum=0, maximum=1
     )
+    class_weights: tuple[str, ...] = setting((), MEANING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,9 @@ class KeywordRecipe(Recipe):
         """Open the clips and build the network; see `Recipe.build_task`."""
         front_end = self.build_front_end()
         train, evaluation = open_keyword_sets(self.data, seed=self.seed, notice=say)
+        weights = class_weights(
+            self.loss.class_weights, self.data.labels, train.kind.label_counts, say
+        )
         return KeywordTask(
             self.build_model(),
             front_end,
@@ -112,6 +117,7 @@ class KeywordRecipe(Recipe):
             train_data=train,
             eval_data=evaluation,
             label_smoothing=self.loss.label_smoothing,
+            class_weights=weights,
         )
 
     def build_front_end(self) -> Mfcc:

@@ -15,6 +15,7 @@ from jumar.settings import setting
 from jumar.tasks.task import Task
 from jumar.training.settings import (
     CheckpointSettings,
+    EarlyStoppingSettings,
     Optimization,
     Plan,
     ThreadSettings,
@@ -40,15 +41,16 @@ class Recipe(ABC):
     checkpoints: CheckpointSettings = setting(
         CheckpointSettings(), "What is saved.", changeable=True
     )
+    early_stopping: EarlyStoppingSettings = setting(
+        EarlyStoppingSettings(), "When a run ends before its duration.", changeable=True
+    )
     precision: PrecisionSettings = setting(PrecisionSettings(), "Mode, op lists, loss scale.")
     threads: ThreadSettings = setting(
         ThreadSettings(),
         "CPU threads.",
         changeable=True,
     )
-    transfer: TransferSettings = setting(
-        TransferSettings(), "Weights to start from.", changeable=True
-    )
+    transfer: TransferSettings = setting(TransferSettings(), "Weights to start from.")
 
     @abstractmethod
     def build_task(self, say: Callable[[str], None]) -> Task:
@@ -121,6 +123,7 @@ class Recipe(ABC):
             skip_corrupt=self.data.skip_corrupt,
             training=self.training,
             checkpoints=self.checkpoints,
+            early_stopping=self.early_stopping,
             precision=self.precision,
             threads=self.threads,
             transfer=self.transfer,

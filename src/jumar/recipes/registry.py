@@ -15,6 +15,7 @@ from jumar.settings import checked
 R = TypeVar("R", bound=Recipe)
 
 _RECIPES: dict[str, Callable[[], Recipe]] = {}
+_RANKS: dict[str, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +27,12 @@ class RecipeRow:
     module: str
 
 
-def register(name: str) -> Callable[[Callable[[], R]], Callable[[], R]]:
+def register(name: str, *, ranks: int = 1) -> Callable[[Callable[[], R]], Callable[[], R]]:
     """Register the recipe that a function returns under a name.
 
     Args:
         name: For instance `my-net`; the name of a built-in recipe is rejected.
+        ranks: The number of ranks for which its batch and learning rate were chosen.
     """
 
     def keep(function: Callable[[], R]) -> Callable[[], R]:
@@ -42,6 +44,7 @@ def register(name: str) -> Callable[[Callable[[], R]], Callable[[], R]]:
                 todo="Register it under another name.",
             )
         _RECIPES[name] = function
+        _RANKS[name] = ranks
         return function
 
     return keep
@@ -57,6 +60,11 @@ def create_recipe(name: str) -> Recipe:
     if name not in _RECIPES:
         raise unknown_name("recipe", name, _RECIPES)
     return checked(_RECIPES[name](), where=f"recipe {name}")
+
+
+def intended_ranks(name: str) -> int:
+    """The number of ranks for which a recipe's batch and learning rate were chosen."""
+    return _RANKS[name]
 
 
 def list_recipes() -> list[RecipeRow]:

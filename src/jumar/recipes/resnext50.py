@@ -112,7 +112,7 @@ def resnext50_1p() -> ClassificationRecipe:
     )
 
 
-@register("resnext50-8p")
+@register("resnext50-8p", ranks=8)
 def resnext50_8p() -> ClassificationRecipe:
     """The published eight-card run: batch 8 x 32, learning rate 0.1, 120 epochs.
 
@@ -123,7 +123,7 @@ def resnext50_8p() -> ClassificationRecipe:
     return replace(one, data=replace(one.data, batch_size=32))
 
 
-@register("resnext50-256bs-8p")
+@register("resnext50-256bs-8p", ranks=8)
 def resnext50_256bs_8p() -> ClassificationRecipe:
     """The other published eight-card run: batch 8 x 256, learning rate 0.8, 120 epochs.
 

@@ -107,8 +107,10 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
         return None
     y_axis = axis_for(values, may_be_logarithmic=True)
     # Start at 0, so that all charts of a page share an axis although evaluations start later.
-    across = [0.0, *(point.x for curve, _, _ in curves for point in curve.points)]
-    x_axis = axis_for(across, may_be_logarithmic=False)
+    across = [point.x for curve, _, _ in curves for point in curve.points]
+    if not chart.logarithmic_x:
+        across.append(0.0)
+    x_axis = axis_for(across, may_be_logarithmic=chart.logarithmic_x)
     lines: list[Line] = []
     seen: set[int] = set()
     for curve, key, groups in curves:

@@ -42,12 +42,15 @@ class Chart:
         x_label: The quantity on the horizontal axis.
         curves: At least one, each with at least one point.
         marked: Whether every point was measured individually (an evaluation) and gets a dot.
+        logarithmic_x: Whether equal factors on the horizontal axis are equally far apart; all
+            positions must then be above 0, and the axis does not begin at 0.
     """
 
     title: str
     x_label: str
     curves: Sequence[Curve]
     marked: bool = False
+    logarithmic_x: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

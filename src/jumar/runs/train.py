@@ -18,6 +18,7 @@ from jumar.recipes.resolved import (
     with_data_in_place,
 )
 from jumar.recipes.stored import stored_recipe
+from jumar.runs.batch_warning import batch_warnings
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
@@ -187,6 +188,11 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     context.print_first_line(plan.batch_size)
     for line in unusable:
         console.line(line)
+    if checkpoint is None:
+        for line in batch_warnings(
+            chosen.name, chosen.recipe, request.assignments, plan.batch_size * ranks.world
+        ):
+            console.line(line)
     task = context.build_task(with_kept_first_stage(chosen.recipe, run))
     if checkpoint is not None:
         refuse_other_data(run, task)
@@ -258,12 +264,15 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:
-    """The line to print if the run is finished and no longer duration is requested."""
+    """The line to print if the run is finished and nothing is requested that lets it go on."""
     run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":
         return None
-    if stored_recipe(run, as_recorded=True)[2].training.duration != recipe.training.duration:
+    stored = stored_recipe(run, as_recorded=True)[2]
+    if stored.training.duration != recipe.training.duration:
+        return None
+    if results.get("stopped_early") and stored.early_stopping != recipe.early_stopping:
         return None
     scores = ", ".join(
         f"{key} {value:.3f}"

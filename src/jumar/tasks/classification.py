@@ -10,6 +10,7 @@ from torch.nn import functional
 from jumar.data.pixels.mixing import LABEL, SHARE, mixed
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
+from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
 from jumar.tasks.confusion import confusion_of, confusion_table
 from jumar.tasks.mistakes import SurestMistakes, weakest_classes
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
@@ -31,8 +32,7 @@ class ClassificationObjective(Objective):
         preprocessing: Converts the bytes to normalised images on the device.
         label_smoothing: Share of the probability spread over all classes.
         decays: Which parameters decay.
-        num_classes: Number of outputs of the network.
-        classes: The class names, if the data has them.
+        class_weights: Float32 [classes]; None if all weigh the same.
     """
 
     name = "classification"
@@ -44,8 +44,11 @@ class ClassificationObjective(Objective):
         *,
         label_smoothing: float,
         decays: Decays,
+        class_weights: torch.Tensor | None = None,
     ) -> None:
         super().__init__()
+        self.class_weights: torch.Tensor | None
+        self.register_buffer("class_weights", class_weights, persistent=False)
         self.trained = network
         self._preprocessing = preprocessing
         self._label_smoothing = label_smoothing
@@ -65,9 +68,15 @@ class ClassificationObjective(Objective):
         logits = self.logits(batch)
         if SHARE not in batch:
             return {"loss": self.cross_entropy(logits, batch["label"])}
-        share = batch[SHARE]
         own, other = (self._losses(logits, batch[name]) for name in ("label", LABEL))
-        return {"loss": (share * own + (1 - share) * other).sum()}
+        return {"loss": (batch[SHARE] * own + (1 - batch[SHARE]) * other).sum()}
+
+    def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
+        """The weights of the samples' classes, if they differ; of mixed images, by their shares."""
+        if self.class_weights is None or SHARE not in batch:
+            return loss_weights(batch["label"], self.class_weights)
+        own, other = (self.class_weights[batch[name]] for name in ("label", LABEL))
+        return {"loss": (batch[SHARE] * own + (1 - batch[SHARE]) * other).sum()}
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits `[N, classes]` of a batch."""
@@ -75,16 +84,17 @@ class ClassificationObjective(Objective):
         return self.trained(mixed(images, batch))
 
     def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing, summed over the samples."""
-        return functional.cross_entropy(
-            logits, labels, label_smoothing=self._label_smoothing, reduction="sum"
+        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
+        return cross_entropy_sum(
+            logits, labels, self.class_weights, label_smoothing=self._label_smoothing
         )
 
     def _losses(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The cross-entropy of each sample, float32 `[N]`."""
-        return functional.cross_entropy(
+        """The cross-entropy of each sample times the weight of its class, float32 `[N]`."""
+        losses = functional.cross_entropy(
             logits.float(), labels, label_smoothing=self._label_smoothing, reduction="none"
         )
+        return losses if self.class_weights is None else losses * self.class_weights[labels]
 
 
 class ClassificationTask(Task):
@@ -99,6 +109,7 @@ class ClassificationTask(Task):
         decays: Which parameters decay.
         num_classes: Number of outputs of the network.
         classes: The class names, if the data has them.
+        class_weights: See `ClassificationObjective`.
     """
 
     name = "classification"
@@ -115,6 +126,7 @@ class ClassificationTask(Task):
         decays: Decays,
         num_classes: int,
         classes: Sequence[str] = (),
+        class_weights: torch.Tensor | None = None,
     ) -> None:
         self.model = network
         self.num_classes = num_classes
@@ -122,7 +134,11 @@ class ClassificationTask(Task):
         self.train_data = train_data
         self.eval_data = eval_data
         self._objective = ClassificationObjective(
-            network, preprocessing, label_smoothing=label_smoothing, decays=decays
+            network,
+            preprocessing,
+            label_smoothing=label_smoothing,
+            decays=decays,
+            class_weights=class_weights,
         )
         self.objectives = [self._objective]
         self._mistakes = SurestMistakes()
@@ -146,17 +162,23 @@ class ClassificationTask(Task):
         predicted = torch.where(is_hit[1], labels, others.argmax(dim=1))
         self._mistakes.add(batch["image"], logits, labels, predicted)
         count = torch.ones_like(labels).sum()
+        weight = self._objective.weights(batch).get("loss", count)
         return {
             "count": count,
             **hits,
             "loss": loss,
+            "weight": weight,
             **_confusion(labels, predicted, logits.shape[1]),
         }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`top1` and `top5` in percent and the mean `loss`, with label smoothing as in training."""
-        count, loss, top1, top5 = (sums[name].item() for name in ("count", "loss", "top1", "top5"))
-        return {"top1": 100 * top1 / count, "top5": 100 * top5 / count, "loss": loss / count}
+        """`top1` and `top5` in percent, the mean `loss` smoothed and weighted as in training."""
+        count, top1, top5 = (sums[name].item() for name in ("count", "top1", "top5"))
+        return {
+            "top1": 100 * top1 / count,
+            "top5": 100 * top5 / count,
+            "loss": sums["loss"].item() / sums["weight"].item(),
+        }
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
         """The confusion matrix, or of more than 50 classes those recognised least; the mistakes

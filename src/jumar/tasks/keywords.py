@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
+from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
 from jumar.tasks.confusion import accuracy, confusion_of, confusion_table
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
@@ -25,12 +26,22 @@ class KeywordObjective(Objective):
         network: Features `[N, frames, coefficients]` in, logits `[N, labels]` out.
         front_end: Audio `[N, samples]` in, features out; runs on the device.
         label_smoothing: Share of the probability spread over all labels.
+        class_weights: Float32 [labels]; None if all weigh the same.
     """
 
     name = "keywords"
 
-    def __init__(self, network: nn.Module, front_end: nn.Module, *, label_smoothing: float) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        front_end: nn.Module,
+        *,
+        label_smoothing: float,
+        class_weights: torch.Tensor | None = None,
+    ) -> None:
         super().__init__()
+        self.class_weights: torch.Tensor | None
+        self.register_buffer("class_weights", class_weights, persistent=False)
         self.trained = network
         self.front_end = front_end
         self._label_smoothing = label_smoothing
@@ -39,14 +50,18 @@ class KeywordObjective(Objective):
         """The loss of a batch of `audio` and `label`."""
         return {"loss": self.cross_entropy(self.logits(batch["audio"]), batch["label"])}
 
+    def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
+        """The weights of the samples' labels, if they differ."""
+        return loss_weights(batch["label"], self.class_weights)
+
     def logits(self, audio: torch.Tensor) -> torch.Tensor:
         """Logits `[N, labels]` of clips `[N, samples]`."""
         return self.trained(self.front_end(audio))
 
     def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing, summed over the samples."""
-        return functional.cross_entropy(
-            logits, labels, label_smoothing=self._label_smoothing, reduction="sum"
+        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
+        return cross_entropy_sum(
+            logits, labels, self.class_weights, label_smoothing=self._label_smoothing
         )
 
 
@@ -61,6 +76,7 @@ class KeywordTask(Task):
         train_data: Clips to learn from, with `audio` and `label`.
         eval_data: Clips to score on.
         label_smoothing: See `KeywordObjective`.
+        class_weights: See `KeywordObjective`.
     """
 
     name = "keywords"
@@ -76,13 +92,16 @@ class KeywordTask(Task):
         train_data: SampleSet,
         eval_data: SampleSet | None,
         label_smoothing: float = 0.0,
+        class_weights: torch.Tensor | None = None,
     ) -> None:
         self.model = network
         self.labels = self.outputs = tuple(labels)
         self.train_data = train_data
         self.eval_data = eval_data
         self._picture = picture
-        self._objective = KeywordObjective(network, front_end, label_smoothing=label_smoothing)
+        self._objective = KeywordObjective(
+            network, front_end, label_smoothing=label_smoothing, class_weights=class_weights
+        )
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
@@ -90,15 +109,17 @@ class KeywordTask(Task):
         labels = batch["label"]
         logits = self._objective.logits(batch["audio"])
         confusion = confusion_of(labels, logits.argmax(dim=1), len(self.labels))
+        count = torch.ones_like(labels).sum()
         return {
-            "count": torch.ones_like(labels).sum(),
+            "count": count,
             "confusion": confusion,
             "loss": self._objective.cross_entropy(logits, labels),
+            "weight": self._objective.weights(batch).get("loss", count),
         }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`accuracy` in percent and the mean `loss`, with label smoothing as in training."""
-        loss = sums["loss"].item() / sums["count"].item()
+        """`accuracy` in percent and the mean `loss`, smoothed and weighted as in training."""
+        loss = sums["loss"].item() / sums["weight"].item()
         return {"accuracy": accuracy(sums["confusion"]), "loss": loss}
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:

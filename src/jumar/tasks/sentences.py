@@ -3,19 +3,29 @@
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
-from torch.nn import functional
 
 from jumar.data.samples import Batch, SampleSet
 from jumar.models.bert.heads import BertForClassification
+from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
 from jumar.tasks.confusion import accuracy, confusion_of, confusion_table
 from jumar.tasks.encoder_objective import EncoderObjective
 from jumar.tasks.task import Headline, ScoreTable, Task
 
 
 class SentenceObjective(EncoderObjective[BertForClassification]):
-    """Softmax cross-entropy of the network's logits."""
+    """Softmax cross-entropy of the network's logits.
+
+    Args:
+        network: The encoder with its head.
+        class_weights: Float32 [labels]; None if all weigh the same.
+    """
 
     name = "sentences"
+
+    def __init__(self, network: BertForClassification, class_weights: Tensor | None = None) -> None:
+        super().__init__(network)
+        self.class_weights: Tensor | None
+        self.register_buffer("class_weights", class_weights, persistent=False)
 
     def logits(self, batch: Batch) -> Tensor:
         """Logits float32 [N, labels]."""
@@ -24,7 +34,11 @@ class SentenceObjective(EncoderObjective[BertForClassification]):
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of a batch; see `sentence_set`."""
         logits = self.logits(batch)
-        return {"loss": functional.cross_entropy(logits, batch["label"], reduction="sum")}
+        return {"loss": cross_entropy_sum(logits, batch["label"], self.class_weights)}
+
+    def weights(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The weights of the samples' labels, if they differ."""
+        return loss_weights(batch["label"], self.class_weights)
 
 
 class SentenceTask(Task):
@@ -35,6 +49,7 @@ class SentenceTask(Task):
         labels: What the logits mean.
         train_data: Sentences to learn from.
         eval_data: Sentences to score on.
+        class_weights: See `SentenceObjective`.
     """
 
     name = "sentences"
@@ -47,26 +62,29 @@ class SentenceTask(Task):
         labels: Sequence[str],
         train_data: SampleSet,
         eval_data: SampleSet | None,
+        class_weights: Tensor | None = None,
     ) -> None:
         self.model = network
         self.outputs = tuple(labels)
         self.train_data, self.eval_data = train_data, eval_data
-        self._objective = SentenceObjective(network)
+        self._objective = SentenceObjective(network, class_weights)
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
         """The loss and the confusion matrix [true, predicted], summed over the samples."""
         labels = batch["label"]
         logits = self._objective.logits(batch)
+        count = (labels >= 0).sum()
         return {
-            "count": (labels >= 0).sum(),
+            "count": count,
             "confusion": confusion_of(labels, logits.argmax(dim=1), len(self.outputs)),
-            "loss": functional.cross_entropy(logits, labels, reduction="sum"),
+            "loss": cross_entropy_sum(logits, labels, self._objective.class_weights),
+            "weight": self._objective.weights(batch).get("loss", count),
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`accuracy` in percent and the mean `loss`."""
-        loss = sums["loss"].item() / sums["count"].item()
+        """`accuracy` in percent and the mean `loss`, weighted as in training."""
+        loss = sums["loss"].item() / sums["weight"].item()
         return {"accuracy": accuracy(sums["confusion"]), "loss": loss}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:

@@ -75,8 +75,8 @@ def evaluate(
     sums: dict[str, torch.Tensor] = {}
     rows: dict[str, list[torch.Tensor]] = {}
     modules: list[nn.Module] = [task.model, *task.objectives]
-    # All modes are saved before any is changed: an objective contains the model.
-    training = [module.training for module in modules]
+    # Each module's own mode: batch norms of frozen parts stay in evaluation mode.
+    modes = {each: each.training for module in modules for each in module.modules()}
     for module in modules:
         module.eval()
     batches = eval_batches(
@@ -101,8 +101,8 @@ def evaluate(
             with policy.forward():
                 illustrations = task.illustrate() if illustrate and ranks.is_first else ()
     finally:
-        for module, mode in zip(modules, training, strict=True):
-            module.train(mode)
+        for module, mode in modes.items():
+            module.training = mode
     totals = ranks.sums({name: value.cpu().double() for name, value in sums.items()})
     totals |= ranks.rows({name: torch.cat(parts) for name, parts in rows.items()})
     if not totals:

@@ -9,12 +9,13 @@ from jumar.data.samples import Batch
 from jumar.ground.errors import UserError
 from jumar.models.keyed_random import set_random_position
 from jumar.observer import COMMUNICATION, Observers
+from jumar.training.lanes import Lane
 from jumar.training.parallel.gradient_sums import GradientSums
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.parallel.tree_sum import Span, TreeSum
 from jumar.training.passes import Part, Passes, batch_length, step_seed
 from jumar.training.settings import Plan
-from jumar.training.state import Lane, TrainState
+from jumar.training.state import TrainState
 
 
 class ExactPasses(Passes):
@@ -138,8 +139,8 @@ class ExactPasses(Passes):
 
     def _gradient_sums(self, lane: Lane, first: int, total: int) -> GradientSums:
         name = lane.objective.name
-        if name not in self._gradients:
-            self._gradients[name] = GradientSums(
-                lane.parameters, self._ranks, first=first, total=total
-            )
-        return self._gradients[name]
+        sums = self._gradients.get(name)
+        if sums is None or len(sums.parameters) != len(lane.parameters):
+            sums = GradientSums(lane.parameters, self._ranks, first=first, total=total)
+            self._gradients[name] = sums
+        return sums

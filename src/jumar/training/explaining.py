@@ -17,9 +17,10 @@ from jumar.precision.overflow.wording import origin_lines
 from jumar.precision.recording.recorder import RecordSettings, StepRecorder
 from jumar.precision.recording.restoring import restored
 from jumar.training.guard import Guard
+from jumar.training.lanes import Lane
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
-from jumar.training.state import Lane, TrainState
+from jumar.training.state import TrainState
 
 MOST: Final = 3
 """How many skipped updates of a run are explained."""

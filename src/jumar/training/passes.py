@@ -9,9 +9,10 @@ from torch import nn
 from jumar.data.samples import Batch
 from jumar.models.keyed_random import set_random_position
 from jumar.observer import BACKWARD, FORWARD, Observers
+from jumar.training.lanes import Lane
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
-from jumar.training.state import Lane, TrainState
+from jumar.training.state import TrainState
 
 _SEEDS = 2**63 - 1
 

@@ -133,12 +133,14 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
     """Approximate size of one checkpoint: weights, averages and optimizer slots."""
     model = state.task.model.state_dict().values()
     weights = sum(tensor.numel() * tensor.element_size() for tensor in model)
+    may_unfreeze = bool(plan.transfer.unfreeze_at)
     slots = sum(
         parameter.numel()
         * parameter.element_size()
         * len(plan.optimization_of(lane.objective.name).optimizer.slots)
         for lane in state.lanes
-        for parameter in lane.parameters
+        for parameter in lane.objective.trained.parameters()
+        if parameter.requires_grad or may_unfreeze
     )
     return weights * (1 if state.ema is None else 2) + slots
 

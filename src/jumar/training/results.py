@@ -34,6 +34,8 @@ class Outcome:
     exit_code: int
     metrics: Mapping[str, float]
     failure: Failure | None = None
+    stopped_early: str = ""
+    """Why the run ended before its duration; empty if it did not."""
 
 
 def write_results(
@@ -67,6 +69,7 @@ def write_results(
             "failure": None
             if failure is None
             else {"step": failure.step, "objective": failure.objective, "reason": failure.reason},
+            "stopped_early": outcome.stopped_early or None,
             "device": {"kind": device.kind, "name": device.name},
             "ranks": ranks.world,
             "batch_size": plan.batch_size * ranks.world,

@@ -53,6 +53,12 @@ class TrainingSettings:
         choices=("none", "global_norm", "norm", "value"),
     )
     clip_limit: float = setting(1.0, "limit of the gradient clipping", minimum=0.0)
+    log_gradient_norm: bool = setting(
+        False,
+        "log the joint norm of all gradients before clipping; with clip=global_norm or norm it is "
+        "computed anyway, and logged",
+        changeable=True,
+    )
     ema_decay: float = setting(
         0.0, "decay of the exponential moving average of the weights; 0: none", minimum=0, maximum=1
     )
@@ -92,6 +98,18 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EarlyStoppingSettings:
+    """When a run ends before its duration, because its main metric no longer improves."""
+
+    patience: int = setting(
+        0, "end after so many evaluations in a row without a gain; 0: never", minimum=0
+    )
+    min_delta: float = setting(
+        0.0, "a gain is more than this, in the unit of the metric", minimum=0.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ThreadSettings:
     """CPU threads."""
 
@@ -107,18 +125,31 @@ class ThreadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSettings:
-    """Weights to start from instead of random initialisation."""
+    """Weights to start from instead of random initialisation, and which of them stay."""
 
     start_from: str = setting(
         "",
         "a run, a checkpoint of one, a .safetensors file, or a Hugging Face folder with one; "
         "empty: initialise",
         unit="path",
+        changeable=True,
     )
     restore_exclude: tuple[str, ...] = setting(
-        (), "names, name prefixes or patterns of weights not to load"
+        (), "names, name prefixes or patterns of weights not to load", changeable=True
     )
-    use_ema: bool = setting(True, "use the averaged weights if the checkpoint has them")
+    use_ema: bool = setting(
+        True, "use the averaged weights if the checkpoint has them", changeable=True
+    )
+    freeze: tuple[str, ...] = setting(
+        (), "names, name prefixes or patterns of parameters that are not trained"
+    )
+    freeze_batch_norms: bool = setting(
+        False,
+        "batch norms whose parameters are frozen normalise with their averages and keep them",
+    )
+    unfreeze_at: str = setting(
+        "", "when frozen parameters begin to train; empty: never", unit="it or ep"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +187,7 @@ class Plan:
     threads: ThreadSettings
     transfer: TransferSettings
     optimization: Mapping[str, Optimization]
+    early_stopping: EarlyStoppingSettings = EarlyStoppingSettings()
 
     def optimization_of(self, objective: str) -> Optimization:
         """The optimizer and schedule of an objective, by its name."""

@@ -2,21 +2,24 @@
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
+from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
-from jumar.tasks.task import Objective, Task
+from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, load_state, load_weights
 from jumar.training.checkpoint_state import SavedState
+from jumar.training.early_stopping import EarlyStopping
 from jumar.training.ema import Ema
+from jumar.training.freezing import Frozen, find_frozen
+from jumar.training.lanes import LaneMaker
 from jumar.training.memory import keep_freed_memory
-from jumar.training.optimizers import create_optimizer
 from jumar.training.optimizers.slots import (
     load_slots,
     named_state,
@@ -27,46 +30,7 @@ from jumar.training.optimizers.slots import (
 )
 from jumar.training.optimizers.updating import regularization
 from jumar.training.parallel.ranks import Ranks
-from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
-
-
-@dataclass(kw_only=True)
-class Lane:
-    """One objective in training: its optimizer, its sums since the last log line, and its callable.
-
-    The callable gives the objective's sums, and averages gradients over ranks.
-    """
-
-    objective: Objective
-    call: nn.Module
-    optimizer: torch.optim.Optimizer
-    schedule: ScheduleSettings
-    learning_rate: float
-    parameters: list[nn.Parameter]
-    averaged: bool = False
-    """Whether the moving average covers any of the parameters."""
-    sums: dict[str, torch.Tensor] = field(
-        default_factory=lambda: cast("dict[str, torch.Tensor]", {})
-    )
-    steps: int = 0
-    last_rate: float = 0.0
-    updates: torch.Tensor
-    """Updates made in this run, on the device; counted if a loss scale can skip updates."""
-    attempts: int = 0
-    """How often the objective was due in this process."""
-
-    def note(self, terms: Mapping[str, torch.Tensor]) -> None:
-        """Add a part's share of each term to the sums since the last log line, on the device."""
-        for name, value in terms.items():
-            share = value.detach().float()
-            self.sums[name] = self.sums[name] + share if name in self.sums else share
-
-    def take_means(self) -> dict[str, torch.Tensor]:
-        """Return the mean terms per step since the last call, and reset the sums."""
-        means = {name: value / max(self.steps, 1) for name, value in self.sums.items()}
-        self.sums, self.steps = {}, 0
-        return means
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +41,7 @@ class Window:
     total_losses: Mapping[str, float]
     terms: Mapping[str, float]
     learning_rates: Mapping[str, float]
+    gradient_norms: Mapping[str, float]
 
 
 class TrainState:
@@ -98,10 +63,18 @@ class TrainState:
         if plan.training.channels_last:
             task.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self._named = {parameter: name for name, parameter in task.model.named_parameters()}
+        steps_per_epoch = count_steps_per_epoch(len(task.train_data), plan.batch_size * ranks.world)
+        self.frozen = find_frozen(task.model, plan.transfer, steps_per_epoch=steps_per_epoch)
+        if self.frozen is not None:
+            self.frozen.begin(task.model)
         names = [objective.name for objective in task.objectives]
         if len(set(names)) != len(names):
             raise UserError(f"two objectives of the task have the same name: {', '.join(names)}")
-        self.lanes = [_lane(objective, plan, device, ranks) for objective in task.objectives]
+        self._lane_maker = LaneMaker(task.model, plan, device, ranks)
+        self.lanes = [self._lane_maker.create(objective) for objective in task.objectives]
+        self.early: EarlyStopping | None = None
+        if plan.early_stopping.patience:
+            self.early = EarlyStopping(plan.early_stopping, task.headline)
         decay = plan.training.ema_decay
         self.ema: Ema | None = None
         if decay > 0:
@@ -109,7 +82,24 @@ class TrainState:
             self.ema = Ema(task.model, averaged=task.averaged, decay=decay, warm_up=warm_up)
             covered = {id(parameter) for parameter in (task.averaged or task.model).parameters()}
             for lane in self.lanes:
-                lane.averaged = any(id(parameter) in covered for parameter in lane.parameters)
+                own = lane.objective.trained.parameters()
+                lane.averaged = any(id(parameter) in covered for parameter in own)
+
+    def unfreeze_if_due(self) -> None:
+        """Let frozen parameters train from the step on at which they should.
+
+        A checkpoint of that very step still holds the state from before.
+        """
+        frozen = self.frozen
+        if frozen is not None and frozen.until is not None and self.step >= frozen.until:
+            self._unfreeze(frozen)
+
+    def _unfreeze(self, frozen: Frozen) -> None:
+        self.before_change()
+        self.frozen = None
+        frozen.end(self.task.model)
+        for lane in self.lanes:
+            self._lane_maker.extend(lane)
 
     def take_window(self, ranks: Ranks) -> Window | None:
         """The means since the last call, averaged over the ranks; waits for the device.
@@ -121,10 +111,14 @@ class TrainState:
         totals: dict[str, float] = {}
         terms: dict[str, float] = {}
         rates: dict[str, float] = {}
+        norms: dict[str, float] = {}
         for lane in self.lanes:
             if lane.steps == 0:
                 continue
             name = lane.objective.name
+            norm = lane.take_gradient_norm()
+            if norm is not None:
+                norms[name] = norm
             extra = regularization(lane.optimizer.param_groups)
             means = {key: ranks.mean(value) for key, value in lane.take_means().items()}
             losses[name] = means.pop("loss").item()
@@ -134,7 +128,13 @@ class TrainState:
             terms.update({f"{prefix}{key}": value.item() for key, value in means.items()})
         if not losses:
             return None
-        return Window(losses=losses, total_losses=totals, terms=terms, learning_rates=rates)
+        return Window(
+            losses=losses,
+            total_losses=totals,
+            terms=terms,
+            learning_rates=rates,
+            gradient_norms=norms,
+        )
 
     def drop_gradients(self) -> None:
         """Drop all gradients, including those that one objective left on another's parameters.
@@ -197,6 +197,8 @@ class TrainState:
             else {key: value.item() for key, value in scale.state_dict().items()},
             "objectives": objectives,
         }
+        if self.early is not None:
+            values["early_stopping"] = self.early.state_dict()
         return SavedState(values=values, slots=slots)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -206,6 +208,9 @@ class TrainState:
             UserError: It belongs to another model or recipe, or is damaged.
         """
         self.before_change()
+        frozen = self.frozen
+        if frozen is not None and frozen.until is not None and checkpoint.step > frozen.until:
+            self._unfreeze(frozen)
         where = str(checkpoint.path)
         names = {
             lane.objective.name: names_by_group(lane.optimizer, self._named) for lane in self.lanes
@@ -245,6 +250,8 @@ class TrainState:
         if scale is not None and saved_scale is not None:
             scale.load_state_dict({key: torch.tensor(value) for key, value in saved_scale.items()})
         self.elapsed_s = float(state.values["elapsed_s"])
+        if self.early is not None and "early_stopping" in state.values:
+            self.early.load_state_dict(state.values["early_stopping"])
 
     def _resume_imported(self, state: SavedState) -> None:
         """Load the optimizers' state from an imported checkpoint; everything else starts fresh."""
@@ -266,37 +273,6 @@ class TrainState:
                     "holds no averaged weights, but training.ema_decay requires them", where=where
                 )
             self.ema.load_state_dict(load_weights(checkpoint.model_file(ema=True)))
-
-
-def _lane(objective: Objective, plan: Plan, device: Device, ranks: Ranks) -> Lane:
-    objective.to(device.torch)
-    chosen = plan.optimization_of(objective.name)
-    parameters = [p for p in objective.trained.parameters() if p.requires_grad]
-    if not parameters:
-        raise UserError(f"the objective '{objective.name}' has no parameters to train")
-    decayed: list[nn.Parameter] = []
-    undecayed: list[nn.Parameter] = []
-    for name, parameter in objective.trained.named_parameters():
-        if parameter.requires_grad:
-            (decayed if objective.decays(name, parameter) else undecayed).append(parameter)
-    call: nn.Module = objective
-    if plan.training.compile:
-        call = cast(nn.Module, torch.compile(objective))
-    return Lane(
-        objective=objective,
-        call=ranks.wrap(call, objective, device),
-        optimizer=create_optimizer(
-            chosen.optimizer,
-            decayed,
-            undecayed,
-            device_type=device.torch.type,
-            order=parameters,
-        ),
-        schedule=chosen.schedule,
-        learning_rate=chosen.optimizer.learning_rate,
-        parameters=parameters,
-        updates=torch.zeros((), dtype=torch.int64, device=parameters[0].device),
-    )
 
 
 def load_exactly(

@@ -10,12 +10,13 @@ from jumar.training.clipping import clip_gradients
 from jumar.training.exact_passes import ExactPasses
 from jumar.training.explaining import Explainer
 from jumar.training.guard import Guard
+from jumar.training.lanes import Lane
 from jumar.training.optimizers.updating import set_learning_rate, step_unless
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.passes import Passes
 from jumar.training.schedules import learning_rate
 from jumar.training.settings import Plan
-from jumar.training.state import Lane, TrainState
+from jumar.training.state import TrainState
 
 
 class Stepper:
@@ -48,6 +49,7 @@ class Stepper:
     def step(self, batch: Batch) -> None:
         """Train every objective that is due on the batch, and count the step."""
         state = self._state
+        state.unfreeze_if_due()
         step = state.step
         changed = False
         for position, lane in self._due(step):
@@ -144,15 +146,29 @@ class Stepper:
                 overflow = self._ranks.maximum(torch.maximum(overflow, loss_is_bad))
             scale.update(overflow)
             hopeless = self._guard.watch(scale.overflow_at_floor.float(), step, position)
-            clip_gradients(lane.parameters, training.clip, training.clip_limit)
+            self._clip(lane, needs_norm=training.log_gradient_norm)
             return torch.maximum(overflow, hopeless)
+        is_judged = self._check_gradients or training.clip != "none"
+        norm = self._clip(lane, needs_norm=is_judged or training.log_gradient_norm)
+        if norm is not None and is_judged:
+            loss_is_bad = torch.maximum(loss_is_bad, (~torch.isfinite(norm)).float())
+        return self._guard.watch(loss_is_bad, step, position)
+
+    def _clip(self, lane: Lane, *, needs_norm: bool) -> torch.Tensor | None:
+        """Clip the gradients; returns their joint norm before, where it is computed.
+
+        Args:
+            lane: Whose gradients.
+            needs_norm: Whether the norm is computed even if clipping does not need it.
+        """
+        training = self._plan.training
         norm: torch.Tensor | None = None
-        if self._check_gradients or training.clip == "value":
+        if needs_norm and training.clip in ("none", "value"):
             # Before clipping: clipping by value turns infinity into an ordinary number.
             gradients = [p.grad for p in lane.parameters if p.grad is not None]
             norm = torch.nn.utils.get_total_norm(gradients)
         clipped = clip_gradients(lane.parameters, training.clip, training.clip_limit)
         norm = clipped if norm is None else norm
         if norm is not None:
-            loss_is_bad = torch.maximum(loss_is_bad, (~torch.isfinite(norm)).float())
-        return self._guard.watch(loss_is_bad, step, position)
+            lane.note_gradient_norm(norm)
+        return norm

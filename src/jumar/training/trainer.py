@@ -6,29 +6,27 @@ evaluation, checkpoints, stopping) happens in `_between_steps`.
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from jumar.data.loading.faults import FaultTally
-from jumar.data.loading.loader import resolve_workers
-from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
 from jumar.devices.native_messages import names_in_messages
 from jumar.ground.errors import UserError
 from jumar.ground.text import size_text
-from jumar.observer import COMMUNICATION, DATA, Observer, Observers
+from jumar.observer import COMMUNICATION, Observer
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
-from jumar.training.batches import batches_of
-from jumar.training.cadence import Cadence, Moments, check_lengths
+from jumar.training.cadence import Cadence, Moments
 from jumar.training.checkpoint import Checkpoint, NotWrittenError
-from jumar.training.durations import parse_duration
+from jumar.training.early_stopping import check_early_stopping
 from jumar.training.evaluation import Interrupted, Scores, evaluate
-from jumar.training.explaining import Explainer
-from jumar.training.guard import Guard, NonFiniteLoss
+from jumar.training.freezing import parameter_lines
+from jumar.training.guard import NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
 from jumar.training.keeper import Keeper
+from jumar.training.optimizers.layer_rates import factor_lines
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Bar, Console
 from jumar.training.rehearsal import (
@@ -45,9 +43,8 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest
 from jumar.training.skipped_updates import SkipWatch, ended
-from jumar.training.state import TrainState
-from jumar.training.step import Stepper
-from jumar.training.throughput import WARM_UP_STEPS, StepClock
+from jumar.training.step_loop import StepLoop
+from jumar.training.throughput import WARM_UP_STEPS
 from jumar.training.trackers.chosen import create_trackers
 from jumar.training.trackers.records import EvaluationRecord, train_record
 
@@ -56,7 +53,7 @@ _LOSS = "the loss is not finite and there is no loss scale to recover with"
 _FLOOR = "the loss scale is at its floor of 1 and gradients still overflow"
 
 
-class Trainer:
+class Trainer(StepLoop):
     """One run of one recipe.
 
     Args:
@@ -90,37 +87,19 @@ class Trainer:
         observers: Sequence[Observer] = (),
         asked_device: str = "auto",
     ) -> None:
-        self.task, self.plan, self.device, self.ranks = task, plan, device, ranks
-        self.run, self.console, self.stop = run, console, stop
-        self.policy, self._versions = policy, versions
         trackers = create_trackers(run, console) if ranks.is_first else []
-        self._observers = Observers([*observers, *trackers])
-        self._asked_device = asked_device
-        self.steps_per_epoch = count_steps_per_epoch(
-            len(task.train_data), plan.batch_size * ranks.world
-        )
-        duration = parse_duration(plan.training.duration, field="training.duration")
-        self.total_steps = duration.steps(self.steps_per_epoch, None)
-        self._time_limit_s = duration.seconds
-        check_lengths(plan, self.total_steps)
-        self.state = TrainState(task, plan, device, ranks, policy)
-        self.workers = resolve_workers(
-            plan.workers, local_world=ranks.local_world, on_cpu=device.on_host
-        )
-        self.tally = FaultTally(plan.skip_corrupt)
-        self.clock = StepClock(plan.batch_size * ranks.world)
-        names = [objective.name for objective in task.objectives]
-        self._guard = Guard(names, device.torch, ranks)
-        self._stepper = Stepper(
-            self.state,
+        super().__init__(
+            task,
             plan,
-            ranks,
-            self._guard,
-            steps_per_epoch=self.steps_per_epoch,
-            total_steps=self.total_steps or 0,
-            observers=self._observers,
-            explainer=self._explainer() if plan.training.explain_overflow else None,
+            device=device,
+            ranks=ranks,
+            console=console,
+            policy=policy,
+            observers=[*observers, *trackers],
         )
+        check_early_stopping(plan, has_eval_data=task.eval_data is not None)
+        self.run, self.stop = run, stop
+        self._versions, self._asked_device = versions, asked_device
         self._cadence = Cadence(plan, self.steps_per_epoch, self.total_steps)
         self._agreement = ranks.agreement(Moments.SIZE)
         self._started = time.monotonic()
@@ -148,6 +127,9 @@ class Trainer:
         """
         self._keeper.resume_from(checkpoint, total_steps=self.total_steps)
         self.state.restore(checkpoint)
+        scores = self._keeper.scores.get(checkpoint.step)
+        if self.state.early is not None and scores is not None:
+            self.state.early.note(checkpoint.step, scores)  # made after the state was captured
         self._elapsed_before = self.state.elapsed_s
 
     def train(self, *, dry_run: bool = False, begin: Callable[[], None] = lambda: None) -> Outcome:
@@ -183,73 +165,13 @@ class Trainer:
             self._write_results(outcome)
         return outcome
 
-    @property
-    def is_blocked(self) -> bool:
-        """Whether an update had to be skipped for good; waits for the device."""
-        return bool(self._guard.blocked.item())
-
-    def observe(self, checkpoint: Checkpoint | None) -> None:
-        """Run as many steps as the observers need, without saving anything.
-
-        Args:
-            checkpoint: Where to start; None for the task's initial weights.
-
-        Raises:
-            UserError: The checkpoint belongs to another network, or the data cannot be read.
-        """
-        if checkpoint is not None:
-            self.state.restore(checkpoint)
-        self._set_training()
-        last = self.state.step + self._observers.span
-        with contextlib.closing(self._loader(last)) as loader:
-            batches = iter(self.device.copy_ahead(loader))
-            with contextlib.closing(self._steps(batches, next(batches, None))) as steps:
-                num_steps = sum(1 for _ in steps)
-        if num_steps < self._observers.span:
-            raise UserError("the data ended before the last step", where="data.path")
-
-    @contextlib.contextmanager
-    def held_at(self, step: int, checkpoint: Checkpoint | None) -> Generator[tuple[Stepper, Batch]]:
-        """The context in which a step's passes can be repeated, without saving anything.
-
-        Args:
-            step: Counted from 0; the steps before it are trained.
-            checkpoint: Where to start; None for the task's initial weights.
-
-        Yields:
-            What runs the passes, and the step's batch.
-
-        Raises:
-            UserError: The checkpoint belongs to another network, or the data cannot be read.
-        """
-        if checkpoint is not None:
-            self.state.restore(checkpoint)
-        self._set_training()
-        with contextlib.closing(self._loader(step + 1)) as loader:
-            batches = iter(self.device.copy_ahead(loader))
-            for batch in batches:
-                if self.state.step == step:
-                    yield self._stepper, batch
-                    return
-                self._stepper.step(batch)
-        raise UserError("the data ended before the last step", where="data.path")
-
-    def _explainer(self) -> Explainer:
-        here = self.console if self.ranks.is_first else Console()
-        return Explainer(
-            self.state, self._guard, self.ranks, say=self.console.line, say_here=here.line
-        )
-
-    def _set_training(self) -> None:
-        for objective in self.task.objectives:
-            objective.train()
-        self.task.model.train()
-
     def _announce(self, batch: Batch) -> None:
         """Check memory and disk, rehearse a step and print what the run will need."""
         self._observers.check(
             None if self.total_steps is None else self.total_steps - self.state.step
         )
+        for line in self._parameter_lines():
+            self.console.line(line)
         size = checkpoint_bytes(self.state, self.plan)
         check_memory(self.state, self.device, size)
         most = self._cadence.most_checkpoints(self.state.step)
@@ -269,11 +191,15 @@ class Trainer:
         ):
             self.console.line(line)
 
+    def _parameter_lines(self) -> list[str]:
+        lines = parameter_lines(self.task.model, self.plan.transfer, self.state.frozen)
+        return lines + [line for lane in self.state.lanes for line in factor_lines(lane.factors)]
+
     def _run(self, batches: Iterator[Batch], first: Batch | None) -> Outcome:
         try:
             try:
                 self._catch_up()
-                stopped = self._loop(batches, first)
+                stopped = 0 if self._stopped_early else self._loop(batches, first)
                 if not stopped:
                     self._finish()
             except Interrupted:
@@ -297,7 +223,17 @@ class Trainer:
                 f"stopped after step {step}; the checkpoint is saved. " + self._resume_hint()
             )
             return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
-        return ended(self.state, metrics)
+        if self._stopped_early:
+            self.console.line(
+                f"stopped early after step {step}: {self._stopped_early} (to go on: raise "
+                "early_stopping.patience, or set it to 0)"
+            )
+        return replace(ended(self.state, metrics), stopped_early=self._stopped_early)
+
+    @property
+    def _stopped_early(self) -> str:
+        """Why the run ends before its duration; empty while it goes on."""
+        return self.state.early.reason if self.state.early is not None else ""
 
     def _catch_up(self) -> None:
         """Run the evaluation that an interrupted run had yet to finish."""
@@ -344,19 +280,6 @@ class Trainer:
         self._agreement.finish()
         return 0
 
-    def _steps(self, batches: Iterator[Batch], batch: Batch | None) -> Generator[None]:
-        """Train on one batch after another under observation; yields after each step."""
-        observers = self._observers
-        with observers.around():
-            observers.begin_step(self.state.step)
-            while batch is not None:
-                self._stepper.step(batch)
-                observers.end_step()
-                yield
-                observers.begin_step(self.state.step)
-                with self.clock.waiting_for_data(), observers.phase(DATA):
-                    batch = next(batches, None)
-
     def _between_steps(self, bar: Bar, *, warmed_up: bool) -> int | None:
         """Do everything due after a step; returns the exit code if the run stops here."""
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
@@ -381,9 +304,9 @@ class Trainer:
                 improved = self._evaluate()
                 if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
                     self._save()
-        if due.signal:
+        if due.signal or self._stopped_early:
             self._agreement.finish()
-            return 128 + due.signal
+            return 128 + due.signal if due.signal else 0
         return 0 if due.ends else None
 
     def _log(self, *, warmed_up: bool) -> None:
@@ -420,6 +343,8 @@ class Trainer:
         self._scores = scores
         keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
         improved = self._keeper.add_scores(self.state.step, scores.metrics)
+        if self.state.early is not None:
+            self.state.early.note(self.state.step, scores.metrics)
         self._observers.record(
             EvaluationRecord(
                 step=self.state.step,
@@ -449,17 +374,6 @@ class Trainer:
         for fault in faults[self._reported :]:
             self.console.line(f"skipped: {fault}")
         self._reported = len(faults)
-
-    def _loader(self, last_step: int) -> Generator[Batch]:
-        return batches_of(
-            self.task,
-            self.plan,
-            ranks=self.ranks,
-            workers=self.workers,
-            tally=self.tally,
-            first_step=self.state.step,
-            last_step=last_step,
-        )
 
     def _write_results(self, outcome: Outcome) -> None:
         if not self.ranks.is_first:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
@@ -19,6 +18,7 @@ from jumar.training.checkpoint import (
     read_checkpoint,
 )
 from jumar.training.checkpoint_retention import find_checkpoint
+from jumar.training.name_patterns import matches
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint
@@ -142,11 +142,6 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
     else:
         raise missing(path, where="transfer.start_from")
     return str(checkpoint.path), checkpoint.model_file(ema=settings.use_ema)
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Whether a name equals a pattern, is nested under it, or matches it with `*` and `?`."""
-    return name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
 
 
 def _renamed(name: str) -> str:

@@ -82,6 +82,12 @@ class SpokenWords:
     def __len__(self) -> int:
         return sum(self.counts)
 
+    def label_counts(self) -> NDArray[np.int64]:
+        """Numbers of samples of each label per epoch, [labels]."""
+        counts = np.bincount(self._labels[self._wanted], minlength=len(self.data.labels))
+        counts[:2] = self._silences, self._unknowns
+        return counts
+
     @property
     def fingerprint(self) -> str:
         """Of the clips of the part and their words; see `Fingerprinted`."""

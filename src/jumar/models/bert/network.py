@@ -202,6 +202,11 @@ class Bert(nn.Module):
         self.encoder = Encoder(size)
         self.pooler = Pooler(size)
 
+    def layer_order(self) -> list[str]:
+        """The prefixes of the layers' parameters below the pooler, from the input on."""
+        layers = [f"encoder.layer.{number}" for number in range(len(self.encoder.layer))]
+        return ["embeddings", *layers]
+
     def forward(
         self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor, *, all_layers: bool = False
     ) -> Encoded:

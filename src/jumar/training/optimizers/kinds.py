@@ -79,6 +79,7 @@ class Momentum(WithFusedKernel, kind="momentum"):
 
     def check(self) -> None:
         """Reject Nesterov's form without momentum."""
+        super().check()
         if self.nesterov and self.momentum == 0.0:
             raise UserError(
                 "Nesterov's form needs a momentum above 0",

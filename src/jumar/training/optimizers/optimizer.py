@@ -1,8 +1,9 @@
 """What every kind of optimizer has in common, and creating an optimizer from its settings.
 
-Parameters come in two groups, decayed first.
+Parameters come in two groups, decayed first, and further ones with learning rates of their own.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from jumar.ground.errors import UserError
 from jumar.settings import Component, setting
 
 
@@ -20,8 +22,8 @@ class Trained:
     """The parameters an optimizer updates.
 
     Attributes:
-        groups: The decayed and the undecayed, each with `params`, `weight_decay` and
-            `decoupled_weight_decay`.
+        groups: The decayed, the undecayed, and further ones, each with `params`, `weight_decay`
+            and `decoupled_weight_decay`.
         order: All of them in creation order.
         device_type: The device they are on, for instance `cpu`, `cuda` or `npu`.
     """
@@ -53,6 +55,26 @@ class OptimizerSettings(Component, ABC):
         "the step instead",
         minimum=0.0,
     )
+    layer_rates: tuple[str, ...] = setting(
+        (),
+        "factors on the learning rate by name, name prefix or pattern of parameters, for instance "
+        "classifier=10,stem=0.1; of several that match the last one counts",
+    )
+    layer_decay: float = setting(
+        1.0,
+        "factor on the learning rate of each layer relative to the one above it; 1: none",
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+    def check(self) -> None:
+        """Check that every item of `layer_rates` is a pattern and a factor.
+
+        Raises:
+            UserError: One is not.
+        """
+        for text in self.layer_rates:
+            rate_of(text)
 
     @abstractmethod
     def build(self, trained: Trained) -> Optimizer:
@@ -63,6 +85,35 @@ class OptimizerSettings(Component, ABC):
         """
 
 
+@dataclass(frozen=True, kw_only=True)
+class ParameterGroup:
+    """Parameters with the same weight decay and the same factor on the learning rate."""
+
+    parameters: Sequence[nn.Parameter]
+    is_decayed: bool
+    rate_factor: float
+
+
+def rate_of(text: str) -> tuple[str, float]:
+    """The pattern and the factor of an item of `layer_rates`.
+
+    Raises:
+        UserError: It is not of the form PATTERN=FACTOR.
+    """
+    pattern, _, number = text.partition("=")
+    try:
+        factor = float(number)
+    except ValueError:
+        factor = math.nan
+    if not pattern.strip() or not 0 <= factor < math.inf:
+        raise UserError(
+            f"'{text}' is not a pattern and a factor of 0 or more",
+            where="optimizer.layer_rates",
+            todo="For instance: --set optimizer.layer_rates=classifier=10,stem=0.1",
+        )
+    return pattern.strip(), factor
+
+
 def create_optimizer(
     settings: OptimizerSettings,
     decayed: Sequence[nn.Parameter],
@@ -70,8 +121,9 @@ def create_optimizer(
     *,
     device_type: str,
     order: Sequence[nn.Parameter] = (),
+    further: Sequence[ParameterGroup] = (),
 ) -> Optimizer:
-    """Create an optimizer from its settings, with two parameter groups: decayed, undecayed.
+    """Create an optimizer from its settings, with parameter groups: decayed, undecayed, further.
 
     Parameters must already be on their device and in their memory format. The optimizer's state
     dict loads on any device, whichever kernels were used by the run that saved it.
@@ -82,11 +134,12 @@ def create_optimizer(
         undecayed: Parameters to which it does not.
         device_type: The device the parameters are on, for instance `cpu`, `cuda` or `npu`.
         order: All parameters in creation order; if omitted, the decayed ones come first.
+        further: Groups of other parameters, with learning rates of their own.
 
     Raises:
         UserError: The device lacks something the settings ask for, such as a fused kernel.
     """
-    groups = [
+    groups: list[dict[str, Any]] = [
         {
             "params": list(parameters),
             "weight_decay": weight_decay,
@@ -94,8 +147,21 @@ def create_optimizer(
         }
         for parameters, weight_decay in ((decayed, settings.weight_decay), (undecayed, 0.0))
     ]
+    groups += [
+        {
+            "params": list(group.parameters),
+            "weight_decay": settings.weight_decay if group.is_decayed else 0.0,
+            "decoupled_weight_decay": settings.decoupled,
+            "rate_factor": group.rate_factor,
+        }
+        for group in further
+    ]
     optimizer = settings.build(
-        Trained(groups=groups, order=order or [*decayed, *undecayed], device_type=device_type)
+        Trained(
+            groups=groups,
+            order=order or [parameter for group in groups for parameter in group["params"]],
+            device_type=device_type,
+        )
     )
     own_choices = [
         {key: group.get(key) for key in ("fused", "foreach", "capturable")}

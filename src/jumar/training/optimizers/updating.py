@@ -14,9 +14,14 @@ from jumar.devices.registry import device_kind
 
 
 def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
-    """Set the learning rate of all parameter groups for the next steps."""
+    """Set the learning rate of all parameter groups for the next steps.
+
+    Args:
+        optimizer: From `create_optimizer`.
+        rate: That of a group without a factor of its own.
+    """
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get("rate_factor", 1.0)
 
 
 def step_unless(optimizer: Optimizer, found_bad: Tensor | None) -> None:

@@ -47,6 +47,9 @@ class GradientSums:
         first: This rank's first part.
         total: Parts of a step, over all ranks.
         bucket_bytes: Least size of what is sent together.
+
+    Attributes:
+        parameters: As given.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class GradientSums:
         total: int,
         bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
-        self._parameters, self._total = parameters, total
+        self.parameters, self._total = parameters, total
         self._last = first + total // ranks.world - 1
         sizes = [parameter.numel() for parameter in parameters]
         self._starts = list(accumulate(sizes, initial=0))
@@ -86,7 +89,7 @@ class GradientSums:
         self._unsent = list(self._buckets)
         hooks = [
             parameter.register_post_accumulate_grad_hook(partial(self._take, number))
-            for number, parameter in enumerate(self._parameters)
+            for number, parameter in enumerate(self.parameters)
         ]
         try:
             yield
@@ -103,7 +106,7 @@ class GradientSums:
         self._number, self._reached = number, set()
         self._here, self._here_by_parameter = self._vectors[held], self._views[held]
         yield
-        for unreached in set(range(len(self._parameters))) - self._reached:
+        for unreached in set(range(len(self.parameters))) - self._reached:
             self._here_by_parameter[unreached].zero_()
         for bucket in self._unsent:
             bucket.sums.add(Span(number, 1), self._here[bucket.elements])
@@ -116,7 +119,7 @@ class GradientSums:
             bucket.exchange.share()
         for bucket in self._buckets:
             bucket.exchange.finish()
-        for parameter, gradient in zip(self._parameters, self._views[0], strict=True):
+        for parameter, gradient in zip(self.parameters, self._views[0], strict=True):
             parameter.grad = gradient
 
     @torch.no_grad()
@@ -146,13 +149,13 @@ class GradientSums:
             bucket.exchange.start(bucket.sums)
 
     def _add_vector(self) -> None:
-        first = self._parameters[0]
+        first = self.parameters[0]
         vector = first.detach().new_empty(self._starts[-1])
         self._vectors.append(vector)
         self._views.append(
             [
                 vector.as_strided(parameter.shape, parameter.stride(), start)
-                for parameter, start in zip(self._parameters, self._starts, strict=False)
+                for parameter, start in zip(self.parameters, self._starts, strict=False)
             ]
         )
 

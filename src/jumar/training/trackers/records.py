@@ -1,7 +1,7 @@
 """What a run reports: log lines of the training, and scores."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from jumar.training.state import TrainState, Window
@@ -22,6 +22,8 @@ class TrainRecord:
         total_losses: The same plus the regularisation of the current weights.
         terms: Further terms of the objectives, by `objective/term`.
         learning_rates: Of each objective at the last step.
+        gradient_norms: Mean norm of each objective's gradients since the last line, before
+            clipping and without the loss scale; empty where it was not computed.
         step_ms: Mean time of a step.
         data_ms: The part of it spent waiting for data.
         loss_scale: The current scale; None if the loss is not scaled.
@@ -40,6 +42,7 @@ class TrainRecord:
     loss_scale: float | None
     skipped_steps: int
     elapsed_s: float
+    gradient_norms: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def line(self) -> str:
         """The line, with the columns of the original logs."""
@@ -51,6 +54,8 @@ class TrainRecord:
                 f"{label}loss: {loss:.3f}  total_loss: {self.total_losses[name]:.3f}  "
                 f"lr:{self.learning_rates[name]:.7f}"
             )
+            if name in self.gradient_norms:
+                parts.append(f"grad_norm: {self.gradient_norms[name]:.4g}")
         parts += [
             f"{name.rpartition('/')[2]}: {value:.3f}"
             for name, value in self.terms.items()
@@ -80,6 +85,11 @@ class TrainRecord:
         }
         if self.loss_scale is not None:
             record["loss_scale"] = self.loss_scale
+        if self.gradient_norms:
+            if many:
+                record["gradient_norms"] = dict(self.gradient_norms)
+            else:
+                record["gradient_norm"] = next(iter(self.gradient_norms.values()))
         if many:
             record["losses"] = dict(self.losses)
             record["learning_rates"] = dict(self.learning_rates)
@@ -108,6 +118,7 @@ def train_record(
         total_losses=window.total_losses,
         terms=window.terms,
         learning_rates=window.learning_rates,
+        gradient_norms=window.gradient_norms,
         step_ms=None if pace is None else pace.step_ms,
         data_ms=None if pace is None else pace.data_ms,
         loss_scale=None if scale is None else scale.scale.item(),

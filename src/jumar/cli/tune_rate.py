@@ -1,0 +1,141 @@
+"""`jumar tune rate`."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.ground.files import write_text
+from jumar.ground.paths import unwritable
+from jumar.ground.text import print_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jumar.report.content import Page
+    from jumar.runs.rate_range import RateRange
+
+
+def rate(
+    recipe: str,
+    /,
+    *,
+    low: float = 1e-6,
+    high: float = 10.0,
+    steps: int = 100,
+    objective: Annotated[str, Parameter(metavar="NAME")] = "",
+    to: Path | None = None,
+    json_: JsonFlag = False,
+    set_: SetOption = (),
+    device: DeviceOption = "auto",
+    import_: ImportOption = (),
+) -> int:
+    """Find a learning rate for a recipe by a ramp of rising rates.
+
+    Trains real steps of the recipe from its initial weights, each with a higher rate than the one
+    before, until the loss diverges. Proposes a tenth of the rate at which the smoothed loss was
+    lowest. Nothing of the training is kept.
+
+    Parameters
+    ----------
+    recipe
+        Name of the recipe; `jumar recipes list` lists them.
+    low
+        The rate of the first step.
+    high
+        The rate of the last step.
+    steps
+        Length of the ramp.
+    objective
+        The objective whose rate rises, in a recipe with several.
+    to
+        Folder for rates.csv and rates.html; by default `RECIPE-rate`.
+    json_
+        Print JSON.
+    set_
+        Change a field, for example `--set data.batch_size=64`; may be repeated.
+    device
+        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+    import_
+        First import a module of your own that registers recipes, networks or data sources.
+    """
+    from jumar.runs.rate_range import RateRequest, find_rate
+
+    stream = sys.stderr if json_ else sys.stdout
+
+    def say(line: str) -> None:
+        print_plain(line, stream)
+        stream.flush()
+
+    found = find_rate(
+        RateRequest(
+            recipe=recipe,
+            objective=objective,
+            low=low,
+            high=high,
+            steps=steps,
+            assignments=set_,
+            imports=import_,
+            device=device,
+        ),
+        say,
+    )
+    _write(found, recipe, to or Path(f"{recipe}-rate"), say)
+    if json_:
+        print(json.dumps(asdict(found), indent=1))
+        return 0
+    say(f"the ramp ended after step {found.steps[-1].step}: {found.end}")
+    if found.proposal is None:
+        say(f"no proposal: {found.reason}")
+        return 1
+    say(f"proposal: {found.proposal:.2g}, {found.reason}; the recipe has {found.own_rate:g}")
+    return 0
+
+
+def _write(found: "RateRange", recipe: str, folder: Path, say: "Callable[[str], None]") -> None:
+    """Write the table and the picture."""
+    from jumar.report.page import save_page
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error, more="Choose another folder with --to.") from error
+    rows = [f"{each.step},{each.rate!r},{each.loss!r},{each.smoothed!r}" for each in found.steps]
+    table, picture = folder / "rates.csv", folder / "rates.html"
+    write_text(table, "\n".join(["step,rate,loss,smoothed_loss", *rows]) + "\n")
+    save_page(_page(found, recipe), picture)
+    say(f"written: {table}, {picture}")
+
+
+def _page(found: "RateRange", recipe: str) -> "Page":
+    from jumar.report.content import Chart, Curve, Page, Point
+
+    curves = [
+        Curve(
+            label=label,
+            group=group,
+            points=[Point(each.rate, getattr(each, name)) for each in found.steps],
+        )
+        for group, (label, name) in enumerate((("smoothed loss", "smoothed"), ("loss", "loss")))
+    ]
+    proposal = "none" if found.proposal is None else f"{found.proposal:.2g}"
+    return Page(
+        title=f"{recipe}: loss over the learning rate",
+        facts=[
+            ("Proposal", f"{proposal}: {found.reason}"),
+            ("The recipe's rate", f"{found.own_rate:g}"),
+            ("End of the ramp", found.end),
+        ],
+        charts=[
+            Chart(
+                title=f"Loss of {found.objective}",
+                x_label="learning rate",
+                curves=curves,
+                logarithmic_x=True,
+            )
+        ],
+    )

@@ -1,0 +1,203 @@
+"""What on this machine makes training slow or ends it, with what to do and how it is known."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jumar.ground.machine import cgroup_values, memory_bytes, usable_cores
+from jumar.ground.text import counted, size_text
+
+_LEAST_SHARED_MEMORY = 512 << 20
+_LEAST_FREE_MEMORY = 2 << 30
+_LEAST_FILES = 1024
+_CORES_EACH = 4
+"""For each accelerator: decoding, and the process that feeds it."""
+_OFTEN = 0.05
+"""Share of periods in which a container was held back."""
+_BLOCKING = {
+    "CUDA_LAUNCH_BLOCKING": "the host waits for every CUDA kernel",
+    "ASCEND_LAUNCH_BLOCKING": "the host waits for every operator of the NPU",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "every tensor is allocated anew on the GPU",
+}
+_LIMITING = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One lack.
+
+    Attributes:
+        level: `warning` makes a run slow or ends it, `note` may.
+        what: What is the case.
+        todo: What to do.
+        source: The file, variable or call that says so.
+    """
+
+    level: Literal["warning", "note"]
+    what: str
+    todo: str
+    source: str
+
+
+def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: int) -> list[Advice]:
+    """What is lacking, warnings first; nothing that cannot be determined.
+
+    Args:
+        root: Where `dev`, `proc` and `sys` are.
+        variables: Environment variables.
+        accelerators: Number of GPUs or NPUs.
+    """
+    found = [
+        *_memory(),
+        *_shared_memory(root),
+        *_switches(variables),
+        *_cores(accelerators),
+        *_quota(),
+        *_governor(root),
+        *_threads(variables),
+        *_load(root),
+        *_open_files(),
+    ]
+    return sorted(found, key=lambda each: each.level != "warning")
+
+
+def _memory() -> Iterator[Advice]:
+    free, total = memory_bytes()
+    if free < _LEAST_FREE_MEMORY:
+        yield Advice(
+            level="warning",
+            what=f"only {size_text(free)} of {size_text(total)} of memory is free",
+            todo="End other processes, or raise the container's limit; a smaller data.batch_size "
+            "or data.workers=0 needs less.",
+            source="/proc/meminfo and memory.max of the control group",
+        )
+
+
+def _shared_memory(root: Path) -> Iterator[Advice]:
+    try:
+        status = os.statvfs(root / "dev" / "shm")
+    except OSError:
+        return
+    size = status.f_frsize * status.f_blocks
+    if size < _LEAST_SHARED_MEMORY:
+        yield Advice(
+            level="warning",
+            what=f"shared memory has only {size_text(size)}; loader processes hand batches over "
+            "in it",
+            todo="Start the container with --shm-size=8g or --ipc=host; without either, "
+            "--set data.workers=0 loads in the training process.",
+            source="size of /dev/shm",
+        )
+
+
+def _switches(variables: Mapping[str, str]) -> Iterator[Advice]:
+    for name, effect in _BLOCKING.items():
+        if variables.get(name, "0") not in ("", "0"):
+            yield Advice(
+                level="warning",
+                what=f"{name}={variables[name]}: {effect}",
+                todo=f"unset {name}, unless you are looking for a defect",
+                source=name,
+            )
+    for name in _LIMITING:
+        if variables.get(name):
+            yield Advice(
+                level="note",
+                what=f"{name}={variables[name]} limits the instructions that are used",
+                todo=f"unset {name}, unless results of another processor are wanted",
+                source=name,
+            )
+
+
+def _cores(accelerators: int) -> Iterator[Advice]:
+    cores = usable_cores()
+    if accelerators and cores < _CORES_EACH * accelerators:
+        yield Advice(
+            level="warning",
+            what=f"{counted(cores, 'usable core')} for {counted(accelerators, 'accelerator')}: "
+            "pictures may be decoded more slowly than they are used",
+            todo="Compare `data` with `batch_time` in the log; if it is a large part, give the "
+            f"process {_CORES_EACH} cores for each accelerator, or store smaller pictures.",
+            source="affinity of the process and cpu.max of the control group",
+        )
+
+
+def _quota() -> Iterator[Advice]:
+    for text in cgroup_values("cpu.stat"):
+        periods = re.search(r"^nr_periods (\d+)", text, re.MULTILINE)
+        held = re.search(r"^nr_throttled (\d+)", text, re.MULTILINE)
+        if periods and held and int(held[1]) > _OFTEN * int(periods[1]) > 0:
+            share = int(held[1]) / int(periods[1])
+            yield Advice(
+                level="note",
+                what=f"the container used up its share of processor time in {share:.0%} of all "
+                "periods, and stood still until the next",
+                todo="Raise its CPU limit, or use fewer threads and loader processes: "
+                "--set threads.intra_op=N, data.workers=N",
+                source="cpu.stat of the control group",
+            )
+            return
+
+
+def _governor(root: Path) -> Iterator[Advice]:
+    folder = root / "sys" / "devices" / "system" / "cpu" / "cpu0" / "cpufreq"
+    governor, driver = _text(folder / "scaling_governor"), _text(folder / "scaling_driver")
+    # With the drivers of newer processors, `powersave` lets the processor choose its frequency.
+    if governor == "powersave" and driver and "pstate" not in driver:
+        yield Advice(
+            level="warning",
+            what="the processor is held at its lowest frequency (governor powersave)",
+            todo="sudo cpupower frequency-set -g performance",
+            source=f"{folder / 'scaling_governor'}",
+        )
+
+
+def _threads(variables: Mapping[str, str]) -> Iterator[Advice]:
+    cores, text = usable_cores(), variables.get("OMP_NUM_THREADS", "")
+    if text.isdigit() and 0 < int(text) < cores:
+        yield Advice(
+            level="note",
+            what=f"OMP_NUM_THREADS={text}: an operator on the CPU uses {text} of {cores} usable "
+            "cores",
+            todo="unset OMP_NUM_THREADS, unless several processes share the machine",
+            source="OMP_NUM_THREADS",
+        )
+
+
+def _load(root: Path) -> Iterator[Advice]:
+    cores, text = usable_cores(), _text(root / "proc" / "loadavg")
+    match = re.match(r"\d+\.\d+ (\d+\.\d+) ", text)
+    # Of the whole machine, so only where all of it may be used.
+    if match and cores == os.cpu_count() and float(match[1]) > 1.5 * cores:
+        yield Advice(
+            level="note",
+            what=f"a load of {match[1]} on {counted(cores, 'core')} over 5 minutes: what is "
+            "timed now is timed beside other work",
+            todo="Wait until they are done, or compare times only with those measured beside them.",
+            source="/proc/loadavg",
+        )
+
+
+def _open_files() -> Iterator[Advice]:
+    try:
+        import resource  # which Windows lacks
+    except ImportError:
+        return
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < _LEAST_FILES:
+        yield Advice(
+            level="note",
+            what=f"a process may open only {soft} files; data sets of many shards need more",
+            todo="ulimit -n 4096",
+            source="RLIMIT_NOFILE",
+        )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,52 @@
+"""A batch that differs from the recipe's while the learning rate is still the recipe's."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from jumar.ground.text import counted
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.registry import create_recipe, intended_ranks
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.schedules import ScheduleSettings
+
+
+def batch_warnings(
+    name: str, recipe: Recipe, assignments: Sequence[str], global_batch: int
+) -> Iterator[str]:
+    """A warning for each objective whose learning rate belongs to another batch.
+
+    None where an optimizer or a schedule was set, even to the recipe's own value.
+
+    Args:
+        name: The recipe's name.
+        recipe: The recipe with all changes.
+        assignments: The changes.
+        global_batch: Samples of a step over all ranks.
+    """
+    original = create_recipe(name)
+    intended = original.data.batch_size * intended_ranks(name)
+    if global_batch == intended or any(_sets_rate(original, each) for each in assignments):
+        return
+    ratio = global_batch / intended
+    ranks = intended_ranks(name)
+    shares = f" ({counted(ranks, 'rank')} x {original.data.batch_size})" if ranks > 1 else ""
+    for objective, own in original.optimization().items():
+        if recipe.optimization()[objective] != own:
+            continue
+        rate = own.optimizer.learning_rate
+        of = f" of '{objective}'" if len(original.optimization()) > 1 else ""
+        yield (
+            f"warning: the learning rate{of} is the recipe's {rate:g}, which belongs to a batch of "
+            f"{intended}{shares}; for {global_batch} the linear rule gives {rate * ratio:.4g}, the "
+            f"square-root rule {rate * math.sqrt(ratio):.4g} (--set optimizer.learning_rate=...)"
+        )
+
+
+def _sets_rate(recipe: Recipe, assignment: str) -> bool:
+    """Whether an assignment changes an optimizer or a schedule, anywhere in the recipe."""
+    part: object = recipe
+    for key in assignment.partition("=")[0].strip().split("."):
+        part = getattr(part, key, None)
+        if isinstance(part, OptimizerSettings | ScheduleSettings):
+            return True
+    return False

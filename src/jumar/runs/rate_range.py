@@ -1,0 +1,251 @@
+"""A learning rate found by a ramp: real steps at rising rates until the loss diverges.
+
+The learning rate range test of L. N. Smith, https://arxiv.org/abs/1506.01186.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jumar.ground.errors import UserError, unknown_name
+from jumar.ground.text import counted
+from jumar.recipes.registry import create_recipe, import_modules
+from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.runs.observed_steps import starting_task
+from jumar.settings import override
+from jumar.training.parallel.announced import announced_ranks
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
+from jumar.training.schedules import Run, ScheduleSettings
+from jumar.training.settings import EarlyStoppingSettings, Optimization, Plan
+from jumar.training.step_loop import StepLoop
+
+SMOOTHING = 0.9
+"""Share of earlier losses in the smoothed one, whose start is corrected as in Adam's averages."""
+DIVERGED = 4.0
+"""A smoothed loss of so many times its lowest value ends the ramp."""
+BELOW_LOWEST = 10.0
+"""The proposal is the rate with the lowest smoothed loss divided by this."""
+FEWEST_STEPS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateRequest:
+    """What `jumar tune rate` is asked for.
+
+    Attributes:
+        objective: The objective whose rate rises; empty for a recipe with only one.
+        low: The rate of the first step.
+        high: The rate of the last step.
+        steps: Length of the ramp.
+    """
+
+    recipe: str
+    objective: str = ""
+    low: float = 1e-6
+    high: float = 10.0
+    steps: int = 100
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+    def check(self) -> None:
+        """Check the ramp.
+
+        Raises:
+            UserError: It does not rise, or is too short.
+        """
+        if not 0 < self.low < self.high:
+            raise UserError(
+                f"rates from {self.low:g} to {self.high:g} do not rise",
+                where="--low, --high",
+                todo="Both are above 0, and --high is the larger one.",
+            )
+        if self.steps < FEWEST_STEPS:
+            raise UserError(
+                f"{counted(self.steps, 'step')} are too few to smooth the loss",
+                where="--steps",
+                todo=f"At least {FEWEST_STEPS}; 100 is usual.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RampStep:
+    """One step of the ramp; the losses are those before its update."""
+
+    step: int
+    rate: float
+    loss: float
+    smoothed: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateRange:
+    """What the ramp showed.
+
+    Attributes:
+        objective: Whose rate rose.
+        own_rate: The recipe's learning rate.
+        steps: The steps until the end or the divergence.
+        end: Why the ramp ended.
+        proposal: The proposed rate; None if the ramp shows none.
+        reason: Where the proposal comes from, or why there is none.
+    """
+
+    objective: str
+    own_rate: float
+    steps: Sequence[RampStep]
+    end: str
+    proposal: float | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ramp(ScheduleSettings):
+    """Rates that rise by the same factor from step to step; not a kind that recipes can choose."""
+
+    ratio: float = 1.0
+    steps: int = 2
+
+    def decay(self, step: int, run: Run) -> float:
+        """See `ScheduleSettings.decay`."""
+        del run
+        return self.ratio ** (step / (self.steps - 1))
+
+
+def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
+    """Train along the ramp from the recipe's initial weights, and keep nothing of it.
+
+    Args:
+        request: The recipe and the ramp.
+        say: Prints a line.
+
+    Raises:
+        UserError: There is no such recipe or objective, or the ramp makes no sense.
+    """
+    request.check()
+    if announced_ranks().world > 1:
+        raise UserError("the ramp is trained by one process", todo="Start it without torchrun.")
+    import_modules(request.imports)
+    recipe = override(create_recipe(request.recipe), request.assignments)
+    chosen = ChosenRun(
+        run=RunDirectory(Path("a folder that nothing is written to")),
+        recipe=recipe,
+        name=request.recipe,
+        imports=request.imports,
+    )
+    with open_context(lambda _: chosen, device=request.device, writes=False) as context:
+        return _along_ramp(request, context, say)
+
+
+def proposed(steps: Sequence[RampStep], *, diverged: bool) -> tuple[float | None, str]:
+    """The proposed rate, and where it comes from or why there is none.
+
+    Args:
+        steps: At least one.
+        diverged: Whether the ramp ended because the loss diverged.
+    """
+    # The first values are averages of few losses.
+    settled = steps[FEWEST_STEPS // 4 :]
+    if not settled:
+        return None, "the loss diverged within the first steps: lower --low"
+    lowest = min(settled, key=lambda each: each.smoothed)
+    if lowest is settled[0]:
+        return None, "the loss never fell: lower --low, or give more --steps"
+    if lowest is settled[-1] and not diverged:
+        return None, f"the loss was still falling at {lowest.rate:.3g}: raise --high"
+    return lowest.rate / BELOW_LOWEST, (
+        f"a tenth of {lowest.rate:.3g}, the rate with the lowest smoothed loss "
+        f"({lowest.smoothed:.4g})"
+    )
+
+
+def _along_ramp(
+    request: RateRequest, context: RunContext[ChosenRun], say: Callable[[str], None]
+) -> RateRange:
+    plan = context.chosen.plan
+    objective = _objective(request, plan)
+    own = plan.optimization[objective].optimizer
+    task = starting_task(context, None)
+    say(
+        f"device: {context.device.kind} ({context.device.name}) · "
+        f"{counted(request.steps, 'step')} of {plan.batch_size} samples, rates of '{objective}' "
+        f"from {request.low:g} to {request.high:g}"
+    )
+    loop = StepLoop(
+        task,
+        _with_ramp(plan, objective, request),
+        device=context.device,
+        ranks=context.ranks,
+        console=Console(silent=True),
+        policy=context.policy,
+    )
+    steps, end, diverged = _trained(loop, objective, request.steps)
+    if not steps:
+        raise UserError(
+            "the loss of the first step is not a number",
+            where="--low",
+            todo="Lower it, or look at the data: jumar train ... --dry-run",
+        )
+    proposal, reason = proposed(steps, diverged=diverged)
+    return RateRange(
+        objective=objective,
+        own_rate=own.learning_rate,
+        steps=steps,
+        end=end,
+        proposal=proposal,
+        reason=reason,
+    )
+
+
+def _trained(loop: StepLoop, objective: str, count: int) -> tuple[list[RampStep], str, bool]:
+    """The steps, why they ended, and whether the loss diverged."""
+    steps: list[RampStep] = []
+    average, lowest = 0.0, math.inf
+    for _ in loop.each_step(count):
+        window = loop.state.take_window(loop.ranks)
+        if window is None or objective not in window.losses:
+            continue  # an objective that is not due at every step
+        loss, rate = window.losses[objective], window.learning_rates[objective]
+        if not math.isfinite(loss) or loop.is_blocked:
+            return steps, f"the loss was no longer a number at {rate:.3g}", True
+        average = SMOOTHING * average + (1 - SMOOTHING) * loss
+        smoothed = average / (1 - SMOOTHING ** (len(steps) + 1))
+        steps.append(RampStep(step=loop.state.step, rate=rate, loss=loss, smoothed=smoothed))
+        lowest = min(lowest, smoothed)
+        if smoothed > DIVERGED * lowest > 0:
+            return steps, f"the smoothed loss was {DIVERGED:g} times its lowest at {rate:.3g}", True
+    return steps, f"all {counted(count, 'step')} were trained", False
+
+
+def _objective(request: RateRequest, plan: Plan) -> str:
+    names = list(plan.optimization)
+    if request.objective:
+        if request.objective not in names:
+            raise unknown_name("objective", request.objective, names, where="--objective")
+        return request.objective
+    if len(names) > 1:
+        raise UserError(
+            f"'{plan.recipe}' trains {counted(len(names), 'objective')}",
+            where="--objective",
+            todo=f"Name the one whose rate rises: {', '.join(names)}.",
+        )
+    return names[0]
+
+
+def _with_ramp(plan: Plan, objective: str, request: RateRequest) -> Plan:
+    """The plan with rising rates, and without anything that ends or explains a run."""
+    own = plan.optimization[objective]
+    ramp = Optimization(
+        optimizer=replace(own.optimizer, learning_rate=request.low),
+        schedule=Ramp(ratio=request.high / request.low, steps=request.steps),
+    )
+    return replace(
+        plan,
+        training=replace(
+            plan.training, duration=f"{request.steps}it", explain_overflow=False, compile=False
+        ),
+        early_stopping=EarlyStoppingSettings(),
+        optimization={**plan.optimization, objective: ramp},
+    )

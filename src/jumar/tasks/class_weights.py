@@ -1,0 +1,158 @@
+"""Weights of classes in a classification loss: a sample counts as much as its class weighs."""
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from jumar.data.samples import Notice
+from jumar.ground.errors import UserError, unknown_name
+from jumar.ground.json_text import parse_json
+from jumar.ground.paths import expanded, is_file, missing, read_text
+
+BALANCED = "balanced"
+FIELD = "loss.class_weights"
+MEANING = (
+    "weights of classes: balanced (by their shares in the training set), NAME=WEIGHT,... with 1 "
+    "for all others, or a CSV or JSON file with names and weights; empty: all the same"
+)
+_SHOWN = 8
+
+
+def class_weights(
+    asked: Sequence[str],
+    names: Sequence[str],
+    count: Callable[[], NDArray[np.int64]],
+    say: Notice,
+) -> Tensor | None:
+    """The weight of each class, float32 [classes]; None if all weigh the same.
+
+    Balanced weights are N / (K * n) for n of N samples in a class, with K classes that have any,
+    as in scikit-learn; their mean over the training set is 1.
+
+    Args:
+        asked: The value of `loss.class_weights`.
+        names: The classes in label order.
+        count: Counts the training samples of each class, [classes].
+        say: Prints a line for the user.
+
+    Raises:
+        UserError: An unknown class, a weight that is no number of 0 or more, or only zeros.
+    """
+    if not asked:
+        return None
+    if tuple(asked) == (BALANCED,):
+        counts = count()
+        present = counts > 0
+        values = np.ones(len(names))
+        values[present] = counts.sum() / (present.sum() * counts[present])
+        absent = [name for name, number in zip(names, counts, strict=True) if not number]
+        if absent:
+            say(f"no training samples, so weight 1: {', '.join(absent[:_SHOWN])}")
+    else:
+        given = _given(asked)
+        for name in given:
+            if name not in names:
+                raise unknown_name("class", name, names, where=FIELD)
+        values = np.array([given.get(name, 1.0) for name in names])
+        if not values.any():
+            raise UserError("all classes have the weight 0", where=FIELD)
+    pairs = sorted(zip(values.tolist(), names, strict=True))
+    texts = [f"{name}={value:.4g}" for value, name in pairs]
+    if len(texts) > _SHOWN:
+        texts = [*texts[: _SHOWN // 2], "...", *texts[-_SHOWN // 2 :]]
+    say(f"class weights: {', '.join(texts)}")
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def class_names(names: Sequence[str], num_classes: int) -> list[str]:
+    """Names by which weights are given: those of the data, or numbers where it has none."""
+    return list(names) or [str(number) for number in range(num_classes)]
+
+
+def cross_entropy_sum(
+    logits: Tensor, labels: Tensor, weights: Tensor | None, *, label_smoothing: float = 0.0
+) -> Tensor:
+    """Softmax cross-entropy summed over the samples, each times the weight of its class.
+
+    As `class_weight` of Keras and `weights` of tf.losses; torch's own `weight` differs where labels
+    are smoothed, since it weighs the smoothed target class by class.
+
+    Args:
+        logits: [samples, classes].
+        labels: int64 [samples].
+        weights: Float32 [classes], or None.
+        label_smoothing: Share of the probability spread over all classes.
+    """
+    if weights is None:
+        return functional.cross_entropy(
+            logits, labels, label_smoothing=label_smoothing, reduction="sum"
+        )
+    losses = functional.cross_entropy(
+        logits.float(), labels, label_smoothing=label_smoothing, reduction="none"
+    )
+    return (losses * weights[labels]).sum()
+
+
+def loss_weights(labels: Tensor, weights: Tensor | None) -> Mapping[str, Tensor]:
+    """What the sum is divided by, for `Objective.weights`: the samples' weights."""
+    return {} if weights is None else {"loss": weights[labels].sum()}
+
+
+def _given(asked: Sequence[str]) -> dict[str, float]:
+    """Weights by name, from the setting itself or the file that it names."""
+    if len(asked) == 1 and "=" not in asked[0]:
+        path = expanded(asked[0])
+        if not is_file(path):
+            raise missing(path, where=FIELD)
+        return {name: _weight(name, value, str(path)) for name, value in _rows(path)}
+    given: dict[str, float] = {}
+    for item in asked:
+        name, equals, text = item.rpartition("=")
+        if not equals or not name:
+            raise UserError(
+                f"'{item}' is not of the form NAME=WEIGHT",
+                where=FIELD,
+                todo=f"For instance: --set {FIELD}=cat=2,dog=0.5",
+            )
+        given[name] = _weight(name, text, FIELD)
+    return given
+
+
+def _rows(path: Path) -> list[tuple[str, Any]]:
+    text = read_text(path)
+    if path.suffix == ".json":
+        try:
+            parsed = parse_json(text)
+        except ValueError as error:
+            raise UserError(f"cannot be read as JSON: {error}", where=str(path)) from None
+        if not isinstance(parsed, dict):
+            raise UserError("is not a JSON object of names and weights", where=str(path))
+        return list(cast("dict[str, Any]", parsed).items())
+    rows = [row for row in csv.reader(StringIO(text)) if row]
+    for number, row in enumerate(rows, start=1):
+        if len(row) != 2:
+            raise UserError(
+                f"row {number} has {len(row)} columns, not a name and a weight", where=str(path)
+            )
+    return [(name.strip(), weight) for name, weight in rows]
+
+
+def _weight(name: str, value: Any, where: str) -> float:
+    try:
+        weight = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise UserError(
+            f"the weight of '{name}' is '{value}', not a number of 0 or more", where=where
+        )
+    return weight

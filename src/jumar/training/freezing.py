@@ -1,0 +1,144 @@
+"""Parameters that keep their values: from the start, or until a step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from jumar.ground.errors import UserError
+from jumar.ground.text import counted
+from jumar.training.durations import parse_duration
+from jumar.training.name_patterns import check_patterns, matches
+from jumar.training.settings import TransferSettings
+
+_UNFREEZE_AT = "transfer.unfreeze_at"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    """What of a network is frozen.
+
+    Attributes:
+        names: The frozen parameters.
+        norms: Batch norms all of whose parameters are frozen, by name.
+        keeps_averages: Whether those norms are in evaluation mode, so that their averages stay.
+        until: The step, counted from 0, at which frozen parameters begin to train; None for never.
+    """
+
+    names: frozenset[str]
+    norms: Mapping[str, nn.Module]
+    keeps_averages: bool
+    until: int | None
+
+    def begin(self, model: nn.Module) -> None:
+        """Exclude the frozen parameters from training."""
+        for name, parameter in model.named_parameters():
+            if name in self.names:
+                parameter.requires_grad = False
+
+    def end(self, model: nn.Module) -> None:
+        """Let them train, with batch norms in the mode of the rest."""
+        for name, parameter in model.named_parameters():
+            if name in self.names:
+                parameter.requires_grad = True
+        for norm in self.norms.values():
+            norm.train(model.training)
+
+    def set_modes(self) -> None:
+        """Put the frozen batch norms into evaluation mode, if that was asked for."""
+        for norm in self.norms.values() if self.keeps_averages else ():
+            norm.eval()
+
+
+def find_frozen(
+    model: nn.Module, settings: TransferSettings, *, steps_per_epoch: int
+) -> Frozen | None:
+    """What the settings freeze; None for nothing.
+
+    Args:
+        model: The network.
+        settings: The patterns.
+        steps_per_epoch: To convert `unfreeze_at` to steps.
+
+    Raises:
+        UserError: A pattern matches nothing, or `unfreeze_at` is not a number of steps or epochs.
+    """
+    if not settings.freeze:
+        needs = [name for name in ("freeze_batch_norms", "unfreeze_at") if getattr(settings, name)]
+        if needs:
+            raise UserError(
+                "nothing is frozen",
+                where=f"transfer.{needs[0]}",
+                todo="Name what to freeze: --set transfer.freeze=PATTERN",
+            )
+        return None
+    own = [name for name, _ in model.named_parameters()]
+    check_patterns(settings.freeze, own, where="transfer.freeze")
+    names = frozenset(name for name in own if _is_frozen(name, settings.freeze))
+    norms = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(getattr(module, "running_mean", None), torch.Tensor)
+        and all(_is_frozen(each, settings.freeze) for each in _parts_of(name, module))
+    }
+    return Frozen(
+        names=names,
+        norms=norms,
+        keeps_averages=settings.freeze_batch_norms,
+        until=_unfreezing_step(settings.unfreeze_at, steps_per_epoch),
+    )
+
+
+def parameter_lines(
+    model: nn.Module, settings: TransferSettings, frozen: Frozen | None
+) -> list[str]:
+    """How many parameters train, and what is said about those that do not."""
+    named = list(model.named_parameters())
+    total = sum(parameter.numel() for _, parameter in named)
+    held = [parameter for _, parameter in named if not parameter.requires_grad]
+    if not held:
+        return [f"{total:,} parameters, all trained"]
+    trained = total - sum(parameter.numel() for parameter in held)
+    lines = [
+        f"{total:,} parameters, {trained:,} trained, "
+        f"{total - trained:,} frozen in {counted(len(held), 'tensor')}"
+    ]
+    if frozen is None:
+        return lines
+    if frozen.until is not None:
+        lines[0] += f" until step {frozen.until}"
+    if frozen.norms:
+        what = (
+            "normalise with their averages, which stay"
+            if frozen.keeps_averages
+            else "normalise by the batch and move their averages "
+            "(transfer.freeze_batch_norms=true keeps them)"
+        )
+        lines.append(f"batch norms of frozen parts ({len(frozen.norms)}): {what}")
+    if not settings.start_from:
+        lines.append("warning: frozen parameters stay random, since transfer.start_from is empty")
+    return lines
+
+
+def _is_frozen(name: str, patterns: Sequence[str]) -> bool:
+    return any(matches(name, pattern) for pattern in patterns)
+
+
+def _parts_of(name: str, module: nn.Module) -> list[str]:
+    """The full names of a norm's parameters, or of its averages where it has none."""
+    own = [each for each, _ in module.named_parameters()] or ["running_mean"]
+    return [f"{name}.{each}" if name else each for each in own]
+
+
+def _unfreezing_step(text: str, steps_per_epoch: int) -> int | None:
+    if not text:
+        return None
+    duration = parse_duration(text, field=_UNFREEZE_AT)
+    if duration.unit not in ("it", "ep"):
+        raise UserError(
+            f"'{text}' is neither steps nor epochs",
+            where=_UNFREEZE_AT,
+            todo="A resumed run must unfreeze at the same step. For instance: 500it or 2ep.",
+        )
+    return duration.steps(steps_per_epoch, None)

@@ -1,0 +1,197 @@
+"""Lanes: each objective in training, with its optimizer and its sums since the last log line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from torch import nn
+
+from jumar.devices.contract import Device
+from jumar.ground.errors import UserError
+from jumar.tasks.task import Objective
+from jumar.training.optimizers import create_optimizer
+from jumar.training.optimizers.layer_rates import rate_factors
+from jumar.training.optimizers.optimizer import ParameterGroup
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.schedules import ScheduleSettings
+from jumar.training.settings import Plan
+
+_NORM, _NORMS = "gradient_norm", "gradient_norms"
+"""Among a lane's sums: the norms of gradients, and of how many steps."""
+
+
+@dataclass(kw_only=True)
+class Lane:
+    """One objective in training: its optimizer, its sums since the last log line, and its callable.
+
+    The callable gives the objective's sums, and averages gradients over ranks.
+    """
+
+    objective: Objective
+    call: nn.Module
+    optimizer: torch.optim.Optimizer
+    schedule: ScheduleSettings
+    learning_rate: float
+    parameters: list[nn.Parameter]
+    factors: dict[str, float]
+    """Factors on the learning rate, by the names of all parameters, also frozen ones."""
+    averaged: bool = False
+    """Whether the moving average covers any of the parameters."""
+    sums: dict[str, torch.Tensor] = field(
+        default_factory=lambda: cast("dict[str, torch.Tensor]", {})
+    )
+    steps: int = 0
+    last_rate: float = 0.0
+    updates: torch.Tensor
+    """Updates made in this run, on the device; counted if a loss scale can skip updates."""
+    attempts: int = 0
+    """How often the objective was due in this process."""
+
+    def note(self, terms: Mapping[str, torch.Tensor]) -> None:
+        """Add a part's share of each term to the sums since the last log line, on the device."""
+        for name, value in terms.items():
+            share = value.detach().float()
+            self.sums[name] = self.sums[name] + share if name in self.sums else share
+
+    def note_gradient_norm(self, norm: torch.Tensor) -> None:
+        """Add the norm of a step's gradients to the window, unless it is not finite."""
+        is_finite = torch.isfinite(norm)
+        terms = {_NORM: torch.where(is_finite, norm, 0.0), _NORMS: is_finite}
+        self.note({name: value.float() for name, value in terms.items()})
+
+    def take_gradient_norm(self) -> float | None:
+        """The mean norm of the gradients since the last call; waits for the device.
+
+        The same on every rank, since gradients are. Updates that the loss scale skipped for an
+        overflow do not count. None where no norm was computed.
+        """
+        total, count = self.sums.pop(_NORM, None), self.sums.pop(_NORMS, None)
+        if total is None or count is None or not count.item():
+            return None
+        return (total / count).item()
+
+    def take_means(self) -> dict[str, torch.Tensor]:
+        """Return the mean terms per step since the last call, and reset the sums."""
+        means = {name: value / max(self.steps, 1) for name, value in self.sums.items()}
+        self.sums, self.steps = {}, 0
+        return means
+
+
+class LaneMaker:
+    """Creates the lanes of a network, and lets parameters that were frozen join them.
+
+    Args:
+        model: The network with all objectives' parameters.
+        plan: How objectives are minimised.
+        device: Where.
+        ranks: The processes of the run.
+    """
+
+    def __init__(self, model: nn.Module, plan: Plan, device: Device, ranks: Ranks) -> None:
+        self._model, self._plan, self._device, self._ranks = model, plan, device, ranks
+        self._names = {parameter: name for name, parameter in model.named_parameters()}
+
+    def create(self, objective: Objective) -> Lane:
+        """The lane of an objective.
+
+        Raises:
+            UserError: All of its parameters are frozen, or the optimizer's settings do not fit.
+        """
+        objective.to(self._device.torch)
+        chosen = self._plan.optimization_of(objective.name)
+        parameters = [p for p in objective.trained.parameters() if p.requires_grad]
+        if not parameters:
+            frozen = self._plan.transfer.freeze
+            raise UserError(
+                f"the objective '{objective.name}' has no parameters to train",
+                where="transfer.freeze" if frozen else "",
+                todo=f"All of them are frozen by {','.join(frozen)}." if frozen else "",
+            )
+        own = [self._name(objective, p) for p in objective.trained.parameters()]
+        factors = rate_factors(self._model, own, chosen.optimizer)
+        lane = Lane(
+            objective=objective,
+            call=objective,
+            optimizer=self._optimizer(objective, [parameters], factors),
+            schedule=chosen.schedule,
+            learning_rate=chosen.optimizer.learning_rate,
+            parameters=parameters,
+            factors=factors,
+            updates=torch.zeros((), dtype=torch.int64, device=parameters[0].device),
+        )
+        lane.call = self._wrapped(objective)
+        return lane
+
+    def extend(self, lane: Lane) -> None:
+        """Let parameters that are no longer frozen join a lane, in groups of their own.
+
+        What the optimizer keeps for the others stays, and counters of updates begin anew for the
+        new groups, as their averages do.
+        """
+        trained = [p for p in lane.objective.trained.parameters() if p.requires_grad]
+        known = {id(parameter) for parameter in lane.parameters}
+        late = [parameter for parameter in trained if id(parameter) not in known]
+        if not late:
+            return
+        before = lane.optimizer.state_dict()
+        lane.optimizer = self._optimizer(lane.objective, [lane.parameters, late], lane.factors)
+        after = lane.optimizer.state_dict()
+        # State dicts number parameters in the order of their groups, so the numbers of the earlier
+        # ones are the same in both.
+        groups = [*before["param_groups"], *after["param_groups"][len(before["param_groups"]) :]]
+        state = {**after["state"], **before["state"]}
+        lane.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        lane.parameters = [*lane.parameters, *late]
+        lane.call = self._wrapped(lane.objective)
+
+    def _wrapped(self, objective: Objective) -> nn.Module:
+        call: nn.Module = objective
+        if self._plan.training.compile:
+            call = cast(nn.Module, torch.compile(objective))
+        return self._ranks.wrap(call, objective, self._device)
+
+    def _optimizer(
+        self,
+        objective: Objective,
+        rounds: Sequence[Sequence[nn.Parameter]],
+        factors: Mapping[str, float],
+    ) -> torch.optim.Optimizer:
+        """The optimizer of parameters that joined one round after the other."""
+        first, *others = (self._groups(objective, each, factors) for each in rounds)
+        base = {group.is_decayed: group.parameters for group in first if group.rate_factor == 1.0}
+        return create_optimizer(
+            self._plan.optimization_of(objective.name).optimizer,
+            base.get(True, ()),
+            base.get(False, ()),
+            device_type=self._device.torch.type,
+            order=[parameter for each in rounds for parameter in each],
+            further=[
+                *(group for group in first if group.rate_factor != 1.0),
+                *(group for groups in others for group in groups),
+            ],
+        )
+
+    def _groups(
+        self,
+        objective: Objective,
+        parameters: Sequence[nn.Parameter],
+        factors: Mapping[str, float],
+    ) -> list[ParameterGroup]:
+        """Parameters grouped by factor and decay, in the order in which they first occur."""
+        names = {parameter: name for name, parameter in objective.trained.named_parameters()}
+        grouped: dict[tuple[float, bool], list[nn.Parameter]] = {}
+        for parameter in parameters:
+            factor = factors[self._name(objective, parameter)]
+            is_decayed = objective.decays(names[parameter], parameter)
+            grouped.setdefault((factor, is_decayed), []).append(parameter)
+        return [
+            ParameterGroup(parameters=each, is_decayed=is_decayed, rate_factor=factor)
+            for (factor, is_decayed), each in grouped.items()
+        ]
+
+    def _name(self, objective: Objective, parameter: nn.Parameter) -> str:
+        """A parameter's name in the network; in the objective, for one that the network lacks."""
+        if parameter in self._names:
+            return self._names[parameter]
+        return next(name for name, own in objective.trained.named_parameters() if own is parameter)

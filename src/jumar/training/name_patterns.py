@@ -1,0 +1,42 @@
+"""Patterns over the names of weights, as settings give them: `features.*`, `stem`."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from jumar.ground.errors import UserError, nearest
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name equals a pattern, is nested under it, or matches it with `*` and `?`."""
+    return name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
+
+
+def check_patterns(patterns: Iterable[str], names: Sequence[str], *, where: str) -> None:
+    """Check that every pattern matches a name.
+
+    Args:
+        patterns: The patterns.
+        names: The names of a network's parameters.
+        where: The field that holds the patterns.
+
+    Raises:
+        UserError: One matches nothing; the message suggests the nearest name.
+    """
+    for pattern in patterns:
+        if any(matches(name, pattern) for name in names):
+            continue
+        parts = list(dict.fromkeys(part for name in names for part in _prefixes(name)))
+        close = nearest(pattern.rstrip(".*"), parts)
+        hint = f"Did you mean '{close}'? " if close else ""
+        tops = list(dict.fromkeys(name.partition(".")[0] for name in names))
+        raise UserError(
+            f"the pattern '{pattern}' matches no parameter of the network",
+            where=where,
+            todo=f"{hint}Its parts: {', '.join(tops[:12])}{', ...' if len(tops) > 12 else ''}.",
+        )
+
+
+def _prefixes(name: str) -> list[str]:
+    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]

@@ -1,0 +1,109 @@
+"""Learning rates that differ by layer: factors on the rate of the schedule, by parameter."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from torch import nn
+
+from jumar.ground.errors import UserError
+from jumar.training.name_patterns import check_patterns, matches
+from jumar.training.optimizers.optimizer import OptimizerSettings, rate_of
+
+_DECAY = "optimizer.layer_decay"
+
+
+@runtime_checkable
+class OrderedLayers(Protocol):
+    """A network that names its layers from the input to the output."""
+
+    def layer_order(self) -> Sequence[str]:
+        """Prefixes of parameter names; parameters with none of them belong to the output."""
+        ...
+
+
+def rate_factors(
+    model: nn.Module, names: Sequence[str], settings: OptimizerSettings
+) -> dict[str, float]:
+    """The factor on the learning rate of each parameter.
+
+    The layer decay gives the output 1 and each layer below it `layer_decay` times the factor of
+    the one above (as ELECTRA and BEiT do); `layer_rates` multiplies that, and of several patterns
+    that match a parameter the last one counts.
+
+    Args:
+        model: The network.
+        names: The parameters of one optimizer, by their names in the network.
+        settings: The optimizer's.
+
+    Raises:
+        UserError: A pattern matches nothing, or the network does not say in which order its layers
+            are.
+    """
+    factors = dict.fromkeys(names, 1.0)
+    if settings.layer_decay != 1.0:
+        factors = _decayed(model, names, settings.layer_decay)
+    pairs = [rate_of(text) for text in settings.layer_rates]
+    check_patterns((pattern for pattern, _ in pairs), names, where="optimizer.layer_rates")
+    for name in names:
+        own = [factor for pattern, factor in pairs if matches(name, pattern)]
+        if own:
+            factors[name] *= own[-1]
+    return factors
+
+
+def factor_lines(factors: dict[str, float]) -> list[str]:
+    """A line with the factors that are not 1, the smallest first; none without any."""
+    by_factor: dict[float, list[str]] = {}
+    for name, factor in factors.items():
+        by_factor.setdefault(factor, []).append(name)
+    if set(by_factor) <= {1.0}:
+        return []
+    parts = [f"{factor:.4g} for {_shared(by_factor[factor])}" for factor in sorted(by_factor)]
+    shown = parts if len(parts) <= 6 else [*parts[:3], "...", *parts[-2:]]
+    return [f"factors on the learning rate: {', '.join(shown)}"]
+
+
+def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, float]:
+    order = _layer_order(model)
+    if not order:
+        raise UserError(
+            f"the order of the layers of {type(model).__name__} is not known",
+            where=_DECAY,
+            todo="Name the layers instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In a "
+            "network of your own define layer_order(), the prefixes of its layers from the input "
+            "to the output.",
+        )
+    # Layers without parameters (a pooling) are no steps of the decay.
+    order = [layer for layer in order if any(matches(name, layer) for name in names)]
+    if names and all(any(matches(name, layer) for layer in order) for name in names):
+        order = order[:-1]
+    return {name: decay ** (len(order) - _depth(name, order)) for name in names}
+
+
+def _layer_order(model: nn.Module) -> list[str]:
+    """The layers' prefixes, those of the encoder where heads sit on one; none if unknown."""
+    if isinstance(model, OrderedLayers):
+        return list(model.layer_order())
+    if isinstance(model, nn.Sequential):
+        return [name for name, _ in model.named_children()]
+    encoders = [
+        (name, child) for name, child in model.named_children() if isinstance(child, OrderedLayers)
+    ]
+    return [f"{name}.{layer}" for name, child in encoders[:1] for layer in child.layer_order()]
+
+
+def _depth(name: str, order: Sequence[str]) -> int:
+    return next((depth for depth, layer in enumerate(order) if matches(name, layer)), len(order))
+
+
+def _shared(names: Sequence[str]) -> str:
+    """A name for several parameters: their common prefix, or the first one and how many more."""
+    parts = [name.split(".") for name in names]
+    common = [
+        column[0]
+        for column in zip(*parts, strict=False)
+        if all(each == column[0] for each in column)
+    ]
+    if common:
+        return ".".join(common)
+    return f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,133 @@
+"""Early stopping: after so many evaluations without a gain, however often a run is interrupted."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.ground.errors import UserError
+from jumar.tasks.task import Headline
+from jumar.training.checkpoint import Checkpoint
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.early_stopping import EarlyStopping
+from jumar.training.settings import (
+    CheckpointSettings,
+    EarlyStoppingSettings,
+    Plan,
+    TrainingSettings,
+)
+from tests.training.small_tasks import PointTask, SmallNet, small_plan, trainer_for
+
+
+def fed(values: list[float], *, patience: int, higher: bool = True, delta: float = 0.0) -> int:
+    """The number of evaluations after which it ends; 0 if it does not."""
+    early = EarlyStopping(
+        EarlyStoppingSettings(patience=patience, min_delta=delta),
+        Headline(name="top1", unit="%", higher_is_better=higher),
+    )
+    for number, value in enumerate(values, start=1):
+        early.note(number, {"top1": value})
+        if early.reason:
+            return number
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "end"),
+    [
+        ([1, 2, 2, 2, 3], {"patience": 2}, 4),
+        ([1, 2, 2, 3, 3], {"patience": 2}, 0),
+        ([3, 2, 1, 1, 1], {"patience": 2, "higher": False}, 5),
+        ([1, 1.4, 1.8, 2.2], {"patience": 2, "delta": 0.5}, 0),
+        ([1, 1.5, 1.5], {"patience": 2, "delta": 0.5}, 3),
+        ([math.nan, math.nan], {"patience": 2}, 2),
+        ([math.nan, 1, math.nan, 2], {"patience": 2}, 0),
+        ([5, 1, 1, 1], {"patience": 0}, 0),
+    ],
+)
+def test_it_ends_after_as_many_evaluations_without_a_gain(
+    values: list[float], options: dict[str, float], end: int
+) -> None:
+    assert fed(values, **options) == end  # pyright: ignore[reportArgumentType]
+
+
+def test_an_evaluation_counts_once_however_often_it_is_noted() -> None:
+    early = EarlyStopping(
+        EarlyStoppingSettings(patience=2),
+        Headline(name="top1", unit="%", higher_is_better=True),
+    )
+    for step in (1, 2, 2, 2):
+        early.note(step, {"top1": 1.0})
+    assert not early.reason
+    assert early.state_dict()["without_gain"] == 1
+
+
+def stopping_plan(patience: int = 2, duration: str = "40it") -> Plan:
+    made = small_plan(
+        duration=duration,
+        training=TrainingSettings(log_every="2it", evaluate_every="2it"),
+        checkpoints=CheckpointSettings(every="3it", keep=30),
+    )
+    # A hundred per cent is the most: no gain is above it.
+    return replace(made, early_stopping=EarlyStoppingSettings(patience=patience, min_delta=100.0))
+
+
+def net_task() -> PointTask:
+    torch.manual_seed(0)
+    return PointTask(SmallNet())
+
+
+def kept(path: Path, step: int) -> Checkpoint:
+    return next(each for each in list_checkpoints(path / "checkpoints") if each.step == step)
+
+
+def test_a_run_that_stops_early_is_finished_and_says_why(tmp_path: Path) -> None:
+    trainer = trainer_for(net_task(), stopping_plan(), tmp_path)
+    outcome = trainer.train()
+    assert (outcome.state, outcome.exit_code, outcome.step) == ("finished", 0, 6)
+    assert "top1 has not improved by more than 100 in 2 evaluations; best " in outcome.stopped_early
+    results = json.loads(trainer.run.results.read_text())
+    assert results["stopped_early"] == outcome.stopped_early
+    assert results["state"] == "finished"
+
+
+def test_a_run_that_was_interrupted_anywhere_ends_where_it_would_have(tmp_path: Path) -> None:
+    plan = replace(stopping_plan(patience=3), checkpoints=CheckpointSettings(every="1it", keep=30))
+    whole = trainer_for(net_task(), plan, tmp_path)
+    whole.train()
+    assert whole.state.early is not None
+    for at in range(1, 9):
+        again = trainer_for(net_task(), plan, tmp_path)
+        again.resume(kept(tmp_path, at))
+        outcome = again.train()
+        assert again.state.early is not None
+        assert outcome.step == 8
+        assert again.state.early.state_dict() == whole.state.early.state_dict()
+
+
+def test_a_stopped_run_stays_stopped_until_more_patience_is_asked_for(tmp_path: Path) -> None:
+    trainer_for(net_task(), stopping_plan(), tmp_path).train()
+    steps: list[int] = []
+    for plan in (stopping_plan(duration="60it"), stopping_plan(patience=4, duration="60it")):
+        again = trainer_for(net_task(), plan, tmp_path)
+        again.resume(kept(tmp_path, 6))
+        steps.append(again.train().step)
+    assert steps == [6, 10]
+
+
+def test_a_run_without_scores_cannot_stop_early(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no evaluation data"):
+        trainer_for(PointTask(SmallNet(), eval_size=0), stopping_plan(), tmp_path)
+    plan = stopping_plan()
+    unscored = replace(plan, training=replace(plan.training, evaluate_every=""))
+    with pytest.raises(UserError, match="evaluate_every is empty"):
+        trainer_for(net_task(), unscored, tmp_path)
+
+
+def test_a_run_without_patience_keeps_no_trace_of_it_in_its_checkpoints(tmp_path: Path) -> None:
+    trainer = trainer_for(net_task(), small_plan(duration="3it"), tmp_path)
+    trainer.train()
+    assert "early_stopping" not in trainer.state.capture().values

@@ -1,0 +1,229 @@
+"""Frozen parameters and learning rates by layer: what trains, and that a resume changes no bit."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from jumar.ground.errors import UserError
+from jumar.models.bert.heads import BertForClassification
+from jumar.models.bert.network import BertSize
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.ema import Ema
+from jumar.training.optimizers import Adam, AdamW, Lamb, Momentum, OptimizerSettings, RmsProp
+from jumar.training.optimizers.layer_rates import factor_lines, rate_factors
+from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings, TransferSettings
+from jumar.training.trainer import Trainer
+from tests.training.small_tasks import PointTask, SmallNet, small_plan, trainer_for
+
+FREEZE = TransferSettings(freeze=("first", "norm"))
+
+
+def task(seed: int = 0) -> PointTask:
+    torch.manual_seed(seed)
+    return PointTask(SmallNet())
+
+
+def plan(transfer: TransferSettings = FREEZE, **options: object) -> Plan:
+    made = small_plan(
+        training=TrainingSettings(log_every="5it", evaluate_every="5it", ema_decay=0.9),
+        checkpoints=CheckpointSettings(every="1it", keep=20),
+        **options,  # pyright: ignore[reportArgumentType]
+    )
+    return replace(made, transfer=transfer)
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in trainer.task.model.state_dict().items()}
+
+
+def test_frozen_parameters_stay_and_have_no_slots_no_decay_and_no_average_of_their_own(
+    tmp_path: Path,
+) -> None:
+    trainer = trainer_for(task(), plan(), tmp_path)
+    before = weights(trainer)
+    trainer.train()
+    after = weights(trainer)
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved == {
+        "last.weight",
+        "last.bias",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    }
+    slots = {name.split("/")[1] for name in trainer.state.capture().slots}
+    assert slots == {"last.weight", "last.bias"}
+    assert isinstance(trainer.state.ema, Ema)
+    averages = trainer.state.ema.state_dict()
+    assert torch.equal(averages["first.weight"], before["first.weight"])
+    assert not torch.equal(averages["last.weight"], after["last.weight"])
+
+
+def test_batch_norms_of_frozen_parts_keep_their_averages_if_asked_also_after_an_evaluation(
+    tmp_path: Path,
+) -> None:
+    trainer = trainer_for(task(), plan(replace(FREEZE, freeze_batch_norms=True)), tmp_path)
+    before = weights(trainer)
+    trainer.train()
+    after = weights(trainer)
+    for name in ("norm.running_mean", "norm.running_var", "norm.num_batches_tracked"):
+        assert torch.equal(before[name], after[name]), name
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        Momentum(learning_rate=0.05, weight_decay=1e-3),
+        Adam(learning_rate=0.01),
+        AdamW(learning_rate=0.01, weight_decay=0.1),
+        Lamb(learning_rate=0.01),
+        RmsProp(learning_rate=0.001),
+    ],
+    ids=lambda each: each.kind,
+)
+def test_a_resume_before_at_and_after_the_unfreezing_changes_no_bit(
+    tmp_path: Path, optimizer: OptimizerSettings
+) -> None:
+    rates = replace(optimizer, layer_rates=("first=0.5", "last.bias=3"))
+    late = plan(replace(FREEZE, unfreeze_at="4it"), duration="7it", optimizer=rates)
+    whole = trainer_for(task(), late, tmp_path)
+    whole.train()
+    slots = {name.split("/")[1] for name in whole.state.capture().slots}
+    assert {"first.weight", "norm.bias", "last.weight"} <= slots
+    for at in (3, 4, 5):
+        again = trainer_for(task(seed=9), late, tmp_path)
+        checkpoints = list_checkpoints(tmp_path / "checkpoints")
+        again.resume(next(each for each in checkpoints if each.step == at))
+        again.train()
+        one, other = whole.state.capture(), again.state.capture()
+        assert one.slots.keys() == other.slots.keys()
+        assert all(torch.equal(one.slots[name], other.slots[name]) for name in one.slots)
+        expected = weights(whole)
+        assert all(torch.equal(expected[name], value) for name, value in weights(again).items())
+
+
+def test_frozen_parameters_train_from_the_step_they_should(tmp_path: Path) -> None:
+    late = plan(replace(FREEZE, unfreeze_at="1ep"), duration="7it")
+    trainer = trainer_for(task(), late, tmp_path)
+    start = weights(trainer)["first.weight"]
+    moved: list[bool] = []
+    for _ in trainer.each_step(7):
+        moved.append(not torch.equal(start, weights(trainer)["first.weight"]))
+    assert moved == [False] * 5 + [True] * 2  # 40 samples are 5 batches of 8
+
+
+def test_unfreezing_starts_the_updates_of_what_was_frozen_at_zero(tmp_path: Path) -> None:
+    late = plan(
+        replace(FREEZE, unfreeze_at="3it"), duration="5it", optimizer=Adam(learning_rate=0.01)
+    )
+    trainer = trainer_for(task(), late, tmp_path)
+    trainer.train()
+    groups = trainer.state.lanes[0].optimizer.param_groups
+    updates = {float(group["updates"]) for group in groups if group["params"]}
+    assert updates == {5.0, 2.0}
+
+
+def test_unfreezing_keeps_what_the_optimizer_has_for_the_others(tmp_path: Path) -> None:
+    late = plan(replace(FREEZE, unfreeze_at="3it"), duration="5it")
+    trainer = trainer_for(task(), late, tmp_path)
+    for _ in trainer.each_step(3):
+        pass
+    before = trainer.state.capture().slots["points/last.weight/momentum_buffer"].clone()
+    trainer.state.unfreeze_if_due()
+    slots = trainer.state.capture().slots
+    assert before.any()
+    assert torch.equal(slots["points/last.weight/momentum_buffer"], before)
+    assert not slots["points/first.weight/momentum_buffer"].any()
+
+
+@pytest.mark.parametrize(
+    ("transfer", "message"),
+    [
+        (TransferSettings(freeze=("frist",)), "Did you mean 'first'?"),
+        (TransferSettings(freeze=("first", "lastt.*")), "Did you mean 'last'?"),
+        (TransferSettings(freeze=("*",)), "All of them are frozen by *"),
+        (TransferSettings(unfreeze_at="3it"), "nothing is frozen"),
+        (TransferSettings(freeze_batch_norms=True), "nothing is frozen"),
+        (replace(FREEZE, unfreeze_at="30min"), "'30min' is neither steps nor epochs"),
+        (replace(FREEZE, unfreeze_at="50%"), "'50%' is neither steps nor epochs"),
+    ],
+)
+def test_what_cannot_be_frozen_so_is_refused(
+    tmp_path: Path, transfer: TransferSettings, message: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        trainer_for(task(), plan(transfer), tmp_path)
+    assert message in str(error.value)
+
+
+def test_without_any_of_it_the_optimizer_has_its_two_groups_and_nothing_new(tmp_path: Path) -> None:
+    trainer = trainer_for(task(), plan(TransferSettings()), tmp_path)
+    groups = trainer.state.lanes[0].optimizer.param_groups
+    assert len(groups) == 2
+    assert not any("rate_factor" in group for group in groups)
+
+
+def factors(model: nn.Module, settings: OptimizerSettings) -> dict[str, float]:
+    return rate_factors(model, [name for name, _ in model.named_parameters()], settings)
+
+
+def test_of_several_patterns_the_last_that_matches_counts() -> None:
+    found = factors(SmallNet(), Momentum(layer_rates=("*=0.1", "last=10", "last.b*=2")))
+    assert found == {
+        "first.weight": 0.1,
+        "first.bias": 0.1,
+        "norm.weight": 0.1,
+        "norm.bias": 0.1,
+        "last.weight": 10.0,
+        "last.bias": 2.0,
+    }
+    assert factor_lines(found) == [
+        "factors on the learning rate: 0.1 for first.weight and 3 more, 2 for last.bias, "
+        "10 for last.weight"
+    ]
+    assert factor_lines(factors(SmallNet(), Momentum())) == []
+
+
+def test_each_group_of_parameters_moves_by_its_own_rate(tmp_path: Path) -> None:
+    moved: list[dict[str, torch.Tensor]] = []
+    for rates in ((), ("first=0.5", "last.bias=4")):
+        plain = Momentum(learning_rate=0.1, momentum=0.0, layer_rates=rates)
+        trainer = trainer_for(task(), plan(TransferSettings(), optimizer=plain), tmp_path)
+        before = weights(trainer)
+        next(iter(trainer.each_step(1)))
+        moved.append({name: value - before[name] for name, value in weights(trainer).items()})
+    for name, factor in (("first.weight", 0.5), ("last.bias", 4.0), ("last.weight", 1.0)):
+        torch.testing.assert_close(moved[1][name], factor * moved[0][name])
+
+
+def test_layers_of_bert_decay_from_the_head_down() -> None:
+    size = BertSize(
+        vocab_size=8, hidden_size=4, num_layers=2, num_heads=1, intermediate_size=8, max_positions=4
+    )
+    found = factors(
+        BertForClassification(size, 2), AdamW(layer_decay=0.5, layer_rates=("*.bias=2",))
+    )
+    assert found["classifier.weight"] == found["bert.pooler.dense.weight"] == 1.0
+    assert found["bert.encoder.layer.1.output.dense.weight"] == 0.5
+    assert found["bert.encoder.layer.0.output.dense.weight"] == 0.25
+    assert found["bert.encoder.layer.0.output.dense.bias"] == 0.5
+    assert found["bert.embeddings.word_embeddings.weight"] == 0.125
+
+
+def test_a_sequence_of_layers_is_its_own_order() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2), nn.Linear(2, 1))
+    found = factors(net, AdamW(layer_decay=0.1))
+    assert [found[f"{layer}.bias"] for layer in (0, 2, 3)] == pytest.approx([0.01, 0.1, 1.0])
+
+
+def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
+    with pytest.raises(UserError, match="the order of the layers of SmallNet is not known"):
+        factors(SmallNet(), AdamW(layer_decay=0.5))
+    with pytest.raises(UserError, match="matches no parameter"):
+        factors(SmallNet(), Momentum(layer_rates=("laast=2",)))
+    for wrong in ("last", "last=x", "=2", "last=-1", "last=inf"):
+        with pytest.raises(UserError, match="not a pattern and a factor"):
+            Momentum(layer_rates=(wrong,), momentum=0.0).check()

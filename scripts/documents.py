@@ -20,6 +20,7 @@ CHECKS = ("", "output", "numbers")
 COMMENTS = re.compile(r"<!-- *(run|check|file|small|picture): *(.*?) *-->")
 
 PROGRAMS = {
+    "jumar": (sys.executable, "-m", "jumar"),
     "python": (sys.executable,),
     "torchrun": (sys.executable, "-m", "torch.distributed.run"),
 }

@@ -75,7 +75,8 @@ def test_a_story_goes_on_after_a_failure_and_says_so_in_the_end(
 ) -> None:
     assert stories.main() == 1
     printed = capsys.readouterr().out
-    assert "FAILED: it left no none.png  docs/stories/dots.md:25" in printed
+    line = STORY.splitlines().index("""$ python -c 'print("no picture")'""") + 1
+    assert f"FAILED: it left no none.png  docs/stories/dots.md:{line}" in printed
     assert "FAILED: exit code 4 instead of 3" in printed
     assert "left out: JUMAR_NOT_THERE is not set" in printed
     assert "FAILED: no program no-such-program" in printed

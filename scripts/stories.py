@@ -25,6 +25,8 @@ FOLDER = Path("runs/stories")
 NAMES = ("homework", "delivery", "contest", "table")
 LIMIT_S = 900
 """Ends what hangs."""
+VARIABLE = "JUMAR_STORIES"
+"""Set here and nowhere else: `run: with JUMAR_STORIES` is what the tests have no time for."""
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem }
@@ -142,7 +144,7 @@ def left_out(command: Command) -> str:
     """Why a command is not executed here; empty where it is."""
     if command.not_run:
         return f"left out: {command.not_run}"
-    if command.variable and not os.environ.get(command.variable):
+    if command.variable not in ("", VARIABLE) and not os.environ.get(command.variable):
         return f"left out: {command.variable} is not set"
     return ""
 

@@ -35,11 +35,14 @@ run_tests = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n $(WORKERS) --dist lo
 
 VARY = precision.mode=allow_mix_precision,must_keep_origin_dtype,allow_fp32_to_fp16,force_fp16
 
-.PHONY: help demo test test-processors mutants lint install clean
+STORIES ?=
+
+.PHONY: help demo stories test test-processors mutants lint install clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo             train AlexNet on handwritten digits in every precision mode; table and report"
+	@echo "make stories          run the four stories of docs/stories and write their page  (STORIES=\"table contest\")"
 	@echo "make test             run the tests            (ARGS=\"tests/settings/test_settings.py -x\", WORKERS=2)"
 	@echo "make test-processors  run them as other processors would round; the same ARGS and WORKERS"
 	@echo "make mutants          plant defects and see which the tests notice, in two hours (ARGS=\"--seed 1\")"
@@ -52,6 +55,10 @@ help:
 demo:
 	$(call ready,run)
 	.venv/bin/python -m jumar sweep alexnet-demo --vary $(VARY) --to runs/demo
+
+stories:
+	$(call ready,run test)
+	.venv/bin/python -m scripts.stories $(STORIES)
 
 test:
 	$(call ready,run test)

@@ -10,30 +10,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from tests.documents import Command, UnreadableError, WrittenFile, read, shows
+from scripts.documents import PROGRAMS, Command, UnreadableError, WrittenFile, read, shows
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [
     path.relative_to(CHECKOUT).as_posix()
-    for path in (*CHECKOUT.glob("*.md"), *sorted((CHECKOUT / "docs").glob("*.md")))
+    for path in (*CHECKOUT.glob("*.md"), *sorted((CHECKOUT / "docs").rglob("*.md")))
 ]
 
 
 def readable_steps() -> Iterator[Command | WrittenFile]:
-    """What the documents show; those that cannot be read fail a test of their own."""
+    """What the documents show; those that cannot be read fail a test of their own.
+
+    Stories in another language show the same commands, which tests/scripts/test_stories.py holds.
+    """
     for name in DOCUMENTS:
+        if name.startswith("docs/stories/") and name.endswith(".zh-CN.md"):
+            continue
         with contextlib.suppress(UnreadableError):
             yield from read(CHECKOUT / name, name)
 
 
 STEPS = list(readable_steps())
+STORIES = {name for name in DOCUMENTS if name.startswith("docs/stories/")}
 LIMIT_S = 600
 """Ends what hangs."""
-PROGRAMS = {
-    "python": [sys.executable],
-    "torchrun": [sys.executable, "-m", "torch.distributed.run"],
-}
 
 
 class Result(NamedTuple):
@@ -63,12 +64,13 @@ class Runner:
         program, *arguments = command.words
         if command.dry:
             arguments.append("--dry-run")
+        arguments += command.small
         if program == "jumar":
             status = self._fork(arguments, folder, environment)
         else:
             with self.printed.open("w", encoding="utf-8") as printed:
                 status = subprocess.run(
-                    [*PROGRAMS.get(program, [program]), *arguments],
+                    [*PROGRAMS.get(program, (program,)), *arguments],
                     check=False,
                     cwd=folder,
                     env=environment,
@@ -149,7 +151,10 @@ def test_the_documents_do_as_they_say(
         return
     if step.not_run:
         pytest.skip(f"{' '.join(step.words)}: {step.not_run}")
-    if any("../shared" in word for word in step.words):
+    if step.variable:
+        pytest.skip(f"{' '.join(step.words)}: left to make stories, with {step.variable}")
+    # A story goes on with what its earlier commands made of the data.
+    if step.document in STORIES or any("../shared" in word for word in step.words):
         link = folder.parent / "shared"
         if not link.exists():
             link.symlink_to(request.getfixturevalue("shared"))
@@ -157,6 +162,8 @@ def test_the_documents_do_as_they_say(
     assert result.status == step.status, f"{' '.join(step.words)}\n{result.printed}"
     if step.output is not None:
         assert shows(step.output, result.printed, exact=step.exact), result.printed
+    for picture in step.pictures:
+        assert (folder / picture).is_file(), f"{' '.join(step.words)}: no {picture}"
 
 
 def steps_of(text: str, folder: Path) -> list[Command | WrittenFile]:
@@ -178,6 +185,19 @@ def test_a_document_is_read_as_files_and_commands(tmp_path: Path) -> None:
     assert first.words == ["jumar", "train", "--set", "a=b c"]
     assert (first.variables, first.status, first.output) == ({"A": "1"}, 2, ["out"])
     assert (second.line, second.words, second.output) == (14, ["jumar", "doctor"], [])
+
+
+def test_a_story_says_what_is_smaller_in_the_tests(tmp_path: Path) -> None:
+    text = (
+        "<!-- small: --set 'a=b c' -->\n<!-- picture: out/a.png -->\n"
+        "```console\n$ jumar doctor\n```\n"
+        "<!-- run: with SOME_TOOL -->\n```console\n$ jumar doctor\n```\n"
+    )
+    first, second = steps_of(text, tmp_path)
+    assert isinstance(first, Command)
+    assert isinstance(second, Command)
+    assert (first.small, first.pictures, first.variable) == (["--set", "a=b c"], ["out/a.png"], "")
+    assert (second.small, second.variable, second.not_run) == ([], "SOME_TOOL", "")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts.documents import Command
 
 from tests.checkout import CHECKOUT, copy_checkout
-from tests.documents import Command
 from tests.test_docs import STEPS
 
-TARGETS = ["demo", "test", "test-processors", "lint", "install", "clean"]
+TARGETS = ["demo", "stories", "test", "test-processors", "lint", "install", "clean"]
 DOCUMENTED = [
     step for step in STEPS if isinstance(step, Command) and list(step.words[:1]) == ["make"]
 ]

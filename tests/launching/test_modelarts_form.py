@@ -71,6 +71,10 @@ def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
         job(accelerator="npu", words=words), ModelArtsOptions(**PRESET), script="my/train.py"
     )
     assert 'ENTRY = "my/train.py"\n' in launch.files["code/modelarts_run.py"]
+    assert (
+        '("npu_profiling", "npu_overflow", "npu_tuning")' in launch.files["code/modelarts_run.py"]
+    )
+    assert "obsutil cp my obs://bucket/x/code -r -f" in launch.start
     filled = json.loads(launch.files["job.json"])["algorithm"]
     assert filled["boot_file"] == "/bucket/x/code/modelarts_run.py"
     assert filled["engine"] == {
@@ -85,6 +89,14 @@ def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
     ]
 
 
+def test_a_zip_is_fetched_by_the_start_file_because_inputs_are_folders():
+    filled = form({**PRESET, "data": "obs://cats/all.zip"}, "train.py", words=(("train.py",),))
+    assert "inputs" not in filled["algorithm"]
+    assert filled["algorithm"]["parameters"] == [
+        {"name": "data_url", "value": "obs://cats/all.zip"}
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "script", "changes", "says"),
     [
@@ -94,6 +106,7 @@ def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
         ({**IMAGE, "obs": "bucket/x"}, "", {}, "not a folder in OBS"),
         ({**IMAGE, "obs": "obs://B/x"}, "", {}, "not a folder in OBS"),
         ({**IMAGE, "data": "/data"}, "", {}, "not a folder in OBS"),
+        ({**IMAGE, "data": "obs://cats/all.zip"}, "", {}, "this is one file"),
         (IMAGE, "", {"environment": (("MA_X", "1"),)}, "MA_X is reserved"),
         (IMAGE, "", {"environment": tuple((f"X{n}", "") for n in range(101))}, "101 variables"),
         (PRESET, "a.py", {"words": (("a.py",), ("x",))}, "'x' is not an option"),

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.launching.ported import modelarts_script
-from jumar.porting.npu.session_options import OUTPUT_FOLDERS
+from jumar.launching.ported import OUTPUT_FOLDERS, modelarts_script
 from tests.tensorflow115 import tensorflow_python
 
 _TRAIN = """\

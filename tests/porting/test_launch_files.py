@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
+from jumar.launching.ported import OUTPUT_FOLDERS
 from jumar.porting.launch_files import added_files
-from jumar.porting.npu.session_options import OUTPUT_FOLDERS
 from jumar.porting.options import PortOptions
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from jumar.ground.errors import UserError
 from jumar.launching.job import Job, Launch
 from jumar.launching.node import NODE_SCRIPT, node_script
-from jumar.launching.ported import MODELARTS_SCRIPT, modelarts_script
+from jumar.launching.ported import MODELARTS_SCRIPT, OUTPUT_FOLDERS, modelarts_script
 
 FORM = "job.json"
 CODE = "code"
@@ -73,18 +73,22 @@ def launch_on_modelarts(job: Job, options: ModelArtsOptions, *, script: str = ""
             "command": shlex.join(["bash", f"{JOB_FOLDER}/{CODE}/{NODE_SCRIPT}"]),
         }
     else:
-        files = {f"{CODE}/{MODELARTS_SCRIPT}": modelarts_script(entry=script)}
+        text = modelarts_script(entry=script, output_folders=OUTPUT_FOLDERS)
+        files = {f"{CODE}/{MODELARTS_SCRIPT}": text}
         runs = {
             "engine": {"engine_name": ENGINE, "engine_version": options.engine_version},
             "boot_file": f"{base}/{CODE}/{MODELARTS_SCRIPT}",
-            "parameters": _parameters([word for line in job.words for word in line][1:]),
+            "parameters": [
+                *_data_parameters(options.data),
+                *_parameters([word for line in job.words for word in line][1:]),
+            ],
         }
     form = _form(job, options, base, runs)
     files[FORM] = f"{json.dumps(form, indent=2, ensure_ascii=False)}\n"
     url = options.obs.rstrip("/")
     upload = [f"obsutil cp {{to}}/{CODE} {shlex.quote(f'{url}/{CODE}')} -r -f -flat"]
     if not options.image:
-        upload.append(f"obsutil cp . {shlex.quote(f'{url}/{CODE}')} -r -f -flat")
+        upload.append(_upload_of_script(script, f"{url}/{CODE}"))
     return Launch(
         files=files,
         about={name: "the form of the job" if name == FORM else "what it runs" for name in files},
@@ -111,7 +115,7 @@ def _form(job: Job, options: ModelArtsOptions, base: str, runs: dict[str, Any]) 
             }
         ],
     }
-    if options.data:
+    if options.data and not _is_zip(options.data):
         algorithm["inputs"] = [
             {
                 "name": "data_url",
@@ -135,6 +139,27 @@ def _form(job: Job, options: ModelArtsOptions, base: str, runs: dict[str, Any]) 
     }
 
 
+def _is_zip(url: str) -> bool:
+    """Whether the data are one file, which the inputs of a form, being folders, cannot name."""
+    return url.lower().endswith(".zip")
+
+
+def _data_parameters(url: str) -> list[dict[str, str]]:
+    """A zip as an argument of the start file, which fetches and unpacks it."""
+    if not _is_zip(url):
+        return []
+    return [{"name": "data_url", "value": f"obs:/{_path(url, '--data')}"}]
+
+
+def _upload_of_script(script: str, code: str) -> str:
+    """The command that copies the script with the folder that holds it, and nothing beside that."""
+    top, _, within = script.partition("/")
+    if not within:
+        return f"obsutil cp . {shlex.quote(code)} -r -f -flat"
+    # Without -flat the folder keeps its name below the target.
+    return f"obsutil cp {shlex.quote(top)} {shlex.quote(code)} -r -f"
+
+
 def _node(job: Job) -> str:
     """What each node of a job with an image runs."""
     return node_script(
@@ -153,6 +178,12 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
             where="--image",
             todo="Name an image in SWR with jumar; `jumar launch --on docker` writes a "
             "Dockerfile for it. A script of your own runs without one.",
+        )
+    if options.image and _is_zip(options.data):
+        raise UserError(
+            "ModelArts copies folders, and this is one file",
+            where=f"--data {options.data}",
+            todo="Name the folder that holds it, and write {data}/NAME.zip behind --.",
         )
     if not options.image and not options.engine_version:
         raise UserError(

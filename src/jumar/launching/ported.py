@@ -13,6 +13,12 @@ from jumar.launching.templates import filled, script_text
 RUN_SCRIPT = "run_npu.sh"
 TABLE_SCRIPT = "make_rank_table.py"
 MODELARTS_SCRIPT = "modelarts_run.py"
+PROFILING_FOLDER = "npu_profiling"
+OVERFLOW_FOLDER = "npu_overflow"
+TUNING_FOLDER = "npu_tuning"
+OUTPUT_FOLDERS = (PROFILING_FOLDER, OVERFLOW_FOLDER, TUNING_FOLDER)
+"""What a ported script writes below its working folder, besides its own output."""
+
 _ENTRY = 'ENTRY = ""\n'
 _FOLDERS = "OUTPUT_FOLDERS: tuple[str, ...] = ()\n"
 

@@ -2,6 +2,7 @@
 
 from jumar.launching.ported import (
     MODELARTS_SCRIPT,
+    OUTPUT_FOLDERS,
     RUN_SCRIPT,
     TABLE_SCRIPT,
     check_entry,
@@ -9,7 +10,6 @@ from jumar.launching.ported import (
     rank_table_script,
     run_script,
 )
-from jumar.porting.npu.session_options import OUTPUT_FOLDERS
 from jumar.porting.options import PortOptions
 
 ADDED_NAMES = (RUN_SCRIPT, TABLE_SCRIPT, MODELARTS_SCRIPT)

@@ -252,7 +252,9 @@ def _words(
 ) -> tuple[tuple[str, ...], ...]:
     """What torchrun starts, an option with its value on a line."""
     training = request.training
-    data = DATA_FOLDER if request.place == "modelarts" else "{data}"
+    # The start file of the preset engine knows where the data are, and fills this in itself.
+    preset = training.is_script and not request.image
+    data = DATA_FOLDER if request.place == "modelarts" and not preset else "{data}"
     words = [word.replace("{data}", data) for word in training.words]
     given = [
         tuple(words[place : place + 1 + _takes_value(words, place)])

@@ -8,15 +8,8 @@ Expressions only name what the texts of this module define, and `os` inside of t
 do not depend on what a script imports or shadows.
 """
 
-from jumar.launching.ported import literal
+from jumar.launching.ported import OVERFLOW_FOLDER, PROFILING_FOLDER, TUNING_FOLDER, literal
 from jumar.porting.options import PortOptions, mixlist_name
-
-PROFILING_FOLDER = "npu_profiling"
-OVERFLOW_FOLDER = "npu_overflow"
-TUNING_FOLDER = "npu_tuning"
-
-OUTPUT_FOLDERS = (PROFILING_FOLDER, OVERFLOW_FOLDER, TUNING_FOLDER)
-"""What a ported script writes below its working folder, besides its own output."""
 
 FOLDER_FUNCTION = "npu_output_folder"
 BESIDE_FUNCTION = "npu_file_beside"

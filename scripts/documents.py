@@ -1,7 +1,11 @@
-"""Reader of the commands in the documents; the convention stands in CONTRIBUTING.md."""
+"""Reader of the commands in the documents; the convention stands in CONTRIBUTING.md.
+
+The tests run them at small settings, `make stories` those of the stories as they stand.
+"""
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +16,15 @@ something (hardware, a network) that a test machine has not."""
 
 CHECKS = ("", "output", "numbers")
 """What of the lines below a command is compared: nothing, their words, their numbers too."""
+
+COMMENTS = re.compile(r"<!-- *(run|check|file|small|picture): *(.*?) *-->")
+
+PROGRAMS = {
+    "jumar": (sys.executable, "-m", "jumar"),
+    "python": (sys.executable,),
+    "torchrun": (sys.executable, "-m", "torch.distributed.run"),
+}
+"""Programs that are taken from the environment of this Python."""
 
 SHELL = re.compile(r"[|&;<>`$*?(){}\[\]]")
 
@@ -32,6 +45,12 @@ class Command:
     dry: bool = False
     not_run: str = ""
     """Why it is not executed; empty where it is."""
+    variable: str = ""
+    """The environment variable that names what it needs; only `make stories` runs it."""
+    small: Sequence[str] = ()
+    """Words that the tests add, so that it takes seconds."""
+    pictures: Sequence[str] = ()
+    """Files that it leaves for people to look at."""
     output: Sequence[str] | None = None
     """The lines shown below it, where they are checked."""
     exact: bool = False
@@ -84,7 +103,7 @@ def _blocks(lines: Sequence[str], name: str) -> Iterator[_Block]:
         line = lines[number]
         number += 1
         comments = line if line.lstrip().startswith("<!--") else ""
-        found = re.findall(r"<!-- *(run|check|file): *(.*?) *-->", comments)
+        found = COMMENTS.findall(comments)
         options |= dict(found)
         fence = re.match(r"( *)```(\S*)", line)
         if fence is None:
@@ -143,6 +162,9 @@ def _commands(block: _Block, name: str) -> Iterator[Command]:
             status=promised.status,
             dry=promised.dry,
             not_run=promised.not_run,
+            variable=promised.variable,
+            small=promised.small,
+            pictures=promised.pictures,
             output=None if promised.output is None else output,
             exact=promised.exact,
         )
@@ -153,7 +175,9 @@ def _promises(block: _Block, name: str) -> Command:
     run, check = block.options.get("run", ""), block.options.get("check", "")
     status = re.fullmatch(r"exit (\d+)", run)
     refused = re.fullmatch(r"no, (.+)", run)
-    if (run not in ("", "dry") and not status and not refused) or check not in CHECKS:
+    needs = re.fullmatch(r"with ([A-Z][A-Z0-9_]+)", run)
+    known = run in ("", "dry") or status or refused or needs
+    if not known or check not in CHECKS:
         raise UnreadableError(f"{name}:{block.line}: unknown comment '{run or check}'")
     return Command(
         document=name,
@@ -162,6 +186,9 @@ def _promises(block: _Block, name: str) -> Command:
         status=int(status[1]) if status else 0,
         dry=run == "dry",
         not_run=refused[1] if refused else "",
+        variable=needs[1] if needs else "",
+        small=shlex.split(block.options.get("small", "")),
+        pictures=block.options.get("picture", "").split(),
         output=() if check else None,
         exact=check == "numbers",
     )

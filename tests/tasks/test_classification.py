@@ -18,7 +18,9 @@ class Fixed(nn.Module):
         return self.logits[: len(images)]
 
 
-def task_for(logits: torch.Tensor, smoothing: float = 0.1) -> ClassificationTask:
+def task_for(
+    logits: torch.Tensor, smoothing: float = 0.1, weights: torch.Tensor | None = None
+) -> ClassificationTask:
     return ClassificationTask(
         Fixed(logits),
         plain_preprocessing(),
@@ -27,6 +29,7 @@ def task_for(logits: torch.Tensor, smoothing: float = 0.1) -> ClassificationTask
         label_smoothing=smoothing,
         num_classes=4,
         decays=lambda name, parameter: True,
+        class_weights=weights,
     )
 
 
@@ -119,3 +122,21 @@ def test_parts_of_a_mixed_batch_have_the_losses_that_add_up_to_that_of_the_whole
         for rows in (slice(0, 2), slice(2, 6))
     ]
     assert sum(parts).item() == pytest.approx(objective.sums(whole)["loss"].item(), rel=1e-6)
+
+
+def test_mixed_images_count_by_the_weights_of_both_classes() -> None:
+    logits = torch.randn(3, 5, generator=torch.Generator().manual_seed(2))
+    weights = torch.tensor([3.0, 1.0, 0.5, 0.0, 2.0])
+    labels, others, shares = [0, 1, 2], [1, 3, 4], [0.25, 0.5, 1.0]
+    objective = task_for(logits, 0.0, weights).objectives[0]
+    mixed = mixed_batch(labels, others, shares)
+    losses = -logits.log_softmax(dim=1)
+    parts = [
+        (row, label, weights[label].item() * part)
+        for row, (own, other, share) in enumerate(zip(labels, others, shares, strict=True))
+        for label, part in ((own, share), (other, 1 - share))
+    ]
+    expected = sum(weight * losses[row, label].item() for row, label, weight in parts)
+    assert objective.sums(mixed)["loss"].item() == pytest.approx(expected, rel=1e-6)
+    total = sum(weight for _, _, weight in parts)
+    assert objective.weights(mixed)["loss"].item() == pytest.approx(total, rel=1e-6)

@@ -125,9 +125,9 @@ def test_parts_of_a_mixed_batch_have_the_losses_that_add_up_to_that_of_the_whole
 
 
 def test_mixed_images_count_by_the_weights_of_both_classes() -> None:
-    logits = torch.randn(3, 5, generator=torch.Generator().manual_seed(2))
+    logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(2))
     weights = torch.tensor([3.0, 1.0, 0.5, 0.0, 2.0])
-    labels, others, shares = [0, 1, 2], [1, 3, 4], [0.25, 0.5, 1.0]
+    labels, others, shares = [0, 1, 2, 4], [1, 0, 4, 3], [0.25, 0.25, 1.0, 0.5]
     objective = task_for(logits, 0.0, weights).objectives[0]
     mixed = mixed_batch(labels, others, shares)
     losses = -logits.log_softmax(dim=1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 import jumar.precision
+from jumar.experiments.placing.chosen import open_place
 from jumar.experiments.search import Search, SearchRequest
 from jumar.experiments.search_goal import parse_goal
 from jumar.runs.observed_steps import find_source
@@ -114,7 +115,6 @@ def search(context: Context) -> list[Row]:
         first_seed=source.recipe.seed,
         num_seeds=context.pick(2, 1),
         most=context.pick(9, 3),
-        at_once=1,
         refines=False,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )
@@ -122,7 +122,8 @@ def search(context: Context) -> list[Row]:
         request,
         measure=lambda: measure_effects(measured),
         recorded=partial(trial_recipe, source),
-        command=lambda run: [sys.executable, str(_TRAIN), str(run), context.device],
+        command=lambda run, device: [sys.executable, str(_TRAIN), str(run), device],
+        open_place=partial(open_place, "this", jobs=1, device=context.device, say=print),
         say=print,
     ).run()
     return [

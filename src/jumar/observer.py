@@ -119,8 +119,9 @@ class Observers:
             for observer in self._observers:
                 stack.callback(observer.close)
                 observer.open(first_step)
-            stack.callback(self._record_further)
             yield
+            # Not after an error: a record that a full disk refuses would hide what went wrong.
+            self._record_further()
 
     def record(self, record: Record) -> None:
         """See `Observer.record`."""

@@ -58,6 +58,10 @@ REASONS = {
     "port check": "runs the user's script, which is what it is for",
     "data keywords": "reads nothing but the voices of eSpeak NG",
     "doctor": "reads the system, and nothing that came with a file",
+    "tune speed": "opens a run as `profile` does, and then trains it for minutes",
+    "tune measure": "is started by `tune speed` alone, which writes what it reads",
+    "tune accuracy": "takes the name of a recipe, and goes on as a sweep does",
+    "tune rate": "takes the name of a recipe, and opens its data as `train` does",
 }
 """Commands that are not attacked, and why."""
 
@@ -75,6 +79,8 @@ RUN_COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "precision overflow": ("small", ("run", "--to", "out", "--steps", "1", "--first", "0")),
     "precision search": ("small", ("run", "--tolerance", "top1=1")),
     "precision runs": ("small", ("run", "run")),
+    "export": ("small", ("run", "--to", "model.safetensors")),
+    "tune aoe": ("small", ("run", "--to", "out")),
     "precision diverge": ("small", ("run", "run", "--to", "out")),
     "precision noise": ("small", ("run", "--top", "1", "--step", "0")),
     "profile": ("small", ("run", "--steps", "1", "--warm-up", "0")),
@@ -86,7 +92,10 @@ REFUSED_ANYWAY = {
     "weights export": "the network has no names in TensorFlow",
 }
 """Commands that want another run than there is, and why that is enough."""
-WITHOUT_DEVICE = ("report", "weights show", "weights export", "precision runs")
+WITHOUT_DEVICE = (
+    *("report", "weights show", "weights export", "precision runs"),
+    *("export", "tune aoe"),
+)
 
 
 def on_run(command: str, harm: str, ground: Ground) -> Words:
@@ -128,6 +137,12 @@ def weights_to_start_from(ground: Ground) -> Iterator[Words]:
             *("train", "small", "--import", IMPORTS["small"], "--device", "cpu", "--dry-run"),
             *("--run-dir", f"run{number}", "--set", f"transfer.start_from={source}"),
         )
+
+
+@attacks("data check")
+def checked(ground: Ground) -> Iterator[Words]:
+    for source in (*pictures(ground), *trained_on(ground)):
+        yield ("data", "check", source)
 
 
 @attacks("evaluate")

@@ -44,7 +44,7 @@ def test_a_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> N
     done = here("evaluate", "run", "--device", "cpu", cwd=run.parent)
     assert f"skipping damaged checkpoint: {weights(Path('run'))} is damaged" in done.out
     rows = [line.split()[0] for line in done.out.splitlines() if line.startswith("  ")]
-    assert rows == ["step", "2", "4"]
+    assert rows[rows.index("step") :] == ["step", "2", "4"]
     done = here("evaluate", "run", "--checkpoint", "6", cwd=run.parent, code=2)
     assert str(weights(Path("run"))) in done.err
 

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -237,7 +236,7 @@ def test_the_script_passes_its_options_to_atc(place: Path, tmp_path: Path) -> No
     if not (place / "text.atc.sh").exists():
         here("export", "bert-classify", "--to", "text.onnx", cwd=place)
     atc = tmp_path / "atc"
-    atc.write_text(f"#!{sys.executable}\nimport sys\nprint(*sys.argv[1:], sep='\\n')\n")
+    atc.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
     atc.chmod(0o755)
     chosen = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SOC_VERSION": "Ascend910B1"}
     done = subprocess.run(

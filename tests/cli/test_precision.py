@@ -47,7 +47,8 @@ MIXED = "allow_mix_precision"
 
 
 def losses(run: Path) -> list[float]:
-    return [json.loads(line)["loss"] for line in (run / "metrics.jsonl").open()]
+    records = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+    return [record["loss"] for record in records if record["kind"] == "train"]
 
 
 def precision(run: Path) -> dict[str, object]:

@@ -127,7 +127,7 @@ def test_a_device_that_cannot_be_read_is_said_once_and_fails_nothing(
 
 def test_what_was_read_before_a_device_fell_silent_is_kept() -> None:
     reading = DeviceLoad(busy_percent=50.0)
-    observer, _ = observed(reading, UnreadableLoadError("it fell off the bus"), count=1)
+    observer, _ = observed(*[reading] * 3, UnreadableLoadError("it fell off the bus"), count=3)
     (record,) = records(observer)
     assert (record["busy_percent"], record["unreadable"]) == (50, "it fell off the bus")
     assert "busy 50 %" in observer.last_line()

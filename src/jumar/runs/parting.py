@@ -130,6 +130,8 @@ def _numbers(
     records: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[tuple[int, str, str], float]]:
     for record in records:
+        if record.get("kind") == "device":
+            continue  # what the machine did, not what was computed
         terms = record.get("terms")
         fields = {**record, **(terms if isinstance(terms, dict) else {})}
         for name, value in fields.items():

@@ -126,8 +126,8 @@ class LoadObserver(Observer):
         return "" if self._device.on_host else idle_finding(str(self._device), busy)
 
     def last_line(self) -> str:
-        """The line at the end of the log; empty if nothing was read."""
-        if not self._all:
+        """The line at the end of the log; empty for a run too short to say what its device did."""
+        if len(self._all) < LEAST_READINGS:
             return ""
         whole = summary(self._all, step=self._step)
         load, machine = load_text(whole.load), whole.machine_busy_percent

@@ -47,6 +47,7 @@ def result(run: Path) -> Result:
             if not name.endswith(("_ms", "_s", "seconds", "time", "fps"))
         }
         for line in lines
+        if '"kind": "device"' not in line
     ]
     # A run in several parts is also scored at the end of each.
     rows = [row for row in rows if row["kind"] == "train" or row["step"] == STEPS]

@@ -292,7 +292,8 @@ def _weights(request: ExportRequest) -> list[str]:
         "step": str(trained.checkpoint.step),
         "weights": "averages" if trained.weights == "ema" else "as trained",
         "precision_mode": precision,
-        "labels": json.dumps(list(trained.outputs), ensure_ascii=False),
+        # A label may hold half a character, which UTF-8 cannot.
+        "labels": json.dumps(list(trained.outputs)),
     }
     with written_beside(request.to) as place:
         place.write_bytes(save(weights, metadata=metadata))
@@ -339,7 +340,9 @@ def _refuse(request: ExportRequest, what: str, *names: str) -> None:
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    # A label may hold half a character, which UTF-8 cannot; written as an escape it is JSON again.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _written(paths: Sequence[Path], main: Path) -> str:

@@ -69,7 +69,7 @@ def onnx_content(
     ):
         _name_axes(info, port)
     for key, value in facts.items():
-        model.metadata_props.add(key=key, value=json.dumps(value, ensure_ascii=False))
+        model.metadata_props.add(key=key, value=json.dumps(value))
     onnx.checker.check_model(model)
     return model.SerializeToString(), frozenset(node.op_type for node in graph.node)
 

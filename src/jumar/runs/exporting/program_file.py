@@ -42,7 +42,7 @@ def program_content(program: ExportedProgram, facts: Mapping[str, Any]) -> bytes
     """The bytes of a `.pt2` archive."""
     program.example_inputs = None  # pyright: ignore[reportAttributeAccessIssue]
     buffer = io.BytesIO()
-    text = json.dumps(facts, ensure_ascii=False)
+    text = json.dumps(facts)
     with calling_exporter():
         torch.export.save(program, buffer, extra_files={FACTS: text})
     return buffer.getvalue()

@@ -76,10 +76,10 @@ def test_the_command_names_what_differs_from_the_recipe(tmp_path: Path) -> None:
 
 
 def test_a_recipe_of_ones_own_is_not_imported_but_all_settings_are_named(tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path / "run", recipe="mine"))
+    run = read_run(write_run(tmp_path / "run", recipe="registered-nowhere"))
     again = repeating(run)
     assert "--set optimizer.milestones=30,60" in again.command
-    assert "no recipe 'mine'" in again.notes[0]
+    assert "no recipe 'registered-nowhere'" in again.notes[0]
 
 
 def test_data_and_environment_are_what_the_run_recorded(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jumar.experiments.placing.chosen import open_place
+from jumar.experiments.placing.contract import ExperimentStopped
 from jumar.experiments.search import FILE, Found, Search, SearchRequest
 from jumar.experiments.search_goal import parse_goal
-from jumar.experiments.search_trials import SearchStopped
 from jumar.ground.errors import UserError
 from jumar.precision.searching.attribution import OpEffect
 from jumar.precision.searching.candidates import Candidate
@@ -213,7 +213,7 @@ def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -
 
 def test_a_stopped_search_goes_on(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", codes={"float32-seed-2": 143})
-    with pytest.raises(SearchStopped) as stopped:
+    with pytest.raises(ExperimentStopped) as stopped:
         lab.search()
     assert stopped.value.signal == 15
     lab.plan["codes"] = {}

@@ -76,7 +76,7 @@ def search(
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
-    from jumar.experiments.search_trials import SearchStopped
+    from jumar.experiments.placing.contract import ExperimentStopped
     from jumar.runs.precision_effects import keeping_costs
 
     def say(line: str) -> None:
@@ -104,7 +104,7 @@ def search(
     measured = prepared.effects
     try:
         found = prepared.search.run()
-    except SearchStopped as stopped:
+    except ExperimentStopped as stopped:
         say("Stopped. The same command goes on from here.")
         return 128 + stopped.signal
     costs = keeping_costs(measured, [row.candidate for row in found.effects], found.kept)

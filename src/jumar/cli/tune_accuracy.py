@@ -71,9 +71,9 @@ def accuracy(
     from jumar.cli.precision_search import SearchOptions, prepare_search
     from jumar.cli.sweep import train_command
     from jumar.experiments.accuracy.target import parse_target
-    from jumar.experiments.accuracy.tuning import TuningRequest, TuningStopped, tune_accuracy
+    from jumar.experiments.accuracy.tuning import TuningRequest, tune_accuracy
     from jumar.experiments.placing.chosen import open_place
-    from jumar.experiments.search_trials import SearchStopped
+    from jumar.experiments.placing.contract import ExperimentStopped
     from jumar.experiments.sweep import run_sweep
     from jumar.ground.errors import UserError
     from jumar.precision.loss_scale import NoLossScale
@@ -140,7 +140,7 @@ def accuracy(
     )
     try:
         tuned = tune_accuracy(request, train=train, find_list=find_list, say=say)
-    except (TuningStopped, SearchStopped) as stopped:
+    except ExperimentStopped as stopped:
         say("Stopped. The same command goes on from here.")
         return 128 + stopped.signal
     chosen = tuned.decision.chosen

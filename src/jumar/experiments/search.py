@@ -145,7 +145,7 @@ class Search:
 
         Raises:
             UserError: The directory holds something else, or a training cannot be made.
-            SearchStopped: Somebody stopped a training.
+            ExperimentStopped: Somebody stopped a training.
         """
         request = self._request
         self._check_directory()

@@ -8,7 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place, run_jobs
+from jumar.experiments.placing.contract import (
+    OUTPUT,
+    Ended,
+    ExperimentStopped,
+    Job,
+    Place,
+    run_jobs,
+)
 from jumar.experiments.run_reading import Run, read_run
 from jumar.experiments.sweep_plan import exit_text
 from jumar.ground.errors import UserError
@@ -17,18 +24,6 @@ from jumar.ground.paths import is_file, make_folder, read_text, unreadable
 from jumar.precision.searching.candidates import Candidate, mixlist_of
 from jumar.precision.searching.smallest import NoTrialsLeft
 from jumar.training.run_directory import RunDirectory, read_json, write_json
-
-
-class SearchStopped(Exception):
-    """A signal asked the search to end.
-
-    Attributes:
-        signal: Its number.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.signal = number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +78,7 @@ class Trials:
 
         Raises:
             NoTrialsLeft: They are more than are left.
-            SearchStopped: Somebody stopped one; it can be gone on with.
+            ExperimentStopped: Somebody stopped one; it can be gone on with.
             UserError: One could not be trained.
         """
         new = [trial for trial in trials if trial not in self.finished]
@@ -100,7 +95,7 @@ class Trials:
         with self.place:
             number = run_jobs(self.place, [self._job(trial) for trial in waiting], end=keep)
         if number:
-            raise SearchStopped(number)
+            raise ExperimentStopped(number)
         for trial in waiting:
             self._check(trial, ended[trial.name])
         self.finished.update({trial: read_run(self._path(trial)) for trial in new})

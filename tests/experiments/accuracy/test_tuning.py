@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from jumar.experiments.accuracy.target import Target
-from jumar.experiments.accuracy.tuning import Tuned, TuningRequest, TuningStopped, tune_accuracy
+from jumar.experiments.accuracy.tuning import Tuned, TuningRequest, tune_accuracy
+from jumar.experiments.placing.contract import ExperimentStopped
 from jumar.experiments.sweep_plan import plan_sweep, save_plan
 from jumar.ground.errors import UserError
 from tests.experiments.run_files import precision, results, write_run
@@ -139,6 +140,6 @@ def test_a_stop_and_an_unknown_score_end_it(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown score 'top2'"):
         bench.tune(metric="top2")
     bench.signal = 2
-    with pytest.raises(TuningStopped):
+    with pytest.raises(ExperimentStopped):
         bench.tune()
     assert results()["headline"]["name"] == "top1"

@@ -15,6 +15,7 @@ from typing import Any
 from jumar.experiments.accuracy.deciding import SAME_SPEED, Decision, Measured, decide
 from jumar.experiments.accuracy.target import Judged, Target, judge
 from jumar.experiments.accuracy.wording import sentence, table_markdown, table_text
+from jumar.experiments.placing.contract import ExperimentStopped
 from jumar.experiments.run_reading import Run
 from jumar.experiments.search_goal import LOSS, final_value
 from jumar.experiments.sweep_plan import combinations_of, read_plan
@@ -27,18 +28,6 @@ from jumar.training.run_directory import write_json
 
 _MODE, _LIST = "precision.mode", "precision.modify_mixlist"
 _SCALE = "precision.loss_scale=exponential"
-
-
-class TuningStopped(Exception):
-    """A signal asked the tuning to end.
-
-    Attributes:
-        signal: Its number.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.signal = number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +76,7 @@ def tune_accuracy(
         say: Prints a line.
 
     Raises:
-        TuningStopped: Somebody stopped a training; the same command goes on.
+        ExperimentStopped: Somebody stopped a training; the same command goes on.
         UserError: The directory holds something else, or there is no such score.
     """
     tuning = _Tuning(request, train, find_list, say)
@@ -130,7 +119,7 @@ class _Tuning:
     def _measure(self, stage: str, vary: Sequence[str], common: Sequence[str]) -> list[Measured]:
         place = self._request.directory / stage
         if number := self._train(place, vary, common):
-            raise TuningStopped(number)
+            raise ExperimentStopped(number)
         added = [
             _measured(each, self._request.target, common)
             for each in combinations_of(read_plan(place), place)

@@ -14,6 +14,18 @@ OUTPUT = "output.txt"
 _LOOKS_EVERY_S = 600.0
 
 
+class ExperimentStopped(Exception):
+    """A signal asked an experiment to end; the same command goes on with it.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One run to compute.

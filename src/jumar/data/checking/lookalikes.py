@@ -63,18 +63,13 @@ def groups_of(pairs: NDArray[np.int64], count: int) -> Sequence[Sequence[int]]:
         pairs: [pairs, 2].
         count: How many there are to connect.
     """
-    parents = list(range(count))
+    from scipy.sparse import coo_matrix  # see `alike`
+    from scipy.sparse.csgraph import connected_components
 
-    def top(index: int) -> int:
-        while parents[index] != index:
-            parents[index] = parents[parents[index]]
-            index = parents[index]
-        return index
-
-    for one, other in pairs.tolist():
-        first, second = sorted((top(one), top(other)))
-        parents[second] = first
+    ones = np.ones(len(pairs), np.bool_)
+    graph = coo_matrix((ones, (pairs[:, 0], pairs[:, 1])), shape=(count, count))
+    _, group_of = connected_components(graph, directed=False)
     groups: dict[int, list[int]] = {}
-    for index in sorted(set(pairs.reshape(-1).tolist())):
-        groups.setdefault(top(index), []).append(index)
+    for index in np.unique(pairs).tolist():
+        groups.setdefault(int(group_of[index]), []).append(index)
     return list(groups.values())

@@ -128,6 +128,14 @@ WORDS: Final[Mapping[str, Text]] = {
         en="{count} shorter host calls left out", zh="省略 {count} 次较短的 host 调用"
     ),
     "threads_left_out": Text(en="{count} host threads left out", zh="省略 {count} 个 host 线程"),
+    "too_deep": Text(
+        en="{count} calls too deep to draw are in the flame graph only",
+        zh="{count} 次过深的调用只在火焰图中",
+    ),
+    "shorter_calls": Text(
+        en="host calls shorter than {width} are merged", zh="短于 {width} 的 host 调用已合并"
+    ),
+    "curves_left_out": Text(en="{count} memory curves left out", zh="省略 {count} 条内存曲线"),
     "launched": Text(en="launched {ahead} before it began", zh="开始前 {ahead} 下发"),
     "memory_of": Text(en="memory {name}", zh="内存 {name}"),
     "find": Text(en="Find", zh="查找"),
@@ -138,10 +146,11 @@ WORDS: Final[Mapping[str, Text]] = {
     "unmark": Text(en="Remove the mark", zh="取消标记"),
     "marked": Text(en="Marked: {length}, {from} to {to}", zh="已标记：{length}，{from} 至 {to}"),
     "shorter_share": Text(
-        en="ops shorter than {width} are counted by the share of their group that is marked",
-        zh="短于 {width} 的算子按其分组被标记的比例计入",
+        en="ops shorter than {width} are merged here: they are counted by the share of their group "
+        "that is marked, and gaps between them are not seen",
+        zh="短于 {width} 的算子在此已合并：按其分组被标记的比例计入，其间的空隙不可见",
     ),
-    "nothing_runs": Text(en="no op runs", zh="无算子运行"),
+    "nothing_runs": Text(en="no op runs in any lane", zh="所有泳道均无算子"),
     "other_types": Text(en="{count} other types", zh="其他 {count} 种类型"),
     "of_range": Text(en="% of the range", zh="占该段(%)"),
     "lane": Text(en="lane", zh="泳道"),

@@ -316,7 +316,7 @@ def test_a_range_marked_with_the_mouse_has_figures_that_add_up(hosted: Tab) -> N
     hosted.mouse("mouseReleased", right, y, button="left", clickCount=1, modifiers=shift)
     hosted.settle()
     lanes, types = _rows(hosted, "#marked-lanes"), _rows(hosted, "#marked-types")
-    assert [row[0] for row in lanes] == ["stream 2", "no op runs"]
+    assert [row[0] for row in lanes] == ["stream 2", "no op runs in any lane"]
     assert sum(float(row[3]) for row in lanes) == pytest.approx(100, abs=0.2)
     assert {row[0] for row in types} == {"MatMulV2", "Add"}
     assert sum(int(row[1]) for row in types) == int(lanes[0][1])
@@ -330,7 +330,7 @@ def test_a_marked_op_has_the_range_to_itself(hosted: Tab) -> None:
     hosted.press("n", "m")
     assert "Marked: 1.600 ms" in _text(hosted, "#marked-text")
     assert _rows(hosted, "#marked-types") == [["MatMulV2", "1", "1.600", "100.0"]]
-    assert _rows(hosted, "#marked-lanes")[-1] == ["no op runs", "", "0.000", "0.0"]
+    assert _rows(hosted, "#marked-lanes")[-1] == ["no op runs in any lane", "", "0.000", "0.0"]
 
 
 def test_a_line_of_the_list_leads_to_its_moments_one_after_the_other(hosted: Tab) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from jumar.profiling.advice.todo import todo
 from jumar.profiling.page import host_lanes as lanes_module
-from jumar.profiling.page.host_lanes import Clock, clock_of, host_lanes
+from jumar.profiling.page.clock import Clock, clock_of
+from jumar.profiling.page.host_lanes import host_lanes
 from jumar.profiling.page.memory_curve import memory_curves
 from jumar.profiling.page.places import places
 from jumar.profiling.profile import HOST_SCHEMA, Profile
@@ -83,6 +84,31 @@ def test_threads_that_are_left_out_are_counted_and_stay_in_the_call_tree(
     assert [tree[:2] for tree in host["tree"]] == [["host thread 2", 500], ["host thread 1", 20]]
 
 
+def test_calls_too_deep_to_draw_are_counted_and_stay_in_the_call_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes_module, "MOST_DEPTH", 2)
+    profile = _with_calls(_call("a", 0, 90), _call("b", 10, 60), _call("c", 20, 30))
+    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    assert host is not None
+    assert (len(host["lanes"]), host["too_deep"]) == (2, 1)
+    [[_, _, _, [[_, _, _, [[_, total, _, [inner]]]]]]] = host["tree"]
+    assert (total, inner[1]) == (60, 30)
+
+
+def test_memory_curves_beyond_those_that_are_drawn_are_counted() -> None:
+    record = pl.DataFrame(
+        {
+            "component": [f"part {number}" for number in range(11) for _ in range(2)],
+            "timestamp_ns": [EPOCH_NS + at for _ in range(11) for at in (0, 100)],
+            "total_allocated_bytes": [1] * 22,
+        }
+    )
+    profile = replace(training(steps=2), statistics={"memory_record": record})
+    drawn = memory_curves(profile, Clock(EPOCH_NS, 20_000_000), "en")
+    assert (len(drawn["curves"]), drawn["left_out"]) == (8, 3)
+
+
 def test_every_call_of_a_step_in_detail_is_there_where_the_levels_merge_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,7 +134,7 @@ def test_memory_keeps_its_peaks_however_many_points_it_has() -> None:
         }
     )
     profile = replace(training(steps=2), statistics={"memory_record": record})
-    [curve] = memory_curves(profile, Clock(EPOCH_NS, 20_000_000), "en")
+    [curve] = memory_curves(profile, Clock(EPOCH_NS, 20_000_000), "en")["curves"]
     assert len(curve["at"]) < 3000
     assert max(curve["allocated"]) == 9_000
     at = sum(curve["at"][: curve["allocated"].index(9_000) + 1])

@@ -1,10 +1,11 @@
 """Calls of the host as lanes below the ops: a lane for each depth of a thread's stack."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import polars as pl
 
 from jumar.ground.text import Language
+from jumar.profiling.page.clock import Clock
 from jumar.profiling.page.levels import levels_of, packed
 from jumar.profiling.page.nesting import call_tree, with_depths
 from jumar.profiling.profile import Profile
@@ -20,37 +21,6 @@ _MOST_BOXES: Final = 50_000
 _MOST_IN_DETAIL: Final = 20_000
 _MOST_NAMES: Final = 3000
 """Names of calls on a page; rarer ones have only their layer."""
-
-
-class Clock(NamedTuple):
-    """The time that a timeline shows: from `origin`, in the profile's nanoseconds, so long."""
-
-    origin: int
-    span: int
-
-
-def clock_of(ops: pl.DataFrame, host: pl.DataFrame) -> Clock:
-    """The time of all ops, and of host calls before and after them, up to as long again.
-
-    Args:
-        ops: Ops with start and duration; not empty.
-        host: Calls on the host.
-    """
-    begin, end = _ends(ops)
-    before, after = begin, end
-    if not host.is_empty():
-        first, last = _ends(host)
-        length = end - begin
-        before, after = max(min(begin, first), begin - length), min(max(end, last), end + length)
-    return Clock(before, max(after - before, 1))
-
-
-def _ends(table: pl.DataFrame) -> tuple[int, int]:
-    ends = table.select(
-        pl.col("start_ns").min().alias("begin"),
-        (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end"),
-    ).row(0)
-    return int(ends[0]), int(ends[1])
 
 
 def host_lanes(
@@ -98,6 +68,7 @@ def host_lanes(
         "counts": names["count"].to_list(),
         "tree": call_tree(calls, titles),
         "left_out": left_out,
+        "too_deep": int((calls["depth"] >= MOST_DEPTH).sum()),
         "threads_left_out": max(threads.height - MOST_THREADS, 0),
     }
 

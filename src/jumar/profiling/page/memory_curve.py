@@ -5,7 +5,7 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.text import Language
-from jumar.profiling.page.host_lanes import Clock
+from jumar.profiling.page.clock import Clock
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.words import words
@@ -14,8 +14,10 @@ _MOST_POINTS: Final = 2000
 _MOST_CURVES: Final = 8
 
 
-def memory_curves(profile: Profile, clock: Clock, language: Language) -> list[dict[str, Any]]:
-    """A curve for each rank, component and device: when, bytes allocated, bytes reserved.
+def memory_curves(profile: Profile, clock: Clock, language: Language) -> dict[str, Any]:
+    """`curves`, one for each rank, component and device, and how many are `left_out`.
+
+    Of each moment: when, bytes allocated, bytes reserved.
 
     Args:
         profile: For its `memory_record`.
@@ -25,7 +27,7 @@ def memory_curves(profile: Profile, clock: Clock, language: Language) -> list[di
     record = profile.statistics.get("memory_record")
     needed = {"timestamp_ns", "total_allocated_bytes"}
     if record is None or not needed <= set(record.columns):
-        return []
+        return {"curves": [], "left_out": 0}
     by = [name for name in ("rank", "component", "device_type") if name in record.columns]
     has_reserved = "total_reserved_bytes" in record.columns
     reserved = pl.col("total_reserved_bytes") if has_reserved else pl.lit(None, pl.Int64)
@@ -44,7 +46,7 @@ def memory_curves(profile: Profile, clock: Clock, language: Language) -> list[di
         for key, part in sorted(parts.items(), key=lambda pair: -pair[1].height)
         if part.height > 1
     ]
-    return curves[:_MOST_CURVES]
+    return {"curves": curves[:_MOST_CURVES], "left_out": max(len(curves) - _MOST_CURVES, 0)}
 
 
 def _name(key: dict[str, Any], profile: Profile, language: Language) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from jumar.profiling.advice.todo import Advice, todo
-from jumar.profiling.page.host_lanes import Clock
+from jumar.profiling.page.clock import Clock
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import Impossible, Options
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from jumar.ground.text import Language, counted
 from jumar.profiling.comparison import Comparison, Edit
 from jumar.profiling.page import contents
-from jumar.profiling.page.host_lanes import clock_of
+from jumar.profiling.page.clock import clock_of
 from jumar.profiling.page.labels import Labels, labels
 from jumar.profiling.page.places import places
 from jumar.profiling.page.timeline import timeline

@@ -5,7 +5,8 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.text import Language
-from jumar.profiling.page.host_lanes import Clock, host_lanes
+from jumar.profiling.page.clock import Clock
+from jumar.profiling.page.host_lanes import host_lanes
 from jumar.profiling.page.labels import Labels
 from jumar.profiling.page.levels import levels_of, packed
 from jumar.profiling.page.memory_curve import memory_curves

@@ -11,7 +11,7 @@ function within(row, from, to, each) {
     const inside = Math.min(end, to) - Math.max(own.start[at], from);
     if (inside <= 0) continue;
     const part = inside / Math.max(own.length[at], 1);
-    each(own.label[at], own.busy.length ? own.busy[at] * part : inside, own.count.length ? own.count[at] : 1,
+    each(own.label[at], own.busy.length ? own.busy[at] * part : inside, own.count.length ? own.count[at] * part : 1,
       Math.max(own.start[at], from), Math.min(end, to));
   }
   return level.width;
@@ -69,7 +69,7 @@ function tableOf(table, title, lines, length) {
   for (const [name, count, busy] of lines) {
     const line = make("tr");
     line.append(make("td", name));
-    for (const text of [String(count), milliseconds(busy), (100 * busy / length).toFixed(1)]) line.append(make("td", text, "number"));
+    for (const text of [count === "" ? "" : String(Math.round(count)), milliseconds(busy), (100 * busy / length).toFixed(1)]) line.append(make("td", text, "number"));
     body.append(line);
   }
   const top = make("thead");

@@ -182,7 +182,7 @@ function drawArrow() {
   context.restore();
 }
 
-const curves = (time.memory || []).map((curve) => {
+const curves = time.memory.curves.map((curve) => {
   const at = new Float64Array(curve.at.length);
   let moment = 0;
   curve.at.forEach((step, place) => { at[place] = moment += step; });
@@ -298,12 +298,24 @@ function draw() {
   curves.forEach((curve, place) => drawCurve(curve, below + 4 + CURVE * place));
   drawMarked(high);
   drawArrow();
-  const level = levelFor(opGroup, view[0], view[1], width());
-  const exact = level.width === 0 ? say("every_op") : say("shorter", { width: duration(level.width) });
+  byId("range").textContent = rangeText();
+}
+
+// What is in view, and what of it is merged or not drawn.
+function rangeText() {
   const [from, to] = moments((view[1] - view[0]) / 1000, ...view);
-  byId("range").textContent = [say("from_to", { from, to }), exact, time.left_out && say("left_out", { count: time.left_out }),
-    host && host.threads_left_out && say("threads_left_out", { count: host.threads_left_out }),
-    host && host.left_out && say("calls_left_out", { count: host.left_out })].filter(Boolean).join("; ");
+  const merged = (group) => levelFor(group, view[0], view[1], width()).width;
+  const parts = [say("from_to", { from, to }), merged(opGroup) ? say("shorter", { width: duration(merged(opGroup)) }) : say("every_op")];
+  const leftOut = (count, name) => count && parts.push(say(name, { count }));
+  leftOut(time.left_out, "left_out");
+  leftOut(time.memory.left_out, "curves_left_out");
+  if (host) {
+    if (merged(hostGroup)) parts.push(say("shorter_calls", { width: duration(merged(hostGroup)) }));
+    leftOut(host.threads_left_out, "threads_left_out");
+    leftOut(host.left_out, "calls_left_out");
+    leftOut(host.too_deep, "too_deep");
+  }
+  return parts.join("; ");
 }
 
 let waiting = false;

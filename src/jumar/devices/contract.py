@@ -184,7 +184,7 @@ class Device(ABC):
 
     def load_meter(self) -> LoadMeter:
         """What reads its load, memory, power and temperature beside a training."""
-        return NoMeter(f"jumar knows no way to read the load of {self.kind} devices")
+        return NoMeter(f"the load of {self.kind} devices cannot be read")
 
     @abstractmethod
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:

@@ -29,7 +29,7 @@ from jumar.report.page import save_page
 PAGE = "comparison.html"
 _MOST_SETTINGS = 40
 """Columns of settings in the table; a list of many recipes differs in hundreds."""
-_UNTOLD = ("training.device_load_every_s",)
+_NOT_COMPARED = ("training.device_load_every_s",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +304,7 @@ def _all_differing(runs: Sequence[Run]) -> list[str]:
     return [
         name
         for name in names
-        if name not in _UNTOLD and len({repr(settings.get(name)) for settings in flat}) > 1
+        if name not in _NOT_COMPARED and len({repr(settings.get(name)) for settings in flat}) > 1
     ]
 
 

@@ -13,7 +13,7 @@ from jumar.data.images.listed import Chosen, keys_and_labels, labels_of
 from jumar.data.images.sources import check_pair, open_source, splits_of
 from jumar.data.loading.balanced import BalancedKeys
 from jumar.data.loading.collate import Stacked
-from jumar.data.loading.division import DividedData, divided, is_divided, tell_division
+from jumar.data.loading.division import DividedData, divided, is_divided, report_division
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.loading.sampler import EpochKeys, sample_random
@@ -279,7 +279,7 @@ def divided_source(
     """
     keys, labels = keys_and_labels(source, notice)
     division = divided(data, keys, labels)
-    tell_division(division, data, labels, notice, by="of each class")
+    report_division(division, data, labels, notice, by="of each class")
     if "eval" in splits_of(data.path):
         notice(f"{data.path}: its own evaluation part is not used")
     held_out = Chosen(source, division.held_out, division.fingerprint)

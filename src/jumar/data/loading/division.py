@@ -132,7 +132,7 @@ def divided(
     )
 
 
-def tell_division(
+def report_division(
     division: Division, data: DividedData, labels: NDArray[np.integer], notice: Notice, by: str
 ) -> None:
     """Say how a training set was divided, and which classes have no sample on one side."""

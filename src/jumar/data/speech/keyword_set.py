@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.loading.collate import Stacked
-from jumar.data.loading.division import divided, is_divided, tell_division
+from jumar.data.loading.division import divided, is_divided, report_division
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import Arrays, CorruptRecord, SampleKey, fingerprint, fingerprint_of
@@ -202,7 +202,7 @@ def _divided_speech(
     by = "of each word"
     if speakers is not None:
         by = f"by speaker, of which there are {len(set(speakers))}"
-    tell_division(division, data, speech.word_of, notice, by=by)
+    report_division(division, data, speech.word_of, notice, by=by)
     notice(f"{data.path}: its own parts for validation and testing are not used")
     held_out = speech.chosen(division.held_out, division.fingerprint)
     return speech.chosen(division.train), held_out

@@ -8,7 +8,7 @@ import numpy as np
 
 from jumar.data.loading.balanced import BalancedKeys
 from jumar.data.loading.collate import Stacked
-from jumar.data.loading.division import divided, is_divided, tell_division
+from jumar.data.loading.division import divided, is_divided, report_division
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import Arrays, SampleKey, fingerprint
 from jumar.data.text.labelled_parts import part_file, unknown_label
@@ -140,7 +140,7 @@ def _divided_sentences(
     numbers = {label: number for number, label in enumerate(labels)}
     classes = np.array([numbers.get(each.label, -1) for each in sentences], np.int64)
     division = divided(data, keys, classes)
-    tell_division(division, data, classes, notice, by="of each label")
+    report_division(division, data, classes, notice, by="of each label")
     train, held_out = (
         [sentences[index] for index in side.tolist()]
         for side in (division.train, division.held_out)

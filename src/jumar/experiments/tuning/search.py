@@ -19,6 +19,7 @@ from jumar.experiments.tuning.pairs import (
     speedup,
 )
 from jumar.ground.errors import UserError
+from jumar.ground.text import counted
 
 MOST_PAIRS: Final = 12
 NOISE_PAIRS: Final = 5
@@ -210,8 +211,9 @@ class SpeedSearch:
         assert noise is not None
         say(
             f"start: {1000 * facts.step_s:.1f} ms a step on {facts.device_name}, "
-            f"{facts.threads} threads, {facts.workers} loader processes; two processes of it "
-            f"differ by {noise.ratio - 1:+.1%} ({noise.low - 1:+.1%} to {noise.high - 1:+.1%})"
+            f"{counted(facts.threads, 'thread')}, {counted(facts.workers, 'loader process')}; two "
+            f"processes with these settings differ by {noise.ratio - 1:+.1%} "
+            f"({noise.low - 1:+.1%} to {noise.high - 1:+.1%})"
         )
         for limit in found.limits:
             say(f"limit: {limit.kind}: {limit.reason}")

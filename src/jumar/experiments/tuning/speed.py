@@ -124,7 +124,7 @@ def _say_reuse(journal: Journal, say: Callable[[str], None]) -> None:
     if journal.discarded:
         say(
             f"{counted(journal.discarded, 'earlier comparison')} not reused: recipe, machine or "
-            "versions were others"
+            "versions have changed"
         )
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from jumar.devices.load import DeviceLoad
 from jumar.ground.errors import UserError
-from jumar.observer import BACKWARD, FORWARD, Observer, Observers
+from jumar.observer import BACKWARD, FORWARD, Observer, Observers, Record
+from jumar.training.device_load import LoadRecord
 from tests.training.small_tasks import GanTask, point_task, small_plan, trainer_for
 from tests.training.test_trainer import everything, same
 
@@ -115,3 +117,30 @@ def test_observing_changes_no_bit(tmp_path: Path) -> None:
     observed._observers = Observers([Diary(FORWARD, BACKWARD)])
     observed.train()
     assert same(everything(plain), everything(observed))
+
+
+class Reporting(Observer):
+    """Reports one record whenever it is asked, and keeps all that are recorded."""
+
+    def __init__(self) -> None:
+        self.recorded: list[Record] = []
+
+    def further_records(self) -> list[Record]:
+        return [LoadRecord(step=3, readings=1, load=DeviceLoad())]
+
+    def record(self, record: Record) -> None:
+        self.recorded.append(record)
+
+
+def test_what_an_observer_has_left_to_report_at_the_end_reaches_all() -> None:
+    reporting, other = Reporting(), Reporting()
+    with Observers([reporting, other]).recording(0):
+        assert reporting.recorded == []
+    assert len(reporting.recorded) == len(other.recorded) == 2
+
+
+def test_after_an_error_nothing_further_is_recorded_so_that_the_error_is_what_is_shown() -> None:
+    reporting = Reporting()
+    with pytest.raises(OSError), Observers([reporting]).recording(0):
+        raise OSError("no space left")
+    assert reporting.recorded == []

@@ -58,7 +58,10 @@ class Observer:
         """Called with each log line and each evaluation."""
 
     def further_records(self) -> Iterable[Record]:
-        """What this observer itself has to report; asked after each record, and at the end."""
+        """What this observer itself has to report.
+
+        Asked after each record, and at the end of a run that no error ended.
+        """
         return ()
 
     def close(self) -> None:

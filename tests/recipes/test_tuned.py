@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from jumar.experiments.tuning.bottleneck import Facts, Limit
+from jumar.experiments.tuning.knobs import Start, choices_for
 from jumar.ground.errors import UserError
 from jumar.recipes.registry import create_recipe
 from jumar.recipes.tuned import Tuned, Validity, effective_fields, read_tuned
@@ -83,6 +85,9 @@ def test_fields_without_effect_on_a_step_make_no_difference() -> None:
         ({"environment": {"OMP_PLACES": 3}}, "other than text"),
         ({"environment": []}, "not an object"),
         ({"settings": {"data.workers": 1}}, "other than text"),
+        ({"settings": {"optimizer.learning_rate": "10"}}, "learning_rate, which no tuning sets"),
+        ({"settings": {"precision.mode": "force_fp16"}}, "precision.mode, which no tuning sets"),
+        ({"settings": {"data.path": "elsewhere"}}, "data.path, which no tuning sets"),
         ({"state": "made up"}, "not those of a tuning"),
         ({"weights": "better"}, "not those of a tuning"),
         ({"validity": {}}, "not those of a tuning"),
@@ -101,3 +106,29 @@ def test_what_no_tuning_writes_is_refused(
 def test_an_allocator_by_its_bare_name_is_taken(tmp_path: Path) -> None:
     path = written(tmp_path, environment={"LD_PRELOAD": "libjemalloc.so.2"})
     assert read_tuned(path).environment == {"LD_PRELOAD": "libjemalloc.so.2"}
+
+
+def test_every_field_that_a_tuning_may_choose_is_taken_from_its_file(tmp_path: Path) -> None:
+    facts = Facts(
+        device="cpu",
+        device_name="P",
+        on_host=True,
+        cores=4,
+        threads=1,
+        workers=2,
+        step_s=1.0,
+        data_share=0.5,
+        loader_share=0.5,
+        queued_share=0.0,
+        memory_bytes=1,
+        memory_free_bytes=1,
+    )
+    limits = [Limit(kind=kind, reason="") for kind in ("input", "host", "compute")]
+    for recipe in ("alexnet-demo", "ds-cnn-s", "bert-tiny"):
+        fields = effective_fields(create_recipe(recipe))
+        start = Start(fields=fields, environment={})
+        chosen = choices_for(start, facts, limits, allow_rounding=True)
+        settings = {name: value for each in chosen for name, value in each.settings.items()}
+        assert len(settings) >= 4
+        path = written(tmp_path, settings=settings)
+        assert read_tuned(path).settings == settings

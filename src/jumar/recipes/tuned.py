@@ -1,7 +1,7 @@
 """`tuned.json`: faster settings of a recipe, measured on one machine by `jumar tune speed`.
 
-It holds what to set, what was measured, and what it is valid for. Nothing in it is executed: fields
-go through the same checks as `--set`, and only variables of a list reach the environment.
+It holds what to set, what was measured, and what it is valid for. Nothing in it is executed: only
+fields and variables of two lists are set, and fields go through the same checks as `--set`.
 """
 
 import hashlib
@@ -36,6 +36,17 @@ VARIABLES: Final = frozenset(
     }
 )
 """Those that a tuned file may set."""
+FIELDS: Final = frozenset(
+    {
+        "data.prefetch",
+        "data.workers",
+        "threads.intra_op",
+        "training.channels_last",
+        "training.compile",
+    }
+)
+"""Those that a tuned file may set, besides `fused` of an optimizer. What it sets is not compared
+with what it was measured for, so that any other field would change the training unnoticed."""
 ALLOCATORS: Final = ("jemalloc", "tcmalloc", "tcmalloc_minimal")
 _PRELOADED: Final = re.compile(rf"lib(?:{'|'.join(ALLOCATORS)})\.so(?:\.\d+)*")
 """A library's bare name, which the system's loader looks up in the system's folders. A path could
@@ -161,7 +172,9 @@ def read_tuned(path: Path) -> Tuned:
     ):
         raise UserError("its recipe, state or weights are not those of a tuning", where=str(place))
     environment = _texts(content, "environment", place)
+    settings = _texts(content, "settings", place)
     _check_variables(environment, place)
+    _check_fields(settings, place)
     return Tuned(
         state=state,
         validity=Validity(
@@ -170,7 +183,7 @@ def read_tuned(path: Path) -> Tuned:
             machine=_mapping(validity, "machine", place),
             versions=_mapping(validity, "versions", place),
         ),
-        settings=_texts(content, "settings", place),
+        settings=settings,
         environment=environment,
         weights=weights,
         measured=_mapping(content, "measured", place),
@@ -215,6 +228,21 @@ def _check_variables(environment: Mapping[str, str], place: Path) -> None:
                 f"sets {name}={value}, which no tuning sets",
                 where=str(place),
                 todo="Set it yourself in the shell, if you mean it.",
+            )
+
+
+def _check_fields(settings: Mapping[str, str], place: Path) -> None:
+    """Refuse fields that no tuning sets: with them the file would change the training unnoticed.
+
+    Raises:
+        UserError: There is one.
+    """
+    for name in settings:
+        if name not in FIELDS and not name.endswith(".fused"):
+            raise UserError(
+                f"sets {name}, which no tuning sets",
+                where=str(place),
+                todo=f"Set it yourself, if you mean it: --set {name}=...",
             )
 
 

@@ -31,9 +31,9 @@ from tests.failures.explaining import explain
 def test_no_line_takes_longer_than_it_is_long(piece: str, tmp_path: Path) -> None:
     text = piece * (3_000_000 // len(piece))
     (tmp_path / "log.txt").write_text(text + "\nindex[1] SeqNum= error\n")
-    start = time.process_time()
+    start = time.thread_time()
     read_job([str(tmp_path / "log.txt")], fault_table())
-    assert time.process_time() - start < 10
+    assert time.thread_time() - start < 10
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_newer_version_of_an_op_is_the_same_op() -> None:
 def test_a_hundred_thousand_ops_take_less_than_two_seconds() -> None:
     before = [_key(f"{row % 997}") for row in range(100_000)]
     after = [key for row, key in enumerate(before) if row % 10]
-    begin = time.process_time()
+    begin = time.thread_time()
     found = align(before, after)
-    assert time.process_time() - begin < 2
+    assert time.thread_time() - begin < 2
     assert len(found.pairs) == 90_000

@@ -111,6 +111,32 @@ def test_wrong_names_and_numbers_are_users_errors(small: Path) -> None:
     here(*ask, "--csv", blocked / "out", cwd=small.parent, code=2)
 
 
+def test_a_ranking_that_is_cut_says_how_many_rows_it_has(small: Path) -> None:
+    ask = ("profile", "show", small, "--view", "types")
+    line = "the first 2 of 3 rows; all: jumar profile show PROFILE --view types --top 0"
+    assert line in here(*ask, "--top", "2", cwd=small.parent).out
+    assert json.loads(here(*ask, "--top", "2", "--json", cwd=small.parent).out)["cut"] == {
+        "types": 3
+    }
+    for top in ("3", "0"):
+        assert "rows; all" not in here(*ask, "--top", top, cwd=small.parent).out
+    assert json.loads(here(*ask, "--json", cwd=small.parent).out)["cut"] == {}
+
+
+def test_top_shortens_the_to_do_list_and_says_by_how_much(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.csv"
+    rows = [row(0, "TopK", "AI_CPU", "5.000"), row(10, "Cast", "AI_VECTOR_CORE", "9.000")]
+    file.write_text(HEADER + "".join(rows))
+    ask = ("profile", "show", file, "--view", "todo")
+    whole, first = (here(*ask, *top, cwd=tmp_path).out for top in ((), ("--top", "1")))
+    assert "TopK runs on the AI CPU" in whole
+    count = whole.count("try: ")
+    assert count > 1
+    assert first.count("try: ") == 1
+    assert f"the first 1 of {count} rows; all" in first
+    assert here(*ask, "--top", "0", cwd=tmp_path).out == whole
+
+
 def test_names_that_would_move_the_cursor_are_spelt_out(tmp_path: Path) -> None:
     file = tmp_path / "kernels.csv"
     evil = "\x1b[2J\u202egnp.exe[bold]"

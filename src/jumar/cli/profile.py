@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +40,7 @@ Views = Annotated[tuple[str, ...], Parameter(metavar="VIEW")]
 def show(
     *paths: Path,
     view: Views = (),
-    top: int = 10,
+    top: int | None = None,
     csv: Path | None = None,
     json_: JsonFlag = False,
     page: Path | None = None,
@@ -59,7 +60,8 @@ def show(
         A view to show instead of the usual ones; may be repeated. `all` stands for every view that
         the profile has data for.
     top
-        Number of rows of a ranking; 0 for all.
+        Number of rows of a ranking, 10 if not given; 0 for all. Given, it also shortens the to-do
+        list on the terminal.
     csv
         Also write each view to this folder as VIEW.csv.
     json_
@@ -80,7 +82,7 @@ def show(
 
     if not paths:
         raise UserError("no profile given", todo="Name its folder or a file of it.")
-    if top < 0:
+    if top is not None and top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
     requested = [find_view(name) for name in view if name != "all"]
     usual = [each_view for each_view in VIEWS.values() if each_view.usual]
@@ -91,7 +93,9 @@ def show(
 
         export_raw(paths)
     profile = read(list(paths))
-    options = Options(top=top, chip=chip, language=lang)
+    options = Options(chip=chip, language=lang)
+    if top is not None:
+        options = replace(options, top=top)
     answered = answers(profile, chosen, options)
     if json_:
         rates = peak_rates(profile, answered.tables, options)
@@ -100,7 +104,7 @@ def show(
         others = (
             () if view else [each_view.name for each_view in VIEWS.values() if not each_view.usual]
         )
-        _print(profile, answered, options, others)
+        _print(profile, answered, options, others, most_advice=top or 0)
     if csv is not None:
         for path in write_tables(csv, answered.tables):
             print_plain(f"written: {path}", sys.stderr)
@@ -117,7 +121,12 @@ def show(
 
 
 def _print(
-    profile: "Profile", answered: "Answers", options: "Options", others: Sequence[str]
+    profile: "Profile",
+    answered: "Answers",
+    options: "Options",
+    others: Sequence[str],
+    *,
+    most_advice: int,
 ) -> None:
     from rich.console import Console
 
@@ -140,9 +149,15 @@ def _print(
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)
             console.print(f"  {pace(profile, options)}", soft_wrap=True)
+            rows = table.height
+            table = table.head(most_advice or rows)
             print_advice(table, console, options.language)
         else:
+            rows = answered.whole.get(name, table.height)
             print_listing(VIEWS[name].listing(table), console, options.language)
+        if table.height < rows:
+            cut = say["cut"].format(shown=table.height, rows=rows, name=name)
+            console.print(f"  {cut}", style="dim", soft_wrap=True)
         rates = peak_rates(profile, [name], options)
         if rates:
             console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)

@@ -8,7 +8,7 @@ from PIL import Image
 
 from jumar.data.checking.findings import Finding, PartItems, findings_of
 from jumar.data.checking.item import Item
-from jumar.data.checking.lookalikes import alike, groups_of
+from jumar.data.checking.lookalikes import MOST_NEIGHBOURS, alike, groups_of
 from jumar.data.checking.opening import CheckedData, kind_of, open_parts
 from jumar.data.checking.scanning import scanned
 from tests.data.photographs import png, scene
@@ -123,8 +123,34 @@ def test_another_encoding_looks_alike_and_another_picture_does_not(change: str) 
         for encoded in (*map(png, base), *other)
     ]
     looks = np.stack([item.look for item in items if item.look is not None])
-    pairs = alike(looks, np.full(80, 4 / 3))
-    assert groups_of(pairs, 80) == [[index, index + 40] for index in range(40)]
+    near = alike(looks, np.full(80, 4 / 3))
+    assert groups_of(near.pairs, 80) == [[index, index + 40] for index in range(40)]
+    assert len(near.crowded) == 0
+
+
+@pytest.mark.parametrize("others", [MOST_NEIGHBOURS, MOST_NEIGHBOURS + 1])
+def test_a_crowd_is_named_where_not_all_of_it_is_compared(others: int) -> None:
+    draw = np.random.default_rng(3)
+    base = draw.integers(40, 200, 256)
+    crowd = base + draw.integers(0, 2, (others + 1, 256))
+    looks = np.concatenate([draw.integers(0, 256, (5, 256)), crowd]).astype(np.uint8)
+    near = alike(looks, np.ones(len(looks)))
+    assert groups_of(near.pairs, len(looks)) == [list(range(5, len(looks)))]
+    crowded = list(range(5, len(looks))) if others > MOST_NEIGHBOURS else []
+    assert near.crowded.tolist() == crowded
+
+
+def test_equal_looks_are_one_group_without_comparing_all_pairs() -> None:
+    look = np.random.default_rng(4).integers(0, 256, 256).astype(np.uint8)
+    near = alike(np.tile(look, (20_000, 1)), np.ones(20_000))
+    assert near.pairs.tolist() == [[0, index] for index in range(1, 20_000)]
+    assert len(near.crowded) == 0
+
+
+def test_pictures_of_other_shapes_do_not_look_alike() -> None:
+    look = np.random.default_rng(4).integers(0, 256, (1, 256)).astype(np.uint8)
+    near = alike(np.tile(look, (3, 1)), np.array([1.0, 1.01, 1.05]))
+    assert near.pairs.tolist() == [[0, 1]]
 
 
 def test_small_and_missing_classes_are_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jumar.data.checking.item import CheckedPart, Item
-from jumar.data.checking.lookalikes import alike, groups_of
+from jumar.data.checking.lookalikes import MOST_NEIGHBOURS, alike, groups_of
 from jumar.ground.text import counted
 
 FAR_FROM_MEDIAN = 4.0
@@ -112,14 +112,23 @@ def _near(known: Sequence[_Known], same: set[tuple[int, int]]) -> list[Finding]:
     looks = np.stack([look for row in rows if (look := known[row].item.look) is not None])
     sizes = [dict(known[row].item.size) for row in rows]
     aspects = np.array([size["width"] / size["height"] for size in sizes])
-    pairs = np.array(rows, np.int64)[alike(looks, aspects)]
+    places = np.array(rows, np.int64)
+    near = alike(looks, aspects)
+    pairs, crowded = places[near.pairs], places[near.crowded]
     of_copies = groups_of(np.array(sorted(same), np.int64).reshape(-1, 2), len(known))
     first = {index: group[0] for group in of_copies for index in group}
     new = [
         (a, b) for a, b in pairs.tolist() if first.get(int(a), int(a)) != first.get(int(b), int(b))
     ]
     groups = groups_of(np.array(new, np.int64).reshape(-1, 2), len(known))
-    return _duplicates(known, groups, "looks the same")
+    found = _duplicates(known, groups, "looks the same")
+    if len(crowded):
+        what = (
+            f"more than {MOST_NEIGHBOURS} others may look the same; only the nearest were compared"
+        )
+        each = [[known[index].place] for index in crowded.tolist()]
+        found.append(Finding(kind="look-alike", what=what, groups=each))
+    return found
 
 
 def _duplicates(

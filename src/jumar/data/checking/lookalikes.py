@@ -7,6 +7,7 @@ look alike.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,27 @@ MOST_MEAN_DIFFERENCE = 1.0
 LEAST_CONTRAST = 8.0
 """Standard deviation of the means, in levels, below which a picture is not compared."""
 _BLOCKS = 4
-_MOST_PAIRS = 5_000_000
+MOST_NEIGHBOURS = 32
+"""Other pictures that each is compared with; all pairs of a crowd would not fit into memory."""
 
 
-def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The pairs of pictures that look alike, [pairs, 2].
+class Alike(NamedTuple):
+    """Pictures that look alike.
+
+    Attributes:
+        pairs: Their indices, [pairs, 2].
+        crowded: Pictures with more than `MOST_NEIGHBOURS` candidates, of which only the nearest
+            were compared, in ascending order.
+    """
+
+    pairs: NDArray[np.int64]
+    crowded: NDArray[np.int64]
+
+
+def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
+    """The pairs of pictures that look alike.
+
+    Of pictures with the same look and shape, each is paired with the first only.
 
     Args:
         looks: [pictures, 256].
@@ -32,18 +49,31 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> NDArray[np.
     """
     from scipy.spatial import KDTree  # takes a while to import, and only pictures need it
 
-    rows = np.flatnonzero(looks.std(axis=1) >= LEAST_CONTRAST)
+    first: dict[bytes, int] = {}
+    copies: list[tuple[int, int]] = []
+    for index in np.flatnonzero(looks.std(axis=1) >= LEAST_CONTRAST).tolist():
+        same = first.setdefault(looks[index].tobytes() + aspects[index].tobytes(), index)
+        if same != index:
+            copies.append((same, index))
+    rows = np.array([*first.values()], np.int64)
+    same_looks = np.array(copies, np.int64).reshape(-1, 2)
     if len(rows) < 2:
-        return np.empty((0, 2), np.int64)
+        return Alike(same_looks, np.empty(0, np.int64))
     side = LOOK_SIDE // _BLOCKS
     shape = (len(rows), _BLOCKS, side, _BLOCKS, side)
     blocks = looks[rows].reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
     # Means of blocks differ by at most what their pixels differ, so no pair is missed.
-    tree = KDTree(blocks)
-    pairs = tree.query_pairs(MOST_DIFFERENCE, p=np.inf, output_type="ndarray")[:_MOST_PAIRS]
+    count = min(MOST_NEIGHBOURS + 2, len(rows))  # itself, and one that shows a crowd
+    reach = MOST_DIFFERENCE + 1e-6  # the bound itself is excluded
+    _, near = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=reach)
+    is_near = near < len(rows)
+    crowded = rows[is_near.sum(axis=1) > MOST_NEIGHBOURS + 1]
+    one, place = np.nonzero(is_near)
+    pairs = np.unique(np.sort(np.column_stack([one, near[one, place]]), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     blocks_of_pairs = np.array_split(pairs, 1 + len(pairs) // 100_000)
     kept = [_confirmed(rows[block], looks, aspects) for block in blocks_of_pairs]
-    return np.concatenate(kept)
+    return Alike(np.concatenate([same_looks, *kept]), crowded)
 
 
 def _confirmed(

@@ -106,24 +106,30 @@ class Answers:
     Args:
         tables: The answers by the view's name, cut to the rows that are shown.
         impossible: Why the others have none.
+        whole: How many rows the rankings have that were cut.
     """
 
     tables: dict[str, pl.DataFrame]
     impossible: dict[str, str]
+    whole: dict[str, int]
 
 
 def answers(profile: Profile, views: Sequence[View], options: Options) -> Answers:
     """The tables of views, and why some are impossible with this profile."""
     tables: dict[str, pl.DataFrame] = {}
     impossible: dict[str, str] = {}
+    whole: dict[str, int] = {}
     for view in views:
         try:
             table = view.make(profile, options)
         except Impossible as missing:
             impossible[view.name] = str(missing)
             continue
-        tables[view.name] = table.head(options.top) if view.ranking and options.top else table
-    return Answers(tables=tables, impossible=impossible)
+        if view.ranking and 0 < options.top < table.height:
+            whole[view.name] = table.height
+            table = table.head(options.top)
+        tables[view.name] = table
+    return Answers(tables=tables, impossible=impossible, whole=whole)
 
 
 LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"

@@ -141,7 +141,7 @@ def held(network: str, start: str, chosen: argparse.Namespace, folder: Path) -> 
     measurement = Measurement(recipe, assignments, folder)
     tuned, seconds = measurement.tuned(chosen.minutes)
     gain = measurement.pairs(Combination(), tuned, chosen.pairs)
-    print(f"{network}, {start} start: tuned in {seconds:.0f} s; {gain.text()} than the start")
+    print(f"{network}, {start} start: tuned in {seconds:.0f} s; {gain.text()} as the start")
     if start == "shipped":
         is_fine = gain.high >= 1.0
         print(f"  never slower than noise: {'yes' if is_fine else 'MISSED'}", flush=True)

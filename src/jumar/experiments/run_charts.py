@@ -57,6 +57,15 @@ def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart
         )
         for title, value_of, with_gaps in of_training
     ]
+    by_part = {
+        "losses": "Loss by objective",
+        "terms": "Terms of the loss",
+        "gradient_norms": "Gradient norm by objective",
+    }
+    charts += [
+        Chart(title=title, x_label=x_label, curves=_part_curves(shown, kind, by_epoch=by_epoch))
+        for kind, title in by_part.items()
+    ]
     of_device: list[tuple[str, Callable[[Load], float | None]]] = [
         ("Device busy (%)", lambda load: load.busy_percent),
         ("Device memory in use (GiB)", lambda load: _over(load.memory_used_bytes, 2**30)),
@@ -123,6 +132,31 @@ def _training_curves(
         ]
         if points:
             curves.append(_curve(entry, entry.label, entry.group, points))
+    return curves
+
+
+def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> list[Curve]:
+    """A curve for each objective or term of each run; a number that was not finite is a gap."""
+    names = list(
+        dict.fromkeys(
+            name
+            for entry in shown
+            for record in entry.run.train
+            for name in record.parts.get(kind, {})
+        )
+    )
+    curves: list[Curve] = []
+    for entry in shown:
+        for number, name in enumerate(names):
+            points = [
+                Point(_x(record.epoch, record.step, by_epoch=by_epoch), record.parts[kind][name])
+                for record in entry.run.train
+                if name in record.parts.get(kind, {})
+            ]
+            if points:
+                label = f"{entry.label}: {name}" if len(shown) > 1 else name
+                group = entry.group * len(names) + number
+                curves.append(_curve(entry, label, group, points))
     return curves
 
 

@@ -24,12 +24,19 @@ from jumar.training.run_directory import RunDirectory
 
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
 
+PARTS = ("losses", "terms", "gradient_norms")
+"""Keys of training records that hold a number for each objective or term."""
 _ENDS: tuple[State, ...] = ("finished", "interrupted", "failed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """One training record; None if a number is missing or not finite."""
+    """One training record; None if a number is missing or not finite.
+
+    Attributes:
+        parts: Numbers of several objectives or terms by their names, under the record's own names:
+            `losses`, `terms`, `gradient_norms`.
+    """
 
     step: int
     epoch: float | None
@@ -41,6 +48,9 @@ class Train:
     gradient_norm: float | None = None
     step_ms: float | None = None
     data_ms: float | None = None
+    parts: Mapping[str, Mapping[str, float | None]] = field(
+        default_factory=dict[str, Mapping[str, float | None]]
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,6 +336,7 @@ def _metrics(
                 gradient_norm=finite_number(record.get("gradient_norm")),
                 step_ms=finite_number(record.get("step_ms")),
                 data_ms=finite_number(record.get("data_ms")),
+                parts=_parts(record),
             )
         elif record.get("kind") == "evaluation":
             weights = text_of(record.get("weights")) or "model"
@@ -343,6 +354,17 @@ def _metrics(
         tuple(evaluations[key] for key in sorted(evaluations)),
         tuple(sorted(loads, key=lambda load: load.step)),
     )
+
+
+def _parts(record: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    """What a record holds by objective or term; null where it was not finite."""
+    parts: dict[str, dict[str, float | None]] = {}
+    for kind in PARTS:
+        values: object = record.get(kind)
+        if isinstance(values, Mapping):
+            items = cast("Mapping[str, object]", values).items()
+            parts[kind] = {name: finite_number(value) for name, value in items}
+    return parts
 
 
 def _load(record: Mapping[str, Any], step: int) -> Load:

@@ -86,6 +86,26 @@ def test_plain_text_has_relations_footnotes_and_the_tolerance(table: Table) -> N
     assert "first 5 steps, evaluation, checkpoints" in text
 
 
+def test_plain_text_explains_each_missing_comparison_once(tmp_path: Path) -> None:
+    failed = {"state": "failed", "failure": FAILURE, "metrics": {}, "throughput": None}
+    table = made(
+        tmp_path,
+        {
+            ("optimizer.momentum=0.5",): {"eval_samples": None, "metrics": {"top1": 60.0}},
+            ("optimizer.momentum=0.9",): {"eval_samples": None, "metrics": {"top1": 61.0}},
+            ("optimizer.momentum=0.99",): {**failed, "train_loss": None},
+        },
+    )
+    text = to_text(table)
+    rows = {line.split()[0]: line for line in text.splitlines() if line}
+    reason = "a single baseline seed gives no tolerance: use --repeats"
+    assert rows["0.9"].count("N/A [1]") == 2
+    assert f"[1] {reason}" in text
+    assert rows["0.99"].startswith("0.99 [2]")
+    assert "N/A [" not in rows["0.99"]
+    assert text.count(reason) == 1
+
+
 @pytest.mark.parametrize("num_fields", [1, 2, 3, 4])
 def test_plain_text_fits_100_columns_however_many_fields_are_varied(
     tmp_path: Path, num_fields: int

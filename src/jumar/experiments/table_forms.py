@@ -49,7 +49,7 @@ def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
 
     Args:
         table: The table to show.
-        reasons_inline: Whether a missing relation is explained in its cell or only in a footnote.
+        reasons_inline: Whether a missing relation is explained in its cell or in a footnote.
     """
     notes: dict[str, int] = {}
     rows = tuple(_row_cells(row, notes, reasons_inline) for row in table.rows)
@@ -121,20 +121,35 @@ def to_json(table: Table) -> str:
 
 
 def _row_cells(row: Row, notes: dict[str, int], reasons_inline: bool) -> tuple[str, ...]:
-    marks = [f"[{notes.setdefault(note, len(notes) + 1)}]" for note in row.notes]
+    marks = [_mark(note, notes) for note in row.notes]
     names = list(row.values or (row.runs[0] if row.runs else "run",))
     names[0] = " ".join([names[0], *marks])
     same_reason = row.loss.reason == row.headline.reason
+    said = "\n".join(row.notes)
+
+    def relation(compared: Compared, *, with_reason: bool = True) -> str:
+        if compared.relation != "not available":
+            return _SIGNS[compared.relation]
+        if not compared.reason or not with_reason:
+            return "N/A"
+        if reasons_inline:
+            return f"N/A ({compared.reason})"
+        return "N/A" if compared.reason in said else f"N/A {_mark(compared.reason, notes)}"
+
     return (
         *names,
         _value(row.loss, 4),
-        _relation(row.loss, reasons_inline),
+        relation(row.loss),
         _value(row.headline, 4),
-        _relation(row.headline, reasons_inline and not same_reason),
+        relation(row.headline, with_reason=not (reasons_inline and same_reason)),
         "N/A" if row.batch_time_ms is None else f"{row.batch_time_ms:.4g} ms",
         "N/A" if row.speed_up is None else f"{row.speed_up:.2f}x",
         memory_text(row.memory_peak_bytes),
     )
+
+
+def _mark(note: str, notes: dict[str, int]) -> str:
+    return f"[{notes.setdefault(note, len(notes) + 1)}]"
 
 
 def memory_text(size: int | None) -> str:
@@ -155,12 +170,6 @@ def _value(compared: Compared, digits: int) -> str:
         return "N/A"
     text = number_text(compared.value, digits)
     return text if compared.deviation is None else f"{text} ± {compared.deviation:.2g}"
-
-
-def _relation(compared: Compared, inline: bool) -> str:
-    if compared.relation != "not available":
-        return _SIGNS[compared.relation]
-    return f"N/A ({compared.reason})" if inline and compared.reason else "N/A"
 
 
 def _short(loss_name: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from jumar.experiments.folds import with_means_over_folds
 from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
+from jumar.experiments.profile_tables import profile_tables
 from jumar.experiments.repeating import repeating, setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
 from jumar.experiments.run_reading import Run, flattened, precision_note, read_run
@@ -150,7 +151,7 @@ def _page_of_run(run: Run) -> Page:
         pictures=pictures.strips,
         picture_notes=pictures.notes,
         charts=charts_of(shown, name, unit),
-        later_tables=(*_score_tables(run), *run_tables(run)),
+        later_tables=(*_score_tables(run), *run_tables(run), *profile_tables(run)),
         commands=[again.command] if again.command else (),
         command_notes=again.notes,
         details=(*_settings_of([run], "Settings"), *environment_table(run)),

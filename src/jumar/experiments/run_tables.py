@@ -69,15 +69,12 @@ def time_table(run: Run) -> PageTable:
             parts.append(("first steps, checkpoints, log lines", whole - taken - evaluated))
         total = max(whole or 0.0, taken + evaluated)
         rows = [(name, time_text(part), f"{100 * part / total:.1f}") for name, part in parts]
-    notes = ["A step's time is the mean of the log lines, of all steps but the first ones."]
-    if (run.directory / "profile").is_dir():
-        notes.append(f"jumar profile show {run.directory / 'profile'} splits a step into its ops.")
     return PageTable(
         title="Where the time went",
         header=("what", "time", "%"),
         rows=rows,
         numeric=(1, 2),
-        notes=notes,
+        notes=["A step's time is the mean of the log lines, of all steps but the first ones."],
     )
 
 

@@ -1,8 +1,10 @@
 """A program that answers as a measured training does, with planted times; it needs no torch.
 
-Words: a JSON object with `step_s`, `hash`, and optionally `dies` (`start` or `block`) and `noise`.
+Words: a JSON object with `step_s`, `hash`, and optionally `dies` (`start` or `block`), `noise`, and
+`pattern`, factors on the times of blocks in turn.
 """
 
+import itertools
 import json
 import os
 import random
@@ -11,6 +13,7 @@ import sys
 
 plan = json.loads(sys.argv[1])
 draw = random.Random(os.getpid())
+pattern = itertools.cycle(plan.get("pattern", [1.0]))
 if plan.get("dies") == "start":
     sys.exit("jumar: there is no such thing here")
 
@@ -38,7 +41,9 @@ for line in sys.stdin:
     steps = int(line.split()[1])
     if plan.get("dies") == "block":
         os.kill(os.getpid(), signal.SIGKILL)
-    seconds = steps * plan["step_s"] * draw.lognormvariate(0, plan.get("noise", 0.01))
+    seconds = (
+        next(pattern) * steps * plan["step_s"] * draw.lognormvariate(0, plan.get("noise", 0.01))
+    )
     share = plan.get("data_share", 0.1)
     reply(
         {

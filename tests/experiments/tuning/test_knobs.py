@@ -1,11 +1,19 @@
 """Which settings are tried against which limit."""
 
+import os
 from dataclasses import replace
 
 import pytest
 
 from jumar.experiments.tuning.bottleneck import Facts, limits
-from jumar.experiments.tuning.knobs import Choice, Combination, Start, choices_for
+from jumar.experiments.tuning.knobs import (
+    OWN,
+    Choice,
+    Combination,
+    Start,
+    choices_for,
+    left_to_the_user,
+)
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe
 from jumar.recipes.tuned import VARIABLES, effective_fields
@@ -99,8 +107,20 @@ def test_the_present_value_is_no_choice() -> None:
 
 
 def test_a_variable_that_the_user_set_is_left_alone() -> None:
-    own = start(THP_MEM_ALLOC_ENABLE="0")
-    assert not [each for each in labels(CPU, rounding=True, begin=own) if "THP_MEM" in each]
+    own = start(OMP_PROC_BIND="spread")
+    assert [each for each in labels(CPU, rounding=True) if "OMP_PROC_BIND" in each]
+    assert not [each for each in labels(CPU, rounding=True, begin=own) if "OMP_PROC_BIND" in each]
+    assert left_to_the_user(own) == ["OMP_PROC_BIND"]
+
+
+def test_what_jumar_sets_itself_is_not_taken_for_the_users() -> None:
+    import jumar
+
+    assert jumar.__version__
+    by_jumar = {name: os.environ[name] for name in OWN}
+    assert by_jumar == OWN
+    assert left_to_the_user(start(**by_jumar)) == []
+    assert left_to_the_user(start(THP_MEM_ALLOC_ENABLE="0")) == ["THP_MEM_ALLOC_ENABLE"]
 
 
 def test_an_npu_that_waits_for_the_host_gets_the_queue_of_launches() -> None:

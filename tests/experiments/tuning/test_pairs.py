@@ -11,6 +11,7 @@ from jumar.experiments.tuning import pairs as rule
 from jumar.experiments.tuning.pairs import LEAST_PAIRS, Pair, Speedup, is_faster, judge, speedup
 
 MOST = 12
+MOST_IF_PROMISING = 36
 seconds = strategies.floats(1e-4, 1e3)
 some_pairs = strategies.lists(strategies.tuples(seconds, seconds), min_size=3, max_size=20)
 
@@ -37,7 +38,7 @@ def planted(
 def raced(stream: Sequence[Pair]) -> str:
     """How a race over these pairs ends."""
     for count in range(len(stream) + 1):
-        verdict = judge(stream[:count], most=MOST)
+        verdict = judge(stream[:count], most=MOST, most_if_promising=MOST_IF_PROMISING)
         if verdict is not None:
             return verdict
     raise AssertionError("a race ends")
@@ -45,7 +46,7 @@ def raced(stream: Sequence[Pair]) -> str:
 
 def is_accepted(truth: float, noise: float, seed: int) -> bool:
     """Whether a candidate wins its race and the confirmation in fresh pairs."""
-    if raced(planted(truth, noise, MOST, seed)) != "faster":
+    if raced(planted(truth, noise, MOST_IF_PROMISING, seed)) != "faster":
         return False
     return is_faster(speedup(planted(truth, noise, 16, seed + 10**6)))
 
@@ -89,9 +90,11 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(count: int) -> None:
 
 
 def test_a_knob_without_effect_rarely_wins_its_race() -> None:
-    for noise in (0.02, 0.1):
-        won = [raced(planted(1.0, noise, MOST, seed)) == "faster" for seed in range(300)]
-        assert sum(won) <= 18
+    for noise in (0.02, 0.1, 0.4):
+        won = [
+            raced(planted(1.0, noise, MOST_IF_PROMISING, seed)) == "faster" for seed in range(300)
+        ]
+        assert sum(won) <= 30
 
 
 def test_equal_settings_are_hardly_ever_accepted() -> None:
@@ -127,3 +130,12 @@ def test_a_race_goes_on_until_its_interval_decides() -> None:
     assert judge(unclear[:11], most=MOST) is None
     assert judge(unclear, most=MOST) == "undecided"
     assert judge(unclear[: LEAST_PAIRS - 1], most=LEAST_PAIRS - 1) == "undecided"
+
+
+def test_a_race_that_promises_much_goes_on_for_longer() -> None:
+    unsteady: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.4, 0.8, 1.3, 1.2)] * 9
+    assert judge(unsteady[:12], most=MOST) == "undecided"
+    assert judge(unsteady[:12], most=MOST, most_if_promising=36) is None
+    assert judge(unsteady[:36], most=MOST, most_if_promising=36) == "faster"
+    hopeless: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.2, 0.8, 1.01)] * 12
+    assert judge(hopeless[:12], most=MOST, most_if_promising=36) == "undecided"

@@ -113,6 +113,39 @@ def test_a_choice_that_only_helps_beside_a_later_one_is_tried_again(tmp_path: Pa
     assert found.best.labels == ("a=1", "b=1")
 
 
+UNSTEADY = {
+    "a=1": [0.8, 0.965, 1.2],
+    "a=2": [0.8, 0.99, 1.2],
+    "b=1": [0.8, 0.965, 1.2],
+    "c=1": [0.8, 1.04, 1.2],
+}
+"""Factors on the times of blocks in turn, of which every third is that of the choice."""
+
+
+@pytest.mark.parametrize("gain", [1.12, 1.0])
+def test_small_gains_that_noise_hides_one_by_one_are_raced_together(
+    tmp_path: Path, gain: float
+) -> None:
+    def planted(combination: Combination) -> dict[str, Any]:
+        plan = times({"a=1 b=1": gain})(combination)
+        return {**plan, "pattern": UNSTEADY.get(" ".join(combination.labels), [1.0])}
+
+    choices = [choice("a"), choice("a", "2"), choice("b"), choice("c")]
+    found = searched(tmp_path, choices, planted)
+    assert [each.choice.label for each in found.tried] == ["a=1", "a=2", "b=1", "c=1", "a=1 b=1"]
+    assert {each.outcome for each in found.tried[:4]} == {"undecided"}
+    assert found.best.settings == ({"a": "1", "b": "1"} if gain > 1 else {})
+
+
+def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
+    def planted(combination: Combination) -> dict[str, Any]:
+        plan = times({"b=1": 1.5})(combination)
+        return {**plan, "pattern": UNSTEADY["a=1"] if "a=1" in combination.labels else [1.0]}
+
+    found = searched(tmp_path, [choice("b"), choice("a"), choice("a", "2")], planted)
+    assert [each.choice.label for each in found.tried] == ["b=1", "a=1", "a=2"]
+
+
 def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
     found = searched(tmp_path, [choice("a"), choice("b")], times({"a=1": 0.9, "b=1": 1.004}))
     assert found.best == Combination()

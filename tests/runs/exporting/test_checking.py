@@ -1,5 +1,6 @@
 """Which differences between a file and a network are accepted."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,6 +49,32 @@ def test_a_difference_is_accepted_up_to_a_share_of_the_largest_value(share: floa
     elif abs(share) > 0.501:
         with pytest.raises(UserError):
             check(values)
+
+
+class _Losing(nn.Module):
+    """Loses more than the tolerance in float32, and nothing in float64."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return (values + 1e5) - 1e5
+
+
+@pytest.mark.parametrize("times", [0.0, 3.0, -3.0, 5.0, float("nan")])
+def test_what_float32_itself_loses_is_held_against_float64(times: float) -> None:
+    inputs = torch.tensor([[1.003, -7.9981, 3.0], [0.5012, 0.2531, 2.0]])
+    own = float((_Losing()(inputs).double() - inputs.double()).abs().max())
+    assert own > 1e-4 * 8
+    values = inputs.double().numpy() + times * own
+
+    def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
+        return [[values] for _ in batches]
+
+    losing = dataclasses.replace(exportable(), network=_Losing())
+    if abs(times) <= 3:
+        (comparison,) = compare(losing, [(inputs,)], run)
+        assert "float64" in str(comparison) or not times
+    else:
+        with pytest.raises(UserError, match=r"of which the network itself is 0\.00"):
+            compare(losing, [(inputs,)], run)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])

@@ -19,6 +19,8 @@ Kinds = set[Bottleneck]
 MATHEMATICS: Final = ("precision", "batch size", "accumulation")
 """What changes the training itself, and is left to its author."""
 COMPILE: Final = "training.compile"
+OWN: Final = {"THP_MEM_ALLOC_ENABLE": "1"}
+"""What jumar sets itself where nobody else did (`jumar/__init__.py`)."""
 _KEEPS_FREED: Final = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
 """What `training/memory.py` sets where glibc's tunables are not set by others."""
 
@@ -112,7 +114,8 @@ def choices_for(
 
 def left_to_the_user(start: Start) -> list[str]:
     """The variables that this process has already, and that are therefore not tried."""
-    return sorted(VARIABLES & set(start.environment))
+    own = {name for name, value in start.environment.items() if OWN.get(name) != value}
+    return sorted(VARIABLES & own)
 
 
 def _set(name: str, value: object, claim: Claim) -> Choice:
@@ -165,8 +168,9 @@ def _loading(start: Start, facts: Facts) -> Iterator[Choice]:
 
 
 def _memory() -> Iterator[Choice]:
-    """Larger pages, which Linux maps and translates faster, and other allocators."""
-    yield _exported("pages", "identical", THP_MEM_ALLOC_ENABLE="1")
+    """Larger pages for what the C library takes (jumar has them for tensors in any case), and other
+    allocators.
+    """
     tunables = f"glibc.malloc.hugetlb=1:{_KEEPS_FREED}"
     yield _exported("allocator", "identical", GLIBC_TUNABLES=tunables)
     for library in ALLOCATORS:

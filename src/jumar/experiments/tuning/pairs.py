@@ -20,6 +20,8 @@ Pair = tuple[float, float]
 
 LEAST_GAIN: Final = 1.01
 """A smaller speedup is not worth a setting that differs from the recipe's."""
+PROMISING: Final = 1.05
+"""An estimate from which on it is worth measuring longer."""
 LEAST_PAIRS: Final = 3
 _LEVEL: Final = 0.05
 _SIGN_TEST_FROM: Final = 6
@@ -61,12 +63,16 @@ def speedup(pairs: Sequence[Pair]) -> Speedup:
     return Speedup(ratio=math.exp(middle), low=math.exp(low), high=math.exp(high), pairs=len(logs))
 
 
-def judge(pairs: Sequence[Pair], *, most: int) -> Verdict | None:
+def judge(
+    pairs: Sequence[Pair], *, most: int, most_if_promising: int | None = None
+) -> Verdict | None:
     """Decide a race as soon as the interval allows it.
 
     Args:
         pairs: Those measured so far.
-        most: After how many the race ends in any case.
+        most: After how many the race ends.
+        most_if_promising: After how many it ends where the estimate is a gain of `PROMISING`, which
+            a disturbed machine should not lose; `most` if not given.
 
     Returns:
         `faster` if the interval lies above 1 and the estimate is worth it, `not faster` if no
@@ -80,6 +86,8 @@ def judge(pairs: Sequence[Pair], *, most: int) -> Verdict | None:
         return "not faster"
     if len(pairs) >= _SIGN_TEST_FROM and is_faster(measured):
         return "faster"
+    if measured.ratio >= PROMISING and most_if_promising is not None:
+        most = most_if_promising
     return "undecided" if len(pairs) >= most else None
 
 

@@ -1,0 +1,60 @@
+"""What the profile of a run says, on the run's page."""
+
+from pathlib import Path
+from typing import Final
+
+from jumar.experiments.run_reading import Run
+from jumar.ground.errors import UserError
+from jumar.ground.text import plain_text
+from jumar.report.content import PageTable
+
+_SHOWN: Final = ("todo", "steps", "types")
+_ROWS: Final = 8
+_LONGEST: Final = 160
+_MOST_BYTES: Final = 200 * 2**20
+"""Larger profiles take minutes to read, and have a page of their own."""
+
+
+def profile_tables(run: Run) -> list[PageTable]:
+    """What to do about the speed of a run, where its steps went, and its dearest types of ops.
+
+    Empty without a profile; one that cannot be read, or is large, is named with the reason.
+    """
+    folder = run.directory / "profile"
+    if not folder.is_dir():
+        return []
+    command = f"jumar profile show {folder}"
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    if size > _MOST_BYTES:
+        return [_unread(f"{size / 2**20:.0f} MiB, too large for this page", command)]
+    try:
+        return _read(folder, command)
+    except UserError as error:
+        return [_unread(error.what, command)]
+
+
+def _unread(reason: str, command: str) -> PageTable:
+    return PageTable(title="Profile", header=("not shown", "command"), rows=[(reason, command)])
+
+
+def _read(folder: Path, command: str) -> list[PageTable]:
+    from jumar.profiling import read  # polars takes a while to import, and few runs need it
+    from jumar.profiling.views import VIEWS, Options, answers
+
+    answered = answers(read([folder]), [VIEWS[name] for name in _SHOWN], Options(top=_ROWS))
+    tables: list[PageTable] = []
+    for name, table in answered.tables.items():
+        notes = [f"All of it: {command} --view {name} --top 0"]
+        if name == "todo":
+            table = table.select("win_ms", "share_%", "what", "change")
+        listing = VIEWS[name].listing(table.head(_ROWS))
+        numeric = [index for index, is_number in enumerate(listing.numeric) if is_number]
+        page_table = PageTable(
+            title=f"Profile: {listing.title.en}",
+            header=listing.heads("en"),
+            rows=[[plain_text(cell) for cell in row] for row in listing.cells(_LONGEST)],
+            numeric=numeric,
+            notes=notes,
+        )
+        tables.append(page_table)
+    return [table for table in tables if table.rows]

@@ -147,7 +147,10 @@ def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
 
 
 def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
-    found = searched(tmp_path, [choice("a"), choice("b")], times({"a=1": 0.9, "b=1": 1.004}))
+    def planted(combination: Combination) -> dict[str, Any]:
+        return {**times({"a=1": 0.9, "b=1": 1.004})(combination), "noise": 0.002}
+
+    found = searched(tmp_path, [choice("a"), choice("b")], planted)
     assert found.best == Combination()
     assert found.confirmed is None
     assert not found.is_faster

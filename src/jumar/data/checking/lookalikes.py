@@ -65,7 +65,8 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
     # Means of blocks differ by at most what their pixels differ, so no pair is missed.
     count = min(MOST_NEIGHBOURS + 2, len(rows))  # itself, and one that shows a crowd
     reach = MOST_DIFFERENCE + 1e-6  # the bound itself is excluded
-    _, near = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=reach)
+    answer = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=reach)
+    near = np.asarray(answer[1], np.int64)
     is_near = near < len(rows)
     crowded = rows[is_near.sum(axis=1) > MOST_NEIGHBOURS + 1]
     one, place = np.nonzero(is_near)

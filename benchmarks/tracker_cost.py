@@ -96,7 +96,7 @@ def main() -> int:
 
 def _trained(options: argparse.Namespace, run: Path, track: Sequence[str]) -> Cost:
     settings = (
-        f"data.path={options.data}",
+        f"data.path={options.data.absolute()}",
         "data.eval_path=none",
         "data.workers=0",
         "data.words=yes,no,up,down,left,right,start,stop",

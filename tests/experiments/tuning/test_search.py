@@ -146,6 +146,24 @@ def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
     assert [each.choice.label for each in found.tried] == ["b=1", "a=1", "a=2"]
 
 
+@pytest.mark.parametrize(("fresh", "pairs"), [([1.0], 16), ([0.8, 1.7], 32), ([1.7], 16)])
+def test_a_confirmation_goes_on_only_while_it_promises_what_it_does_not_prove(
+    tmp_path: Path, fresh: list[float], pairs: int
+) -> None:
+    started = 0
+
+    def planted(combination: Combination) -> dict[str, Any]:
+        nonlocal started
+        started += bool(combination.labels)
+        # The first process with the choice is the race's, the others confirm.
+        pattern = fresh if started > 1 and combination.labels else [1.0]
+        return {**times({"a=1": 1.5})(combination), "pattern": pattern}
+
+    found = searched(tmp_path, [choice("a")], planted)
+    assert found.confirmed is not None
+    assert found.confirmed.pairs == pairs
+
+
 def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         return {**times({"a=1": 0.9, "b=1": 1.004})(combination), "noise": 0.002}

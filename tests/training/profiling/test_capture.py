@@ -148,6 +148,52 @@ def test_types_and_shapes_are_in_the_table(profile: Profile) -> None:
     assert row["core"] == "CPU"
 
 
+def test_shapes_are_those_that_a_step_recorded_with_them_has(
+    profile: Profile, tmp_path: Path
+) -> None:
+    task = point_task()
+    trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, steps=1)).train()
+    own = jumar.profiling.read(tmp_path / "profile").ops.filter(pl.col("step") == 2)
+    taken = profile.ops.filter(pl.col("step") == 2)
+    columns = ["type", "module", "input_shapes", "input_types", "output_shapes", "flops"]
+    assert own.select(columns).equals(taken.select(columns))
+    assert own["input_shapes"].str.contains(",").any()
+
+
+def test_without_shapes_no_further_steps_are_recorded(tmp_path: Path) -> None:
+    task = point_task()
+    capture = capture_for(task, tmp_path, shapes=False)
+    assert capture.span == 4
+    trainer_with(task, small_plan(), tmp_path, capture).train()
+    ops = jumar.profiling.read(tmp_path / "profile").ops
+    assert not (ops["input_shapes"].fill_null("") != "").any()
+
+
+class Growing(nn.Module):
+    """Takes one row less at each step, so that those near each other have other shapes."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+        self.calls = 0
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        self.calls += self.training
+        left_out = self.calls % 6
+        few = self.net(points[left_out:])
+        return torch.cat([few.new_zeros(left_out, few.shape[1]), few])
+
+
+def test_steps_of_other_shapes_are_named_and_get_none(tmp_path: Path) -> None:
+    task = PointTask(Growing(point_task().model))
+    kept: list[Kept] = []
+    trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, kept=kept)).train()
+    assert list(kept[0].without_shapes) == [2, 3]
+    assert "no shapes or dtypes in step 2, 3: its ops or inputs were not those" in kept[0].line()
+    ops = jumar.profiling.read(tmp_path / "profile").ops
+    assert not (ops["input_shapes"].fill_null("") != "").any()
+
+
 def test_each_step_marks_data_objective_forward_backward_and_optimizer(profile: Profile) -> None:
     marks = profile.host.filter(pl.col("layer") == "mark")
     for name in ("data", "objective points", "forward", "backward", "optimizer", "module:first"):
@@ -159,14 +205,18 @@ def test_each_step_marks_data_objective_forward_backward_and_optimizer(profile: 
 
 def test_both_objectives_of_a_gan_are_marked_and_its_layers_named(tmp_path: Path) -> None:
     task = GanTask()
-    plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
-    trainer_with(task, plan, tmp_path, capture_for(task, tmp_path, warm_up=0)).observe(None)
+    plan = small_plan(duration="6it", objectives=("discriminator", "generator"))
+    trainer_with(task, plan, tmp_path, capture_for(task, tmp_path)).observe(None)
     found = jumar.profiling.read(tmp_path / "profile")
     names = found.host.filter(pl.col("layer") == "mark")["name"].to_list()
     assert names.count("objective discriminator") == 2
     assert names.count("objective generator") == 1
     backward = found.ops.filter(pl.col("type") == "AddmmBackward0")
     assert set(backward["module"].to_list()) == {"g", "d"}
+    # Each kind of step took its shapes from a later step of its kind.
+    multiplied = found.ops.filter(pl.col("type") == "addmm")
+    assert multiplied["input_shapes"].str.contains(";").all()
+    assert set(multiplied["step"].to_list()) == {2, 3}
     # The weights that were trained are not those of a run: nothing else is written.
     assert [file.name for file in tmp_path.iterdir()] == ["profile"]
 
@@ -191,7 +241,7 @@ def test_recording_changes_no_bit_of_a_run_nor_of_a_resumed_one(tmp_path: Path) 
 def test_a_run_that_is_too_short_is_refused_before_it_begins(tmp_path: Path) -> None:
     task = point_task()
     trainer = trainer_with(task, small_plan(duration="3it"), tmp_path, capture_for(task, tmp_path))
-    with pytest.raises(UserError, match="the run has 3 steps left; the profile needs 4"):
+    with pytest.raises(UserError, match="the run has 3 steps left; the profile needs 6"):
         trainer.train()
     assert list(tmp_path.iterdir()) == []
 

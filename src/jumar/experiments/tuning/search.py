@@ -12,6 +12,7 @@ from jumar.experiments.tuning.knobs import COMPILE, Choice, Combination
 from jumar.experiments.tuning.measured_process import Block, NotMeasured
 from jumar.experiments.tuning.pairs import (
     LEAST_PAIRS,
+    PROMISING,
     Pair,
     Speedup,
     Verdict,
@@ -27,6 +28,8 @@ MOST_PAIRS_IF_PROMISING: Final = 36
 NOISE_PAIRS: Final = 5
 SITTINGS: Final = 2
 """How many times both settings are started afresh for the confirmation."""
+MOST_SITTINGS: Final = 4
+"""As many where the gain is large and its interval still holds 1."""
 PAIRS_A_SITTING: Final = 8
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
@@ -300,7 +303,7 @@ class SpeedSearch:
 
     def _confirmation_s(self) -> float:
         pair_s = 2 * max(BLOCK_S, self._bench.step_s)
-        return SITTINGS * (1.5 * (self._bench.start_s or 8.0) + PAIRS_A_SITTING * pair_s)
+        return (SITTINGS + 1) * (1.5 * (self._bench.start_s or 8.0) + PAIRS_A_SITTING * pair_s)
 
     def _raced(self, choice: Choice, candidate: Combination) -> Comparison | None:
         """Race a candidate; None if the time ended before the race was decided."""
@@ -376,7 +379,9 @@ class SpeedSearch:
         pairs: list[Pair] = []
         one, other = ("start", _START), ("final", found.best)
         try:
-            for _ in range(SITTINGS):
+            for sitting in range(MOST_SITTINGS):
+                if sitting >= SITTINGS and not _is_open(speedup(pairs)):
+                    break
                 bench.ready()
                 bench.ready(one, other)
                 for number in range(PAIRS_A_SITTING):
@@ -390,6 +395,11 @@ class SpeedSearch:
 
 def _verdict(pairs: Sequence[Pair]) -> Verdict | None:
     return judge(pairs, most=MOST_PAIRS, most_if_promising=MOST_PAIRS_IF_PROMISING)
+
+
+def _is_open(measured: Speedup) -> bool:
+    """Whether a confirmation promises a gain that it does not prove yet."""
+    return measured.ratio >= PROMISING and not is_faster(measured)
 
 
 def tried_line(tried: Tried) -> str:

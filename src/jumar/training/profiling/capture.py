@@ -6,7 +6,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +37,21 @@ class CaptureSettings:
         shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler then
             keeps a small record of every tensor; these lie between the tensors, so that glibc
             finds no room for the next tensor in freed memory, and each op writes into memory that
-            is new to the process.
+            is new to the process. So there they come from `shaped_steps` after the others.
     """
 
     steps: int = 3
     warm_up: int = 3
     memory: bool = False
     shapes: bool = True
+
+    def shaped_steps(self, device: Device) -> int:
+        """How many steps after the others are recorded for their shapes.
+
+        None where one step is recorded, which then has its own: two tell steps apart that train
+        different objectives.
+        """
+        return 2 if self.shapes and device.on_host and self.steps > 1 else 0
 
     def check(self) -> None:
         """Check that there is something to record.
@@ -76,12 +84,16 @@ class Recorded:
 
     Attributes:
         recorder: The profiler, stopped.
+        shaped: That of the steps recorded for their shapes, stopped; None without such steps.
+        inputs: The shapes that layers got, by the number of the step.
         first_step: The number of the first recorded step.
         step_ms: Wall-clock time of each recorded step.
         plain_step_ms: The same for the warm-up steps except the first and the last.
     """
 
     recorder: Recorder
+    shaped: Recorder | None
+    inputs: Mapping[int, Hashable]
     first_step: int
     step_ms: Sequence[float]
     plain_step_ms: Sequence[float]
@@ -119,7 +131,11 @@ class Capture(Observer):
         self._began = 0.0
         self._step_ms: list[float] = []
         self._plain_ms: list[float] = []
-        self.span = plan.settings.warm_up + plan.settings.steps
+        self._step = 0
+        self._inputs: dict[int, Hashable] = {}
+        self._without_shapes: Recorder | None = None
+        self._last_timed = plan.settings.warm_up + plan.settings.steps
+        self.span = self._last_timed + plan.settings.shaped_steps(plan.device)
         """Steps up to the last recorded one, which are slower than the rest."""
         self.is_cut_short = True
         """Whether there are steps it has yet to record."""
@@ -150,10 +166,13 @@ class Capture(Observer):
         if plan is None:
             return
         warm_up = plan.settings.warm_up
+        self._step = step
         if self._recorder is None and self._seen >= warm_up - 1:
-            self._recorder = self._start(plan)
+            has_own = self._seen >= self._last_timed or self.span == self._last_timed
+            self._recorder = self._start(plan, shapes=plan.settings.shapes and has_own)
         if self._seen == warm_up:
             self._first = step
+        plan.ranges.take_inputs()
         if self._seen >= warm_up and not plan.device.profiler_writes_files:
             # A profiler that writes files creates these itself and uses them to find the steps.
             self._range = record_function(f"{STEP}{step}")
@@ -167,30 +186,37 @@ class Capture(Observer):
             return
         self._seen += 1
         last = self._seen == self.span
-        if last or self._seen <= plan.settings.warm_up:
+        if last or self._seen == self._last_timed or self._seen <= plan.settings.warm_up:
             plan.device.synchronize()
         taken = 1000 * (time.perf_counter() - self._began)
         if self._recorder is None:
             self._plain_ms += [taken] if self._seen > 1 else []
             return
-        if self._seen > plan.settings.warm_up:
+        if plan.settings.warm_up < self._seen <= self._last_timed:
             self._step_ms.append(taken)
+        self._inputs[self._step] = plan.ranges.take_inputs()
         self._close_range()
         self._recorder.step()
+        if self._seen == self._last_timed and not last:
+            self._without_shapes = self._recorder
+            self._end_recording(plan)
         if last:
             recorder = self._recorder
             self._stop()
             self.is_cut_short = False
+            timed = self._without_shapes
             plan.keep(
                 Recorded(
-                    recorder=recorder,
+                    recorder=recorder if timed is None else timed,
+                    shaped=None if timed is None else recorder,
+                    inputs=self._inputs,
                     first_step=self._first,
                     step_ms=tuple(self._step_ms),
                     plain_step_ms=tuple(self._plain_ms),
                 )
             )
 
-    def _start(self, plan: CapturePlan) -> Recorder:
+    def _start(self, plan: CapturePlan, *, shapes: bool) -> Recorder:
         # Keeps Kineto from printing a line at start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         settings = plan.settings
@@ -201,8 +227,8 @@ class Capture(Observer):
                 folder=plan.folder,
                 steps=settings.steps,
                 warm_up=min(settings.warm_up, 1),
-                memory=settings.memory,
-                shapes=settings.shapes,
+                memory=settings.memory and self._without_shapes is None,
+                shapes=shapes,
             )
         )
         recorder.start()
@@ -210,11 +236,16 @@ class Capture(Observer):
         return recorder
 
     def _stop(self) -> None:
-        if self._recorder is not None and self._plan is not None:
-            self._plan.ranges.remove()
+        if self._plan is not None:
+            self._end_recording(self._plan)
+        self._plan = None
+
+    def _end_recording(self, plan: CapturePlan) -> None:
+        if self._recorder is not None:
+            plan.ranges.remove()
             self._close_range()
             self._recorder.stop()
-        self._plan, self._recorder = None, None
+        self._recorder = None
 
     def _close_range(self) -> None:
         if self._range is not None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 import jumar.profiling
-from jumar.devices.contract import Device
+from jumar.devices.contract import Device, Recorder
 from jumar.ground.files import folder_beside
 from jumar.ground.paths import unwritable
 from jumar.ground.text import counted
@@ -24,6 +24,7 @@ from jumar.training.profiling.capture import STEP, CaptureSettings, Recorded, ra
 from jumar.training.profiling.layers import Event, launched_layers, note_modules
 from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
+from jumar.training.profiling.shapes import take_shapes
 from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
 
@@ -50,6 +51,7 @@ class Kept:
         step_ms: Median of the recorded steps.
         plain_step_ms: Median of the steps before them; None if there were none to compare with.
         with_shapes: Whether shapes were recorded.
+        without_shapes: Steps whose ops have none, although others have.
     """
 
     folder: Path
@@ -58,6 +60,7 @@ class Kept:
     step_ms: float
     plain_step_ms: float | None
     with_shapes: bool
+    without_shapes: Sequence[int] = ()
 
     def line(self) -> str:
         """What the console shows."""
@@ -70,9 +73,16 @@ class Kept:
                     f"\nrecording made steps {100 * share:.0f} % longer; --no-shapes gives more "
                     "accurate times, but no shapes or dtypes"
                 )
+        lacking = ""
+        if self.without_shapes:
+            steps = ", ".join(map(str, self.without_shapes))
+            lacking = (
+                f"\nno shapes or dtypes in step {steps}: its ops or inputs were not those of the "
+                "steps recorded with shapes; --steps 1 records them with its own"
+            )
         return (
             f"profile: {self.folder}: {counted(self.ops, 'op')}, {100 * self.in_layers:.0f} % of "
-            f"their time in layers, {self.step_ms:.1f} ms per recorded step{plain}{slower}"
+            f"their time in layers, {self.step_ms:.1f} ms per recorded step{plain}{slower}{lacking}"
         )
 
 
@@ -107,12 +117,16 @@ def write_profile(
     try:
         with folder_beside(final, what=_WHAT, more=_MORE, replacing=True) as beside:
             events, around = _events(recorded, run, beside, device, ranks)
+            lacking = _shapes_taken(recorded, events, beside)
             note_modules(events)
             _write_trace(beside / TRACE, events, around)
             if device.on_host:
                 write_json(beside / CHIP, {"chips": [cpu_rates()]})
             raw = raw_folder(run, ranks) if device.profiler_writes_files else None
-            kept = _tables(recorded, beside, events, base_of(around), final=final, raw=raw)
+            kept = replace(
+                _tables(recorded, beside, events, base_of(around), final=final, raw=raw),
+                without_shapes=lacking,
+            )
             record = {
                 "device": {"kind": device.kind, **asdict(device)},
                 "rank": ranks.rank,
@@ -141,13 +155,25 @@ def _events(
         if not traces:
             raise ValueError(f"the NPU's profiler left no trace_view.json in {raw}")
         return json.loads(traces[-1].read_text(encoding="utf-8")), {}
-    plain = folder / "trace.json"
-    recorded.recorder.export_chrome_trace(str(plain))
-    trace = json.loads(plain.read_text(encoding="utf-8"))
-    plain.unlink()
+    trace = _exported(recorded.recorder, folder)
     # The name holds the temporary path that the file was written to.
     trace.pop("traceName", None)
     return _within_steps(trace.pop("traceEvents")), trace
+
+
+def _exported(recorder: Recorder, folder: Path) -> dict[str, Any]:
+    plain = folder / "trace.json"
+    recorder.export_chrome_trace(str(plain))
+    trace = json.loads(plain.read_text(encoding="utf-8"))
+    plain.unlink()
+    return trace
+
+
+def _shapes_taken(recorded: Recorded, events: Sequence[Event], folder: Path) -> list[int]:
+    """Add the shapes from the steps recorded for them; the steps without any."""
+    if recorded.shaped is None:
+        return []
+    return take_shapes(events, _exported(recorded.shaped, folder)["traceEvents"], recorded.inputs)
 
 
 def _within_steps(events: Sequence[Event]) -> list[Event]:

@@ -1,10 +1,11 @@
 """Ranges around the forward pass of every layer, which tell which layer an op belongs to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
+import torch
 from torch import nn
 from torch.profiler import record_function
 from torch.utils.hooks import RemovableHandle
@@ -41,6 +42,13 @@ class ModuleRanges:
         self._modules = modules
         self._handles: list[RemovableHandle] = []
         self._open: list[AbstractContextManager[object]] = []
+        self._inputs: list[tuple[str, tuple[torch.Size, ...]]] = []
+
+    def take_inputs(self) -> Hashable:
+        """The shapes that layers got since the last call, in order: equal where all are."""
+        taken = tuple(self._inputs)
+        self._inputs.clear()
+        return taken
 
     def install(self) -> None:
         """Hook into the modules; until `remove`, each call of one costs a few microseconds."""
@@ -57,7 +65,10 @@ class ModuleRanges:
         self._handles.clear()
 
     def _enter(self, name: str, module: nn.Module, arguments: object) -> None:
-        del module, arguments
+        del module
+        given = arguments if isinstance(arguments, tuple) else (arguments,)
+        shapes = tuple(each.shape for each in given if isinstance(each, torch.Tensor))
+        self._inputs.append((name, shapes))
         entered = record_function(name)
         entered.__enter__()
         self._open.append(entered)

@@ -1,0 +1,66 @@
+"""Which steps take over shapes from which."""
+
+from typing import Any
+
+from jumar.training.profiling.layers import Event
+from jumar.training.profiling.shapes import take_shapes
+
+
+def step(number: int, start: float, ops: list[tuple[str, int]], **arguments: Any) -> list[Event]:
+    """A step of 100 us with ops of 10 us, each on a thread; shapes are their place in the step."""
+    mark = {"name": f"ProfilerStep#{number}", "ph": "X", "ts": start, "dur": 100.0, "tid": 1}
+    events: list[Event] = [mark]
+    for place, (name, thread) in enumerate(ops):
+        event: Event = {"name": name, "cat": "cpu_op", "ph": "X", "dur": 10.0, "tid": thread}
+        event |= {"ts": start + 10 * place, "args": {"External id": number}}
+        event["args"] |= {key: [value, place] for key, value in arguments.items()}
+        events.append(event)
+    return events
+
+
+OPS = [("aten::mm", 1), ("aten::add", 1), ("aten::mm", 2)]
+
+
+def shapes_of(events: list[Event]) -> list[Any]:
+    return [each["args"].get("Input Dims") for each in events if each.get("cat") == "cpu_op"]
+
+
+def test_a_step_takes_over_what_it_lacks_and_keeps_what_it_has() -> None:
+    events = step(1, 0, OPS)
+    shaped = step(5, 900, OPS, **{"Input Dims": 7})
+    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == []
+    assert shapes_of(events) == [[7, 0], [7, 1], [7, 2]]
+    assert {each["args"]["External id"] for each in events if "args" in each} == {1}
+
+
+def test_steps_with_other_ops_another_order_or_other_threads_take_nothing() -> None:
+    shaped = step(5, 900, OPS, **{"Input Dims": 7})
+    others = (
+        [*OPS, ("aten::mul", 1)],
+        OPS[:2],
+        [OPS[1], OPS[0], OPS[2]],
+        [("aten::mm", 1), ("aten::add", 1), ("aten::mm", 1)],
+    )
+    for ops in others:
+        events = step(1, 0, ops)
+        assert take_shapes(events, shaped, {1: "a", 5: "a"}) == [1]
+        assert shapes_of(events) == [None] * len(ops)
+
+
+def test_of_several_steps_the_one_with_the_same_inputs_counts() -> None:
+    events = [*step(1, 0, OPS), *step(2, 200, OPS), *step(3, 400, OPS)]
+    shaped = [
+        *step(8, 900, OPS, **{"Input Dims": 8}),
+        *step(9, 1100, OPS, **{"Input Dims": 9}),
+    ]
+    keys = {1: "wide", 2: "long", 3: "neither", 8: "long", 9: "wide"}
+    assert take_shapes(events, shaped, keys) == [3]
+    firsts = [value[0] if value else None for value in shapes_of(events)]
+    assert firsts == [9, 9, 9, 8, 8, 8, None, None, None]
+
+
+def test_ops_between_steps_belong_to_none() -> None:
+    events = [*step(1, 0, OPS), {**step(1, 0, OPS)[1], "ts": 150.0, "args": {}}]
+    shaped = step(5, 900, OPS, **{"Input Dims": 7})
+    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == []
+    assert shapes_of(events)[-1] is None

@@ -26,11 +26,12 @@ from jumar.ground.text import counted
 MOST_PAIRS: Final = 12
 MOST_PAIRS_IF_PROMISING: Final = 36
 NOISE_PAIRS: Final = 5
-SITTINGS: Final = 2
-"""How many times both settings are started afresh for the confirmation."""
-MOST_SITTINGS: Final = 4
+SITTINGS: Final = 4
+"""How many times both settings are started afresh for the confirmation: two processes with equal
+settings may differ for as long as they live, by the pages that each got."""
+MOST_SITTINGS: Final = 8
 """As many where the gain is large and its interval still holds 1."""
-PAIRS_A_SITTING: Final = 8
+PAIRS_A_SITTING: Final = 4
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
 """A choice that was certainly slower than this is not tried again beside others."""

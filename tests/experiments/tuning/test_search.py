@@ -128,7 +128,8 @@ def test_small_gains_that_noise_hides_one_by_one_are_raced_together(
 ) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         plan = times({"a=1 b=1": gain})(combination)
-        return {**plan, "pattern": UNSTEADY.get(" ".join(combination.labels), [1.0])}
+        pattern = UNSTEADY.get(" ".join(combination.labels), [1.0])
+        return {**plan, "pattern": pattern, "noise": 0.001}
 
     choices = [choice("a"), choice("a", "2"), choice("b"), choice("c")]
     found = searched(tmp_path, choices, planted)
@@ -140,7 +141,8 @@ def test_small_gains_that_noise_hides_one_by_one_are_raced_together(
 def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         plan = times({"b=1": 1.5})(combination)
-        return {**plan, "pattern": UNSTEADY["a=1"] if "a=1" in combination.labels else [1.0]}
+        pattern = UNSTEADY["a=1"] if "a=1" in combination.labels else [1.0]
+        return {**plan, "pattern": pattern, "noise": 0.001}
 
     found = searched(tmp_path, [choice("b"), choice("a"), choice("a", "2")], planted)
     assert [each.choice.label for each in found.tried] == ["b=1", "a=1", "a=2"]

@@ -311,6 +311,7 @@ def test_stopped_processes_end_with_a_tuning_that_is_killed(tmp_path: Path) -> N
     process.kill()
     process.wait()
     child = int(note.read_text())
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline and _is_alive(child):
         time.sleep(0.02)
     assert not _is_alive(child)

@@ -124,5 +124,5 @@ def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(
 
 def test_a_run_that_is_too_short_for_a_profile_is_refused(tmp_path: Path) -> None:
     done = train("--run-dir", "r", "--profile", cwd=tmp_path, code=2)
-    assert "the run has 2 steps left; the profile needs 6" in done.message
+    assert "the run has 2 steps left; the profile needs 8" in done.message
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jumar.training.profiling.layers import Event
-from jumar.training.profiling.shapes import take_shapes
+from jumar.training.profiling.shapes import Lacking, take_shapes
 
 
 def step(number: int, start: float, ops: list[tuple[str, int]], **arguments: Any) -> list[Event]:
@@ -28,7 +28,7 @@ def shapes_of(events: list[Event]) -> list[Any]:
 def test_a_step_takes_over_what_it_lacks_and_keeps_what_it_has() -> None:
     events = step(1, 0, OPS)
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
-    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == []
+    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking()
     assert shapes_of(events) == [[7, 0], [7, 1], [7, 2]]
     assert {each["args"]["External id"] for each in events if "args" in each} == {1}
 
@@ -43,7 +43,7 @@ def test_steps_with_other_ops_another_order_or_other_threads_take_nothing() -> N
     )
     for ops in others:
         events = step(1, 0, ops)
-        assert take_shapes(events, shaped, {1: "a", 5: "a"}) == [1]
+        assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking(steps=(1,))
         assert shapes_of(events) == [None] * len(ops)
 
 
@@ -54,7 +54,7 @@ def test_of_several_steps_the_one_with_the_same_inputs_counts() -> None:
         *step(9, 1100, OPS, **{"Input Dims": 9}),
     ]
     keys = {1: "wide", 2: "long", 3: "neither", 8: "long", 9: "wide"}
-    assert take_shapes(events, shaped, keys) == [3]
+    assert take_shapes(events, shaped, keys) == Lacking(steps=(3,))
     firsts = [value[0] if value else None for value in shapes_of(events)]
     assert firsts == [9, 9, 9, 8, 8, 8, None, None, None]
 
@@ -62,5 +62,18 @@ def test_of_several_steps_the_one_with_the_same_inputs_counts() -> None:
 def test_ops_between_steps_belong_to_none() -> None:
     events = [*step(1, 0, OPS), {**step(1, 0, OPS)[1], "ts": 150.0, "args": {}}]
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
-    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == []
+    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking()
     assert shapes_of(events)[-1] is None
+
+
+def test_ops_that_prepare_data_are_matched_apart_from_the_others() -> None:
+    def loading(number: int, start: float, ops: list[tuple[str, int]], **more: Any) -> list[Event]:
+        mark = {"name": "data", "cat": "user_annotation", "ph": "X", "ts": start, "dur": 20.0}
+        return [*step(number, start, [*ops, *OPS], **more), {**mark, "tid": 1}]
+
+    events = [*loading(1, 0, OPS[:2]), *loading(2, 200, [OPS[1], OPS[1]])]
+    shaped = loading(5, 900, OPS[:2], **{"Input Dims": 7})
+    keys = {1: "a", 2: "a", 5: "a"}
+    assert take_shapes(events, shaped, keys) == Lacking(data_ops=2)
+    own = [[7, place] for place in range(5)]
+    assert shapes_of(events) == [*own, None, None, *own[2:]]

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -24,7 +24,7 @@ from jumar.training.profiling.capture import STEP, CaptureSettings, Recorded, ra
 from jumar.training.profiling.layers import Event, launched_layers, note_modules
 from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
-from jumar.training.profiling.shapes import take_shapes
+from jumar.training.profiling.shapes import Lacking, take_shapes
 from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
 
@@ -50,8 +50,8 @@ class Kept:
         in_layers: Share of op time spent in ops whose layer is known.
         step_ms: Median of the recorded steps.
         plain_step_ms: Median of the steps before them; None if there were none to compare with.
-        with_shapes: Whether shapes were recorded.
-        without_shapes: Steps whose ops have none, although others have.
+        with_shapes: Whether the timed steps were recorded with shapes.
+        lacking: Steps and ops that have none, although others have.
     """
 
     folder: Path
@@ -60,7 +60,7 @@ class Kept:
     step_ms: float
     plain_step_ms: float | None
     with_shapes: bool
-    without_shapes: Sequence[int] = ()
+    lacking: Lacking = field(default_factory=Lacking)
 
     def line(self) -> str:
         """What the console shows."""
@@ -74,11 +74,16 @@ class Kept:
                     "accurate times, but no shapes or dtypes"
                 )
         lacking = ""
-        if self.without_shapes:
-            steps = ", ".join(map(str, self.without_shapes))
+        if self.lacking.steps:
+            steps = ", ".join(map(str, self.lacking.steps))
             lacking = (
                 f"\nno shapes or dtypes in step {steps}: its ops or inputs were not those of the "
                 "steps recorded with shapes; --steps 1 records them with its own"
+            )
+        if self.lacking.data_ops:
+            lacking += (
+                f"\nno shapes or dtypes for {counted(self.lacking.data_ops, 'op')} that prepared "
+                "data: they differ from batch to batch"
             )
         return (
             f"profile: {self.folder}: {counted(self.ops, 'op')}, {100 * self.in_layers:.0f} % of "
@@ -125,7 +130,7 @@ def write_profile(
             raw = raw_folder(run, ranks) if device.profiler_writes_files else None
             kept = replace(
                 _tables(recorded, beside, events, base_of(around), final=final, raw=raw),
-                without_shapes=lacking,
+                lacking=lacking,
             )
             record = {
                 "device": {"kind": device.kind, **asdict(device)},
@@ -169,10 +174,10 @@ def _exported(recorder: Recorder, folder: Path) -> dict[str, Any]:
     return trace
 
 
-def _shapes_taken(recorded: Recorded, events: Sequence[Event], folder: Path) -> list[int]:
-    """Add the shapes from the steps recorded for them; the steps without any."""
+def _shapes_taken(recorded: Recorded, events: Sequence[Event], folder: Path) -> Lacking:
+    """Add the shapes from the steps recorded for them."""
     if recorded.shaped is None:
-        return []
+        return Lacking()
     return take_shapes(events, _exported(recorded.shaped, folder)["traceEvents"], recorded.inputs)
 
 
@@ -214,7 +219,7 @@ def _tables(
         in_layers=times[1] / times[0] if times[0] else 0.0,
         step_ms=median(recorded.step_ms),
         plain_step_ms=median(recorded.plain_step_ms) if recorded.plain_step_ms else None,
-        with_shapes=(profile.ops["input_shapes"] != "").any(),
+        with_shapes=recorded.shaped is None and (profile.ops["input_shapes"] != "").any(),
     )
 
 

@@ -7,65 +7,102 @@ steps whose times count are recorded without shapes, and a few more with.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
+from jumar.observer import DATA
 from jumar.training.profiling.capture import STEP
 from jumar.training.profiling.layers import Event, start_of
 
 Calls = dict[object, list[Event]]
-"""The ops of a step in order, by thread."""
+"""Ops in order, by thread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lacking:
+    """What took over no shapes.
+
+    Attributes:
+        steps: The steps whose ops, but for those that prepare data, have none.
+        data_ops: How many ops that prepare data have none: where a batch is made in this process,
+            they differ from batch to batch.
+    """
+
+    steps: Sequence[int] = ()
+    data_ops: int = 0
 
 
 def take_shapes(
     events: Sequence[Event], shaped: Sequence[Event], inputs: Mapping[int, Hashable]
-) -> list[int]:
+) -> Lacking:
     """Give ops the arguments that they have in a step that was recorded with shapes.
 
     A step takes over those of another one if both call the same ops in the same order on each
     thread, and if their layers got inputs of the same shapes: a batch of other lengths, or a step
-    in which another objective is trained, has other shapes.
+    in which another objective is trained, has other shapes. The ops that prepare a batch are
+    matched apart from the others.
 
     Args:
         events: A trace without shapes; its ops get arguments.
         shaped: A trace of other steps with shapes.
         inputs: For each step of both, what tells its shapes.
-
-    Returns:
-        The steps for which there is none to take over from.
     """
-    patterns = [(inputs[step], _names(calls), calls) for step, calls in _steps(shaped).items()]
+    patterns = [(inputs[step], calls, data) for step, (calls, data) in _steps(shaped).items()]
     without: list[int] = []
-    for step, calls in _steps(events).items():
-        names = _names(calls)
-        same = [other for key, others, other in patterns if key == inputs[step] and others == names]
-        if not same:
+    data_ops = 0
+    for step, (calls, data) in _steps(events).items():
+        same = [other for key, other, _ in patterns if key == inputs[step] and _equal(calls, other)]
+        if same:
+            _copy(calls, same[0])
+        else:
             without.append(step)
-            continue
-        for thread, own in calls.items():
-            for event, other in zip(own, same[0][thread], strict=True):
-                event["args"] = {**other.get("args", {}), **event.get("args", {})}
-    return without
+        alike = [other for _, _, other in patterns if _equal(data, other)]
+        if alike:
+            _copy(data, alike[0])
+        else:
+            data_ops += sum(map(len, data.values()))
+    return Lacking(steps=tuple(without), data_ops=data_ops)
 
 
-def _names(calls: Calls) -> dict[object, list[object]]:
-    return {thread: [event.get("name") for event in own] for thread, own in calls.items()}
+def _copy(calls: Calls, shaped: Calls) -> None:
+    for thread, own in calls.items():
+        for event, other in zip(own, shaped[thread], strict=True):
+            event["args"] = {**other.get("args", {}), **event.get("args", {})}
 
 
-def _steps(events: Sequence[Event]) -> dict[int, Calls]:
-    """The ops within each step."""
+def _equal(calls: Calls, others: Calls) -> bool:
+    """Whether both call the same ops in the same order on each thread."""
+    return calls.keys() == others.keys() and all(
+        [event.get("name") for event in own] == [event.get("name") for event in others[thread]]
+        for thread, own in calls.items()
+    )
+
+
+def _steps(events: Sequence[Event]) -> dict[int, tuple[Calls, Calls]]:
+    """The ops of each step, and those of it that prepare data."""
     spans: dict[int, tuple[int, int]] = {}
+    loading: list[tuple[int, int]] = []
     for event in events:
         name = str(event.get("name"))
-        if name.startswith(STEP) and event.get("ph") == "X":
+        if event.get("ph") != "X":
+            continue
+        if name.startswith(STEP):
             spans[int(name.removeprefix(STEP))] = _span(event)
+        elif name == DATA and event.get("cat") != "cpu_op":
+            loading.append(_span(event))
     ops = [event for event in events if event.get("cat") == "cpu_op" and event.get("ph") == "X"]
     ops.sort(key=lambda event: (_span(event)[0], -_span(event)[1]))
-    steps: dict[int, Calls] = {step: defaultdict(list) for step in spans}
-    for event in ops:
-        at = start_of(event)
-        for step, (start, end) in spans.items():
+    steps: dict[int, tuple[Calls, Calls]] = {}
+    for step, (start, end) in spans.items():
+        ranges = [(begin, stop) for begin, stop in loading if start <= begin < end]
+        calls: Calls = defaultdict(list)
+        data: Calls = defaultdict(list)
+        for event in ops:
+            at = start_of(event)
             if start <= at < end:
-                steps[step][event.get("tid")].append(event)
-    return {step: dict(calls) for step, calls in steps.items()}
+                prepares = any(begin <= at < stop for begin, stop in ranges)
+                (data if prepares else calls)[event.get("tid")].append(event)
+        steps[step] = dict(calls), dict(data)
+    return steps
 
 
 def _span(event: Event) -> tuple[int, int]:

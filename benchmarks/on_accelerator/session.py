@@ -5,7 +5,7 @@ else. It is forked from this one, which has imported everything and never uses t
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -204,11 +204,12 @@ class Session:
         return (self._taken + _TRUST_S) / (self._estimated + _TRUST_S)
 
     def _rates(self) -> dict[str, float]:
-        return {
+        measured = {
             str(row["what"]): float(row["rate"])
             for record in self._records.of_part("rates")
             for row in record.rows
         }
+        return peaks(measured)
 
     def _say_what_is_left(self, part: Part, done: Sequence[Record]) -> None:
         states = [record.state for record in done]
@@ -275,3 +276,16 @@ def _planned(part: Part, context: Context) -> Sequence[Measurement]:
 def _line(record: Record) -> str:
     text = f"  {record.part}: {record.measurement}: {record.state}, {record.seconds:.1f} s"
     return f"{text}: {record.reason}" if record.reason else text
+
+
+def peaks(measured: Mapping[str, float]) -> dict[str, float]:
+    """Measured rates as peaks: that of no narrow dtype lies below float32's.
+
+    A processor without units for 16 bits multiplies them more slowly than float32, and its
+    libraries then compute in float32 and round, so that a step would reach several times its peak.
+    """
+    least = measured.get("float32", 0.0)
+    return {
+        name: max(rate, least) if name in ("bfloat16", "float16") else rate
+        for name, rate in measured.items()
+    }

@@ -12,7 +12,7 @@ import pytest
 
 from jumar.ground.errors import UserError
 from on_accelerator.measuring import Part
-from on_accelerator.session import Options, Session
+from on_accelerator.session import Options, Session, peaks
 
 PART = Part(name="own", title="Own part", module="tests.benchmarks.own_part")
 
@@ -205,3 +205,9 @@ def test_a_folder_with_other_files_is_left_alone(calls: Calls) -> None:
     with pytest.raises(UserError, match="holds other files"):
         calls.call()
     assert [path.name for path in calls.out.iterdir()] == ["thesis.tex"]
+
+
+def test_the_peak_of_sixteen_bits_is_at_least_that_of_float32() -> None:
+    slow = {"bfloat16": 2.0, "float16": 9.0, "float32": 5.0, "float32, short format": 4.0}
+    assert peaks({**slow, "copy": 1.0}) == {**slow, "bfloat16": 5.0, "copy": 1.0}
+    assert peaks({"copy": 1.0, "bfloat16": 2.0}) == {"copy": 1.0, "bfloat16": 2.0}

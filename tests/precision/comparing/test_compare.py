@@ -249,6 +249,27 @@ def test_one_more_cast_in_a_layer_does_not_shift_the_others() -> None:
     assert not compared.offenders
 
 
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_operands_that_a_cpu_without_bf16_rounds_on_the_way_are_nobodys_fault(
+    is_rounded: bool,
+) -> None:
+    """It casts them to bfloat16 and back, and multiplies in float32."""
+    reference, candidate = Step(), Step()
+    operands = [random(8, 8), random(8, 8)]
+    reference.call("aten.mm.default", operands, operands[0] @ operands[1])
+    narrow = [each.bfloat16() for each in operands]
+    wide = [each.float() for each in narrow]
+    if is_rounded:
+        for source, target in [
+            *zip(operands, narrow, strict=True),
+            *zip(narrow, wide, strict=True),
+        ]:
+            candidate.call("aten._to_copy.default", [source], target)
+    candidate.call("aten.mm.default", wide, wide[0] @ wide[1])
+    compared = compare_dumps(reference.dump(), candidate.dump())
+    assert bool(compared.offenders) is not is_rounded
+
+
 def test_level_one_pairs_with_a_dump_that_knows_layers(shared: Path) -> None:
     folder = shared / "data/dumps/own/tf_fp32/golden"
     compared = compare_dumps(open_dump(folder / "statistics_mix"), open_dump(folder / "tensor_L1"))

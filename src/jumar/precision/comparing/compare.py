@@ -10,7 +10,12 @@ from jumar.ground.text import counted
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
 from jumar.precision.comparing.drift import drift_of
 from jumar.precision.comparing.judging import EXPLAINED, Judge, first_offenders, resolved_layers
-from jumar.precision.comparing.observed import Difference, compare_statistics, compare_tensors
+from jumar.precision.comparing.observed import (
+    Difference,
+    compare_statistics,
+    compare_tensors,
+    roundoff,
+)
 from jumar.precision.comparing.pairing import Pair, Pairing, pair_calls, pair_values
 from jumar.precision.comparing.replay import replay
 from jumar.precision.comparing.unequal import first_unequal, hashed_values
@@ -49,7 +54,9 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
         if pair.before.phase == "forward" and pair.before.kind == "op"
     }
     calls: list[Compared] = []
+    roundings = _roundings(after, pairing)
     for place, pair in enumerate(pairing.pairs):
+        judge.note_rounding(roundings.get(id(pair.after), 0.0))
         twin = None
         if pair.before.phase == "backward" and not pair.before.op.startswith("aten."):
             twin = forward.get((pair.before.op, pair.before.layer, pair.before.number))
@@ -68,6 +75,19 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
         first_unequal=first_unequal(base, after, pairing),
         notices=[*_notices(base, after, pairing), *reader.notices],
     )
+
+
+def _roundings(after: Dump, pairing: Pairing) -> Mapping[int, float]:
+    """The coarsest unit roundoff of the candidate's own casts before each of its paired calls."""
+    lonely = {id(call) for call in pairing.only_after}
+    coarsest = 0.0
+    before: dict[int, float] = {}
+    for call in after.calls:
+        if id(call) in lonely and call.op.startswith("aten._to_copy"):
+            units = [roundoff(value.dtype) for value in call.values if value.role == "output"]
+            coarsest = max([coarsest, *units])
+        before[id(call)] = coarsest
+    return before
 
 
 def _check_steps(*dumps: Dump) -> None:

@@ -48,6 +48,12 @@ class Judge:
     _coarsest: float = 0.0
     _has_disagreement: bool = False
 
+    def note_rounding(self, unit: float) -> None:
+        """Take in that a tensor was rounded to a dtype with this unit roundoff, and may have come
+        back: a CPU without bf16 instructions rounds operands to bfloat16 and multiplies in float32.
+        """
+        self._coarsest = max(self._coarsest, unit)
+
     def judge(
         self,
         place: int,

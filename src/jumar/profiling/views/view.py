@@ -111,7 +111,7 @@ class Answers:
 
     tables: dict[str, pl.DataFrame]
     impossible: dict[str, str]
-    whole: dict[str, int]
+    whole: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def answers(profile: Profile, views: Sequence[View], options: Options) -> Answers:

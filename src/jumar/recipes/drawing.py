@@ -18,7 +18,7 @@ class DrawingWish:
         seed: A different seed gives different images.
         truncation: Largest magnitude of a latent number in standard deviations; None for the value
             used in training.
-        batch: Images generated at once; does not affect the images.
+        batch: Images generated at once; affects the images by rounding alone.
     """
 
     seed: int = 1
@@ -40,7 +40,8 @@ class Artist(ABC):
     def draw(self, first: int, count: int) -> Tensor:
         """Images from number `first` on, uint8 [count, 3 or 1, height, width] on the CPU.
 
-        An image depends on its number and the wish, not on which others are drawn with it.
+        An image depends on its number and the wish. Which others are drawn with it does not matter
+        but for rounding, which on some processors depends on `count`.
         """
 
     def lines(self, count: int, steps: int) -> Tensor:

@@ -161,7 +161,8 @@ def _write(
             files = [request.to / _name(first + n) for n in range(count)]
             in_grid = max(0, _MOST_IN_GRID - first)
             if in_grid or not all(exists(file) for file in files):
-                pictures = artist.draw(first, count)
+                # Whole batches: some processors' kernels round by the number of pictures in one.
+                pictures = artist.draw(first, request.batch)[:count]
                 for file, picture in zip(files, pictures, strict=True):
                     if not exists(file):
                         save_png(picture.permute(1, 2, 0), file)

@@ -94,7 +94,7 @@ def test_a_knob_without_effect_rarely_wins_its_race() -> None:
         won = [
             raced(planted(1.0, noise, MOST_IF_PROMISING, seed)) == "faster" for seed in range(300)
         ]
-        assert sum(won) <= 30
+        assert sum(won) <= 18
 
 
 def test_equal_settings_are_hardly_ever_accepted() -> None:
@@ -133,7 +133,7 @@ def test_a_race_goes_on_until_its_interval_decides() -> None:
 
 
 def test_a_race_that_promises_much_goes_on_for_longer() -> None:
-    unsteady: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.4, 0.8, 1.3, 1.2)] * 9
+    unsteady: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.4, 0.8, 1.3, 1.2, 1.25)] * 8
     assert judge(unsteady[:12], most=MOST) == "undecided"
     assert judge(unsteady[:12], most=MOST, most_if_promising=36) is None
     assert judge(unsteady[:36], most=MOST, most_if_promising=36) == "faster"

@@ -24,6 +24,7 @@ PROMISING: Final = 1.05
 """An estimate from which on it is worth measuring longer."""
 LEAST_PAIRS: Final = 3
 _LEVEL: Final = 0.05
+_LEVEL_OF_LONG_RACES: Final = 0.002
 _SIGN_TEST_FROM: Final = 6
 _STUDENT: Final = {3: 4.303, 4: 3.182, 5: 2.776}
 """Two-sided 95 % quantiles of Student's distribution, by the number of pairs."""
@@ -84,11 +85,24 @@ def judge(
     measured = speedup(pairs)
     if measured.high < LEAST_GAIN:
         return "not faster"
-    if len(pairs) >= _SIGN_TEST_FROM and is_faster(measured):
+    if (
+        len(pairs) >= _SIGN_TEST_FROM
+        and is_faster(measured)
+        and (len(pairs) <= most or _is_beyond_doubt(pairs))
+    ):
         return "faster"
     if measured.ratio >= PROMISING and most_if_promising is not None:
         most = most_if_promising
     return "undecided" if len(pairs) >= most else None
+
+
+def _is_beyond_doubt(pairs: Sequence[Pair]) -> bool:
+    """Whether the interval excludes 1 at the stricter level of a race that goes on.
+
+    Looked at again and again, an interval of 95 % excludes 1 by chance too often.
+    """
+    slower = sum(base <= candidate for base, candidate in pairs)
+    return slower <= _outside(len(pairs), _LEVEL_OF_LONG_RACES)
 
 
 def is_faster(measured: Speedup) -> bool:
@@ -110,13 +124,13 @@ def _sign_test(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
 
 
 @cache
-def _outside(count: int) -> int:
+def _outside(count: int, level: float = _LEVEL) -> int:
     """How many values lie outside of the interval at each end.
 
     As many as fair coins show heads, or fewer, in at most half of the level.
     """
     heads, outside = 0, -1
-    while (heads + math.comb(count, outside + 1)) / 2**count <= _LEVEL / 2:
+    while (heads + math.comb(count, outside + 1)) / 2**count <= level / 2:
         outside += 1
         heads += math.comb(count, outside)
     return outside

@@ -66,14 +66,15 @@ def test_ops_between_steps_belong_to_none() -> None:
     assert shapes_of(events)[-1] is None
 
 
-def test_ops_that_prepare_data_are_matched_apart_from_the_others() -> None:
+def test_ops_that_prepare_data_neither_take_shapes_nor_keep_others_from_it() -> None:
     def loading(number: int, start: float, ops: list[tuple[str, int]], **more: Any) -> list[Event]:
         mark = {"name": "data", "cat": "user_annotation", "ph": "X", "ts": start, "dur": 20.0}
         return [*step(number, start, [*ops, *OPS], **more), {**mark, "tid": 1}]
 
+    # Equal names do not make equal sizes, so a batch like the other takes nothing either.
     events = [*loading(1, 0, OPS[:2]), *loading(2, 200, [OPS[1], OPS[1]])]
     shaped = loading(5, 900, OPS[:2], **{"Input Dims": 7})
     keys = {1: "a", 2: "a", 5: "a"}
-    assert take_shapes(events, shaped, keys) == Lacking(data_ops=2)
-    own = [[7, place] for place in range(5)]
-    assert shapes_of(events) == [*own, None, None, *own[2:]]
+    assert take_shapes(events, shaped, keys) == Lacking(data_ops=4)
+    own = [None, None, *([7, place] for place in range(2, 5))]
+    assert shapes_of(events) == [*own, *own]

@@ -83,7 +83,7 @@ class Kept:
         if self.lacking.data_ops:
             lacking += (
                 f"\nno shapes or dtypes for {counted(self.lacking.data_ops, 'op')} that prepared "
-                "data: they differ from batch to batch"
+                "data, which may differ from batch to batch"
             )
         return (
             f"profile: {self.folder}: {counted(self.ops, 'op')}, {100 * self.in_layers:.0f} % of "

@@ -23,8 +23,8 @@ class Lacking:
 
     Attributes:
         steps: The steps whose ops, but for those that prepare data, have none.
-        data_ops: How many ops that prepare data have none: where a batch is made in this process,
-            they differ from batch to batch.
+        data_ops: How many ops prepared data in this process. Their shapes may be others in each
+            batch without any op or layer that tells, so they take none.
     """
 
     steps: Sequence[int] = ()
@@ -38,28 +38,24 @@ def take_shapes(
 
     A step takes over those of another one if both call the same ops in the same order on each
     thread, and if their layers got inputs of the same shapes: a batch of other lengths, or a step
-    in which another objective is trained, has other shapes. The ops that prepare a batch are
-    matched apart from the others.
+    in which another objective is trained, has other shapes. Sizes that the data decides within a
+    step, such as of what a mask selects, are those of the other step.
 
     Args:
         events: A trace without shapes; its ops get arguments.
         shaped: A trace of other steps with shapes.
         inputs: For each step of both, what tells its shapes.
     """
-    patterns = [(inputs[step], calls, data) for step, (calls, data) in _steps(shaped).items()]
+    patterns = [(inputs[step], calls) for step, (calls, _) in _steps(shaped).items()]
     without: list[int] = []
     data_ops = 0
     for step, (calls, data) in _steps(events).items():
-        same = [other for key, other, _ in patterns if key == inputs[step] and _equal(calls, other)]
+        same = [other for key, other in patterns if key == inputs[step] and _equal(calls, other)]
         if same:
             _copy(calls, same[0])
         else:
             without.append(step)
-        alike = [other for _, _, other in patterns if _equal(data, other)]
-        if alike:
-            _copy(data, alike[0])
-        else:
-            data_ops += sum(map(len, data.values()))
+        data_ops += sum(map(len, data.values()))
     return Lacking(steps=tuple(without), data_ops=data_ops)
 
 

@@ -120,6 +120,8 @@ def test_a_ranking_that_is_cut_says_how_many_rows_it_has(small: Path) -> None:
     }
     for top in ("3", "0"):
         assert "rows; all" not in here(*ask, "--top", top, cwd=small.parent).out
+        as_json = here(*ask, "--top", top, "--json", cwd=small.parent).out
+        assert json.loads(as_json)["cut"] == {}
     assert json.loads(here(*ask, "--json", cwd=small.parent).out)["cut"] == {}
 
 

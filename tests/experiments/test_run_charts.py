@@ -40,11 +40,11 @@ def test_each_objective_and_each_term_of_a_run_has_a_curve(tmp_path: Path) -> No
 
 def test_parts_of_several_runs_have_names_and_colours_of_their_own(tmp_path: Path) -> None:
     first = _shown(tmp_path / "a", {"terms": {"x": 1.0, "y": 2.0}})
-    second = _shown(tmp_path / "b", {"terms": {"y": 3.0}}, group=1)
+    second = _shown(tmp_path / "b", {"terms": {"x": 4.0, "y": 3.0}}, group=1)
     charts = {chart.title: chart.curves for chart in charts_of([first, second], "top1", "%")}
     curves = charts["Terms of the loss"]
-    assert [curve.label for curve in curves] == ["a: x", "a: y", "b: y"]
-    assert len({curve.group for curve in curves}) == 3
+    assert [curve.label for curve in curves] == ["a: x", "a: y", "b: x", "b: y"]
+    assert len({curve.group for curve in curves}) == 4
 
 
 def test_what_is_no_table_of_parts_is_not_drawn(tmp_path: Path) -> None:

@@ -140,6 +140,19 @@ def test_a_crowd_is_named_where_not_all_of_it_is_compared(others: int) -> None:
     assert near.crowded.tolist() == crowded
 
 
+def test_pictures_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path) -> None:
+    base = scene(96, 128, seed=9)
+    files = {f"a/{n}.png": png(np.maximum(base, 1) - (n % 2)) for n in range(2)}
+    draw = np.random.default_rng(5)
+    for number in range(MOST_NEIGHBOURS + 2):
+        pixels = np.clip(base.astype(int) + draw.integers(-3, 4, base.shape), 0, 255)
+        files[f"a/noisy{number}.png"] = png(pixels.astype(np.uint8))
+    listed = places(found(write_files(tmp_path, files)), "look-alike", "only the nearest")
+    assert {f"a/noisy{number}.png" for number in range(MOST_NEIGHBOURS + 2)} <= {
+        name for group in listed for name in group
+    }
+
+
 def test_equal_looks_are_one_group_without_comparing_all_pairs() -> None:
     look = np.random.default_rng(4).integers(0, 256, 256).astype(np.uint8)
     near = alike(np.tile(look, (20_000, 1)), np.ones(20_000))

@@ -54,7 +54,7 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
         if pair.before.phase == "forward" and pair.before.kind == "op"
     }
     calls: list[Compared] = []
-    roundings = _roundings(after, pairing)
+    roundings = _roundings(after)
     for place, pair in enumerate(pairing.pairs):
         judge.note_rounding(roundings.get(id(pair.after), 0.0))
         twin = None
@@ -77,13 +77,12 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     )
 
 
-def _roundings(after: Dump, pairing: Pairing) -> Mapping[int, float]:
-    """The coarsest unit roundoff of the candidate's own casts before each of its paired calls."""
-    lonely = {id(call) for call in pairing.only_after}
+def _roundings(dump: Dump) -> Mapping[int, float]:
+    """The coarsest unit roundoff of the casts of a dump, up to each of its calls."""
     coarsest = 0.0
     before: dict[int, float] = {}
-    for call in after.calls:
-        if id(call) in lonely and call.op.startswith("aten._to_copy"):
+    for call in dump.calls:
+        if call.op.startswith("aten._to_copy"):
             units = [roundoff(value.dtype) for value in call.values if value.role == "output"]
             coarsest = max([coarsest, *units])
         before[id(call)] = coarsest

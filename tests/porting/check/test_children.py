@@ -118,6 +118,19 @@ def test_a_python_that_does_not_report_is_named_and_other_programs_are_not(tmp_p
     )
 
 
+def test_a_command_started_when_another_process_made_its_steps_is_not_called_unwatched(
+    tmp_path: Path,
+):
+    first, second = (
+        {"event": "started", "child": key, "command": ["python", "train.py"]} for key in "12"
+    )
+    made = child("1", 7, "end", reason="steps")
+    assert read(events(tmp_path / "events", child("1", 7), first, made, second)).unwatched == ()
+    ended = child("1", 7, "end", reason="script")
+    record = read(events(tmp_path / "events", child("1", 7), first, ended, second))
+    assert record.unwatched == ("python train.py",)
+
+
 def test_losses_of_several_processes_are_paired_within_each():
     def sides(*rows: tuple[int, float]) -> list[StepLosses]:
         return [

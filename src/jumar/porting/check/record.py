@@ -139,14 +139,20 @@ def _process(event: Mapping[str, Any], seen: dict[tuple[str, int], int]) -> _Pro
 
 
 def _unwatched(lines: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Commands that were started, would run Python, and did not say that they are watched."""
+    """Commands that were started, would run Python, and did not say that they are watched.
+
+    What is started after another process made its steps may be ended with the script before it can
+    say anything; it is left out, and the note on the ended script stands for it.
+    """
     watched = {str(event.get("process", "")) for event in lines if event.get("event") == "child"}
     versions = {
         str(event.get("process", "")): str(event["what"])
         for event in lines
         if event.get("event") == "unwatched"
     }
+    made_steps = False
     for event in lines:
+        made_steps |= event.get("event") == "end" and event["reason"] == "steps"
         if event.get("event") != "started" or event["child"] in watched:
             continue
         command = [str(word) for word in event["command"]]
@@ -155,7 +161,7 @@ def _unwatched(lines: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         program = text.split()[0].rpartition("/")[2] if text.split() else ""
         if name in versions:
             yield f"{text} ({versions[name]})"
-        elif program in _ELSEWHERE or _PYTHON.search(text):
+        elif not made_steps and (program in _ELSEWHERE or _PYTHON.search(text)):
             yield text
 
 

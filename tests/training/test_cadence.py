@@ -40,6 +40,7 @@ def test_everything_happens_at_its_interval_and_the_last_step_only_logs(
     for step in range(1, total + 1):
         now, last = due(cadence, step, step), step == total
         assert now.log == (last or step % log == 0)
+        assert now.closes_window == (step % log == 0)
         assert now.evaluate == (not last and step % evaluate == 0)
         assert now.checkpoint == (not last and step % save == 0)
         assert not now.ends

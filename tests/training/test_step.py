@@ -63,7 +63,7 @@ def test_parts_of_unequal_weight_give_the_gradient_and_the_means_of_the_whole(
         trainer.state.step = 1  # the first step of the warm-up has half of the rate
         trainer._stepper.step(batch)
         gradients.append(before - trainer.task.model.weight.detach())
-        windows.append(trainer.state.take_window(trainer.ranks))
+        windows.append(trainer.state.read_window())
     torch.testing.assert_close(gradients[1], gradients[0])
     assert windows[1].terms == pytest.approx(windows[0].terms, rel=1e-5)
     mask = MaskedObjective.mask(batch)
@@ -80,5 +80,5 @@ def test_a_batch_without_weight_gives_no_loss(tmp_path: Path) -> None:
     batch = dict(trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch)
     batch["point"] = torch.zeros_like(batch["point"])
     trainer._stepper.step(batch)
-    window = trainer.state.take_window(trainer.ranks)
+    window = trainer.state.read_window()
     assert window.terms["one_side"] == 0.0

@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -69,6 +70,16 @@ PLANS: dict[str, Callable[[], Plan]] = {
 }
 
 
+def log_lines(trainer: Trainer) -> dict[int, dict[str, Any]]:
+    """The log lines of a run by step, without what depends on the clock."""
+    names = ("loss", "total_loss", "terms", "gradient_norms", "learning_rate")
+    return {
+        record["step"]: {name: record.get(name) for name in names}
+        for record in trainer.run.read_metrics()
+        if record["kind"] == "train"
+    }
+
+
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("at", [3, 7])
 def test_ten_steps_equal_some_and_a_resume_and_the_rest_bit_for_bit(
@@ -85,15 +96,7 @@ def test_ten_steps_equal_some_and_a_resume_and_the_rest_bit_for_bit(
     )
     resumed.train()
     assert same(everything(whole), everything(resumed))
-    lines = [
-        [
-            {k: r[k] for k in ("step", "loss", "total_loss", "learning_rate")}
-            for r in trainer.run.read_metrics()
-            if r["kind"] == "train"
-        ]
-        for trainer in (whole, resumed)
-    ]
-    assert lines[0] == lines[1]
+    assert log_lines(whole) == log_lines(resumed)
 
 
 def test_accumulated_gradients_equal_the_full_batch_also_with_a_smaller_last_part(
@@ -296,7 +299,7 @@ def test_an_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(
 def test_a_stop_finishes_the_step_saves_and_the_rest_equals_never_having_stopped(
     tmp_path: Path,
 ) -> None:
-    plan = small_plan()
+    plan = small_plan(training=TrainingSettings(log_every="4it", evaluate_every="1ep"))
     whole = trainer_for(point_task(), plan, tmp_path / "whole")
     whole.train()
     stop = StopRequest()
@@ -314,10 +317,31 @@ def test_a_stop_finishes_the_step_saves_and_the_rest_equals_never_having_stopped
     assert (outcome.state, outcome.exit_code) == ("interrupted", 143)
     last = list_checkpoints(tmp_path / "part" / "checkpoints")[-1]
     assert last.step == outcome.step < 10
+    assert last.step % 4
     resumed = trainer_for(point_task(seed=8), plan, tmp_path / "part")
     resumed.resume(last)
     resumed.train()
     assert same(everything(whole), everything(resumed))
+    lines = log_lines(resumed)
+    assert lines.pop(last.step)["loss"] > 0
+    assert lines == log_lines(whole)
+
+
+def test_a_longer_run_has_the_log_lines_of_one_that_was_as_long_from_the_start(tmp_path: Path):
+    training = TrainingSettings(log_every="3it", evaluate_every="", clip="global_norm")
+    plan = small_plan(duration="8it", training=training)
+    optimization = replace(plan.optimization["points"], schedule=Constant())
+    plan = replace(plan, optimization={"points": optimization})
+    trainer_for(point_task(), plan, tmp_path / "part").train()
+    longer = replace(plan, training=replace(training, duration="12it"))
+    whole = trainer_for(point_task(), longer, tmp_path / "whole")
+    whole.train()
+    resumed = trainer_for(point_task(), longer, tmp_path / "part")
+    resumed.resume(list_checkpoints(tmp_path / "part" / "checkpoints")[-1])
+    resumed.train()
+    lines, expected = log_lines(resumed), log_lines(whole)
+    assert list(lines) == [3, 6, 8, 9, 12]
+    assert {step: lines[step] for step in expected} == expected
 
 
 def test_a_dry_run_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:

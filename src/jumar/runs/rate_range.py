@@ -204,7 +204,7 @@ def _trained(loop: StepLoop, objective: str, count: int) -> tuple[list[RampStep]
     steps: list[RampStep] = []
     average, lowest = 0.0, math.inf
     for _ in loop.each_step(count):
-        window = loop.state.take_window(loop.ranks)
+        window = loop.state.read_window()
         if window is None or objective not in window.losses:
             continue  # an objective that is not due at every step
         loss, rate = window.losses[objective], window.learning_rates[objective]

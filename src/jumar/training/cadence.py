@@ -38,6 +38,7 @@ class Moments:
         )
         return Due(
             log=log or stops or self.is_last,
+            closes_window=log,
             evaluate=evaluates and not stops and not self.is_last,
             checkpoint=saves and not stops and not self.is_last,
             signal=signal,
@@ -47,9 +48,16 @@ class Moments:
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """What happens now, the same on every rank."""
+    """What happens now, the same on every rank.
+
+    Attributes:
+        closes_window: Whether a log line is due by its interval. The line of a run that stops or
+            ends leaves its steps to the next one, so that the run when it goes on has the lines of
+            one that never stopped.
+    """
 
     log: bool
+    closes_window: bool
     evaluate: bool
     checkpoint: bool
     signal: int

@@ -60,22 +60,33 @@ class Lane:
         terms = {_NORM: torch.where(is_finite, norm, 0.0), _NORMS: is_finite}
         self.note({name: value.float() for name, value in terms.items()})
 
-    def take_gradient_norm(self) -> float | None:
-        """The mean norm of the gradients since the last call; waits for the device.
+    def gradient_norm(self) -> float | None:
+        """The mean norm of the gradients since the last log line; waits for the device.
 
         The same on every rank, since gradients are. Updates that the loss scale skipped for an
         overflow do not count. None where no norm was computed.
         """
-        total, count = self.sums.pop(_NORM, None), self.sums.pop(_NORMS, None)
+        total, count = self.sums.get(_NORM), self.sums.get(_NORMS)
         if total is None or count is None or not count.item():
             return None
         return (total / count).item()
 
-    def take_means(self) -> dict[str, torch.Tensor]:
-        """Return the mean terms per step since the last call, and reset the sums."""
-        means = {name: value / max(self.steps, 1) for name, value in self.sums.items()}
+    def term_sums(self, ranks: Ranks) -> dict[str, torch.Tensor]:
+        """The sums of the terms since the last log line, averaged over the ranks."""
+        return {
+            name: ranks.mean(value.clone())
+            for name, value in self.sums.items()
+            if name not in (_NORM, _NORMS)
+        }
+
+    def saved_sums(self, ranks: Ranks) -> dict[str, float]:
+        """What a checkpoint keeps of the sums, for any number of ranks to go on with."""
+        sums = self.sums | self.term_sums(ranks)
+        return {name: value.item() for name, value in sums.items()}
+
+    def close_window(self) -> None:
+        """Begin the sums of the next log line."""
         self.sums, self.steps = {}, 0
-        return means
 
 
 class LaneMaker:

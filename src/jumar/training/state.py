@@ -52,6 +52,7 @@ class TrainState:
     ) -> None:
         self.task = task
         self.policy = policy
+        self._ranks = ranks
         self.step = 0
         self.elapsed_s = 0.0
         self.before_change: Callable[[], object] = _nothing
@@ -101,8 +102,11 @@ class TrainState:
         for lane in self.lanes:
             self._lane_maker.extend(lane)
 
-    def take_window(self, ranks: Ranks) -> Window | None:
-        """The means since the last call, averaged over the ranks; waits for the device.
+    def read_window(self, *, close: bool = True) -> Window | None:
+        """The means since the last log line, averaged over the ranks; waits for the device.
+
+        Args:
+            close: Begin the next window. Without it the steps count for the next one as well.
 
         Returns:
             None if no objective has been trained since.
@@ -116,16 +120,18 @@ class TrainState:
             if lane.steps == 0:
                 continue
             name = lane.objective.name
-            norm = lane.take_gradient_norm()
+            norm = lane.gradient_norm()
             if norm is not None:
                 norms[name] = norm
             extra = regularization(lane.optimizer.param_groups)
-            means = {key: ranks.mean(value) for key, value in lane.take_means().items()}
+            means = {key: value / lane.steps for key, value in lane.term_sums(self._ranks).items()}
             losses[name] = means.pop("loss").item()
             totals[name] = losses[name] + extra.item()
             rates[name] = lane.last_rate
             prefix = f"{name}/" if len(self.lanes) > 1 else ""
             terms.update({f"{prefix}{key}": value.item() for key, value in means.items()})
+            if close:
+                lane.close_window()
         if not losses:
             return None
         return Window(
@@ -171,7 +177,10 @@ class TrainState:
             yield "ema"
 
     def capture(self) -> SavedState:
-        """The state that a checkpoint holds besides the weights; waits for the device."""
+        """The state that a checkpoint holds besides the weights; waits for the device.
+
+        All ranks call this together.
+        """
         scale = self.policy.loss_scale
         slots: dict[str, torch.Tensor] = {}
         objectives: dict[str, Any] = {}
@@ -184,7 +193,7 @@ class TrainState:
             objectives[name] = {
                 "updates": int(lane.updates.item()),
                 "window": {
-                    "sums": {key: value.item() for key, value in lane.sums.items()},
+                    "sums": lane.saved_sums(self._ranks),
                     "steps": lane.steps,
                 },
                 "groups": groups,

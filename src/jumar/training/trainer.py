@@ -294,7 +294,7 @@ class Trainer(StepLoop):
         with self._observers.phase(COMMUNICATION):
             due = moments.agreed(self._agreement)
         if due.log:
-            self._log(warmed_up=warmed_up)
+            self._log(close=due.closes_window, warmed_up=warmed_up)
         if due.evaluate or due.checkpoint:
             self.device.synchronize()  # outstanding work is training and not part of the pause
         with self.clock.paused():
@@ -309,9 +309,9 @@ class Trainer(StepLoop):
             return 128 + due.signal if due.signal else 0
         return 0 if due.ends else None
 
-    def _log(self, *, warmed_up: bool) -> None:
+    def _log(self, *, close: bool, warmed_up: bool) -> None:
         """Read the sums of the window from the device and write a line."""
-        window = self.state.take_window(self.ranks)
+        window = self.state.read_window(close=close)
         self._guard.raise_if_blocked(self._reason)
         if window is None:
             return

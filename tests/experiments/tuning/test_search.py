@@ -252,6 +252,19 @@ def test_without_time_the_choices_are_left_out_and_named(tmp_path: Path) -> None
     found = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
     assert [each.label for each in found.left_out] == ["a=1"]
     assert found.best == Combination()
+    assert found.tried == []
+    enough = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=found.least_s + 1)
+    assert [each.choice.label for each in enough.tried] == ["a=1"]
+    assert enough.least_s == 0
+
+
+def test_time_for_some_choices_asks_for_no_more_of_it(tmp_path: Path) -> None:
+    first = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
+    choices = [choice(name) for name in "abcdefgh"]
+    found = searched(tmp_path / "again", choices, times({}), seconds=first.least_s + 1)
+    assert found.tried
+    assert found.left_out
+    assert found.least_s == 0
 
 
 def test_a_stopped_process_does_nothing_until_it_is_asked(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ class Found:
             or there was no time.
         weights: What the best does to the weights.
         left_out: Choices for which there was no time.
+        least_s: How long a tuning has to take at least to try one of these, where none was raced
+            for want of time; 0 otherwise. As long again would not get any further.
         interrupted: Whether somebody stopped it.
     """
 
@@ -88,6 +90,7 @@ class Found:
     confirmed: Speedup | None = None
     weights: Literal["identical", "rounding"] = "identical"
     left_out: list[Choice] = field(default_factory=list[Choice])
+    least_s: float = 0.0
     interrupted: bool = False
 
     @property
@@ -138,6 +141,7 @@ class SpeedSearch:
         self._bench, self._journal, self._clock = plan.bench, plan.journal, plan.clock
         self._hashes: Mapping[str, str] = {}
         self._start_hashes: Mapping[str, str] = {}
+        self._has_raced = False
         self.found = Found()
 
     def run(self) -> Found:
@@ -283,10 +287,15 @@ class SpeedSearch:
         candidate = found.best.with_choice(choice)
         comparison = known = self._journal.found(found.best.labels, candidate.labels)
         if comparison is None:
-            if self._clock.left() < self._needed_s(choice):
+            needed_s = self._needed_s(choice)
+            if self._clock.left() < needed_s:
                 if choice not in found.left_out:
                     found.left_out.append(choice)
+                if not self._has_raced:
+                    least_s = self._clock.elapsed() + needed_s
+                    found.least_s = min(found.least_s or least_s, least_s)
                 return
+            self._has_raced, found.least_s = True, 0.0
             comparison = self._raced(choice, candidate)
             if comparison is None:
                 found.left_out.append(choice)

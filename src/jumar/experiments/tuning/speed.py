@@ -1,5 +1,6 @@
 """Faster settings of a recipe: the search, and what it leaves behind."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -145,7 +146,11 @@ def _end_lines(found: Found) -> list[str]:
     lines: list[str] = []
     if found.left_out:
         labels = ", ".join(each.label for each in found.left_out)
-        lines.append(f"not tried for want of time: {labels}; the same command goes on with them")
+        then = "the same command goes on with them"
+        if found.least_s:
+            least = math.ceil(found.least_s / 60)
+            then = f"with the confirmation the first takes {least} minutes here: --minutes {least}"
+        lines.append(f"not tried for want of time: {labels}; {then}")
     if found.interrupted:
         return lines
     if found.best.choices and found.confirmed is None:

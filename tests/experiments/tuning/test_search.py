@@ -1,5 +1,6 @@
 """The search, on real processes whose times are planted."""
 
+import itertools
 import json
 import os
 import signal
@@ -18,7 +19,8 @@ from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.journal import Journal
 from jumar.experiments.tuning.knobs import Choice, Combination
 from jumar.experiments.tuning.measured_process import MeasuredProcess, NotMeasured
-from jumar.experiments.tuning.search import Found, SearchPlan, SpeedSearch
+from jumar.experiments.tuning.outcome import Found
+from jumar.experiments.tuning.search import SearchPlan, SpeedSearch
 from jumar.ground.errors import UserError
 
 PROGRAM = Path(__file__).with_name("planted_program.py")
@@ -36,6 +38,7 @@ def searched(
     *,
     rounding: bool = False,
     seconds: float = 600,
+    now: Callable[[], float] = time.monotonic,
     lines: list[str] | None = None,
     started: list[tuple[str, ...]] | None = None,
 ) -> Found:
@@ -50,7 +53,7 @@ def searched(
         assert limits
         return choices
 
-    clock = Clock(seconds)
+    clock = Clock(seconds, now)
     plan = SearchPlan(
         bench=Bench(command, folder / "scratch"),
         journal=Journal(folder, {"planted": True}),
@@ -253,15 +256,20 @@ def test_without_time_the_choices_are_left_out_and_named(tmp_path: Path) -> None
     assert [each.label for each in found.left_out] == ["a=1"]
     assert found.best == Combination()
     assert found.tried == []
-    enough = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=found.least_s + 1)
+    again, seconds = tmp_path / "again", found.least_s + 30
+    enough = searched(again, [choice("a")], times({"a=1": 2.0}), seconds=seconds)
     assert [each.choice.label for each in enough.tried] == ["a=1"]
     assert enough.least_s == 0
 
 
 def test_time_for_some_choices_asks_for_no_more_of_it(tmp_path: Path) -> None:
-    first = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
+    def clock() -> Callable[[], float]:
+        return itertools.count(step=5.0).__next__
+
+    first = searched(tmp_path, [choice("a")], times({}), seconds=1, now=clock())
     choices = [choice(name) for name in "abcdefgh"]
-    found = searched(tmp_path / "again", choices, times({}), seconds=first.least_s + 1)
+    seconds = first.least_s + 90
+    found = searched(tmp_path / "again", choices, times({}), seconds=seconds, now=clock())
     assert found.tried
     assert found.left_out
     assert found.least_s == 0

@@ -1,8 +1,8 @@
 """The fastest combination of knobs: one after the other is raced against the best so far."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from jumar.experiments.tuning.bench import BLOCK_S, Bench
 from jumar.experiments.tuning.bottleneck import Facts, Limit, limits
@@ -10,6 +10,7 @@ from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.journal import Comparison, Journal, Outcome
 from jumar.experiments.tuning.knobs import COMPILE, Choice, Combination
 from jumar.experiments.tuning.measured_process import Block, NotMeasured
+from jumar.experiments.tuning.outcome import START, Found, Tried, tried_line
 from jumar.experiments.tuning.pairs import (
     LEAST_PAIRS,
     PROMISING,
@@ -35,77 +36,7 @@ PAIRS_A_SITTING: Final = 4
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
 """A choice that was certainly slower than this is not tried again beside others."""
-_START, _BEST, _CANDIDATE, _TWIN = Combination(), "best", "candidate", "twin"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tried:
-    """What one choice did.
-
-    Attributes:
-        choice: The choice.
-        outcome: How the race ended.
-        measured: The speedup against the best settings before; None without enough pairs.
-        weights: What it did to them; None if they were not compared.
-        reason: Why it failed.
-        memory_bytes: The peak.
-        reused: Whether an earlier tuning measured it.
-    """
-
-    choice: Choice
-    outcome: Outcome
-    measured: Speedup | None = None
-    weights: Literal["identical", "rounding"] | None = None
-    reason: str = ""
-    memory_bytes: int = 0
-    reused: bool = False
-
-
-@dataclass(kw_only=True)
-class Found:
-    """What a tuning arrived at.
-
-    Attributes:
-        facts: The measurement of the start.
-        limits: What limits the speed.
-        noise: Two processes of the start held against each other.
-        reproducible: Whether both had the same weights, so that others can be compared.
-        best: The fastest combination.
-        tried: Every race, in order.
-        confirmed: The best held against the start in fresh processes; None if nothing was better
-            or there was no time.
-        weights: What the best does to the weights.
-        left_out: Choices for which there was no time.
-        least_s: How long a tuning has to take at least to try one of these, where none was raced
-            for want of time; 0 otherwise. As long again would not get any further.
-        interrupted: Whether somebody stopped it.
-    """
-
-    facts: Facts | None = None
-    limits: Sequence[Limit] = ()
-    noise: Speedup | None = None
-    reproducible: bool = True
-    best: Combination = _START
-    tried: list[Tried] = field(default_factory=list[Tried])
-    confirmed: Speedup | None = None
-    weights: Literal["identical", "rounding"] = "identical"
-    left_out: list[Choice] = field(default_factory=list[Choice])
-    least_s: float = 0.0
-    interrupted: bool = False
-
-    @property
-    def is_faster(self) -> bool:
-        """Whether the best was confirmed."""
-        return self.confirmed is not None and is_faster(self.confirmed)
-
-    @property
-    def kept(self) -> list[Tried]:
-        """What each choice of the best bought."""
-        return [
-            each
-            for each in self.tried
-            if each.outcome == "faster" and each.choice in self.best.choices
-        ]
+_BEST, _CANDIDATE, _TWIN = "best", "candidate", "twin"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +72,6 @@ class SpeedSearch:
         self._bench, self._journal, self._clock = plan.bench, plan.journal, plan.clock
         self._hashes: Mapping[str, str] = {}
         self._start_hashes: Mapping[str, str] = {}
-        self._has_raced = False
         self.found = Found()
 
     def run(self) -> Found:
@@ -183,15 +113,15 @@ class SpeedSearch:
         """Two processes of the start: what limits it, and how far equal settings lie apart."""
         bench = self._bench
         try:
-            first, second = bench.ready((_BEST, _START), (_TWIN, _START))
-            bench.step_s = bench.block(_BEST, _START).step_s
-            bench.block(_TWIN, _START)
+            first, second = bench.ready((_BEST, START), (_TWIN, START))
+            bench.step_s = bench.block(_BEST, START).step_s
+            bench.block(_TWIN, START)
             bench.steps = max(1, round(BLOCK_S / bench.step_s))
             pairs: list[Pair] = []
             blocks: list[Block] = []
             for number in range(NOISE_PAIRS):
                 turned = bool(number % 2)
-                pair, both = bench.pair((_BEST, _START), (_TWIN, _START), turned=turned)
+                pair, both = bench.pair((_BEST, START), (_TWIN, START), turned=turned)
                 pairs.append(pair)
                 blocks += both
         except NotMeasured as error:
@@ -288,18 +218,16 @@ class SpeedSearch:
         comparison = known = self._journal.found(found.best.labels, candidate.labels)
         if comparison is None:
             needed_s = self._needed_s(choice)
-            if self._clock.left() < needed_s:
+            if self._clock.left() >= needed_s:
+                comparison = self._raced(choice, candidate)
+            if comparison is None:
                 if choice not in found.left_out:
                     found.left_out.append(choice)
-                if not self._has_raced:
+                if all(each.reused for each in found.tried):
                     least_s = self._clock.elapsed() + needed_s
                     found.least_s = min(found.least_s or least_s, least_s)
                 return
-            self._has_raced, found.least_s = True, 0.0
-            comparison = self._raced(choice, candidate)
-            if comparison is None:
-                found.left_out.append(choice)
-                return
+            found.least_s = 0.0
             self._journal.add(comparison)
         self._take(choice, candidate, comparison, reused=known is not None)
 
@@ -384,10 +312,10 @@ class SpeedSearch:
     def _confirm(self) -> None:
         """Hold the best against the start, in pairs of processes started afresh."""
         found, bench = self.found, self._bench
-        if found.best == _START:
+        if found.best == START:
             return
         pairs: list[Pair] = []
-        one, other = ("start", _START), ("final", found.best)
+        one, other = ("start", START), ("final", found.best)
         try:
             for sitting in range(MOST_SITTINGS):
                 if sitting >= SITTINGS and not _is_open(speedup(pairs)):
@@ -410,28 +338,6 @@ def _verdict(pairs: Sequence[Pair]) -> Verdict | None:
 def _is_open(measured: Speedup) -> bool:
     """Whether a confirmation promises a gain that it does not prove yet."""
     return measured.ratio >= PROMISING and not is_faster(measured)
-
-
-def tried_line(tried: Tried) -> str:
-    """What a choice did, in a line."""
-    choice = tried.choice
-    parts = [tried.outcome]
-    if tried.measured is not None:
-        parts.append(f"{tried.measured.text()} in {tried.measured.pairs} pairs")
-    if tried.reason:
-        parts.append(tried.reason)
-    if tried.weights == "identical":
-        parts.append("weights identical")
-    elif tried.weights == "rounding":
-        claimed = choice.claim == "identical"
-        parts.append(
-            "weights differ, although it claims otherwise"
-            if claimed
-            else "weights round differently"
-        )
-    if tried.reused:
-        parts.append("measured before")
-    return f"  {choice.label}: {'; '.join(parts)}"
 
 
 def _facts(described: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:

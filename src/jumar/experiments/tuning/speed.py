@@ -19,7 +19,8 @@ from jumar.experiments.tuning.knobs import (
     choices_for,
     left_to_the_user,
 )
-from jumar.experiments.tuning.search import Found, SearchPlan, SpeedSearch, Tried
+from jumar.experiments.tuning.outcome import Found, Tried
+from jumar.experiments.tuning.search import SearchPlan, SpeedSearch
 from jumar.ground.errors import UserError
 from jumar.ground.files import remove_folder
 from jumar.ground.paths import is_file, is_folder

@@ -1,0 +1,105 @@
+"""What a tuning arrived at: each choice that was raced, and the best combination."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from jumar.experiments.tuning.bottleneck import Facts, Limit
+from jumar.experiments.tuning.journal import Outcome
+from jumar.experiments.tuning.knobs import Choice, Combination
+from jumar.experiments.tuning.pairs import Speedup, is_faster
+
+START: Final = Combination()
+"""Nothing changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What one choice did.
+
+    Attributes:
+        choice: The choice.
+        outcome: How the race ended.
+        measured: The speedup against the best settings before; None without enough pairs.
+        weights: What it did to them; None if they were not compared.
+        reason: Why it failed.
+        memory_bytes: The peak.
+        reused: Whether an earlier tuning measured it.
+    """
+
+    choice: Choice
+    outcome: Outcome
+    measured: Speedup | None = None
+    weights: Literal["identical", "rounding"] | None = None
+    reason: str = ""
+    memory_bytes: int = 0
+    reused: bool = False
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What a tuning arrived at.
+
+    Attributes:
+        facts: The measurement of the start.
+        limits: What limits the speed.
+        noise: Two processes of the start held against each other.
+        reproducible: Whether both had the same weights, so that others can be compared.
+        best: The fastest combination.
+        tried: Every race, in order.
+        confirmed: The best held against the start in fresh processes; None if nothing was better
+            or there was no time.
+        weights: What the best does to the weights.
+        left_out: Choices for which there was no time.
+        least_s: How long a tuning has to take at least to decide on one of these, where this one
+            had no time for any; 0 otherwise. As long again would not get any further.
+        interrupted: Whether somebody stopped it.
+    """
+
+    facts: Facts | None = None
+    limits: Sequence[Limit] = ()
+    noise: Speedup | None = None
+    reproducible: bool = True
+    best: Combination = START
+    tried: list[Tried] = field(default_factory=list[Tried])
+    confirmed: Speedup | None = None
+    weights: Literal["identical", "rounding"] = "identical"
+    left_out: list[Choice] = field(default_factory=list[Choice])
+    least_s: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the best was confirmed."""
+        return self.confirmed is not None and is_faster(self.confirmed)
+
+    @property
+    def kept(self) -> list[Tried]:
+        """What each choice of the best bought."""
+        return [
+            each
+            for each in self.tried
+            if each.outcome == "faster" and each.choice in self.best.choices
+        ]
+
+
+def tried_line(tried: Tried) -> str:
+    """What a choice did, in a line."""
+    choice = tried.choice
+    parts = [tried.outcome]
+    if tried.measured is not None:
+        parts.append(f"{tried.measured.text()} in {tried.measured.pairs} pairs")
+    if tried.reason:
+        parts.append(tried.reason)
+    if tried.weights == "identical":
+        parts.append("weights identical")
+    elif tried.weights == "rounding":
+        claimed = choice.claim == "identical"
+        parts.append(
+            "weights differ, although it claims otherwise"
+            if claimed
+            else "weights round differently"
+        )
+    if tried.reused:
+        parts.append("measured before")
+    return f"  {choice.label}: {'; '.join(parts)}"

@@ -23,7 +23,7 @@ from scripts.documents import PROGRAMS, Command, WrittenFile, read
 CHECKOUT = Path(__file__).resolve().parents[1]
 FOLDER = Path("runs/stories")
 NAMES = ("homework", "delivery", "contest", "table")
-LIMIT_S = 1800
+LIMIT_S = 900
 """Ends what hangs."""
 VARIABLE = "JUMAR_STORIES"
 """Set here and nowhere else: `run: with JUMAR_STORIES` is what the tests have no time for."""

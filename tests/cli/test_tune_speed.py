@@ -1,6 +1,7 @@
 """`jumar tune speed` with the small recipe, as a user calls it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ def test_a_tuning_without_time_measures_the_start_and_goes_on_from_there(
     assert "processes with these settings differ by" in first
     assert "never tried: precision, batch size, accumulation" in first
     assert "not tried without --allow rounding: threads.intra_op" in first
+    assert re.search(
+        r"not tried for want of time: .+; the first of them needs --minutes \d+ here", first
+    )
     folder = tmp_path / "tuned" / "small"
     tuned = json.loads((folder / "tuned.json").read_text())
     assert tuned["state"] == "finished"

@@ -19,7 +19,7 @@ from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.journal import Journal
 from jumar.experiments.tuning.knobs import Choice, Combination
 from jumar.experiments.tuning.measured_process import MeasuredProcess, NotMeasured
-from jumar.experiments.tuning.outcome import Found
+from jumar.experiments.tuning.result import Found
 from jumar.experiments.tuning.search import SearchPlan, SpeedSearch
 from jumar.ground.errors import UserError
 

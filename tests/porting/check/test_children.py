@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -61,8 +61,8 @@ def step(process: str, pid: int, number: int, loss: float) -> dict[str, object]:
     return child(process, pid, "step", step=number, losses=[["loss:0", str(loss)]])
 
 
-def read(path: Path) -> Record:
-    ended = Ended(how="exited", code=0, seconds=2.0, num_bytes=0, tail=())
+def read(path: Path, how: Literal["exited", "done"] = "exited") -> Record:
+    ended = Ended(how=how, code=0, seconds=2.0, num_bytes=0, tail=())
     return read_record(ended, path, path.with_name("none"))
 
 
@@ -118,17 +118,23 @@ def test_a_python_that_does_not_report_is_named_and_other_programs_are_not(tmp_p
     )
 
 
-def test_a_command_started_when_another_process_made_its_steps_is_not_called_unwatched(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("how", "reason", "unwatched"),
+    [
+        ("done", "steps", ()),
+        ("done", "script", ("python train.py",)),
+        ("exited", "steps", ("python train.py",)),
+    ],
+)
+def test_a_command_that_the_end_of_the_check_cut_short_is_not_called_unwatched(
+    tmp_path: Path, how: Literal["exited", "done"], reason: str, unwatched: tuple[str, ...]
 ):
     first, second = (
         {"event": "started", "child": key, "command": ["python", "train.py"]} for key in "12"
     )
-    made = child("1", 7, "end", reason="steps")
-    assert read(events(tmp_path / "events", child("1", 7), first, made, second)).unwatched == ()
-    ended = child("1", 7, "end", reason="script")
-    record = read(events(tmp_path / "events", child("1", 7), first, ended, second))
-    assert record.unwatched == ("python train.py",)
+    end = child("1", 7, "end", reason=reason)
+    path = events(tmp_path / "events", child("1", 7), first, end, second)
+    assert read(path, how).unwatched == unwatched
 
 
 def test_losses_of_several_processes_are_paired_within_each():

@@ -10,7 +10,6 @@ from jumar.experiments.tuning.clock import Clock
 from jumar.experiments.tuning.journal import Comparison, Journal, Outcome
 from jumar.experiments.tuning.knobs import COMPILE, Choice, Combination
 from jumar.experiments.tuning.measured_process import Block, NotMeasured
-from jumar.experiments.tuning.outcome import START, Found, Tried, tried_line
 from jumar.experiments.tuning.pairs import (
     LEAST_PAIRS,
     PROMISING,
@@ -21,6 +20,7 @@ from jumar.experiments.tuning.pairs import (
     judge,
     speedup,
 )
+from jumar.experiments.tuning.result import START, Found, Tried, tried_line
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 

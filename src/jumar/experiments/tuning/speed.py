@@ -19,7 +19,7 @@ from jumar.experiments.tuning.knobs import (
     choices_for,
     left_to_the_user,
 )
-from jumar.experiments.tuning.outcome import Found, Tried
+from jumar.experiments.tuning.result import Found, Tried
 from jumar.experiments.tuning.search import SearchPlan, SpeedSearch
 from jumar.ground.errors import UserError
 from jumar.ground.files import remove_folder
@@ -150,7 +150,7 @@ def _end_lines(found: Found) -> list[str]:
         then = "the same command goes on with them"
         if found.least_s:
             least = math.ceil(found.least_s / 60)
-            then = f"with the confirmation the first takes {least} minutes here: --minutes {least}"
+            then = f"the first of them needs --minutes {least} here, its confirmation included"
         lines.append(f"not tried for want of time: {labels}; {then}")
     if found.interrupted:
         return lines

@@ -127,7 +127,7 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
         restored=tuple(dict.fromkeys(restored)),
         standin=tuple(json_lines(standin)),
         children=sum(1 for name, _ in trained if name),
-        unwatched=tuple(_unwatched(lines)),
+        unwatched=tuple(_unwatched(lines, cut_short=ended.how == "done")),
     )
 
 
@@ -138,11 +138,12 @@ def _process(event: Mapping[str, Any], seen: dict[tuple[str, int], int]) -> _Pro
     return tuple(int(part) for part in name.split(".") if part), number
 
 
-def _unwatched(lines: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Commands that were started, would run Python, and did not say that they are watched.
+def _unwatched(lines: Iterable[Mapping[str, Any]], *, cut_short: bool) -> Iterable[str]:
+    """Commands that were started, would run Python, and did not report that they are watched.
 
-    What is started after another process made its steps may be ended with the script before it can
-    say anything; it is left out, and the note on the ended script stands for it.
+    Where the check ended the script because a process had made its steps (`cut_short`), whatever
+    was started after that may have had no time to report. It is left out: the note that the rest
+    of the script was not run covers it.
     """
     watched = {str(event.get("process", "")) for event in lines if event.get("event") == "child"}
     versions = {
@@ -152,7 +153,7 @@ def _unwatched(lines: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     }
     made_steps = False
     for event in lines:
-        made_steps |= event.get("event") == "end" and event["reason"] == "steps"
+        made_steps |= cut_short and event.get("event") == "end" and event["reason"] == "steps"
         if event.get("event") != "started" or event["child"] in watched:
             continue
         command = [str(word) for word in event["command"]]

@@ -51,8 +51,8 @@ class Found:
             or there was no time.
         weights: What the best does to the weights.
         left_out: Choices for which there was no time.
-        least_s: How long a tuning has to take at least to decide on one of these, where this one
-            had no time for any; 0 otherwise. As long again would not get any further.
+        least_s: The shortest tuning that can decide on one of these, in seconds, where this one
+            decided on none for want of time: the same time again would get no further. 0 otherwise.
         interrupted: Whether somebody stopped it.
     """
 

@@ -310,6 +310,16 @@ def test_determinism_is_switched_on_and_off() -> None:
         torch.use_deterministic_algorithms(False)
 
 
+def test_a_process_that_is_not_deterministic_does_not_load_the_compiler() -> None:
+    script = (
+        "import sys; from jumar.devices.registry import open_device;"
+        "open_device('cpu').set_deterministic(False); print('torch._inductor' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_a_seed_decides_python_numpy_and_torch() -> None:
     import random
 

@@ -206,7 +206,10 @@ class Device(ABC):
         before the first matmul and before torch.distributed starts: cuBLAS and HCCL read their
         variables once.
         """
-        torch.use_deterministic_algorithms(deterministic)
+        # The call imports the compiler, a second and a half of each start; a process begins with
+        # what False asks for.
+        if deterministic or torch.are_deterministic_algorithms_enabled():
+            torch.use_deterministic_algorithms(deterministic)
 
     def create_recorder(self, wanted: Recording) -> Recorder:
         """The profiler of the device, with the settings that fill every column of the op table."""

@@ -35,16 +35,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copies = [Copy(CHECKOUT, Path(name) / str(number)) for number in range(options.jobs)]
         first = copies[0]
-        if not options.keep_coverage or not (kept / "seconds.json").exists():
-            rooms = (options.room or ROOMS) if options.own_tests else ()
-            which = "the rooms' own tests" if rooms else "the suite"
-            print(f"mutants: running {which} once, to see which runs which line", flush=True)
-            covering.collect(first.path, first.python, kept, options.jobs, first.environment, rooms)
-            (kept / "copy").write_text(str(first.path), encoding="utf-8")
         drawn = draw(CHECKOUT, options.seed, options.count, options.room or ROOMS)
         print(f"mutants: {len(drawn)} drawn by seed {options.seed}", flush=True)
-        ran_in = Path((kept / "copy").read_text(encoding="utf-8"))
-        covered = covering.read(kept, ran_in, sorted({mutant.file for mutant in drawn}))
+        files = sorted({mutant.file for mutant in drawn})
+        covered = _covering(options, kept, first, files)
         trials = _try_all(drawn, covered, copies, options.seconds)
         doubtful = _failing_anyway(trials, first, covered)
     trials = [trial for trial in trials if trial.killer not in doubtful]
@@ -56,6 +50,24 @@ def main() -> int:
     )
     print(score(trials, _equivalents()))
     return 0
+
+
+def _covering(
+    options: argparse.Namespace, kept: Path, copy: Copy, files: list[str]
+) -> covering.Covering:
+    """Which tests to run for which line of these files."""
+    run_in = (copy.path, copy.python, kept, options.jobs, copy.environment)
+    if options.mirrors:
+        print("mutants: running the tests that mirror these files once", flush=True)
+        return covering.time_mirrors(*run_in, files)
+    if not options.keep_coverage or not (kept / "coverage").exists():
+        rooms = (options.room or ROOMS) if options.own_tests else ()
+        which = "the rooms' own tests" if rooms else "the suite"
+        print(f"mutants: running {which} once, to see which runs which line", flush=True)
+        covering.collect(*run_in, rooms)
+        (kept / "copy").write_text(str(copy.path), encoding="utf-8")
+    ran_in = Path((kept / "copy").read_text(encoding="utf-8"))
+    return covering.read(kept, ran_in, files)
 
 
 def _options() -> argparse.Namespace:
@@ -70,6 +82,11 @@ def _options() -> argparse.Namespace:
         "--own-tests",
         action="store_true",
         help="only those of the rooms, not the whole suite: cheaper, and a lower bound",
+    )
+    parser.add_argument(
+        "--mirrors",
+        action="store_true",
+        help="only the tests that mirror the drawn files: minutes, and a lower bound yet",
     )
     parser.add_argument("--kept", type=Path, default=KEPT, help="the folder of what is kept")
     parser.add_argument("--to", type=Path, help="trials.json of that folder if not given")

@@ -54,24 +54,65 @@ def collect(
         rooms: Run and record only the tests of these rooms. That is much cheaper, and misses what
             only tests of other rooms notice: a score by it is at most that of the whole suite.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     sources = [f"src/jumar/{room}" for room in rooms] or ["src/jumar"]
     tests = dict.fromkeys(
         path for room in rooms for path in (f"tests/{room}", *BESIDE.get(room, ()))
     )
+    recorded = [f"--cov={source}" for source in sources]
+    recorded += ["--cov-context=test", "--cov-report=", *(f"--ignore={name}" for name in LEFT_OUT)]
+    environment = {**environment, "COVERAGE_FILE": str(folder / "coverage")}
+    _run(copy, python, folder, jobs, environment, [*tests, *recorded])
+
+
+def time_mirrors(
+    copy: Path,
+    python: Path,
+    folder: Path,
+    jobs: int,
+    environment: dict[str, str],
+    files: Sequence[str],
+) -> Covering:
+    """Run only the tests that mirror some files, and record how long each takes.
+
+    Args:
+        copy: A copy of the checkout, for the tests to run in.
+        python: The Python that runs them.
+        folder: Where `seconds.json` is kept.
+        jobs: How many files of tests run at a time.
+        environment: For the tests.
+        files: The files, from the checkout's root.
+
+    Returns:
+        Their times, and no lines: what another file's tests notice counts as unnoticed.
+    """
+    tests = sorted({test for name in files for test in _own_tests(copy, name)})
+    if not tests:
+        return Covering(seconds={}, tests={})
+    _run(copy, python, folder, jobs, environment, tests)
+    return Covering(seconds=_seconds(folder), tests={})
+
+
+def _run(
+    copy: Path,
+    python: Path,
+    folder: Path,
+    jobs: int,
+    environment: dict[str, str],
+    arguments: Sequence[str],
+) -> None:
+    """Run tests and keep their times."""
+    folder.mkdir(parents=True, exist_ok=True)
     command = [
-        *(str(python), "-m", "pytest", *tests, "-q", "-n", str(jobs), "--dist", "loadfile"),
-        *("--timeout", "900", "--timeout-method", "thread"),
-        *(f"--cov={source}" for source in sources),
-        *("--cov-context=test", "--cov-report=", "-o", "addopts="),
-        *("-p", "scripts.mutants.timing"),
-        *(f"--ignore={name}" for name in LEFT_OUT),
+        *(str(python), "-m", "pytest", "-q", "-n", str(jobs), "--dist", "loadfile"),
+        *("--timeout", "900", "--timeout-method", "thread", "-o", "addopts="),
+        *("-p", "scripts.mutants.timing", *arguments),
     ]
-    files = {
-        "COVERAGE_FILE": str(folder / "coverage"),
-        "JUMAR_TEST_SECONDS": str(folder / "seconds.json"),
-    }
-    subprocess.run(command, cwd=copy, env={**environment, **files}, check=False)
+    environment = {**environment, "JUMAR_TEST_SECONDS": str(folder / "seconds.json")}
+    subprocess.run(command, cwd=copy, env=environment, check=False)
+
+
+def _seconds(folder: Path) -> dict[str, float]:
+    return json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
 
 
 def read(folder: Path, copy: Path, files: Sequence[str]) -> Covering:
@@ -82,7 +123,6 @@ def read(folder: Path, copy: Path, files: Sequence[str]) -> Covering:
         copy: The copy that the suite ran in.
         files: The files asked for, from the checkout's root.
     """
-    seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
     data = coverage.CoverageData(str(folder / "coverage"))
     data.read()
     tests: dict[str, dict[int, list[str]]] = {}
@@ -92,7 +132,7 @@ def read(folder: Path, copy: Path, files: Sequence[str]) -> Covering:
             # A context is `test|run`; what is imported runs in none.
             lines[line] = sorted({text.partition("|")[0] for text in contexts if text})
         tests[name] = lines
-    return Covering(seconds=seconds, tests=tests)
+    return Covering(seconds=_seconds(folder), tests=tests)
 
 
 def chosen_tests(
@@ -138,9 +178,9 @@ def _own_tests(checkout: Path, file: str) -> set[str]:
     """The files of tests that mirror a source file, or else those of its room."""
     inside = Path(file.removeprefix("src/jumar/"))
     folder = Path("tests") / inside.parent
-    named = folder / f"test_{inside.name}"
-    if (checkout / named).is_file():
-        return {named.as_posix()}
+    named = [folder / f"test_{inside.name}", Path("tests/parity") / f"test_{inside.name}"]
+    if mirrors := {path.as_posix() for path in named if (checkout / path).is_file()}:
+        return mirrors
     below = folder / inside.stem
     where = below if (checkout / below).is_dir() else folder
     return {path.relative_to(checkout).as_posix() for path in (checkout / where).glob("test_*.py")}

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("cosmic_ray", reason="needs cosmic-ray: make mutants installs it")
 
 from scripts.mutants.__main__ import score
-from scripts.mutants.covering import Covering, chosen_tests
+from scripts.mutants.covering import Covering, chosen_tests, time_mirrors
 from scripts.mutants.drawing import Mutant, code_lines, draw
 from scripts.mutants.trying import Copy, Trial
 
@@ -134,3 +134,24 @@ def test_tests_are_chosen_by_line_own_first_within_the_time(checkout: Path) -> N
     assert chosen_tests(covering, checkout, file, 9, 60.0) == [own, other]
     assert chosen_tests(covering, checkout, file, 9, 5.5) == [own]
     assert chosen_tests(covering, checkout, file, 3, 60.0) == [own], "no test runs the line itself"
+
+
+def test_the_tests_that_mirror_a_file_are_timed_and_chosen_without_coverage(
+    checkout: Path, tmp_path: Path
+) -> None:
+    file = "src/jumar/models/limits.py"
+    (checkout / "tests/parity").mkdir()
+    for package in ("tests", "tests/models", "tests/parity"):
+        (checkout / package / "__init__.py").touch()
+    (checkout / "tests/parity/test_limits.py").write_text("def test_same(): pass\n")
+    (checkout / "tests/models/test_others.py").write_text("def test_other(): pass\n")
+    copy = Copy(checkout, tmp_path / "copies")
+    environment = {**copy.environment, "PYTHONPATH": f"{copy.path / 'src'}:{CHECKOUT}"}
+    covering = time_mirrors(copy.path, copy.python, tmp_path / "kept", 1, environment, [file])
+    own = [
+        "tests/models/test_limits.py::test_three_is_not_over[a name with blanks]",
+        "tests/parity/test_limits.py::test_same",
+    ]
+    assert sorted(covering.seconds) == own
+    assert sorted(chosen_tests(covering, checkout, file, 9, 60.0)) == own
+    assert chosen_tests(covering, checkout, file, 9, 0.0) == []

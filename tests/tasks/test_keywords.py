@@ -110,3 +110,22 @@ def test_the_illustration_is_always_of_the_same_clips(tmp_path: Path) -> None:
     assert one.name == "clips"
     task.eval_data = None
     assert task.illustrate() == ()
+
+
+def test_the_illustration_has_up_to_sixteen_clips_in_rows_of_eight(tmp_path: Path) -> None:
+    drawn: list[tuple[int, int, int]] = []
+    for clips in (2, 4, 9):
+        path = str(divided(tmp_path / str(clips), val=clips))
+        _, evaluation = open_keyword_sets(KeywordData(path=path, words=("low", "high")), seed=1)
+        assert evaluation is not None
+        task = task_for()
+        task.eval_data = evaluation
+        (one,) = task.illustrate()
+        # Pictures begin in the first line of pixels; between them it is white.
+        coloured_places = (one.image[0] != 255).any(dim=1).int()
+        in_first_row = int((coloured_places.diff() == 1).sum()) + int(coloured_places[0])
+        drawn.append((len(evaluation), in_first_row, one.image.shape[0]))
+    (few, few_in_row, height), (some, some_in_row, higher), (many, many_in_row, most) = drawn
+    assert few <= 8 < some <= 16 < many
+    assert (few_in_row, some_in_row, many_in_row) == (few, 8, 8)
+    assert higher == most >= 2 * height

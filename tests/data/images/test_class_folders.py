@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.data.images.class_folders import DiskTree, PackedNames, list_classes
+from jumar.data.images.class_folders import DiskTree, PackedNames, files_below, list_classes
 from jumar.ground.errors import UserError
 from tests.data.pictures import write_files
 
@@ -105,3 +105,23 @@ def test_packed_names_are_the_names(names: list[str]) -> None:
     for index in (-1, len(names)):
         with pytest.raises(IndexError):
             packed[index]
+
+
+@pytest.mark.parametrize("depth", [32, 33])
+def test_thirty_two_nested_folders_are_read_and_more_name_a_link_as_the_cause(
+    tmp_path: Path, depth: int
+) -> None:
+    name = "d/" * depth + "a.jpg"
+    tree = DiskTree(write_files(tmp_path, {name: b"-"}))
+    if depth == 32:
+        assert list(files_below(tree, "")) == [name]
+        return
+    with pytest.raises(UserError, match="nested more than 32 deep; does a symbolic link"):
+        list(files_below(tree, ""))
+
+
+def test_a_link_to_a_parent_is_an_error_and_no_endless_loop(tmp_path: Path) -> None:
+    root = write_files(tmp_path, {"cat/a.jpg": b"-"})
+    (root / "cat/again").symlink_to(root / "cat", target_is_directory=True)
+    with pytest.raises(UserError, match="nested more than 32 deep"):
+        list(files_below(DiskTree(root), "cat"))

@@ -56,15 +56,17 @@ def _covering(
     options: argparse.Namespace, kept: Path, copy: Copy, files: list[str]
 ) -> covering.Covering:
     """Which tests to run for which line of these files."""
-    run_in = (copy.path, copy.python, kept, options.jobs, copy.environment)
     if options.mirrors:
         print("mutants: running the tests that mirror these files once", flush=True)
-        return covering.time_mirrors(*run_in, files)
+        # In a folder of its own: the times of a few tests must not replace those of the coverage.
+        return covering.time_mirrors(
+            copy.path, copy.python, kept / "mirrors", options.jobs, copy.environment, files
+        )
     if not options.keep_coverage or not (kept / "coverage").exists():
         rooms = (options.room or ROOMS) if options.own_tests else ()
         which = "the rooms' own tests" if rooms else "the suite"
         print(f"mutants: running {which} once, to see which runs which line", flush=True)
-        covering.collect(*run_in, rooms)
+        covering.collect(copy.path, copy.python, kept, options.jobs, copy.environment, rooms)
         (kept / "copy").write_text(str(copy.path), encoding="utf-8")
     ran_in = Path((kept / "copy").read_text(encoding="utf-8"))
     return covering.read(kept, ran_in, files)
@@ -86,7 +88,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--mirrors",
         action="store_true",
-        help="only the tests that mirror the drawn files: minutes, and a lower bound yet",
+        help="only the tests that mirror the drawn files, no run for the coverage: a lower bound",
     )
     parser.add_argument("--kept", type=Path, default=KEPT, help="the folder of what is kept")
     parser.add_argument("--to", type=Path, help="trials.json of that folder if not given")

@@ -35,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copies = [Copy(CHECKOUT, Path(name) / str(number)) for number in range(options.jobs)]
         first = copies[0]
-        drawn = draw(CHECKOUT, options.seed, options.count, options.room or ROOMS)
+        drawn = draw(CHECKOUT, options.seed, options.count, options.room or ROOMS, options.below)
         print(f"mutants: {len(drawn)} drawn by seed {options.seed}", flush=True)
         files = sorted({mutant.file for mutant in drawn})
         covered = _covering(options, kept, first, files)
@@ -57,10 +57,11 @@ def _covering(
 ) -> covering.Covering:
     """Which tests to run for which line of these files."""
     if options.mirrors:
-        print("mutants: running the tests that mirror these files once", flush=True)
+        print("mutants: running the tests that mirror or import these files once", flush=True)
         # In a folder of its own: the times of a few tests must not replace those of the coverage.
         return covering.time_mirrors(
-            copy.path, copy.python, kept / "mirrors", options.jobs, copy.environment, files
+            *(copy.path, copy.python, kept / "mirrors", options.jobs, copy.environment, files),
+            keep=options.keep_coverage,
         )
     if not options.keep_coverage or not (kept / "coverage").exists():
         rooms = (options.room or ROOMS) if options.own_tests else ()
@@ -77,6 +78,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--room", action="append", choices=ROOMS)
+    parser.add_argument(
+        "--below",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="only files whose path within src/jumar/ begins with this",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests for each defect")
     parser.add_argument("--keep-coverage", action="store_true", help="of the last call")
@@ -88,7 +96,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--mirrors",
         action="store_true",
-        help="only the tests that mirror the drawn files, no run for the coverage: a lower bound",
+        help="only tests that mirror or import the drawn files, no coverage: a lower bound",
     )
     parser.add_argument("--kept", type=Path, default=KEPT, help="the folder of what is kept")
     parser.add_argument("--to", type=Path, help="trials.json of that folder if not given")

@@ -1,10 +1,11 @@
 """Which tests run a line, and how long each takes: one run of the suite, kept for later ones."""
 
+import ast
 import json
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import coverage
@@ -29,10 +30,12 @@ class Covering:
     Attributes:
         seconds: How long each test takes, setting up and tearing down included.
         tests: For each file and line the tests that run it.
+        importing: For each file the files of tests that import it, where no lines were recorded.
     """
 
     seconds: Mapping[str, float]
     tests: Mapping[str, Mapping[int, Sequence[str]]]
+    importing: Mapping[str, Set[str]] = field(default_factory=dict[str, Set[str]])
 
 
 def collect(
@@ -71,8 +74,9 @@ def time_mirrors(
     jobs: int,
     environment: dict[str, str],
     files: Sequence[str],
+    keep: bool = False,
 ) -> Covering:
-    """Run only the tests that mirror some files, and record how long each takes.
+    """Run only the tests that mirror or import some files, and record how long each takes.
 
     Args:
         copy: A copy of the checkout, for the tests to run in.
@@ -81,15 +85,39 @@ def time_mirrors(
         jobs: How many files of tests run at a time.
         environment: For the tests.
         files: The files, from the checkout's root.
+        keep: Take the times of earlier calls, and run only the files of tests that have none.
 
     Returns:
         Their times, and no lines: what another file's tests notice counts as unnoticed.
     """
-    tests = sorted({test for name in files for test in _own_tests(copy, name)})
-    if not tests:
-        return Covering(seconds={}, tests={})
-    _run(copy, python, folder, jobs, environment, tests)
-    return Covering(seconds=_seconds(folder), tests={})
+    kept = _seconds(folder) if keep and (folder / "seconds.json").exists() else {}
+    timed = {name.partition("::")[0] for name in kept}
+    importing = importing_tests(copy)
+    tests = {test for name in files for test in _own_tests(copy, name) | importing.get(name, set())}
+    if left := sorted(tests - timed):
+        _run(copy, python, folder, jobs, environment, left)
+        kept = {**kept, **_seconds(folder)}
+        (folder / "seconds.json").write_text(json.dumps(kept), encoding="utf-8")
+    return Covering(seconds=kept, tests={}, importing=importing)
+
+
+def importing_tests(checkout: Path) -> dict[str, set[str]]:
+    """For each source file the files of tests that import its module or something of it."""
+    importing: dict[str, set[str]] = defaultdict(set)
+    for path in sorted((checkout / "tests").rglob("test_*.py")):
+        name = path.relative_to(checkout).as_posix()
+        if name in LEFT_OUT:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or node.module is None or node.level:
+                continue
+            # `from jumar.room import module` and `from jumar.room.module import name`.
+            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for module in modules:
+                source = Path("src", *module.split(".")).with_suffix(".py")
+                if (checkout / source).is_file():
+                    importing[source.as_posix()].add(name)
+    return importing
 
 
 def _run(
@@ -156,7 +184,8 @@ def chosen_tests(
         # A line that is only run on import, in a process of its own or as part of the line before.
         names = sorted({name for tests in lines.values() for name in tests})
         names = [name for name in names if name.split("::")[0] in own]
-        names += [name for name in covering.seconds if name.split("::")[0] in own]
+        about = own | covering.importing.get(file, frozenset())
+        names += [name for name in covering.seconds if name.split("::")[0] in about]
     names = [name for name in dict.fromkeys(names) if name in covering.seconds]
     names.sort(key=lambda name: (name.split("::")[0] not in own, covering.seconds[name]))
     taken: list[str] = []
@@ -178,7 +207,11 @@ def _own_tests(checkout: Path, file: str) -> set[str]:
     """The files of tests that mirror a source file, or else those of its room."""
     inside = Path(file.removeprefix("src/jumar/"))
     folder = Path("tests") / inside.parent
-    named = [folder / f"test_{inside.name}", Path("tests/parity") / f"test_{inside.name}"]
+    # A small room may have its tests in one file under its own name, as `tasks/scoring` has.
+    of_room = f"test_{inside.parent.name}.py"
+    parity = Path("tests/parity")
+    named = [folder / f"test_{inside.name}", folder.parent / of_room]
+    named += [parity / f"test_{inside.name}", parity / of_room]
     if mirrors := {path.as_posix() for path in named if (checkout / path).is_file()}:
         return mirrors
     below = folder / inside.stem

@@ -100,7 +100,9 @@ class Mutant:
         return next(room for room in ROOMS if inside.startswith(f"{room}/"))
 
 
-def draw(checkout: Path, seed: int, count: int, rooms: Sequence[str] = ROOMS) -> list[Mutant]:
+def draw(
+    checkout: Path, seed: int, count: int, rooms: Sequence[str] = ROOMS, below: Sequence[str] = ()
+) -> list[Mutant]:
     """Defects drawn by a seed, none twice.
 
     Args:
@@ -108,6 +110,10 @@ def draw(checkout: Path, seed: int, count: int, rooms: Sequence[str] = ROOMS) ->
         seed: Decides all of them, for a given state of the files.
         count: How many; fewer come back where the files have no more.
         rooms: Whose files, each as likely as it has lines of code.
+        below: Only files whose path within `src/jumar/` begins with one of these, where given.
+
+    Raises:
+        ValueError: There is no such file.
     """
     numbers = random.Random(seed)
     files = [
@@ -115,7 +121,10 @@ def draw(checkout: Path, seed: int, count: int, rooms: Sequence[str] = ROOMS) ->
         for room in rooms
         for path in sorted((checkout / "src" / "jumar" / room).rglob("*.py"))
         if path.name != "__init__.py"
+        and path.relative_to(checkout / "src" / "jumar").as_posix().startswith(tuple(below) or "")
     ]
+    if not files:
+        raise ValueError(f"no file of {', '.join(rooms)} begins with {' or '.join(below)}")
     lengths = [len(code_lines(path.read_text(encoding="utf-8"))) for path in files]
     drawn: dict[tuple[str, str], Mutant] = {}
     for _ in range(20 * count):

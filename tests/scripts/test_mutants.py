@@ -145,13 +145,33 @@ def test_the_tests_that_mirror_a_file_are_timed_and_chosen_without_coverage(
         (checkout / package / "__init__.py").touch()
     (checkout / "tests/parity/test_limits.py").write_text("def test_same(): pass\n")
     (checkout / "tests/models/test_others.py").write_text("def test_other(): pass\n")
+    (checkout / "tests/models/test_importing.py").write_text(
+        "from jumar.models import limits\ndef test_limit(): assert limits.LIMIT == 3\n"
+    )
     copy = Copy(checkout, tmp_path / "copies")
     environment = {**copy.environment, "PYTHONPATH": f"{copy.path / 'src'}:{CHECKOUT}"}
     covering = time_mirrors(copy.path, copy.python, tmp_path / "kept", 1, environment, [file])
+    importing = "tests/models/test_importing.py::test_limit"
     own = [
         "tests/models/test_limits.py::test_three_is_not_over[a name with blanks]",
         "tests/parity/test_limits.py::test_same",
     ]
-    assert sorted(covering.seconds) == own
-    assert sorted(chosen_tests(covering, checkout, file, 9, 60.0)) == own
+    assert sorted(covering.seconds) == [importing, *own]
+    chosen = chosen_tests(covering, checkout, file, 9, 60.0)
+    assert sorted(chosen[:2]) == own
+    assert chosen[2:] == [importing]
     assert chosen_tests(covering, checkout, file, 9, 0.0) == []
+    # Of a later call only what has no times yet is run.
+    (copy.path / "tests/models/test_importing.py").write_text("raise SystemExit(1)\n")
+    again = time_mirrors(
+        *(copy.path, copy.python, tmp_path / "kept", 1, environment, [file]), keep=True
+    )
+    assert again.seconds == covering.seconds
+
+
+def test_defects_are_drawn_only_from_the_files_asked_for(checkout: Path) -> None:
+    (checkout / "src/jumar/models/others.py").write_text("ONE = 1\nTWO = 2\nTHREE = 3\n")
+    drawn = draw(checkout, 1, 8, ["models"], ["models/oth"])
+    assert {mutant.file for mutant in drawn} == {"src/jumar/models/others.py"}
+    with pytest.raises(ValueError, match="models/nothing"):
+        draw(checkout, 1, 8, ["models"], ["models/nothing"])

@@ -12,6 +12,8 @@ _KERAS_RUNS = re.compile(
 _SESSION_RUNS = re.compile(
     r"Session\(|\.run\(|stimator\(|\.managed_session|learning\.train|RunConfig\("
 )
+_ALIAS = re.compile(r"\bnp\.(?:int|float|bool|object|str)\b")
+_CONSTANT = re.compile(r"([A-Za-z_]\w*) = (?:'[^']*'|\"[^\"]*\"|\d+)")
 
 
 def why_needless(change: HandChange, topic: str, original: Path) -> str:
@@ -26,4 +28,11 @@ def why_needless(change: HandChange, topic: str, original: Path) -> str:
     divided = [text for text in change.before if " / " in text]
     if topic == "Python 2" and divided and all("float(" in text for text in divided):
         return "a division of floats, which Python 2 does not round either"
+    if topic == "newer libraries" and all(_ALIAS.search(text) for text in change.before):
+        return "np.int and its like are gone since NumPy 1.24, which no Python 3.7 can have"
+    constants = [_CONSTANT.fullmatch(line) for line in change.before]
+    if constants and all(
+        constant and len(re.findall(rf"\b{constant[1]}\b", text)) == 1 for constant in constants
+    ):
+        return "a constant that nothing reads"
     return ""

@@ -40,6 +40,8 @@ _DISTRIBUTED = (
     "NPUStrategy(",
 )
 """Calls of hand-made ports that train with several devices."""
+_LOSS_SCALES = re.compile(r"LossScale(?:Manager|Optimizer)")
+"""Those of npu_bridge and of TensorFlow itself."""
 _ORDER: tuple[Outcome, ...] = ("rewritten", "reported", "left")
 
 
@@ -157,7 +159,7 @@ def options_of(hand: Path) -> PortOptions:
     code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     return PortOptions(
         precision="allow_mix_precision" if "allow_mix_precision" in code else None,
-        loss_scale=parse_loss_scale("exponential") if "LossScaleManager" in code else None,
+        loss_scale=parse_loss_scale("exponential") if _LOSS_SCALES.search(code) else None,
         devices=8 if any(word in code for word in _DISTRIBUTED) else 1,
     )
 

@@ -330,3 +330,19 @@ def test_nothing_is_kept_below_the_home_of_the_user(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": paths}
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, **home})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_division_that_fails_in_python3_is_found_without_other_names_of_python2() -> None:
+    text = "def blocks(x, size):\n    k = x.shape[0] / size\n    return x[: size * k], k / 2\n"
+    converted = with_names_of_python3(text, ast.parse(text), lambda _: False)
+    assert converted is not None
+    (finding,) = converted.findings
+    assert (finding.rule, str(finding.place), finding.severity) == (
+        "python2-division",
+        "2:9",
+        "blocking",
+    )
+    assert finding.todo.en == "Write //, which rounds down as / did in Python 2."
+    assert (
+        with_names_of_python3(text.replace(" / ", " // "), ast.parse("x"), lambda _: False) is None
+    )

@@ -45,3 +45,24 @@ def test_settings_of_a_script_that_imports_what_imports_tensorflow_are_ported(
 ) -> None:
     (tmp_path / "model.py").write_text("import tensorflow as tf\n", encoding="utf-8")
     assert ported(f"import os\n{line}\n\n{SETTINGS}", tmp_path) == f"import os\n{line}\n\n{PORTED}"
+
+
+@pytest.mark.parametrize("line", ["from main import settings", "import main", "import os, main"])
+def test_settings_of_a_module_that_a_script_of_tensorflow_imports_are_ported(
+    line: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(f"import tensorflow as tf\n{line}\n", encoding="utf-8")
+    assert ported(f"import os\n\n{SETTINGS}", tmp_path) == f"import os\n\n{PORTED}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow as tf\nimport domain\n",
+        "import jax\nfrom main import settings\n",
+        "import tensorflow as tf\n# from main import settings\n",
+    ],
+)
+def test_settings_of_a_module_that_only_others_import_stay(text: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    assert ported(f"import os\n\n{SETTINGS}", tmp_path) == f"import os\n\n{SETTINGS}"

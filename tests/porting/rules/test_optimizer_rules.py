@@ -196,3 +196,69 @@ def test_a_name_of_tensorflow_that_a_star_import_brings_is_enough(tmp_path: Path
     report = port_file(SourceText(text), "gan.py", Project(tmp_path), EIGHT)
     [edit] = after(report, "initial-broadcast")
     assert "        tf.get_default_session().run(\n            tf.group(*[\n" in edit
+
+
+TABLE = "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'sgd': tf.train.GradientDescentOptimizer}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        (TABLE + "opt = OPTIMIZERS[name](rate)\n", "OPTIMIZERS[name](rate)"),
+        (
+            "kind = tf.train.AdamOptimizer if fast else tf.train.FtrlOptimizer\nopt = kind(rate)\n",
+            "kind(rate)",
+        ),
+        (
+            "class Net:\n    def __init__(self):\n        self.kind = None\n"
+            "        self.kind = tf.train.AdamOptimizer\n    def build(self, rate):\n"
+            "        opt = self.kind(rate)\n        return opt.minimize(loss)\n",
+            "self.kind(rate)",
+        ),
+    ],
+)
+def test_an_optimizer_of_a_class_that_a_table_variable_or_attribute_holds_is_wrapped(
+    text: str, made: str
+) -> None:
+    script = TF + text + "opt.minimize(loss)\n"
+    report = port(script, EIGHT)
+    assert after(report, "distributed-optimizer") == [f"NPUDistributedOptimizer({made})"]
+    assert not [one for one in report.findings if one.rule == "distributed-optimizer"]
+    (scaled,) = after(port(script, FIXED), "loss-scale")
+    assert scaled.startswith(f"NPULossScaleOptimizer({made}, FixedLossScaleManager(")
+    assert not [one for one in report.findings if "made where this class" in one.reason.en]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'own': load('own')}\n"
+        "opt = OPTIMIZERS[name](rate)\n",
+        "kind = tf.train.AdamOptimizer\nkind = find(name)\nopt = kind(rate)\n",
+        "class Net:\n    def __init__(self, kind):\n        self.kind = kind\n"
+        "        self.kind = tf.train.AdamOptimizer\n"
+        "    def build(self, rate):\n        opt = self.kind(rate)\n",
+        "def build(rate, kind=tf.train.AdamOptimizer):\n    opt = kind(rate)\n",
+        "OPTIMIZERS = dict(adam=tf.train.AdamOptimizer)\nopt = OPTIMIZERS[name](rate)\n",
+    ],
+)
+def test_a_class_that_may_be_another_is_reported_where_it_is_named(text: str) -> None:
+    report = port(TF + text + "opt.minimize(loss)\n", EIGHT)
+    assert not after(report, "distributed-optimizer")
+    reports = [one for one in report.findings if one.rule == "distributed-optimizer"]
+    assert [(one.code, one.severity) for one in reports] in (
+        [("tf.train.AdamOptimizer", "blocking")],
+        [],
+    )
+
+
+def test_what_a_method_returns_is_wrapped_only_where_it_is_made() -> None:
+    text = TF + (
+        "class Net:\n    def make(self, rate):\n        return tf.train.AdamOptimizer(rate)\n"
+        "    def build(self, rate):\n        opt = self.make(rate)\n"
+        "        return opt.minimize(loss)\n"
+    )
+    report = port(text, EIGHT)
+    assert after(report, "distributed-optimizer") == [
+        "NPUDistributedOptimizer(tf.train.AdamOptimizer(rate))"
+    ]

@@ -103,6 +103,9 @@ _NAMES = re.compile(
     r"|__builtin__|copy_reg|urllib2?|urlparse|commands|httplib|thread|sets|md5|sha|Tkinter"
     r"|string\.(?:letters|lowercase|uppercase|maketrans|join))\b"
     r"|(?:keys|values|items)\(\)\s*\[|\b(?:map|filter|zip)\(.*\)\s*\["
+    # A division that is a value of its own, an argument of `range`, or within brackets.
+    r"|(?:^\s*\w+\s*=|\brange\(|\[)[^\n'\"#]*[\w)\]] ?/ ?[\w(]",
+    re.MULTILINE,
 )
 """A file without any of these has nothing of Python 2 that Python 3 parses."""
 

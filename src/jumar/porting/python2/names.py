@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from jumar.porting.edits import Confidence, Finding, Place, Severity, Text
 from jumar.porting.python2.guards import bound_names, guarded_nodes, imported_modules
+from jumar.porting.python2.whole_numbers import divisions_of_integers
 
 SOURCE = "Python: What's New In Python 3.0"
 
@@ -109,6 +110,15 @@ _WHOLE = Text(
     en="Write // where both sides are integers, such as a number of steps or a size.",
     zh="两侧均为整数（如步数、尺寸）时改用 //。",
 )
+_FLOAT = Text(
+    en="In Python 3, / gives a float even between integers, and what this goes to (range, or the "
+    "bound of a slice) takes none.",
+    zh="Python 3 中整数相除也得到浮点数，而 range 或切片边界不接受浮点数。",
+)
+_ROUND = Text(
+    en="Write //, which rounds down as / did in Python 2.",
+    zh="改用 //：与 Python 2 的 / 一样向下取整。",
+)
 
 
 def python2_findings(
@@ -137,6 +147,7 @@ class _Search:
         self._bound = bound_names(tree)
         self._modules = imported_modules(tree)
         self._guarded = guarded_nodes(tree)
+        self._failing = divisions_of_integers(tree)
         self._divides = divisions and not any(
             isinstance(node, ast.ImportFrom)
             and node.module == "__future__"
@@ -195,7 +206,9 @@ class _Search:
             name = self._no_list(node.value)
         elif isinstance(node.op, ast.Div):
             fraction = _is_fraction(node.left) or _is_fraction(node.right)
-            if self._divides and _is_count(node.left) and not fraction:
+            if node in self._failing and not fraction:
+                yield self._finding("python2-division", node, _FLOAT, _ROUND, "blocking", "likely")
+            elif self._divides and _is_count(node.left) and not fraction:
                 yield self._finding(
                     "python2-division", node, _DIVISION, _WHOLE, "accuracy", "unsure"
                 )

@@ -144,6 +144,64 @@ class Kinds:
                 return name
         return name
 
+    def held(self, node: ast.expr) -> list[tuple[Module, ast.expr]]:
+        """The classes of which one is called where an expression without a name is called.
+
+        `self.optimizer(lr)` makes what `self.optimizer = tf.train.AdamOptimizer` holds, and
+        `OPTIMIZERS[name](lr)` one of a table.
+
+        Returns:
+            The expressions that name them, each with its module; none where it may be others.
+        """
+        return self._held(node, 0) or []
+
+    def _held(self, node: ast.expr, depth: int) -> list[tuple[Module, ast.expr]] | None:
+        if depth > _DEEPEST:
+            return None
+        if self.module.name_of(node) is not None:
+            return [(self.module, node)]
+        if isinstance(node, ast.IfExp):
+            return self._all_held([node.body, node.orelse], depth)
+        if isinstance(node, ast.Dict):
+            return self._all_held(node.values, depth)
+        if isinstance(node, ast.Subscript):
+            table = self._table(node.value)
+            return self._all_held(table.values, depth) if table is not None else None
+        if isinstance(node, ast.Name):
+            _, bindings = self.module.scopes.lookup(node)
+            if any(one.kind != "assignment" or one.value is None for one in bindings):
+                return None
+            values = [one.value for one in bindings if one.value is not None]
+            # `optimizer = optimizer(lr)` takes the class that was there before.
+            return self._all_held([value for value in values if not _calls(value, node.id)], depth)
+        if isinstance(node, ast.Attribute):
+            for module, holder in self._instance(node.value, depth):
+                kinds = self._in(module)
+                if values := kinds._values(holder, node.attr):
+                    return kinds._all_held(values, depth)
+        return None
+
+    def _all_held(self, values: list[ast.expr], depth: int) -> list[tuple[Module, ast.expr]] | None:
+        classes: list[tuple[Module, ast.expr]] = []
+        for value in values:
+            held = self._held(value, depth + 1)
+            if held is None:
+                return None
+            classes += held
+        return classes
+
+    def _table(self, node: ast.expr) -> ast.Dict | None:
+        """The dictionary that a name stands for."""
+        if isinstance(node, ast.Dict):
+            return node
+        if not isinstance(node, ast.Name):
+            return None
+        _, bindings = self.module.scopes.lookup(node)
+        if len(bindings) != 1 or bindings[0].kind != "assignment":
+            return None
+        value = bindings[0].value
+        return value if isinstance(value, ast.Dict) else None
+
     def _of(self, node: ast.expr, depth: int) -> str:
         if node in self._known:
             return self._known[node]
@@ -183,6 +241,10 @@ class Kinds:
                 return self._wrapped(node, depth)
             if name.startswith("tree:"):
                 return self._returned(name, depth)
+        elif held := self._held(node.func, depth):
+            return self._agreed(
+                [_constructed(module.name_of(one) or "") or _UNKNOWN for module, one in held]
+            )
         if isinstance(node.func, ast.Attribute):
             kind = self._of(node.func.value, depth)
             if kind == "Dataset":
@@ -334,6 +396,10 @@ class Kinds:
         return _UNKNOWN
 
     def _assigned(self, holder: ast.ClassDef, name: str, depth: int) -> str:
+        return self._agreed([self._of(value, depth) for value in self._values(holder, name)])
+
+    def _values(self, holder: ast.ClassDef, name: str) -> list[ast.expr]:
+        """What a class assigns to an attribute, besides None."""
         if holder not in self._attributes:
             assigned: dict[str, list[ast.expr]] = {}
             for inner in ast.walk(holder):
@@ -342,12 +408,11 @@ class Kinds:
                         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
                             assigned.setdefault(target.attr, []).append(inner.value)
             self._attributes[holder] = assigned
-        values = [
+        return [
             value
             for value in self._attributes[holder].get(name, [])
             if not (isinstance(value, ast.Constant) and value.value is None)
         ]
-        return self._agreed([self._of(value, depth) for value in values])
 
     def _agreed(self, kinds: list[str]) -> str:
         known = {kind for kind in kinds if kind != _AGAIN}
@@ -374,6 +439,12 @@ def _constructed(name: str) -> Kind | None:
     if name.startswith(("tensorflow.keras.applications.", "keras.applications.")):
         return "KerasModel" if last[:1].isupper() else None
     return None
+
+
+def _calls(value: ast.expr, name: str) -> bool:
+    return (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == name
+    )
 
 
 def _has_init(node: ast.ClassDef) -> bool:

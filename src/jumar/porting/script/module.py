@@ -28,6 +28,10 @@ class Surroundings(Protocol):
         """The parsed module at a path within the tree."""
         ...
 
+    def beside(self, folder: str) -> list[str]:
+        """The paths of the scripts that lie in a folder of the tree."""
+        ...
+
     def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
         """What a name means that is taken from a module of the tree."""
         ...

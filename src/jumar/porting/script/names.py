@@ -1,5 +1,9 @@
 """One name for one construct, however it is imported."""
 
+import json
+from functools import cache
+from importlib.resources import files
+
 _SAME_ROOT = (
     ("tensorflow.compat.v1.", "tensorflow."),
     ("tensorflow._api.v1.", "tensorflow."),
@@ -9,23 +13,6 @@ _SAME_ROOT = (
     ("tensorflow.python.estimator.", "tensorflow.estimator."),
     ("tensorflow_estimator.python.estimator.estimator.", "tensorflow.estimator."),
     ("tensorflow_estimator.python.estimator.run_config.", "tensorflow.estimator."),
-    ("tensorflow.python.client.session.", "tensorflow."),
-    ("tensorflow.python.ops.rnn.", "tensorflow.nn."),
-    ("tensorflow.python.ops.nn_ops.", "tensorflow.nn."),
-    ("tensorflow.python.ops.nn.", "tensorflow.nn."),
-    ("tensorflow.python.framework.ops.", "tensorflow."),
-    ("tensorflow.python.training.monitored_session.", "tensorflow.train."),
-    ("tensorflow.python.training.supervisor.", "tensorflow.train."),
-    ("tensorflow.python.training.adam.", "tensorflow.train."),
-    ("tensorflow.python.training.momentum.", "tensorflow.train."),
-    ("tensorflow.python.training.gradient_descent.", "tensorflow.train."),
-    ("tensorflow.python.training.rmsprop.", "tensorflow.train."),
-    ("tensorflow.python.training.adagrad.", "tensorflow.train."),
-    ("tensorflow.python.training.optimizer.", "tensorflow.train."),
-    ("tensorflow.python.training.basic_session_run_hooks.", "tensorflow.train."),
-    ("tensorflow.python.training.session_run_hook.", "tensorflow.train."),
-    ("tensorflow.python.data.ops.dataset_ops.", "tensorflow.data."),
-    ("tensorflow.python.data.ops.readers.", "tensorflow.data."),
     ("tensorflow.core.protobuf.config_pb2.", "tensorflow."),
     ("tensorflow.contrib.tpu.python.tpu.tpu_estimator.", "tensorflow.contrib.tpu."),
     ("tensorflow.contrib.tpu.python.tpu.tpu_config.", "tensorflow.contrib.tpu."),
@@ -67,18 +54,33 @@ _SAME_ROOT = (
     ("npu_bridge.estimator.npu.npu_loss_scale_optimizer.", "npu_bridge.npu_init."),
     ("npu_bridge.estimator.npu.npu_loss_scale_manager.", "npu_bridge.npu_init."),
 )
+_INTERNAL = ("tensorflow.python.", "tensorflow.contrib.learn.python.")
 _SAME = {
     "tensorflow.compat.v1": "tensorflow",
-    "tensorflow.python.client.session": "tensorflow",
     "tensorflow.core.protobuf.config_pb2": "tensorflow",
-    "tensorflow.python.ops.nn_ops": "tensorflow.nn",
-    "tensorflow.python.ops.rnn": "tensorflow.nn",
     "tensorflow.python.keras": "tensorflow.keras",
     "tf_slim": "tensorflow.contrib.slim",
     "torch.autocast": "torch.amp.autocast",
     "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
-    "tensorflow.python.data.Dataset": "tensorflow.data.Dataset",
 }
+
+
+@cache
+def _public_names() -> dict[str, str]:
+    """The public name of what TensorFlow 1.15's internal modules define, by the internal one.
+
+    The file holds what TensorFlow itself notes at each object (`_tf_api_names_v1`): for each module
+    the names by the public module that exports them, `internal=public` where the two differ.
+    """
+    file = files("jumar.porting.script").joinpath("internal_modules.json")
+    modules: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+    public: dict[str, str] = {}
+    for module, exported in modules.items():
+        for root, names in exported.items():
+            for name in names.split():
+                internal, _, other = name.partition("=")
+                public[f"{module}.{internal}"] = f"{root}.{other or internal}"
+    return public
 
 
 def canonical(name: str) -> str:
@@ -90,6 +92,8 @@ def canonical(name: str) -> str:
     while True:
         if name in _SAME:
             return _SAME[name]
+        if name.startswith(_INTERNAL) and (public := _public_names().get(name)):
+            return public
         for longer, shorter in _SAME_ROOT:
             if name.startswith(longer):
                 name = shorter + name[len(longer) :]

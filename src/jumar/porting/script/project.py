@@ -137,6 +137,15 @@ class Project:
         # A folder without __init__.py is a package as well.
         return f"{path}/" if path and (self.root / path).is_dir() else None
 
+    def beside(self, folder: str) -> list[str]:
+        """The paths of the scripts that lie in a folder of the tree."""
+        where = self.root / folder
+        try:
+            names = sorted(path.name for path in where.iterdir() if path.suffix == ".py")
+        except OSError:
+            return []
+        return [f"{folder}/{name}" if folder else name for name in names]
+
     def module(self, path: str) -> Module | None:
         """The parsed module at a path within the tree, or None if it cannot be read."""
         if path in self._modules:

@@ -1,6 +1,7 @@
 """Whether a module uses TensorFlow at all."""
 
 import ast
+import re
 
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
@@ -32,6 +33,18 @@ def is_concerned(view: View) -> bool:
         path = module.project.find(name, module.path)
         other = module.project.module(path) if path and path != module.path else None
         if other is not None and _imports_one(other):
+            return True
+    return _serves_one(module)
+
+
+def _serves_one(module: Module) -> bool:
+    """Whether a script beside a module imports both TensorFlow and it, as a configuration is."""
+    folder, _, file = module.path.rpartition("/")
+    project, name = module.project, file.removesuffix(".py")
+    importing = re.compile(rf"^\s*(?:from|import)\s+[.\w, ]*\b{re.escape(name)}\b", re.MULTILINE)
+    for path in project.beside(folder):
+        other = project.module(path) if path != module.path else None
+        if other is not None and importing.search(other.text) and _imports_one(other):
             return True
     return False
 

@@ -10,7 +10,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.conditions import is_mapped
 from jumar.porting.rules.tensorflow.input_purpose import purpose_of
-from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_id, rank_size
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, knows_its_rank, rank_id, rank_size
 
 _REASON = Text(
     en="each rank reads every RANK_SIZE-th element, starting at its own index, before anything "
@@ -39,6 +39,17 @@ _ADVICE = Text(
     zh='若用于训练，在 shuffle 和 batch 之前加 .shard(int(os.getenv("RANK_SIZE", "1")), '
     'int(os.getenv("RANK_ID", "0")))；随机列出的文件需先排序（list_files 设 shuffle=False）',
 )
+_QUEUED = Text(
+    en="every rank fills its queue from all of the data here: an epoch is passed as often as there "
+    "are ranks",
+    zh="各 rank 在此用全部数据填充队列：一个 epoch 会被重复 rank 数次",
+)
+_QUEUED_ADVICE = Text(
+    en='give it every RANK_SIZE-th file or sample, from int(os.getenv("RANK_ID", "0")) on, as many '
+    "on each rank, or rewrite the input with tf.data and .shard(...)",
+    zh='从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个文件或样本，各 rank 数量相同；'
+    "或用 tf.data 改写输入并加 .shard(...)",
+)
 _THERE = Text(en="the script shards its data itself", zh="脚本已自行切分数据")
 _SURE = (
     "tensorflow.data.TFRecordDataset",
@@ -52,6 +63,13 @@ _FURTHER_DOWN = Text(
     en="the records that come from here are divided among the ranks further down",
     zh="由此得到的记录在后面已按 rank 划分",
 )
+_QUEUES = (
+    "tensorflow.train.string_input_producer",
+    "tensorflow.train.input_producer",
+    "tensorflow.train.slice_input_producer",
+    "tensorflow.train.range_input_producer",
+    "tensorflow.contrib.slim.dataset_data_provider.DatasetDataProvider",
+)
 _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_generator")
 
 
@@ -60,7 +78,7 @@ _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_g
     title=Text(en="Each rank reads its part of the data", zh="每个 rank 读取各自的数据"),
     source="TensorFlow 1.15 migration guide of CANN; defect of convert_tf2npu that rewrites any "
     "method named shard",
-    calls=(*_SURE, *_RANDOM),
+    calls=(*_SURE, *_RANDOM, *_QUEUES),
 )
 def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
     """Shard training input; report places where its purpose is unclear."""
@@ -71,6 +89,19 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         return
     use = purpose_of(call, view)
     if use.purpose == "other":
+        return
+    if view.module.name_of(call.func) in _QUEUES:
+        if knows_its_rank(view):
+            yield Leave(node=call, reason=_THERE)
+            return
+        unsure = use.purpose == "unknown"
+        yield view.notice(
+            call,
+            reason=_QUEUED,
+            todo=_QUEUED_ADVICE,
+            severity="accuracy",
+            confidence="unsure" if unsure else "likely",
+        )
         return
     if not _is_sure(call, view):
         function = view.module.function(call)

@@ -12,6 +12,7 @@ from jumar.porting.rules.tensorflow.optimizer_sites import (
     LOSS_SCALED,
     optimizers,
     sites,
+    unreached_classes,
 )
 
 _REASON = Text(
@@ -33,6 +34,15 @@ _AVERAGE = Text(
     en="put NPUDistributedOptimizer(...) around the optimizer inside, and give the loss scale "
     "is_distributed=True",
     zh="在内层优化器外包上 NPUDistributedOptimizer(...)，并给 loss scale 传入 is_distributed=True",
+)
+_CLASS = Text(
+    en="the optimizer is made where this class is called, so its gradients are not averaged: each "
+    "rank would train for itself",
+    zh="优化器在调用该类的位置创建，因此其梯度未求平均：各 rank 将各自训练",
+)
+_CLASS_ADVICE = Text(
+    en="wrap what the call returns: NPUDistributedOptimizer(optimizer)",
+    zh="包装调用所得的优化器：NPUDistributedOptimizer(optimizer)",
 )
 
 
@@ -62,3 +72,7 @@ def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
         # Nothing goes around a loss scale: it must see the averaged gradients.
         for name in sorted(LOSS_SCALED & made.keys()):
             yield view.notice(made[name], reason=_NOT_AVERAGED, todo=_AVERAGE, severity="accuracy")
+    for node in unreached_classes(view):
+        yield view.notice(
+            node, reason=_CLASS, todo=_CLASS_ADVICE, severity="blocking", confidence="likely"
+        )

@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.ranks import knows_its_rank
 from jumar.porting.rules.tensorflow.training_scripts import (
     evaluates,
     is_run,
@@ -29,7 +30,6 @@ _ADVICE = Text(
     "随机抽取数据时各 rank 使用不同的种子，且批数须相同",
 )
 _SHARED = Text(en="the script knows its rank", zh="脚本已使用 rank 编号")
-_RANKS = ("RANK_ID", "get_rank_id", "hvd.rank", "hvd.local_rank", "get_npu_rank_id")
 
 
 @rule(
@@ -53,7 +53,7 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     steps = [node for node in named or runs if _feeds(node) and (named or _loops(node, view))]
     if not steps or not trains(view):
         return
-    if any(word in view.module.text for word in _RANKS):
+    if knows_its_rank(view):
         yield Leave(node=steps[0], reason=_SHARED)
         return
     yield view.notice(

@@ -9,6 +9,7 @@ from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.keras_runs import compiles_keras
+from jumar.porting.rules.tensorflow.optimizer_sites import unreached_classes
 
 _CLASS = Text(
     en="the optimizer is made where this class is called, so no loss scale was put around it",
@@ -44,7 +45,10 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
     """Findings for classes in tables, names of optimizers, and those of Keras."""
     if view.options.loss_scale is None:
         return
-    yield from _classes(view)
+    for node in unreached_classes(view):
+        yield view.notice(
+            node, reason=_CLASS, todo=_CLASS_ADVICE, severity="accuracy", confidence="likely"
+        )
     for node in view.module.scopes.nodes:
         if not isinstance(node, ast.Call):
             continue
@@ -63,30 +67,6 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
                 optimizer,
                 reason=reason,
                 todo=_NAME_ADVICE,
-                severity="accuracy",
-                confidence="likely",
-            )
-
-
-def _classes(view: View) -> Iterator[Change]:
-    """References to an optimizer's class that are not calls: tables of optimizers."""
-    for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
-            continue
-        name = view.module.name_of(node) or ""
-        if not (
-            name.startswith(("tensorflow.train.", "tensorflow.contrib.opt."))
-            and name.endswith("Optimizer")
-            and name != "tensorflow.train.Optimizer"
-        ):
-            continue
-        parent = view.module.parent(node)
-        tables = ast.Dict | ast.List | ast.Assign | ast.Return | ast.IfExp | ast.keyword
-        if isinstance(parent, tables):
-            yield view.notice(
-                node,
-                reason=_CLASS,
-                todo=_CLASS_ADVICE,
                 severity="accuracy",
                 confidence="likely",
             )

@@ -99,7 +99,10 @@ def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
 
 def makes_optimizer(call: ast.Call, view: View) -> bool:
     """Whether a call makes an optimizer of TensorFlow, or one around another."""
-    name = view.module.name_of(call.func) or ""
+    name = view.module.name_of(call.func)
+    if name is None:
+        # What a method returns is wrapped where it is made; a class that is held is called here.
+        return bool(view.kinds.held(call.func)) and view.kinds.of(call) == "Optimizer"
     if name.startswith("tree:"):
         module, node = view.module.definition(name)
         # What a function of the tree returns is wrapped where that function makes it.
@@ -119,6 +122,32 @@ def optimizers(view: View) -> list[ast.Call]:
         and makes_optimizer(node, view)
         and not _within_optimizer(node, view)
     ]
+
+
+def unreached_classes(view: View) -> Iterator[ast.expr]:
+    """References to an optimizer's class that no call in the module makes an optimizer of.
+
+    They stand in tables, arguments and attributes, and are called somewhere else.
+    """
+    reached = {
+        held
+        for call in optimizers(view)
+        if view.module.name_of(call.func) is None
+        for _, held in view.kinds.held(call.func)
+    }
+    for node in view.module.scopes.nodes:
+        if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
+            continue
+        name = view.module.name_of(node) or ""
+        if not (
+            name.startswith(("tensorflow.train.", "tensorflow.contrib.opt."))
+            and name.endswith("Optimizer")
+            and name != "tensorflow.train.Optimizer"
+        ):
+            continue
+        tables = ast.Dict | ast.List | ast.Assign | ast.Return | ast.IfExp | ast.keyword
+        if isinstance(view.module.parent(node), tables) and node not in reached:
+            yield node
 
 
 def method_calls(home: Scope, name: str, view: View) -> dict[str, list[ast.Call]]:

@@ -5,6 +5,7 @@ import ast
 from jumar.porting.rewriting.view import View
 
 RANK_IMPORTS = ("os:",)
+_OWN_RANK = ("RANK_ID", "get_rank_id", "hvd.rank", "hvd.local_rank", "get_npu_rank_id")
 
 
 def _os_name(view: View) -> str:
@@ -51,3 +52,8 @@ def tensorflow_name(view: View) -> str | None:
         if isinstance(node, ast.Name) and view.module.name_of(node) == "tensorflow":
             return node.id
     return None
+
+
+def knows_its_rank(view: View) -> bool:
+    """Whether a script asks for its own rank somewhere, so that it may divide its data by it."""
+    return any(word in view.module.text for word in _OWN_RANK)

@@ -26,6 +26,8 @@ _METHODS = {
     ("Supervisor", "managed_session"): ("config", 1),
     ("Supervisor", "prepare_or_wait_for_session"): ("config", 1),
 }
+_CREATED = "tensorflow.train.MonitoredSession"
+"""It has no configuration itself: its session is opened by what it gets as `session_creator`."""
 _ADD = Text(
     en="a session runs on the NPU if its configuration names the graph optimizer NpuOptimizer",
     zh="会话配置中指定 NpuOptimizer 图优化器后，会话才在 NPU 上运行",
@@ -43,6 +45,15 @@ _STARRED_ADVICE = Text(
     en="pass config=npu_config_proto(config_proto=...) where the arguments are made",
     zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
 )
+_NO_CREATOR = Text(
+    en="this session is opened without options for the NPU, and how the script names "
+    "ChiefSessionCreator cannot be seen here",
+    zh="该会话未带 NPU 选项，且此处无法判断脚本如何引用 ChiefSessionCreator",
+)
+_CREATOR_ADVICE = Text(
+    en="pass session_creator=tf.train.ChiefSessionCreator(config=npu_config_proto())",
+    zh="传入 session_creator=tf.train.ChiefSessionCreator(config=npu_config_proto())",
+)
 
 
 @rule(
@@ -53,6 +64,9 @@ _STARRED_ADVICE = Text(
 )
 def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Give the configuration of a session to `npu_config_proto`, or add one."""
+    if view.kinds.called(call) == _CREATED:
+        yield from _session_creator(call, view)
+        return
     parameter = _parameter(call, view)
     if parameter is None:
         return
@@ -78,6 +92,31 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
         word = "" if functions else "config_proto="
         change = wrap(view.module, config, f"{function}({word}", ")")
     yield view.rewrite(call, *change, reason=_ADD, imports=imports, functions=functions)
+
+
+def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
+    """Give a `MonitoredSession` that opens its session itself a creator with a configuration."""
+    name = "session_creator"
+    creator = argument(call, name, 0)
+    if creator is not None and not (isinstance(creator, ast.Constant) and literal(creator) is None):
+        # ChiefSessionCreator gets the configuration where it is made.
+        return
+    if creator is None and is_open(call):
+        yield view.notice(
+            call, reason=_STARRED, todo=_CREATOR_ADVICE, severity="look", confidence="likely"
+        )
+        return
+    if not isinstance(call.func, ast.Attribute):
+        yield view.notice(call, reason=_NO_CREATOR, todo=_CREATOR_ADVICE, severity="blocking")
+        return
+    function, imports, functions = view.session_config()
+    module = view.module.source(call.func.value)
+    made = f"{module}.ChiefSessionCreator(config={function}())"
+    if creator is None:
+        change = add_argument(view.module, call, f"{name}={made}")
+    else:
+        change = replace(view.module, creator, made)
+    yield view.rewrite(call, change, reason=_ADD, imports=imports, functions=functions)
 
 
 def has_npu_config(config: ast.expr, view: View) -> bool:

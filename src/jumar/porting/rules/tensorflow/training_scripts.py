@@ -11,6 +11,7 @@ from jumar.porting.script.module import Module
 _MAKES_OPTIMIZER = re.compile(
     r"\b\w*Optimizer\s*\(|\.minimize\s*\(|\.apply_gradients\s*\(|create_train_op\s*\("
 )
+_APPLIES = re.compile(r"\.apply_gradients\s*\(|create_train_op\s*\(")
 _TRAIN_OP = re.compile(
     r"(?i)(?:^|_)(?:train|training|optim|optimi[sz]er?|opt|solver|update)(?:_|$)|train_?op"
 )
@@ -19,11 +20,11 @@ _MOST_MODULES = 30
 
 
 def trains(view: View) -> bool:
-    """Whether a script trains: it makes an optimizer, or runs what a module it imports made.
+    """Whether a script trains: it makes or applies an optimizer, or runs what an import made.
 
     A script that saves variables without any optimizer in reach converts or exports them.
     """
-    if optimizers(view):
+    if optimizers(view) or _APPLIES.search(view.module.text):
         return True
     calls = [node for node in view.module.scopes.nodes if isinstance(node, ast.Call)]
     if any(runs_train_op(call) for call in calls):

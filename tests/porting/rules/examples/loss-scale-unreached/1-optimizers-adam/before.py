@@ -1,4 +1,7 @@
 import tensorflow as tf
 
 OPTIMIZERS = {'adam': tf.train.AdamOptimizer}
-opt = OPTIMIZERS['adam'](lr)
+
+
+def optimizer(name, rate):
+    return create(OPTIMIZERS, name, rate)

@@ -1,0 +1,101 @@
+"""Divisions whose result has to be an integer: with Python 3's `/` they fail."""
+
+import ast
+from collections.abc import Iterator
+
+_RANGES = ("range", "xrange")
+_KEEP_INTEGERS = ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod
+_Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+
+def divisions_of_integers(tree: ast.Module) -> set[ast.BinOp]:
+    """The divisions whose result is an argument of `range` or a bound of a slice.
+
+    Neither takes a float, so what is divided there were integers, and `/` rounded down. A result
+    may go through a name that nothing else is assigned to in the function, and through sums and
+    products.
+
+    Args:
+        tree: A script, as Python 3 parses it.
+    """
+    divisions: set[ast.BinOp] = set()
+    for scope, nodes in _scopes(tree):
+        assigned = _assigned(scope, nodes)
+        for node in nodes:
+            for value in _whole(node):
+                for part in _parts(value):
+                    divisions.update(_divisions(part, assigned))
+    return divisions
+
+
+def _scopes(tree: ast.Module) -> Iterator[tuple[_Scope, list[ast.AST]]]:
+    """Each scope with the nodes that are in it and in no scope within it."""
+    waiting: list[_Scope] = [tree]
+    while waiting:
+        scope = waiting.pop()
+        nodes: list[ast.AST] = []
+        inside = list(ast.iter_child_nodes(scope))
+        while inside:
+            node = inside.pop()
+            nodes.append(node)
+            if isinstance(node, _Scope):
+                waiting.append(node)
+            else:
+                inside.extend(ast.iter_child_nodes(node))
+        yield scope, nodes
+
+
+def _assigned(scope: _Scope, nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
+    """What is assigned to each name of a scope; None for values that are not written there."""
+    assigned: dict[str, list[ast.expr | None]] = {}
+    arguments = getattr(scope, "args", None)
+    if isinstance(arguments, ast.arguments):
+        for node in ast.walk(arguments):
+            if isinstance(node, ast.arg):
+                assigned.setdefault(node.arg, []).append(None)
+    plain: set[ast.expr] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    plain.add(target)
+                    assigned.setdefault(target.id, []).append(node.value)
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in plain:
+            assigned.setdefault(node.id, []).append(None)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            for name in node.names:
+                assigned.setdefault(name, []).append(None)
+    return assigned
+
+
+def _whole(node: ast.AST) -> list[ast.expr]:
+    """The expressions of a node that have to be integers."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RANGES:
+        return node.args
+    if isinstance(node, ast.Slice):
+        return [part for part in (node.lower, node.upper, node.step) if part is not None]
+    return []
+
+
+def _parts(value: ast.expr) -> Iterator[ast.expr]:
+    """A value, or those of which it is a sum or product: all are integers if it is one."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, _KEEP_INTEGERS):
+        yield from _parts(value.left)
+        yield from _parts(value.right)
+    elif isinstance(value, ast.UnaryOp):
+        yield from _parts(value.operand)
+    else:
+        yield value
+
+
+def _divisions(part: ast.expr, assigned: dict[str, list[ast.expr | None]]) -> Iterator[ast.BinOp]:
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
+        yield part
+    elif isinstance(part, ast.Name):
+        values = [
+            value if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else None
+            for value in assigned.get(part.id, [])
+        ]
+        if None not in values:
+            yield from (value for value in values if value is not None)

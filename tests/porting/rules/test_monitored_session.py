@@ -1,0 +1,61 @@
+"""Sessions that a `MonitoredSession` opens itself."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
+
+TF = "import tensorflow as tf\n\n"
+CREATOR = "tf.train.ChiefSessionCreator(config=npu_config_proto())"
+
+
+def ported(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The last line of the port, and rule and severity of what is reported of sessions."""
+    report = port_file(
+        SourceText(TF + text + "\n"), "script.py", Project(Path("nowhere")), PortOptions()
+    )
+    notices = [(one.rule, one.severity) for one in report.findings if one.rule == "session-config"]
+    return (report.after or TF + text + "\n").splitlines()[-1], notices
+
+
+@pytest.mark.parametrize(
+    ("arguments", "after"),
+    [
+        ("", f"session_creator={CREATOR}"),
+        ("hooks=hooks", f"hooks=hooks, session_creator={CREATOR}"),
+        ("None, hooks", f"{CREATOR}, hooks"),
+        ("session_creator=None", f"session_creator={CREATOR}"),
+    ],
+)
+def test_it_gets_a_creator_with_the_options_of_the_npu(arguments: str, after: str) -> None:
+    line, notices = ported(f"s = tf.train.MonitoredSession({arguments})")
+    assert (line, notices) == (f"s = tf.train.MonitoredSession({after})", [])
+
+
+def test_a_creator_of_its_own_gets_them_where_it_is_made() -> None:
+    line, notices = ported("s = tf.train.MonitoredSession(tf.train.ChiefSessionCreator())")
+    assert line == f"s = tf.train.MonitoredSession({CREATOR})"
+    assert notices == []
+    line, notices = ported("s = tf.train.MonitoredSession(session_creator=creator)")
+    assert (line, notices) == ("s = tf.train.MonitoredSession(session_creator=creator)", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("s = tf.train.MonitoredSession(**options)", "look"),
+        (
+            "from tensorflow.python.training.monitored_session import MonitoredSession\n"
+            "s = MonitoredSession()",
+            "blocking",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_reported(text: str, severity: str) -> None:
+    line, notices = ported(text)
+    assert line == text.splitlines()[-1]
+    assert notices == [("session-config", severity)]

@@ -1,0 +1,83 @@
+"""Names: TensorFlow's own, however a script reaches what they name."""
+
+import importlib.resources
+import json
+
+import pytest
+
+from jumar.porting.script.names import canonical
+from tests.tensorflow115 import run_tensorflow
+
+_SAME_OBJECTS = """
+import importlib
+wrong = []
+for internal, public in json.load(open(sys.argv[1])).items():
+    module, _, name = internal.rpartition(".")
+    value = getattr(importlib.import_module(module), name)
+    exported = tf
+    for part in public.split(".")[1:]:
+        exported = getattr(exported, part)
+    if value is not exported:
+        wrong.append([internal, public])
+answer(wrong)
+"""
+
+
+@pytest.mark.parametrize(
+    ("internal", "public"),
+    [
+        ("tensorflow.python.training.adam.AdamOptimizer", "tensorflow.train.AdamOptimizer"),
+        ("tensorflow.python.training.ftrl.FtrlOptimizer", "tensorflow.train.FtrlOptimizer"),
+        (
+            "tensorflow.contrib.learn.python.learn.monitored_session.MonitoredSession",
+            "tensorflow.train.MonitoredSession",
+        ),
+        ("tensorflow.python.client.session.Session", "tensorflow.Session"),
+        ("tensorflow.python.ops.nn.dropout", "tensorflow.nn.dropout"),
+        ("tensorflow.python.ops.nn_ops.max_pool", "tensorflow.nn.max_pool"),
+        ("tensorflow.python.ops.rnn_cell_impl.LSTMCell", "tensorflow.nn.rnn_cell.LSTMCell"),
+        ("tensorflow.python.ops.math_ops.neg", "tensorflow.negative"),
+        ("tensorflow.python.layers.core.dropout", "tensorflow.layers.dropout"),
+        (
+            "tensorflow.python.data.ops.dataset_ops.DatasetV1",
+            "tensorflow.data.Dataset",
+        ),
+        ("tensorflow.compat.v1.train.AdamOptimizer", "tensorflow.train.AdamOptimizer"),
+    ],
+)
+def test_names_of_internal_modules_are_those_that_tensorflow_exports(
+    internal: str, public: str
+) -> None:
+    assert canonical(internal) == public
+    assert canonical(public) == public
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tensorflow.python.ops.math_ops",
+        "tensorflow.python.training.training",
+        "tensorflow.python.ops.math_ops.no_such_function",
+        "tensorflow.python.training.moving_averages.assign_moving_average",
+    ],
+)
+def test_what_tensorflow_does_not_export_keeps_its_name(name: str) -> None:
+    assert canonical(name) == name
+
+
+def test_both_names_are_one_object_in_tensorflow(tmp_path_factory: pytest.TempPathFactory) -> None:
+    modules = json.loads(
+        importlib.resources.files("jumar.porting.script")
+        .joinpath("internal_modules.json")
+        .read_text(encoding="utf-8")
+    )
+    names = {
+        f"{module}.{name.partition('=')[0]}": canonical(f"{module}.{name.partition('=')[0]}")
+        for module, exported in modules.items()
+        for names in exported.values()
+        for name in names.split()
+    }
+    assert len(names) > 1900
+    file = tmp_path_factory.mktemp("names") / "names.json"
+    file.write_text(json.dumps(names), encoding="utf-8")
+    assert run_tensorflow(_SAME_OBJECTS, str(file)) == []

@@ -10,7 +10,8 @@ _KERAS_RUNS = re.compile(
     r"\(|Sequential\(|Model\(|load_model\("
 )
 _SESSION_RUNS = re.compile(
-    r"Session\(|\.run\(|stimator\(|\.managed_session|learning\.train|RunConfig\("
+    # `app.run(main)` starts a script, and opens no session.
+    r"Session\(|(?<!\bapp)\.run\(|stimator\(|\.managed_session|learning\.train|RunConfig\("
 )
 _ALIAS = re.compile(r"\bnp\.(?:int|float|bool|object|str)\b")
 _CONSTANT = re.compile(r"([A-Za-z_]\w*) = (?:'[^']*'|\"[^\"]*\"|\d+)")

@@ -103,3 +103,37 @@ def test_the_port_gets_the_options_of_the_person(tmp_path: Path) -> None:
     options = options_of(write_files(tmp_path, {"a.py": text}))
     assert (options.precision, options.devices) == (None, 8)
     assert options.loss_scale is not None
+
+
+def test_a_loss_scale_of_tensorflow_asks_for_one_as_well(tmp_path: Path) -> None:
+    for line, asked in (
+        ("o = tf.keras.mixed_precision.experimental.LossScaleOptimizer(o, 2)", True),
+        ("m = ExponentialUpdateLossScaleManager(2)", True),
+        ("# o = LossScaleOptimizer(o)", False),
+        ("o = tf.train.AdamOptimizer(1)", False),
+    ):
+        (tmp_path / "a.py").write_text(line + "\n", encoding="utf-8")
+        assert (options_of(tmp_path).loss_scale is not None) is asked
+
+
+UNUSED = "DEVICE = '/gpu:0'\n"
+
+
+@pytest.mark.parametrize(("use", "outcome"), [("", "needless"), ("print(DEVICE)\n", "silent")])
+def test_only_a_constant_that_nothing_reads_is_needless(
+    use: str, outcome: str, tmp_path: Path
+) -> None:
+    result = scored(tmp_path, {"a.py": UNUSED + use}, {"a.py": use or "\n"})
+    assert [(item.topic, item.outcome) for item in result.scored] == [("GPU settings", outcome)]
+
+
+@pytest.mark.parametrize(
+    ("start", "outcome"), [("tf.app.run(main)", "needless"), ("session.run(op)", "silent")]
+)
+def test_a_configuration_is_needless_where_only_the_script_is_run(
+    start: str, outcome: str, tmp_path: Path
+) -> None:
+    before = f"import tensorflow as tf\n{start}\n"
+    after = before.replace(start, f"npu_sess, npu_shutdown = init_resource()\n{start}")
+    result = scored(tmp_path, {"a.py": before}, {"a.py": after})
+    assert [(item.topic, item.outcome) for item in result.scored] == [("session", outcome)]

@@ -15,7 +15,8 @@ from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 
 _STARTS = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
-_LIKELY = ("train", "main", "run")
+_RELATIVE = re.compile(r"^from\s+\.", re.MULTILINE)
+_LIKELY = ("train", "training", "main", "run")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +91,12 @@ def _named(name: str, base: Path, scripts: list[str]) -> str:
 
 
 def _starts(project: Project, path: str) -> bool:
+    """Whether a script is made to be started by its path: a module of a package needs `-m`."""
     try:
-        return bool(_STARTS.search(decode(project.content(path)).text))
+        text = decode(project.content(path)).text
     except (OSError, Unreadable):
         return False
+    return bool(_STARTS.search(text)) and not _RELATIVE.search(text)
 
 
 def _is(place: Path, text: str) -> bool:

@@ -35,3 +35,24 @@ def confusion_table(confusion: Tensor, labels: Sequence[str], what: str) -> Scor
         rows.append([label, *(f"{cell.item():.0f}" for cell in row), share])
     header = ["true \\ predicted", *labels, "right %"]
     return ScoreTable(title=f"confusion matrix ({what})", header=header, rows=rows)
+
+
+def only_label(confusion: Tensor, labels: Sequence[str]) -> str:
+    """What to say of a model that gives one label to all samples though there are others.
+
+    Args:
+        confusion: [true, predicted].
+        labels: Their names; the numbers stand for them where there are none.
+
+    Returns:
+        A line, or nothing where more than one label was predicted or is true.
+    """
+    predicted, true = (confusion.sum(dim=axis).nonzero().flatten().tolist() for axis in (0, 1))
+    if len(predicted) != 1 or len(true) < 2:
+        return ""
+    label = labels[predicted[0]] if labels else str(predicted[0])
+    return (
+        f"evaluation: all {int(confusion.sum())} labels predicted are '{label}', of {len(true)} "
+        "that occur: the model has learned nothing yet, or its training has collapsed, most often "
+        "at too high a learning rate"
+    )

@@ -15,6 +15,7 @@ from jumar.data.samples import Batch
 from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
+from jumar.tasks.confusion import only_label
 from jumar.tasks.task import Illustration, ScoreTable, Task
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.ranks import Ranks
@@ -109,6 +110,8 @@ def evaluate(
         raise UserError(
             f"none of the {len(data)} evaluation samples can be read", where="data.eval_path"
         )
+    if remark := only_label(totals["confusion"], task.outputs) if "confusion" in totals else "":
+        console.line(remark)
     return Scores(
         metrics=task.summarize(totals),
         samples=round(totals["count"].item()),

@@ -49,6 +49,7 @@ def scored(
     task: PointTask, *, batch_size: int = 4, ranks: Ranks | None = None, **more: Any
 ) -> Scores:
     policy = PrecisionPolicy(PrecisionSettings(mode="must_keep_origin_dtype"), device_type="cpu")
+    policy.install()
     return evaluate(
         task,
         policy,

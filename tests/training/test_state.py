@@ -47,7 +47,8 @@ def test_what_a_resume_needs_is_captured_whole_and_restored(tmp_path: Path) -> N
     assert (objective["updates"], objective["window"]["steps"]) == (4, 1)
     assert set(objective["window"]["sums"]) == {"loss"}
     again = trainer_for(point_task(seed=9), scaled, tmp_path)
-    again.state.restore(list_checkpoints(again.run.checkpoints)[-1])
+    # The last evaluation came after the state was captured.
+    again.resume(list_checkpoints(again.run.checkpoints)[-1])
     assert again.state.step == 4
     (lane,) = again.state.lanes
     assert (lane.steps, int(lane.updates)) == (1, 4)

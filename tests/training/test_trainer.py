@@ -617,4 +617,4 @@ def test_a_run_that_blows_up_says_where_and_keeps_what_was_saved(tmp_path: Path)
     assert (results["steps"], results["metrics"]) == (5, {})
     assert results["train_loss"] > 0
     assert results["score_tables"] == []
-    assert [c.step for c in list_checkpoints(trainer.run.checkpoints)] == [3]
+    assert [c.step for c in list_checkpoints(trainer.run.checkpoints)] == [3, 5]

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import jumar.profiling
+from jumar.devices.cpu import Cpu
 from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
@@ -314,3 +315,35 @@ def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
 def test_numbers_of_steps_that_cannot_be_recorded_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(UserError, match="steps"):
         CaptureSettings(**settings).check()
+
+
+def test_a_capture_has_these_settings_unless_asked_for_others() -> None:
+    assert CaptureSettings() == CaptureSettings(steps=3, warm_up=3, memory=False, shapes=True)
+    cpu = open_device("cpu")
+    for options, further in (
+        ({}, 2),
+        ({"steps": 2}, 2),
+        ({"steps": 1}, 0),
+        ({"shapes": False}, 0),
+    ):
+        assert CaptureSettings(**options).shaped_steps(cpu) == further
+
+    class Accelerated(Cpu):
+        on_host = False
+
+    assert CaptureSettings().shaped_steps(Accelerated(index=0, name="x")) == 0
+
+
+def test_a_capture_has_from_1_to_200_steps_after_0_or_more_of_warm_up() -> None:
+    for accepted in ({"steps": 1}, {"steps": 200}, {"warm_up": 0}):
+        CaptureSettings(**accepted).check()
+    for steps in (0, 201):
+        with pytest.raises(UserError) as refused:
+            CaptureSettings(steps=steps).check()
+        assert str(refused.value) == (
+            f"--steps: {steps} steps cannot be recorded\n"
+            "  Allowed: 1 to 200; a recorded step takes megabytes."
+        )
+    with pytest.raises(UserError) as refused:
+        CaptureSettings(warm_up=-1).check()
+    assert str(refused.value) == "--warm-up: -1 steps of warm-up\n  0 or more"

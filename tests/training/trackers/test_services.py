@@ -364,6 +364,7 @@ def test_what_mlflow_could_not_take_is_raised_by_the_next_call(
 
     with pytest.raises(ConnectionError, match="gone"):
         send_until_told()
+    service.send(3, {"a": 1.0})
     with pytest.raises(ConnectionError, match="gone"):
         service.end()
 

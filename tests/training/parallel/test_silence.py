@@ -163,3 +163,20 @@ def test_ranks_of_one_machine_watch_nobody_and_spares_count_as_none(
     Replicated(rank=0, world=2, local_world=2).watch(pytest.fail)
     monkeypatch.delenv("GROUP_RANK")
     Replicated(rank=0, world=8, local_world=2).watch(pytest.fail)
+
+
+def test_an_error_says_whether_the_ranks_can_still_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, place = opened()
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    error = RuntimeError("gloo: Broken pipe")
+    ranks = Replicated(rank=1, world=4, local_world=1)
+    for port, words in (
+        (place(0).port, "another rank is lost (broken pipe)"),
+        (1, "127.0.0.1:1, where the ranks meet, does not answer"),
+    ):
+        monkeypatch.setenv("MASTER_PORT", str(port))
+        assert ranks.loss_in(error) == words
+    assert ranks.loss_in(RuntimeError("gloo: shapes differ")) == ""
+    assert store.port == place(0).port

@@ -11,15 +11,18 @@ import torch
 from PIL import Image
 
 from jumar.data.samples import Fault, SampleKey
+from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.observer import Observer
 from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
+from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint import load_state, load_weights
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.optimizers import Adam, Sgd
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Constant
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
 from jumar.training.signals import StopRequest
@@ -618,3 +621,42 @@ def test_a_run_that_blows_up_says_where_and_keeps_what_was_saved(tmp_path: Path)
     assert results["train_loss"] > 0
     assert results["score_tables"] == []
     assert [c.step for c in list_checkpoints(trainer.run.checkpoints)] == [3, 5]
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_another_rank_trains_its_share_and_writes_nothing(tmp_path: Path, readable: bool) -> None:
+    task, stream = point_task(), io.StringIO()
+    fetch, seen = task.train_data.fetch, set[int]()
+
+    def fetch_or_fail(keys):
+        if keys[0].epoch == 1 and not readable:
+            raise UserError("is cut off", where="a.png", todo="Remove it.")
+        seen.update(key.index for key in keys if key.epoch == 0)
+        return fetch(keys)
+
+    task.train_data.fetch = fetch_or_fail
+    plan = small_plan(batch_size=4, duration="7it")
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+    trainer = Trainer(
+        task,
+        plan,
+        device=open_device("cpu"),
+        ranks=Ranks(rank=1, world=2, local_world=2),
+        run=RunDirectory(tmp_path),
+        console=Console(silent=True, stream=stream),
+        stop=StopRequest(),
+        policy=policy,
+        versions={},
+    )
+    assert (trainer.steps_per_epoch, trainer.total_steps) == (5, 7)
+    if readable:
+        assert trainer.train().state == "finished"
+    else:
+        # The others wait in the next step, not for a checkpoint.
+        with pytest.raises(UserError) as refused:
+            trainer.train()
+        assert str(refused.value) == "a.png: is cut off\n  Remove it."
+    assert len(seen) == 20
+    assert list(tmp_path.iterdir()) == []
+    assert stream.getvalue() == ""

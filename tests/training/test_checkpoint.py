@@ -256,6 +256,17 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
+def test_a_place_where_no_folder_can_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(checkpoints.NotWrittenError) as found:
+        write(tmp_path / "file" / "checkpoints", 12)
+    assert str(found.value) == (
+        f"{tmp_path}/file/checkpoints: the checkpoint of step 12 could not be written: "
+        "Not a directory\n"
+        "  Free some space or choose another --run-dir; earlier checkpoints are intact."
+    )
+
+
 FULL = """
 import resource, sys, torch
 from pathlib import Path

@@ -443,12 +443,14 @@ def test_timed_steps_are_recorded_without_shapes_and_two_more_with_them(tmp_path
     assert shaped.told[-2:] == ["step", "stop"]
 
 
+@pytest.mark.parametrize("was_there", [True, False])
 def test_a_profiler_that_writes_files_begins_with_an_empty_folder_and_has_its_own_shapes(
-    tmp_path: Path,
+    tmp_path: Path, was_there: bool
 ) -> None:
     device = TapedElsewhere(index=0, name="x")
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "old").touch()
+    if was_there:
+        (tmp_path / "raw").mkdir()
+        (tmp_path / "raw" / "old").touch()
     kept: list[Recorded] = []
     capture = Capture(
         CapturePlan(

@@ -1,10 +1,18 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.training.passes import batch_length, split_batch, step_seed
+from jumar.data.samples import SampleKey
+from jumar.observer import Observers
+from jumar.training.exact_passes import ExactPasses
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.passes import Passes, batch_length, split_batch, step_seed
+from jumar.training.settings import TrainingSettings
+from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 
 @given(size=st.integers(1, 40), micro=st.integers(0, 45), first=st.integers(0, 100))
@@ -57,3 +65,21 @@ def test_a_batch_is_cut_into_equal_parts_and_a_smaller_last_one() -> None:
     assert [len(part.batch["y"]) for part in parts] == [3, 3, 1]
     (whole,) = split_batch(batch, 0, 5)
     assert (len(whole.batch["x"]), whole.first_row) == (7, 5)
+
+
+def test_rows_and_seeds_are_counted_over_all_ranks(tmp_path: Path) -> None:
+    third = Ranks(rank=2, world=4, local_world=4)
+    keys = [SampleKey(0, index) for index in range(8)]
+    for training, kind, rows, number in (
+        (TrainingSettings(micro_batch_size=3), Passes, [16, 19, 22], 2),
+        # Of exact sums every part has a seed: this rank has the fifth and the sixth.
+        (TrainingSettings(sums="exact", micro_batch_size=4), ExactPasses, [16, 20], 5),
+    ):
+        plan = small_plan(training=training)
+        trainer = trainer_for(point_task(), plan, tmp_path)
+        batch = trainer.task.train_data.fetch(keys).batch
+        passes = kind(trainer.state, plan, third, Observers())
+        assert [part.first_row for part in passes._parts(batch)] == rows
+        passes.repeat(trainer.state.lanes[0], batch, 7)
+        assert torch.initial_seed() == (step_seed(3, 7) + number) % 2**63
+        assert trainer.state.lanes[0].sums == {}

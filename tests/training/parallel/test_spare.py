@@ -52,7 +52,6 @@ def test_the_line_is_whole() -> None:
 def test_spares_go_home_when_the_run_is_finished_and_fail_without_a_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(silence, "SILENCE_S", 1.0)
     server = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
     place = Place(node=1, nodes=2, speaks=True, host="127.0.0.1", port=server.port)
     timer = Timer(0.1, tell_spares, [place])
@@ -60,6 +59,7 @@ def test_spares_go_home_when_the_run_is_finished_and_fail_without_a_store(
     wait_as_spare(place)
     timer.join()
     wait_as_spare(place)
+    monkeypatch.setattr(silence, "SILENCE_S", 0.3)
     nowhere = Place(node=1, nodes=2, speaks=True, host="127.0.0.1", port=1)
     tell_spares(nowhere)
     with pytest.raises(UserError) as refused:

@@ -135,3 +135,74 @@ def test_a_schedule_that_needs_the_end_of_a_run_on_the_clock_is_refused(kind: st
 def test_only_the_lengths_that_a_schedule_reads_count() -> None:
     schedule = Constant(warmup="5%", warmup_kind="none")
     assert schedule.lengths() == []
+
+
+@pytest.mark.parametrize(
+    ("step", "keep_best", "most"),
+    # One at the end, 3 or none of the evaluations, 2 of the intervals; fewer of a resumed run.
+    [(0, True, 6), (0, False, 3), (3, True, 5), (4, False, 2), (8, True, 2), (10, True, 1)],
+)
+def test_a_checkpoint_at_the_end_at_each_interval_and_at_each_evaluation_is_foretold(
+    step: int, keep_best: bool, most: int
+) -> None:
+    chosen = plan(evaluate="3it", save="4it", keep_best=keep_best)
+    assert Cadence(chosen, 10, 10).most_checkpoints(step) == most
+    assert Cadence(plan(), 10, 10).most_checkpoints(step) == 1
+
+
+def test_an_interval_of_no_length_is_never_due() -> None:
+    for nothing in ("0s", "0it", ""):
+        cadence = Cadence(plan(log=nothing, evaluate=nothing, save=nothing), 10, 9)
+        for step in range(1, 9):
+            assert due(cadence, step, 60.0 * step) == Due(
+                log=False,
+                closes_window=False,
+                evaluate=False,
+                checkpoint=False,
+                signal=0,
+                ends=False,
+            )
+        assert due(cadence, 9, 600.0).log
+        assert not cadence.scores_at(0)
+
+
+def test_each_interval_on_the_clock_is_due_by_itself() -> None:
+    cadence = Cadence(plan(log="10s", evaluate="20s", save="15s"), 10, None)
+    found = [
+        (second, now.log, now.evaluate, now.checkpoint)
+        for second in range(0, 46, 5)
+        if (now := due(cadence, second + 1, float(second))).log or now.evaluate or now.checkpoint
+    ]
+    assert found == [
+        (10, True, False, False),
+        (15, False, False, True),
+        (20, True, True, False),
+        (30, True, False, True),
+        (40, True, True, False),
+        (45, False, False, True),
+    ]
+
+
+def test_what_a_run_of_unknown_length_cannot_follow_is_named() -> None:
+    with pytest.raises(UserError) as refused:
+        Cadence(plan(save="10%"), 10, None)
+    assert str(refused.value) == (
+        "checkpoints.every: '10%' is a share of the whole run, whose number of steps is not known\n"
+        "  Give it in steps or epochs, for instance 500it or 3ep."
+    )
+    with pytest.raises(UserError) as refused:
+        check_lengths(small_plan(duration="0.0ep"), 5)
+    assert str(refused.value) == (
+        "training.duration: a run of 0.0ep trains nothing\n"
+        "  For instance: 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
+    )
+    on_the_clock = small_plan(duration="1h")
+    schedule = of_kind(ScheduleSettings, "cosine", warmup="5%")
+    chosen = replace(on_the_clock.optimization["points"], schedule=schedule)
+    with pytest.raises(UserError) as refused:
+        check_lengths(replace(on_the_clock, optimization={"points": chosen}), None)
+    assert str(refused.value) == (
+        "training.duration: a run of 1h has no known number of steps, but the learning rate of "
+        "'points' follows a share of them (schedule.warmup=5%, schedule.decay_until=100%)\n"
+        "  Give the duration in steps or epochs, or use schedule=constant."
+    )

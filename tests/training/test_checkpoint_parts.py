@@ -1,10 +1,12 @@
 """Files of tensors that several ranks write and any number of ranks read."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 
 from jumar.ground.errors import UserError
 from jumar.training.checkpoint import (
@@ -17,7 +19,7 @@ from jumar.training.checkpoint import (
     load_weights,
     unfinished,
 )
-from jumar.training.checkpoint_files import FileMark
+from jumar.training.checkpoint_files import FileMark, mark_of
 from jumar.training.checkpoint_parts import PartedTensors, Slice, whole_name, write_part
 from jumar.training.checkpoint_retention import list_checkpoints, newest_checkpoint
 from jumar.training.checkpoint_state import SavedState
@@ -184,3 +186,69 @@ def test_what_a_killed_rank_left_is_gone_when_the_next_begins(tmp_path: Path) ->
 def test_the_name_of_the_whole_is_told_from_that_of_a_part() -> None:
     assert whole_name("optimizer-00002-of-00010.safetensors") == "optimizer.safetensors"
     assert whole_name("my-1-of-2.safetensors") == "my-1-of-2.safetensors"
+
+
+def test_rows_are_read_from_whichever_parts_hold_them(tmp_path: Path) -> None:
+    whole = torch.arange(10.0).reshape(5, 2)
+    marks = {}
+    for part, (start, stop) in enumerate(((0, 2), (2, 3), (3, 5)), start=1):
+        marks |= write_part(
+            tmp_path,
+            "optimizer.safetensors",
+            {"m": whole[start:stop], f"own{part}": torch.tensor(float(part))},
+            part=part,
+            parts=3,
+            slices={"m": Slice(start=start, rows=5)},
+        )
+    assert marks == {
+        name: mark_of(tmp_path / name)
+        for name in (f"optimizer-0000{part}-of-00003.safetensors" for part in (1, 2, 3))
+    }
+    tensors = PartedTensors(tmp_path / "optimizer.safetensors")
+    assert tensors.shapes == {"m": (5, 2), "own1": (), "own2": (), "own3": ()}
+    for start in range(6):
+        for stop in range(start, 6):
+            found = tensors.read("m", start, stop)
+            assert found.shape == (stop - start, 2)
+            assert torch.equal(found, whole[start:stop])
+        assert torch.equal(tensors.read("m", start), whole[start:])
+    assert torch.equal(tensors.read("m"), whole)
+    assert [tensors.read(f"own{part}").item() for part in (1, 2, 3)] == [1.0, 2.0, 3.0]
+    (tmp_path / "optimizer-00002-of-00003.safetensors").unlink()
+    with pytest.raises(UserError, match="cannot be read as safetensors") as refused:
+        PartedTensors(tmp_path / "optimizer.safetensors")
+    assert refused.value.where == str(tmp_path / "optimizer.safetensors")
+
+
+def test_a_single_part_has_the_name_of_the_whole_and_only_slices_in_its_header(
+    tmp_path: Path,
+) -> None:
+    name = "optimizer.safetensors"
+    assert list(write_part(tmp_path, name, {"m": torch.zeros(3)})) == [name]
+    with safe_open(tmp_path / name, framework="pt") as file:
+        assert not (file.metadata() or {}).get("jumar_slices")
+    slices = {"b": Slice(start=2, rows=9), "a": Slice(start=0, rows=4)}
+    given = {"b": torch.zeros(3), "a": torch.zeros(4)}
+    (part,) = write_part(tmp_path, "x.safetensors", given, part=12, parts=123, slices=slices)
+    assert part == "x-00012-of-00123.safetensors"
+    with safe_open(tmp_path / part, framework="pt") as file:
+        assert json.loads(file.metadata()["jumar_slices"]) == {"a": [0, 4], "b": [2, 9]}
+
+
+@pytest.mark.parametrize(
+    "pieces", [((0, 2), (3, 5)), ((0, 3), (2, 5)), ((1, 5),), ((0, 4),), ((0, 5), (0, 5))]
+)
+def test_each_row_is_held_once_or_the_file_is_refused(
+    tmp_path: Path, pieces: tuple[tuple[int, int], ...]
+) -> None:
+    for part, (start, stop) in enumerate(pieces, start=1):
+        rows = torch.zeros(stop - start, 2)
+        held = {"m": Slice(start=start, rows=5)}
+        write_part(
+            tmp_path, "x.safetensors", {"m": rows}, part=part, parts=len(pieces), slices=held
+        )
+    with pytest.raises(UserError) as refused:
+        PartedTensors(tmp_path / "x.safetensors")
+    assert str(refused.value) == (
+        f"{tmp_path / 'x.safetensors'}: its parts do not hold each row of 'm' once"
+    )

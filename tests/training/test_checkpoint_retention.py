@@ -242,3 +242,97 @@ def test_without_its_record_a_directory_is_no_checkpoint(tmp_path: Path) -> None
     assert newest is not None
     assert newest.step == 1
     assert "checkpoint.json" in told[0]
+
+
+def test_a_checkpoint_is_found_by_its_step_or_refused_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        checkpoint_retention.find_checkpoint(tmp_path / "none", "last")
+    assert str(refused.value) == f"there is no checkpoint in '{tmp_path / 'none'}'"
+    for step in (10, 2, 5):
+        write(tmp_path, step)
+    (tmp_path / "step-00000007x").mkdir()
+    assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [2, 5, 10]
+    assert checkpoint_retention.find_checkpoint(tmp_path, "5").step == 5
+    assert checkpoint_retention.find_checkpoint(tmp_path, "last").step == 10
+    for which in ("6", "05", "newest"):
+        with pytest.raises(UserError) as refused:
+            checkpoint_retention.find_checkpoint(tmp_path, which)
+        assert str(refused.value) == (
+            f"{tmp_path}: there is no checkpoint '{which}'\n  Available: 2, 5, 10, last, best."
+        )
+    for headline in (None, ("top1", True)):
+        with pytest.raises(UserError) as refused:
+            checkpoint_retention.find_checkpoint(tmp_path, "best", headline)
+        assert str(refused.value) == (
+            f"{tmp_path}: no checkpoint has been scored yet\n  Use 'last'."
+        )
+
+
+def test_the_newest_is_at_most_that_of_the_step_asked_for(tmp_path: Path) -> None:
+    for step in (2, 5, 10):
+        write(tmp_path, step)
+    for until, expected in ((None, 10), (10, 10), (9, 5), (5, 5), (2, 2)):
+        newest = checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail, until=until)
+        assert newest is not None
+        assert newest.step == expected
+    assert checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail, until=1) is None
+
+
+def test_what_is_skipped_is_said_with_the_file_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for step in (1, 2, 3):
+        write(tmp_path, step)
+    for step in (2, 3):
+        remove(tmp_path / f"step-0000000{step}" / MODEL)
+    assert checkpoint_retention.find_checkpoint(tmp_path, "last").step == 1
+    assert capsys.readouterr().err == (
+        f"jumar: skipping damaged checkpoint: {tmp_path}/step-00000003/{MODEL} is missing\n"
+        f"jumar: skipping damaged checkpoint: {tmp_path}/step-00000002/{MODEL} is missing\n"
+    )
+    remove(tmp_path / "step-00000001" / MODEL)
+    with pytest.raises(UserError) as refused:
+        checkpoint_retention.newest_checkpoint(tmp_path, str, until=2)
+    assert str(refused.value) == (
+        f"no checkpoint in '{tmp_path}' is intact\n"
+        f"  {tmp_path}/step-00000002/{MODEL} is missing\n"
+        f"  {tmp_path}/step-00000001/{MODEL} is missing"
+    )
+
+
+def test_those_set_aside_are_numbered_where_there_are_some_already(tmp_path: Path) -> None:
+    names = []
+    for _ in range(3):
+        for step in (1, 2, 3):
+            write(tmp_path, step)
+        first = checkpoint_retention.list_checkpoints(tmp_path)[0]
+        names += [path.name for path in checkpoint_retention.set_aside_newer(tmp_path, first)]
+    assert names == [
+        f"damaged-step-0000000{step}{number}" for number in ("", "-2", "-3") for step in (2, 3)
+    ]
+    assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [1]
+
+
+def test_only_what_was_left_half_written_is_removed(tmp_path: Path) -> None:
+    checkpoint_retention.remove_leftovers(tmp_path / "none")
+    write(tmp_path, 1)
+    for name in (".step-00000002.unfinished", ".step-00000001.dropped", "other", ".hidden"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    checkpoint_retention.remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", "other", "step-00000001"]
+
+
+def test_the_best_is_kept_only_where_it_is_scored_by_that_metric(tmp_path: Path) -> None:
+    for step, metrics in ((1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"top1": 9.0}), (4, {})):
+        note_metrics(write(tmp_path, step), metrics)
+    found = checkpoint_retention.list_checkpoints(tmp_path)
+    for headline, step in ((("loss", False), 2), (("loss", True), 1), (("top1", True), 3)):
+        best = checkpoint_retention.best_checkpoint(found, headline)
+        assert best is not None
+        assert best.step == step
+    assert checkpoint_retention.best_checkpoint(found, ("other", True)) is None
+    checkpoint_retention.drop_checkpoints(
+        tmp_path, keep=1, keep_best=True, headline=("loss", False)
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000004"]

@@ -17,10 +17,11 @@ from jumar.training.checkpoint import (
     load_weights,
     unfinished,
 )
+from jumar.training.checkpoint_files import mark_of
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.checkpoint_writer import CheckpointWriter, Content, shares
 from jumar.training.parallel.ranks import Ranks
-from jumar.training.run_directory import write_json
+from jumar.training.run_directory import read_json, write_json
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.state_hashes import checkpoint_hashes, live_hashes
 from tests.training.small_tasks import point_task, small_plan, trainer_for
@@ -196,3 +197,70 @@ def test_a_failure_is_raised_between_steps_and_only_once(tmp_path: Path) -> None
     writer.begin(content(4))
     writer.finish()
     assert [checkpoint.step for checkpoint in list_checkpoints(tmp_path)] == [4]
+
+
+def test_the_largest_go_first_to_whoever_has_the_least() -> None:
+    def floats(count: int) -> torch.Tensor:
+        return torch.zeros(count)
+
+    model, ema = {"w": floats(10)}, {"w": floats(4)}
+    slots = {"a": floats(1), "c": floats(5), "b": floats(5), "d": floats(2), "e": floats(3)}
+    first, second, third = shares(model, ema, slots, 3)
+    assert {file: list(own) for file, own in first.files.items()} == {
+        MODEL: ["w"],
+        OPTIMIZER: [],
+    }
+    # 10 numbers each; of equal sizes the first name goes first.
+    assert {file: list(own) for file, own in second.files.items()} == {
+        EMA: ["w"],
+        OPTIMIZER: ["c", "a"],
+    }
+    assert {file: list(own) for file, own in third.files.items()} == {OPTIMIZER: ["b", "e", "d"]}
+    (alone,) = shares(model, ema, {}, 1)
+    assert list(alone.files) == [MODEL, EMA]
+    assert (alone.part, alone.parts) == (1, 1)
+    assert [list(share.files) for share in shares(model, None, {}, 2)] == [[MODEL], []]
+
+
+def test_another_rank_leaves_the_marks_of_its_part(tmp_path: Path) -> None:
+    beside = unfinished(tmp_path, 3)
+    beside.mkdir(parents=True)
+    _write_second_part(tmp_path)
+    part = beside / "optimizer-00002-of-00002.safetensors"
+    mark = mark_of(part)
+    assert read_json(beside / "written-00002.json") == {
+        part.name: {"size": mark.size, "crc32c": mark.crc32c}
+    }
+    assert sorted(path.name for path in beside.iterdir()) == [part.name, "written-00002.json"]
+
+
+def test_memory_of_copies_is_used_again_where_it_fits(tmp_path: Path) -> None:
+    writer = CheckpointWriter(tmp_path, Ranks())
+    places: list[dict[str, int]] = []
+    for step, weights in ((1, torch.ones(3)), (2, torch.zeros(3)), (3, torch.zeros(4))):
+        writer.begin(content(step, model={"w": weights}, slots={"m": torch.ones(2)}))
+        writer.finish()
+        places.append({name: copy.data_ptr() for name, copy in writer._copies.items()})
+    assert places[0] == places[1]
+    assert places[1]["optimizer.safetensors/m"] == places[2]["optimizer.safetensors/m"]
+    assert places[1]["model.safetensors/w"] != places[2]["model.safetensors/w"]
+    half = torch.zeros(4, dtype=torch.float16)
+    writer.begin(content(4, model={"w": half}, slots={}))
+    writer.finish()
+    written = [load_weights(c.model_file(ema=False))["w"] for c in list_checkpoints(tmp_path)]
+    assert [each.tolist() for each in written] == [[1] * 3, [0] * 3, [0] * 4, [0] * 4]
+    assert written[3].dtype == torch.float16
+    writer.close()
+
+
+def test_what_is_asked_for_afterwards_comes_after_the_checkpoint(tmp_path: Path) -> None:
+    writer = CheckpointWriter(tmp_path, Ranks())
+    seen: list[list[int]] = []
+    writer.begin(content(slots={"w": torch.zeros(LARGE)}))
+    writer.afterwards(lambda: seen.append([c.step for c in list_checkpoints(tmp_path)]))
+    writer.finish()
+    assert seen == [[3]]
+    writer.check()
+    (checkpoint,) = list_checkpoints(tmp_path)
+    assert (checkpoint.epoch, checkpoint.batch) == (0.5, {"seed": 1})
+    assert load_state(checkpoint).values == {"step": 3}

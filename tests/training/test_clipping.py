@@ -64,3 +64,17 @@ def test_parameters_without_a_gradient_are_passed_over() -> None:
     clip_gradients(own, "norm", 1.0)
     assert own[1].grad is None
     assert clip_gradients(own[1:], "norm", 1.0) is None
+
+
+def test_an_unknown_kind_is_an_error_and_none_does_nothing() -> None:
+    own = with_gradients(torch.tensor([3.0, 4.0]))
+    with pytest.raises(ValueError, match="unknown clipping 'norms'"):
+        clip_gradients(own, "norms", 1.0)
+    assert clip_gradients(own, "none", 1.0) is None
+    for kind in ("global_norm", "norm", "value"):
+        assert clip_gradients([nn.Parameter(torch.zeros(2))], kind, 1.0) is None
+    assert grads(own)[0].tolist() == [3.0, 4.0]
+    norm = clip_gradients(own, "norm", 5.0)
+    assert norm is not None
+    assert norm.item() == 5.0
+    assert grads(own)[0].tolist() == [3.0, 4.0]

@@ -10,7 +10,14 @@ import torch
 
 from jumar.devices.cpu import Cpu
 from jumar.devices.load import DeviceLoad, LoadMeter, UnreadableLoadError
-from jumar.training.device_load import LoadObserver, Reading, idle_finding, load_text, summary
+from jumar.training.device_load import (
+    LoadObserver,
+    LoadRecord,
+    Reading,
+    idle_finding,
+    load_text,
+    summary,
+)
 from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 
@@ -161,3 +168,63 @@ def test_a_load_is_text_for_a_person() -> None:
     )
     assert load_text(load) == "busy 87 %, at most 12.3 GiB of 64.0 GiB in use, 165 W, at most 55 °C"
     assert load_text(DeviceLoad()) == "nothing known"
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [([0.0, 0.99, 0.5], True), ([0.0, 1.0, 0.5], False), ([0.0] * 3, True), ([0.0] * 2, False)],
+)
+def test_an_accelerator_is_idle_below_one_percent_in_three_readings(
+    busy: list[float | None], found: bool
+) -> None:
+    line = (
+        f"npu:0 was busy 0 % of the time in all {len(busy)} readings: what this run computes, "
+        "it computes elsewhere, or it waits for data nearly all the time"
+    )
+    assert idle_finding("npu:0", busy) == (line if found else "")
+    assert idle_finding("npu:0", [None, *busy]) == (line if found else "")
+
+
+def test_records_round_bytes_to_whole_ones_and_other_numbers_to_hundredths() -> None:
+    readings = [
+        Reading(
+            device=DeviceLoad(busy_percent=busy, memory_used_bytes=used, memory_total_bytes=64.4),
+            machine_busy_percent=machine,
+        )
+        for busy, used, machine in ((1.0, 10.6, 30.0), (2.0, 10.7, None), (2.0, 3.0, 40.123))
+    ]
+    record = summary(readings, step=9)
+    assert record.to_json() == {
+        "kind": "device",
+        "step": 9,
+        "readings": 3,
+        "busy_percent": 1.67,
+        "memory_used_bytes": 11,
+        "memory_total_bytes": 64,
+        "machine_busy_percent": 35.06,
+    }
+    assert record.line() == ""
+    assert (record.unreadable, LoadRecord(step=1, readings=0, load=DeviceLoad()).to_json()) == (
+        "",
+        {"kind": "device", "step": 1, "readings": 0},
+    )
+    lost = summary([], step=2, unreadable="gone")
+    assert lost.to_json() == {"kind": "device", "step": 2, "readings": 0, "unreadable": "gone"}
+    assert summary(readings[1:2], step=1).machine_busy_percent is None
+
+
+def test_the_last_line_needs_three_readings_and_tells_of_the_whole_machine() -> None:
+    load = DeviceLoad(busy_percent=12.5, memory_used_bytes=2.0**30)
+    observer = LoadObserver(Cpu(index=0, name="x"), every_s=1.0, say=pytest.fail)
+    reading = Reading(device=load, machine_busy_percent=49.6)
+    observer._all = [reading] * 2
+    assert observer.last_line() == ""
+    observer._all = [reading] * 3
+    assert observer.last_line() == (
+        "cpu: busy 12 %, at most 1.0 GiB in use; all cores of the machine busy 50 % (3 readings)"
+    )
+    observer._all = [Reading(device=load, machine_busy_percent=None)] * 4
+    assert observer.last_line() == "cpu: busy 12 %, at most 1.0 GiB in use (4 readings)"
+    # A CPU that does little is no finding.
+    observer._all = [Reading(device=DeviceLoad(busy_percent=0.0), machine_busy_percent=0.0)] * 3
+    assert observer.finding == ""

@@ -94,12 +94,62 @@ def test_text_of_a_duration_reads_back_as_the_same(amount: object, unit: str) ->
     every=st.one_of(st.none(), st.integers(0, 50)),
     total=st.integers(1, 200),
 )
-def test_due_after_every_n_steps_and_after_the_last_and_never_at_zero(
-    every: int | None, total: int
-) -> None:
-    due = [finished for finished in range(total + 1) if is_due(finished, every, total)]
-    expected = set(range(every, total + 1, every)) if every else set()
-    assert due == sorted(expected | {total})
+def test_due_after_every_n_steps_and_never_at_zero(every: int | None, total: int) -> None:
+    due = [finished for finished in range(total + 1) if is_due(finished, every)]
+    assert due == (list(range(every, total + 1, every)) if every else [])
+
+
+@pytest.mark.parametrize(
+    ("unit", "most"),
+    [("it", 2**53), ("ep", 10**9), ("%", 10**9), ("s", 10**11), ("min", 10**9), ("h", 10**9)],
+)
+def test_each_unit_has_a_longest_duration(unit: str, most: int) -> None:
+    assert parse_duration(f"{most}{unit}") == Duration(amount=Fraction(most), unit=unit)
+    with pytest.raises(UserError) as refused:
+        parse_duration(f"{most + 1}{unit}", "training.duration")
+    assert str(refused.value) == (
+        f"training.duration: '{most + 1}{unit}' is too long\n  At most {most}{unit}."
+    )
+
+
+def test_a_number_has_at_most_40_digits_and_a_message_repeats_as_many() -> None:
+    assert parse_duration("0" * 39 + "5it").steps(1, None) == 5
+    with pytest.raises(UserError, match="is too long"):
+        parse_duration("0" * 40 + "5it")
+    for digits, shown in ((38, "9" * 38 + "it"), (39, "9" * 39 + "i..."), (41, "9" * 40 + "...")):
+        with pytest.raises(UserError) as refused:
+            parse_duration("9" * digits + "it")
+        assert refused.value.what == f"'{shown}' is too long"
+
+
+def test_steps_can_be_counted_up_to_where_floats_tell_them_apart() -> None:
+    assert parse_duration(f"{2**53}it").steps(1, None) == 2**53
+    assert parse_duration("1000000000ep").steps(9_007_199, None) == 9_007_199 * 10**9
+    with pytest.raises(UserError) as refused:
+        parse_duration("1000000000ep").steps(9_007_200, None)
+    assert str(refused.value) == (
+        "'1000000000ep' is 9007200000000000 steps, more than can be counted\n"
+        "  At most 999999917ep here."
+    )
+    with pytest.raises(UserError) as refused:
+        parse_duration("2.5%").steps(10, None)
+    assert str(refused.value) == (
+        "'2.5%' is a share of the whole run, whose number of steps is not known\n"
+        "  Give it in steps or epochs, for instance 500it or 3ep."
+    )
+
+
+def test_text_that_is_no_duration_is_refused_with_examples_of_each_unit() -> None:
+    examples = "For instance: 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
+    with pytest.raises(UserError) as refused:
+        parse_duration("5 weeks", "training.log_every")
+    assert str(refused.value) == f"training.log_every: '5 weeks' is not a duration\n  {examples}"
+    with pytest.raises(UserError) as refused:
+        parse_duration("1.5it", "training.log_every")
+    assert str(refused.value) == (
+        f"training.log_every: '1.5it' is not a whole number of steps\n  {examples}"
+    )
+    assert parse_duration("1.0it") == Duration(amount=Fraction(1), unit="it")
 
 
 @pytest.mark.parametrize("text", [f"{10**20}ep", f"{2**53 + 1}it", f"{'9' * 5000}it", f"{10**12}h"])

@@ -12,7 +12,7 @@ from jumar.ground.errors import UserError
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import list_checkpoints
-from jumar.training.early_stopping import EarlyStopping
+from jumar.training.early_stopping import EarlyStopping, check_early_stopping
 from jumar.training.settings import (
     CheckpointSettings,
     EarlyStoppingSettings,
@@ -131,3 +131,73 @@ def test_a_run_without_patience_keeps_no_trace_of_it_in_its_checkpoints(tmp_path
     trainer = trainer_for(net_task(), small_plan(duration="3it"), tmp_path)
     trainer.train()
     assert "early_stopping" not in trainer.state.capture().values
+
+
+def stopping(patience: int, delta: float, higher: bool) -> EarlyStopping:
+    return EarlyStopping(
+        EarlyStoppingSettings(patience=patience, min_delta=delta),
+        Headline(name="top1", unit="%", higher_is_better=higher),
+    )
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_gain_is_more_than_the_least_and_counted_from_the_best(sign: float) -> None:
+    early = stopping(2, 0.5, sign > 0)
+    for step, value in ((2, 10.0), (4, 10.5), (6, 10.75), (8, 11.25)):
+        early.note(step, {"top1": sign * value})
+    assert early.state_dict() == {
+        "best": sign * 10.75,
+        "best_step": 6,
+        "last_step": 8,
+        "without_gain": 1,
+    }
+    assert early.reason == ""
+    early.note(8, {"top1": sign * 99.0})
+    early.note(7, {"top1": sign * 99.0})
+    assert early.reason == ""
+    early.note(9, {"top1": sign * 9.123456789})
+    assert early.reason == (
+        f"top1 has not improved by more than 0.5 in 2 evaluations; best {sign * 10.75:g} at step 6"
+    )
+    again = stopping(2, 0.5, sign > 0)
+    again.load_state_dict(early.state_dict())
+    assert again.state_dict() == early.state_dict()
+    assert again.reason == early.reason
+
+
+def test_a_metric_that_is_no_number_is_no_gain_and_without_patience_nothing_ends() -> None:
+    early, patient = stopping(1, 0.0, True), stopping(0, 0.0, True)
+    assert early.reason == ""
+    for each in (early, patient):
+        each.note(3, {"top1": float("nan")})
+    assert patient.reason == ""
+    assert early.reason == ("top1 has not improved in 1 evaluation; best never a number at step 0")
+    again = stopping(1, 0.0, True)
+    again.load_state_dict(early.state_dict())
+    again.note(4, {"top1": -5.0})
+    assert again.reason == ""
+    assert again.state_dict()["best"] == -5.0
+    for delta, value, gains in ((0.0, -5.0, False), (0.0, -4.999, True)):
+        least = stopping(1, delta, True)
+        least.load_state_dict(again.state_dict())
+        least.note(5, {"top1": value})
+        assert (least.reason == "") is gains
+
+
+def test_a_run_that_is_not_scored_cannot_stop_early_and_is_told_why() -> None:
+    plan = small_plan()
+    patient = replace(plan, early_stopping=EarlyStoppingSettings(patience=1))
+    silent = replace(patient, training=replace(patient.training, evaluate_every=""))
+    advice = "Set data.eval_path and training.evaluate_every, or early_stopping.patience=0."
+    check_early_stopping(patient, has_eval_data=True)
+    check_early_stopping(plan, has_eval_data=False)
+    for chosen, has_data, why in (
+        (patient, False, "there is no evaluation data"),
+        (silent, True, "evaluate_every is empty"),
+        (silent, False, "there is no evaluation data"),
+    ):
+        with pytest.raises(UserError) as refused:
+            check_early_stopping(chosen, has_eval_data=has_data)
+        assert str(refused.value) == (
+            f"early_stopping.patience: a run is scored only at its end: {why}\n  {advice}"
+        )

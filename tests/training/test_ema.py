@@ -129,3 +129,51 @@ def test_averages_of_another_model_are_refused_by_name() -> None:
     del state["3.weight"]
     with pytest.raises(UserError, match="missing"):
         Ema(model, decay=0.5).load_state_dict(state)
+
+
+def test_the_decay_is_that_of_tensorflow_with_a_step() -> None:
+    """`tf.train.ExponentialMovingAverage(decay, num_updates)`: min(decay, (1 + n) / (10 + n))."""
+    found = [ema_decay(0.9, step, warm_up=True) for step in (0, 1, 8, 79, 80, 81, 1000)]
+    assert found == pytest.approx([0.1, 2 / 11, 0.5, 80 / 89, 0.9, 0.9, 0.9])
+    assert found[3] < 0.9
+    assert ema_decay(0.9, 0, warm_up=False) == 0.9
+
+
+def test_averages_move_by_the_warmed_up_share_of_each_step() -> None:
+    model = nn.Linear(1, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.fill_(1.0)
+    warm, plain = Ema(model, decay=0.6, warm_up=True), Ema(model, decay=0.6)
+    with torch.no_grad():
+        model.weight.fill_(2.0)
+    for step in (0, 1):
+        warm.update(step)
+        plain.update(step)
+    # What is left of the distance of 1.
+    assert warm.state_dict()["weight"].item() == pytest.approx(2 - 0.1 * 2 / 11)
+    assert plain.state_dict()["weight"].item() == pytest.approx(2 - 0.36)
+    assert (plain.decay, plain.warm_up) == (0.6, False)
+    assert not warm.state_dict()["weight"].requires_grad
+
+
+def test_only_the_part_that_is_averaged_differs_from_the_model_and_may_be_swapped_again() -> None:
+    model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
+    ema = Ema(model, averaged=model[1], decay=0.5)
+    start = [each.item() for each in model.parameters()]
+    with torch.no_grad():
+        for each in model.parameters():
+            each.add_(1.0)
+    ema.update(0)
+    for _ in range(2):
+        with ema.swapped():
+            found = [each.item() for each in model.parameters()]
+        assert found == pytest.approx([start[0] + 1.0, start[1] + 0.5])
+    assert [each.item() for each in model.parameters()] == pytest.approx(
+        [value + 1.0 for value in start]
+    )
+    with pytest.raises(UserError) as refused:
+        ema.load_state_dict({"0.weight": torch.zeros(1, 1)})
+    assert str(refused.value) == (
+        "the averaged weight '1.weight' of shape [1, 1] is missing\n"
+        "  Resume with the recipe and settings that wrote the checkpoint."
+    )

@@ -112,3 +112,18 @@ def test_another_size_of_parts_is_refused_on_resume(tmp_path: Path) -> None:
     assert checkpoint is not None
     with pytest.raises(UserError, match=r"micro batch size was 2, now 4.*additions"):
         trainer_for(point_task(), plan_of("exact", 4), tmp_path).resume(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("size", "wrong"),
+    [(0, "is not set"), (3, "3 does not divide the batch of a rank")],
+)
+def test_parts_of_one_size_are_asked_for(tmp_path: Path, size: int, wrong: str) -> None:
+    plan = small_plan(training=TrainingSettings(sums="exact", micro_batch_size=size))
+    with pytest.raises(UserError) as refused:
+        trainer_for(point_task(), plan, tmp_path)
+    assert str(refused.value) == (
+        f"training.micro_batch_size: training.sums=exact adds parts of one size, which {wrong}\n"
+        "  Choose a divisor of 8, the batch of a rank; any number of ranks whose batches it "
+        "divides then gives the same weights."
+    )

@@ -12,6 +12,7 @@ from jumar.models.bert.heads import BertForClassification
 from jumar.models.bert.network import BertSize
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.ema import Ema
+from jumar.training.freezing import find_frozen, parameter_lines
 from jumar.training.optimizers import Adam, AdamW, Lamb, Momentum, OptimizerSettings, RmsProp
 from jumar.training.optimizers.layer_rates import factor_lines, rate_factors
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings, TransferSettings
@@ -227,3 +228,119 @@ def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
     for wrong in ("last", "last=x", "=2", "last=-1", "last=inf"):
         with pytest.raises(UserError, match="not a pattern and a factor"):
             Momentum(layer_rates=(wrong,), momentum=0.0).check()
+
+
+def test_what_is_said_of_parameters_names_how_many_train_and_since_when(tmp_path: Path) -> None:
+    net = SmallNet()
+
+    def lines(**options: object) -> list[str]:
+        settings = TransferSettings(**options)  # pyright: ignore[reportArgumentType]
+        frozen = find_frozen(net, settings, steps_per_epoch=5)
+        if frozen is not None:
+            frozen.begin(net)
+        said = parameter_lines(net, settings, frozen)
+        if frozen is not None:
+            frozen.end(net)
+        return said
+
+    assert lines() == ["195 parameters, all trained"]
+    random = "warning: frozen parameters stay random, since transfer.start_from is empty"
+    assert lines(freeze=("first.bias",)) == [
+        "195 parameters, 179 trained, 16 frozen in 1 tensor",
+        random,
+    ]
+    moving = (
+        "batch norms of frozen parts (1): normalise by the batch and move their averages "
+        "(transfer.freeze_batch_norms=true keeps them)"
+    )
+    assert lines(freeze=("first", "norm"), unfreeze_at="2ep", start_from="x") == [
+        "195 parameters, 51 trained, 144 frozen in 4 tensors until step 10",
+        moving,
+    ]
+    keeping = "batch norms of frozen parts (1): normalise with their averages, which stay"
+    assert lines(freeze=("norm",), freeze_batch_norms=True, unfreeze_at="7it") == [
+        "195 parameters, 163 trained, 32 frozen in 2 tensors until step 7",
+        keeping,
+        random,
+    ]
+    for parameter in net.norm.parameters():
+        parameter.requires_grad = False
+    assert parameter_lines(net, TransferSettings(), None) == [
+        "195 parameters, 163 trained, 32 frozen in 2 tensors"
+    ]
+
+
+def test_norms_are_frozen_with_all_their_parameters_or_by_name_where_they_have_none() -> None:
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.BatchNorm1d(3, affine=False))
+
+    def found(*patterns: str) -> tuple[set[str], set[str]]:
+        frozen = find_frozen(net, TransferSettings(freeze=patterns), steps_per_epoch=1)
+        assert frozen is not None
+        assert frozen.until is None
+        assert not frozen.keeps_averages
+        return set(frozen.names), set(frozen.norms)
+
+    assert found("0") == ({"0.weight", "0.bias"}, set())
+    assert found("1.weight") == ({"1.weight"}, set())
+    assert found("1") == ({"1.weight", "1.bias"}, {"1"})
+    everything = {"0.weight", "0.bias", "1.weight", "1.bias"}
+    assert found("*") == (everything, {"1", "2"})
+    alone = find_frozen(nn.BatchNorm1d(3), TransferSettings(freeze=("*",)), steps_per_epoch=1)
+    assert alone is not None
+    assert list(alone.norms) == [""]
+
+
+def test_frozen_parts_are_in_evaluation_mode_only_if_asked_and_until_they_train() -> None:
+    net = SmallNet()
+    for keeps in (True, False):
+        settings = TransferSettings(freeze=("norm", "first"), freeze_batch_norms=keeps)
+        frozen = find_frozen(net, settings, steps_per_epoch=1)
+        assert frozen is not None
+        frozen.begin(net)
+        trained = {name for name, each in net.named_parameters() if each.requires_grad}
+        assert trained == {"last.weight", "last.bias"}
+        net.train()
+        frozen.set_modes()
+        assert (net.norm.training, net.last.training) == (not keeps, True)
+        frozen.end(net)
+        assert net.norm.training
+        assert all(each.requires_grad for each in net.parameters())
+        net.eval()
+        frozen.end(net)
+        assert not net.norm.training
+
+
+def test_settings_that_freeze_nothing_or_never_end_are_refused_with_what_to_do() -> None:
+    net = SmallNet()
+    for options, field in (
+        ({"unfreeze_at": "3it"}, "unfreeze_at"),
+        ({"freeze_batch_norms": True, "unfreeze_at": "3it"}, "freeze_batch_norms"),
+    ):
+        with pytest.raises(UserError) as refused:
+            find_frozen(net, TransferSettings(**options), steps_per_epoch=1)
+        assert str(refused.value) == (
+            f"transfer.{field}: nothing is frozen\n"
+            "  Name what to freeze: --set transfer.freeze=PATTERN"
+        )
+    settings = TransferSettings(freeze=("first",), unfreeze_at="10%")
+    with pytest.raises(UserError) as refused:
+        find_frozen(net, settings, steps_per_epoch=1)
+    assert str(refused.value) == (
+        "transfer.unfreeze_at: '10%' is neither steps nor epochs\n"
+        "  A resumed run must unfreeze at the same step. For instance: 500it or 2ep."
+    )
+
+
+def test_an_objective_without_parameters_to_train_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        trainer_for(task(), plan(TransferSettings(freeze=("first", "*"))), tmp_path)
+    assert str(refused.value) == (
+        "transfer.freeze: the objective 'points' has no parameters to train\n"
+        "  All of them are frozen by first,*."
+    )
+    bare = task()
+    for parameter in bare.model.parameters():
+        parameter.requires_grad = False
+    with pytest.raises(UserError) as refused:
+        trainer_for(bare, plan(TransferSettings()), tmp_path)
+    assert str(refused.value) == "the objective 'points' has no parameters to train"

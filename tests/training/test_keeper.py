@@ -1,6 +1,7 @@
 """Which checkpoints and scores a run keeps."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,88 @@ def test_going_on_costs_the_same_at_a_late_step_as_at_an_early_one(tmp_path: Pat
     early = resumed_after(tmp_path / "early", 3)
     late = resumed_after(tmp_path / "late", 10**7 + 3)
     assert late < 3 * early + 0.5
+
+
+def test_what_changed_is_said_with_what_would_differ(tmp_path: Path) -> None:
+    trainer_for(point_task(), small_plan(), tmp_path).train()
+    last = list_checkpoints(tmp_path / "checkpoints")[-1]
+    advice = (
+        "Resume with the same data, batch and number of ranks (batch size times ranks), or start "
+        "a new run with transfer.start_from."
+    )
+    with pytest.raises(UserError) as refused:
+        keeper(tmp_path, batch_size=4).resume_from(last, total_steps=20)
+    assert str(refused.value) == (
+        f"{last.path}: the global batch size was 8, now 4: the order of samples would differ\n"
+        f"  {advice}"
+    )
+    with pytest.raises(UserError) as refused:
+        keeper(tmp_path).resume_from(last, total_steps=9)
+    assert str(refused.value) == (
+        "training.duration: this run has already done 10 steps, more than the 9 of 10it\n"
+        "  Give a longer duration to resume, or choose another --run-dir."
+    )
+    for total in (10, 11, None):
+        keeper(tmp_path).resume_from(last, total_steps=total)
+    # What an earlier version did not record is taken to be the same.
+    keeper(tmp_path, batch_size=4).resume_from(replace(last, batch={}), total_steps=20)
+    exact = small_plan(training=TrainingSettings(sums="exact", micro_batch_size=4))
+    kept = Keeper(
+        RunDirectory(tmp_path),
+        exact,
+        Ranks(rank=0, world=2, local_world=2),
+        Headline(name="top1", unit="%", higher_is_better=True),
+        epoch_size=40,
+        steps_per_epoch=5,
+    )
+    identity = {"global_batch_size": 16, "epoch_size": 40, "seed": 3, "micro_batch_size": 4}
+    assert kept._identity == identity
+    with pytest.raises(UserError, match="micro batch size was 2, now 4: the order of additions"):
+        kept.resume_from(replace(last, batch={**identity, "micro_batch_size": 2}), total_steps=None)
+
+
+def test_only_scores_up_to_the_checkpoint_gone_on_from_count(tmp_path: Path) -> None:
+    trainer_for(point_task(), small_plan(duration="15it"), tmp_path).train()
+    found = {c.step: c for c in list_checkpoints(tmp_path / "checkpoints")}
+    assert {step for step, each in found.items() if each.metrics} == {5, 10, 15}
+    again = keeper(tmp_path)
+    again.resume_from(found[10], total_steps=15)
+    assert again.scores == {step: found[step].metrics for step in (5, 10)}
+
+
+def test_scores_are_compared_by_the_main_metric_of_those_that_have_it(tmp_path: Path) -> None:
+    kept = keeper(tmp_path)
+    assert kept.add_scores(1, {"loss": 1.0, "top1": 50.0})
+    assert not kept.add_scores(2, {"loss": 9.0, "top1": 50.0})
+    kept.scores[3] = {"loss": 1.0}
+    assert kept.add_scores(4, {"loss": 0.0, "top1": 50.1})
+    assert list(kept.scores) == [1, 2, 3, 4]
+    assert kept.best() is None
+
+
+def test_a_step_is_saved_once_and_then_its_scores_are_noted_and_old_ones_dropped(
+    tmp_path: Path,
+) -> None:
+    state = trainer_for(point_task(), small_plan(), tmp_path).state
+    kept = keeper(tmp_path)
+    kept.save(state)
+    kept.finish()
+    assert not (tmp_path / "checkpoints").exists()
+    for step, score in ((1, 90.0), (2, 50.0), (3, 60.0), (4, 70.0), (5, None)):
+        state.step = step
+        kept.save(state)
+        kept.finish()
+        path = tmp_path / "checkpoints" / f"step-0000000{step}" / "model.safetensors"
+        written = path.stat().st_mtime_ns
+        if score is not None:
+            kept.add_scores(step, {"top1": score})
+        kept.save(state)
+        kept.finish()
+        assert path.stat().st_mtime_ns == written
+    found = {c.step: dict(c.metrics) for c in list_checkpoints(tmp_path / "checkpoints")}
+    assert found == {1: {"top1": 90.0}, 3: {"top1": 60.0}, 4: {"top1": 70.0}, 5: {}}
+    assert [c.epoch for c in list_checkpoints(tmp_path / "checkpoints")] == [0.2, 0.6, 0.8, 1.0]
+    best = kept.best()
+    assert best is not None
+    assert best.step == 1
+    kept.close()

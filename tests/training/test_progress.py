@@ -203,3 +203,84 @@ def test_a_training_on_a_terminal_refreshes_at_most_twice_a_second(tmp_path: Pat
     assert len(frames) <= 2 * (frames[-1] - frames[0]) + 3
     steps = re.findall(r"^step: +(\d+)", plain(written), re.MULTILINE)
     assert [int(step) for step in steps] == list(range(1, len(steps) + 1))
+
+
+def test_a_reader_that_went_away_ends_nothing_while_there_is_a_log(tmp_path: Path) -> None:
+    def closed() -> io.TextIOWrapper:
+        reading, writing = os.pipe()
+        os.close(reading)
+        return os.fdopen(writing, "w")
+
+    stream = closed()
+    console = Console(stream=stream)
+    console.keep_log(tmp_path / "log.txt")
+    console.line("one")
+    console.line("two")
+    assert (tmp_path / "log.txt").read_text() == "one\ntwo\n"
+    if Path("/proc/self/fd").exists():
+        assert Path(f"/proc/self/fd/{stream.fileno()}").readlink() == Path(os.devnull)
+    console.close()
+    console.close()
+    stream.close()
+    stream = closed()
+    with pytest.raises(BrokenPipeError):
+        Console(stream=stream).line("one")
+    with pytest.raises(BrokenPipeError):
+        stream.close()
+
+
+def test_a_log_is_appended_to_and_closed_and_lines_after_it_are_kept_for_the_next(
+    tmp_path: Path,
+) -> None:
+    stream = io.StringIO()
+    for number in (1, 2):
+        console = Console(stream=stream)
+        console.line(f"early {number}")
+        console.keep_log(tmp_path / "log.txt")
+        console.line(f"late {number}\x1b[2J\tand\nmore")
+        assert (tmp_path / "log.txt").read_text().count("late") == number
+        console.close()
+        console.line("after")
+    lines = "early {0}\nlate {0}\\x1b[2J\tand\nmore\n"
+    assert (tmp_path / "log.txt").read_text() == lines.format(1) + lines.format(2)
+    assert stream.getvalue() == "".join(lines.format(n) + "after\n" for n in (1, 2))
+    console.keep_log(tmp_path / "other.txt")
+    assert (tmp_path / "other.txt").read_text() == "after\n"
+    console.close()
+
+
+def test_a_full_disk_costs_lines_of_the_log_and_not_those_on_screen() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    stream = io.StringIO()
+    console = Console(stream=stream)
+    console.keep_log(Path("/dev/full"))
+    console.line("one")
+    console.close()
+    assert stream.getvalue() == "one\n"
+
+
+def test_a_bar_takes_a_total_and_a_note_that_come_later(terminal: Terminal) -> None:
+    console = Console(stream=terminal.stream)
+    bar = console.bar("training", None)
+    bar.show(3)
+    assert bar.text() == ""
+    with bar:
+        bar.show_of(4, 9)
+        assert re.search(r"^training .* 4/9 ", plain(bar.text().encode()))
+        bar.show(5, "slow")
+        assert re.search(r"^training .* 5/9 .* slow$", plain(bar.text().encode()))
+    assert bar.text() == ""
+    terminal.read()
+
+
+def test_a_console_is_live_on_a_terminal_that_can_draw_and_only_for_the_first_rank(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Console(stream=terminal.stream).is_live
+    assert not Console(stream=terminal.stream, silent=True).is_live
+    assert not Console(stream=io.StringIO()).is_live
+    monkeypatch.setenv("TERM", "dumb")
+    assert not Console(stream=terminal.stream).is_live
+    monkeypatch.delenv("TERM")
+    assert Console(stream=terminal.stream).is_live

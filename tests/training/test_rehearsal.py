@@ -1,23 +1,31 @@
+import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from jumar.data.samples import SampleKey
+from jumar.devices.cpu import Cpu
 from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.optimizers import Adagrad, Adam, Lamb, RmsProp
+from jumar.training.parallel.ranks import Ranks
 from jumar.training.rehearsal import (
+    SECOND_PASS_BELOW_S,
     Rehearsal,
     announcement,
     check_disk,
     check_memory,
     checkpoint_bytes,
     describe_batch,
+    fallback_note,
+    rehearse,
 )
-from jumar.training.settings import Plan, TrainingSettings
+from jumar.training.settings import Plan, TrainingSettings, TransferSettings
 from jumar.training.trainer import Trainer
 from tests.training.small_tasks import GanTask, point_task, small_plan, trainer_for
 from tests.training.test_trainer import everything, same
@@ -182,3 +190,150 @@ def test_both_objectives_of_a_gan_have_gradients(tmp_path: Path) -> None:
     due = [lane for lane in trainer.state.lanes if lane.objective.is_due(0)]
     assert len(gradients) == sum(len(lane.parameters) for lane in due)
     assert all(each is not None for each in gradients)
+
+
+def test_what_is_not_known_is_left_out_and_what_falls_back_is_said() -> None:
+    found = announcement(
+        {"x": torch.zeros(2)},
+        Rehearsal(step_s=0.5, memory_bytes=None),
+        samples=1,
+        steps_per_epoch=1,
+        done_steps=0,
+        total_steps=200,
+        checkpoints="none",
+        fallback_note="an op is slow",
+    )
+    assert found == [
+        "first batch: x float32 2",
+        "1 sample, 1 step per epoch · checkpoints: none",
+        "an op is slow",
+        "200 of 200 steps to go, about 500 ms each without the update: about 2 min, not counting "
+        "evaluation",
+    ]
+
+
+def test_ops_without_a_kernel_are_named_with_the_device() -> None:
+    class Slow(Cpu):
+        fallback_remedy = "Wait."
+
+    device = Slow(index=0, name="Card")
+    assert fallback_note([], device) == ""
+    assert fallback_note(["aten::a", "aten::b"], device) == (
+        "computed on the CPU, since Card has no kernel for it: aten::a, aten::b; each copies its "
+        "tensors there and back. Wait."
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        # 195 parameters and 33 numbers of batch norm, one of which has 64 bits.
+        (small_plan(), 916 + 780),
+        (small_plan(optimizer=Adam()), 916 + 2 * 780),
+        (small_plan(training=TrainingSettings(ema_decay=0.9)), 2 * 916 + 780),
+        # Without the slots of the first layer's 112 parameters, unless they train later.
+        (replace(small_plan(), transfer=TransferSettings(freeze=("first",))), 916 + 332),
+        (
+            replace(small_plan(), transfer=TransferSettings(freeze=("first",), unfreeze_at="9it")),
+            916 + 780,
+        ),
+    ],
+)
+def test_the_bytes_of_a_checkpoint_are_weights_averages_and_slots(
+    tmp_path: Path, plan: Plan, expected: int
+) -> None:
+    trainer = trainer_for(point_task(), plan, tmp_path)
+    assert checkpoint_bytes(trainer.state, trainer.plan) == expected
+
+
+def test_memory_and_disk_that_do_not_suffice_are_said_with_what_to_do(tmp_path: Path) -> None:
+    trainer = trainer_for(point_task(), small_plan(), tmp_path)
+    with pytest.raises(UserError) as refused:
+        check_memory(trainer.state, trainer.device, 1 << 50)
+    assert re.fullmatch(
+        r"model: gradients, optimizer and the copy of a checkpoint need 2,097,152\.0 GiB, but only "
+        r"[0-9.]+ [GM]iB of memory is free\n"
+        r"  Make the network smaller \(jumar recipes show NAME lists the fields of `model`\), or "
+        r"use a --device with more memory\.",
+        str(refused.value),
+    )
+
+    class Accelerated(Cpu):
+        on_host = False
+
+    check_memory(trainer.state, Accelerated(index=0, name="x"), 1 << 50)
+    with pytest.raises(UserError) as refused:
+        check_disk(tmp_path / "a" / "b", 1 << 60)
+    assert re.fullmatch(
+        rf"{tmp_path}: checkpoints need 1,073,741,824\.0 GiB, but only [0-9,.]+ [GM]iB is free\n"
+        r"  Free some space, choose another --run-dir, or lower checkpoints\.keep\.",
+        str(refused.value),
+    )
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError) as refused:
+        check_disk(tmp_path / "file" / "b", 1)
+    assert str(refused.value) == f"{tmp_path / 'file'}: not writable\n  Choose another --run-dir."
+    if Path("/proc/self").exists():
+        with pytest.raises(UserError) as refused:
+            check_disk(Path("/proc/self/run"), 1)
+        assert "not writable" in refused.value.what
+
+
+class Forward:
+    """A forward pass that takes its time, and then fails if it has an error."""
+
+    def __init__(self, seconds: float, error: Exception | None = None) -> None:
+        self.seconds, self.error, self.calls = seconds, error, 0
+
+    def __call__(self, points: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        time.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+        return points[:, :3] * torch.ones(3, requires_grad=True)
+
+
+def rehearsed_with(forward: Forward, path: Path, *, compiles: bool = False) -> Rehearsal:
+    task = point_task()
+    task.model.forward = forward  # pyright: ignore[reportAttributeAccessIssue]
+    trainer = trainer_for(task, small_plan(), path)
+    batch = task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch
+    return rehearse(trainer._stepper, batch, trainer.device, Ranks(), compiles=compiles)
+
+
+def test_a_first_pass_that_is_long_is_not_repeated_unless_it_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SECOND_PASS_BELOW_S == 2.0
+    monkeypatch.setattr("jumar.training.rehearsal.SECOND_PASS_BELOW_S", 0.25)
+    for seconds, compiles, calls in ((0.0, False, 2), (0.3, False, 1), (0.3, True, 2)):
+        forward = Forward(seconds)
+        found = rehearsed_with(forward, tmp_path, compiles=compiles)
+        assert forward.calls == calls
+        assert seconds <= found.step_s < 60
+        assert found.memory_bytes is not None
+        assert found.memory_bytes > 1 << 20
+
+
+def test_errors_of_a_rehearsal_are_told_apart(tmp_path: Path) -> None:
+    class CompilerError(RuntimeError):
+        pass
+
+    CompilerError.__module__ = "torch._inductor.exc"
+    failed = CompilerError("\n  no g++\nmore")
+    with pytest.raises(UserError) as refused:
+        rehearsed_with(Forward(0, failed), tmp_path, compiles=True)
+    assert str(refused.value) == (
+        "training.compile: torch.compile failed: no g++\n"
+        "  On a CPU it needs a C++ compiler (g++, or the one named by CXX), and a Python in a "
+        "folder without a space in its name. To do without it: --set training.compile=false"
+    )
+    with pytest.raises(CompilerError):
+        rehearsed_with(Forward(0, failed), tmp_path)
+    with pytest.raises(ValueError, match="odd"):
+        rehearsed_with(Forward(0, ValueError("odd")), tmp_path, compiles=True)
+    with pytest.raises(UserError) as refused:
+        rehearsed_with(Forward(0, torch.OutOfMemoryError("80 GiB")), tmp_path)
+    assert refused.value.todo == (
+        "Make data.batch_size smaller, or keep it and set training.micro_batch_size."
+    )

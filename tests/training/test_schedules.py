@@ -13,13 +13,15 @@ from jumar.training.schedules import (
     Cosine,
     CosineRestarts,
     Exponential,
+    InverseTime,
+    NaturalExponential,
     Piecewise,
     Polynomial,
     ScheduleSettings,
     learning_rate,
 )
 from jumar.training.settings import Optimization
-from tests.components import of_kind
+from tests.components import accepted, of_kind
 
 
 def rates(settings: ScheduleSettings, total: int = 40, epoch: int = 10) -> list[float]:
@@ -183,3 +185,159 @@ def test_settings_come_from_the_command_line_and_go_through_json() -> None:
         warmup="3it", boundaries=("30ep", "60ep"), values=(1.0, 0.1, 0.01)
     )
     assert from_json(plan, to_json(settings), where="recipe.json") == settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Exponential(rate=0.5, every="4it"), {0: 2.0, 3: 2 * 0.5**0.75, 4: 1.0, 10: 2 * 0.5**2.5}),
+        (
+            Exponential(rate=0.5, every="4it", staircase=True, per_epoch=True),
+            {9: 2.0, 10: 0.5, 19: 0.5, 20: 0.0625},
+        ),
+        (Exponential(rate=0.5, every="4it", warmup="3it"), {2: 2.0, 3: 2.0, 7: 1.0}),
+        (
+            Exponential(rate=0.5, every="4it", warmup="3it", decay_from="start"),
+            {2: 2.0, 3: 2 * 0.5**0.75, 8: 0.5},
+        ),
+        (Exponential(rate=0.5, every="0it"), {0: 2.0, 3: 0.25}),
+        (
+            NaturalExponential(rate=0.3, every="1ep"),
+            {5: 2 * math.exp(-0.15), 10: 2 * math.exp(-0.3)},
+        ),
+        (InverseTime(rate=0.5, every="50%"), {10: 2 / 1.25, 20: 2 / 1.5, 40: 1.0}),
+        (
+            # Periods of 10, 20 and 40 steps, each half as high.
+            CosineRestarts(every="1ep", end=0.2, period_factor=2.0, restart_factor=0.5),
+            {0: 2.0, 5: 1.2, 10: 1.2, 20: 0.8, 30: 0.8, 40: 2 * (0.1 * (1 + 0.5**0.5) + 0.2)},
+        ),
+        (
+            CosineRestarts(every="1ep", end=0.2, period_factor=1.0, restart_factor=0.5),
+            {5: 1.2, 10: 1.2, 15: 0.8, 25: 0.6},
+        ),
+        (
+            # Slopes of 10, 20 and 30 steps that end at 10, 20 and 30.
+            Polynomial(cycle=True, decay_until="10it", end=0.1, power=2.0),
+            {0: 2.0, 5: 0.65, 10: 0.2, 15: 0.3125, 20: 0.2, 25: 0.25},
+        ),
+        (
+            Polynomial(decay_until="50%", end=0.1, power=2.0, after_end=0.05),
+            {10: 0.65, 20: 0.2, 21: 0.1},
+        ),
+        (
+            # As ResNeXt's table: its one entry past the end follows the cosine up again.
+            Cosine(decay_until="20it", decay_counts_step=True, after_end=0.05),
+            {19: 0.0, 20: 1 + math.cos(1.05 * math.pi), 21: 0.1},
+        ),
+        (Cosine(decay_until="20it", end=0.5, decay_counts_step=True), {9: 1.5, 19: 1.0, 20: 1.0}),
+        (Cosine(decay_until="0it", end=0.3), {0: 0.6, 1: 0.6}),
+        (Polynomial(cycle=True, decay_until="5it", warmup="8it", end=0.3), {7: 2.0, 8: 0.6}),
+        (
+            Piecewise(boundaries=("1ep", "15it", "75%"), values=(1.0, 0.5, 0.1, 0.2)),
+            {10: 2.0, 11: 1.0, 15: 1.0, 16: 0.2, 30: 0.2, 31: 0.4},
+        ),
+        (
+            Piecewise(boundaries=("5it",), values=(1.0, 0.5), warmup="3it", warmup_from_zero=True),
+            {0: 0.0, 2: 4 / 3, 3: 2.0, 5: 2.0, 6: 1.0},
+        ),
+        (Cosine(), {0: 2.0, 1: 1 + math.cos(math.pi / 40), 39: 1 + math.cos(39 * math.pi / 40)}),
+        (Polynomial(), {0: 2.0, 1: 1.95, 39: 0.05, 40: 0.0}),
+        (Exponential(), {0: 2.0, 10: 1.88, 15: 2 * 0.94**1.5}),
+        (CosineRestarts(), {0: 2.0, 5: 1.0, 10: 2.0, 20: 1.0, 30: 2.0}),
+    ],
+)
+def test_rates_are_those_of_the_formulas(
+    settings: ScheduleSettings, expected: dict[int, float]
+) -> None:
+    found = rates(settings)
+    assert {step: found[step] for step in expected} == pytest.approx(expected, abs=1e-12)
+
+
+WARMUP = {
+    "warmup": ("0it", None, None, False),
+    "warmup_kind": ("linear", None, None, False),
+    "warmup_from_zero": (False, None, None, False),
+}
+DECAYING = {
+    **WARMUP,
+    "decay_from": ("warmup", None, None, False),
+    "per_epoch": (False, None, None, False),
+}
+ENDING = {
+    **DECAYING,
+    "decay_until": ("100%", None, None, False),
+    "decay_counts_step": (False, None, None, False),
+    "end": (0.0, 0.0, 1.0, False),
+    "after_end": (None, 0.0, None, False),
+}
+PERIODIC = {**DECAYING, "every": ("1ep", None, None, False)}
+RATED = {
+    **PERIODIC,
+    "rate": (0.94, 0, None, False),
+    "staircase": (False, None, None, False),
+}
+FIELDS = {
+    "constant": WARMUP,
+    "cosine": ENDING,
+    "polynomial": {
+        **ENDING,
+        "power": (1.0, 0.0, None, False),
+        "cycle": (False, None, None, False),
+    },
+    "step": {
+        **DECAYING,
+        "boundaries": ((), None, None, False),
+        "values": ((), None, None, False),
+    },
+    "exponential": RATED,
+    "natural_exponential": RATED,
+    "inverse_time": RATED,
+    "cosine_restarts": {
+        **PERIODIC,
+        "end": (0.0, 0.0, 1.0, False),
+        "period_factor": (2.0, 1.0, None, False),
+        "restart_factor": (1.0, 0.0, None, False),
+    },
+}
+
+
+def test_the_kinds_have_these_fields_defaults_and_limits() -> None:
+    assert {kind: accepted(ScheduleSettings.kinds[kind]) for kind in FIELDS} == FIELDS
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            Cosine(warmup="30min"),
+            "schedule.warmup: '30min' is a wall-clock time, but the learning rate follows the "
+            "step\n  Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
+        ),
+        (
+            Piecewise(boundaries=("1ep", "2ep"), values=(1.0, 0.1)),
+            "schedule.values: 2 boundaries need 3 values, not 2\n"
+            "  For instance: schedule.boundaries=30ep,60ep schedule.values=1,0.1,0.01",
+        ),
+        (
+            Piecewise(boundaries=("1ep", "2h"), values=(1.0, 0.1, 0.01)),
+            "schedule.boundaries[1]: '2h' is a wall-clock time, but the learning rate follows the "
+            "step\n  Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
+        ),
+        (
+            Piecewise(boundaries=("3ep", "10%"), values=(1.0, 0.5, 0.1)),
+            "schedule.boundaries: the boundaries 3ep, 10% are steps 30, 4, which are not ascending"
+            "\n  Put them in order, or make the run longer if they are percentages.",
+        ),
+        (
+            Piecewise(boundaries=("1ep", "10it"), values=(1.0, 0.5, 0.1)),
+            "schedule.boundaries: the boundaries 1ep, 10it are steps 10, 10, which are not "
+            "ascending\n  Put them in order, or make the run longer if they are percentages.",
+        ),
+    ],
+)
+def test_a_schedule_that_cannot_be_followed_is_refused_with_what_to_do(
+    settings: ScheduleSettings, message: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        rates(settings)
+    assert str(refused.value) == message

@@ -128,3 +128,40 @@ def test_three_skipped_in_a_row_are_told_and_again_when_they_are_twice_as_many(
     assert [step for step, _ in told] == [3, 6, 15, 18]
     assert "the last 6 updates of 'points' were skipped" in told[1][1]
     assert "loss scale is 4" in told[1][1]
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+def test_a_run_without_an_update_is_told_what_to_do(is_fixed: bool) -> None:
+    error = NoUpdateError(6, "points", scale=2.0**20, is_fixed=is_fixed)
+    lowers = ", or loss_scale=exponential, which lowers it" if is_fixed else ""
+    assert str(error) == (
+        "precision.loss_scale: 'points' was never updated in 6 steps: at every step the gradients "
+        "overflowed under the loss scale, now 1.04858e+06\n"
+        "  Its weights are those the run started with. Start a new run with --set "
+        f"precision.loss_scale.init_loss_scale=N, with N below 1.04858e+06{lowers}. If no scale "
+        "helps, precision.loss_scale=none stops at the first non-finite step."
+    )
+    assert (error.step, error.objective, error.reason) == (6, "points", error.what)
+
+
+def test_each_objective_is_warned_of_by_itself(tmp_path: Path) -> None:
+    plan = scaled_plan(objectives=("discriminator", "generator"))
+    trainer = trainer_for(GanTask(), plan, tmp_path)
+    one, other = trainer.state.lanes
+    one.attempts = 5  # of an earlier start
+    watch = SkipWatch(trainer.state)
+    told: list[list[str]] = []
+    for _ in range(4):
+        one.attempts += 1
+        other.attempts += 1
+        other.updates.add_(1)
+        told.append(watch.warnings())
+    assert told == [
+        [],
+        [],
+        [
+            "warning: the last 3 updates of 'discriminator' were skipped because gradients "
+            "overflow; the loss scale is 4"
+        ],
+        [],
+    ]

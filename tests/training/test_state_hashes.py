@@ -1,5 +1,6 @@
 """A training at work and its checkpoint have the same hashes, and every change shows."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,3 +97,45 @@ def test_sums_of_log_lines_and_the_clock_are_no_state(tmp_path: Path) -> None:
     trainer.state.elapsed_s += 5
     trainer.state.lanes[0].steps += 1
     assert live_hashes(trainer.state) == before
+
+
+def test_a_part_has_the_hash_of_all_its_names_in_order() -> None:
+    hashes = {"weights/b": "2", "weights/a": "1", "counters/x": "3"}
+    digests = {
+        "weights": hashlib.sha256(b"weights/a 1\nweights/b 2\n"),
+        "averages": hashlib.sha256(),
+        "optimizer": hashlib.sha256(),
+        "counters": hashlib.sha256(b"counters/x 3\n"),
+    }
+    assert combined(hashes) == {part: each.hexdigest()[:16] for part, each in digests.items()}
+
+
+@pytest.mark.parametrize(("first", "hashed"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3])])
+def test_steps_before_the_first_that_is_asked_for_are_not_hashed(
+    first: int, hashed: list[int], tmp_path: Path
+) -> None:
+    hashes = StepHashes(3, first)
+    trainer = trainer_for(
+        point_task(), plan_of(Momentum(), 0.0, False), tmp_path, observers=[hashes]
+    )
+    hashes.state = trainer.state
+    trainer.observe(None)
+    assert list(hashes.steps) == hashed
+    assert hashes.steps[3] == combined(hashes.last)
+    assert hashes.last == live_hashes(trainer.state)
+
+
+def test_what_is_hashed_tells_type_and_shape_and_leaves_out_the_sums_of_log_lines(
+    tmp_path: Path,
+) -> None:
+    trainer = trainer_for(point_task(), plan_of(Momentum(), 0.9, False), tmp_path)
+    found = live_hashes(trainer.state)
+    names = list(trainer.task.model.state_dict())
+    slots = [name for name, _ in trainer.task.model.named_parameters()]
+    assert set(found) == {
+        *(f"{part}/{name}" for part in ("weights", "averages") for name in names),
+        *(f"optimizer/points/{name}/momentum_buffer" for name in slots),
+        *("counters/points", "counters/loss scale"),
+    }
+    assert found["weights/first.weight"].startswith("torch.float32 (16, 6) ")
+    assert found["weights/norm.num_batches_tracked"].startswith("torch.int64 () ")

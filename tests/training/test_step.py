@@ -82,3 +82,35 @@ def test_a_batch_without_weight_gives_no_loss(tmp_path: Path) -> None:
     trainer._stepper.step(batch)
     window = trainer.state.read_window()
     assert window.terms["one_side"] == 0.0
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_a_step_moves_the_weights_against_the_gradient_of_the_mean_loss(
+    tmp_path: Path, logs: bool
+) -> None:
+    torch.manual_seed(2)
+    training = TrainingSettings(log_gradient_norm=logs)
+    plan = small_plan(objectives=("masked",), optimizer=Sgd(learning_rate=0.5), training=training)
+    trainer = trainer_for(MaskedTask(), plan, tmp_path)
+    batch = trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch
+    model = trainer.task.model
+    weight, bias = (each.detach().clone().requires_grad_() for each in model.parameters())
+    logits = batch["point"] @ weight.T + bias
+    losses = torch.nn.functional.cross_entropy(logits, batch["label"], reduction="none")
+    mask = batch["point"][:, 0] > 0.3
+    loss = (losses * mask).sum() / mask.sum() + 0.1 * logits.square().sum() / 8
+    loss.backward()
+    trainer.state.step = 1  # the first step of the warm-up has half of the rate
+    trainer._stepper.step(batch)
+    assert weight.grad is not None
+    assert bias.grad is not None
+    torch.testing.assert_close(model.weight.detach(), weight.detach() - 0.5 * weight.grad)
+    torch.testing.assert_close(model.bias.detach(), bias.detach() - 0.5 * bias.grad)
+    (lane,) = trainer.state.lanes
+    assert (trainer.state.step, lane.steps, lane.attempts, lane.last_rate) == (2, 1, 1, 0.5)
+    assert all(each.grad is None for each in model.parameters())
+    window = trainer.state.read_window()
+    assert window is not None
+    assert window.losses["masked"] == pytest.approx(loss.item(), rel=1e-5)
+    norm = (weight.grad.square().sum() + bias.grad.square().sum()).sqrt().item()
+    assert window.gradient_norms == ({"masked": pytest.approx(norm, rel=1e-5)} if logs else {})

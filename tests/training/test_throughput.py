@@ -1,12 +1,14 @@
 """Speeds on a clock that the tests turn."""
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from jumar.training.settings import CheckpointSettings, TrainingSettings
-from jumar.training.throughput import EXCLUDES, WARM_UP_STEPS, StepClock
+from jumar.training.throughput import EXCLUDES, WARM_UP_STEPS, Pace, StepClock
 from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 
@@ -126,3 +128,44 @@ def test_a_run_leaves_out_warm_up_evaluation_and_checkpoints_and_says_so(tmp_pat
     assert found["samples_per_second"] == pytest.approx(8)
     assert found["excludes"] == EXCLUDES
     assert str(WARM_UP_STEPS) in EXCLUDES
+
+
+def test_each_window_begins_anew_and_the_first_five_steps_are_warm_up() -> None:
+    assert WARM_UP_STEPS == 5
+    hands = Hands()
+    clock = StepClock(10, hands)
+    paces = []
+    for seconds in (1.0, 2.0):
+        with clock.waiting_for_data():
+            hands.seconds += seconds
+        with clock.paused():
+            hands.seconds += 7
+        hands.seconds += 1.0
+        clock.step()
+        clock.step()
+        paces.append(clock.close_window())
+    assert paces == [
+        Pace(samples_per_second=10.0, step_ms=1000.0, data_ms=500.0),
+        Pace(samples_per_second=20 / 3, step_ms=1500.0, data_ms=1000.0),
+    ]
+    assert clock.overall == Pace(samples_per_second=8.0, step_ms=1250.0, data_ms=750.0)
+    clock.step()
+    assert clock.close_window() is None  # no time has passed
+    assert clock.counted_steps == 4
+
+
+def test_waits_and_pauses_that_an_error_ends_count_as_well() -> None:
+    hands = Hands()
+    clock = StepClock(1, hands)
+
+    def fail(context: Callable[[], AbstractContextManager[None]]) -> None:
+        with context():
+            hands.seconds += 2
+            raise KeyError
+
+    for context in (clock.waiting_for_data, clock.paused):
+        with pytest.raises(KeyError):
+            fail(context)
+    hands.seconds += 1
+    clock.step()
+    assert clock.close_window() == Pace(samples_per_second=1 / 3, step_ms=3000.0, data_ms=2000.0)

@@ -1,5 +1,7 @@
+import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,13 +10,19 @@ import pytest
 import torch
 from PIL import Image
 
-from jumar.data.samples import SampleKey
+from jumar.data.samples import Fault, SampleKey
+from jumar.devices.registry import open_device
+from jumar.ground.errors import UserError
+from jumar.observer import Observer
 from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
+from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 from jumar.training.checkpoint import load_state, load_weights
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.optimizers import Adam, Sgd
 from jumar.training.parallel.ranks import Ranks
+from jumar.training.progress import Console
+from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Constant
 from jumar.training.settings import CheckpointSettings, Plan, TrainingSettings
 from jumar.training.signals import StopRequest
@@ -355,8 +363,6 @@ def test_a_dry_run_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_another_batch_is_refused_on_resume(tmp_path: Path) -> None:
-    from jumar.ground.errors import UserError
-
     trainer_for(point_task(), small_plan(), tmp_path).train()
     other = trainer_for(point_task(), small_plan(batch_size=4), tmp_path)
     with pytest.raises(UserError, match="global batch size was 8, now 4"):
@@ -380,3 +386,277 @@ def _seeded_net(**options: object) -> SmallNet:
 
 def test_ranks_default_to_one() -> None:
     assert Ranks().is_first
+
+
+def without_numbers(printed: str) -> list[str]:
+    """Lines with each number that depends on the machine or on training as `#`."""
+    lines = [re.sub(r"-?\d+\.\d+", "#", line) for line in printed.splitlines()]
+    return [re.sub(r"about \d+ (ms|s)", r"about # \1", line) for line in lines]
+
+
+def test_what_is_printed_before_while_and_after_training(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    plan = small_plan(
+        duration="7it",
+        training=TrainingSettings(log_every="2it", evaluate_every="1ep", ema_decay=0.9),
+        checkpoints=CheckpointSettings(every="3it", keep=3),
+    )
+    trainer = trainer_for(point_task(), plan, tmp_path, console=Console(stream=stream))
+    trainer.train()
+    numbers = "epoch:   #  FPS:      -  loss: #  total_loss: #  lr:#"
+    fast = "epoch:   #  FPS: #  loss: #  total_loss: #  lr:#  batch_time: # ms  data: # ms"
+    parameters = sum(each.numel() for each in trainer.task.model.parameters())
+    lines = without_numbers(re.sub(r"FPS: *\d+\.\d", "FPS: 0.0", stream.getvalue()))
+    assert re.fullmatch(
+        r"first batch: point float32 8x6, label int64 8 · memory: (\d+ MiB|# GiB)", lines.pop(1)
+    )
+    assert lines == [
+        f"{parameters:,} parameters, all trained",
+        "40 samples, 5 steps per epoch · checkpoints: 3 KiB each, at most 4 kept",
+        "7 of 7 steps to go, about # ms each without the update: about # s, not counting "
+        "evaluation",
+        "Step   Epoch   Speed   Loss   FinLoss   LR",
+        f"step:      2  {numbers}",
+        f"step:      4  {numbers}",
+        "evaluation at step 5, epoch #: top1: #  loss: #  (averaged weights)",
+        f"step:      6  {fast}",
+        f"step:      7  {fast}",
+        "evaluation at step 7, epoch #: top1: #  loss: #  (averaged weights)",
+    ]
+
+
+class Scored(PointTask):
+    """Has the scores that it is told, in turn."""
+
+    def __init__(self, *scores: float) -> None:
+        super().__init__(SmallNet())
+        self.scores = list(scores)
+
+    def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+        return {"top1": self.scores.pop(0)}
+
+
+@pytest.mark.parametrize(
+    ("every", "keep_best", "saved"),
+    [
+        ("100it", True, {2: 10.0, 6: 20.0, 9: 15.0}),
+        ("100it", False, {9: 15.0}),
+        ("4it", False, {4: 5.0, 8: 20.0, 9: 15.0}),
+        ("3it", True, {2: 10.0, 3: None, 6: 20.0, 9: 15.0}),
+    ],
+)
+def test_what_scores_better_than_all_before_is_saved_besides_what_is_due(
+    tmp_path: Path, every: str, keep_best: bool, saved: dict[int, float | None]
+) -> None:
+    plan = small_plan(
+        duration="9it",
+        training=TrainingSettings(log_every="100it", evaluate_every="2it"),
+        checkpoints=CheckpointSettings(every=every, keep=20, keep_best=keep_best),
+    )
+    trainer = trainer_for(Scored(10.0, 5.0, 20.0, 20.0, 15.0), plan, tmp_path)
+    assert trainer.train().metrics == {"top1": 15.0}
+    found = {c.step: c.metrics.get("top1") for c in list_checkpoints(trainer.run.checkpoints)}
+    assert found == saved
+    results = json.loads(trainer.run.results.read_text())
+    best = max(value for value in saved.values() if value is not None)
+    assert results["best"]["value"] == best
+    assert results["metrics"] == {"top1": 15.0}
+    evaluated = [r for r in trainer.run.read_metrics() if r["kind"] == "evaluation"]
+    assert [(r["step"], r["top1"], r["weights"]) for r in evaluated] == [
+        (2, 10.0, "model"),
+        (4, 5.0, "model"),
+        (6, 20.0, "model"),
+        (8, 20.0, "model"),
+        (9, 15.0, "model"),
+    ]
+    assert [r["epoch"] for r in evaluated] == [0.4, 0.8, 1.2, 1.6, 1.8]
+
+
+def test_a_resumed_run_drops_the_records_and_results_that_it_will_write_again(
+    tmp_path: Path,
+) -> None:
+    class Looking(Observer):
+        def begin(self) -> None:
+            found.append((trainer.run.results.exists(), len(trainer.run.read_metrics())))
+
+    found: list[tuple[bool, int]] = []
+    plan = small_plan(training=TrainingSettings(log_every="1it", evaluate_every=""))
+    first = trainer_for(point_task(), plan, tmp_path)
+    begun: list[int] = []
+    first.train(begin=lambda: begun.append(first.state.step))
+    assert begun == [0]
+    trainer = trainer_for(point_task(), plan, tmp_path, observers=[Looking()])
+    trainer.resume(next(c for c in list_checkpoints(tmp_path / "checkpoints") if c.step == 3))
+    assert trainer.state.step == 3
+    trainer.train()
+    assert found == [(False, 3)]
+    assert [r["step"] for r in trainer.run.read_metrics() if r["kind"] == "train"] == [
+        *range(1, 11)
+    ]
+    dry = trainer_for(point_task(), plan, tmp_path / "dry")
+    outcome = dry.train(dry_run=True, begin=lambda: begun.append(-1))
+    assert (outcome.state, outcome.step, outcome.exit_code) == ("finished", 0, 0)
+    assert begun == [0]
+
+
+@pytest.mark.parametrize(("todo", "advice"), [("Remove it.", "Remove it.\n  "), ("", "")])
+def test_a_sample_that_cannot_be_read_ends_the_run_with_what_was_trained_saved(
+    tmp_path: Path, todo: str, advice: str
+) -> None:
+    task = point_task()
+    fetch = task.train_data.fetch
+
+    def unreadable(keys):
+        if keys[0].epoch == epoch:
+            raise UserError("is cut off", where="a.png", todo=todo)
+        return fetch(keys)
+
+    task.train_data.fetch = unreadable
+    epoch = 1
+    plan = small_plan(training=TrainingSettings(log_every="1it", evaluate_every=""))
+    trainer = trainer_for(task, plan, tmp_path / "late")
+    with pytest.raises(UserError) as refused:
+        trainer.train()
+    assert str(refused.value) == (
+        f"a.png: is cut off\n  {advice}The training up to step 5 is saved. Resume with: "
+        f"jumar train --resume --run-dir {tmp_path / 'late'}"
+    )
+    assert [c.step for c in list_checkpoints(trainer.run.checkpoints)] == [3, 5]
+
+
+def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(tmp_path: Path) -> None:
+    plan = small_plan(training=TrainingSettings(log_every="100it", evaluate_every="1ep"))
+    task, stop, stream = point_task(), StopRequest(), io.StringIO()
+    fetch = task.eval_data.fetch
+
+    def fetch_and_stop(keys):
+        stop.signal = 2
+        return fetch(keys)
+
+    task.eval_data.fetch = fetch_and_stop
+    stopped = trainer_for(task, plan, tmp_path, stop, console=Console(stream=stream))
+    outcome = stopped.train()
+    assert (outcome.state, outcome.exit_code, outcome.step) == ("interrupted", 130, 5)
+    assert outcome.metrics == {}
+    assert stream.getvalue().splitlines()[-1] == (
+        "stopped after step 5; the checkpoint is saved. Resume with: "
+        f"jumar train --resume --run-dir {tmp_path}"
+    )
+    (last,) = list_checkpoints(tmp_path / "checkpoints")[-1:]
+    assert (last.step, last.metrics) == (5, {})
+    resumed = trainer_for(point_task(seed=8), plan, tmp_path)
+    resumed.resume(last)
+    resumed.train()
+    scored = [r for r in resumed.run.read_metrics() if r["kind"] == "evaluation"]
+    assert [record["step"] for record in scored] == [5, 10]
+    noted = {c.step: bool(c.metrics) for c in list_checkpoints(tmp_path / "checkpoints")}
+    assert noted == {3: False, 5: True, 6: False, 9: False, 10: True}
+
+
+def test_a_run_on_the_clock_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    plan = small_plan(
+        duration="0.3s", training=TrainingSettings(log_every="1000it", evaluate_every="")
+    )
+    chosen = {"points": replace(plan.optimization["points"], schedule=Constant())}
+    trainer = trainer_for(
+        point_task(),
+        replace(plan, optimization=chosen),
+        tmp_path,
+        console=Console(stream=stream),
+    )
+    assert trainer.total_steps is None
+    outcome = trainer.train()
+    assert (outcome.state, outcome.exit_code) == ("finished", 0)
+    assert outcome.step == trainer.state.step > 0
+    assert trainer.state.elapsed_s >= 0.3
+    assert "training for training.duration, about" in stream.getvalue()
+    assert list_checkpoints(trainer.run.checkpoints)[-1].step == outcome.step
+    assert [r["step"] for r in trainer.run.read_metrics() if r["kind"] == "train"][-1] == (
+        outcome.step
+    )
+
+
+def test_unreadable_samples_are_told_once_and_kept_in_the_results(tmp_path: Path) -> None:
+    task, stream = point_task(), io.StringIO()
+    fetch = task.train_data.fetch
+
+    def with_faults(keys):
+        found = fetch(keys)
+        faults = [Fault(origin=f"{k.index}.png", reason="cut off") for k in keys if k.index < 2]
+        return replace(found, faults=faults)
+
+    task.train_data.fetch = with_faults
+    plan = replace(small_plan(), skip_corrupt=2)
+    trainer = trainer_for(task, plan, tmp_path, console=Console(stream=stream))
+    trainer.train()
+    lines = [line for line in stream.getvalue().splitlines() if line.startswith("skipped")]
+    assert sorted(lines) == ["skipped: 0.png: cut off", "skipped: 1.png: cut off"]
+    results = json.loads(trainer.run.results.read_text())
+    assert sorted(results["unreadable_samples"]) == ["0.png: cut off", "1.png: cut off"]
+    assert sorted(trainer.unreadable) == ["0.png: cut off", "1.png: cut off"]
+
+
+def test_a_run_that_blows_up_says_where_and_keeps_what_was_saved(tmp_path: Path) -> None:
+    task, stream = point_task(), io.StringIO()
+    fetch = task.train_data.fetch
+
+    def fetch_and_spoil(keys):
+        found = fetch(keys)
+        if keys[0].epoch == 1:
+            found.batch["point"][:] = float("nan")
+        return found
+
+    task.train_data.fetch = fetch_and_spoil
+    trainer = trainer_for(task, small_plan(), tmp_path, console=Console(stream=stream))
+    outcome = trainer.train()
+    reason = "the loss is not finite and there is no loss scale to recover with"
+    assert (outcome.state, outcome.step, outcome.exit_code) == ("failed", 5, 3)
+    assert stream.getvalue().splitlines()[-1] == (
+        f"stopped before the update: step 6, objective 'points': {reason}"
+    )
+    results = json.loads(trainer.run.results.read_text())
+    assert results["failure"] == {"step": 6, "objective": "points", "reason": reason}
+    assert (results["steps"], results["metrics"]) == (5, {})
+    assert results["train_loss"] > 0
+    assert results["score_tables"] == []
+    assert [c.step for c in list_checkpoints(trainer.run.checkpoints)] == [3, 5]
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_another_rank_trains_its_share_and_writes_nothing(tmp_path: Path, readable: bool) -> None:
+    task, stream = point_task(), io.StringIO()
+    fetch, seen = task.train_data.fetch, set[int]()
+
+    def fetch_or_fail(keys):
+        if keys[0].epoch == 1 and not readable:
+            raise UserError("is cut off", where="a.png", todo="Remove it.")
+        seen.update(key.index for key in keys if key.epoch == 0)
+        return fetch(keys)
+
+    task.train_data.fetch = fetch_or_fail
+    plan = small_plan(batch_size=4, duration="7it")
+    policy = PrecisionPolicy(plan.precision, device_type="cpu")
+    policy.install()
+    trainer = Trainer(
+        task,
+        plan,
+        device=open_device("cpu"),
+        ranks=Ranks(rank=1, world=2, local_world=2),
+        run=RunDirectory(tmp_path),
+        console=Console(silent=True, stream=stream),
+        stop=StopRequest(),
+        policy=policy,
+        versions={},
+    )
+    assert (trainer.steps_per_epoch, trainer.total_steps) == (5, 7)
+    if readable:
+        assert trainer.train().state == "finished"
+    else:
+        # The others wait in the next step, not for a checkpoint.
+        with pytest.raises(UserError) as refused:
+            trainer.train()
+        assert str(refused.value) == "a.png: is cut off\n  Remove it."
+    assert len(seen) == 20
+    assert list(tmp_path.iterdir()) == []
+    assert stream.getvalue() == ""

@@ -6,9 +6,17 @@ from safetensors.torch import save_file
 from torch import nn
 
 from jumar.ground.errors import UserError
+from jumar.training.checkpoint import write_checkpoint
+from jumar.training.checkpoint_state import SavedState
 from jumar.training.name_patterns import matches
 from jumar.training.settings import TransferSettings
-from jumar.training.transfer import transfer_weights
+from jumar.training.transfer import (
+    Transferred,
+    _renamed,
+    load_matching,
+    transfer_weights,
+    weights_path,
+)
 
 
 def net(classes: int) -> nn.Sequential:
@@ -65,3 +73,122 @@ def test_a_file_of_torch_save_is_refused_with_the_way_to_safetensors(tmp_path: P
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no such file or folder: .*nothing"):
         transfer_weights(net(2), TransferSettings(start_from=str(tmp_path / "nothing")))
+
+
+def test_the_lines_count_every_weight_and_name_at_most_eight() -> None:
+    many = [f"w{number}" for number in range(9)]
+    found = Transferred(
+        source="x",
+        loaded=["a", "b"],
+        left_out=many,
+        wrong_shape=many[:8],
+        unknown=[],
+        initialised=["c"],
+    )
+    eight = "w0, w1, w2, w3, w4, w5, w6, w7"
+    assert found.lines() == [
+        "weights from x: 2 loaded",
+        f"  excluded by restore_exclude (9): {eight}, ...",
+        f"  not loaded, wrong shape (8): {eight}",
+        "  initialised (1): c",
+    ]
+
+
+def test_names_of_older_files_of_hugging_face_are_those_of_today() -> None:
+    model = nn.ModuleDict({"bert": nn.ModuleDict({"LayerNorm": nn.LayerNorm(2)})})
+    model["bert"]["scale"] = nn.Linear(1, 1, bias=False)
+    tensors = {
+        "nezha.LayerNorm.gamma": torch.tensor([2.0, 3.0]),
+        "bert.LayerNorm.beta": torch.tensor([4.0, 5.0]),
+        "nezha.scale.weight": torch.tensor([[6.0]]),
+        "gamma": torch.zeros(()),
+    }
+    found = load_matching(
+        model, {_renamed(name): value for name, value in tensors.items()}, (), "x"
+    )
+    assert found == Transferred(
+        source="x",
+        loaded=["bert.LayerNorm.weight", "bert.LayerNorm.bias", "bert.scale.weight"],
+        left_out=[],
+        wrong_shape=[],
+        unknown=["gamma"],
+        initialised=[],
+    )
+    values = {name: value.tolist() for name, value in model.state_dict().items()}
+    assert values == {
+        "bert.LayerNorm.weight": [2.0, 3.0],
+        "bert.LayerNorm.bias": [4.0, 5.0],
+        "bert.scale.weight": [[6.0]],
+    }
+
+
+def test_what_cannot_be_transferred_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    names = ("a", "b", "c", "d", "e")
+    file = tmp_path / "w.safetensors"
+    save_file({name: torch.zeros(1) for name in names}, file)
+    with pytest.raises(UserError) as refused:
+        transfer_weights(model, TransferSettings(start_from=str(file)))
+    assert str(refused.value) == (
+        f"no weight of '{file}' matches the model\n"
+        "  The file has a, b, c, ...; the model has 0.weight, 0.bias, 1.weight, ..."
+    )
+    settings = TransferSettings(start_from=str(file), restore_exclude=("a", "x"))
+    with pytest.raises(UserError) as refused:
+        transfer_weights(model, settings)
+    assert str(refused.value) == (
+        f"transfer.restore_exclude: restore_exclude pattern 'x' matches no weight of '{file}'\n"
+        "  Examples of weight names: b, c, d, e."
+    )
+    scalar = {"0.weight": torch.zeros(()), "0.bias": torch.zeros(2)}
+    found = load_matching(model, scalar, (), "x")
+    assert found.wrong_shape == ["0.weight scalar instead of 2x2"]
+    assert (found.loaded, found.initialised) == (["0.bias"], ["0.weight", "1.weight", "1.bias"])
+
+
+def test_weights_are_found_in_a_run_a_checkpoint_a_file_and_a_folder_of_hugging_face(
+    tmp_path: Path,
+) -> None:
+    for step, value in ((1, 1.0), (2, 2.0)):
+        write_checkpoint(
+            tmp_path / "run" / "checkpoints",
+            step=step,
+            epoch=0,
+            model={"w": torch.tensor([value])},
+            ema={"w": torch.tensor([-value])},
+            state=SavedState(values={"step": step}),
+            batch={},
+        )
+    first, second = (tmp_path / "run/checkpoints" / f"step-0000000{step}" for step in (1, 2))
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    save_file({"w": torch.zeros(1)}, folder / "model.safetensors")
+
+    def path_of(place: Path, *, ema: bool = True) -> tuple[str, Path]:
+        return weights_path(TransferSettings(start_from=str(place), use_ema=ema))
+
+    assert path_of(tmp_path / "run") == (str(second), second / "ema.safetensors")
+    assert path_of(tmp_path / "run", ema=False) == (str(second), second / "model.safetensors")
+    assert path_of(first) == (str(first), first / "ema.safetensors")
+    assert path_of(first, ema=False) == (str(first), first / "model.safetensors")
+    file = second / "model.safetensors"
+    assert path_of(file) == (str(file), file)
+    weights = folder / "model.safetensors"
+    assert path_of(folder) == (str(weights), weights)
+    with pytest.raises(UserError) as refused:
+        path_of(tmp_path / "none")
+    assert refused.value.where == "transfer.start_from"
+    graph = tmp_path / "frozen.pb"
+    graph.touch()
+    with pytest.raises(UserError) as refused:
+        path_of(graph)
+    assert str(refused.value) == (
+        f"transfer.start_from: '{graph}' holds TensorFlow weights\n"
+        "  Import them first: jumar weights import RECIPE FILE --to NAME.safetensors"
+    )
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    for place in (file, second):
+        with pytest.raises(UserError, match="CRC-32C"):
+            path_of(place)
+    assert path_of(tmp_path / "run", ema=False)[0] == str(first)

@@ -93,9 +93,7 @@ class Cadence:
             signal: Number of the signal that asked to stop, or 0.
             limit: Seconds after which the run ends, or None.
         """
-        log, evaluates, saves = (
-            every is not None and is_due(step, every, -1) for every in self._steps
-        )
+        log, evaluates, saves = (every is not None and is_due(step, every) for every in self._steps)
         return Moments(
             by_step=(log, evaluates, saves),
             is_last=step == self._total,
@@ -106,7 +104,7 @@ class Cadence:
 
     def scores_at(self, step: int) -> bool:
         """Whether an evaluation is due after a step, going by the step count."""
-        return is_due(step, self._steps[1], -1)
+        return is_due(step, self._steps[1])
 
     def most_checkpoints(self, step: int) -> int | None:
         """The most checkpoints a run can write after a step; None where the clock decides."""

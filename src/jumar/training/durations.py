@@ -99,14 +99,11 @@ def parse_duration(text: str, field: str = "") -> Duration:
     return Duration(amount=amount, unit=match[2])
 
 
-def is_due(finished: int, every: int | None, total: int) -> bool:
+def is_due(finished: int, every: int | None) -> bool:
     """Whether something that happens every `every` steps is due now.
 
     Args:
         finished: Finished steps; nothing is due at 0.
-        every: The interval in steps; None or 0 for only after the last step.
-        total: Steps of the whole run; everything is due after the last one.
+        every: The interval in steps; None or 0 for never.
     """
-    if finished <= 0:
-        return False
-    return finished == total or (every is not None and every > 0 and finished % every == 0)
+    return finished > 0 and every is not None and every > 0 and finished % every == 0

@@ -10,18 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumar.ground.errors import UserError
 from jumar.settings import checked, override, setting
-from jumar.training.optimizers import (
-    Adagrad,
-    Adam,
-    AdamW,
-    Lamb,
-    Momentum,
-    OptimizerSettings,
-    RmsProp,
-    Sgd,
-    Trained,
-    create_optimizer,
-)
+from jumar.training.optimizers.kinds import Adagrad, Adam, AdamW, Lamb, Momentum, RmsProp, Sgd
+from jumar.training.optimizers.optimizer import OptimizerSettings, Trained, create_optimizer
 from jumar.training.optimizers.updating import (
     regularization,
     set_learning_rate,

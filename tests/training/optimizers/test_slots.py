@@ -207,3 +207,68 @@ def test_what_a_checkpoint_cannot_hold_is_named(tmp_path: Path, value: object) -
     optimizer.state[own[1]]["odd"] = value
     with pytest.raises(UserError, match=r"as 'odd' of 'all/layer.1/x'"):
         through_a_file(optimizer, own, tmp_path)
+
+
+def test_another_number_of_groups_is_refused(tmp_path: Path) -> None:
+    own = parameters()
+    state = through_a_file(create(Momentum(), own), own, tmp_path)
+    groups = state.values["objectives"]["all"]["groups"]
+    for other in (groups[:1], [*groups, groups[0]]):
+        with pytest.raises(ValueError, match=r"zip\(\)"):
+            restore_optimizer(
+                create(Momentum(), own), names_of(own), "all", state.by_place(), other
+            )
+
+
+def test_what_a_checkpoint_cannot_hold_is_said_with_what_it_can() -> None:
+    own = parameters()
+    optimizer = create(Momentum(), own)
+    optimizer.param_groups[1] |= {"odd": {1}, "odder": {2}}
+    names = names_by_group(optimizer, names_of(own))
+    with pytest.raises(UserError) as refused:
+        named_state(optimizer.state_dict(), names, "all")
+    assert str(refused.value) == (
+        "the optimizer keeps a set as 'odd' of 'all/group 1', which a checkpoint cannot hold\n"
+        "  A custom optimizer may keep tensors, numbers, strings and lists of them."
+    )
+    del optimizer.param_groups[1]["odd"], optimizer.param_groups[1]["odder"]
+    tensors, groups = named_state(optimizer.state_dict(), names, "all")
+    assert list(tensors) == [f"all/layer.{number}/x/momentum_buffer" for number in range(4)]
+    assert [list(group["parameters"]) for group in groups] == [
+        ["layer.0/x", "layer.1/x"],
+        ["layer.2/x", "layer.3/x"],
+    ]
+    assert [group["values"]["weight_decay"] for group in groups] == [0.0, 0.0]
+    assert all("params" not in group["values"] for group in groups)
+
+
+def test_powers_are_those_of_one_more_than_the_updates_of_each_group() -> None:
+    groups = [
+        {"parameters": {"a": {}, "b": {}}, "values": {"betas": [0.5, 0.75]}},
+        {"parameters": {"c": {}}, "values": {"betas": [0.5, 0.75]}},
+        {"parameters": {"d": {}}, "values": {}},
+    ]
+    slots = {
+        "o/group 0/updates": torch.tensor(2.0),
+        "o/group 1/updates": torch.tensor(0.0),
+        "o/a/exp_avg": torch.ones(1),
+        "o/c/exp_avg": torch.zeros(1),
+    }
+    values = {"objectives": {"o": {"groups": groups}}, "powers": {"e": [0.1, 0.2]}}
+    state = SavedState(values=values, slots=slots)
+    assert stored_powers(state) == {
+        "a": (0.125, 0.421875),
+        "b": (0.125, 0.421875),
+        "c": (0.5, 0.75),
+        "e": [0.1, 0.2],
+    }
+    found = stored_slots(state)
+    assert {name: list(kept) for name, kept in found.items()} == {
+        "a": ["exp_avg"],
+        "b": [],
+        "c": ["exp_avg"],
+        "d": [],
+    }
+    imported = SavedState(slots={"x/y/exp_avg": torch.ones(1)})
+    assert list(stored_slots(imported)) == ["x/y"]
+    assert stored_powers(imported) == {}

@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from jumar.devices.registry import open_device
 from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.parallel.exact import Exact, _Messages, adding_exactly
+from jumar.training.parallel.ranks import Ranks
+from jumar.training.parallel.replicated import Replicated
+from jumar.training.parallel.tree_sum import Span, TreeSum
 from jumar.training.state_hashes import checkpoint_hashes
 from tests.checkout import CHECKOUT
 from tests.cli.command_line import environment
+from tests.training.small_tasks import point_task
 
 PROGRAM, STEPS = "tests.training.exact_on_ranks", 7
 PLACES = (CHECKOUT, CHECKOUT / "src", CHECKOUT / "benchmarks")
@@ -74,3 +81,45 @@ def test_what_is_compared_differs_where_gradients_are_averaged_by_an_all_reduce(
 ) -> None:
     (one, _), (three, _) = trained("fast", "1,3", tmp_path)
     assert {name for name in one if one[name] != three[name]} >= {"weights/first.weight"}
+
+
+def test_one_rank_needs_no_messages_and_several_send_slices_beginning_with_the_next() -> None:
+    alone = Ranks()
+    assert adding_exactly(alone) is alone
+    ranks = adding_exactly(Replicated(rank=1, world=4, local_world=2))
+    assert ranks == Exact(rank=1, world=4, local_world=2)
+    exchange = ranks.tree_exchange()
+    assert isinstance(exchange, _Messages)
+    assert exchange._others == [2, 3, 0]
+    values = torch.arange(10.0)
+    assert [exchange._slice(values, rank).tolist() for rank in range(4)] == [
+        [0, 1, 2],
+        [3, 4, 5],
+        [6, 7, 8],
+        [9],
+    ]
+    few = torch.arange(2.0)
+    assert [exchange._slice(few, rank).tolist() for rank in range(4)] == [[0], [1], [], []]
+    assert exchange._send({}, {}) == []
+    assert exchange._send({2: [few[2:]]}, {3: [few[2:]]}) == []
+
+
+def test_what_was_added_at_every_step_is_neither_averaged_nor_shared_again() -> None:
+    ranks = Exact(rank=1, world=4, local_world=2)
+    objective = point_task().objectives[0]
+    assert ranks.wrap(objective, objective, open_device("cpu")) is objective
+    value = torch.tensor(3.0)
+    assert ranks.mean(value) is value
+    ranks.share_buffers(objective)
+    assert value.item() == 3.0
+
+
+def test_a_rank_alone_adds_its_parts_in_the_tree() -> None:
+    exchange = Exact(rank=0, world=1, local_world=1).tree_exchange()
+    for total in (1, 2, 3, 5):
+        parts = [torch.tensor([0.1, 1e8, -3.0]) * (number + 1) for number in range(total)]
+        sums, expected = TreeSum(total), TreeSum(total)
+        for number, part in enumerate(parts):
+            sums.add(Span(number, 1), part.clone())
+            expected.add(Span(number, 1), part.clone())
+        assert torch.equal(exchange.whole(sums), expected.whole())

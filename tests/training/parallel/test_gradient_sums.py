@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from jumar.training.parallel.gradient_sums import GradientSums
+from jumar.training.parallel.gradient_sums import GradientSums, _ranges
 from jumar.training.parallel.ranks import Ranks, TreeExchange
 from jumar.training.parallel.tree_sum import Span, TreeSum
 
@@ -136,3 +136,22 @@ def test_the_sum_of_one_rank_needs_all_parts() -> None:
     sums.add(Span(0, 1), torch.ones(2))
     with pytest.raises(ValueError, match="of 2 parts only"):
         TreeExchange().whole(sums)
+
+
+@pytest.mark.parametrize(
+    ("bucket_bytes", "expected"),
+    [
+        (1, [range(4, 5), range(3, 4), range(2, 3), range(1, 2), range(0, 1)]),
+        (16, [range(4, 5), range(3, 4), range(2, 3), range(1, 2), range(0, 1)]),
+        (17, [range(3, 5), range(1, 3), range(0, 1)]),
+        (32, [range(3, 5), range(1, 3), range(0, 1)]),
+        (33, [range(2, 5), range(0, 2)]),
+        (1000, [range(0, 5)]),
+    ],
+)
+def test_buckets_are_as_small_as_may_be_from_the_last_parameter_to_the_first(
+    bucket_bytes: int, expected: list[range]
+) -> None:
+    parameters = [nn.Parameter(torch.zeros(4)) for _ in range(5)]
+    assert _ranges(parameters, bucket_bytes) == expected
+    assert _ranges([], bucket_bytes) == []

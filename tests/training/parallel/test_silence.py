@@ -3,8 +3,10 @@
 # Torch documents TCPStore under this name but does not export it.
 # pyright: reportPrivateImportUsage=false
 
+import platform
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch.distributed as dist
@@ -115,3 +117,66 @@ def test_errors_of_connections_between_ranks_are_told_from_defects(
     monkeypatch.delenv("GROUP_RANK", raising=False)
     said = Replicated(rank=1, world=2, local_world=1).loss_in(error)
     assert words in said if words else said == ""
+
+
+def test_whoever_was_silent_for_longer_than_the_limit_is_named() -> None:
+    _store, place = opened()
+    watch = SilenceWatch(place(0), str, end=pytest.fail)
+    assert (silence.BEAT_S, silence.SILENCE_S) == (2.0, 15.0)
+    watch._answered, watch._seen, watch._names = 100.0, [100.0, 99.0], ["here", "that-host"]
+    assert watch._silent(114.0) == ""
+    assert watch._silent(114.1) == "node 1 (that-host) has given no sign of life for 15 s"
+    watch._names[1] = ""
+    assert watch._silent(115.0) == "node 1 has given no sign of life for 15 s"
+    watch._seen = [99.5, 99.0]
+    assert watch._silent(114.6).startswith("node 0 (here)")
+    port = place(0).port
+    assert watch._silent(115.1) == f"127.0.0.1:{port}, where the ranks meet, does not answer"
+
+
+def test_a_place_that_speaks_leaves_its_first_and_its_last_sign() -> None:
+    store, place = opened()
+    quiet = SilenceWatch(replace(place(1), speaks=False), str, end=pytest.fail)
+    assert not store.check(["jumar/alive/1"])
+    quiet.stop()
+    assert not store.check(["jumar/alive/1"])
+    watch = SilenceWatch(place(1), str, end=pytest.fail)
+    assert store.get("jumar/alive/1").decode() == f"0 {platform.node()}"
+    watch.stop()
+    assert store.get("jumar/alive/1").decode() == f"left {platform.node()}"
+    assert place(0).answers
+    assert not replace(place(0), port=1).answers
+    quiet_one = announced_place({**VARIABLES, "LOCAL_RANK": "3"})
+    assert quiet_one is not None
+    assert not quiet_one.speaks
+
+
+def test_ranks_of_one_machine_watch_nobody_and_spares_count_as_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    for world, nodes in ((2, 1), (3, 2), (4, 2), (8, 4), (20, 4)):
+        place = Replicated(rank=0, world=world, local_world=2)._place
+        assert place is not None
+        assert place.nodes == nodes
+    Replicated(rank=0, world=2, local_world=2).watch(pytest.fail)
+    monkeypatch.delenv("GROUP_RANK")
+    Replicated(rank=0, world=8, local_world=2).watch(pytest.fail)
+
+
+def test_an_error_says_whether_the_ranks_can_still_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, place = opened()
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    error = RuntimeError("gloo: Broken pipe")
+    ranks = Replicated(rank=1, world=4, local_world=1)
+    for port, words in (
+        (place(0).port, "another rank is lost (broken pipe)"),
+        (1, "127.0.0.1:1, where the ranks meet, does not answer"),
+    ):
+        monkeypatch.setenv("MASTER_PORT", str(port))
+        assert ranks.loss_in(error) == words
+    assert ranks.loss_in(RuntimeError("gloo: shapes differ")) == ""
+    assert store.port == place(0).port

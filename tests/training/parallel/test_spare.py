@@ -1,8 +1,14 @@
 """How many ranks share a batch."""
 
-import pytest
+from threading import Timer
 
-from jumar.training.parallel.spare import sharing, spares_line
+import pytest
+import torch.distributed as dist
+
+from jumar.ground.errors import UserError
+from jumar.training.parallel import silence
+from jumar.training.parallel.silence import Place
+from jumar.training.parallel.spare import sharing, spares_line, tell_spares, wait_as_spare
 
 
 @pytest.mark.parametrize(
@@ -31,3 +37,31 @@ def test_the_line_counts_both_kinds() -> None:
         3, 2, 8
     )
     assert "1 trains, 5 wait as spares" in spares_line(6, 1, 7)
+
+
+def test_the_line_is_whole() -> None:
+    assert spares_line(3, 2, 8) == (
+        "3 ranks cannot share batches of 8 samples: 2 train, 1 waits as a spare (a global batch "
+        "that every number of ranks divides needs none)"
+    )
+    assert spares_line(6, 1, 7).partition(" (")[0] == (
+        "6 ranks cannot share batches of 7 samples: 1 trains, 5 wait as spares"
+    )
+
+
+def test_spares_go_home_when_the_run_is_finished_and_fail_without_a_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
+    place = Place(node=1, nodes=2, speaks=True, host="127.0.0.1", port=server.port)
+    timer = Timer(0.1, tell_spares, [place])
+    timer.start()
+    wait_as_spare(place)
+    timer.join()
+    wait_as_spare(place)
+    monkeypatch.setattr(silence, "SILENCE_S", 0.3)
+    nowhere = Place(node=1, nodes=2, speaks=True, host="127.0.0.1", port=1)
+    tell_spares(nowhere)
+    with pytest.raises(UserError) as refused:
+        wait_as_spare(nowhere)
+    assert str(refused.value) == "127.0.0.1:1, where the ranks meet, does not answer"

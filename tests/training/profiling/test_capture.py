@@ -2,6 +2,7 @@ import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,8 @@ import torch
 from torch import nn
 
 import jumar.profiling
+from jumar.devices.contract import Recorder, Recording
+from jumar.devices.cpu import Cpu
 from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.precision.policy import PrecisionPolicy
@@ -17,7 +20,13 @@ from jumar.profiling.profile import Profile
 from jumar.tasks.task import Task
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.parallel.ranks import Ranks
-from jumar.training.profiling.capture import Capture, CapturePlan, CaptureSettings, Recorded
+from jumar.training.profiling.capture import (
+    Capture,
+    CapturePlan,
+    CaptureSettings,
+    Recorded,
+    raw_folder,
+)
 from jumar.training.profiling.files import Kept, write_profile
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
 from jumar.training.progress import Console
@@ -314,3 +323,175 @@ def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
 def test_numbers_of_steps_that_cannot_be_recorded_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(UserError, match="steps"):
         CaptureSettings(**settings).check()
+
+
+def test_a_capture_has_these_settings_unless_asked_for_others() -> None:
+    assert CaptureSettings() == CaptureSettings(steps=3, warm_up=3, memory=False, shapes=True)
+    cpu = open_device("cpu")
+    for options, further in (
+        ({}, 2),
+        ({"steps": 2}, 2),
+        ({"steps": 1}, 0),
+        ({"shapes": False}, 0),
+    ):
+        assert CaptureSettings(**options).shaped_steps(cpu) == further
+
+    class Accelerated(Cpu):
+        on_host = False
+
+    assert CaptureSettings().shaped_steps(Accelerated(index=0, name="x")) == 0
+
+
+def test_a_capture_has_from_1_to_200_steps_after_0_or_more_of_warm_up() -> None:
+    for accepted in ({"steps": 1}, {"steps": 200}, {"warm_up": 0}):
+        CaptureSettings(**accepted).check()
+    for steps in (0, 201):
+        with pytest.raises(UserError) as refused:
+            CaptureSettings(steps=steps).check()
+        assert str(refused.value) == (
+            f"--steps: {steps} steps cannot be recorded\n"
+            "  Allowed: 1 to 200; a recorded step takes megabytes."
+        )
+    with pytest.raises(UserError) as refused:
+        CaptureSettings(warm_up=-1).check()
+    assert str(refused.value) == "--warm-up: -1 steps of warm-up\n  0 or more"
+
+
+class Tape:
+    """A profiler that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    def step(self) -> None:
+        self.told.append("step")
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+    def export_chrome_trace(self, path: str) -> None:
+        raise NotImplementedError(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taped(Cpu):
+    """A CPU whose profiler is a tape."""
+
+    tapes: list[tuple[Recording, Tape]] = field(default_factory=list)
+    waits: list[int] = field(default_factory=list)
+
+    def create_recorder(self, recording: Recording) -> Recorder:
+        self.tapes.append((recording, Tape()))
+        return self.tapes[-1][1]
+
+    def synchronize(self) -> None:
+        self.waits.append(len(self.waits))
+
+
+class TapedElsewhere(Taped):
+    """An accelerator whose profiler writes files."""
+
+    on_host = False
+    profiler_writes_files = True
+
+
+def test_timed_steps_are_recorded_without_shapes_and_two_more_with_them(tmp_path: Path) -> None:
+    device = Taped(index=0, name="x")
+    net = nn.Linear(2, 2)
+    kept: list[Recorded] = []
+    capture = Capture(
+        CapturePlan(
+            settings=CaptureSettings(steps=2, warm_up=3, memory=True),
+            ranges=ModuleRanges({"only": net}),
+            device=device,
+            folder=tmp_path,
+            keep=kept.append,
+        )
+    )
+    assert capture.span == 7
+    waits, phases, hooks = [], [], []
+    for number in range(9):
+        assert capture.is_cut_short is (number < 7)
+        capture.begin_step(10 + number)
+        phases.append(capture.phase("forward") is not None)
+        hooks.append(bool(net._forward_hooks))
+        net(torch.zeros(1 + number, 2))
+        assert kept == [] or number > 6
+        capture.end_step()
+        waits.append(len(device.waits))
+    recorded = [False, False, True, True, True, True, True, False, False]
+    assert (phases, hooks) == (recorded, recorded)
+    # The warm-up and the last step of each recording are waited for.
+    assert waits == [1, 2, 3, 3, 4, 4, 5, 5, 5]
+    common = {"folder": tmp_path, "steps": 2, "warm_up": 1}
+    (plain, timed), (further, shaped) = device.tapes
+    assert plain == Recording(**common, memory=True, shapes=False)
+    assert further == Recording(**common, memory=False, shapes=True)
+    assert timed.told == ["start", "step", "step", "step", "stop"]
+    assert shaped.told == ["start", "step", "step", "stop"]
+    (found,) = kept
+    assert (found.recorder, found.shaped, found.first_step) == (timed, shaped, 13)
+    assert (len(found.step_ms), len(found.plain_step_ms)) == (2, 1)
+    assert all(0 < each < 60_000 for each in (*found.step_ms, *found.plain_step_ms))
+    assert found.inputs == {
+        step: (("module:only", (torch.Size([step - 9, 2]),)),) for step in range(12, 17)
+    }
+    capture.end()
+    assert shaped.told[-2:] == ["step", "stop"]
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_profiler_that_writes_files_begins_with_an_empty_folder_and_has_its_own_shapes(
+    tmp_path: Path, was_there: bool
+) -> None:
+    device = TapedElsewhere(index=0, name="x")
+    if was_there:
+        (tmp_path / "raw").mkdir()
+        (tmp_path / "raw" / "old").touch()
+    kept: list[Recorded] = []
+    capture = Capture(
+        CapturePlan(
+            settings=CaptureSettings(steps=2, warm_up=0, memory=True),
+            ranges=ModuleRanges({}),
+            device=device,
+            folder=tmp_path / "raw",
+            keep=kept.append,
+        )
+    )
+    for number in range(2):
+        capture.begin_step(5 + number)
+        capture.end_step()
+    assert not (tmp_path / "raw").exists()
+    ((recording, tape),) = device.tapes
+    assert recording == Recording(
+        folder=tmp_path / "raw", steps=2, warm_up=0, memory=True, shapes=True
+    )
+    assert tape.told == ["start", "step", "step", "stop"]
+    (found,) = kept
+    assert (found.recorder, found.shaped, found.first_step) == (tape, None, 5)
+    assert (len(found.step_ms), found.plain_step_ms) == (2, ())
+    assert raw_folder(Path("run"), Ranks(rank=3, world=4, local_world=4)) == Path(
+        "run/profile-npu/rank-3"
+    )
+
+
+def test_a_run_has_to_be_as_long_as_what_is_recorded(tmp_path: Path) -> None:
+    capture = capture_for(point_task(), tmp_path)
+    for enough in (6, 7, None):
+        capture.check(enough)
+    with pytest.raises(UserError) as refused:
+        capture.check(5)
+    assert str(refused.value) == (
+        "--profile: the run has 5 steps left; the profile needs 6 including warm-up\n"
+        "  Train for longer, or profile a finished run: jumar profile RUN."
+    )
+    # Ended before it began, it leaves nothing to stop and does nothing more.
+    capture.begin_step(0)
+    capture.end()
+    capture.begin_step(1)
+    capture.end_step()
+    assert capture.is_cut_short
+    assert capture.phase("forward") is None

@@ -14,7 +14,7 @@ from jumar.profiling.views import VIEWS, Options
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.writing import write_csv
 from jumar.training.profiling.files import CHIP, Kept
-from jumar.training.profiling.memory import memory_tables
+from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
 from tests.training.profiling.test_capture import capture_for, trainer_with
 from tests.training.small_tasks import point_task, small_plan
@@ -159,3 +159,99 @@ def test_measured_rates_are_a_table_of_chips(tmp_path: Path) -> None:
     assert chip.hbm_gb_s > 0.1
     assert 0 < chip.launch_us < 1000
     assert chip.name in chip.says
+
+
+def test_allocations_are_paired_by_device_and_address_and_belong_to_the_op_that_wanted_them() -> (
+    None
+):
+    def op(name: str, start: float, length: float, **arguments: str) -> dict[str, object]:
+        event = {"ph": "X", "cat": "cpu_op", "name": name, "ts": start, "dur": length}
+        return {**event, "pid": 1, "tid": 1, "args": arguments}
+
+    def moment(at: float, size: object, address: int, total: int, **more: int) -> dict[str, object]:
+        facts = {"Bytes": size, "Addr": address, "Device Type": 0, "Device Id": -1}
+        facts |= {"Total Allocated": total, "Total Reserved": 0}
+        facts |= {name.replace("_", " "): value for name, value in more.items()}
+        return {"ph": "i", "name": "[memory]", "ts": at, "pid": 1, "tid": 1, "args": facts}
+
+    events = [
+        moment(50.5, -400, 1, 0),
+        op("aten::ones", 0, 20, **{"Module Hierarchy": "first"}),
+        op("aten::empty", 5, 5),
+        moment(6, 400, 1, 400),
+        op("aten::empty_like", 30, 5),
+        moment(31, 80, 2, 480, Device_Type=1, Device_Id=0, Total_Reserved=4096),
+        moment(60, 8, 3, 8, Device_Type=9),
+        moment(61, "8", 4, 8),
+        moment(62, -8, 5, 0),
+        moment(63, -80, 2, 0, Device_Type=1, Device_Id=1),
+        moment(70, 400, 1, 400),
+        {"ph": "i", "name": "[memory]", "ts": 99},
+    ]
+    tables = memory_tables(events, 1000)
+    nothing = dict.fromkeys(
+        (
+            *("release_time_ns", "duration_ns", "release_total_allocated_bytes"),
+            *("release_total_reserved_bytes", "module"),
+        )
+    )
+    expected = [
+        {
+            "name": "aten::ones",
+            "size_bytes": 400,
+            "allocation_time_ns": 7000,
+            "release_time_ns": 51500,
+            "duration_ns": 44500,
+            "allocation_total_allocated_bytes": 400,
+            "allocation_total_reserved_bytes": None,
+            "release_total_allocated_bytes": 0,
+            "release_total_reserved_bytes": None,
+            "device_type": "CPU",
+            "module": "first",
+        },
+        {
+            **nothing,
+            "name": "aten::empty_like",
+            "size_bytes": 80,
+            "allocation_time_ns": 32000,
+            "allocation_total_allocated_bytes": 480,
+            "allocation_total_reserved_bytes": 4096,
+            "device_type": "CUDA:0",
+        },
+        {
+            **nothing,
+            "name": "",
+            "size_bytes": 8,
+            "allocation_time_ns": 61000,
+            "allocation_total_allocated_bytes": 8,
+            "allocation_total_reserved_bytes": 0,
+            "device_type": "other",
+        },
+        {
+            **nothing,
+            "name": "",
+            "size_bytes": 400,
+            "allocation_time_ns": 71000,
+            "allocation_total_allocated_bytes": 400,
+            "allocation_total_reserved_bytes": None,
+            "device_type": "CPU",
+        },
+    ]
+    assert tables["operator_memory"].rows(named=True) == expected
+    record = tables["memory_record"]
+    assert set(record["component"]) == {"PyTorch"}
+    assert record["timestamp_ns"].to_list() == [
+        *(7000, 32000, 51500, 61000, 62000, 63000, 64000, 71000)
+    ]
+    assert record["total_allocated_bytes"].to_list() == [400, 480, 0, 8, 8, 0, 0, 400]
+    assert record["total_reserved_bytes"].to_list() == [None, 4096, None, 0, None, None, 0, None]
+    assert record["total_active_bytes"].is_null().all()
+    assert record["device_type"].to_list() == [
+        *("CPU", "CUDA:0", "CPU", "other", "CPU", "CPU", "CUDA:1", "CPU")
+    ]
+
+
+def test_the_clock_of_a_trace_begins_where_it_says() -> None:
+    assert base_of({"baseTimeNanoseconds": 1736408883704643212}) == 1736408883704643212
+    assert base_of({"baseTimeNanoseconds": "12"}) == 12
+    assert base_of({}) == 0

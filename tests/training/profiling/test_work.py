@@ -114,3 +114,147 @@ def test_an_op_that_tells_too_little_has_no_row_and_makes_no_error(
 ) -> None:
     event = {"ph": "X", "cat": "cpu_op", "name": name, "ts": 1, "dur": 1}
     assert work_of([{**event, "args": {**args, "External id": 1}}]).height == 0
+
+
+def op(
+    name: str, dims: list[Any], types: list[str], values: list[str], number: int = 7, **more: int
+) -> Event:
+    arguments = {"Input Dims": dims, "Input type": types, "Concrete Inputs": values}
+    event: Event = {"ph": "X", "cat": "cpu_op", "name": name, "ts": 1, "dur": 1, "pid": 1, "tid": 1}
+    return {**event, **more, "args": {**arguments, "External id": number}}
+
+
+NONE, ONES = "", ["", ""]
+FLOATS = ["float"] * 3
+STRIDED = ["[2, 2]", "[0, 0]", "[1, 1]"]
+LISTS = ["ScalarList"] * 3
+CONVOLVED = ["float", "float", NONE, *LISTS, "Scalar", "ScalarList", "Scalar"]
+BACKWARD = [*FLOATS, "ScalarList", *LISTS, "Scalar", "ScalarList", "Scalar", "ScalarList"]
+SIDE, RESULT, WEIGHT = [1, 3, 9, 9], [1, 4, 4, 4], [4, 3, 3, 3]
+ONCE = 2 * 4 * 4 * 4 * 3 * 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (op("aten::mm", [[2, 3], [3, 4]], FLOATS[:2], ONES), ("2,4", "FLOAT", 2 * 2 * 3 * 4)),
+        (
+            op(
+                "aten::addmm",
+                [[4], [2, 3], [3, 4], [], []],
+                [*FLOATS, "Scalar", "Scalar"],
+                ["", "", "", "1", "1"],
+            ),
+            ("2,4", "FLOAT", 2 * 2 * 3 * 4),
+        ),
+        (
+            op(
+                "aten::baddbmm",
+                [[5, 2, 4], [5, 2, 3], [5, 3, 4], [], []],
+                ["double"] * 3 + ["Scalar"] * 2,
+                ["", "", "", "1", "1"],
+            ),
+            ("5,2,4", "DOUBLE", 2 * 5 * 2 * 3 * 4),
+        ),
+        (
+            op("aten::bmm", [[5, 2, 3], [5, 3, 4]], ["c10::Half"] * 2, ONES),
+            ("5,2,4", "FLOAT16", 2 * 5 * 2 * 3 * 4),
+        ),
+        (op("aten::relu", [[2, 3]], ["c10::BFloat16"], [""]), ("2,3", "BF16", None)),
+        (
+            op(
+                "aten::convolution",
+                [SIDE, WEIGHT, *[[]] * 7],
+                CONVOLVED,
+                ["", "", "", *STRIDED, "False", "[0, 0]", "1"],
+            ),
+            ("1,4,4,4", "FLOAT", ONCE),
+        ),
+        (
+            # Transposed: every element of what it takes is applied to all weights.
+            op(
+                "aten::convolution",
+                [RESULT, WEIGHT, *[[]] * 7],
+                CONVOLVED,
+                ["", "", "", *STRIDED, "True", "[0, 0]", "1"],
+            ),
+            ("1,3,9,9", "FLOAT", ONCE),
+        ),
+        (
+            op(
+                "aten::mkldnn_convolution",
+                [SIDE, WEIGHT, *[[]] * 5],
+                ["float", "float", NONE, *LISTS, "Scalar"],
+                ["", "", "", "[0, 0]", "[2, 2]", "[1, 1]", "1"],
+            ),
+            ("1,4,4,4", "FLOAT", ONCE),
+        ),
+        (
+            op(
+                "aten::convolution_backward",
+                [RESULT, SIDE, WEIGHT, *[[]] * 8],
+                BACKWARD,
+                ["", "", "", "[4]", *STRIDED, "False", "[0, 0]", "1", "[True, True, False]"],
+            ),
+            ("1,3,9,9;4,3,3,3", "FLOAT;FLOAT", 2 * ONCE),
+        ),
+        (
+            op(
+                "aten::convolution_backward",
+                [RESULT, SIDE, WEIGHT, *[[]] * 8],
+                BACKWARD,
+                ["", "", "", "[4]", *STRIDED, "False", "[0, 0]", "1", "[False, True, True]"],
+            ),
+            ("4,3,3,3;4", "FLOAT;FLOAT", ONCE),
+        ),
+    ],
+    ids=lambda value: value["name"] if isinstance(value, dict) else "",
+)
+def test_outputs_and_operations_follow_from_the_arguments(
+    event: Event, expected: tuple[str, str, int | None]
+) -> None:
+    (row,) = work_of([event]).rows()
+    assert row == (7, *expected)
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        (0, "UINT8"),
+        (1, "INT8"),
+        (2, "INT16"),
+        (3, "INT32"),
+        (4, "INT64"),
+        (5, "FLOAT16"),
+        (6, "FLOAT"),
+        (7, "DOUBLE"),
+        (11, "BOOL"),
+        (15, "BF16"),
+    ],
+)
+def test_types_are_numbered_as_in_c10(number: int, word: str) -> None:
+    """As `ScalarType.h` of c10 counts them."""
+    event = op(
+        "aten::_to_copy",
+        [[2, 3], *[[]] * 6],
+        ["float", "Scalar", NONE, NONE, NONE, "Scalar", NONE],
+        ["", str(number), "", "", "", "False", ""],
+    )
+    assert work_of([event]).rows() == [(7, "2,3", word, None)]
+
+
+def test_of_nested_ops_the_inner_one_has_the_work_on_its_own_thread() -> None:
+    product: list[Any] = ["aten::mm", [[2, 3], [3, 4]], FLOATS[:2], ONES]
+    events = [
+        op(*product, number=1, ts=0, dur=100),
+        op(*product, number=2, ts=10, dur=20),
+        op(*product, number=3, ts=30, dur=70),
+        op(*product, number=4, ts=50, dur=10, tid=2),
+        op(*product, number=5, ts=100, dur=10),
+        op(*product, number=6, ts=200, dur=10),
+        op(*product, number=6, ts=220, dur=10),
+        {**op(*product, number=8, ts=300), "cat": "user_annotation"},
+    ]
+    rows = {row[0]: row[1:] for row in work_of(events).rows()}
+    own = ("2,4", "FLOAT", 48)
+    assert rows == {1: (None, None, 0), 2: own, 3: own, 4: own, 5: own}

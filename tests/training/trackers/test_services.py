@@ -2,7 +2,12 @@
 
 import importlib.util
 import json
-from collections.abc import Mapping
+import os
+import re
+import sys
+import time
+import types
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -178,3 +183,239 @@ def test_runs_are_written_into_the_run_directory_without_a_network(
     run_id = json.loads(run.tracked.read_text(encoding="utf-8"))["diary"]["id"]
     (folder,) = run.path.glob(pattern.format(run_id))
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > 1000
+
+
+class Server:
+    """What stands for the package of a service: it notes each call, and fails if told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[object, ...], dict[str, object]]] = []
+        self.error: Exception | None = None
+
+    def called(self, name: str, answer: object = None) -> Callable[..., object]:
+        def call(*given: object, **named: object) -> object:
+            self.calls.append((name, given, named))
+            if self.error is not None and name != "set_terminated":
+                raise self.error
+            return answer
+
+        return call
+
+
+@pytest.mark.parametrize("project", [None, "mine"])
+def test_a_run_of_wandb_is_begun_in_its_project_and_resumed_by_its_id(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, project: str | None
+) -> None:
+    server = Server()
+    run = types.SimpleNamespace(log=server.called("log"), finish=server.called("finish"))
+    package = types.ModuleType("wandb")
+    vars(package).update(init=server.called("init", run), Settings=lambda **given: given)
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    monkeypatch.delenv("WANDB_PROJECT", raising=False)
+    if project:
+        monkeypatch.setenv("WANDB_PROJECT", project)
+    for known in (None, "abc"):
+        service = SERVICES["wandb"].create()
+        run_id = service.begin(known, "first", {"seed": 1}, tmp_path)
+        assert re.fullmatch("[0-9a-f]{8}", run_id) if known is None else run_id == known
+        service.send(3, {"train/loss": 0.5})
+        service.end()
+        begun = {
+            "project": project or "jumar",
+            "id": run_id,
+            "name": "first",
+            "resume": "allow",
+            "config": {"seed": 1},
+            "dir": str(tmp_path),
+            "settings": {"console": "off", "silent": True},
+        }
+        assert server.calls == [
+            ("init", (), begun),
+            ("log", ({"train/loss": 0.5},), {"step": 3}),
+            ("finish", (), {}),
+        ]
+        server.calls.clear()
+
+
+@pytest.mark.parametrize("variables", [{}, {"PROJ_NAME": "mine", "MODE": "offline"}])
+def test_a_run_of_swanlab_is_begun_in_its_project_and_resumed_by_its_id(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    server = Server()
+    run = types.SimpleNamespace(log=server.called("log"), finish=server.called("finish"))
+    package = types.ModuleType("swanlab")
+    vars(package).update(init=server.called("init", run))
+    monkeypatch.setitem(sys.modules, "swanlab", package)
+    for name in ("PROJ_NAME", "MODE"):
+        monkeypatch.delenv(f"SWANLAB_{name}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SWANLAB_{name}", value)
+    for known in (None, "abc"):
+        service = SERVICES["swanlab"].create()
+        run_id = service.begin(known, "first", {"seed": 1}, tmp_path)
+        assert re.fullmatch("[0-9a-f]{21}", run_id) if known is None else run_id == known
+        service.send(3, {"train/loss": 0.5})
+        service.end()
+        begun = {
+            "project": variables.get("PROJ_NAME", "jumar"),
+            "name": "first",
+            "id": run_id,
+            "resume": "allow",
+            "config": {"seed": 1},
+            "log_dir": str(tmp_path / "swanlab"),
+            "mode": variables.get("MODE"),
+        }
+        assert server.calls == [
+            ("init", (), begun),
+            ("log", ({"train/loss": 0.5},), {"step": 3}),
+            ("finish", (), {}),
+        ]
+        server.calls.clear()
+
+
+@pytest.fixture
+def mlflow(monkeypatch: pytest.MonkeyPatch) -> Server:
+    """An MLflow server that knows the experiment `known` by the number 7, and makes runs `r1`."""
+    server = Server()
+    made = types.SimpleNamespace(info=types.SimpleNamespace(run_id="r1"))
+
+    def by_name(name: str) -> object:
+        return types.SimpleNamespace(experiment_id="7") if name == "known" else None
+
+    client = types.SimpleNamespace(
+        get_experiment_by_name=by_name,
+        create_experiment=server.called("create_experiment", "8"),
+        create_run=server.called("create_run", made),
+        update_run=server.called("update_run"),
+        log_batch=server.called("log_batch"),
+        set_terminated=server.called("set_terminated"),
+    )
+    package, entities = types.ModuleType("mlflow"), types.ModuleType("mlflow.entities")
+    vars(package).update(MlflowClient=lambda: client)
+    vars(entities).update(
+        Param=lambda name, value: (name, value),
+        Metric=lambda name, value, now, step: (name, value, abs(now - 1000 * time.time()) < 60000),
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", package)
+    monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # put back afterwards
+    monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES")
+    return server
+
+
+def test_mlflow_gets_long_settings_in_parts_and_numbers_in_order(
+    mlflow: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = {f"field{number}": "x" * (6001 if number == 3 else 2) for number in range(201)}
+    service = SERVICES["mlflow"].create()
+    assert service.begin(None, "first", settings, tmp_path) == "r1"
+    assert os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] == "2"
+    expected = [
+        (name, value if name != "field3" else "x" * 6000) for name, value in settings.items()
+    ]
+    assert mlflow.calls == [
+        ("create_experiment", ("jumar",), {}),
+        ("create_run", ("8",), {"run_name": "first"}),
+        ("log_batch", ("r1",), {"params": expected[:100]}),
+        ("log_batch", ("r1",), {"params": expected[100:200]}),
+        ("log_batch", ("r1",), {"params": expected[200:]}),
+    ]
+    mlflow.calls.clear()
+    for step in (1, 2, 3):
+        service.send(step, {"train/loss": step / 2})
+    service.end()
+    assert mlflow.calls == [
+        *(
+            ("log_batch", ("r1",), {"metrics": [("train/loss", step / 2, True)]})
+            for step in (1, 2, 3)
+        ),
+        ("set_terminated", ("r1",), {}),
+    ]
+    mlflow.calls.clear()
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "known")
+    assert SERVICES["mlflow"].create().begin(None, "second", {}, tmp_path) == "r1"
+    assert mlflow.calls == [("create_run", ("7",), {"run_name": "second"})]
+    mlflow.calls.clear()
+    again = SERVICES["mlflow"].create()
+    assert again.begin("r0", "first", settings, tmp_path) == "r0"
+    again.send(4, {"a": 1.0})
+    again.end()
+    assert mlflow.calls == [
+        ("update_run", ("r0",), {"status": "RUNNING"}),
+        ("log_batch", ("r0",), {"metrics": [("a", 1.0, True)]}),
+        ("set_terminated", ("r0",), {}),
+    ]
+
+
+def test_what_mlflow_could_not_take_is_raised_by_the_next_call(
+    mlflow: Server, tmp_path: Path
+) -> None:
+    service = SERVICES["mlflow"].create()
+    service.begin(None, "first", {}, tmp_path)
+    mlflow.error = ConnectionError("gone")
+    service.send(1, {"a": 1.0})
+
+    def send_until_told() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.005)
+            service.send(2, {"a": 1.0})
+
+    with pytest.raises(ConnectionError, match="gone"):
+        send_until_told()
+    service.send(3, {"a": 1.0})
+    with pytest.raises(ConnectionError, match="gone"):
+        service.end()
+
+
+def test_a_service_that_cannot_begin_is_refused_with_what_to_do(run: RunDirectory) -> None:
+    with pytest.raises(UserError) as refused:
+        track(run, Diary(fails_at=-1), range(1, 3))
+    assert str(refused.value) == (
+        "--track: diary cannot track the run: ConnectionError: nobody answers\n"
+        "  Check its address and key, or train without it; then 'diary' must also go from "
+        f"{run.tracked}."
+    )
+
+
+def test_a_service_that_cannot_be_ended_is_said_and_what_it_was_sent_is_noted(
+    run: RunDirectory,
+) -> None:
+    class Stuck(Diary):
+        def end(self) -> None:
+            raise RuntimeError
+
+    said = track(run, Stuck(), range(1, 3))
+    assert said.splitlines()[-1] == "diary could not be ended: RuntimeError"
+    noted = json.loads(run.tracked.read_text())
+    assert noted == {"diary": {"id": "new", "train": 2, "evaluation": 2}}
+    write_json(run.tracked, {**noted, "other": {"id": "x"}})
+    track(run, Diary(), range(3, 4))
+    assert json.loads(run.tracked.read_text()) == {
+        "diary": {"id": "new", "train": 3, "evaluation": 3},
+        "other": {"id": "x"},
+    }
+
+
+def test_an_unknown_or_missing_service_is_refused_with_what_to_do(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError) as refused:
+        chosen(["mlflow", "wand"], run)
+    assert str(refused.value) == (
+        "--track: no tracker 'wand'\n  There are: mlflow, swanlab, wandb."
+    )
+    for kind in SERVICES.values():
+        monkeypatch.delenv(kind.variable, raising=False)
+    monkeypatch.setattr("jumar.training.trackers.chosen.find_spec", lambda _: None)
+    with pytest.raises(UserError) as refused:
+        chosen(["swanlab"], run)
+    assert str(refused.value) == (
+        '--track: swanlab is not installed\n  pip install "jumar[swanlab]"'
+    )
+    monkeypatch.setenv("WANDB_PROJECT", "mine")
+    assert chosen([], run) == (
+        [],
+        ['WANDB_PROJECT is set, but wandb is not installed: pip install "jumar[wandb]"'],
+    )

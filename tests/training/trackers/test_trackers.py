@@ -4,20 +4,38 @@ import importlib.util
 import io
 import json
 import math
+import os
+import re
 import sys
+import time
 import types
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jumar.devices.load import DeviceLoad
 from jumar.ground.errors import UserError
 from jumar.observer import Observers
+from jumar.precision.loss_scale import FixedLossScale
+from jumar.precision.settings import PrecisionSettings
+from jumar.training.device_load import LoadRecord
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
+from jumar.training.state import Window
+from jumar.training.throughput import Pace
 from jumar.training.trackers.chosen import create_trackers
+from jumar.training.trackers.console import ConsoleTracker
 from jumar.training.trackers.json_lines import JsonLinesTracker
-from jumar.training.trackers.records import TRAIN_HEADER, EvaluationRecord, TrainRecord
+from jumar.training.trackers.records import (
+    TRAIN_HEADER,
+    EvaluationRecord,
+    TrainRecord,
+    numbers_of,
+    train_record,
+)
+from jumar.training.trackers.tensorboard import TensorBoardTracker
+from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 RECORD = TrainRecord(
     step=120,
@@ -202,3 +220,134 @@ def test_tensorboard_gets_every_number_and_hides_what_is_written_again(tmp_path:
     assert found["train/terms/d/real"][0] == (1, 0.25)
     assert found["evaluation/top1"][-1] == (4, 91.25)
     assert "train/step" not in found
+
+
+def test_a_record_of_several_objectives_and_one_with_norms_have_all_their_numbers() -> None:
+    two = replace(TWO, gradient_norms={"d": 3.0, "g": 4.0}, epoch=1 / 3)
+    assert two.to_json() == {
+        "kind": "train",
+        "step": 120,
+        "epoch": 0.333333,
+        "fps": 1234.56,
+        "loss": 3.0,
+        "total_loss": 3.5,
+        "learning_rate": 0.1,
+        "step_ms": 25.92,
+        "data_ms": 0.71,
+        "skipped": 3,
+        "elapsed_s": 61.235,
+        "loss_scale": 1024.0,
+        "gradient_norms": {"d": 3.0, "g": 4.0},
+        "losses": {"d": 1.0, "g": 2.0},
+        "learning_rates": {"d": 0.1, "g": 0.2},
+        "terms": {"d/real": 0.25},
+    }
+    one = replace(RECORD, gradient_norms={"classification": 2.5})
+    found = one.to_json()
+    assert found["gradient_norm"] == 2.5
+    assert "losses" not in found
+    assert two.line() == (
+        "step:    120  epoch:   0.33  FPS: 1234.6  "
+        "d loss: 1.000  total_loss: 1.500  lr:0.1000000  grad_norm: 3  "
+        "g loss: 2.000  total_loss: 2.000  lr:0.2000000  grad_norm: 4  "
+        "batch_time: 25.9 ms  data: 0.7 ms  loss_scale: 1024  skipped: 3"
+    )
+
+
+def test_an_evaluation_is_written_with_its_scores_and_rounded_times() -> None:
+    scores = replace(SCORES, epoch=1 / 3, seconds=1.23456, weights="model")
+    assert scores.to_json() == {
+        "kind": "evaluation",
+        "step": 120,
+        "epoch": 0.333333,
+        "top1": 91.25,
+        "top5": 99.5,
+        "loss": 0.5,
+        "weights": "model",
+        "seconds": 1.235,
+    }
+    assert scores.line() == (
+        "evaluation at step 120, epoch 0.33: top1: 91.250  top5: 99.500  loss: 0.500"
+    )
+
+
+def test_the_record_of_a_state_is_that_of_its_last_step(tmp_path: Path) -> None:
+    precision = PrecisionSettings(loss_scale=FixedLossScale(init_loss_scale=64.0))
+    state = trainer_for(point_task(), small_plan(precision=precision), tmp_path).state
+    state.step, state.elapsed_s = 7, 12.5
+    numbers: list[dict[str, float]] = [{"points": float(number)} for number in range(5)]
+    window = Window(
+        losses=numbers[0],
+        total_losses=numbers[1],
+        terms=numbers[2],
+        learning_rates=numbers[3],
+        gradient_norms=numbers[4],
+    )
+    pace = Pace(samples_per_second=10.0, step_ms=20.0, data_ms=5.0)
+    known = {
+        "step": 7,
+        "epoch": 1.4,
+        "losses": numbers[0],
+        "total_losses": numbers[1],
+        "terms": numbers[2],
+        "learning_rates": numbers[3],
+        "gradient_norms": numbers[4],
+        "loss_scale": 64.0,
+        "skipped_steps": 0,
+        "elapsed_s": 12.5,
+    }
+    assert train_record(state, window, pace, steps_per_epoch=5) == TrainRecord(
+        **known, fps=10.0, step_ms=20.0, data_ms=5.0
+    )
+    assert train_record(state, window, None, steps_per_epoch=5) == TrainRecord(
+        **known, fps=None, step_ms=None, data_ms=None
+    )
+
+
+def test_numbers_are_found_at_any_depth_and_texts_left_out() -> None:
+    data = {"a": 1, "b": {"c": 2.5, "d": {"e": -1, "f": "x"}, "g": None}, "h": [3]}
+    assert list(numbers_of(data)) == [("a", 1), ("b/c", 2.5), ("b/d/e", -1)]
+
+
+def test_the_console_heads_the_first_log_line_alone_and_leaves_out_empty_ones() -> None:
+    stream = io.StringIO()
+    tracker = ConsoleTracker(Console(stream=stream))
+    load = LoadRecord(step=1, readings=1, load=DeviceLoad())
+    for record in (load, SCORES, RECORD, load, RECORD, SCORES):
+        tracker.record(record)
+    assert stream.getvalue().splitlines() == [
+        SCORES.line(),
+        TRAIN_HEADER,
+        RECORD.line(),
+        RECORD.line(),
+        SCORES.line(),
+    ]
+
+
+def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    loader = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_file_loader",
+        reason="needs tensorboard: pip install 'jumar[tensorboard]'",
+    )
+    run = RunDirectory(tmp_path)
+    tracker = TensorBoardTracker(run, Console(silent=True))
+    tracker.open(7)
+    tracker.record(replace(SCORES, step=8))
+    tracker.close()
+    (file,) = run.tensorboard.iterdir()
+    assert re.fullmatch(rf"events\.out\.tfevents\.\d{{10}}\..+\.{os.getpid()}", file.name)
+    first, start, scores = loader.LegacyEventFileLoader(str(file)).Load()
+    assert first.file_version == "brain.Event:2"
+    assert (start.step, start.session_log.status) == (8, start.session_log.START)
+    assert scores.step == 8
+    found = {value.tag: value.simple_value for value in scores.summary.value}
+    assert found == {
+        "evaluation/epoch": 1.5,
+        "evaluation/top1": 91.25,
+        "evaluation/top5": 99.5,
+        "evaluation/loss": 0.5,
+        "evaluation/seconds": 3.25,
+    }
+    assert abs(scores.wall_time - time.time()) < 60

@@ -1,6 +1,7 @@
 """Learning rates that differ by layer: factors on the rate of the schedule, by parameter."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
 from torch import nn
@@ -99,11 +100,8 @@ def _depth(name: str, order: Sequence[str]) -> int:
 def _shared(names: Sequence[str]) -> str:
     """A name for several parameters: their common prefix, or the first one and how many more."""
     parts = [name.split(".") for name in names]
-    common = [
-        column[0]
-        for column in zip(*parts, strict=False)
-        if all(each == column[0] for each in column)
-    ]
+    columns = zip(*parts, strict=False)
+    common = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
     if common:
         return ".".join(common)
     return f"{names[0]} and {len(names) - 1} more"

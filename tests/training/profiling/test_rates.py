@@ -1,0 +1,65 @@
+"""The measured rates of this machine, as an entry of a table of chips."""
+
+import platform
+import re
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from jumar.training.profiling.rates import _best, cpu_rates
+
+
+class Ticking:
+    """A clock that goes on by the same time whenever it is read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __call__(self) -> float:
+        self.read += 1
+        return self.read / 1024
+
+
+def test_rates_are_operations_and_bytes_by_the_time_of_a_round_and_say_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "perf_counter", Ticking())
+    found = cpu_rates()
+    each = 1 / 1024
+    # A product has 2 n**3 operations; an addition is repeated 200 times in a round.
+    products = round(2 * 768**3 / each / 1e12, 4)
+    assert found["cube_tflops"] == {"FLOAT": products, "BF16": products}
+    assert found["launch_us"] == round(each / 200 * 1e6, 2)
+    # No longer than the shortest op: taken for a nanosecond.
+    assert found["vector_tflops"] == round(8192 / 1e-9 * torch.get_num_threads() / 1e12, 4)
+    # 16 Mi numbers of 4 bytes are read and written.
+    assert found["hbm_gb_s"] == round(2 * 4 * 2**24 / each / 1e9, 2)
+    threads = torch.get_num_threads()
+    cpus = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    known = re.search(r"^model name\s*:\s*(\S.*)$", cpus, re.MULTILINE)
+    name = " ".join(known[1].split())[:80] if known else platform.processor() or "CPU"
+    assert (found["name"], found["matches"]) == (name, [name.lower()])
+    assert found["source"] == (
+        f"measured after the recording with {threads} threads: products of 768x768 matrices, "
+        "additions of 8192 numbers and of 1, copies of 64 MB"
+    )
+    assert (found["cube_cores"], found["vector_cores"]) == (threads, threads)
+    assert found["estimate"] is False
+
+
+def test_the_best_of_seven_rounds_counts_after_one_call_that_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    taken = iter([100.0, *(5.0, 5.0), *(4.0, 2.0), *(6.0, 6.0), *[9.0] * 6, *(3.5, 3.5)])
+
+    def once() -> None:
+        nonlocal now
+        now += next(taken)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    assert _best(once, 2) == 3.0
+    assert list(taken) == []
+    assert _best(lambda: None) == 1e-9

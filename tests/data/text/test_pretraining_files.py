@@ -140,9 +140,7 @@ def test_the_facts_are_all_that_decides_what_is_written(
         "chunk_bytes": 1000,
         "vocabulary": {
             "pieces": 6,
-            "sha256": hashlib.sha256(
-                "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n猫".encode()
-            ).hexdigest(),
+            "sha256": hashlib.sha256("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n猫".encode()).hexdigest(),
             "lower_case": True,
             "strip_accents": False,
             "split_chinese": True,
@@ -167,10 +165,10 @@ def test_a_workplace_belongs_to_one_process_and_stays(tmp_path: Path) -> None:
     descriptor = os.open(place, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(descriptor)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with workplace(destination):
         pass
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_full_disk_in_a_workplace_is_said_of_the_destination_and_a_closed_pipe_is_not(

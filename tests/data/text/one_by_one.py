@@ -52,7 +52,7 @@ def instances(
         some = _truncated(
             some, options.max_seq_length - (3 if options.next_sentence else 2), generator
         )
-        made += _masked(some, keys, vocabulary, options, generator)
+        made += masked(some, keys, vocabulary, options, generator)
     return made
 
 
@@ -133,7 +133,7 @@ def _truncated(some: list[Segments], most: int, generator: np.random.Generator) 
     ]
 
 
-def _masked(
+def masked(
     some: list[Segments],
     keys: list[int],
     vocabulary: Vocabulary,

@@ -135,3 +135,20 @@ def test_an_estimate_has_two_digits_that_count() -> None:
     assert [_rounded(number) for number in numbers] == [
         *("0", "9", "99", "100", "150", "1,300", "120,000")
     ]
+
+
+def test_data_that_exceed_the_disk_are_refused_after_they_were_announced(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a b c\n")
+    notices: list[str] = []
+    request = PretrainingRequest(
+        files=[tmp_path / "a"],
+        tokenizer=Tokenizer(Vocabulary(PIECES, "vocab.txt")),
+        options=PretrainingOptions(dupe_factor=100_000),
+        destination=tmp_path / "data",
+        notice=notices.append,
+    )
+    with pytest.raises(UserError) as error:
+        announced(request, lambda _: [bytes(2**20 - 16)] * 1000)
+    # 100,000 times 1000 records of a mebibyte, twice.
+    assert error.value.what.startswith("about 195,312.5 GiB are needed and ")
+    assert notices[0].startswith("about 100,000,000 instances, 97,656.2 GiB (195,312.5 GiB while ")

@@ -1,6 +1,10 @@
 """Pre-training data in streaming order: the same bytes whatever happens meanwhile."""
 
 import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +19,7 @@ from jumar.data.text.pretraining_files import PretrainingRequest, workplace_of
 from jumar.data.text.pretraining_options import PretrainingOptions
 from jumar.data.text.streaming_order import flattened, streaming_instances
 from jumar.data.text.streaming_writer import _sorted, _within, write_streaming
-from jumar.data.text.tokenizer import Tokenizer
+from jumar.data.text.tokenizer import Tokenizer, TokenizerRules
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
 from tests.data.text.payloads import payloads_of
@@ -381,3 +385,32 @@ def test_records_of_equal_keys_stay_in_the_order_of_the_corpus() -> None:
     sizes = np.array([1, 2, 0, 3, 4], dtype=np.uint64)
     parts = [bytes(each) for each in _sorted(b"abbdddeeee", keys, sizes)]
     assert parts == [b"bb", b"eeee", b"a", b"", b"ddd"]
+
+
+class DiesInWorkers(Tokenizer):
+    """A tokenizer that the system ends where it is used, but for the process that asks."""
+
+    def lines(self, text: str) -> Iterator[list[int]]:
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().lines(text)
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[Vocabulary, TokenizerRules]]:
+        return DiesInWorkers, (self.vocabulary, self.rules)
+
+
+def test_a_process_that_dies_is_an_error_after_which_the_same_call_goes_on(
+    request_: PretrainingRequest, tmp_path: Path
+) -> None:
+    asked = replace(request_, workers=2)
+    with pytest.raises(UserError) as error:
+        write_streaming(replace(asked, tokenizer=DiesInWorkers(TOKENIZER.vocabulary)))
+    assert str(error.value) == (
+        "--workers 2: a process died, perhaps for lack of memory\n"
+        "  Run the same command with fewer processes: it goes on from here."
+    )
+    assert not multiprocessing.active_children()
+    notices: list[str] = []
+    write_streaming(replace(asked, notice=notices.append))
+    assert notices[0].startswith("going on: 0 of ")
+    assert left_in(tmp_path) == ["one.txt", "out", "two.txt"]

@@ -1,10 +1,21 @@
-"""What the rooms of records, texts and loading hand around cannot be changed on the way."""
+"""What the rooms of records, texts and loading hand around cannot be changed on the way, and what
+is easily confused is given by name."""
 
 import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from jumar.data.loading import collate, division, keyed_set, loader_settings
+from jumar.data.loading import (
+    collate,
+    division,
+    keyed_set,
+    loader,
+    loader_settings,
+    sampler,
+)
 from jumar.data.records import example, record_shards, stored_shards, tfrecord
 from jumar.data.text import (
     basic_words,
@@ -25,6 +36,7 @@ from jumar.data.text import (
     streaming_writer,
     tokenizer,
     vocabulary,
+    vocabulary_training,
 )
 
 NAMED = (
@@ -64,3 +76,37 @@ def test_no_field_can_be_set_afterwards_and_few_kinds_compare_by_content(kind: t
     assert parameters(kind) == (True, kind not in THEMSELVES)
     by_name = {field.kw_only for field in dataclasses.fields(kind)}
     assert by_name == {kind in NAMED}
+
+
+BY_NAME: dict[Callable[..., Any], str] = {
+    division.divided: "groups",
+    loader.resolve_workers: "local_world on_cpu",
+    loader.train_batches: (
+        "seed first_step last_step batch_per_rank rank world workers prefetch tally"
+    ),
+    loader.eval_batches: "batch rank world workers tally",
+    sampler.batch_keys: "size batch_per_rank rank world epoch_keys",
+    record_shards.RecordShards: "again stored",
+    stored_shards.ShardListing.opened: "beside",
+    tfrecord.RecordFileError: "where good",
+    tfrecord.scan_records: "block_bytes",
+    entity_set.TaggedSentences: "tokenizer frame",
+    entity_set.entity_set: "training",
+    estimate.announced: "processes",
+    pretraining_set.open_pretraining_set: "seed training new_masks notice",
+    reading_set.ReadingWindows: "tokenizer data",
+    reading_set.reading_set: "training",
+    sentence_files.read_sentences: "labelled",
+    sentence_set.Sentences: "tokenizer frame",
+    sentence_set.sentence_set: "training",
+    streaming_order.streaming_instances: "chunk duplicate",
+    tokenizer.open_tokenizer: "lower_case longest_word",
+    vocabulary_training.train_vocabulary: "size words min_frequency progress",
+}
+
+
+@pytest.mark.parametrize("function", BY_NAME, ids=lambda function: function.__qualname__)
+def test_numbers_and_options_side_by_side_are_given_by_name(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    assert by_name == BY_NAME[function].split()

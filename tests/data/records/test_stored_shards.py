@@ -13,6 +13,7 @@ from jumar.data.images.tfrecord_writer import convert_to_tfrecords
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
 from jumar.data.pixels.preprocessing import ImagePreprocessing
+from jumar.data.records.record_shards import RecordShards
 from jumar.data.records.stored_shards import StoredFiles, index_stored, list_shards
 from jumar.data.records.tfrecord import index_many
 from jumar.data.samples import ImageSource
@@ -297,3 +298,27 @@ def test_files_of_the_disk_and_of_a_store_are_read_alike(shards: Path) -> None:
     files.read_ahead([(1, end - 2, 10), (1, 7, 256 * 2**20)])
     assert files.read(1, end - 2, 10) == contents[1][-2:]
     assert files.read(1, 7, 256 * 2**20) == contents[1][7:]
+
+
+@pytest.mark.usefixtures("environment")
+def test_records_of_a_store_are_read_ahead_at_their_places(
+    shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "1kB")
+    listing = list_shards(URL, is_shard)
+    assert listing is not None
+    opened = listing.opened(listing.paths, lambda _: None, beside=[])
+    paths = [opened.folder / name for name in NAMES]
+    stored = RecordShards(paths, print, again="", stored=opened)
+    disk = RecordShards([shards / name for name in NAMES], print, again="")
+    assert stored.fingerprint == disk.fingerprint
+    items = [0, 14, 15, PICTURES - 1]
+    stored.read_ahead(items)
+    assert isinstance(stored._files, StoredFiles)
+    assert len(stored._files._ahead) == 4
+    for item in items:
+        payload, origin = disk.payload(item)
+        assert stored.payload(item) == (payload, origin.replace(str(shards), URL))
+    # Every one was there already.
+    assert not stored._files._ahead
+    assert stored.payload(1)[0] == disk.payload(1)[0]

@@ -88,6 +88,7 @@ def _pairs(
                 pairs.append((first, list(chain.from_iterable(rest[half:count])), False))
                 rest = rest[count:]
                 continue
+            other = number
             for _ in range(10):
                 other = int(draws.random() * len(documents))
                 if other != number:

@@ -152,3 +152,11 @@ def test_a_record_of_another_form_is_told_with_its_place(
 def test_an_empty_list_of_any_type_is_no_box() -> None:
     sides = dict(zip(SIDES, (BytesFeature(()), IntegerFeature(())), strict=False))
     assert record_of_example(encode_example({**GOOD, **sides}), "").boxes == ()
+
+
+@pytest.mark.parametrize("boxes", [((0.0, 0.0, 1.0),), ((0.0, 0.0, 1.0, 1.0), (0.0, 1.0, 1.0))])
+def test_a_box_has_four_sides(boxes: tuple[tuple[float, float, float, float], ...]) -> None:
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        example_of_record(
+            Record(encoded=picture("L", "PNG"), label=0, origin="a", boxes=boxes), 0, []
+        )

@@ -7,8 +7,15 @@ import pytest
 
 from jumar.data.samples import SampleKey, fingerprint_of
 from jumar.data.text.entity_files import TaggedSentence, read_tagged
-from jumar.data.text.entity_set import UNSCORED, EntityData, EntitySets, open_entity_sets
+from jumar.data.text.entity_set import (
+    UNSCORED,
+    EntityData,
+    EntitySets,
+    TaggedSentences,
+    open_entity_sets,
+)
 from jumar.data.text.numbered_lines import Skipping
+from jumar.data.text.sequences import Frame
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
@@ -177,3 +184,9 @@ def test_a_malformed_sentence_is_told_once_with_its_line_and_what_a_tag_is(
     assert error.value.todo.startswith(
         "A tag is O, or B-, I-, M-, E- or S- and a type, such as B-PER."
     )
+
+
+def test_every_token_has_a_tag() -> None:
+    sentence = TaggedSentence(["a", "b"], ["O"], 1)
+    with pytest.raises(ValueError, match="shorter"):
+        TaggedSentences([sentence], {"O": 0}, tokenizer=TOKENIZER, frame=Frame(0, 1, 2, 8))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jumar.data.loading.balanced import BalancedKeys
 from jumar.data.loading.sampler import batch_keys, steps_per_epoch
+from jumar.data.samples import SampleKey
 from jumar.ground.errors import UserError
 
 LABELS = st.lists(st.integers(0, 4), min_size=8, max_size=80).filter(
@@ -74,3 +75,44 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
 def test_one_class_cannot_be_balanced() -> None:
     with pytest.raises(UserError, match="nothing to balance"):
         BalancedKeys(np.array([1, 1]))
+
+
+@pytest.mark.parametrize(("seed", "epoch"), [(0, 0), (3, 1), (3, 4)])
+def test_the_order_is_that_of_the_same_numbers_one_by_one(seed: int, epoch: int) -> None:
+    labels = [2, 0, 2, 2, -1, 2, 2, 0, 2, 7, 2, 2, 2, -3]
+    members = [[1, 7], [0, 2, 3, 5, 6, 8, 10, 11, 12], [9]]
+    random = np.random.default_rng((5, seed, epoch))
+    # Fourteen places for three classes: four each, and two of them have one more.
+    has_extra = (random.permutation(3) < 2).tolist()
+    keys: list[SampleKey] = []
+    for number, own in enumerate(members):
+        taken: list[SampleKey] = []
+        if len(own) < 5:
+            passes = -(-5 // len(own))
+            drawn = np.random.default_rng((6, seed, number, epoch))
+            rows = drawn.permuted(np.tile(own, (passes, 1)), axis=1).tolist()
+            for row, order in enumerate(rows):
+                taken += [SampleKey(epoch * passes + row, item) for item in order]
+        else:
+            for place in range(epoch * 5, epoch * 5 + 5):
+                drawn = np.random.default_rng((6, seed, number, place // len(own)))
+                item = drawn.permutation(own)[place % len(own)]
+                taken.append(SampleKey(place // len(own), int(item)))
+        keys += taken[: 4 + has_extra[number]]
+    mixed = [keys[place] for place in random.permutation(14).tolist()]
+    balanced = BalancedKeys(np.array(labels))
+    assert balanced(seed, epoch, slice(None)) == mixed
+    assert balanced(seed, epoch, slice(3, 9)) == mixed[3:9]
+    assert balanced.counts == [2, 9, 1]
+    assert copy.deepcopy(balanced)(seed, epoch, slice(None)) == mixed
+
+
+def test_what_cannot_be_balanced_is_told_with_its_setting() -> None:
+    for labels, classes in (([1, 1, -1], "1 class"), ([-1, -2], "0 classes")):
+        with pytest.raises(UserError) as error:
+            BalancedKeys(np.array(labels))
+        assert str(error.value) == (
+            f"data.sampling: the training set has {classes}: there is nothing to balance\n"
+            "  Use data.sampling=natural."
+        )
+    assert BalancedKeys(np.array([1, 0])).counts == [1, 1]

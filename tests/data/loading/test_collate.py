@@ -86,3 +86,68 @@ def test_a_batch_larger_than_memory_is_refused_before_a_sample_is_made() -> None
     with pytest.raises(UserError, match=r"4 patches of 1,048,576.0 GiB do not fit") as caught:
         collate(samples(), 4)
     assert caught.value.where == "data.patch_size"
+
+
+def test_samples_that_differ_are_told_with_both_forms() -> None:
+    one = {"image": np.zeros((2, 2, 3), np.uint8)}
+
+    def refused(other: Arrays, collate: Stacked = STACKED) -> str:
+        with pytest.raises(UserError) as error:
+            collate(iter([one, other]), 2)
+        return str(error.value)
+
+    shape = "Resize or pad so that the samples of a batch have one shape and type."
+    assert refused({"image": np.zeros((2, 2, 1), np.uint8)}) == (
+        "the preprocessing gave 'image' as uint8 [2, 2, 1] for one sample and as uint8 [2, 2, 3] "
+        f"for another\n  {shape}"
+    )
+    assert refused({"image": np.zeros((2, 2, 3), np.int64)}) == (
+        "the preprocessing gave 'image' as int64 [2, 2, 3] for one sample and as uint8 [2, 2, 3] "
+        f"for another\n  {shape}"
+    )
+    assert refused({"picture": one["image"]}) == (
+        "the preprocessing gave picture for one sample and image for another\n"
+        "  Every sample of a batch needs the same names."
+    )
+    texts = [{"tokens": np.zeros(2, np.int64)}, {"tokens": np.zeros((1, 2), np.int32)}]
+    with pytest.raises(UserError) as error:
+        Padded(what="texts", fields="x", fill={"tokens": 0})(iter(texts), 2)
+    assert str(error.value) == (
+        "the preprocessing gave 'tokens' with different types or dimensions: int32 in 2 "
+        "dimensions, int64 in 1 dimensions\n  Only the sizes may differ between samples."
+    )
+
+
+def test_only_pictures_by_name_and_form_become_channels_first() -> None:
+    collate = Stacked(what="pictures", fields="x", pictures=("image", "flat"))
+    sample = {
+        "image": np.arange(24).reshape(2, 4, 3),
+        "other": np.arange(24).reshape(2, 4, 3),
+        "flat": np.arange(8).reshape(2, 4),
+        "number": np.asarray(np.float32(1.5)),
+    }
+    batch = collate(iter([sample, sample]), 5)
+    assert {name: tuple(tensor.shape) for name, tensor in batch.items()} == {
+        "image": (2, 3, 2, 4),
+        "other": (2, 2, 4, 3),
+        "flat": (2, 2, 4),
+        "number": (2,),
+    }
+    assert batch["image"][1].tolist() == sample["image"].transpose(2, 0, 1).tolist()
+    assert batch["number"].tolist() == [1.5, 1.5]
+    bare = Stacked(what="pictures", fields="x")
+    assert (bare.sample_bytes, bare.pictures) == (0, ())
+    assert Padded(what="pictures", fields="x").fill == {}
+
+
+def test_a_batch_too_large_for_memory_is_refused_by_its_first_array_or_its_padding() -> None:
+    # An array of 2**50 bytes that takes eight.
+    huge = np.broadcast_to(np.zeros(1), (2**47,))
+    with pytest.raises(UserError, match=r"1 samples of .* do not fit") as error:
+        Stacked(what="samples", fields="data.batch_size")(iter([{"a": huge}]), 1)
+    assert error.value.where == "data.batch_size"
+    # Padded to the largest of both sides: 2**24 * 2**24 * 8 bytes each.
+    flat, high = np.zeros((0, 2**24)), np.zeros((2**24, 0))
+    padded = Padded(what="samples", fields="data.batch_size", fill={"a": 0})
+    with pytest.raises(UserError, match=r"2 samples of 2,097,152.0 GiB do not fit"):
+        padded(iter([{"a": flat}, {"a": high}]), 2)

@@ -45,3 +45,31 @@ def test_a_long_list_is_cut() -> None:
     with pytest.raises(UserError, match=r"and 80 more") as caught:
         FaultTally(1).add([fault(number) for number in range(100)])
     assert len(str(caught.value).splitlines()) < 30
+
+
+def test_what_stops_a_run_is_said_whole() -> None:
+    with pytest.raises(UserError) as caught:
+        FaultTally().add([fault(7)])
+    assert str(caught.value) == (
+        "train.zip, 7.jpg: cut short\n"
+        "  Repair or remove this sample, or continue without up to N such samples: "
+        "--skip-corrupt N"
+    )
+    todo = "  Repair or remove them, or allow more: --skip-corrupt N"
+    for count, more in ((20, ""), (21, "  ... and 1 more\n")):
+        with pytest.raises(UserError) as caught:
+            FaultTally(3).add([fault(number) for number in range(count)])
+        lines = "".join(f"  train.zip, {number}.jpg: cut short\n" for number in range(20))
+        assert str(caught.value) == (
+            f"{count} unreadable samples, more than the 3 allowed\n{lines}{more}{todo}"
+        )
+
+
+def test_none_is_allowed_unless_told_otherwise_and_the_first_report_of_a_sample_stays() -> None:
+    tally = FaultTally()
+    tally.add([])
+    assert (tally.allowed, tally.faults) == (0, ())
+    tally = FaultTally(1)
+    tally.add([Fault(origin="a", reason="first")])
+    tally.add([Fault(origin="a", reason="second")])
+    assert tally.faults == (Fault(origin="a", reason="first"),)

@@ -12,7 +12,7 @@ import torch
 from jumar.data.loading import keyed_set
 from jumar.data.loading.collate import Padded, Stacked
 from jumar.data.loading.keyed_set import KeyedSet
-from jumar.data.samples import Arrays, CorruptRecord, SampleKey
+from jumar.data.samples import Arrays, Batch, CorruptRecord, SampleKey
 from jumar.ground.errors import UserError
 
 
@@ -48,6 +48,8 @@ class Words:
         }
 
 
+WAITS = keyed_set.RETRY_AFTER_S
+"""As they are outside of these tests."""
 TEXTS = ["a", "bcd", "ef", "ghij"]
 PADDED = Padded(what="texts", fields="data.batch_size", fill={"tokens": -1})
 
@@ -126,3 +128,43 @@ def test_the_collation_is_a_choice_of_the_set() -> None:
     assert torch.equal(
         stacked.fetch(keys(0, 1)).batch["tokens"], words(kind).fetch(keys(0, 1)).batch["tokens"]
     )
+
+
+def test_reading_again_waits_longer_each_time() -> None:
+    assert WAITS == (0.1, 0.5, 2.0)
+
+
+def test_a_set_has_one_sample_an_item_in_no_order_of_its_own_unless_told_otherwise() -> None:
+    samples = KeyedSet(kind=Words(TEXTS, undecodable=range(4)), collate=PADDED, training=True)
+    assert len(samples) == 4
+    assert (samples.per_item, samples.epoch_keys, samples.finish) == (1, None, None)
+    assert samples.fingerprint == ""
+    with pytest.raises(UserError) as caught:
+        samples.fetch(keys(3))
+    assert str(caught.value) == (
+        "text 2: none of the 4 samples can be read, the last one because: no text"
+    )
+
+
+class KnownWords(Words):
+    """Words with a fingerprint, that are told what is read next."""
+
+    ahead: Sequence[int] = ()
+    fingerprint = "of words"
+
+    def read_ahead(self, items: Sequence[int]) -> None:
+        self.ahead = items
+
+
+def test_a_kind_is_told_which_items_come_and_a_set_may_finish_its_batches() -> None:
+    kind = KnownWords(TEXTS)
+
+    def finish(batch: Batch, asked: Sequence[SampleKey]) -> Batch:
+        return {**batch, "asked": torch.tensor([key.index for key in asked])}
+
+    samples = KeyedSet(kind=kind, collate=PADDED, training=True, per_item=2, finish=finish)
+    batch = samples.fetch(keys(7, 0, 3)).batch
+    assert kind.ahead == [3, 0, 1]
+    assert batch["asked"].tolist() == [7, 0, 3]
+    assert batch["item"].tolist() == [3, 0, 1]
+    assert samples.fingerprint == "of words"

@@ -1,6 +1,15 @@
+import faulthandler
+import gc
+import multiprocessing
+import os
+import resource
+import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +23,19 @@ from jumar.data.images.image_set import (
     open_image_sets,
 )
 from jumar.data.loading.faults import FaultTally
-from jumar.data.loading.loader import eval_batches, resolve_workers
+from jumar.data.loading.loader import (
+    MOST_WORKERS,
+    PREFETCH,
+    _print_unless_the_receiver_left,
+    _worker_death,
+    eval_batches,
+    resolve_workers,
+    train_batches,
+)
+from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.pixels.preprocessing import resnext_preprocessing
-from jumar.data.samples import Batch
+from jumar.data.samples import Batch, SampleKey
+from jumar.ground import machine
 from jumar.ground.errors import UserError
 from tests.data.loading.numbers import Numbers, no_worker_is_left, train
 from tests.data.pictures import pets, write_zip
@@ -196,3 +215,134 @@ def test_the_number_of_workers_follows_the_cores_unless_it_is_given() -> None:
     assert 1 <= chosen <= 16
     assert resolve_workers(-1, local_world=10**6, on_cpu=False) == 1
     assert resolve_workers(-1, local_world=10**6, on_cpu=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("local_world", "on_cpu", "chosen"),
+    [
+        (1, False, 16),
+        (0, False, 16),
+        (2, False, 16),
+        (3, False, 13),
+        (40, False, 1),
+        (41, False, 1),
+        (1, True, 2),
+        (2, True, 1),
+        (20, True, 1),
+        (21, True, 0),
+        (0, True, 2),
+    ],
+)
+def test_forty_cores_are_shared_by_the_ranks_of_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_world: int, on_cpu: bool, chosen: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(40)))
+    monkeypatch.setattr(machine, "SYSTEM", tmp_path)  # without a container's limit
+    assert resolve_workers(-1, local_world=local_world, on_cpu=on_cpu) == chosen
+    assert resolve_workers(0, local_world=local_world, on_cpu=on_cpu) == 0
+    assert resolve_workers(1, local_world=local_world, on_cpu=on_cpu) == 1
+
+
+def test_more_workers_than_a_machine_can_handle_are_refused() -> None:
+    for requested, local_world in ((10**6, 0), (1000, 1000)):
+        with pytest.raises(UserError) as error:
+            resolve_workers(requested, local_world=local_world, on_cpu=True)
+        assert error.value.where == "data.workers of all ranks here"
+        assert error.value.what.startswith("1000000 processes are more than")
+
+
+def test_a_stream_is_one_ranks_own_in_this_process_unless_told_otherwise() -> None:
+    tally = FaultTally()
+    stream = train_batches(
+        Numbers(), seed=1, first_step=0, last_step=3, batch_per_rank=4, tally=tally
+    )
+    assert keys_of(stream) == keys_of(train(Numbers(), last=3))
+    batches = eval_batches(Numbers(10), batch=4, tally=tally)
+    assert [batch["index"].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert (PREFETCH, MOST_WORKERS) == (2, 16)
+    assert LoaderSettings().prefetch == PREFETCH
+
+
+def test_a_set_with_an_order_of_its_own_is_streamed_in_it() -> None:
+    class Backwards(Numbers):
+        def epoch_keys(self, seed: int, epoch: int, rows: slice) -> list[SampleKey]:
+            order = list(reversed(range(len(self))))
+            return [SampleKey(10 * seed + epoch, index) for index in order[rows]]
+
+    keys = keys_of(train(Backwards(8), last=3))
+    assert keys == [
+        [[10, 7], [10, 6], [10, 5], [10, 4]],
+        [[10, 3], [10, 2], [10, 1], [10, 0]],
+        [[11, 7], [11, 6], [11, 5], [11, 4]],
+    ]
+
+
+def test_a_stream_leaves_signals_and_garbage_as_they_were() -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    before = signal.getsignal(signal.SIGCHLD), gc.get_freeze_count()
+    stream = train(Numbers(), workers=1)
+    next(stream)
+    assert (signal.getsignal(signal.SIGCHLD), gc.get_freeze_count()) == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked
+    assert len(list(stream)) == 9
+    assert no_worker_is_left()
+
+
+def test_how_a_worker_died_is_told_with_the_likely_reason() -> None:
+    context = multiprocessing.get_context("fork")
+
+    def ended(*codes: int) -> list[BaseProcess]:
+        started: list[BaseProcess] = []
+        for code in codes:
+            end = partial(os._exit, code) if code >= 0 else partial(_kill_itself, -code)
+            process = context.Process(target=end)
+            process.start()
+            process.join()
+            started.append(process)
+        return started
+
+    assert _worker_death(ended(0, 0)) is None
+    assert _worker_death([]) is None
+    killed = _worker_death(ended(0, -signal.SIGKILL, 3))
+    assert killed is not None
+    assert str(killed) == (
+        "a data loader worker was killed (SIGKILL)\n  Most likely the machine ran out of memory: "
+        "use fewer workers or a smaller batch (data.workers, data.batch_size), or check the "
+        "kernel's log."
+    )
+    full = _worker_death(ended(-signal.SIGBUS))
+    assert full is not None
+    assert full.todo == (
+        "Most likely shared memory is full: enlarge /dev/shm (docker run --shm-size) or use fewer "
+        "workers (data.workers)."
+    )
+    left = _worker_death(ended(1))
+    assert left is not None
+    assert str(left) == (
+        "a data loader worker was killed (exit code 1)\n"
+        "  Try data.workers=0, which prepares batches in the main process."
+    )
+
+
+def _kill_itself(number: int) -> None:
+    # Without a core file and a report.
+    faulthandler.disable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), number)
+
+
+def test_a_worker_whose_receiver_left_is_silent_and_any_other_error_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for error in (ConnectionResetError("gone"), BrokenPipeError("gone"), EOFError("gone")):
+        _print_unless_the_receiver_left(type(error), error, None)
+    assert capsys.readouterr().err == ""
+    defect = ValueError("a defect")
+    _print_unless_the_receiver_left(ValueError, defect, None)
+    assert capsys.readouterr().err == "ValueError: a defect\n"
+
+
+def test_a_thread_may_stream_without_workers() -> None:
+    """Where no handler of a signal may be set."""
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: keys_of(train(Numbers()))).result() == keys_of(train(Numbers()))

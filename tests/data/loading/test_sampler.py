@@ -142,3 +142,45 @@ def test_the_randomness_of_samples_is_not_that_of_the_order() -> None:
 def test_the_last_epoch_of_a_long_run_is_as_near_as_the_first() -> None:
     keys = batch_keys(1, 10**9, size=1000, batch_per_rank=10, rank=0, world=1)
     assert {key.epoch for key in keys} == {10**7}
+
+
+def test_the_order_is_numpys_permutation_by_seed_and_epoch() -> None:
+    for seed, epoch, size in ((0, 0, 10), (7, 3, 25)):
+        expected = np.random.default_rng((1, seed, epoch)).permutation(size)
+        assert epoch_order(seed, epoch, size).tolist() == expected.tolist()
+        assert epoch_order(seed, epoch, size).dtype == np.int64
+
+
+def test_a_rank_takes_its_rows_of_the_step_in_the_epoch() -> None:
+    # Eleven samples, two ranks of two: two whole steps an epoch.
+    orders = [np.random.default_rng((1, 5, epoch)).permutation(11).tolist() for epoch in (0, 1)]
+    for step, rank, epoch, start in [(0, 0, 0, 0), (0, 1, 0, 2), (1, 1, 0, 6), (3, 0, 1, 4)]:
+        keys = batch_keys(5, step, size=11, batch_per_rank=2, rank=rank, world=2)
+        assert keys == [SampleKey(epoch, index) for index in orders[epoch][start : start + 2]]
+    asked: list[tuple[int, int, slice]] = []
+
+    def own_order(seed: int, epoch: int, rows: slice) -> list[SampleKey]:
+        asked.append((seed, epoch, rows))
+        return []
+
+    batch_keys(5, 3, size=11, batch_per_rank=2, rank=1, world=2, epoch_keys=own_order)
+    assert asked == [(5, 1, slice(6, 8))]
+
+
+def test_a_set_of_one_batch_has_one_step_and_a_smaller_one_is_refused() -> None:
+    assert [steps_per_epoch(size, 4) for size in (4, 7, 8)] == [1, 1, 2]
+    with pytest.raises(UserError) as error:
+        steps_per_epoch(3, 4)
+    assert str(error.value) == (
+        "a batch of 4 samples over all ranks is larger than the training set of 3 samples\n"
+        "  Choose a batch size of at most 3 over all ranks."
+    )
+
+
+def test_ranks_take_turns_in_an_evaluation() -> None:
+    def indices(rank: int) -> list[list[int]]:
+        batches = list(evaluation_keys(8, 3, rank, 2))
+        assert {key.epoch for keys in batches for key in keys} == {0}
+        return [[key.index for key in keys] for keys in batches]
+
+    assert [indices(rank) for rank in (0, 1)] == [[[0, 1, 2], [6, 7]], [[3, 4, 5]]]

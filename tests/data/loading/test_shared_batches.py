@@ -63,3 +63,36 @@ def test_a_batch_that_arrived_is_not_changed_by_later_ones() -> None:
     first = unpacker.unpack(packer.pack({"x": torch.zeros(50)}))["x"]
     unpacker.unpack(packer.pack({"x": torch.ones(50)}))
     assert first.eq(0).all()
+
+
+def test_tensors_stand_at_multiples_of_64_bytes() -> None:
+    batch = {
+        "a": torch.arange(3, dtype=torch.int64),
+        "b": torch.arange(64, dtype=torch.uint8),
+        "c": torch.zeros((2, 3, 4, 5)).to(memory_format=torch.channels_last),
+        "d": torch.zeros(0),
+    }
+    packed = BatchPacker(4, 2).pack(batch)
+    assert [place[:3] + place[4:] for place in packed.places] == [
+        ("a", torch.int64, (3,), 0, 24),
+        ("b", torch.uint8, (64,), 64, 128),
+        ("c", torch.float32, (2, 3, 4, 5), 128, 128 + 480),
+        ("d", torch.float32, (0,), 640, 640),
+    ]
+    assert packed.places[2].stride == (60, 1, 15, 3)
+    assert packed.used == 640
+    assert packed.buffer == (4, 0)
+    assert packed.memory is not None
+    assert packed.memory.numel() == 640
+    assert packed.memory.is_shared()
+
+
+def test_a_buffer_that_is_enlarged_has_an_eighth_to_spare() -> None:
+    packer = BatchPacker(0, 1)
+
+    def sent(size: int) -> int | None:
+        memory = packer.pack({"x": torch.zeros(size, dtype=torch.uint8)}).memory
+        return None if memory is None else memory.numel()
+
+    # The first as large as needed; what fits to the last byte is no reason for another one.
+    assert [sent(size) for size in (80, 80, 81, 91, 92, 10)] == [80, None, 91, None, 103, None]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jumar.data.records import offset_files
-from jumar.data.records.offset_files import OffsetFiles, read_whole
+from jumar.data.records.offset_files import OffsetFiles, read_whole, too_large
 
 
 @pytest.fixture
@@ -82,3 +82,47 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         file.truncate(300 * 2**20)
     with pytest.raises(ValueError, match="at most 256 MiB"):
         read_whole(tmp_path / "sparse")
+
+
+def test_as_many_files_stay_open_as_are_allowed_and_the_oldest_goes_first(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert offset_files.MOST_OPEN == 256
+    monkeypatch.setattr(offset_files, "MOST_OPEN", 3)
+    before = open_files()
+    files = OffsetFiles(paths)
+    counts: list[int] = []
+    for which in (0, 1, 2, 0, 3):
+        assert files.read(which, 1, 2) == bytes([which]) * 2
+        counts.append(open_files() - before)
+    assert counts == [1, 2, 3, 3, 3]
+    # 0 was the first to be opened: it is opened again, and finds another file there.
+    for path in paths:
+        path.unlink()
+        path.write_bytes(b"new")
+    assert [files.read(which, 0, 3) for which in (1, 2, 3, 0)] == [
+        *(b"\1\1\1", b"\2\2\2", b"\3\3\3", b"new")
+    ]
+
+
+def test_what_could_not_be_read_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.mkdir()
+    files = OffsetFiles([path])
+    with pytest.raises(IsADirectoryError):
+        files.read(0, 0, 4)
+    path.rmdir()
+    path.write_bytes(b"text")
+    assert files.read(0, 1, 3) == b"ext"
+    with pytest.raises(FileNotFoundError):
+        OffsetFiles([tmp_path / "none"]).read(0, 0, 1)
+
+
+def test_a_whole_file_may_be_as_large_as_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert read_whole(path) == read_whole(path, 5) == b"12345"
+    with pytest.raises(ValueError, match=r"^5 B for one image; at most 4 B are read$"):
+        read_whole(path, 4)
+    assert offset_files.LARGEST_IMAGE == 256 * 2**20
+    assert too_large(3 * 2**20) == "3 MiB for one image; at most 256 MiB are read"

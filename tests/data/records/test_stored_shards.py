@@ -1,4 +1,6 @@
+import gzip
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,12 @@ from jumar.data.images.tfrecord_writer import convert_to_tfrecords
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
 from jumar.data.pixels.preprocessing import ImagePreprocessing
+from jumar.data.records.record_shards import RecordShards
+from jumar.data.records.stored_shards import StoredFiles, index_stored, list_shards
+from jumar.data.records.tfrecord import index_many
 from jumar.data.samples import ImageSource
 from jumar.ground.errors import UserError
+from jumar.ground.text import size_text
 from jumar.stores import cache
 from tests.stores.known import point_at
 from tests.stores.servers import BUCKET, Server, every_tenth_fails, proxy, put_folder
@@ -151,3 +157,168 @@ def test_missing_shards_are_named_with_their_url(
     with pytest.raises(UserError, match="of 4 shards exist") as raised:
         open_source(f"s3://{BUCKET}/part", "train")
     assert raised.value.where == f"s3://{BUCKET}/part"
+
+
+URL = f"s3://{BUCKET}/shards"
+NAMES = [f"train-{number:05}-of-00004" for number in range(4)]
+
+
+def is_shard(name: str) -> bool:
+    return name.startswith("train-")
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_url_names_a_folder_of_shards_one_or_some_by_a_pattern(shards: Path) -> None:
+    everything = {path.name: path.stat().st_size for path in shards.iterdir()}
+    assert set(NAMES) < set(everything)
+
+    def listed(url: str) -> tuple[str, list[str], bool] | None:
+        listing = list_shards(url, is_shard)
+        if listing is None:
+            return None
+        assert {name: each.size for name, each in listing.objects.items()} == everything
+        assert listing.paths == [Path(URL) / name for name in listing.names]
+        return str(listing.location), list(listing.names), listing.is_chosen
+
+    assert listed(URL) == (URL, NAMES, False)
+    assert listed(f"{URL}/{NAMES[2]}") == (URL, [NAMES[2]], True)
+    assert listed(f"{URL}/train-0000[12]-*") == (URL, NAMES[1:3], True)
+    (other,) = set(everything) - set(NAMES)
+    assert listed(f"{URL}/{other}") is None
+    assert list_shards(URL, lambda _: False) is None
+
+    def refused(url: str) -> str:
+        with pytest.raises(UserError) as error:
+            list_shards(url, is_shard)
+        return str(error.value)
+
+    assert refused(f"s3://{BUCKET}/sh*/train-*") == (
+        f"s3://{BUCKET}/sh*/train-*: only the last part may be a pattern"
+    )
+    assert refused(f"{URL}/none-*") == f"{URL}/none-*: no object matches"
+    assert refused(f"{URL}/*") == (
+        f"{URL}/*: matches '{other}', which is not a TFRecord file by its name\n"
+        "  A pattern takes TFRecord shards only."
+    )
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_shards_are_cached_as_long_as_they_fit_and_an_index_takes_what_is_left(
+    shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
+) -> None:
+    listing = list_shards(URL, is_shard)
+    assert listing is not None
+    (other,) = set(listing.objects) - set(NAMES)
+    sizes = {name: listing.objects[name].size for name in (other, *NAMES)}
+    whole = sum(sizes.values())
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, str(whole - lacking))
+    notices: list[str] = []
+    opened = listing.opened(listing.paths, notices.append, beside=[other, "none"])
+    room = whole - lacking - (whole // 64 if lacking else 0)
+    cached: list[str] = []
+    for name, size in sizes.items():
+        if size <= room:
+            cached.append(name)
+            room -= size
+    far = [name for name in NAMES if name not in cached]
+    assert len(far) == lacking
+    assert sorted(path.name for path in opened.folder.iterdir()) == sorted(cached)
+    assert list(opened.distant) == [opened.folder / name for name in far]
+    assert opened.room == whole - lacking - sum(sizes[name] for name in cached)
+    missing = sum(sizes[name] for name in far)
+    assert (
+        notices
+        == [
+            f"{URL}: 1 of 4 shards ({size_text(missing)}) do not fit into the cache of at most "
+            f"{size_text(whole - 1)}; their records are read from the store as they are needed"
+        ]
+        * lacking
+    )
+    paths = [opened.folder / name for name in NAMES]
+    expected = index_many([shards / name for name in NAMES], NAMES)
+    for _ in range(2):  # the second time from what was kept of the first
+        found = index_stored(opened, paths, NAMES)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.offsets.tolist() == theirs.offsets.tolist()
+            assert ours.lengths.tolist() == theirs.lengths.tolist()
+    kept = list(opened.beside.glob(f"{cache.OWN_PREFIX}index-*.npy"))
+    assert len(kept) == lacking
+    if lacking:
+        # What is kept is used.
+        other_index = np.array([[7, 8], [1, 2]])
+        np.save(kept[0], other_index)
+        changed = index_stored(opened, paths, NAMES)[NAMES.index(far[0])]
+        assert [changed.offsets.tolist(), changed.lengths.tolist()] == other_index.tolist()
+        kept[0].unlink()
+        # 16 bytes a record, and 256.
+        records = len(expected[NAMES.index(far[0])])
+        for least, there in ((16 * records + 255, 0), (16 * records + 256, 1)):
+            index_stored(replace(opened, room=least), paths, NAMES)
+            assert len(list(opened.beside.glob(f"{cache.OWN_PREFIX}index-*.npy"))) == there
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_compressed_shard_that_does_not_fit_is_refused(
+    filled: Server, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "packed").mkdir()
+    packed = gzip.compress((shards / NAMES[0]).read_bytes(), mtime=0)
+    (tmp_path / "packed" / NAMES[0]).write_bytes(packed)
+    put_folder(filled, tmp_path / "packed", "packed")
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "1kB")
+    url = f"s3://{BUCKET}/packed"
+    listing = list_shards(url, is_shard)
+    assert listing is not None
+    with pytest.raises(UserError) as error:
+        listing.opened(listing.paths, print, beside=[])
+    assert str(error.value) == (
+        f"{url}/{NAMES[0]}: this shard does not fit into the cache, and is compressed or no "
+        "TFRecord, so that its records cannot be read one by one\n"
+        "  Set JUMAR_CACHE_LIMIT to more than the shards have, or store them plain."
+    )
+
+
+@pytest.mark.usefixtures("environment")
+def test_files_of_the_disk_and_of_a_store_are_read_alike(shards: Path) -> None:
+    listing = list_shards(URL, is_shard)
+    assert listing is not None
+    contents = [(shards / name).read_bytes() for name in NAMES[:2]]
+    here, there = shards / NAMES[0], Path("there") / NAMES[1]
+    files = StoredFiles([here, there], {there: listing.objects[NAMES[1]]})
+    asked = [(1, 5, 20), (0, 3, 9), (1, 100, 3), (1, 5, 20), (1, 0, 256 * 2**20 + 1)]
+    files.read_ahead(asked)
+    assert sorted(files._ahead) == [(1, 5, 20), (1, 100, 3)]
+    for which, offset, length in asked[:4]:
+        assert files.read(which, offset, length) == contents[which][offset : offset + length]
+    assert files._ahead == {}
+    # Beyond the end there is nothing.
+    end = len(contents[1])
+    assert files.read(1, end - 4, 10) == contents[1][-4:]
+    files.read_ahead([(1, end - 2, 10), (1, 7, 256 * 2**20)])
+    assert files.read(1, end - 2, 10) == contents[1][-2:]
+    assert files.read(1, 7, 256 * 2**20) == contents[1][7:]
+
+
+@pytest.mark.usefixtures("environment")
+def test_records_of_a_store_are_read_ahead_at_their_places(
+    shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "1kB")
+    listing = list_shards(URL, is_shard)
+    assert listing is not None
+    opened = listing.opened(listing.paths, lambda _: None, beside=[])
+    paths = [opened.folder / name for name in NAMES]
+    stored = RecordShards(paths, print, again="", stored=opened)
+    disk = RecordShards([shards / name for name in NAMES], print, again="")
+    assert stored.fingerprint == disk.fingerprint
+    items = [0, 14, 15, PICTURES - 1]
+    stored.read_ahead(items)
+    assert isinstance(stored._files, StoredFiles)
+    assert len(stored._files._ahead) == 4
+    for item in items:
+        payload, origin = disk.payload(item)
+        assert stored.payload(item) == (payload, origin.replace(str(shards), URL))
+    # Every one was there already.
+    assert not stored._files._ahead
+    assert stored.payload(1)[0] == disk.payload(1)[0]

@@ -3,6 +3,7 @@
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,10 +12,13 @@ from jumar.data.records.offset_files import OffsetFiles
 from jumar.data.records.tfrecord import (
     RecordFileError,
     frame,
+    header_length,
     index_many,
     index_records,
+    masked,
     masked_crc,
     read_payload,
+    scan_records,
 )
 from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
@@ -146,3 +150,111 @@ def test_a_record_too_large_for_an_image_is_not_read(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_an_error_of_the_user(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file"):
         index_records(tmp_path / "none")
+
+
+def test_a_frame_is_length_and_masked_checksums() -> None:
+    """CRC-32C of "123456789" is 0xE3069283 (RFC 3720's polynomial), of nothing 0."""
+    assert masked(0) == 0xA282EAD8
+    rotated = (0xE3069283 >> 15 | 0xE3069283 << 17) % 2**32
+    assert masked_crc(b"123456789") == masked(0xE3069283) == (rotated + 0xA282EAD8) % 2**32
+    header, footer = frame(b"123456789")
+    assert header[:8] == (9).to_bytes(8, "little")
+    assert header[8:] == struct.pack("<I", masked_crc(header[:8]))
+    assert footer == struct.pack("<I", masked_crc(b"123456789"))
+    assert header_length(header) == 9
+    assert header_length(header[:8] + bytes(4)) is None
+
+
+def test_an_index_holds_the_place_of_each_payload(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(framed([b"abc", b"", b"d" * 5000, b"e"]))
+    index = index_records(path)
+    assert index.offsets.tolist() == [12, 31, 47, 5063]
+    assert index.lengths.tolist() == [3, 0, 5000, 1]
+    assert (index.offsets.dtype, index.lengths.dtype) == (np.int64, np.int64)
+    assert len(index) == 4
+    path.write_bytes(b"")
+    assert len(index_records(path)) == 0
+
+
+def test_headers_of_small_records_are_read_many_at_once_and_of_large_ones_one_by_one() -> None:
+    content = framed([b"a", b"b", b"c" * 4095, b"d" * 4096, b"e" * 9000, b"f", b"g" * 70_000, b"h"])
+    lengths = [1, 1, 4095, 4096, 9000, 1, 70_000, 1]
+    starts = [sum(16 + length for length in lengths[:number]) for number in range(8)]
+
+    def calls(block_bytes: int | None) -> list[tuple[int, int]]:
+        made: list[tuple[int, int]] = []
+
+        def read(length: int, position: int) -> bytes:
+            made.append((length, position))
+            return content[position : position + length]
+
+        more = {} if block_bytes is None else {"block_bytes": block_bytes}
+        assert scan_records(read, len(content), "a", **more).lengths.tolist() == lengths
+        return made
+
+    # A block of 64 KiB after the first record holds the headers of all up to the largest.
+    assert calls(None) == [(12, 0), (65536, starts[1]), (12, starts[7])]
+    assert calls(20_000) == [(20_000, 0), (20_000, starts[7])]
+    large = framed([b"d" * 4096, b"e" * 4095, b"f"])
+
+    def read_large(length: int, position: int) -> bytes:
+        seen.append((length, position))
+        return large[position : position + length]
+
+    seen: list[tuple[int, int]] = []
+    scan_records(read_large, len(large), "a")
+    assert seen == [(12, 0), (12, 4112), (65536, 4112 + 4111)]
+
+
+def test_damage_is_told_with_the_bytes_that_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    content = framed([b"first", b"second"])
+
+    def refused(changed: bytes, name: str = "") -> RecordFileError:
+        path.write_bytes(changed)
+        with pytest.raises(RecordFileError) as error:
+            index_records(path, name)
+        return error.value
+
+    todo = "Copy or download this file again, or rewrite it: the rest cannot be read."
+    assert str(refused(content[:32])) == (
+        f"{path}, byte 21: the file ends inside a record header (11 of 12), after 1 intact record\n"
+        f"  {todo}"
+    )
+    error = refused(content[:-1], "its name")
+    assert str(error) == (
+        "its name, byte 21: the file ends inside a record: 22 bytes expected, 21 present, after 1 "
+        f"intact record\n  {todo}"
+    )
+    assert error.good.offsets.tolist() == [12]
+    damaged = refused(b"\x07" + content[1:])
+    assert damaged.what == (
+        "the checksum of a record length does not match, after 0 intact records"
+    )
+    path.write_bytes(content)
+    assert len(index_records(path)) == 2
+
+
+def test_payloads_are_refused_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    content = bytearray(framed([b"first", b"second"]))
+    content[-5] ^= 1
+    path.write_bytes(content)
+    files = OffsetFiles([path])
+    assert read_payload(files, 0, 12, 5, "here") == b"first"
+
+    def refused(offset: int, length: int, which: int = 0) -> str:
+        with pytest.raises(CorruptRecord) as error:
+            read_payload(OffsetFiles([path, tmp_path / "none"]), which, offset, length, "here")
+        return str(error.value.fault)
+
+    assert refused(33, 6) == "here: the checksum of its 6 bytes does not match"
+    path.write_bytes(content[:-1])
+    assert refused(33, 6) == "here: the file was truncated while in use"
+    largest = 256 * 2**20
+    # As large as allowed is read, or would be if there were a file.
+    assert refused(12, largest, which=1) == "here: cannot be read: No such file or directory"
+    assert refused(12, largest + 1, which=1) == (
+        "here: 256 MiB for one image; at most 256 MiB are read"
+    )

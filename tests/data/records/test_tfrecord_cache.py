@@ -4,6 +4,7 @@ import gzip
 import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,132 @@ def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_empty_payload_frames_to_sixteen_bytes() -> None:
     assert sum(map(len, frame(b""))) == 16
+
+
+@pytest.mark.parametrize(
+    ("head", "is_one"),
+    [
+        (b"", True),
+        (b"\x1f", False),
+        (b"\x1f\x8b", True),
+        (b"\x1f\x8a" + bytes(20), False),
+        (b"\x78", False),
+        # zlib: method 8, and a multiple of 31.
+        (b"\x78\x9c", True),
+        (b"\x78\x01", True),
+        (b"\x78\x9d", False),
+        (b"\x79\x93", False),
+        (b"\x08\x1d", True),
+        (framed([b"a"])[:12], True),
+        (framed([b"a"])[:11], False),
+        (framed([b"a"])[:11] + b"\0", False),
+    ],
+)
+def test_record_files_are_known_by_their_first_bytes(
+    tmp_path: Path, head: bytes, is_one: bool
+) -> None:
+    (tmp_path / "a").write_bytes(head)
+    assert is_record_file(tmp_path / "a") is is_one
+
+
+def test_some_files_of_many_are_unpacked_with_one_notice_and_keep_their_places(
+    tmp_path: Path, cache: Path
+) -> None:
+    paths = [tmp_path / str(number) for number in range(4)]
+    for number, path in enumerate(paths):
+        content = framed([bytes([number])])
+        path.write_bytes(gzip.compress(content) if number % 2 else content)
+    said: list[str] = []
+    found = plain_files(paths, said.append)
+    assert said == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
+    assert [read_all(path) for path in found] == [[bytes([number])] for number in range(4)]
+    assert [found[0], found[2]] == [paths[0], paths[2]]
+    assert {found[1].parent, found[3].parent} == {cache}
+    paths[0].write_bytes(gzip.compress(framed([b"now packed"])))
+    found[3].unlink()
+    assert plain_files([], said.append) == []
+    plain_files(paths, said.append)
+    assert said[1:] == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
+
+
+def test_a_large_file_is_unpacked_in_pieces_over_members_of_any_size(tmp_path: Path) -> None:
+    content = framed([bytes(3_000_000), os.urandom(5000), bytes(1_500_000)])
+    cut = [0, 7, 1 << 20, (1 << 21) + 3, len(content)]
+    path = tmp_path / "packed"
+    path.write_bytes(b"".join(gzip.compress(content[begin:end]) for begin, end in pairwise(cut)))
+    assert plain(path).read_bytes() == content
+
+
+def test_what_stops_an_unpacking_is_said_whole(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+
+    def refused(content: bytes) -> str:
+        path.write_bytes(content)
+        with pytest.raises(UserError) as error:
+            plain(path)
+        assert not cache.exists() or not list(cache.iterdir())
+        return str(error.value)
+
+    packed = gzip.compress(framed(PAYLOADS))
+    size = len(framed(PAYLOADS))
+    todo = "Copy or download this file again, or rewrite it."
+    assert refused(packed + b"x") == (
+        f"{path}: something else follows the compressed data (after {size} unpacked bytes)\n"
+        f"  {todo}"
+    )
+    # The beginning of another member is one that is cut short.
+    assert refused(packed + b"\x1f") == (
+        f"{path}: the compressed data is cut short (after {size} unpacked bytes)\n  {todo}"
+    )
+    assert refused(gzip.compress(b"no record at all")) == (
+        f"{path}: the compressed data is not a TFRecord, or its first record length is damaged"
+    )
+    assert refused(b"text, and more") == (
+        f"{path}, byte 0: this is not a TFRecord file, or its first record length is damaged\n"
+        "  Expected a record header with a valid checksum, or gzip or zlib around one."
+    )
+    constants = tfrecord_cache.MOST_EXPANSION, tfrecord_cache.ALWAYS_ALLOWED
+    assert (*constants, tfrecord_cache.KEPT_FREE) == (100, 2**28, 2**28)
+    bomb = framed([bytes(5000)])
+    packed = gzip.compress(bomb)
+    monkeypatch.setattr(tfrecord_cache, "MOST_EXPANSION", 1)
+    monkeypatch.setattr(tfrecord_cache, "ALWAYS_ALLOWED", len(bomb) - 1)
+    assert refused(packed) == (
+        f"{path}: unpacks to more than 5 KiB, over 1 times its size: refused as a decompression "
+        "bomb\n  If you trust the file, decompress it yourself and give that path."
+    )
+    monkeypatch.setattr(tfrecord_cache, "KEPT_FREE", 2**62)
+    monkeypatch.setattr(tfrecord_cache, "ALWAYS_ALLOWED", len(bomb))
+    assert refused(packed) == (
+        f"unpacking {path} into {cache}: the disk is full\n"
+        "  Free some space, or set JUMAR_CACHE to a folder on another disk."
+    )
+    monkeypatch.setattr(tfrecord_cache, "KEPT_FREE", 0)
+    assert read_all(plain(path)) == [bytes(5000)]
+
+
+def test_a_cache_without_permission_is_told_with_the_systems_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "file"))
+    path = tmp_path / "packed"
+    path.write_bytes(gzip.compress(framed(PAYLOADS)))
+    with pytest.raises(UserError) as error:
+        plain(path)
+    assert error.value.what == "failed: Not a directory"
+    assert error.value.where == f"unpacking {path} into {tmp_path / 'file' / 'tfrecord'}"
+
+
+def test_a_copy_of_another_file_stays_when_one_changes(tmp_path: Path, cache: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for path in (one, other):
+        path.write_bytes(gzip.compress(framed([b"a"])))
+    kept = plain(other)
+    before = plain(one)
+    one.write_bytes(gzip.compress(framed([b"changed"])))
+    after = plain(one)
+    assert sorted(cache.iterdir()) == sorted([kept, after])
+    assert before != after

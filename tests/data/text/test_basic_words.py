@@ -1,12 +1,14 @@
 """Texts cut into words: the fast way, line by line, and with the places of the characters."""
 
+import pickle
+import string
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.data.text.basic_words import BasicWords
+from jumar.data.text.basic_words import BasicWords, Word, is_chinese
 
 TRICKY = st.text(
     st.one_of(
@@ -72,3 +74,62 @@ def test_places_are_those_of_the_text() -> None:
     assert [
         "".join(text[place] for place in word.places) for word in BasicWords().placed(text)
     ] == ["Ça", "中", "文", ",", "ok"]
+
+
+def test_chinese_characters_are_those_of_the_original() -> None:
+    """`_is_chinese_char` of google-research/bert."""
+    blocks = [
+        *[(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)],
+        *[(0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0x2F800, 0x2FA1F)],
+    ]
+    inside = {code for first, last in blocks for code in (first, first + 1, last - 1, last)}
+    outside = {code for first, last in blocks for code in (first - 1, last + 1)} - inside
+    outside |= {0, 0x41, 0x3042, 0xAC00}
+    assert all(is_chinese(chr(code)) for code in inside)
+    assert not any(is_chinese(chr(code)) for code in outside)
+
+
+def test_punctuation_stands_alone_and_controls_go() -> None:
+    words = BasicWords()
+    assert words == BasicWords(lower_case=True, strip_accents=True, split_chinese=True)
+    for mark in string.punctuation + "\u00b7\u2019\u3002\uff01":
+        assert words(f"a{mark}b") == ["a", mark, "b"], mark
+    for letter in "09azAZ\u00b5\u00d7\u20ac":
+        assert len(words(f"a{letter}b")) == 1, letter
+    for dropped in "\x00\x01\x1f\x7f\x85\xad\u200b\u200d\ufffd":
+        assert words(f"a{dropped}b") == ["ab"], dropped
+    for blank in "\t\n\r \xa0\u2003\u3000":
+        assert words(f"a{blank}b") == ["a", "b"], blank
+    assert words.lines("a.b\nc\rd") == ["a . b", "c d"]
+
+
+def test_words_are_placed_character_by_character() -> None:
+    assert BasicWords().placed("\u00c7a, \u4e2d\xadx") == [
+        Word("ca", [0, 1]),
+        Word(",", [2]),
+        Word("\u4e2d", [4]),
+        Word("x", [6]),
+    ]
+    assert BasicWords(split_chinese=False).placed("\u4e2d\u6587x") == [
+        Word("\u4e2d\u6587x", [0, 1, 2])
+    ]
+    # A final sigma is one in the text, whatever stands before it.
+    assert BasicWords().placed("a \u0391\u03a3 \u03a3\u0391\u03a3!") == [
+        Word("a", [0]),
+        Word("\u03b1\u03c2", [2, 3]),
+        Word("\u03c3\u03b1\u03c2", [5, 6, 7]),
+        Word("!", [8]),
+    ]
+    assert BasicWords(False, False).placed("\u0391\u03a3") == [Word("\u0391\u03a3", [0, 1])]
+
+
+def test_words_travel_without_what_they_have_met() -> None:
+    words = BasicWords(True, False, True)
+    size = len(pickle.dumps(words))
+    words("".join(map(chr, range(0x4E00, 0x4F00))))
+    words.lines("a\u03a3\nb")
+    assert len(pickle.dumps(words)) == size
+    assert pickle.loads(pickle.dumps(words)) == words
+    assert pickle.loads(pickle.dumps(BasicWords(False, True, False))) == BasicWords(
+        False, True, False
+    )

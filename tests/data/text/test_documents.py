@@ -1,13 +1,16 @@
 """Which files are texts, where they are cut, and what their documents are."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumar.data.text import documents
 from jumar.data.text.documents import (
     Document,
+    Span,
     chunk_documents,
     chunks_of,
     read_documents,
@@ -21,10 +24,10 @@ from tests.data.text.vocabularies import PIECES
 TOKENIZER = Tokenizer(Vocabulary(PIECES))
 
 
-def spelt(documents: list[Document]) -> list[list[str]]:
+def spelt(several: list[Document]) -> list[list[str]]:
     return [
         ["".join(PIECES[piece] for piece in sentence) for sentence in document]
-        for document in documents
+        for document in several
         if document
     ]
 
@@ -144,3 +147,113 @@ def test_the_line_that_is_not_utf8_is_named(tmp_path: Path, line: int) -> None:
     with pytest.raises(UserError) as error:
         [chunk_documents(TOKENIZER, chunk) for chunk in chunks_of([path], 100_000)]
     assert error.value.where == f"{path}, line {line}"
+
+
+def test_commas_separate_files_unless_they_belong_to_a_name(tmp_path: Path) -> None:
+    for name in ("a,b", "a", "c"):
+        (tmp_path / name).write_text("a\n")
+    assert text_files([f"{tmp_path}/a,b"]) == [tmp_path / "a,b"]
+    assert text_files([f"{tmp_path}/c,,{tmp_path}/a"]) == [tmp_path / "c", tmp_path / "a"]
+    with pytest.raises(UserError) as error:
+        text_files([f"{tmp_path}/c", f"{tmp_path}/a", f"{tmp_path}/./c"])
+    assert str(error.value) == (
+        f"{tmp_path}/c: the file is named twice, and its documents would count twice\n"
+        "  Name it once; --dupe-factor says how often each document is used."
+    )
+    (tmp_path / "empty" / ".hidden").mkdir(parents=True)
+    (tmp_path / "empty" / ".hidden" / "a").write_text("a\n")
+    with pytest.raises(UserError, match="the folder holds no file") as error:
+        text_files([str(tmp_path / "empty")])
+    assert error.value.where == str(tmp_path / "empty")
+    # A pattern means files, at any depth where it says so.
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "x.txt").write_text("a\n")
+    assert text_files([f"{tmp_path}/**/*.txt"]) == [tmp_path / "deep" / "er" / "x.txt"]
+    assert text_files([f"{tmp_path}/[ac]"]) == [tmp_path / "a", tmp_path / "c"]
+    with pytest.raises(UserError, match="no file matches this pattern") as error:
+        text_files([f"{tmp_path}/dee?"])
+    assert error.value.where == f"{tmp_path}/dee?"
+
+
+def defined_chunks(contents: dict[Path, bytes], size: int) -> list[list[Span]]:
+    """The definition: a chunk is filled up, and ends with the first document that ends later."""
+    chunks: list[list[Span]] = [[]]
+    room = size
+    for path, data in contents.items():
+        begin = 0
+        while begin < len(data):
+            blank = re.compile(rb"\n[ \t\r]*\n").search(data, begin + room)
+            fits = len(data) - begin <= room
+            end = len(data) if fits or blank is None else blank.end()
+            chunks[-1].append(Span(path, begin, end))
+            room -= end - begin
+            begin = end
+            if room <= 0:
+                chunks.append([])
+                room = size
+    return [chunk for chunk in chunks if chunk]
+
+
+@given(
+    st.lists(st.binary().map(lambda data: bytes(b"ab \n\n"[each % 5] for each in data))),
+    st.integers(1, 12),
+)
+def test_chunks_are_cut_after_the_first_blank_line_beyond_their_size(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], size: int
+) -> None:
+    folder = tmp_path_factory.mktemp("texts")
+    files = {folder / str(number): data for number, data in enumerate(contents)}
+    for path, data in files.items():
+        path.write_bytes(data)
+    assert [list(chunk) for chunk in chunks_of(list(files), size)] == defined_chunks(files, size)
+
+
+def test_a_document_is_cut_at_a_line_only_where_no_blank_one_follows_soon(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "text"
+    line = b"a b c d e f g\n"
+    mebibyte = 1 << 20
+    # Looked for in steps of a quarter of a mebibyte, until there are more than one.
+    # Lines have 14 bytes; the first that ends beyond 1,048,576 ends at 14 * 74,899.
+    for lines_before_blank, end in [
+        (100_000, 14 * 100_000 + 1),
+        (14 * 12_000, 14 * 14 * 12_000 + 1),
+        (14 * 12_100, 14 * 74_899),
+    ]:
+        path.write_bytes(line * lines_before_blank + b"\n" + line * 10)
+        spans = [span for chunk in chunks_of([path], mebibyte) for span in chunk]
+        assert spans[0] == Span(path, 0, end)
+        assert spans[-1].end == path.stat().st_size
+
+
+def test_the_place_of_a_line_without_an_end_is_that_of_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert documents.LONGEST_LINE == 16 * 2**20
+    monkeypatch.setattr(documents, "LONGEST_LINE", 1 << 20)
+    path = tmp_path / "text"
+    path.write_bytes(b"b\n" + b"a" * (2 << 20))
+    with pytest.raises(UserError) as error:
+        chunks_of([path], 7)
+    assert str(error.value) == (
+        f"{path}, byte 7: a line of more than 1 MiB\n"
+        "  Write one sentence a line, and a blank line between documents."
+    )
+    path.write_bytes(b"b\n" + b"a" * (1 << 20))
+    assert [list(chunk) for chunk in chunks_of([path], 7)] == [[Span(path, 0, path.stat().st_size)]]
+
+
+def test_bytes_that_are_not_utf8_are_told_with_their_place_and_reason(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"ab\n\nc\xff\n")
+    with pytest.raises(UserError) as error:
+        read_documents(TOKENIZER, [path])
+    assert str(error.value) == (
+        f"{path}, line 3: is not UTF-8 text: invalid start byte at byte 5\n"
+        "  Convert the file, for instance: iconv -f GB18030 -t UTF-8 FILE"
+    )
+    with pytest.raises(UserError, match="no such file"):
+        read_documents(TOKENIZER, [tmp_path / "none"])
+    with pytest.raises(UserError, match="no such file"):
+        chunks_of([tmp_path / "none"])

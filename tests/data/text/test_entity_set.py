@@ -2,15 +2,24 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jumar.data.samples import SampleKey, fingerprint_of
 from jumar.data.text.entity_files import TaggedSentence, read_tagged
-from jumar.data.text.entity_set import UNSCORED, EntityData, EntitySets, open_entity_sets
+from jumar.data.text.entity_set import (
+    UNSCORED,
+    EntityData,
+    EntitySets,
+    TaggedSentences,
+    open_entity_sets,
+)
 from jumar.data.text.numbered_lines import Skipping
+from jumar.data.text.sequences import Frame
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
+from jumar.settings import describe
 from tests.data.text.vocabularies import PIECES
 
 TOKENIZER = Tokenizer(Vocabulary(PIECES))
@@ -98,3 +107,86 @@ def test_real_data_is_read_whole(shared: Path) -> None:
         assert sets.evaluation is not None
         assert (len(sets.train), len(sets.evaluation), len(sets.labels)) == (train, dev, 17)
         assert sets.by_character
+
+
+def test_the_settings_and_their_limits() -> None:
+    rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(EntityData())}
+    assert (
+        rows
+        | {
+            "do_lower_case": (True, "", ""),
+            "max_seq_length": (256, "", "4 to 2048"),
+            "new_texts": ("auto", "", "auto, characters, words"),
+            "batch_size": (32, "samples per rank", "1 or more"),
+        }
+        == rows
+    )
+
+
+def test_nearly_all_tokens_are_characters_above_nine_tenths(tmp_path: Path) -> None:
+    for letters, by_character in ((9, False), (10, True)):
+        sets, _ = opened(tmp_path, "a O\n" * letters + "cat O\n")
+        assert sets.by_character is by_character
+
+
+def test_both_parts_are_samples_of_the_labels_of_training(tmp_path: Path) -> None:
+    train = "a B-X\nb O\n\na O\n"
+    sets, lines = opened(tmp_path, train, "c O\ncats O\n\nwant O\nrun O\na B-X\n")
+    assert sets.evaluation is not None
+    assert (sets.train.training, sets.evaluation.training) == (True, False)
+    assert lines == [
+        "training: 2 sentences, 3 tokens, 2 tags, 0 cut to 6 tokens",
+        "evaluation: 2 sentences, 5 tokens, 2 tags, 1 cut to 6 tokens, which loses 2 tags",
+    ]
+    kind = sets.evaluation.kind
+    assert (len(kind), kind.truncated, kind.lost) == (2, 1, 2)
+    sample = kind.map(kind.open(0, SampleKey(0, 1)), 1, SampleKey(0, 1))
+    ids = TOKENIZER.vocabulary.ids
+    assert sample["input_ids"].tolist() == [
+        ids[piece] for piece in ("[CLS]", "c", "cat", "##s", "[SEP]", "[PAD]")
+    ]
+    assert sample["label"].tolist() == [-1, 1, 1, -1, -1, -1]
+    assert sample["input_mask"].tolist() == [1, 1, 1, 1, 1, 0]
+    assert sample["label"].dtype == np.int64
+    none = EntityData(path=str(tmp_path), eval_path="none", labels=("O", "B-X", "B-Y"))
+    alone = open_entity_sets(none, TOKENIZER)
+    assert alone.evaluation is None
+    assert alone.labels == ("O", "B-X", "B-Y")
+
+
+def test_a_file_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a\n")
+    data = EntityData(path=str(tmp_path), eval_path="none", skip_corrupt=1)
+    lines: list[str] = []
+    with pytest.raises(UserError, match="no sentence can be used") as error:
+        open_entity_sets(data, TOKENIZER, lines.append)
+    assert error.value.where == str(tmp_path / "train.txt")
+    assert lines == [
+        f"skipped: {tmp_path / 'train.txt'}, line 1: has one column instead of a token and its "
+        "tag: a"
+    ]
+
+
+def test_a_malformed_sentence_is_told_once_with_its_line_and_what_a_tag_is(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("a O\n\nb  O\tx\tB-P Q\nc X\nd\n\n \te M-Y \n-DOCSTART- O\nf S-Z")
+    lines: list[str] = []
+    assert list(read_tagged(path, Skipping(1, lines.append))) == [
+        TaggedSentence(["a"], ["O"], 1),
+        TaggedSentence(["e"], ["M-Y"], 7),
+        TaggedSentence(["f"], ["S-Z"], 9),
+    ]
+    assert lines == [f"skipped: {path}, line 3: 'Q' is not a tag"]
+    with pytest.raises(UserError) as error:
+        list(read_tagged(path, Skipping(0, print)))
+    assert error.value.todo.startswith(
+        "A tag is O, or B-, I-, M-, E- or S- and a type, such as B-PER."
+    )
+
+
+def test_every_token_has_a_tag() -> None:
+    sentence = TaggedSentence(["a", "b"], ["O"], 1)
+    with pytest.raises(ValueError, match="shorter"):
+        TaggedSentences([sentence], {"O": 0}, tokenizer=TOKENIZER, frame=Frame(0, 1, 2, 8))

@@ -1,6 +1,7 @@
 """Serialized instances, compared with the general encoder of tf.Example."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,3 +59,17 @@ def test_arrays_hold_what_the_instances_hold() -> None:
     np.testing.assert_array_equal(batch.firsts, [3, 4])
     np.testing.assert_array_equal(batch.ids[1, :7], [2, 5, 6, 3, 8, 3, 0])
     np.testing.assert_array_equal(batch.random_next, [True, False])
+
+
+@pytest.mark.parametrize("largest", [1, 127, 128, 255, 256, 16383, 16384, 16385, 2**21 - 1])
+def test_numbers_are_written_at_the_edges_of_their_lengths(largest: int) -> None:
+    rows = [[2, largest, 3, largest - 1, 3], [2, 1, largest, 3, largest, 3]]
+    several = [
+        Instance(rows[0], 1, True, [1, 3], [largest, 0]),
+        Instance(rows[1], 2, False, [2], [largest - 1]),
+    ]
+    for each, payload in zip(several, payloads(batch_of(several, OPTIONS)), strict=True):
+        decoded = decode_example(payload)
+        ids, labels = decoded["input_ids"], decoded["masked_lm_ids"]
+        assert ids == IntegerFeature((*each.ids, *(0,) * (LENGTH - len(each.ids))))
+        assert labels == IntegerFeature((*each.labels, *(0,) * (WIDTH - len(each.labels))))

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from jumar.data.text.labelled_parts import LabelledData, TextData, part_file, unknown_label
+from jumar.data.text.labelled_parts import LabelledData, Part, TextData, part_file, unknown_label
 from jumar.ground.errors import UserError
+from jumar.settings import describe
 
 SUFFIXES = (".tsv", ".txt")
 
@@ -63,3 +64,84 @@ def test_labels_are_listed_once() -> None:
     with pytest.raises(UserError, match="names a label twice"):
         LabelledData(labels=("a", "b", "a")).check()
     assert "Did you mean 'neutral'?" in str(unknown_label("neutrall", ["neutral", "x"], "here"))
+
+
+def refused(data: TextData, part: Part) -> str:
+    with pytest.raises(UserError) as error:
+        part_file(data, part, SUFFIXES)
+    return str(error.value)
+
+
+def test_what_is_said_where_no_file_or_several_could_be_meant(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a", "train.tsv", "train_2.txt", "train.json", "x.tsv")
+    (folder / "dev.tsv").mkdir()
+    assert refused(TextData(path=str(folder)), "train") == (
+        f"{folder}: several files could be meant: train.tsv, train_2.txt\n  Name it: data.path=..."
+    )
+    assert refused(TextData(path=str(folder)), "eval") == (
+        f"{folder}: there is no file dev* or val* of .tsv, .txt\n"
+        "  Name the file: data.eval_path=..., or none for no evaluation"
+    )
+    other = written(tmp_path / "b", "val.txt", "dev.tsv")
+    assert refused(TextData(path=str(other)), "train") == (
+        f"{other}: there is no file train* of .tsv, .txt\n  Name the file: data.path=..."
+    )
+    assert refused(TextData(path=str(folder), eval_path=str(other)), "eval") == (
+        f"{other}: several files could be meant: dev.tsv, val.txt\n  Name it: data.eval_path=..."
+    )
+    assert refused(TextData(), "train") == (
+        "data.path: no data given\n  A file or folder, for instance data.path=train.tsv"
+    )
+    train = folder / "train.tsv"
+    # Another spelling of its path is the same file.
+    again = TextData(path=str(train), eval_path=f"{folder}/./train.tsv")
+    for data in (again, TextData(path=str(train))):
+        assert refused(data, "eval") == (
+            "data.eval_path: no file to score on, but the training file\n"
+            "  Name another file, or none for no evaluation: data.eval_path=none"
+        )
+    named = TextData(path=str(train), eval_path=str(folder / "x.tsv"))
+    assert part_file(named, "eval", SUFFIXES) == folder / "x.tsv"
+    assert part_file(named, "train", SUFFIXES) == train
+    for data, part, field in [
+        (TextData(path=str(tmp_path / "none")), "train", "data.path"),
+        (TextData(path=str(train), eval_path=str(tmp_path / "none")), "eval", "data.eval_path"),
+    ]:
+        assert refused(data, part).startswith(f"{field}: there is no such file or folder")
+
+
+def test_an_unknown_label_is_answered_with_the_nearest_and_all() -> None:
+    error = unknown_label("neutrall", ["neutral", "x"], "a.tsv, line 2")
+    assert (error.where, error.what) == (
+        "a.tsv, line 2",
+        "the label 'neutrall' is not in the list",
+    )
+    assert error.todo == (
+        "Did you mean 'neutral'? Known: neutral, x. For another list: data.labels=..."
+    )
+    assert unknown_label("q", ["neutral", "x"], "").todo == (
+        "Known: neutral, x. For another list: data.labels=..."
+    )
+    LabelledData(labels=("a", "b")).check()
+    with pytest.raises(UserError) as error_:
+        LabelledData(labels=("a", "b", "a")).check()
+    assert str(error_.value) == "data.labels: 'a,b,a' names a label twice"
+
+
+def test_the_settings_and_their_limits() -> None:
+    rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(LabelledData())}
+    assert (
+        rows
+        | {
+            "path": ("", "path", ""),
+            "eval_path": ("", "path", ""),
+            "do_lower_case": (True, "", ""),
+            "max_seq_length": (128, "", "4 to 2048"),
+            "batch_size": (32, "samples per rank", "1 or more"),
+            "labels": ((), "", ""),
+        }
+        == rows
+    )
+    fields = LabelledData.__dataclass_fields__
+    changeable = {name for name, field in fields.items() if field.metadata["changeable"]}
+    assert changeable == {"eval_batch_size", "workers", "prefetch", "skip_corrupt", "eval_path"}

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from jumar.data.text.numbered_lines import Skipping, excerpt, numbered_lines
+from jumar.data.text.numbered_lines import (
+    Skipping,
+    decoded_file,
+    excerpt,
+    line_of,
+    numbered_lines,
+)
 from jumar.ground.errors import UserError
 
 
@@ -44,3 +50,43 @@ def test_as_many_samples_are_skipped_as_are_allowed() -> None:
 def test_an_excerpt_is_short_and_safe() -> None:
     assert excerpt("a\x1bb") == "a\\x1bb"
     assert excerpt("x" * 50) == "x" * 39 + "…"
+
+
+def test_bytes_that_are_not_utf8_are_told_with_line_reason_and_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"a\nb\xff\n")
+    with pytest.raises(UserError) as error:
+        decoded_file(path)
+    assert str(error.value) == (
+        f"{path}, line 2: is not UTF-8 text: invalid start byte\n"
+        f"  From GBK for instance: iconv -f GB18030 -t UTF-8 {path} > converted.txt"
+    )
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(UserError) as error:
+        decoded_file(path)
+    assert error.value.where == f"{path}, line 1"
+    path.write_bytes(b" \r\n")
+    with pytest.raises(UserError) as error:
+        decoded_file(path)
+    assert str(error.value) == f"{path}: the file is empty"
+    path.write_bytes("\ufeffa\r\n\r\nb".encode())
+    assert decoded_file(path) == "a\r\n\r\nb"
+
+
+def test_an_excerpt_has_forty_characters_at_most_unless_told_otherwise() -> None:
+    assert excerpt("x" * 40) == "x" * 40
+    assert excerpt("x" * 41) == "x" * 39 + "…"
+    assert [excerpt("abcd", longest) for longest in (3, 4)] == ["ab…", "abcd"]
+    assert line_of(Path("a"), 7) == "a, line 7"
+
+
+def test_what_allows_to_skip_is_named_by_whoever_reads() -> None:
+    lines: list[str] = []
+    skipping = Skipping(1, lines.append, "--skip N")
+    skipping.fault(UserError("one", where="a"))
+    with pytest.raises(UserError) as error:
+        skipping.fault(UserError("two", where="b"))
+    assert str(error.value) == (
+        "b: two (1 sample before it skipped)\n  To skip N such samples: --skip N"
+    )
+    assert skipping.count == 2

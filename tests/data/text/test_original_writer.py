@@ -1,12 +1,16 @@
 """Pre-training data in the original's order: what is refused, and what is left behind."""
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jumar.data.text.original_writer import write_original
-from jumar.data.text.pretraining_files import PretrainingRequest
+from jumar.data.text.original_writer import _check_memory, counted_pieces, write_original
+from jumar.data.text.pretraining_files import PretrainingRequest, workplace_of
 from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.segmenting import CONTINUES_WORD
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
@@ -114,3 +118,67 @@ def test_options_out_of_range_name_the_option(option: str, value: float) -> None
 def test_the_shortest_instances_hold_two_pieces(tmp_path: Path) -> None:
     asked = request(tmp_path, max_seq_length=5, max_predictions_per_seq=1)
     assert write_original(asked).instances > 0
+
+
+def test_progress_ends_at_all_instances_and_the_manifest_says_what_was_written(
+    tmp_path: Path,
+) -> None:
+    progress: list[tuple[int, int]] = []
+    notices: list[str] = []
+    asked = replace(
+        request(tmp_path, dupe_factor=400),
+        progress=lambda done, total: progress.append((done, total)),
+        notice=notices.append,
+    )
+    written = write_original(asked)
+    ends = [*range(1024, written.instances, 1024), written.instances]
+    assert [done for done, _ in progress] == ends
+    assert len(ends) > 1
+    # The same number is expected for each pass over the text.
+    (expected,) = {total for done, total in progress if done < 1100}
+    assert expected % 400 == 0
+    assert progress[-1][1] == max(expected, written.instances)
+    assert re.match(r"about [\d,]+ instances, ", notices[0])
+    manifest = json.loads((asked.destination / "pretraining.json").read_text(encoding="utf-8"))
+    assert manifest["order"] == "original"
+    assert manifest["written"] == {
+        "documents": 2,
+        "pieces": 22,  # a word each, but for "he", which is two, and the full stop
+        "unknown": 0,
+        "instances": written.instances,
+        "bytes": sum(path.stat().st_size for path in asked.destination.glob("*.tfrecord")),
+    }
+
+
+def test_what_a_killed_call_left_is_not_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    place = workplace_of(tmp_path / "out")
+    (place / "shards" / "deep").mkdir(parents=True)
+    (place / "shards" / "pretraining-00000-of-00002.tfrecord").write_bytes(b"half")
+    (place / "instances").write_bytes(b"half" * 1000)
+    write_original(request(tmp_path))
+    write_original(request(tmp_path / "one"))
+    assert left_in(tmp_path / "out") == left_in(tmp_path / "one" / "out")
+    for name in left_in(tmp_path / "out")[:2]:
+        assert (tmp_path / "out" / name).read_bytes() == (
+            tmp_path / "one" / "out" / name
+        ).read_bytes()
+
+
+def test_unknown_pieces_count_whether_or_not_they_continue_a_word() -> None:
+    documents = [[[1, 5, 1 | CONTINUES_WORD], [7]], [], [[5 | CONTINUES_WORD]]]
+    assert counted_pieces(documents, 1) == (5, 2)
+
+
+def test_documents_that_exceed_the_memory_are_refused() -> None:
+    _check_memory(1)
+    with pytest.raises(UserError) as error:
+        _check_memory(2.0**60)
+    # Nine bytes a piece.
+    assert re.fullmatch(
+        r"the documents take about 9,663,676,416\.0 GiB in the original's order, and \S+ \S+ of "
+        "memory is free",
+        error.value.what,
+    )
+    assert error.value.where == "--order original"
+    assert error.value.todo == "--order streaming takes the same little memory for any text."

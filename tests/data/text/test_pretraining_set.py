@@ -17,11 +17,12 @@ from jumar.data.samples import Batch, SampleKey
 from jumar.data.text.original_order import Masking
 from jumar.data.text.pretraining_files import PretrainingRequest
 from jumar.data.text.pretraining_options import PretrainingOptions
-from jumar.data.text.pretraining_set import NewMasks, open_pretraining_set
+from jumar.data.text.pretraining_set import NewMasks, open_pretraining_set, record_files
 from jumar.data.text.streaming_writer import write_streaming
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
+from tests.data.text.one_by_one import masked
 from tests.data.text.payloads import payloads_of
 from tests.data.text.test_streaming_writer import text_of
 from tests.data.text.vocabularies import PIECES
@@ -208,3 +209,147 @@ def test_missing_shards_and_places_without_records_are_errors(folder: Path, tmp_
     path = write_records(tmp_path / "nothing")
     with pytest.raises(UserError, match="no record"):
         open_pretraining_set(str(path), VOCABULARY)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    "new_masks",
+    [
+        NewMasks(),
+        NewMasks(masked_lm_prob=0.4, max_predictions_per_seq=9),
+        NewMasks(whole_word_mask=True),
+    ],
+)
+def test_new_masks_are_those_that_the_same_numbers_give_one_by_one(
+    folder: Path, new_masks: NewMasks, training: bool
+) -> None:
+    assert NewMasks() == NewMasks(
+        masked_lm_prob=0.15, max_predictions_per_seq=0, whole_word_mask=False
+    )
+    data = open_pretraining_set(
+        str(folder), VOCABULARY, seed=3, new_masks=new_masks, training=training
+    )
+    keys = [SampleKey(2, item) for item in (4, 0, 7)]
+    batch = data.fetch(keys).batch
+    width = new_masks.max_predictions_per_seq or WIDTH
+    options = PretrainingOptions(
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=width,
+        masked_lm_prob=new_masks.masked_lm_prob,
+        whole_word_mask=new_masks.whole_word_mask,
+    )
+    written = true_ids(open_pretraining_set(str(folder), VOCABULARY).fetch(keys).batch)
+    for row, key in enumerate(keys):
+        ids = written[row][: int(batch["input_mask"][row].sum())].tolist()
+        end = ids.index(PIECES.index("[SEP]"))
+        random = np.random.default_rng((2, 3, 2 if training else 0, key.index))
+        segments = (ids[1:end], ids[end + 1 : -1], False)
+        (expected,) = masked([segments], [0], VOCABULARY, options, random)
+        count = len(expected.positions)
+
+        def padded(numbers: list[int], length: int) -> list[int]:
+            return [*numbers, *[0] * (length - len(numbers))]
+
+        assert batch["input_ids"][row].tolist() == padded(expected.ids, LENGTH)
+        assert batch["masked_lm_positions"][row].tolist() == padded(expected.positions, width)
+        assert batch["masked_lm_ids"][row].tolist() == padded(expected.labels, width)
+        assert batch["masked_lm_weights"][row].tolist() == padded([1] * count, width)
+
+
+def test_a_set_is_opened_for_training_with_seed_0_unless_told_otherwise(folder: Path) -> None:
+    plain = open_pretraining_set(str(folder), VOCABULARY, new_masks=NewMasks())
+    told = open_pretraining_set(
+        str(folder), VOCABULARY, new_masks=NewMasks(), seed=0, training=True
+    )
+    keys = keys_of(10, epoch=1)
+    assert plain.training
+    assert plain.fetch(keys).batch["input_ids"].equal(told.fetch(keys).batch["input_ids"])
+    types = {name: str(array.dtype) for name, array in plain.fetch(keys).batch.items()}
+    assert types.pop("masked_lm_weights") == "torch.float32"
+    assert len(types) == 6
+    assert set(types.values()) == {"torch.int64"}
+    bare = type(plain.kind)(records=plain.kind.records, vocabulary=VOCABULARY)
+    assert (bare.seed, bare.training, bare.new_masks) == (0, True, None)
+    assert plain.fingerprint == bare.fingerprint == bare.records.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "after"),
+    [
+        ("input_ids", 118, ": the vocabulary has 118 word pieces"),
+        ("masked_lm_ids", 118, ": the vocabulary has 118 word pieces"),
+        ("masked_lm_positions", 5, ""),
+        ("segment_ids", 2, ""),
+        ("next_sentence_labels", 2, ""),
+    ],
+)
+def test_numbers_have_limits_on_both_sides(
+    tmp_path: Path, name: str, limit: int, after: str
+) -> None:
+    count = len(USUAL[name].values)
+
+    def opened(number: int) -> None:
+        values = IntegerFeature((*USUAL[name].values[: count - 1], number))  # type: ignore[arg-type]
+        path = write_records(tmp_path / "records", {**USUAL, name: values})
+        open_pretraining_set(str(path), VOCABULARY)
+
+    opened(0)
+    opened(limit - 1)
+    for number in (-1, limit):
+        with pytest.raises(UserError) as error:
+            opened(number)
+        assert str(error.value) == (
+            f"{tmp_path / 'records'}, byte 0: {name} has a number outside of 0 to {limit - 1}"
+            f"{after}\n  Is this pre-training data, made with this vocabulary?"
+        )
+
+
+def test_a_mask_holds_zeros_and_ones(tmp_path: Path) -> None:
+    for values in ((2, 1, 1, 1, 1), (1, 1, 1, 1, -1)):
+        path = write_records(tmp_path / "a", {**USUAL, "input_mask": IntegerFeature(values)})
+        with pytest.raises(UserError, match="input_mask has a number outside of 0 to 1\n"):
+            open_pretraining_set(str(path), VOCABULARY)
+    path = write_records(tmp_path / "a", {**USUAL, "input_mask": IntegerFeature((1, 1, 1, 0, 0))})
+    assert len(open_pretraining_set(str(path), VOCABULARY)) == 1
+
+
+@pytest.mark.parametrize("name", ["input_mask", "segment_ids", "masked_lm_ids"])
+def test_lengths_that_differ_are_told_with_the_features_they_are_of(
+    tmp_path: Path, name: str
+) -> None:
+    longer = IntegerFeature((*USUAL[name].values, 1))  # type: ignore[arg-type]
+    path = write_records(tmp_path / "a", {**USUAL, name: longer})
+    with pytest.raises(UserError) as error:
+        open_pretraining_set(str(path), VOCABULARY)
+    together = {"masked_lm_ids": "masked_lm_positions, masked_lm_ids, masked_lm_weights"}
+    names = together.get(name, "input_ids, input_mask, segment_ids")
+    assert error.value.what == f"{names} have different lengths"
+
+
+def test_records_are_known_by_their_names(tmp_path: Path) -> None:
+    names = [
+        "b.tfrecord",
+        "a.tfrecords",
+        "c.tfrec",
+        "x-00000-of-00001",
+        "a.txt",
+        "pretraining.json",
+    ]
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "folder.tfrecord").mkdir()
+    found = ["a.tfrecords", "b.tfrecord", "c.tfrec", "x-00000-of-00001"]
+    assert record_files(str(tmp_path)) == [tmp_path / name for name in found]
+    assert record_files(str(tmp_path / "a.txt")) == [tmp_path / "a.txt"]
+    assert record_files(str(tmp_path / "*.t*")) == [
+        tmp_path / name for name in ("a.tfrecords", "a.txt", "b.tfrecord", "c.tfrec")
+    ]
+    with pytest.raises(UserError) as error:
+        record_files(str(tmp_path / "*.none"))
+    assert str(error.value) == (
+        f"{tmp_path / '*.none'}: there are no TFRecord files\n"
+        "  jumar data pretraining TEXT --vocab VOCAB --to DEST writes some."
+    )
+    (tmp_path / "x-00000-of-00002").write_bytes(b"")
+    with pytest.raises(UserError, match="shards of different sets are mixed"):
+        record_files(str(tmp_path))

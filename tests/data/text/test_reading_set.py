@@ -22,6 +22,7 @@ from jumar.data.text.reading_set import (
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
+from jumar.settings import describe
 from tests.data.text.vocabularies import PIECES
 
 TOKENIZER = Tokenizer(Vocabulary(PIECES))
@@ -203,3 +204,169 @@ def test_real_data_is_read_whole(shared: Path) -> None:
         answer = next(each for each in asked.answers if each.begin >= 0)
         covered = text[passage.begins[span.first] : passage.ends[span.last]]
         assert answer.text.strip() in covered
+
+
+def test_the_settings_and_their_limits() -> None:
+    rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(ReadingData())}
+    assert (
+        rows
+        | {
+            "do_lower_case": (False, "", ""),
+            "max_seq_length": (384, "", "8 to 2048"),
+            "doc_stride": (120, "tokens", "1 or more"),
+            "max_query_length": (64, "tokens", "1 to 2048"),
+            "max_answer_length": (30, "tokens", "1 or more"),
+            "n_best": (20, "", "1 or more"),
+            "batch_size": (32, "samples per rank", "1 or more"),
+        }
+        == rows
+    )
+    fields = ReadingData.__dataclass_fields__
+    changeable = {name for name, field in fields.items() if field.metadata["changeable"]}
+    assert changeable == {
+        *("eval_batch_size", "workers", "prefetch", "skip_corrupt", "eval_path"),
+        *("max_answer_length", "n_best"),
+    }
+
+
+def test_a_question_leaves_room_for_one_piece_of_its_passage() -> None:
+    ReadingData(max_seq_length=10, max_query_length=6).check()
+    with pytest.raises(UserError) as error:
+        ReadingData(max_seq_length=10, max_query_length=7).check()
+    assert str(error.value) == (
+        "data.max_query_length: a question of 7 tokens leaves no room for its passage in 10"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "starts", "ends"),
+    [
+        ("a", (4, 0), (4, 0)),
+        ("d e", (7, 4), (8, 5)),
+        ("c d", (6, 0), (7, 0)),
+        ("h", (0, 8), (0, 8)),
+        ("a b c d e f", (0, 0), (0, 0)),
+    ],
+)
+def test_an_answer_counts_in_a_window_that_holds_all_of_it(
+    tmp_path: Path, answer: str, starts: tuple[int, int], ends: tuple[int, int]
+) -> None:
+    text = "a b c d e f g h"
+    made = windows(
+        read(tmp_path / "a.json", squad(text, question("x y", (answer, text.index(answer)))))
+    )
+    # Five pieces each: from a, and three further.
+    assert made.windows == [(0, 0, 5), (0, 3, 5)]
+    samples = [made.map(number, number, SampleKey(0, number)) for number in range(2)]
+    assert tuple(int(sample["start"]) for sample in samples) == starts
+    assert tuple(int(sample["end"]) for sample in samples) == ends
+    assert made.offset(made.windows[0]) == 4
+    assert {array.dtype for sample in samples for array in sample.values()} == {np.dtype("int64")}
+
+
+def test_each_question_has_its_own_passage_room_and_windows() -> None:
+    reading = Reading(
+        passages=["a b c d e f", "g h"],
+        questions=[
+            Question("1", "x", 1, [Answer("h", 2)], ""),
+            Question("2", "", 0, [Answer("zz", -1), Answer(" ", 1), Answer("c", 4)], ""),
+            Question("3", "x y z", 0, [], ""),
+            Question("4", "x y z 1", 0, [Answer("f", 10)], ""),
+        ],
+    )
+    made = windows(reading)
+    assert made.windows == [
+        *[(0, 0, 2), (1, 0, 6)],
+        *[(2, 0, 4), (2, 3, 3)],
+        *[(3, 0, 4), (3, 3, 3)],
+    ]
+    assert made.spans == [(1, 1), (2, 2), None, (5, 5)]
+    assert made.truncated == 1
+    assert [made.offset(window) for window in made.windows] == [3, 2, 5, 5, 5, 5]
+    sample = made.map(made.open(5, SampleKey(0, 9)), 9, SampleKey(0, 9))
+    ids = TOKENIZER.vocabulary.ids
+    names = ["[CLS]", "x", "y", "z", "[SEP]", "d", "e", "f", "[SEP]", "[PAD]"]
+    assert sample["input_ids"].tolist() == [ids[name] for name in names]
+    assert sample["span_mask"].tolist() == [1, 0, 0, 0, 0, 1, 1, 1, 0, 0]
+    assert (int(sample["start"]), int(sample["end"]), int(sample["window"])) == (7, 7, 5)
+
+
+def test_the_pieces_of_an_answer_are_those_that_cover_its_characters() -> None:
+    (passage,) = windows(Reading(passages=["cat  dogs ."])).passages
+    pieces = [TOKENIZER.vocabulary.pieces[number] for number in passage.ids]
+    assert pieces == ["cat", "dog", "##s", "."]
+    assert passage.begins.tolist() == [0, 5, 8, 10]
+    assert passage.ends.tolist() == [3, 8, 9, 11]
+    spans = {
+        (0, 3): (0, 0),
+        (2, 3): (0, 0),
+        (2, 6): (0, 1),
+        (3, 5): None,
+        (4, 6): (1, 1),
+        (7, 8): (1, 1),
+        (7, 9): (1, 2),
+        (8, 10): (2, 2),
+        (9, 10): None,
+        (0, 11): (0, 3),
+        (11, 12): None,
+    }
+    assert {each: passage.span(*each) for each in spans} == spans
+
+
+def original_has_most_context(spans: list[tuple[int, int]], number: int, position: int) -> bool:
+    """`_check_is_max_context` of google-research/bert's run_squad.py."""
+    best_score, best = None, None
+    for index, (start, length) in enumerate(spans):
+        end = start + length - 1
+        if position < start or position > end:
+            continue
+        score = min(position - start, end - position) + 0.01 * length
+        if best_score is None or score > best_score:
+            best_score, best = score, index
+    return best == number
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
+def test_the_context_is_the_originals(pieces: int, room: int, stride: int) -> None:
+    stride = min(stride, room)
+    data = ReadingData(max_seq_length=room + 3, doc_stride=stride, max_query_length=1)
+    made = ReadingWindows(read_one(pieces), tokenizer=TOKENIZER, data=data)
+    spans = original_windows(pieces, room, stride)
+    for number, (start, length) in enumerate(spans):
+        assert made.has_most_context(number).tolist() == [
+            original_has_most_context(spans, number, position)
+            for position in range(start, start + length)
+        ]
+
+
+def test_both_parts_are_opened_and_reported(tmp_path: Path) -> None:
+    train = squad("a b c", question("x y z 1 2", ("b", 0)), question("z", ("q", 0), number="Q2"))
+    (tmp_path / "train.json").write_text(json.dumps(train), encoding="utf-8")
+    evaluation = squad("a b c", question("z", ("q", 0), ("c", 4)))
+    (tmp_path / "dev.json").write_text(json.dumps(evaluation), encoding="utf-8")
+    lines: list[str] = []
+    data = ReadingData(
+        path=str(tmp_path), max_seq_length=8, doc_stride=1, max_query_length=4, skip_corrupt=1
+    )
+    sets = open_reading_sets(data, TOKENIZER, lines.append)
+    assert lines == [
+        f"skipped: {tmp_path / 'train.json'}, question 2 of passage 1 ('Q2'): the answer 'q' is "
+        "not in its passage",
+        "training: 1 question about 1 passage in 3 windows, 1 question cut to 4 tokens",
+        "  1 answer looked up, since answer_start is wrong; 1 not in their passage",
+        "evaluation: 1 question about 1 passage in 1 window, 0 questions cut to 4 tokens",
+        "  0 answers looked up, since answer_start is wrong; 1 not in their passage",
+    ]
+    assert sets.evaluation is not None
+    assert (sets.train.training, sets.evaluation.training) == (True, False)
+    assert (len(sets.train), len(sets.evaluation)) == (3, 1)
+    alone = ReadingData(path=str(tmp_path), eval_path="none", max_seq_length=8, max_query_length=4)
+    with pytest.raises(UserError, match="the answer 'q' is not in its passage"):
+        open_reading_sets(alone, TOKENIZER)
+    (tmp_path / "train.json").write_text(json.dumps(squad("a", question("z", ("a", 0)))))
+    lines.clear()
+    sets = open_reading_sets(alone, TOKENIZER, lines.append)
+    assert sets.evaluation is None
+    assert lines == [
+        "training: 1 question about 1 passage in 1 window, 0 questions cut to 4 tokens"
+    ]

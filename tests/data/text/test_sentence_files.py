@@ -2,12 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jumar.data.text.numbered_lines import Skipping
-from jumar.data.text.sentence_files import Sentence, SentenceData, read_sentences
+from jumar.data.text.sentence_files import (
+    Sentence,
+    SentenceData,
+    read_plain,
+    read_sentences,
+)
 from jumar.ground.errors import UserError
+from jumar.settings import describe
 
 
 def read(
@@ -111,3 +118,93 @@ def test_the_place_of_a_sentence_is_known(tmp_path: Path) -> None:
     path.write_text("label\ttext_a\n\n1\tx\n")
     sentences = list(read_sentences(path, SentenceData(), Skipping(0, print)))
     assert sentences == [Sentence("x", None, "1", f"{path}, line 3")]
+
+
+def test_the_settings_and_their_limits() -> None:
+    rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(SentenceData())}
+    assert (
+        rows
+        | {
+            "text_a": ("", "", ""),
+            "text_b": ("", "", ""),
+            "label": ("", "", ""),
+            "columns": ((), "", ""),
+            "language": ("zh", "", ""),
+            "sampling": ("natural", "", "natural, balanced"),
+            "val_fraction": (0.0, "", "0 to 0.9"),
+        }
+        == rows
+    )
+    SentenceData(folds=2, labels=("a", "b")).check()
+    with pytest.raises(UserError, match="names a label twice"):
+        SentenceData(labels=("a", "a")).check()
+    with pytest.raises(UserError, match="there is no fold 2 of 2 folds"):
+        SentenceData(folds=2, fold=2).check()
+
+
+def test_what_is_wrong_is_said_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+
+    def refused(content: str, name: str = "a.tsv", **settings: Any) -> str:
+        with pytest.raises(UserError) as error:
+            read(tmp_path / name, content, SentenceData(**settings))
+        return str(error.value)
+
+    assert refused("label\ttext_a\n1\n") == (
+        f"{path}, line 2: has 1 columns instead of 2: 1\n"
+        "  Columns, separated by tabs: label, text_a. To skip N such samples: data.skip_corrupt=N"
+    )
+    assert refused("x\ty\n1\t2\n") == (
+        f"{path}, line 2: none of the columns is known as text_a: x, y\n"
+        "  Name it: data.text_a=..., or data.columns=... for a file without a header."
+    )
+    assert refused("text\ty\n1\t2\n") == (
+        f"{path}, line 2: none of the columns is known as label: text, y\n"
+        "  Name it: data.label=..., or data.columns=... for a file without a header."
+    )
+    assert refused("text\tstars\n1\t2\n", label="zzz") == (
+        f"{path}, line 2: there is no column 'zzz' (data.label)\n  There are: text, stars."
+    )
+    assert refused("text\tstars\n1\t2\n", text_b="star", label="stars") == (
+        f"{path}, line 2: there is no column 'star' (data.text_b)\n"
+        "  Did you mean 'stars'? There are: text, stars."
+    )
+    assert refused("text\tstars\n\n", label="stars") == (
+        f"{path}: there are no rows after the header"
+    )
+    lines = tmp_path / "a.jsonl"
+    assert refused('{"text": "x", "label": 0}\n\n[1]\n', "a.jsonl") == (
+        f"{lines}, line 3: is not a JSON object\n"
+        "  One a line is read. To skip N such samples: data.skip_corrupt=N"
+    )
+    assert refused('{"text": "x", "label": 0}\n{"text": null, "label": 0}\n', "a.jsonl") == (
+        f"{lines}, line 2: has no 'text'\n  To skip N such samples: data.skip_corrupt=N"
+    )
+
+
+def test_bad_rows_are_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
+    content = '{"text": "a", "label": 0}\n\n[1]\n{"te\n{"label": 1}\n{"text": "b", "label": 1}\n'
+    assert read(tmp_path / "a.json", content, allowed=3) == [("a", None, "0"), ("b", None, "1")]
+    with pytest.raises(UserError, match="line 5"):
+        read(tmp_path / "a.json", content, allowed=2)
+
+
+def test_known_columns_are_looked_for_in_their_order(tmp_path: Path) -> None:
+    content = "query\ttext\tsentence1\tquestion2\ttext_b\tgold_label\tlabel\na\tb\tc\td\te\tf\tg\n"
+    assert read(tmp_path / "a.tsv", content) == [("c", "e", "g")]
+    assert read(tmp_path / "a.tsv", content, SentenceData(text_b="none")) == [("c", None, "g")]
+    assert read(tmp_path / "a.tsv", content, SentenceData(text_a="query", label="text")) == [
+        ("a", "e", "b")
+    ]
+    # Without labels a column of that name is of no interest.
+    assert read(tmp_path / "a.tsv", content, labelled=False) == [("c", "e", "")]
+
+
+def test_plain_texts_are_a_line_each_and_a_tab_makes_a_pair(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\n\n \ntwo\tb\tc\nthree\t\n")
+    assert read_plain(path) == [
+        Sentence("one", None, "", f"{path}, line 1"),
+        Sentence("two", "b\tc", "", f"{path}, line 4"),
+        Sentence("three", "", "", f"{path}, line 5"),
+    ]

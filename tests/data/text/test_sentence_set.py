@@ -1,12 +1,15 @@
 """Sentences and pairs as samples."""
 
+from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from jumar.data.samples import SampleKey, fingerprint_of
 from jumar.data.text.sentence_files import SentenceData
-from jumar.data.text.sentence_set import SentenceSets, open_sentence_sets
+from jumar.data.text.sentence_set import SentenceSets, open_sentence_sets, text_collate
+from jumar.data.text.sequences import Frame
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
@@ -136,3 +139,109 @@ def test_labels_can_be_sampled_equally_often(tmp_path: Path) -> None:
     keys = sets.train.epoch_keys(1, 0, slice(None))
     labels = sets.train.fetch(keys).batch["label"]
     assert labels.sum().item() == 6
+
+
+def test_labels_that_only_a_list_knows_are_left_out_or_refused(tmp_path: Path) -> None:
+    train = "label\ttext_a\nyes\ta\nperhaps\tb\nno\tc\n"
+    sets, lines = opened(
+        tmp_path, train, "label\ttext_a\nno\tb\n", ("labels", ("yes", "no")), ("skip_corrupt", 1)
+    )
+    assert sets.train.kind.labels.tolist() == [0, 1]
+    assert sets.evaluation is not None
+    assert (sets.train.training, sets.evaluation.training) == (True, False)
+    assert sets.evaluation.kind.labels.tolist() == [1]
+    assert lines == [
+        f"skipped: {tmp_path / 'train.tsv'}, line 3: the label 'perhaps' is not in the list",
+        "training: 2 sentences of 2 labels, 0 cut to 6 tokens",
+        "evaluation: 1 sentence of 2 labels, 0 cut to 6 tokens",
+    ]
+    assert sets.train.epoch_keys is None
+
+
+def test_what_cannot_be_told_apart_or_scored_is_said_with_its_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        opened(tmp_path, "label\ttext_a\n1\ta\n1\tb\n")
+    assert str(error.value) == (
+        f"{tmp_path / 'train.tsv'}: all rows have the label '1'\n"
+        "  With fewer than two labels there is nothing to tell apart."
+    )
+    with pytest.raises(UserError) as error:
+        opened(tmp_path, "text_a\ttext_b\tlabel\na\tb\t1\nc\td\t0\n", "text_a\tlabel\na\t1\n")
+    assert str(error.value) == (
+        f"{tmp_path / 'train.tsv'} and {tmp_path / 'dev.tsv'}: one of both files has pairs and the "
+        "other single sentences\n  To ignore the second text: data.text_b=none"
+    )
+    settings = SentenceData(path=str(tmp_path / "train.tsv"), eval_path="none")
+    assert open_sentence_sets(settings, TOKENIZER).evaluation is None
+
+
+def test_a_text_is_cut_where_it_fills_its_sample(tmp_path: Path) -> None:
+    single = "label\ttext_a\n0\ta b c d\n1\ta b c d e\n"
+    sets, _ = opened(tmp_path, single)
+    assert sets.train.kind.truncated == 1
+    assert sets.train.kind.first.lengths().tolist() == [4, 4]
+    assert sets.train.kind.second is None
+    pairs = "label\ttext_a\ttext_b\n0\ta b\tc\n1\ta\tb c d\n1\ta b c d\t\n"
+    sets, _ = opened(tmp_path, pairs)
+    kind = sets.train.kind
+    assert kind.truncated == 2
+    assert kind.second is not None
+    assert kind.first.lengths().tolist() == [2, 1, 3]
+    assert kind.second.lengths().tolist() == [1, 2, 0]
+    sample = kind.map(kind.open(2, SampleKey(0, 0)), 0, SampleKey(0, 0))
+    ids = TOKENIZER.vocabulary.ids
+    assert sample["input_ids"].tolist() == [
+        ids[piece] for piece in ("[CLS]", "a", "b", "c", "[SEP]", "[SEP]")
+    ]
+    assert sample["segment_ids"].tolist() == [0, 0, 0, 0, 0, 1]
+    assert int(sample["label"]) == 1
+
+
+def test_pairs_with_another_second_text_have_another_fingerprint(tmp_path: Path) -> None:
+    header = "label\ttext_a\ttext_b\n"
+    prints = {
+        fingerprint_of(opened(tmp_path, header + rows)[0].train)
+        for rows in ("0\ta\tb\n1\ta\tc\n", "0\ta\tc\n1\ta\tc\n", "0\ta\tb\n1\tb\tc\n")
+    }
+    assert len(prints) == 3
+
+
+def test_folds_of_pairs_keep_equal_pairs_together_and_are_reported(tmp_path: Path) -> None:
+    rows = [f"{n % 2}\t{a}\t{b}\n" for n, (a, b) in enumerate(product("abcdef", "abc"))]
+    (tmp_path / "train.tsv").write_text("label\ttext_a\ttext_b\n" + "".join(rows * 2))
+    held: list[int] = []
+    for fold in range(3):
+        lines: list[str] = []
+        data = SentenceData(path=str(tmp_path), max_seq_length=8, folds=3, fold=fold)
+        sets = open_sentence_sets(data, TOKENIZER, lines.append)
+        assert sets.evaluation is not None
+        parts = [sets.evaluation.kind, sets.train.kind]
+        texts = [
+            Counter(
+                (part.first[i].tobytes(), part.second[i].tobytes(), int(part.labels[i]))
+                for i in range(len(part))
+                if part.second is not None
+            )
+            for part in parts
+        ]
+        assert not texts[0].keys() & texts[1].keys()
+        assert set(texts[0].values()) == {2}
+        held.append(len(parts[0]))
+        assert lines[0].startswith(
+            f"evaluation: {held[-1]} of the 36 training samples (fold {fold} of 3, of each label, "
+            "split seed 0, hash "
+        )
+        assert [line.partition(":")[0] for line in lines] == [
+            "evaluation",
+            "training",
+            "evaluation",
+        ]
+    assert sum(held) == 36
+
+
+def test_a_batch_that_exceeds_the_memory_names_both_settings() -> None:
+    collate = text_collate(Frame(0, 1, 2, length=2**40))
+    with pytest.raises(UserError, match=r"^data.batch_size or data.max_seq_length: 3 samples of"):
+        collate(iter(()), 3)
+    # Three arrays of eight bytes a number.
+    assert text_collate(Frame(0, 1, 2, length=10)).sample_bytes == 240

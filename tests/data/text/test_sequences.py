@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.data.text.sequences import Frame, PieceRows, cut_pair
+from jumar.data.text.sequences import Frame, PieceRows, cut_pair, frame_of
+from jumar.data.text.vocabulary import Vocabulary
 
 
 def original_cut(first: int, second: int, room: int) -> tuple[int, int]:
@@ -41,3 +42,25 @@ def test_rows_come_back_as_they_went_in() -> None:
     assert [row.tolist() for row in map(rows.__getitem__, range(len(rows)))] == [[1, 2], [], [3]]
     assert rows.content() != PieceRows([[1], [2], [3]]).content()
     assert len(PieceRows([])) == 0
+
+
+def test_the_pieces_of_a_vocabulary_frame_a_text() -> None:
+    vocabulary = Vocabulary(("[CLS]", "[SEP]", "x", "[MASK]", "[PAD]", "[UNK]"))
+    assert frame_of(vocabulary, 7) == Frame(first=0, end=1, fill=4, length=7)
+    # A sample that is filled to its last place.
+    full = frame_of(vocabulary, 7).arrays([2, 3], [5, 2])
+    assert {name: array.tolist() for name, array in full.items()} == {
+        "input_ids": [0, 2, 3, 1, 5, 2, 1],
+        "segment_ids": [0, 0, 0, 0, 1, 1, 1],
+        "input_mask": [1, 1, 1, 1, 1, 1, 1],
+    }
+
+
+def test_rows_have_lengths_and_a_content_of_their_numbers() -> None:
+    rows = PieceRows([[1, 2], [], [3]])
+    assert rows.lengths().tolist() == [2, 0, 1]
+    assert (rows[0].dtype, rows.lengths().dtype) == (np.int32, np.int64)
+    ends, pieces = np.array([0, 2, 2, 3], np.int64), np.array([1, 2, 3], np.int32)
+    assert rows.content() == ends.tobytes() + pieces.tobytes()
+    assert PieceRows([]).content() == bytes(8)
+    assert PieceRows([[]])[0].tolist() == []

@@ -18,6 +18,7 @@ from jumar.data.text.streaming_order import (
     streaming_instances,
 )
 from jumar.data.text.vocabulary import SPECIAL, Vocabulary
+from tests.data.text.one_by_one import Made, instances
 
 CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = Vocabulary(
@@ -228,3 +229,55 @@ def test_chunks_and_duplicates_draw_different_numbers_and_each_the_same_again() 
     assert options.random_seed == 12345
     assert keys(1, 2) == keys(1, 2)
     assert len({keys(1, 2), keys(2, 1), keys(1, 1), keys(1, 2, seed=1)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (PretrainingOptions(max_seq_length=48, short_seq_prob=0.4), 40),
+        (PretrainingOptions(max_seq_length=48, short_seq_prob=0.4, next_sentence=False), 40),
+        (PretrainingOptions(max_seq_length=64, masked_lm_prob=0.5, max_predictions_per_seq=9), 30),
+        (
+            PretrainingOptions(
+                max_seq_length=65,
+                masked_lm_prob=0.3,
+                whole_word_mask=True,
+                segmenter="spaces",
+                random_seed=7,
+            ),
+            30,
+        ),
+        # More than are drawn together.
+        (PretrainingOptions(max_seq_length=16, max_predictions_per_seq=3), 150),
+        # One document is its own neighbour.
+        (PretrainingOptions(max_seq_length=24), 1),
+    ],
+)
+def test_arrays_give_what_the_same_numbers_give_one_by_one(
+    options: PretrainingOptions, count: int
+) -> None:
+    documents = documents_of(count, seed=count)
+    if options.segmenter != "none":
+        random = np.random.default_rng(1)
+        for sentence in (sentence for document in documents for sentence in document):
+            sentence[:] = [each | CONTINUES_WORD * int(random.random() < 0.3) for each in sentence]
+    made: list[Made] = []
+    streamed = streaming_instances(flattened(documents), VOCABULARY, options, chunk=5, duplicate=2)
+    for batch, keys in streamed:
+        for row in range(len(batch)):
+            length, masked = int(batch.lengths[row]), int(batch.counts[row])
+            assert not batch.ids[row, length:].any()
+            assert not batch.positions[row, masked:].any()
+            assert not batch.labels[row, masked:].any()
+            made.append(
+                Made(
+                    batch.ids[row, :length].tolist(),
+                    int(batch.firsts[row]),
+                    bool(batch.random_next[row]),
+                    batch.positions[row, :masked].tolist(),
+                    batch.labels[row, :masked].tolist(),
+                    int(keys[row]),
+                )
+            )
+    assert made == instances(documents, VOCABULARY, options, chunk=5, duplicate=2)
+    assert count != 150 or len(made) > 1024

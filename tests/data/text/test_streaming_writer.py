@@ -1,6 +1,10 @@
 """Pre-training data in streaming order: the same bytes whatever happens meanwhile."""
 
 import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +13,13 @@ import pytest
 
 from jumar.data.records.example import IntegerFeature, decode_example
 from jumar.data.text import streaming_writer
+from jumar.data.text.documents import chunk_documents, chunks_of
+from jumar.data.text.instance_batch import payloads
 from jumar.data.text.pretraining_files import PretrainingRequest, workplace_of
 from jumar.data.text.pretraining_options import PretrainingOptions
-from jumar.data.text.streaming_writer import write_streaming
-from jumar.data.text.tokenizer import Tokenizer
+from jumar.data.text.streaming_order import flattened, streaming_instances
+from jumar.data.text.streaming_writer import _sorted, _within, write_streaming
+from jumar.data.text.tokenizer import Tokenizer, TokenizerRules
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
 from tests.data.text.payloads import payloads_of
@@ -214,3 +221,196 @@ def test_a_disk_that_is_too_small_is_refused_before_any_work(
     with pytest.raises(UserError, match="are free"):
         write_streaming(replace(huge, options=replace(huge.options, dupe_factor=100_000)))
     assert left_in(tmp_path) == ["one.txt", "two.txt"]
+
+
+def sorted_records(request: PretrainingRequest) -> list[tuple[int, bytes]]:
+    """All records in the order of their keys, sorted in memory."""
+    records: list[tuple[int, bytes]] = []
+    for number, chunk in enumerate(chunks_of(request.files, request.chunk_bytes)):
+        text = flattened(chunk_documents(TOKENIZER, chunk))
+        for duplicate in range(request.options.dupe_factor):
+            for batch, keys in streaming_instances(
+                text, TOKENIZER.vocabulary, request.options, chunk=number, duplicate=duplicate
+            ):
+                records += zip(keys.tolist(), payloads(batch), strict=True)
+    return sorted(records)
+
+
+@pytest.mark.parametrize("part_bytes", [1 << 25, 2000])
+def test_a_shard_holds_its_share_of_the_keys_in_their_order(
+    request_: PretrainingRequest, part_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming_writer, "PART_BYTES", part_bytes)
+    notices: list[str] = []
+    written = write_streaming(replace(request_, notice=notices.append))
+    records = sorted_records(request_)
+    for shard in range(3):
+        path = request_.destination / f"pretraining-{shard:05}-of-00003.tfrecord"
+        assert payloads_of(path) == [
+            payload for key, payload in records if key * 3 // 2**64 == shard
+        ]
+    lines = [line for path in request_.files for line in path.read_text("utf-8").splitlines()]
+    ids = [number for line in lines for number in TOKENIZER.ids(line)]
+    assert written.documents == 120
+    assert written.pieces == len(ids)
+    assert written.unknown == ids.count(PIECES.index("[UNK]"))
+    assert written.instances == len(records)
+    # A record has its length, two checksums, and the payload.
+    assert written.bytes == sum(8 + 4 + len(payload) + 4 for _, payload in records)
+    assert [notice.partition(" instances")[1] for notice in notices] == [" instances"]
+
+
+def test_progress_counts_the_text_twice_once_for_the_chunks_and_once_for_the_shards(
+    request_: PretrainingRequest,
+) -> None:
+    progress: list[tuple[int, int]] = []
+    write_streaming(replace(request_, progress=lambda done, total: progress.append((done, total))))
+    sizes = [
+        sum(span.end - span.begin for span in chunk)
+        for chunk in chunks_of(request_.files, request_.chunk_bytes)
+    ]
+    whole = sum(sizes)
+    assert whole == sum(path.stat().st_size for path in request_.files)
+    by_chunk = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    third = whole // 3
+    by_shard = [2 * whole - third * left for left in (3, 2, 1, 0)]
+    assert progress == [(done, 2 * whole) for done in (*by_chunk, *by_shard)]
+
+
+def test_a_call_that_goes_on_says_what_is_there_and_counts_from_it(
+    request_: PretrainingRequest, tmp_path: Path
+) -> None:
+    chunks = [
+        sum(span.end - span.begin for span in chunk)
+        for chunk in chunks_of(request_.files, request_.chunk_bytes)
+    ]
+    whole = sum(chunks)
+
+    def stop_after(least: int) -> list[str]:
+        def stop(done: int, _total: int) -> None:
+            if done >= least:
+                raise KeyboardInterrupt
+
+        notices: list[str] = []
+        with pytest.raises(KeyboardInterrupt):
+            write_streaming(replace(request_, progress=stop, notice=notices.append))
+        return notices
+
+    assert stop_after(chunks[0] + 1)[1:] == ["stopped; the same command goes on from here"]
+    place = workplace_of(request_.destination)
+    assert left_in(place) == ["chunks", "plan.json", "shards"]
+    assert left_in(place / "chunks") == [
+        f"{number:06}.{kind}" for number in (0, 1) for kind in ("json", "npy", "records")
+    ]
+    plan = json.loads((place / "plan.json").read_text(encoding="utf-8"))
+    assert plan["versions"] == {"numpy": np.__version__}
+    assert plan["order"] == "streaming"
+    notices = stop_after(2 * whole - whole // 3 * 2)
+    assert notices == [
+        f"going on: 2 of {len(chunks)} chunks and 0 of 3 shards are there",
+        "stopped; the same command goes on from here",
+    ]
+    progress: list[tuple[int, int]] = []
+    notices.clear()
+    write_streaming(
+        replace(
+            request_,
+            notice=notices.append,
+            progress=lambda done, total: progress.append((done, total)),
+        )
+    )
+    assert notices == [
+        f"going on: {len(chunks)} of {len(chunks)} chunks and 1 of 3 shards are there"
+    ]
+    beyond = [2 * whole - whole // 3 * left for left in (2, 1, 0)]
+    assert progress == [(done, 2 * whole) for done in (whole, *beyond)]
+
+
+def test_another_call_is_told_what_differs_and_how_to_begin_anew(
+    request_: PretrainingRequest,
+) -> None:
+    interrupted(request_)
+    place = workplace_of(request_.destination)
+    with pytest.raises(UserError) as error:
+        write_streaming(replace(request_, shards=4, chunk_bytes=5000))
+    assert str(error.value) == (
+        f"{request_.destination}: an unfinished call had other shards, chunk_bytes\n"
+        f"  Repeat that call to go on with it, or begin anew: rm -r {place}"
+    )
+    plan = json.loads((place / "plan.json").read_text(encoding="utf-8"))
+    (place / "plan.json").write_text(json.dumps({**plan, "later": 1}), encoding="utf-8")
+    with pytest.raises(UserError, match="an unfinished call had other options\n"):
+        write_streaming(request_)
+
+
+def test_chunks_that_are_done_stay_when_the_disk_fails_and_without_one_nothing_does(
+    request_: PretrainingRequest,
+) -> None:
+    def fail(done: int, _total: int) -> None:
+        if done:
+            raise UserError("the disk is full", where="here")
+
+    place = workplace_of(request_.destination)
+    with pytest.raises(UserError, match="the disk is full"):
+        write_streaming(replace(request_, progress=fail))
+    assert left_in(place / "chunks") == ["000000.json", "000000.npy", "000000.records"]
+    (place / "chunks" / "000000.json").unlink()
+    (place / "chunks" / "000000.records").unlink()
+    (place / "chunks" / "000000.records").mkdir()
+    with pytest.raises(UserError, match=r"000000\.records"):
+        write_streaming(request_)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("shards", [1, 3, 7])
+def test_ranges_of_keys_share_each_run_without_a_gap(shards: int) -> None:
+    random = np.random.default_rng(0)
+    edges = [-(-(2**64) * part // shards) for part in range(shards + 1)]
+    # Keys at both sides of every edge, and anywhere.
+    near = [key for edge in edges for key in (edge - 1, edge) if 0 <= key < 2**64]
+    runs = [sorted(near), [], sorted(random.integers(0, 2**64, 50, np.uint64).tolist())]
+    keys = np.array([key for run in runs for key in run], dtype=np.uint64)
+    for part in range(shards):
+        low, high = edges[part], edges[part + 1]
+        found = [
+            place
+            for first, last in _within(keys, [len(run) for run in runs], low, high)
+            for place in range(first, last)
+        ]
+        assert found == [place for place, key in enumerate(keys.tolist()) if low <= key < high]
+
+
+def test_records_of_equal_keys_stay_in_the_order_of_the_corpus() -> None:
+    keys = np.array([5, 2, 5, 2**64 - 1, 2], dtype=np.uint64)
+    sizes = np.array([1, 2, 0, 3, 4], dtype=np.uint64)
+    parts = [bytes(each) for each in _sorted(b"abbdddeeee", keys, sizes)]
+    assert parts == [b"bb", b"eeee", b"a", b"", b"ddd"]
+
+
+class DiesInWorkers(Tokenizer):
+    """A tokenizer that the system ends where it is used, but for the process that asks."""
+
+    def lines(self, text: str) -> Iterator[list[int]]:
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().lines(text)
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[Vocabulary, TokenizerRules]]:
+        return DiesInWorkers, (self.vocabulary, self.rules)
+
+
+def test_a_process_that_dies_is_an_error_after_which_the_same_call_goes_on(
+    request_: PretrainingRequest, tmp_path: Path
+) -> None:
+    asked = replace(request_, workers=2)
+    with pytest.raises(UserError) as error:
+        write_streaming(replace(asked, tokenizer=DiesInWorkers(TOKENIZER.vocabulary)))
+    assert str(error.value) == (
+        "--workers 2: a process died, perhaps for lack of memory\n"
+        "  Run the same command with fewer processes: it goes on from here."
+    )
+    assert not multiprocessing.active_children()
+    notices: list[str] = []
+    write_streaming(replace(asked, notice=notices.append))
+    assert notices[0].startswith("going on: 0 of ")
+    assert left_in(tmp_path) == ["one.txt", "out", "two.txt"]

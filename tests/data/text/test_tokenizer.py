@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumar.data.text import tokenizer as tokenizer_module
 from jumar.data.text.basic_words import BasicWords
-from jumar.data.text.tokenizer import Tokenizer, TokenizerRules, open_tokenizer
+from jumar.data.text.tokenizer import Token, Tokenizer, TokenizerRules, open_tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
 from tests.data.text.vocabularies import PIECES, write_vocabulary
@@ -159,3 +160,145 @@ def test_a_folder_without_a_tokenizer_and_a_missing_path_are_named(tmp_path: Pat
     (tmp_path / "tokenizer.json").write_text("[1")
     with pytest.raises(UserError, match="not JSON"):
         open_tokenizer(tmp_path)
+
+
+def test_tokens_say_piece_number_and_place() -> None:
+    number = PIECES.index
+    assert TOKENIZER.tokens(" cats \u2603\u2603, wantx") == [
+        Token("cat", number("cat"), 1, 4),
+        Token("##s", number("##s"), 4, 5),
+        Token("[UNK]", number("[UNK]"), 6, 8),
+        Token(",", number(","), 8, 9),
+        *(
+            Token(piece, number(piece), place, place + 1)
+            for place, piece in enumerate(("w", "##a", "##n", "##t", "##x"), start=10)
+        ),
+    ]
+    assert list(TOKENIZER.lines("cats\n\n\u2603 the")) == [
+        [number("cat"), number("##s")],
+        [],
+        [number("[UNK]"), number("the")],
+    ]
+
+
+def test_words_met_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_module, "_MOST_WORDS", 3)
+    tokenizer = Tokenizer(Vocabulary(PIECES))
+    counts: list[int] = []
+    for text in ("the cat sat", "the dog", "ran"):
+        tokenizer.ids(text)
+        counts.append(len(tokenizer.words))
+    assert counts == [3, 4, 1]
+    assert list(tokenizer.lines("a b c d\ne\nf")) == [
+        TOKENIZER.ids(line) for line in ("a b c d", "e", "f")
+    ]
+    assert set(tokenizer.words) == {"e", "f"}
+
+
+def test_a_word_may_have_200_characters_unless_told_otherwise(tmp_path: Path) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt")
+    tokenizer = open_tokenizer(path)
+    assert tokenizer.rules.longest_word == TokenizerRules().longest_word == 200
+    assert len(tokenizer.ids("a" * 200)) == 200
+    assert tokenizer.ids("a" * 201) == [PIECES.index("[UNK]")]
+    assert open_tokenizer(path, longest_word=7).rules.longest_word == 7
+    folder = write_tokenizer_json(
+        tmp_path / "bert", model={"max_input_chars_per_word": "many"}, normalizer={}
+    )
+    assert open_tokenizer(folder).rules.longest_word == 200
+    assert open_tokenizer(folder, longest_word=7).rules.longest_word == 7
+    (tmp_path / "other").mkdir()
+    folder = write_tokenizer_json(tmp_path / "other" / "bert", model={}, normalizer={})
+    assert open_tokenizer(folder).rules.longest_word == 200
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "words"),
+    [
+        ({}, BasicWords(True, True, True)),
+        ({"lowercase": False}, BasicWords(False, False, True)),
+        ({"lowercase": False, "strip_accents": True}, BasicWords(False, True, True)),
+        ({"strip_accents": False}, BasicWords(True, False, True)),
+        ({"handle_chinese_chars": False}, BasicWords(True, True, False)),
+        ({"lowercase": None, "handle_chinese_chars": None}, BasicWords(False, False, False)),
+    ],
+)
+def test_a_normalizer_says_how_words_are_cut(
+    tmp_path: Path, normalizer: dict[str, Any], words: BasicWords
+) -> None:
+    folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer=normalizer)
+    assert open_tokenizer(folder).rules.words == words
+    # Who asks for a case gets the accents that go with it.
+    for lower in (True, False):
+        asked = open_tokenizer(folder, lower_case=lower).rules.words
+        assert asked == BasicWords(lower, lower, words.split_chinese)
+    content = json.loads((folder / "tokenizer.json").read_text())
+    config = {"do_lower_case": content["normalizer"]["lowercase"]}
+    names = {"strip_accents": "strip_accents", "handle_chinese_chars": "tokenize_chinese_chars"}
+    config |= {names[name]: value for name, value in normalizer.items() if name in names}
+    assert open_tokenizer(write_folder(tmp_path / "older", **config)).rules.words == words
+
+
+def test_a_tokenizer_without_a_lowercase_or_a_type_has_the_usual_ones(tmp_path: Path) -> None:
+    folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer={})
+    content = json.loads((folder / "tokenizer.json").read_text())
+    del content["normalizer"]["lowercase"], content["model"]["type"]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    tokenizer = open_tokenizer(folder)
+    assert tokenizer.rules == TokenizerRules()
+    assert tokenizer.vocabulary.where == str(folder / "tokenizer.json")
+    # The config of a folder without a file of it, too.
+    write_vocabulary(tmp_path / "vocab.txt")
+    assert open_tokenizer(tmp_path).rules == TokenizerRules()
+
+
+@pytest.mark.parametrize(
+    ("changed", "what", "todo"),
+    [
+        (
+            {"model": {"type": "BPE"}},
+            "is a tokenizer of BPE pieces after BertNormalizer, continued by '##'",
+            "BERT's is needed: WordPiece after BertNormalizer, continued by '##'.",
+        ),
+        (
+            {"model": {"continuing_subword_prefix": "@"}},
+            "is a tokenizer of WordPiece pieces after BertNormalizer, continued by '@'",
+            "BERT's is needed: WordPiece after BertNormalizer, continued by '##'.",
+        ),
+        (
+            {"normalizer": {"type": None}},
+            "is a tokenizer of WordPiece pieces after None, continued by '##'",
+            "BERT's is needed: WordPiece after BertNormalizer, continued by '##'.",
+        ),
+        ({"normalizer": None}, "has no 'normalizer'", "Is it a BERT tokenizer?"),
+        ({"model": None}, "has no 'model'", "Is it a BERT tokenizer?"),
+        ({"model": {"vocab": [1]}}, "has no 'vocab'", "Is it a BERT tokenizer?"),
+        (
+            {"model": {"vocab": {"[PAD]": 1, "[UNK]": 2}}},
+            "the ids of its vocabulary are not 0 to the number of its word pieces",
+            "Write the tokenizer again with `save_pretrained`.",
+        ),
+        (
+            {"model": {"vocab": {"[PAD]": 0, "[UNK]": "1"}}},
+            "the ids of its vocabulary are not 0 to the number of its word pieces",
+            "Write the tokenizer again with `save_pretrained`.",
+        ),
+        ({"normalizer": {"strip_accents": 1}}, "'strip_accents' is 1, not true or false", ""),
+    ],
+)
+def test_what_keeps_a_tokenizer_from_being_berts_is_told(
+    tmp_path: Path, changed: dict[str, Any], what: str, todo: str
+) -> None:
+    folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer={})
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    for name, part in changed.items():
+        content[name] = part and {**content[name], **part}
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError) as error:
+        open_tokenizer(folder)
+    assert (error.value.where, error.value.what, error.value.todo) == (str(path), what, todo)
+    path.write_text("[1]")
+    with pytest.raises(UserError, match="is not a JSON object") as error:
+        open_tokenizer(folder)
+    assert error.value.where == str(path)

@@ -63,3 +63,39 @@ def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
 
 def test_the_same_pieces_make_the_same_ids() -> None:
     assert Vocabulary(SPECIAL).ids == {piece: number for number, piece in enumerate(SPECIAL)}
+
+
+def test_what_is_wrong_with_a_vocabulary_is_said_whole(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+
+    def refused(content: bytes) -> str:
+        path.write_bytes(content)
+        with pytest.raises(UserError) as error:
+            read_vocabulary(path)
+        return str(error.value)
+
+    assert refused(b"a\n \n") == (
+        f"{path}, line 2: the line is blank\n  Remove it: each line is a word piece."
+    )
+    assert refused(b"a\xe4\n") == (
+        f"{path}, line 1: is not UTF-8 text: unexpected end of data\n"
+        "  Is this a vocabulary? One word piece a line is expected, in UTF-8."
+    )
+    assert refused(b"x\x01\na\nx\x01\n") == (
+        f"{path}, line 3: 'x\\x01' is also on line 1\n"
+        "  Every word piece has one id: remove one of both lines, unless a checkpoint was trained "
+        "with this file."
+    )
+    assert refused(b"[PAD]\n[CLS]\n[SEP]\n") == (
+        f"{path}: the vocabulary lacks [UNK], [MASK]\n"
+        "  Every BERT vocabulary has [PAD], [UNK], [CLS], [SEP], [MASK], each on a line of its "
+        "own; `jumar data vocab` writes one."
+    )
+
+
+def test_a_vocabulary_has_a_length_ids_and_pieces_that_continue() -> None:
+    vocabulary = Vocabulary((*SPECIAL, "a", "##b", "#c", "##", "d##"))
+    assert len(vocabulary) == 10
+    assert vocabulary.continuing == {6, 8}
+    assert [vocabulary.id_of(piece) for piece in (*SPECIAL, "d##")] == [0, 1, 2, 3, 4, 9]
+    assert vocabulary.where == ""

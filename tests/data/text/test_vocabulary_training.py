@@ -87,3 +87,39 @@ def test_progress_ends_at_all_bytes(tmp_path: Path) -> None:
         files, size=50, words=LOWER, progress=lambda done, total: seen.append((done, total))
     )
     assert seen == [(4, 10), (10, 10)]
+
+
+@pytest.mark.parametrize(
+    ("min_frequency", "merged"), [(1, ["aa", "aab", "ab"]), (2, ["aa", "aab"]), (3, [])]
+)
+def test_pieces_are_letters_by_frequency_and_what_is_merged_of_them(
+    tmp_path: Path, min_frequency: int, merged: list[str]
+) -> None:
+    # ##z is met 99 times, ##y not at all: a word of 101 letters is none. a, ##a and ##b are met
+    # three times, b, c and z once, of which there is room for the first.
+    files = text(tmp_path, f"aab aab ab b\nca {'z' * 100} {'y' * 101}\n")
+    pieces = train_vocabulary(files, size=15, words=LOWER, min_frequency=min_frequency)
+    assert pieces == [*SPECIAL, "a", "b", "##a", "##b", "##z", *merged]
+    if min_frequency == 2:
+        assert train_vocabulary(files, size=15, words=LOWER) == pieces
+        assert train_vocabulary(files, size=11, words=LOWER) == [*SPECIAL, "##a", "##b", "##z"]
+
+
+def test_sizes_and_frequencies_have_limits(tmp_path: Path) -> None:
+    files = text(tmp_path, "ab ab\n") + text(tmp_path, "", "b") + text(tmp_path, "", "c")
+    for size in (10, 1 << 20):
+        assert train_vocabulary(files, size=size, words=LOWER)[:5] == list(SPECIAL)
+    for size in (9, (1 << 20) + 1):
+        with pytest.raises(UserError) as error:
+            train_vocabulary(files, size=size, words=LOWER)
+        assert str(error.value) == f"--size: {size}\n  Allowed: 10 to 1048576."
+    assert train_vocabulary(files, size=20, words=LOWER, min_frequency=1)
+    with pytest.raises(UserError) as error:
+        train_vocabulary(files, size=20, words=LOWER, min_frequency=0)
+    assert str(error.value) == "--min-frequency: 0\n  1 or more."
+    empty = [*files[1:], *text(tmp_path, "", "d"), *text(tmp_path, "", "e")]
+    with pytest.raises(UserError) as error:
+        train_vocabulary(empty, size=20, words=LOWER)
+    assert str(error.value) == (
+        f"{tmp_path / 'b'}, {tmp_path / 'c'}, {tmp_path / 'd'}: there is no text"
+    )

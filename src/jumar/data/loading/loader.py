@@ -168,9 +168,6 @@ class _Fetcher(Dataset[Any]):
         self._samples, self._prefetch = samples, prefetch
         self._packer: BatchPacker | None = None
 
-    def __getitem__(self, index: Any) -> Any:
-        raise NotImplementedError("samples are fetched by whole batches")
-
     def __getitems__(self, keys: Sequence[SampleKey]) -> _Parcel:
         try:
             fetched = self._samples.fetch(keys)

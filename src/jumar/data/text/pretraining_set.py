@@ -100,7 +100,7 @@ class PretrainingInstances:
     def _check(self, sample: _Features, origin: str) -> None:
         for names in (PIECES, PREDICTIONS):
             lengths = {len(sample[name]) for name in names}
-            if len(lengths) > 1 or not min(lengths):
+            if len(lengths) > 1:  # none is empty: see `_decoded`
                 raise CorruptRecord(origin, f"{', '.join(names)} have different lengths")
         if np.any(np.diff(sample["input_mask"]) > 0) or not sample["input_mask"][0]:
             raise CorruptRecord(origin, "input_mask has padding before a word piece")

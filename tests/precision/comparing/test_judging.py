@@ -278,9 +278,7 @@ def judged(
     number: int = 0,
 ) -> Compared:
     before = Call(kind=kind, op=op, layer=layer, number=number, phase=phase, values=())
-    pair = Pair(
-        replace(before, arguments=arguments[0]), replace(before, arguments=arguments[1])
-    )
+    pair = Pair(replace(before, arguments=arguments[0]), replace(before, arguments=arguments[1]))
     return judge.judge(5, pair, rows, replayed, baseline or {})
 
 
@@ -293,7 +291,11 @@ def test_an_error_up_to_three_times_the_explained_one_agrees() -> None:
             Judge(), row("input", SAME), row("output", apart(factor * OWN)), row("output", SAME)
         )
         assert found.ratio == pytest.approx(factor, rel=1e-6)
-        assert (found.verdict, found.place, found.name) == (verdict, 5, "net: aten.relu.default forward")
+        assert (found.verdict, found.place, found.name) == (
+            verdict,
+            5,
+            "net: aten.relu.default forward",
+        )
         assert [each.verdict for each in found.rows] == ["agrees", verdict, "agrees"]
         assert [each.ratio for each in found.rows] == [None, pytest.approx(factor), 0.0]
         assert (found.added, found.inherited, found.baseline) == (None, None, None)
@@ -414,7 +416,9 @@ def test_what_the_baseline_does_is_explained() -> None:
 
 def test_beside_a_reference_of_zeros_the_largest_error_counts() -> None:
     zero = {"rms": 0.0, "upper": math.inf}
-    found = judged(Judge(), row("input", SAME), row("output", apart(math.inf, largest=1e-6, **zero)))
+    found = judged(
+        Judge(), row("input", SAME), row("output", apart(math.inf, largest=1e-6, **zero))
+    )
     # A gain of 1, that of the operand: the output has none.
     explained = (1 + math.sqrt(1 / 2)) * UNIT
     assert found.ratio == pytest.approx(1e-6 / explained, rel=1e-4)
@@ -458,7 +462,11 @@ def test_a_layer_has_the_drift_of_its_parameters() -> None:
             kind=kind,  # type: ignore[arg-type]
         )
         assert found.verdict == verdict
-    for error, shape, reason in ((0.0099, (2, 3), False), (0.0101, (2, 3), True), (0.001, (6,), True)):
+    for error, shape, reason in (
+        (0.0099, (2, 3), False),
+        (0.0101, (2, 3), True),
+        (0.001, (6,), True),
+    ):
         operand = row("input", apart(error, rms=2.0), "0", *shape)
         found = judged(Judge(drift=drift), operand, row("output", SAME))
         assert bool(found.reason) is reason

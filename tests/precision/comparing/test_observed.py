@@ -19,7 +19,9 @@ from jumar.precision.dumps.dump import Statistics, Value
 PLAIN = Statistics(count=4, min=-4.0, max=4.0, mean=0.0, l2=4.0)
 
 
-def value(numbers: Statistics | None, *, dtype: str = "float32", digest: str | None = None) -> Value:
+def value(
+    numbers: Statistics | None, *, dtype: str = "float32", digest: str | None = None
+) -> Value:
     return Value(
         role="output", name="0", dtype=dtype, shape=(4,), statistics=numbers, digest=digest
     )

@@ -42,9 +42,7 @@ def stored(role: Role, name: str, tensor: torch.Tensor, shape: tuple[int, ...] =
     key = str(len(TENSORS))
     TENSORS[key] = tensor
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return Value(
-        role=role, name=name, dtype=dtype, shape=shape or tuple(tensor.shape), tensor=key
-    )
+    return Value(role=role, name=name, dtype=dtype, shape=shape or tuple(tensor.shape), tensor=key)
 
 
 def call(
@@ -262,7 +260,9 @@ def test_the_explained_error_is_what_roundings_move_and_add(
 
 
 def test_sums_have_as_many_terms_as_elements_fall_together() -> None:
-    def terms(op: str, output: int | tuple[int, ...], *shapes: Any, phase: Phase = "forward") -> Any:
+    def terms(
+        op: str, output: int | tuple[int, ...], *shapes: Any, phase: Phase = "forward"
+    ) -> Any:
         tensors = {("input", str(at)): torch.zeros(shape) for at, shape in enumerate(shapes)}
         tensors["input", "index"] = torch.zeros(10_000, dtype=torch.int64)
         return _terms(call(op, {}, phase=phase), tensors, torch.zeros(output))

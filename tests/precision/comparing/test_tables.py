@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
@@ -35,9 +34,7 @@ def value(role: Role, name: str, dtype: str = "float32", mean: float | None = 0.
 
 
 def call(op: str, number: int, layer: str = "net.0", cann: str = "Mul") -> Call:
-    return Call(
-        kind="op", op=op, layer=layer, number=number, phase="forward", values=(), cann=cann
-    )
+    return Call(kind="op", op=op, layer=layer, number=number, phase="forward", values=(), cann=cann)
 
 
 EXACT = Difference(lower=0, upper=0, rms=1.0, peak=2.0, is_exact=True, cosine=1.0, largest=0)
@@ -284,9 +281,7 @@ def test_what_is_unequal_first_is_said_in_a_line_with_four_of_its_values() -> No
         " output 0, output 1, output 2"
     )
     alone = replace(UNEQUAL, values=UNEQUAL.values[1:2], inputs_equal=True, unpaired=None)
-    assert unequal_text(alone) == (
-        "net.0: mul #2 forward: its inputs are equal; unequal: output 0"
-    )
+    assert unequal_text(alone) == ("net.0: mul #2 forward: its inputs are equal; unequal: output 0")
     found = unequal_dict(alone)
     assert found is not None
     assert (found["inputs_equal"], found["only_in_one"]) == (True, None)

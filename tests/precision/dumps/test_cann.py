@@ -246,4 +246,6 @@ def test_outputs_of_tensorflow_have_times_of_their_own_and_are_one_op(tmp_path: 
 def test_files_are_known_by_their_names(name: str, matches: str) -> None:
     forms = {"raw": RAW, "decoded": DECODED, "golden": GOLDEN}
     found = [form for form, pattern in forms.items() if pattern.fullmatch(name)]
-    assert found == [form for form in matches.split() if form != "golden" or "decoded" not in matches]
+    assert found == [
+        form for form in matches.split() if form != "golden" or "decoded" not in matches
+    ]

@@ -214,7 +214,11 @@ def test_a_dump_without_step_and_rank_goes_where_those_of_number_0_do(tmp_path: 
     dump = replace(a_dump(), step=None, rank=None, calls=())
     place = write_dump(tmp_path, dump)
     assert place == tmp_path / "step-00000000" / "rank-0"
-    assert (read_dump(place).step, read_dump(place).rank, read_dump(place).calls) == (None, None, ())
+    assert (read_dump(place).step, read_dump(place).rank, read_dump(place).calls) == (
+        None,
+        None,
+        (),
+    )
     with pytest.raises(UserError, match="there is a dump of step 0 already"):
         write_dump(tmp_path, dump)
 

@@ -17,7 +17,9 @@ def names(folder: Path, sizes: dict[str, int]) -> list[list[str]]:
 
 
 def test_a_file_is_full_where_the_next_tensor_has_no_room(tmp_path: Path) -> None:
-    tensors = {str(count): torch.zeros(count, dtype=torch.uint8) for count in (40, 60, 1, 99, 500, 2)}
+    tensors = {
+        str(count): torch.zeros(count, dtype=torch.uint8) for count in (40, 60, 1, 99, 500, 2)
+    }
     sizes = write_shards(tmp_path, tensors, 100)
     assert list(sizes) == [f"tensors-{at:05d}-of-00004.safetensors" for at in (1, 2, 3, 4)]
     assert names(tmp_path, sizes) == [["40", "60"], ["1", "99"], ["500"], ["2"]]

@@ -26,9 +26,7 @@ ROWS = [
         loss=0.03,
         gradient=0.004,
     ),
-    Moved(
-        layer="net.0", op="", phase="backward", calls=1, elements=5, loss=0.04, gradient=0.3
-    ),
+    Moved(layer="net.0", op="", phase="backward", calls=1, elements=5, loss=0.04, gradient=0.3),
     Moved(
         layer="<b>",
         op="aten.mul.Tensor",
@@ -167,7 +165,9 @@ def circles(text: str) -> list[tuple[float, float, str, str]]:
 
 
 def grid(text: str) -> list[tuple[float, str]]:
-    found = re.findall(r'<line x1="60" x2="\d+" y1="([\d.]+)" y2="\1"/><text x="4" y="([\d.]+)">(.*?)<', text)
+    found = re.findall(
+        r'<line x1="60" x2="\d+" y1="([\d.]+)" y2="\1"/><text x="4" y="([\d.]+)">(.*?)<', text
+    )
     assert all(float(lower) == pytest.approx(float(y) + 4) for y, lower, _ in found)
     return [(float(y), name) for y, _, name in found]
 
@@ -183,7 +183,12 @@ def test_the_chart_goes_from_the_decade_below_all_to_the_one_above() -> None:
         return pytest.approx(12 - math.log10(gradient) * third, abs=0.06)
 
     assert circles(text) == [
-        (70.0, height(0.004), "v0", "net.0: aten.addmm.default forward: gradient 4.00e-03, loss 3.00e-02"),
+        (
+            70.0,
+            height(0.004),
+            "v0",
+            "net.0: aten.addmm.default forward: gradient 4.00e-03, loss 3.00e-02",
+        ),
         (510.0, height(0.3), "v1", "net.0: all ops backward: gradient 3.00e-01, loss 4.00e-02"),
         (950.0, 12.0, "v0", "&lt;b&gt;: aten.mul.Tensor forward: gradient inf, loss 1.00e-01"),
         (1390.0, 340.0, "v1", "aten.x.y backward: gradient 0.00e+00, loss 2.00e-01"),

@@ -114,7 +114,7 @@ def test_of_a_forward_op_the_first_output_gets_noise_and_of_a_backward_op_all_do
         lambda values: torch.full((3,), 2.0),
         lambda values: torch.ones(3),
         lambda values: torch.zeros(3),
-        lambda values: torch.zeros_like(values),
+        torch.zeros_like,
         lambda values: values.new_zeros(3),
         lambda values: torch.arange(3.0),
         lambda values: torch.eye(3),

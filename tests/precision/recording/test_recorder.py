@@ -440,3 +440,51 @@ def test_an_error_of_a_script_is_shown_from_the_script_on(
         run_script(tmp_path / "none.py", [], Dumping("x", steps=[0], settings=RecordSettings()))
     assert ([*sys.argv], [*sys.path]) == before
     assert not Path("x").exists()
+
+
+def test_nothing_stays_behind_a_dump(tmp_path: Path) -> None:
+    from torch.nn.modules import module
+    from torch.optim import optimizer
+
+    for number in range(2):
+        with Dumping(tmp_path / str(number), steps=[0], settings=RecordSettings()) as dump:
+            train(nn.Linear(3, 2), dump, 2)
+        assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+        for hooks in (
+            module._global_forward_hooks,
+            module._global_forward_pre_hooks,
+            optimizer._global_optimizer_pre_hooks,
+            optimizer._global_optimizer_post_hooks,
+        ):
+            assert len(hooks) == 0
+    ops = [
+        [row(call) for call in read_dump(tmp_path / str(number)).calls if call.kind == "op"]
+        for number in range(2)
+    ]
+    assert ops[0] == ops[1] != []
+
+
+def test_an_update_with_a_closure_adds_nothing_to_the_one_before(tmp_path: Path) -> None:
+    net = nn.Linear(3, 1, bias=False)
+    first = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+    second = torch.optim.SGD(net.parameters(), 0.1)
+
+    def loss() -> Tensor:
+        result = net(torch.ones(2, 3)).sum()
+        result.backward()
+        return result
+
+    recorder = StepRecorder(tmp_path, RecordSettings())
+    recorder.open()
+    recorder.begin(0)
+    loss()
+    first.step()
+    second.step(loss)
+    second.step(closure=loss)
+    recorder.end()
+    recorder.close()
+    (update,) = [call for call in read_dump(tmp_path).calls if call.kind == "parameter"]
+    assert row(update) == (
+        *("parameter", "weight", "", 0, "update"),
+        "parameter 0 1x3, gradient 0 1x3, state momentum_buffer 1x3, change 0 1x3",
+    )

@@ -4,14 +4,23 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from jumar.precision.autocast_lists import install, installed
+from jumar.precision.autocast_lists import (
+    each_tensor,
+    install,
+    install_kernels,
+    installed,
+    without_lists,
+)
 from jumar.precision.oplist import ListName, Treatment, default_lists, treatments
+from jumar.precision.overloads import find_overload
 from tests.precision.op_calls import CALLS, maker
 
 LOW = torch.bfloat16
@@ -316,3 +325,112 @@ def test_compiled_code_follows_a_change_of_the_list() -> None:
         install("cpu", treatments("mixed", {**default_lists(), "exp": name}))
         with region():
             assert compiled(torch.rand(2)).dtype == expected
+
+
+def test_lists_are_one_at_a_time_and_closed_once() -> None:
+    first = install("cpu", {"exp": Treatment.LOW})
+    assert (first.closed, first.device_type, first.registered) == (
+        *(False, "cpu", {"exp": Treatment.LOW}),
+    )
+    second = install("cpu", {"mm": Treatment.LOW, "cat": Treatment.FOLLOW})
+    # That torch gives mm its treatment itself, and cat the same dtypes.
+    assert (first.closed, second.registered, installed()) == (True, {}, second)
+    first.close()
+    assert installed() is second
+    third = install_kernels("cpu", {"exp": lambda tensor: torch.full_like(tensor, 7.0)})
+    assert (second.closed, third.registered, installed()) == (True, {}, third)
+    with region():
+        assert torch.exp(torch.ones(1)).item() == 7.0
+        with without_lists("cpu"):
+            assert torch.exp(torch.zeros(1)).item() == 1.0
+    third.close()
+    third.close()
+    assert (third.closed, installed()) == (True, None)
+    with region():
+        assert torch.exp(torch.zeros(1)).item() == 1.0
+
+
+def dtypes(
+    op: str, treatment: Treatment, *given: torch.Tensor | list[torch.Tensor]
+) -> tuple[torch.Tensor, list[torch.dtype]]:
+    """What the kernel gives, and the dtypes that the op is given."""
+    seen: list[torch.dtype] = []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if str(func).startswith(f"aten.{op.partition('.')[0]}"):
+                parts = [p for a in args for p in (a if isinstance(a, list) else [a])]
+                seen.extend(part.dtype for part in parts if isinstance(part, torch.Tensor))
+            return func(*args, **(kwargs or {}))
+
+    lists = install("cpu", {op: treatment})
+    overload: Any = find_overload(op)
+    with Seeing(), region():
+        result = overload(*given)
+    lists.close()
+    return result, seen
+
+
+HALF, WIDE = torch.float16, torch.float32
+
+
+@pytest.mark.parametrize(
+    ("treatment", "given", "dtype"),
+    [
+        (Treatment.LOW, LOW, LOW),
+        (Treatment.FP32, WIDE, WIDE),
+        (Treatment.LOW_THEN_FP32, LOW, WIDE),
+        (Treatment.LOW_BY_FP32, WIDE, LOW),
+        (Treatment.LOW_BY_FP32_THEN_FP32, WIDE, WIDE),
+        (Treatment.ROUND, WIDE, WIDE),
+        (Treatment.ROUND_IN, WIDE, WIDE),
+    ],
+)
+def test_a_treatment_says_what_an_op_is_given_and_gives(
+    treatment: Treatment, given: torch.dtype, dtype: torch.dtype
+) -> None:
+    for own in (WIDE, HALF, LOW):
+        if treatment is Treatment.ROUND_IN and own is not WIDE:
+            continue
+        tensor = torch.tensor([1 + 2.0**-12]).to(own)
+        result, seen = dtypes("maximum", treatment, tensor, tensor)
+        assert (seen, result.dtype) == ([given, given], dtype), own
+    value = torch.tensor([1 + 2.0**-12])
+    exact = treatment is Treatment.FP32
+    result, _ = dtypes("maximum", treatment, value, value)
+    assert (result.item() == value.item()) is exact
+    # Float64 and whole numbers are never cast.
+    for other in (torch.ones(1).double(), torch.ones(1, dtype=torch.int64)):
+        result, seen = dtypes("maximum", treatment, other, other)
+        assert (seen, result.dtype) == ([other.dtype] * 2, other.dtype)
+
+
+def test_mixed_floats_go_to_float32_and_equal_ones_stay() -> None:
+    low, wide = torch.ones(2).to(LOW), torch.ones(2)
+    whole = torch.zeros(2, dtype=torch.int64)
+    for one, other, dtype in ((low, wide, WIDE), (low, low, LOW), (wide, wide, WIDE)):
+        result, seen = dtypes("maximum", Treatment.WIDEST, one, other)
+        assert (seen, result.dtype) == ([dtype, dtype], dtype)
+    result, seen = dtypes("maximum", Treatment.WIDEST, low, whole.to(LOW))
+    assert (seen, result.dtype) == ([LOW, LOW], LOW)
+    result, seen = dtypes("stack", Treatment.LOW, [low, wide])
+    assert (seen, result.dtype) == ([LOW, LOW], LOW)
+
+
+def test_rounding_rounds_values_or_gradients_as_the_cube_does() -> None:
+    near = 1 + 2.0**-12
+    for treatment, value, gradient in (
+        (Treatment.ROUND, 1.0, 1.0),
+        (Treatment.ROUND_IN, 1.0, 1.0),
+    ):
+        tensor = torch.tensor([near], requires_grad=True)
+        lists = install("cpu", {"abs": treatment})
+        with region():
+            result = torch.abs(tensor)
+        lists.close()
+        result.backward(torch.tensor([near]))
+        assert tensor.grad is not None
+        assert (result.item(), tensor.grad.item()) == (value, gradient)
+    assert each_tensor(torch.neg, (torch.ones(1), [torch.ones(1), 3], "x")) == (-1, [-1, 3], "x")

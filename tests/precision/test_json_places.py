@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.precision.json_places import ITEM, JsonError, read_leaves
+from jumar.precision.json_places import ITEM, JsonError, Leaf, read_leaves
 
 VALUES = st.recursive(
     st.none()
@@ -93,3 +93,46 @@ def test_a_key_that_is_there_twice_is_refused() -> None:
 def test_empty_endless_and_python_only_texts_are_refused(text: str) -> None:
     with pytest.raises(JsonError):
         read_leaves(text)
+
+
+def test_leaves_have_their_paths_and_lines() -> None:
+    text = '{\n "a": [1, [],\n {"b": {}, "c": "x\\n,"}\n],\n\n "d": null}'
+    assert read_leaves(text) == [
+        Leaf(path=("a", "[]"), value=1, line=2),
+        Leaf(path=("a", "[]"), value=[], line=2),
+        Leaf(path=("a", "[]", "b"), value={}, line=3),
+        Leaf(path=("a", "[]", "c"), value="x\n,", line=3),
+        Leaf(path=("d",), value=None, line=6),
+    ]
+    assert read_leaves("[]") == [Leaf(path=(), value=[], line=1)]
+    assert read_leaves("\n{}") == [Leaf(path=(), value={}, line=2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line", "todo"),
+    [
+        (" \n", "the file is empty", 0, 'an empty list is written {"black-list": {}}'),
+        ("[NaN]", "NaN is not JSON", 0, ""),
+        ("[" * 100_000, "nested too deeply", 0, ""),
+        ('{"a": 1,\n "a": 2}', "the key 'a' appears twice", 2, "merge the two"),
+        ("[1,\n2 3]", "not JSON: Expecting ',' delimiter", 2, ""),
+        (
+            "[1,\n\n# why\n2]",
+            "comments are not JSON; CANN's reader rejects them too",
+            3,
+            "remove the comment",
+        ),
+        (
+            "[1 /* x */]",
+            "comments are not JSON; CANN's reader rejects them too",
+            1,
+            "remove the comment",
+        ),
+        ("[1 2,\n# why\n]", "not JSON: Expecting ',' delimiter", 1, ""),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, what: str, line: int, todo: str) -> None:
+    with pytest.raises(JsonError) as error:
+        read_leaves(text)
+    assert (error.value.what, error.value.line, error.value.todo) == (what, line, todo)
+    assert error.value.args == (what, line)

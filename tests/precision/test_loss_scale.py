@@ -7,7 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale, LossScale
+from jumar.precision.loss_scale import (
+    ExponentialLossScale,
+    FixedLossScale,
+    LossScale,
+    NoLossScale,
+)
 
 GOOD, BAD = torch.tensor(0.0), torch.tensor(1.0)
 
@@ -115,3 +120,53 @@ def test_an_update_never_reads_the_device() -> None:
         scale = exponential()
         scale.update(torch.zeros(()))
         assert scale.scale.dtype == torch.float32
+
+
+def moved(settings: ExponentialLossScale, *overflows: bool) -> list[tuple[float, int, int, int]]:
+    """Scale and counters after each step."""
+    scale = settings.create()
+    seen: list[tuple[float, int, int, int]] = []
+    for overflow in overflows:
+        scale.update(torch.tensor(2.0 if overflow else 0.0))
+        seen.append((scale.scale.item(), int(scale.good), int(scale.bad), int(scale.skipped)))
+    return seen
+
+
+def test_every_step_moves_scale_and_counters_by_the_rule() -> None:
+    settings = ExponentialLossScale(
+        init_loss_scale=8.0,
+        incr_every_n_steps=2,
+        decr_every_n_nan_or_inf=2,
+        incr_ratio=4.0,
+        decr_ratio=0.125,
+    )
+    assert moved(settings, False, False, True, False, True, True, True, True, True) == [
+        (8.0, 1, 0, 0),
+        (32.0, 0, 0, 0),
+        (32.0, 0, 1, 1),
+        (32.0, 1, 1, 1),
+        (4.0, 0, 0, 2),
+        (4.0, 0, 1, 3),
+        (1.0, 0, 0, 4),
+        (1.0, 0, 1, 5),
+        (1.0, 0, 0, 6),
+    ]
+
+
+def test_a_scale_that_would_leave_float32_stays() -> None:
+    for start, after in ((1.6e38, 3.2e38), (1.8e38, 1.8e38)):
+        settings = ExponentialLossScale(init_loss_scale=start, incr_every_n_steps=1)
+        (first,) = moved(settings, False)
+        assert first[0] == pytest.approx(after)
+        assert first[1:] == (0, 0, 0)
+
+
+def test_a_fixed_scale_counts_overflows_alone() -> None:
+    scale = FixedLossScale(init_loss_scale=8.0).create()
+    for value in (0.0, 1.0, 3.0):
+        scale.update(torch.tensor(value))
+    state = {name: each.item() for name, each in scale.state_dict().items()}
+    assert state == {"scale": 8.0, "good": 0, "bad": 0, "skipped": 2, "overflow_at_floor": False}
+    assert scale.is_fixed
+    assert not ExponentialLossScale().create().is_fixed
+    assert NoLossScale().create() is None

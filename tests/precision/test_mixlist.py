@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
-from jumar.precision.mixlist import lint_mixlist, load_mixlist
+from jumar.precision.mixlist import Finding, lint_mixlist, load_mixlist
 from jumar.precision.oplist import default_lists
 from jumar.precision.optypes import op_groups
 
@@ -355,3 +355,91 @@ def test_a_file_that_is_not_text_is_the_users_error(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="not UTF-8"):
         load_mixlist(path)
+
+
+def test_every_rule_of_a_combination_has_its_own_words(write: Any) -> None:
+    def found(content: dict[str, dict[str, list[str]]]) -> list[Finding]:
+        return lint_mixlist(write(content), MIXED)
+
+    both = {"black-list": {"to-add": ["Add"]}, "white-list": {"to-add": ["Add"]}}
+    same = {"black-list": {"to-add": ["Add"], "to-remove": ["Add"]}}
+    twice = {"black-list": {"to-remove": ["Add"]}, "white-list": {"to-remove": ["Add"]}}
+    gray = {"gray-list": {"to-remove": ["Add"]}}
+    for content, what, todo in (
+        (both, "'Add' is added to more than one list: black and white", "keep one of them"),
+        (same, "'Add' is added to and removed from the black list", "keep one of them"),
+        (twice, "'Add' is removed from more than one list: black and white", "keep one of them"),
+        (
+            gray,
+            "'Add' is removed from the gray list, but not added to another",
+            "add it to the white or the black list",
+        ),
+    ):
+        error = Finding(severity="error", line=found(content)[0].line, what=what, todo=todo)
+        assert found(content) == [error]
+        assert error.line > 1
+
+
+def test_findings_are_sorted_by_severity_then_line_and_written_in_one_line(write: Any) -> None:
+    path = write('{"black-list": {"to-add": ["Cast",\n"Sofmax",\n"ReluGrad",\n"Soft"]}}')
+    findings = lint_mixlist(path, MIXED)
+    assert [(each.severity, each.line) for each in findings] == [
+        ("error", 2),
+        ("error", 4),
+        ("warning", 1),
+        ("warning", 3),
+    ]
+    assert str(findings[0]).startswith("error: line 2: unknown op 'Sofmax' (did you mean ")
+    assert str(Finding(severity="warning", line=0, what="x")) == "warning: x"
+    assert str(lint_mixlist(write({}), "force_fp16")[0]) == (
+        "error: the mode 'force_fp16' ignores op lists"
+        " (use allow_mix_precision or allow_mix_precision_bf16)"
+    )
+
+
+def test_loading_names_the_first_error_and_nine_others(write: Any) -> None:
+    def todo(count: int) -> list[str]:
+        path = write(black(*(f"Xyzzy{number}qq" for number in range(count))))
+        with pytest.raises(UserError) as error:
+            load_mixlist(path)
+        assert error.value.what == "unknown op 'Xyzzy0qq'"
+        assert error.value.where == f"{path}, line 4"
+        return error.value.todo.split("\n  ")
+
+    known = "see docs/precision.md for the known names"
+    assert todo(1) == [known]
+    others = [f"line {5 + number}: unknown op 'Xyzzy{number + 1}qq'" for number in range(9)]
+    assert todo(10) == [known, *others]
+    assert todo(12) == [known, *others, "and 2 more"]
+    with pytest.raises(UserError) as error:
+        load_mixlist(write(""))
+    assert error.value.where.endswith("mixlist.json")
+
+
+def test_names_without_effect_say_what_to_list_instead(write: Any) -> None:
+    (found,) = warnings(write(black("ReluGrad")))
+    assert found == (
+        "'ReluGrad' runs in the backward, which follows the dtypes of the forward: no effect; "
+        "list Relu, ReluV2 instead"
+    )
+    assert warnings(write(black("aten::view"))) == [
+        "'aten::view' cannot be on a list: it writes in place, gives a view, or runs in the"
+        " backward"
+    ]
+
+
+def test_two_op_types_on_different_lists_say_for_which_ops_the_safer_is_used(write: Any) -> None:
+    path = write({"gray-list": {"to-add": ["AddN"]}, "white-list": {"to-add": ["Add"]}})
+    assert any("the safer list, gray, is used" in what for what in warnings(path))
+    assert changes(path).get("add.Tensor", "gray") == "gray"
+
+
+def test_unknown_keys_are_answered_with_the_nearest_or_with_all(write: Any) -> None:
+    for content, what, todo in (
+        ({"blak-list": {}}, "unknown key 'blak-list'", "did you mean 'black-list'?"),
+        ({"zzz": {}}, "unknown key 'zzz'", "black-list, white-list, gray-list"),
+        ({"black-list": {"to-ad": []}}, "unknown key 'to-ad'", "did you mean 'to-add'?"),
+        ({"black-list": {"zzz": []}}, "unknown key 'zzz'", "to-add, to-remove"),
+    ):
+        (finding,) = lint_mixlist(write(content), MIXED)
+        assert (finding.what, finding.todo) == (what, todo)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from jumar.devices.cpu import Cpu
+from jumar.devices.registry import device_kind
 from jumar.ground.errors import UserError
 from jumar.precision.autocast_lists import installed
 from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
@@ -311,3 +312,54 @@ def test_real_fp16_kernels_on_tiny_shapes_agree_with_the_emulation() -> None:
         emulated = F.linear(inputs, weight)
     real = F.linear(inputs.half(), weight.half()).float()
     torch.testing.assert_close(emulated, real, rtol=2**-10, atol=2**-14)
+
+
+def test_every_remark_on_a_mode_and_device_is_in_the_note() -> None:
+    slow = "asks for fp16, which many CPU kernels compute slowly"
+    bf16 = Cpu.note_on_bf16()
+    for mode, device, changes, notes in (
+        ("allow_mix_precision", "cpu", {}, [f"allow_mix_precision {slow}", bf16]),
+        ("mixed_bfloat16", "cpu", {}, [bf16]),
+        (
+            "fp16",
+            "cpu",
+            {"emulate_fp16": True},
+            ["rounded to fp16 in fp32 arithmetic; says nothing about speed"],
+        ),
+        (
+            "fp16",
+            "cuda",
+            {"emulate_fp16": True},
+            ["emulate_fp16 has no effect: fp16 is real on a GPU"],
+        ),
+        ("force_fp32", "cpu", {}, []),
+        (
+            "mixed_bfloat16",
+            "cuda",
+            {"emulate_fp16": True},
+            ["emulate_fp16 has no effect: allow_mix_precision_bf16 has no fp16"],
+        ),
+    ):
+        note = policy_for(mode, device, **changes).description.note
+        kind = device_kind(device).names.kind
+        expected = [each.replace("a GPU", kind) for each in notes if each]
+        assert note == "; ".join(expected), (mode, device)
+
+
+def test_the_regions_dtype_is_bfloat16_where_float16_is_not_computed() -> None:
+    low = {
+        (mode, device): policy_for(mode, device).low_dtype
+        for mode in ("origin", "allow_mix_precision", "mixed_bfloat16", "force_fp32")
+        for device in ("cpu", "cuda")
+    }
+    half, brain = torch.float16, torch.bfloat16
+    assert low == {
+        ("origin", "cpu"): None,
+        ("origin", "cuda"): None,
+        ("allow_mix_precision", "cpu"): brain,
+        ("allow_mix_precision", "cuda"): half,
+        ("mixed_bfloat16", "cpu"): brain,
+        ("mixed_bfloat16", "cuda"): brain,
+        ("force_fp32", "cpu"): brain,
+        ("force_fp32", "cuda"): half,
+    }

@@ -65,3 +65,71 @@ def test_settings_survive_json() -> None:
         mode="mixed_float16", loss_scale=ExponentialLossScale(incr_ratio=1.5)
     )
     assert from_json(PrecisionSettings(), to_json(settings), where="test") == settings
+
+
+def test_what_a_mode_does_not_need_is_said_note_by_note() -> None:
+    everything = PrecisionSettings(
+        loss_scale=FixedLossScale(), float32_layers=("a",), emulate_fp16=True
+    )
+    scale = "has the range of fp32 and needs no loss scale; it is applied"
+    assert pointless(everything) == (
+        f"must_keep_origin_dtype {scale}",
+        "float32_layers has no effect: must_keep_origin_dtype computes in float32 throughout",
+        "emulate_fp16 has no effect: must_keep_origin_dtype has no fp16",
+    )
+    assert pointless(replace(everything, mode="allow_mix_precision_bf16")) == (
+        f"allow_mix_precision_bf16 {scale}",
+        "emulate_fp16 has no effect: allow_mix_precision_bf16 has no fp16",
+    )
+    assert pointless(replace(everything, mode="force_fp16")) == ()
+    assert pointless(PrecisionSettings()) == ()
+
+
+def test_an_op_list_of_the_package_goes_with_every_mode_and_another_is_named() -> None:
+    checked(PrecisionSettings(modify_mixlist="nlrn"))
+    with pytest.raises(UserError) as error:
+        checked(PrecisionSettings(mode="fp16", modify_mixlist="list.json"))
+    assert (error.value.what, error.value.where) == (
+        "'modify_mixlist' has no effect with the mode 'force_fp16'",
+        "precision.modify_mixlist",
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "lowest", "highest"),
+    [
+        ("fixed.init_loss_scale", 1, None),
+        ("exponential.init_loss_scale", 1, None),
+        ("exponential.incr_every_n_steps", 1, None),
+        ("exponential.decr_every_n_nan_or_inf", 1, None),
+        ("exponential.incr_ratio", 1, None),
+        ("exponential.decr_ratio", None, 1),
+    ],
+)
+def test_numbers_of_a_loss_scale_have_their_limits(
+    setting: str, lowest: int | None, highest: int | None
+) -> None:
+    kind, _, name = setting.partition(".")
+    whole = name.startswith(("incr_every", "decr_every"))
+
+    def overridden(value: float) -> PrecisionSettings:
+        text = str(int(value)) if whole else str(value)
+        return override(PrecisionSettings(), [f"loss_scale={kind}", f"loss_scale.{name}={text}"])
+
+    step = 1 if whole else 0.01
+    for limit, sign in ((lowest, -1), (highest, 1)):
+        if limit is not None:
+            assert getattr(overridden(limit).loss_scale, name) == limit
+            with pytest.raises(UserError):
+                overridden(limit + sign * step)
+
+
+def test_the_defaults_of_the_loss_scales_are_those_of_npu_bridge() -> None:
+    assert FixedLossScale() == FixedLossScale(init_loss_scale=1024.0)
+    assert ExponentialLossScale() == ExponentialLossScale(
+        init_loss_scale=1024.0,
+        incr_every_n_steps=1000,
+        decr_every_n_nan_or_inf=2,
+        incr_ratio=2.0,
+        decr_ratio=0.8,
+    )

@@ -1,9 +1,15 @@
 """What two trainings moved apart by rounding is no fault of the layer that takes it."""
 
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 import torch
 
 from jumar.precision.comparing.compare import compare_dumps
-from jumar.precision.dumps.dump import Call, Dump
+from jumar.precision.comparing.drift import Drift, around, drift_of
+from jumar.precision.dumps.dump import Call, Dump, Role, Statistics, Value
 from tests.precision.comparing.test_compare import Step, random
 
 LEARNING_RATE = 1e-3
@@ -59,3 +65,52 @@ def test_a_weight_that_is_wrong_altogether_is_named_in_a_later_step_too() -> Non
     moved = random(64, 64, seed=5)
     assert blamed(moved, step=3) == ["aten.mm.default"]
     assert blamed(moved, step=3, kind="module") == ["Linear"]
+
+
+def update(layer: str, *values: Value) -> Call:
+    return Call(
+        kind="parameter",
+        op=f"{layer}.w",
+        layer=layer,
+        number=0,
+        phase="update",
+        values=values,
+    )
+
+
+def of_size(role: Role, rms: float, *shape: int) -> Value:
+    count = math.prod(shape)
+    numbers = Statistics(count=count, l2=rms * math.sqrt(count))
+    return Value(role=role, name="0", dtype="float32", shape=shape, statistics=numbers)
+
+
+def test_the_drift_is_as_many_updates_as_there_were_each_like_the_steps_own() -> None:
+    calls = (
+        update("a.b", of_size("parameter", 2.0, 4), of_size("change", 0.1, 4)),
+        update("a.b", of_size("parameter", 1.0, 4), of_size("change", 0.2, 4)),
+        update("a.c", of_size("parameter", 1.0, 2, 10), of_size("change", 0.3, 2, 10)),
+        update("only", of_size("change", 0.3, 5)),
+        update("odd", of_size("parameter", 1.0, 5), of_size("change", math.inf, 5)),
+        replace(update("op", of_size("parameter", 1.0, 5), of_size("change", 9.0, 5)), kind="op"),
+    )
+    dump = Dump(where=Path("memory"), tool="test", step=3, calls=calls)
+    drift = drift_of(dump)
+    assert drift.parameters == pytest.approx(
+        {("a.b", (4,)): 0.6, ("a.c", (2, 10)): 0.9, ("only", (5,)): 0.9}
+    )
+    # Sums of squares of the changes, 0.2 in a.b, 1.8 in a.c, 0.45 in only; of parameters 20 each.
+    assert drift.layers == pytest.approx(
+        {
+            "": 3 * math.sqrt(2.45 / 45),
+            "a": 3 * math.sqrt(2 / 40),
+            "a.b": 0.3,
+            "a.c": 0.9,
+        }
+    )
+    for step in (0, None):
+        assert drift_of(replace(dump, step=step)) == Drift()
+
+
+def test_a_layer_is_in_all_above_it() -> None:
+    assert around("a.b.c") == ["", "a", "a.b", "a.b.c"]
+    assert around("") == [""]

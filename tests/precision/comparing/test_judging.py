@@ -1,15 +1,23 @@
 """What is blamed of a step whose numbers differ by rounding, and what never is."""
 
 import math
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from jumar.precision.comparing.compare import compare_dumps
+from jumar.precision.comparing.comparison import Compared, Row
+from jumar.precision.comparing.drift import Drift
 from jumar.precision.comparing.explained import Operand, explained_error
-from jumar.precision.comparing.observed import compare_statistics, compare_tensors
+from jumar.precision.comparing.judging import Judge, first_offenders, resolved_layers
+from jumar.precision.comparing.observed import Difference, compare_statistics, compare_tensors
+from jumar.precision.comparing.pairing import Pair
+from jumar.precision.comparing.replay import Replayed
 from jumar.precision.dumps.dump import Call, Dump, Kind, Phase, Role, Statistics, Value
 
 Part = tuple[Role, str, torch.Tensor]
@@ -232,3 +240,423 @@ def update_of_a_bias(gradient: float, change: float) -> Dump:
 def test_an_update_that_is_wrong_beside_an_equal_gradient_is_named() -> None:
     comparison = compare_dumps(update_of_a_bias(1e-4, 3e-6), update_of_a_bias(1e-4, 3e-5))
     assert [each.pair.before.op for each in comparison.offenders] == ["conv.bias"]
+
+
+UNIT = 2.0**-24
+OWN = (3 + 1 + 3 * math.sqrt(1 / 2)) * UNIT
+"""What rounding explains of an output of float32 as large as its operand, whose gain is 3."""
+
+
+def apart(error: float, *, rms: float = 1.0, upper: float = -1.0, **fields: Any) -> Difference:
+    upper = error if upper < 0 else upper
+    return Difference(lower=error, upper=upper, rms=rms, peak=1.0, is_exact=error == 0, **fields)
+
+
+def row(
+    role: Role,
+    difference: Difference | None,
+    name: str = "0",
+    *shape: int,
+    dtype: str = "float32",
+    numbers: tuple[Statistics | None, Statistics | None] = (None, None),
+) -> Row:
+    plain = Value(role=role, name=name, dtype=dtype, shape=shape or (2, 3))
+    first, second = (replace(plain, statistics=each) for each in numbers)
+    return Row(value=first, partner=second, difference=difference)
+
+
+def judged(
+    judge: Judge,
+    *rows: Row,
+    op: str = "aten.relu.default",
+    layer: str = "net",
+    phase: Phase = "forward",
+    kind: Kind = "op",
+    replayed: Replayed | None = None,
+    baseline: Mapping[tuple[str, str], float] | None = None,
+    arguments: tuple[dict[str, str], dict[str, str]] = ({}, {}),
+    number: int = 0,
+) -> Compared:
+    before = Call(kind=kind, op=op, layer=layer, number=number, phase=phase, values=())
+    pair = Pair(replace(before, arguments=arguments[0]), replace(before, arguments=arguments[1]))
+    return judge.judge(5, pair, rows, replayed, baseline or {})
+
+
+SAME = apart(0.0)
+
+
+def test_an_error_up_to_three_times_the_explained_one_agrees() -> None:
+    for factor, verdict in ((2.99, "agrees"), (3.01, "offender")):
+        found = judged(
+            Judge(), row("input", SAME), row("output", apart(factor * OWN)), row("output", SAME)
+        )
+        assert found.ratio == pytest.approx(factor, rel=1e-6)
+        assert (found.verdict, found.place, found.name) == (
+            verdict,
+            5,
+            "net: aten.relu.default forward",
+        )
+        assert [each.verdict for each in found.rows] == ["agrees", verdict, "agrees"]
+        assert [each.ratio for each in found.rows] == [None, pytest.approx(factor), 0.0]
+        assert (found.added, found.inherited, found.baseline) == (None, None, None)
+    assert found.reason == "its operands agree and its output does not"
+
+
+def test_rounding_is_of_the_coarser_dtype_of_both_sides() -> None:
+    operand = replace(row("input", SAME), partner=row("input", SAME, dtype="bfloat16").partner)
+    found = judged(Judge(), operand, row("output", apart(0.01)))
+    assert found.ratio == pytest.approx(0.01 / (4 * 2.0**-9), rel=1e-4)
+
+
+def test_what_arrives_different_first_is_to_blame_and_what_follows_inherits() -> None:
+    judge = Judge()
+    wrong = row("input", apart(1e-3), "x"), row("parameter", apart(2e-3), "w")
+    found = judged(judge, *wrong, row("input", SAME, "y"), row("output", apart(2e-3)))
+    assert found.verdict == "offender"
+    assert found.reason == "input x, parameter w arrives different, and nothing before it differs"
+    assert [each.verdict for each in found.rows] == ["offender", "offender", "agrees", "inherited"]
+    # Gains of 3: an error of 1e-3 explains one of 3e-3, three times of which are accepted.
+    for error, ratio in ((8.9e-3, 8.9 / 3), (9.1e-3, 9.1 / 3)):
+        later = judged(judge, row("input", apart(1e-3)), row("output", apart(error)))
+        assert (later.verdict, later.reason) == ("inherited", "")
+        assert later.ratio == pytest.approx(ratio, rel=1e-3)
+
+
+def test_an_operand_differs_from_ten_times_the_usual_error_on() -> None:
+    for factor, reason in ((9.9, False), (10.1, True)):
+        found = judged(Judge(), row("input", apart(factor * UNIT)), row("output", SAME))
+        assert bool(found.reason) is reason
+    judge = Judge()
+    judge.note_rounding(2.0**-10)
+    judge.note_rounding(2.0**-12)
+    for factor, reason in ((9.9, False), (10.1, True)):
+        found = judged(judge, row("input", apart(factor * 2.0**-10)), row("output", SAME))
+        assert bool(found.reason) is reason
+
+
+def test_the_usual_error_is_the_ninth_of_ten_of_the_phase_or_else_of_the_forward_pass() -> None:
+    judge = Judge()
+    for number in range(20):
+        error = (number + 1) * 0.1 * OWN
+        operand = row("input", apart(1e-9 * (number + 1)))
+        judged(judge, operand, row("output", apart(error)))
+    usual = 19 * 0.1 * OWN
+    assert judge._level("forward") == judge._level("backward") == pytest.approx(usual)
+    judged(judge, row("input", SAME), row("output", apart(0.7 * OWN)), phase="backward")
+    assert judge._level("backward") == pytest.approx(0.7 * OWN)
+    assert judge._level("forward") == pytest.approx(usual)
+    large = row("output", apart(10 * OWN))
+    # An operand known by statistics has the usual error at least: 3 times that is explained.
+    for operand, explained in (
+        (row("input", apart(1e-9, upper=1.1e-9)), 3 * usual + OWN),
+        (row("input", apart(1e-9)), max(3e-9 + OWN, usual)),
+        # Of an operand without numbers the output's size alone is known.
+        (row("input", None), 2 * usual + (3 + 2 * math.sqrt(1 / 2)) * UNIT),
+    ):
+        found = judged(deepcopy(judge), operand, large)
+        assert found.ratio == pytest.approx(10 * OWN / explained, rel=1e-4)
+    # Without any operand it stands for itself.
+    alone = judged(deepcopy(judge), large)
+    assert alone.ratio == pytest.approx(10 * OWN / (3 * usual + OWN), rel=1e-4)
+
+
+def test_only_errors_that_agree_and_are_of_floats_make_the_usual_one() -> None:
+    judge = Judge()
+    judged(judge, row("input", SAME), row("output", apart(1e-3)))
+    judged(judge, row("input", SAME), row("output", apart(1e-9), dtype="int64"))
+    judged(judge, row("input", SAME), row("output", apart(1e-9, upper=1.0)))
+    assert judge._level("forward") == 0.0
+    judged(judge, row("input", SAME), row("output", apart(1e-9, upper=0.99)))
+    assert judge._level("forward") == 0.99
+
+
+def test_what_a_replay_says_goes_before_estimates() -> None:
+    def with_replay(judge: Judge, ratio: float, **fields: Any) -> Compared:
+        said = Replayed(ratios={"0": ratio}, added=0.1, inherited=0.2, **fields)
+        operand = row("input", apart(fields.pop("given", 0.0)))
+        return judged(judge, operand, row("output", apart(0.5)), replayed=said)
+
+    found = with_replay(Judge(), 2.0)
+    # By estimate, with healthy operands, the error is not explained.
+    assert (found.verdict, found.ratio, found.reason) == ("inherited", 2.0, "")
+    assert (found.added, found.inherited) == (0.1, 0.2)
+    blamed = with_replay(Judge(), 4.0, is_blamed=True)
+    assert blamed.reason == "its operands agree and its output does not"
+    of_reference = with_replay(Judge(), 4.0, is_blamed=True, is_reference_blamed=True)
+    assert of_reference.reason == (
+        "its operands agree, and the reference's own output does not fit them"
+    )
+    judge = Judge()
+    judged(judge, row("input", SAME), row("output", apart(0.5)))
+    wrong, output = row("input", apart(0.3)), row("output", apart(0.5))
+    for is_blamed in (False, True):
+        said = Replayed(ratios={"0": 4.0}, added=0.1, inherited=0.2, is_blamed=is_blamed)
+        found = judged(judge, wrong, output, replayed=said)
+        assert (found.verdict == "offender") is is_blamed
+        assert [each.verdict for each in found.rows][1] == found.verdict
+
+
+def test_what_the_baseline_does_is_explained() -> None:
+    output = row("output", apart(0.5, rms=2.0))
+    for error, verdict in ((0.17, "agrees"), (0.16, "offender")):
+        found = judged(
+            Judge(), row("input", SAME), output, baseline={("output", "0"): error, ("x", "y"): 0.0}
+        )
+        assert (found.verdict, found.baseline) == (verdict, error)
+        assert found.ratio == pytest.approx(0.5 / error)
+        said = Replayed(ratios={"0": 40.0}, added=0.1, inherited=0.2, is_blamed=True)
+        replayed = judged(
+            Judge(),
+            *(row("input", SAME), output),
+            baseline={("output", "0"): error},
+            replayed=said,
+        )
+        assert replayed.ratio == pytest.approx(0.5 / error)
+
+
+def test_beside_a_reference_of_zeros_the_largest_error_counts() -> None:
+    zero = {"rms": 0.0, "upper": math.inf}
+    found = judged(
+        Judge(), row("input", SAME), row("output", apart(math.inf, largest=1e-6, **zero))
+    )
+    # A gain of 1, that of the operand: the output has none.
+    explained = (1 + math.sqrt(1 / 2)) * UNIT
+    assert found.ratio == pytest.approx(1e-6 / explained, rel=1e-4)
+    for fields in ({"remark": "NaN in one", "largest": 1e-6}, {}):
+        found = judged(
+            Judge(), row("input", SAME), row("output", apart(math.inf, **zero, **fields))
+        )
+        assert found.ratio == math.inf
+    assert found.verdict == "offender"
+
+
+def test_an_infinite_error_of_an_operand_counts_if_something_is_said_of_it() -> None:
+    for remark, reason in (("", False), ("NaN in one", True)):
+        operand = row("input", apart(math.inf, rms=0.0, remark=remark))
+        found = judged(Judge(), operand, row("output", SAME))
+        assert bool(found.reason) is reason
+
+
+def test_what_is_said_of_an_offender_is_its_argument_its_remark_or_that_it_differs() -> None:
+    def reason(one: dict[str, str], two: dict[str, str], remark: str = "") -> str:
+        output = row("output", apart(0.5, remark=remark))
+        return judged(Judge(), row("input", SAME), output, arguments=(one, two)).reason
+
+    assert reason({"dim": "0", "p": "1", "q": "2"}, {"dim": "1", "p": "3", "q": "2", "r": "4"}) == (
+        "its argument dim is 0 and 1; p is 1 and 3"
+    )
+    assert reason({"q": "2"}, {"q": "2", "r": "4"}, "odd") == "odd"
+    assert reason({"q": "2"}, {"q": "2"}) == "its operands agree and its output does not"
+
+
+def test_a_layer_has_the_drift_of_its_parameters() -> None:
+    drift = Drift(layers={"net": 0.01}, parameters={("net", (2, 3)): 0.02})
+    for kind, error, verdict in (
+        ("module", 0.029, "agrees"),
+        ("module", 0.031, "offender"),
+        ("op", 0.029, "offender"),
+    ):
+        found = judged(
+            Judge(drift=drift),
+            *(row("input", SAME), row("output", apart(error))),
+            kind=kind,  # type: ignore[arg-type]
+        )
+        assert found.verdict == verdict
+    for error, shape, reason in (
+        (0.0099, (2, 3), False),
+        (0.0101, (2, 3), True),
+        (0.001, (6,), True),
+    ):
+        operand = row("input", apart(error, rms=2.0), "0", *shape)
+        found = judged(Judge(drift=drift), operand, row("output", SAME))
+        assert bool(found.reason) is reason
+
+
+def test_a_layer_whose_ops_were_recorded_is_never_an_offender_itself() -> None:
+    calls = [
+        Call(kind="op", op=op, layer=layer, number=0, phase=phase, values=())
+        for op, layer, phase in (
+            ("aten.mm", "a.b", "forward"),
+            ("aten.mm", "c", "backward"),
+            ("Functional.linear", "d", "forward"),
+        )
+    ]
+    phases = {("", "forward"), ("a", "forward"), ("a.b", "forward")}
+    resolved = resolved_layers(calls)  # type: ignore[arg-type]
+    assert resolved == phases | {("", "backward"), ("c", "backward")}
+    output = row("output", apart(0.5))
+    for layer, phase, kind, verdict in (
+        ("a", "forward", "module", "inherited"),
+        ("a", "backward", "module", "offender"),
+        ("d", "forward", "module", "offender"),
+        ("a", "forward", "op", "offender"),
+    ):
+        judge = Judge(resolved=resolved)
+        found = judged(judge, output, layer=layer, phase=phase, kind=kind)  # type: ignore[arg-type]
+        assert found.verdict == verdict, (layer, phase, kind)
+        arrives = judged(judge, row("input", apart(0.3)), row("output", SAME))
+        # A layer whose ops are judged is no disagreement before.
+        assert bool(arrives.reason) is (verdict == "inherited")
+
+
+def test_gradients_of_a_function_depend_on_its_forward_call() -> None:
+    judge = Judge()
+    forward = (row("input", apart(1e-3), "x"), row("output", apart(3e-3)))
+    judged(judge, *forward, op="Functional.gelu", number=2)
+    backward = (row("input", SAME), row("output", apart(6e-3)))
+    plain = {"phase": "backward", "op": "Functional.gelu"}
+    found = judged(judge, *backward, number=2, **plain)  # type: ignore[arg-type]
+    # Twice the output's size for each of what was saved, as often as the error of each.
+    assert found.ratio == pytest.approx(6e-3 / (2e-3 + 6e-3), rel=1e-3)
+    assert found.verdict == "inherited"
+    for other in ({"number": 1}, {"number": 2, "layer": "other"}):
+        alone = judged(judge, *backward, **plain | other)  # type: ignore[arg-type]
+        assert alone.ratio > 1000
+    aten = judged(judge, *backward, op="aten.gelu_backward.default", phase="backward", number=2)
+    assert aten.ratio > 1000
+
+
+def test_a_parameters_gradient_depends_on_the_strongest_incoming_one_and_the_data() -> None:
+    judge = Judge()
+    judged(judge, row("input", apart(2e-3), "x", 6, 4), row("output", SAME))
+    weak = row("input", apart(0.5, rms=1.0), "g", 6, 4)
+    strong = row("input", apart(4e-3, rms=1.0), "g", 6, 5)
+    for incoming in (weak, strong):
+        judged(judge, incoming, row("output", SAME), phase="backward")
+    gradient = row("gradient", apart(0.01), "w", 4, 8)
+    plain: dict[str, Any] = {"kind": "parameter", "phase": "update", "op": "net.w"}
+    found = judged(judge, gradient, **plain)
+    gain = math.sqrt(30 / 4)
+    assert found.ratio == pytest.approx(0.01 / (gain * 6e-3), rel=1e-3)
+    elsewhere = judged(judge, gradient, layer="other", **plain)
+    assert elsewhere.verdict == "offender"
+
+
+def test_an_update_depends_on_gradient_and_parameter() -> None:
+    gradient, parameter = row("gradient", apart(0.25), "g"), row("parameter", apart(0.01), "p")
+    plain: dict[str, Any] = {"kind": "parameter", "phase": "update", "op": "net.w"}
+    found = judged(Judge(), gradient, parameter, row("change", apart(0.5)), **plain)
+    change = found.rows[2].ratio
+    # Each error times 1 + 2 / sqrt(error).
+    assert change == pytest.approx(0.5 / (5 * 0.25 + 21 * 0.01), rel=1e-3)
+    for role in ("state", "change"):
+        noise = row("gradient", apart(1.0), "g")
+        lost = judged(Judge(), noise, row(role, apart(0.9)), **plain)
+        assert lost.rows[1].ratio == 0.0
+        nearly = judged(Judge(), row("gradient", apart(0.99), "g"), row(role, apart(0.9)), **plain)
+        assert nearly.rows[1].ratio is not None
+        assert nearly.rows[1].ratio > 0
+        remarked = row("gradient", apart(1.0, remark="odd"), "g")
+        assert judged(Judge(), remarked, row(role, apart(0.9)), **plain).rows[1].ratio != 0.0
+
+
+def test_a_gradient_that_an_op_gave_was_judged_with_it() -> None:
+    judge = Judge()
+    healthy = apart(2 * OWN)
+    judged(judge, row("input", SAME), row("output", healthy), phase="backward")
+    plain: dict[str, Any] = {"kind": "parameter", "phase": "update", "op": "net.w"}
+    seen = judged(judge, row("gradient", healthy), layer="far", **plain)
+    assert (seen.ratio, seen.verdict) == (0.0, "agrees")
+    other = judged(judge, row("gradient", replace(healthy, peak=2.0)), layer="far", **plain)
+    assert other.ratio > 0
+    taken = judged(judge, row("input", apart(0.5)), row("output", SAME))
+    assert taken.reason
+
+
+def numbers(l2: float, largest: float) -> Statistics:
+    return Statistics(count=6, min=0.0, max=largest, mean=0.0, l2=l2)
+
+
+def test_what_became_zero_is_not_explained_by_noise() -> None:
+    judge = Judge()
+    judged(judge, row("input", SAME), row("output", apart(1e-9, upper=0.9)))
+    zeros = numbers(0.0, 0.0)
+    lost = row("output", apart(1.0), numbers=(numbers(1.0, 1.0), zeros))
+    operand = row("input", apart(0.9))
+    for output, least in (
+        (lost, 1000.0),
+        (row("output", apart(1.0), numbers=(numbers(1.0, 1.0), numbers(0.0, 1.0))), 0.0),
+        (row("output", apart(1.0), numbers=(zeros, zeros)), 0.0),
+        (row("output", apart(1.0), numbers=(numbers(1.0, 1.0), None)), 0.0),
+    ):
+        found = judged(judge, operand, output)
+        assert (found.ratio > 1000) is (least > 0)
+    both = row("input", apart(0.9), numbers=(numbers(1.0, 1.0), zeros))
+    assert judged(judge, both, lost).ratio < 3
+
+
+def test_a_gradient_of_a_vector_is_measured_by_the_largest_of_the_layers() -> None:
+    small, large = apart(1.0, rms=1e-3), apart(0.0, rms=2.0)
+    for op, phase, shape, ratio in (
+        ("Functional.gelu", "backward", (4,), 1e-3 / 0.02),
+        ("aten.gelu_backward.default", "backward", (4,), 1e-3 / 0.02),
+        ("aten.mul.Tensor", "backward", (4,), 0.0),
+        ("Functional.gelu", "backward", (2, 2), 0.0),
+        ("Functional.gelu", "forward", (4,), 0.0),
+    ):
+        judge = Judge()
+        judged(judge, row("input", SAME), row("output", apart(1e-9, upper=0.01)))
+        found = judged(
+            judge,
+            *(row("input", apart(0.0, rms=1e-9)), row("output", small, "0", *shape)),
+            row("output", large, "1"),
+            op=op,
+            phase=phase,  # type: ignore[arg-type]
+        )
+        first = found.rows[1].ratio
+        assert first is not None
+        assert first == pytest.approx(ratio) if ratio else first > 1
+
+
+def compared_call(
+    op: str, layer: str, phase: Phase = "forward", kind: Kind = "op", verdict: str = "offender"
+) -> Compared:
+    one = Call(kind=kind, op=op, layer=layer, number=0, phase=phase, values=())
+    return Compared(
+        pair=Pair(one, one),
+        place=0,
+        rows=(),
+        ratio=0.0,
+        verdict=verdict,  # type: ignore[arg-type]
+    )
+
+
+def first_of(*calls: Compared) -> list[str]:
+    return [f"{each.call.layer} {each.call.phase}" for each in first_offenders(calls)]
+
+
+def test_a_layer_that_only_contains_an_offender_is_none() -> None:
+    op = compared_call("aten.mm", "a.b")
+    outer, inner = (compared_call("Block", layer, kind="module") for layer in ("a", "a.b"))
+    assert first_of(op, inner, outer) == first_of(outer, op) == ["a.b forward"]
+    assert first_of(outer, inner) == ["a.b forward"]
+    assert first_of(outer) == ["a forward"]
+    agrees = compared_call("aten.mm", "a.b", verdict="inherited")
+    assert first_of(agrees, outer) == ["a forward"]
+    whole = compared_call("Net", "", kind="module")
+    assert first_of(whole, op) == ["a.b forward"]
+    other = compared_call("aten.mm", "ab")
+    assert first_of(other, outer) == ["ab forward", "a forward"]
+    later = compared_call("aten.mm", "a.b", "backward")
+    assert first_of(outer, later) == ["a forward", "a.b backward"]
+    # An op contains nothing, and two layers of one path are two.
+    assert first_of(op, compared_call("aten.add", "a")) == ["a.b forward", "a forward"]
+
+
+def test_a_parameter_whose_backward_is_to_blame_is_none_either() -> None:
+    parameter = compared_call("a.b.w", "a.b", "update", "parameter")
+    assert first_of(compared_call("aten.mm", "a.b", "backward"), parameter) == ["a.b backward"]
+    assert first_of(compared_call("aten.mm", "a.b"), parameter) == ["a.b forward", "a.b update"]
+    twin = replace(parameter, pair=Pair(*[replace(parameter.call, op="a.b.v")] * 2))
+    assert first_of(parameter, twin) == ["a.b update"]
+
+
+def test_gradients_of_a_blamed_forward_call_are_not_named_again() -> None:
+    forward = compared_call("Functional.linear", "a")
+    assert first_of(forward, compared_call("Functional.linear", "a", "backward")) == ["a forward"]
+    for other in (
+        compared_call("Functional.linear", "b", "backward"),
+        compared_call("Functional.gelu", "a", "backward"),
+        compared_call("Functional.linear", "a"),
+    ):
+        assert len(first_of(forward, other)) == 2

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.precision.dumps.cann_results import read_overflow, read_results
+from jumar.precision.dumps.cann_results import (
+    AscendResult,
+    Overflow,
+    read_overflow,
+    read_results,
+)
 
 
 def test_rows_keep_apart_what_was_not_compared_and_what_is_not_a_number(
@@ -52,3 +57,97 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     path.write_text("[1]")
     with pytest.raises(UserError, match="not an overflow record"):
         read_overflow(path)
+
+
+HEADS = "Index,OpSequence,OpType,NPUDump,DataType,GroundTruth,TensorIndex,OverFlow,Cosine,Std,Odd"
+
+
+def result(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join([HEADS, *lines]) + "\n")
+    return path
+
+
+def test_every_cell_of_a_row_is_what_its_column_says(tmp_path: Path) -> None:
+    path = result(
+        tmp_path / "result_1.csv",
+        "1,2,MatMul,a,float16,b,a:input:3,YES,0.5,(1;2),inf",
+        "",
+        "2,3,Add,c,float16,*,NaN,NO,NaN,-0.0,nan",
+        "3,4,Sub,d,float16,NaN,d:output:0,NaN,1e-3,x,-inf",
+    )
+    first, second, third = read_results(path)
+    assert first == AscendResult(
+        op_type="MatMul",
+        npu="a",
+        golden="b",
+        tensor="input:3",
+        overflowed=True,
+        numbers={"Cosine": 0.5, "Odd": math.inf},
+        reason="",
+    )
+    assert (second.golden, second.tensor, second.overflowed) == ("", "", False)
+    assert str(second.numbers["Std"]) == "0.0"
+    assert set(second.numbers) == {"Std", "Odd"}
+    assert math.isnan(second.numbers["Odd"])
+    assert (third.golden, third.tensor, third.overflowed) == ("", "output:0", None)
+    assert third.numbers == {"Cosine": 0.001, "Odd": -math.inf}
+    result(path, "1,2", "")
+    with pytest.raises(UserError) as error:
+        read_results(path)
+    assert (error.value.what, error.value.where) == ("has 2 cells instead of 11", f"{path}:2")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "Index,OpType,NPUDump,GroundTruth\n"])
+def test_a_table_without_the_columns_of_a_result_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        read_results(path)
+    assert str(error.value) == (
+        f"{path}: is not a result of msaccucmp\n  Expected: a CSV file with the columns"
+        " Index, OpType, NPUDump, GroundTruth, TensorIndex."
+    )
+
+
+def overflows(path: Path, content: object) -> list[Overflow]:
+    path.write_text(json.dumps(content))
+    return read_overflow(path)
+
+
+def test_units_with_a_status_are_overflows_and_minus_1_stands_for_the_files_name(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "Opdebug.Node_OpDebug.7.1767268800001005.output.0.json"
+    record = {"task_id": 0, "stream_id": -1, "status": ["0x8", 16, [32]]}
+    (one,) = overflows(path, {"AI Core": record, "L2": {"status": "0"}, "DHA": {}})
+    meanings = ["sign inversion", "integer overflow", "float overflow"]
+    assert one == Overflow(unit="AI Core", task=0, stream=None, status=56, meanings=meanings)
+    bits = {
+        0x80: "negative number to unsigned",
+        0x100: "overflow of a cast to fp16 or integer",
+        0x400: "overflow of an accumulation in a matrix product",
+    }
+    for bit, meaning in bits.items():
+        (one,) = overflows(path, [{"AI Core": {"status": bit}}])
+        assert (one.meanings, one.task, one.stream, one.status) == ([meaning], 7, None, bit)
+    (one,) = overflows(path, {"AI Core": {"status": 2}})
+    assert one.meanings == []
+    nameless = tmp_path / "x.json"
+    (one,) = overflows(nameless, {"AI Core": {"status": 8, "task_id": -1}})
+    assert (one.task, one.stream) == (None, None)
+
+
+def test_a_record_with_a_list_of_units_names_the_valid_ones(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    valid = {"valid": 1, "acc_type": "AIC", "data": {"status": 32, "task_id": 3, "stream_id": 4}}
+    other = valid | {"valid": "0", "acc_type": "AIV"}
+    for listed in ([other, valid], valid):
+        (one,) = overflows(path, {"acc_list": listed})
+        assert (one.unit, one.task, one.stream) == ("AIC", 3, 4)
+    with pytest.raises(UserError) as error:
+        overflows(path, {"acc_list": [{"acc_type": "AIC"}]})
+    assert error.value.what == "is not an overflow record: KeyError 'valid'"
+    assert (error.value.where, error.value.todo) == (
+        str(path),
+        "Expected: a decoded Opdebug file, with 'acc_list' or a status a unit.",
+    )

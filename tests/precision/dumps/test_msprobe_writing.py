@@ -3,8 +3,9 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from jumar.precision.dumps.dump import Call, Dump, Statistics, Value
+from jumar.precision.dumps.dump import Call, Dump, Phase, Statistics, Value
 from jumar.precision.dumps.msprobe_writing import write_msprobe
 from jumar.precision.dumps.opening import open_dump, open_dumps
 
@@ -73,3 +74,159 @@ def test_ops_of_ours_and_their_layers_come_back(tmp_path: Path) -> None:
     assert plain(open_dump(folder)) == plain(dump)
     construct = json.loads((folder / "construct.json").read_text())
     assert construct["Aten.cat.default.0.forward"] == "Module.net.0.Linear.forward.0"
+
+
+def value_of(role: Any, name: str, digest: str | None = None, bare: bool = False) -> Value:
+    numbers = Statistics(count=6, min=-1.0, max=2.0, mean=0.5, l2=3.0)
+    return Value(
+        role=role,
+        name=name,
+        dtype="bfloat16",
+        shape=(2, 3),
+        statistics=None if bare else numbers,
+        digest=digest,
+    )
+
+
+def element(**fields: Any) -> dict[str, Any]:
+    return {
+        **{"type": "torch.Tensor", "dtype": "torch.bfloat16", "shape": [2, 3]},
+        **{"Max": 2.0, "Min": -1.0, "Mean": 0.5, "Norm": 3.0, "requires_grad": False},
+        **fields,
+    }
+
+
+def written(folder: Path, *calls: Call, **fields: Any) -> dict[str, Any]:
+    """The three files by name."""
+    dump = Dump(where=folder, tool="jumar", calls=calls, **fields)
+    place = write_msprobe(folder, dump)
+    return {path.name: json.loads(path.read_text()) for path in place.iterdir()}
+
+
+def a_call(op: str, layer: str, phase: Phase, *values: Value, **fields: Any) -> Call:
+    plain: dict[str, Any] = {"kind": "op", "number": 0, "arguments": {}}
+    return Call(op=op, layer=layer, phase=phase, values=values, **plain | fields)
+
+
+def test_the_entry_of_a_call_has_a_place_for_every_value_and_argument(tmp_path: Path) -> None:
+    op = a_call(
+        *("aten.x.default", "net", "forward"),
+        value_of("input", "1.1", "crc32:0a1b"),
+        value_of("input", "3", "sha256:0a1b"),
+        value_of("input", "mask", bare=True),
+        value_of("output", "1"),
+        arguments={"0": "[1, (None, 'a')]", "1.0": "2", "flag": "True", "odd": "<x>"},
+    )
+    layer = a_call(
+        *("Linear", "net", "backward"),
+        value_of("input", "0"),
+        value_of("output", "0"),
+        kind="module",
+        number=2,
+    )
+    gradient = a_call(
+        *("net.weight", "net", "update"),
+        value_of("parameter", "0"),
+        value_of("gradient", "0"),
+        kind="parameter",
+    )
+    files = written(tmp_path, op, layer, gradient, framework="mindspore")
+    nothing = dict.fromkeys(("Max", "Min", "Mean", "Norm"))
+
+    def typed(value: Any) -> dict[str, Any]:
+        return {"type": type(value).__name__, "value": value}
+
+    assert files["dump.json"] == {
+        **{"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None},
+        "data": {
+            "Aten.x.default.0.forward": {
+                "input_args": [
+                    [typed(1), [None, typed("a")]],
+                    [typed(2), element(md5="0a1b")],
+                    None,
+                    element(),
+                ],
+                "input_kwargs": {
+                    **{"mask": element(**nothing), "flag": typed(True), "odd": typed("<x>")}
+                },
+                "output": [None, element()],
+            },
+            "Module.net.Linear.backward.2": {"input": [element()], "output": [element()]},
+            "Module.net.Linear.parameters_grad.0": {"weight": [element()]},
+        },
+    }
+    names = [*files["dump.json"]["data"]]
+    assert files["stack.json"] == {"0": [names, ["no stack was recorded"]]}
+
+
+def test_the_level_says_whether_there_are_layers_and_ops(tmp_path: Path) -> None:
+    op = a_call("aten.x.default", "net", "forward")
+    layer = a_call("Linear", "net", "forward", value_of("parameter", "weight"), kind="module")
+    for number, (calls, level) in enumerate((([op], "L1"), ([layer], "L0"), ([op, layer], "mix"))):
+        files = written(tmp_path / str(number), *calls)
+        assert (files["dump.json"]["level"], files["dump.json"]["framework"]) == (level, "pytorch")
+        assert bool(files["construct.json"]) is (level != "L1")
+    entry = files["dump.json"]["data"]["Module.net.Linear.forward.0"]
+    assert entry == {
+        "input_args": [],
+        "input_kwargs": {},
+        "output": [],
+        "parameters": {"weight": element(requires_grad=True)},
+    }
+    assert (tmp_path / "0" / "step0" / "rank0" / "dump.json").is_file()
+    bare = written(tmp_path / "bare", a_call("Linear", "net", "forward", kind="module"))
+    assert bare["dump.json"]["data"]["Module.net.Linear.forward.0"]["parameters"] == {}
+
+
+def test_a_backward_call_has_its_forward_calls_number(tmp_path: Path) -> None:
+    calls = [
+        a_call("aten.mm", "a", "forward"),
+        a_call("aten.mm", "b", "forward"),
+        a_call("aten.mm", "b", "backward"),
+        a_call("aten.mm", "a", "backward"),
+        a_call("aten.mm", "c", "backward"),
+        a_call("aten.mm", "d", "backward"),
+        a_call("Linear", "", "forward", kind="module"),
+        a_call("w", "lonely", "update", value_of("gradient", "0"), kind="parameter", number=3),
+        a_call("v", "lonely", "update", kind="parameter", number=3),
+    ]
+    files = written(tmp_path, *calls)
+    assert list(files["dump.json"]["data"]) == [
+        *("Aten.mm.0.forward", "Aten.mm.1.forward", "Aten.mm.1.backward", "Aten.mm.0.backward"),
+        *("Aten.mm.2.backward", "Aten.mm.3.backward", "Module.Linear.forward.0"),
+        "Module.lonely.Layer.parameters_grad.3",
+    ]
+
+
+def test_an_ops_parent_is_the_next_call_of_its_layer_and_a_layers_of_one_above(
+    tmp_path: Path,
+) -> None:
+    calls = [
+        a_call("aten.x", "net.0", "forward"),
+        a_call("Linear", "net.0", "forward", kind="module"),
+        a_call("aten.x", "net.0", "forward", number=1),
+        a_call("Linear", "net.0", "forward", kind="module", number=1),
+        a_call("aten.x", "net.9.deep", "forward"),
+        a_call("aten.x", "", "forward"),
+        a_call("Tanh", "net.1.x", "forward", kind="module"),
+        a_call("Net", "net", "forward", kind="module"),
+        a_call("aten.x", "net.0", "backward"),
+        a_call("w", "net.0", "update", value_of("gradient", "0"), kind="parameter"),
+    ]
+    construct = written(tmp_path, *calls)["construct.json"]
+    assert construct == {
+        "Aten.x.0.forward": "Module.net.0.Linear.forward.0",
+        "Module.net.0.Linear.forward.0": "Module.net.Net.forward.0",
+        "Aten.x.1.forward": "Module.net.0.Linear.forward.1",
+        "Module.net.0.Linear.forward.1": "Module.net.Net.forward.0",
+        "Aten.x.2.forward": "Module.net.9.deep.Layer.forward.0",
+        "Aten.x.3.forward": None,
+        "Module.net.1.x.Tanh.forward.0": "Module.net.Net.forward.0",
+        "Module.net.Net.forward.0": None,
+        "Aten.x.0.backward": "Module.net.0.Linear.backward.0",
+    }
+    assert list(construct) == [
+        *("Aten.x.0.forward", "Module.net.0.Linear.forward.0", "Aten.x.1.forward"),
+        *("Module.net.0.Linear.forward.1", "Aten.x.2.forward", "Aten.x.3.forward"),
+        *("Module.net.1.x.Tanh.forward.0", "Module.net.Net.forward.0", "Aten.x.0.backward"),
+    ]

@@ -167,3 +167,57 @@ def test_a_raw_file_that_is_cut_is_an_error(samples: Path, tmp_path: Path) -> No
         (tmp_path / source.name).write_bytes(content[:length])
         with pytest.raises(UserError, match="is cut, or not a dump of CANN"):
             open_dump(tmp_path)
+
+
+def msprobe_file(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"task": "statistics", "data": {"Torch.x.0.forward": {"output": []}}}
+    path.write_text(json.dumps(content))
+
+
+def test_dumps_come_by_folder_step_and_rank_and_one_is_chosen_by_these(tmp_path: Path) -> None:
+    for step, rank in ((10, 0), (2, 1), (2, 0)):
+        msprobe_file(tmp_path / f"step{step}" / f"rank{rank}" / "dump.json")
+    dumps = open_dumps(tmp_path)
+    assert [(dump.step, dump.rank) for dump in dumps] == [(10, 0), (2, 0), (2, 1)]
+    assert open_dump(tmp_path, step=10).where == tmp_path / "step10" / "rank0"
+    assert open_dump(tmp_path, step=2, rank=1).where == tmp_path / "step2" / "rank1"
+    names = "; ".join(
+        f"{tmp_path / f'step{step}' / f'rank{rank}'} (step {step}, rank {rank})"
+        for step, rank in ((10, 0), (2, 0), (2, 1))
+    )
+    with pytest.raises(UserError) as error:
+        open_dump(tmp_path, step=2)
+    assert str(error.value) == (
+        f"{tmp_path}: it holds 2 dumps: {names}\n"
+        "  Choose one by its folder, or by --step and --rank."
+    )
+    with pytest.raises(UserError) as error:
+        open_dump(tmp_path, rank=3)
+    assert error.value.what == f"there is no such step or rank: {names}"
+    msprobe_file(tmp_path / "step2" / "x" / "dump.json")
+    msprobe_file(tmp_path / "y" / "dump.json")
+    with pytest.raises(UserError) as error:
+        open_dump(tmp_path)
+    assert error.value.what.startswith(f"it holds 5 dumps: {tmp_path / 'y'}; {tmp_path / 'step10'}")
+    assert error.value.what.count(";") == 3
+
+
+def test_files_of_a_dump_under_another_name_are_found_and_all_others_counted(
+    tmp_path: Path,
+) -> None:
+    msprobe_file(tmp_path / "renamed.json")
+    msprobe_file(tmp_path / "dump_tensor_data" / "dump.json")
+    for name in ("construct.json", "stack.json", "mapping.csv", "x.safetensors"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "odd.json").write_text('{"task": 1}')
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "Opdebug.Node_OpDebug.7.12.1767268800001005").touch()
+    (dump,) = open_dumps(tmp_path)
+    assert len(dump.calls) == 1
+    assert dump.notices == [f"4 files in {tmp_path} belong to no dump and were left out."]
+    with pytest.raises(UserError) as error:
+        open_dumps(tmp_path / "notes.txt")
+    assert (error.value.what, error.value.where) == ("is not a dump", str(tmp_path / "notes.txt"))
+    assert open_dump(tmp_path / "renamed.json").tool == "msprobe"

@@ -1,9 +1,11 @@
 """Our form on disk: what comes back, and what is said of a damaged one."""
 
+import json
 import math
 import os
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ import torch
 
 from jumar.ground.errors import UserError
 from jumar.precision.dumps.dump import Call, Dump, Statistics, Value
-from jumar.precision.dumps.ours import find_dumps, read_dump, write_dump
+from jumar.precision.dumps.ours import Place, find_dumps, read_dump, write_dump
+from jumar.precision.dumps.shards import View
 
 TENSORS = {
     "0/input/0": torch.arange(600, dtype=torch.float32).reshape(20, 30).T,
@@ -158,3 +161,137 @@ def test_a_full_disk_leaves_the_steps_before_and_nothing_of_this_one(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert [each.name for each in tmp_path.iterdir()] == ["step-00000003"]
     assert read_dump(tmp_path).step == 3
+
+
+def test_a_file_is_a_header_and_a_line_a_row_and_a_line_a_call(tmp_path: Path) -> None:
+    dump = a_dump()
+    shared = dump.calls[0].values[1].statistics
+    again = replace(dump.calls[0].values[2], statistics=shared)
+    second = replace(dump.calls[1], values=(again,))
+    views = {"0/input/0": View("base", (3, 2), (1, 3))}
+    place = write_dump(tmp_path, replace(dump, calls=(dump.calls[0], second)), views=views)
+    assert place == tmp_path / "step-00000003" / "rank-0"
+    text = (place / "dump.json").read_text("utf-8")
+    values = (
+        '[["input","0","float32",[30,20],0,"0/input/0"],'
+        '["output","1.0","bfloat16",[7],1,"0/output/0","crc32:0a1b2c3d"],'
+        '["output","2","int64",[]]]'
+    )
+    assert text.splitlines()[1:] == [
+        '"rows":[',
+        '[600,0.0,599.0,299.5,"inf",null,null,1],',
+        "[7,null,null,null,null,1,null,null,null,null,2]],",
+        '"calls":[',
+        '{"kind":"op","op":"aten.addmm.default","layer":"encoder.\\u5c42.0","number":2,'
+        f'"phase":"backward","cann":"MatMulV2","arguments":{{"beta":"1"}},"values":{values}}},',
+        '{"kind":"parameter","op":"w","layer":"","number":0,"phase":"update",'
+        '"values":[["output","2","int64",[],1]]}',
+        "]}",
+    ]
+    content = json.loads(text)
+    header = {name: each for name, each in content.items() if name not in ("rows", "calls")}
+    assert header == {
+        "format": 1,
+        "tool": "jumar 0.1.0",
+        "framework": "pytorch",
+        "step": 3,
+        "rank": 0,
+        "facts": {"device": "cpu"},
+        "notices": ["a sentence"],
+        "shards": {},
+        "views": {"0/input/0": ["base", [3, 2], [1, 3]]},
+        "number_of_calls": 2,
+        "value": ["role", "name", "dtype", "shape", "row", "tensor", "digest"],
+        "row": [
+            *("count", "min", "max", "mean", "l2", "nan", "inf", "zeros"),
+            *("above_fp16", "below_normal", "below_subnormal"),
+        ],
+    }
+    assert read_dump(place).tensors is None
+
+
+def test_a_dump_without_step_and_rank_goes_where_those_of_number_0_do(tmp_path: Path) -> None:
+    dump = replace(a_dump(), step=None, rank=None, calls=())
+    place = write_dump(tmp_path, dump)
+    assert place == tmp_path / "step-00000000" / "rank-0"
+    assert (read_dump(place).step, read_dump(place).rank, read_dump(place).calls) == (
+        None,
+        None,
+        (),
+    )
+    with pytest.raises(UserError, match="there is a dump of step 0 already"):
+        write_dump(tmp_path, dump)
+
+
+def test_only_folders_of_steps_and_ranks_with_a_file_are_dumps(tmp_path: Path) -> None:
+    for name in ("step-1", "step-00000001x", "other"):
+        (tmp_path / name / "rank-0").mkdir(parents=True)
+        (tmp_path / name / "rank-0" / "dump.json").touch()
+    for name in ("step-00000002/rank-x", "step-123456789/rank-12"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "dump.json").touch()
+    (tmp_path / "step-00000003" / "rank-0").mkdir(parents=True)
+    (tmp_path / "step-00000004").touch()
+    folder = tmp_path / "step-123456789" / "rank-12"
+    assert find_dumps(tmp_path) == [Place(step=123456789, rank=12, folder=folder)]
+    with pytest.raises(UserError, match="no such folder"):
+        find_dumps(tmp_path / "none")
+
+
+def refused(place: Path, content: object) -> str:
+    (place / "dump.json").write_text(json.dumps(content))
+    with pytest.raises(UserError) as error:
+        read_dump(place)
+    assert error.value.where == str(place / "dump.json")
+    return error.value.what
+
+
+def test_what_is_wrong_in_a_file_is_said(tmp_path: Path) -> None:
+    place = write_dump(tmp_path, a_dump())
+    content = json.loads((place / "dump.json").read_text())
+    call, parameter = content["calls"]
+    assert refused(place, content | {"format": 2}) == "has the format 2; this version reads 1"
+    assert refused(place, content | {"format": 0}) == "has the format 0; this version reads 1"
+    no_number = {name: each for name, each in content.items() if name != "number_of_calls"}
+    assert refused(place, no_number) == "is not a dump that jumar wrote"
+    assert refused(place, content | {"format": None}) == "is not a dump that jumar wrote"
+    assert refused(place, content | {"number_of_calls": 1}) == "holds 2 calls of 1"
+    for field, name, known in (
+        ("kind", "layer", "op, module, parameter"),
+        ("phase", "sideways", "forward, backward, update"),
+    ):
+        assert refused(place, content | {"calls": [call | {field: name}, parameter]}) == (
+            f"is damaged: ValueError '{name}' is not one of {known}"
+        )
+    value = ["given", "0", "float32", []]
+    assert refused(place, content | {"calls": [call | {"values": [value]}, parameter]}) == (
+        "is damaged: ValueError 'given' is not one of input, output, parameter, gradient, state,"
+        " change"
+    )
+    row = ["input", "0", "float32", [], 2]
+    assert refused(place, content | {"calls": [call | {"values": [row]}, parameter]}) == (
+        "is damaged: IndexError list index out of range"
+    )
+    assert "KeyError 'tool'" in refused(
+        place, {name: each for name, each in content.items() if name != "tool"}
+    )
+
+
+def test_a_step_of_one_rank_is_found_from_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (1, 2):
+        write_dump(tmp_path, a_dump(step))
+    monkeypatch.chdir(tmp_path / "step-00000002")
+    assert read_dump(Path()).step == 2
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError) as error:
+        read_dump(tmp_path / "empty")
+    assert str(error.value) == (
+        f"{tmp_path / 'empty'}: there is no dump.json in it, nor in a step-*/rank-* below\n"
+        "  Write one: jumar precision dump RECIPE --to FOLDER"
+    )
+    with pytest.raises(UserError) as error:
+        read_dump(tmp_path)
+    first = tmp_path / "step-00000001" / "rank-0"
+    assert error.value.todo == f"Name one of them, such as {first}."

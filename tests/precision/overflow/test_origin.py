@@ -1,6 +1,9 @@
 """The op that made the first non-finite value is named, and not one that only passed it on."""
 
-from jumar.precision.overflow.origin import origin_of
+from dataclasses import replace
+
+from jumar.precision.dumps.dump import Call, Value
+from jumar.precision.overflow.origin import Origin, origin_of
 from tests.precision.overflow.steps import call, step, value
 
 FINE = call("aten.mul", value("input"), value("output", largest=3.0))
@@ -74,3 +77,86 @@ def test_a_mask_of_infinities_is_no_finding_until_it_becomes_nan() -> None:
 
 def test_finite_steps_have_no_origin() -> None:
     assert origin_of(step(FINE)) is None
+
+
+def test_the_origin_says_what_is_bad_of_it_and_what_it_took() -> None:
+    fine, bad = value("input", name="0"), value("output", name="1", inf=2)
+    exp = call("aten.exp", fine, value("output", name="0"), bad)
+    assert origin_of(step(FINE, exp)) == Origin(call=exp, bad=[bad], is_made=True)
+    found = origin_of(step(exp))
+    assert found is not None
+    assert [each.name for each in found.inputs] == ["0"]
+    # What comes in is bad where nothing bad is given.
+    wrong = value("input", nan=1)
+    argmax = call("aten.argmax", wrong, value("output", dtype="int64"))
+    assert origin_of(step(argmax)) == Origin(call=argmax, bad=[wrong], is_made=False)
+    given = value("output", nan=1)
+    passed = call("aten.mul", wrong, given)
+    assert origin_of(step(passed)) == Origin(call=passed, bad=[given], is_made=False)
+
+
+def test_of_an_infinity_that_becomes_nan_only_the_nan_is_bad() -> None:
+    fill = call("aten.masked_fill.Scalar", value("input"), value("output", inf=4))
+    nan, infinite = value("output", name="0", nan=1), value("output", name="1", inf=1)
+    softmax = call("aten._softmax", value("input", inf=4), nan, infinite)
+    assert origin_of(step(fill, softmax)) == Origin(call=softmax, bad=[nan], is_made=True)
+
+
+def test_infinities_of_a_fill_may_be_passed_on_backward_and_forward() -> None:
+    fill = call("aten.masked_fill.Scalar", value("input"), value("output", inf=4))
+    empty = call("aten.masked_fill.Scalar", value("input"), value("output"))
+    forward = call("aten.add.Tensor", value("input", inf=4), value("output", inf=4))
+    backward = call("aten.mm", value("input", inf=1), value("output", inf=1), phase="backward")
+    assert origin_of(step(fill, forward, backward)) is None
+    # A fill without an infinity is no mask.
+    found = origin_of(step(empty, forward, backward))
+    assert found is not None
+    assert (found.op, found.is_made) == (forward, False)
+    assert origin_of(step(empty, forward)) is None
+
+
+def test_a_cast_blames_the_last_op_with_what_it_took() -> None:
+    wide = {"largest": 9e4, "dtype": "float32"}
+    product = call("aten.mm", value("output", **wide), layer="product")  # type: ignore[arg-type]
+    again = call("aten.add", value("output", **wide), layer="again")  # type: ignore[arg-type]
+    copy = call("aten.clone.default", value("output", **wide), layer="copy")  # type: ignore[arg-type]
+    low = call("aten.neg", value("output", largest=9e4, dtype="bfloat16"), layer="low")
+    given = value("output", inf=1)
+    cast = call("aten._to_copy.default", value("input", **wide), given)  # type: ignore[arg-type]
+    assert origin_of(step(product, again, copy, low, cast)) == Origin(
+        call=cast, bad=[given], producer=again, is_made=True
+    )
+    alone = Origin(call=cast, bad=[given], is_made=True)
+    assert origin_of(step(low, cast, product)) == alone
+    bare = replace(cast, values=(replace(value("input"), statistics=None), given))
+    assert origin_of(step(product, bare)) == replace(alone, call=bare)
+    no_input = replace(cast, values=(given,))
+    assert origin_of(step(product, no_input)) == replace(alone, call=no_input)
+
+
+def parameter(name: str, *values: Value) -> Call:
+    return replace(call(name, *values, phase="update"), kind="parameter")
+
+
+def test_a_parameter_that_a_cast_makes_infinite_is_named() -> None:
+    wide = value("input", largest=9e4, dtype="float32")
+    cast = call("aten._to_copy.default", wide, value("output", inf=1))
+    weight = parameter("net.weight", value("parameter", largest=9e4, dtype="float32"))
+    others = (
+        parameter("net.small", value("parameter", largest=2.0)),
+        parameter("net.shape", replace(value("parameter", largest=9e4), shape=(2, 5))),
+        parameter("net.gradient", value("gradient", largest=9e4)),
+    )
+    found = origin_of(step(cast, *others, weight))
+    assert found is not None
+    assert (found.parameter, found.producer) == ("net.weight", None)
+    found = origin_of(step(cast, *others))
+    assert found is not None
+    assert found.parameter == ""
+
+
+def test_a_parameter_that_is_not_finite_is_the_origin_where_no_op_is() -> None:
+    nan, infinite = value("gradient", nan=1), value("state", inf=1)
+    weight = parameter("net.weight", value("parameter"), nan, infinite)
+    found = origin_of(step(FINE, parameter("net.bias", value("parameter")), weight))
+    assert found == Origin(call=weight, bad=[nan, infinite], is_made=False)

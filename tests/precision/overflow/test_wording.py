@@ -1,7 +1,11 @@
 """The op behind an overflow is named with its layer, or as of no layer."""
 
-from jumar.precision.dumps.dump import Call
-from jumar.precision.overflow.wording import _named
+from dataclasses import replace
+from typing import Any
+
+from jumar.precision.dumps.dump import Call, Phase, Role, Statistics, Value
+from jumar.precision.overflow.origin import Origin
+from jumar.precision.overflow.wording import _named, described, origin_lines
 
 
 def call(layer: str, cann: str = "") -> Call:
@@ -20,3 +24,47 @@ def call(layer: str, cann: str = "") -> Call:
 def test_an_op_is_named_with_its_layer_its_name_at_cann_and_its_number() -> None:
     assert _named(call("net.0", "MatMul")) == "aten.mm.default (MatMul) in net.0, call 2"
     assert _named(call("")) == "aten.mm.default in no layer, call 2"
+
+
+def value(role: Role, numbers: Statistics | None, *shape: int) -> Value:
+    return Value(role=role, name="0", dtype="float16", shape=shape, statistics=numbers)
+
+
+FINE = Statistics(count=6, min=-1.23456, max=70000.0, nan=0, inf=0)
+BAD = Statistics(count=6, min=None, max=None, nan=4, inf=2)
+
+
+def lines(phase: Phase = "forward", cann: str = "MatMul", **fields: Any) -> list[str]:
+    values = (value("input", FINE, 2, 3), value("output", BAD, 2, 3))
+    one = replace(call("net.0", cann), values=values, phase=phase)
+    origin = Origin(call=one, **{"bad": [values[1]], "is_made": True} | fields)
+    return list(origin_lines(3, origin))
+
+
+def test_an_origin_is_told_with_what_it_takes_gives_and_what_to_try() -> None:
+    assert lines() == [
+        "rank 3, forward: aten.mm.default (MatMul) in net.0, call 2 overflows",
+        "  takes 0: float16 2x3, -1.235 to 7e+04",
+        "  gives 0: float16 2x3, 4 of 6 NaN, 2 of 6 infinite",
+        "  try: keep MatMul in float32: black-list it in a file for precision.modify_mixlist "
+        "(`jumar precision lint` checks it), or make its inputs smaller",
+    ]
+    assert "keep aten.mm.default in float32" in lines(cann="")[-1]
+
+
+def test_what_to_try_depends_on_where_the_value_arose() -> None:
+    came_in = lines(is_made=False, bad=[value("input", replace(FINE, inf=1))])
+    assert came_in[0].endswith("call 2 takes what is not finite")
+    assert came_in[2] == "  takes 0: float16 scalar, -1.235 to 7e+04, 1 of 6 infinite"
+    assert came_in[-1] == (
+        "  try: look at the batch and the parameters of this layer: no recorded op made the value"
+    )
+    assert lines("backward")[-1] == (
+        "  try: a smaller loss scale, or keep the op in float32 (modify_mixlist)"
+    )
+    cast = lines(parameter="net.0.weight")
+    assert cast[1] == "  what it casts is the parameter net.0.weight"
+    assert cast[-1] == (
+        "  try: a smaller parameter, or keep the ops that take it in float32 (modify_mixlist)"
+    )
+    assert described(value("input", None, 5)) == "0: float16 5"

@@ -111,3 +111,80 @@ def test_random_ops_draw_no_other_numbers() -> None:
         measured = Dropping()(values)
     torch.manual_seed(3)
     assert torch.equal(measured, functional.dropout(values, 0.5))
+
+
+def test_calls_of_an_op_in_a_layer_add_up_to_one_row() -> None:
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(layer.weight, 1.0)
+    value = 1 + 2.0**-12
+    measured = Attribution("cpu", torch.float16, {"a.b": layer})
+    policy = MeasuringPolicy(device_type="cpu")
+    with measured.measuring(), policy.forward():
+        first, second = layer(torch.tensor([[value], [2.0]])), layer(torch.tensor([[-4.0]]))
+        outside = torch.cat([first, second]) * 3.0
+        outside.sum().backward()
+    rows = {(row.op, row.layer): row for row in measured.rows()}
+    assert list(rows) == [("linear", "a.b"), ("cat", ""), ("mul.Tensor", ""), ("sum", "")]
+    error = 2.0**-12
+    assert rows["linear", "a.b"] == OpEffect(
+        op="linear",
+        layer="a.b",
+        calls=2,
+        error=pytest.approx(error / (value**2 + 4 + 16) ** 0.5),  # type: ignore[arg-type]
+        loss_change=pytest.approx(3 * error),  # type: ignore[arg-type]
+        largest=4.0,
+        overflows=0,
+        vanishing=0,
+        elements=3,
+    )
+    # Lists of tensors are rounded too.
+    assert rows["cat", ""].error == pytest.approx(error / (value**2 + 4 + 16) ** 0.5)
+    assert rows["mul.Tensor", ""].largest == 12.0
+    assert (rows["sum", ""].calls, rows["sum", ""].elements) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "smallest", "below", "largest"),
+    [
+        (torch.float16, 2.0**-24, 2.0**-24 - 2.0**-48, 65504.0),
+        (torch.bfloat16, 2.0**-133, 2.0**-133 - 2.0**-149, 3.38953139e38),
+    ],
+)
+def test_the_range_ends_at_the_smallest_and_largest_number(
+    low: torch.dtype, smallest: float, below: float, largest: float
+) -> None:
+    values = torch.tensor([smallest, below, 0.0, -smallest / 2, largest, float("inf")])
+    measured = Attribution("cpu", low, {})
+    policy = MeasuringPolicy(device_type="cpu")
+    with measured.measuring(), policy.forward():
+        torch.relu(values)
+        torch.abs(values)
+        torch.abs(torch.tensor([largest * 1.002]))
+    rows = {row.op: row for row in measured.rows()}
+    assert (rows["relu"].vanishing, rows["abs"].vanishing) == (1, 2)
+    assert (rows["relu"].overflows, rows["abs"].overflows) == (0, 1)
+    assert rows["abs"].calls == 2
+
+
+def test_running_statistics_are_moved_once(batch: Tensor) -> None:
+    norm, plain = nn.BatchNorm2d(3), nn.BatchNorm2d(3)
+    measured = Attribution("cpu", torch.bfloat16, {"norm": norm})
+    with measured.measuring(), MeasuringPolicy(device_type="cpu").forward():
+        norm(batch)
+    plain(batch)
+    for name, tensor in plain.state_dict().items():
+        assert torch.equal(norm.state_dict()[name], tensor), name
+    (row,) = measured.rows()
+    assert (row.op, row.layer, row.elements) == ("batch_norm", "norm", batch.numel())
+    assert 0 < row.error < 2.0**-7
+
+
+def test_an_op_on_whole_numbers_or_low_inputs_is_computed_in_float32() -> None:
+    measured = Attribution("cpu", torch.float16, {})
+    with measured.measuring(), MeasuringPolicy(device_type="cpu").forward():
+        product = torch.mm(torch.eye(2).half(), torch.eye(2).bfloat16())
+        whole = torch.abs(torch.tensor([-3]))
+    assert (product.dtype, whole.dtype) == (torch.float32, torch.int64)
+    rows = {row.op: row for row in measured.rows()}
+    assert (rows["mm"].largest, rows["mm"].error, rows["mm"].elements) == (1.0, 0.0, 4)
+    assert (rows["abs"].largest, rows["abs"].calls, rows["abs"].elements) == (0.0, 1, 0)

@@ -29,7 +29,8 @@ _BITS: Final = {
     0x100: "overflow of a cast to fp16 or integer",
     0x400: "overflow of an accumulation in a matrix product",
 }
-_RECORD: Final = re.compile(r"Opdebug\.Node_OpDebug\.(?P<task>\d+)(?:\.(?P<stream>\d+))?\..*")
+_RECORD: Final = re.compile(r"Opdebug\.Node_OpDebug\.(?P<task>\d+)(?:\.(?P<stream>\d{1,15}))?\..*")
+"""Older releases name no stream; the time that follows has 16 digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -127,11 +127,9 @@ class EncodedImage:
         ink = self._colorspace in ("CMYK", "YCCK")
         if ink and not self._adobe:
             raise ValueError("four-colour JPEG without an Adobe marker")
-        least = at_least or (0, 0)
-        if self.orientation >= 5:
-            least = least[::-1]
         scaling: dict[str, Any] = {}
         if at_least is not None:
+            least = at_least[::-1] if self.orientation >= 5 else at_least
             # Factors between 1 and 2 have no SIMD code and take longer than the whole picture.
             scaling = {"min_height": least[0], "min_width": least[1], "min_factor": 2}
         buffer = None

@@ -61,7 +61,6 @@ class EncodedImage:
         if not encoded:
             raise DecodeError("no bytes")
         stored = self._read_jpeg_header() or self._read_header()
-        _check_size(*stored)
         turned = self.orientation >= 5
         self.height, self.width = stored[::-1] if turned else stored
 
@@ -104,14 +103,16 @@ class EncodedImage:
                 self._adobe = True
             elif marker == _APP1 and self._encoded.startswith(b"Exif\0\0", start):
                 self.orientation = _orientation(self._encoded[start:end])
+        _check_size(height, width)
         return int(height), int(width)
 
     def _read_header(self) -> tuple[int, int]:
         try:
             with opened(self._encoded) as image:
+                # Before anything of a PNG is asked for: Pillow loads its pixels to find EXIF data.
+                _check_size(image.height, image.width)
                 if image.format == "TIFF":
                     # Pillow turns a TIFF itself when it loads the pixels, and drops the tag then.
-                    _check_size(image.height, image.width)
                     _check_size(*_tile_of(image))
                     image.load()
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))

@@ -106,7 +106,12 @@ def test_every_dataclass_is_frozen_and_its_fields_are_named(module: ModuleType) 
 
 @pytest.mark.parametrize(
     "kind",
-    [erasing.ErasingSettings, mixing.MixingSettings, rand_augment.AutoAugmentSettings],
+    [
+        erasing.ErasingSettings,
+        mixing.MixingSettings,
+        mixing._SometimesMixed,
+        rand_augment.AutoAugmentSettings,
+    ],
     ids=lambda kind: kind.__name__,
 )
 def test_settings_of_no_kind_cannot_be_made(kind: type) -> None:

@@ -59,4 +59,4 @@ def test_whoever_stops_waits_for_what_was_begun_and_for_nothing_else() -> None:
     items.close()
     assert reader.begun == reader.ended
     assert len(reader.begun) < 5
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jumar.data.checking.findings import Finding, PartItems, findings_of
-from jumar.data.checking.item import Item
+from jumar.data.checking.findings import Finding, PartItems, Place, findings_of
+from jumar.data.checking.item import CheckedPart, Item
 from jumar.data.checking.lookalikes import MOST_NEIGHBOURS, alike, groups_of
 from jumar.data.checking.opening import CheckedData, kind_of, open_parts
 from jumar.data.checking.scanning import scanned
+from jumar.data.checking.texts import TextReader
+from jumar.data.samples import Fault
 from tests.data.photographs import png, scene
 from tests.data.pictures import picture, turned, write_files, write_zip
 from tests.data.tones import in_folder, tone
@@ -180,9 +182,6 @@ def test_small_and_missing_classes_are_named(tmp_path: Path) -> None:
 
 
 def test_lengths_that_are_spread_widely_are_not_odd() -> None:
-    from jumar.data.checking.item import CheckedPart
-    from jumar.data.checking.texts import TextReader
-
     random = np.random.default_rng(1)
     lengths = np.exp(random.normal(4, 1, 2000)).tolist()
     items = [
@@ -271,3 +270,188 @@ def test_pictures_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
     assert [finding.kind for finding in findings][:1] == ["broken"]
     assert "gt_4.txt" in findings[0].groups[0][0].where
     assert places(findings, "odd kind", "ignored words only") == [{"img/3.png"}]
+
+
+def of_items(**parts: list[Item]) -> list[Finding]:
+    """The findings of parts by name, with the classes a and b."""
+    return findings_of(
+        [
+            PartItems(
+                part=CheckedPart(name=name, reader=TextReader(items), classes=("a", "b")),
+                items=items,
+            )
+            for name, items in parts.items()
+        ]
+    )
+
+
+def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> None:
+    look = np.arange(256, dtype=np.uint8)
+    square = (("width", 8), ("height", 8))
+
+    def item(where: str, content: bytes, meaning: bytes, label: str = "a", **more: object) -> Item:
+        return Item(where=where, content=content, meaning=meaning, label=label, **more)  # type: ignore[arg-type]
+
+    train = [
+        Item(where="t0", fault="cut"),
+        item("t1", b"1", b"m1", look=look, size=square),
+        item("t2", b"1", b"m1", look=look, size=square),
+        item("t3", b"3", b"m3"),
+        item("t4", b"4", b"m3", "b"),
+        item("t5", b"5", b"m5", look=look, size=square),
+        item("t6", b"", b""),
+        item("t7", b"", b""),
+    ]
+    evaluation = [Item(where="e0", fault="empty"), item("e1", b"3", b"m3", "b")]
+    damaged = Fault(origin="labels.txt, line 3", reason="no label")
+    parts = [
+        PartItems(
+            part=CheckedPart(name="training", reader=TextReader(train), faults=[damaged]),
+            items=train,
+        ),
+        PartItems(
+            part=CheckedPart(name="evaluation", reader=TextReader(evaluation)), items=evaluation
+        ),
+    ]
+    t1, t2, t3, t4, t5 = (Place("training", f"t{n}", "a") for n in range(1, 6))
+    t4, e1 = t4._replace(detail="b"), Place("evaluation", "e1", "b")
+    broken = [
+        [Place("training", "t0", "cut")],
+        [Place("training", "labels.txt, line 3", "no label")],
+        [Place("evaluation", "e0", "empty")],
+    ]
+    found = findings_of(parts)
+    assert found == [
+        Finding(kind="broken", what="cannot be used", groups=broken),
+        Finding(
+            kind="leak", what="the same content in training and in evaluation", groups=[[t3, e1]]
+        ),
+        Finding(kind="duplicate", what="the same content", groups=[[t1, t2]]),
+        Finding(
+            kind="label conflict", what="the same content, with different labels", groups=[[t3, e1]]
+        ),
+        Finding(
+            kind="leak",
+            what="the same after decoding in training and in evaluation",
+            groups=[[t3, t4, e1]],
+        ),
+        Finding(
+            kind="label conflict",
+            what="the same after decoding, with different labels",
+            groups=[[t3, t4, e1]],
+        ),
+        Finding(kind="look-alike", what="looks the same", groups=[[t1, t5]]),
+    ]
+    assert [finding.count for finding in found] == [3, 1, 1, 1, 1, 1, 1]
+
+
+def test_look_alikes_are_also_told_apart_by_part_and_label() -> None:
+    look = np.arange(256, dtype=np.uint8)
+    square = (("width", 8), ("height", 8))
+    train = [Item(where="t", label="a", look=look, size=square)]
+    evaluation = [Item(where="e", label="b", look=look, size=square)]
+    group = [[Place("training", "t", "a"), Place("evaluation", "e", "b")]]
+    assert of_items(training=train, evaluation=evaluation)[:2] == [
+        Finding(kind="leak", what="looks the same in training and in evaluation", groups=group),
+        Finding(kind="label conflict", what="looks the same, with different labels", groups=group),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usual", "odd", "what"),
+    [
+        # Four times the median, where the sizes are alike.
+        ([10.0] * 9 + [39.0, 2.6], [41.0, 2.4], "2.5 to 40, around a median of 10"),
+        # Six times as far as half of the items are, where they are spread: e**3 both ways.
+        (
+            [np.exp(side / 2) for side in (1, -1) * 8] + [np.exp(2.9), np.exp(-2.9)],
+            [np.exp(3.1), np.exp(-3.1)],
+            "0.0498 to 20.1, around a median of 1",
+        ),
+    ],
+)
+def test_a_size_is_odd_beyond_four_times_the_median_or_six_spreads(
+    usual: list[float], odd: list[float], what: str
+) -> None:
+    items = [
+        Item(where=f"{value:.4g}", size=(("length", value),), traits=("x",))
+        for value in (*usual, *odd)
+    ]
+    groups = [[Place("training", f"{value:.4g}", f"{value:.4g}")] for value in odd]
+    assert of_items(training=items)[0] == Finding(
+        kind="odd size", what=f"length outside of {what}", groups=groups
+    )
+
+
+def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() -> None:
+    def item(where: str, width: float, height: float) -> Item:
+        return Item(where=where, size=(("width", width), ("height", height)))
+
+    items = [*(item(str(n), 8, 4) for n in range(9)), item("tall", 8, 40), item("flat", 8, 0)]
+    found = [(f.what, f.groups) for f in of_items(training=items) if f.kind == "odd size"]
+    assert found == [
+        (
+            "height outside of 1 to 16, around a median of 4",
+            [[Place("training", "tall", "40")], [Place("training", "flat", "0")]],
+        ),
+        (
+            "width by height outside of 0.5 to 8, around a median of 2",
+            [[Place("training", "tall", "0.2")]],
+        ),
+    ]
+
+
+def test_a_trait_is_odd_up_to_half_of_the_items() -> None:
+    traits = [("grey",), ("grey", "turned"), ("turned", "alpha"), ("grey",)]
+    items = [Item(where=str(n), traits=each) for n, each in enumerate(traits)]
+    found = [f for f in of_items(training=items) if f.kind == "odd kind"]
+    assert found == [
+        Finding(
+            kind="odd kind",
+            what="turned: 2 of 4 items",
+            groups=[[Place("training", "1")], [Place("training", "2")]],
+        ),
+        Finding(kind="odd kind", what="alpha: 1 of 4 items", groups=[[Place("training", "2")]]),
+    ]
+
+
+def test_a_class_is_small_below_five_items_or_a_tenth_of_the_median() -> None:
+    def items(**counts: int) -> list[Item]:
+        return [
+            Item(where=f"{name}{n}", classes=(name,))
+            for name, count in counts.items()
+            for n in range(count)
+        ]
+
+    found = of_items(
+        training=items(a=100, b=100, c=100, d=9, e=10), evaluation=items(a=5, c=4, d=1, e=5)
+    )
+    assert found == [
+        Finding(
+            kind="class",
+            what="missing on one side",
+            groups=[[Place("evaluation", "b", "no item")]],
+        ),
+        Finding(
+            kind="class",
+            what="fewer than 10 items in training",
+            groups=[[Place("training", "d", "9 items")]],
+        ),
+        Finding(
+            kind="class",
+            what="fewer than 5 items in evaluation",
+            groups=[
+                [Place("evaluation", "c", "4 items")],
+                [Place("evaluation", "d", "1 item")],
+            ],
+        ),
+    ]
+    # A part without any item lacks all classes and has no small ones; the next is still looked at.
+    empty = of_items(training=[], evaluation=items(a=5, b=4))
+    assert [(f.what, f.groups) for f in empty] == [
+        (
+            "missing on one side",
+            [[Place("training", "a", "no item")], [Place("training", "b", "no item")]],
+        ),
+        ("fewer than 5 items in evaluation", [[Place("evaluation", "b", "4 items")]]),
+    ]

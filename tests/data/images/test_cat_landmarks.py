@@ -8,7 +8,7 @@ from PIL import Image
 from jumar.data.images.cat_landmarks import CatHeads, head_box, parse_landmarks
 from jumar.data.images.picture_set import PictureData, open_generator_sets
 from jumar.data.images.picture_tree import open_pictures
-from jumar.data.samples import CorruptRecord, SampleKey
+from jumar.data.samples import CorruptRecord, Record, SampleKey
 from jumar.ground.errors import UserError
 
 POINTS = "9 60 50 80 50 70 62 50 40 52 30 58 38 82 38 88 30 90 40 \n"
@@ -74,3 +74,65 @@ def test_the_box_is_a_square_within_the_picture(
     assert -1e-9 <= top < bottom <= 1 + 1e-9
     assert -1e-9 <= left < right <= 1 + 1e-9
     assert (bottom - top) * height == pytest.approx((right - left) * width)
+
+
+def test_a_record_is_the_picture_with_one_box_and_no_label(tmp_path: Path) -> None:
+    heads = CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path)
+    picture = tmp_path / "CAT_00" / "00000001_000.jpg"
+    # The points lie within 40 x 32 pixels around (70, 46), so the square has 1.3 * 40 = 52.
+    assert heads.read(0) == Record(
+        encoded=picture.read_bytes(),
+        label=0,
+        origin=str(picture),
+        boxes=((20 / 90, 44 / 120, 72 / 90, 96 / 120),),
+    )
+    assert (len(heads), heads.path(0), tuple(heads.classes)) == (1, "CAT_00/00000001_000.jpg", ())
+    assert heads.fingerprint == open_pictures(str(tmp_path), "train").fingerprint
+    picture.write_bytes(b"no picture")
+    with pytest.raises(CorruptRecord) as caught:
+        heads.read(0)
+    assert caught.value.fault.origin == str(picture)
+
+
+@pytest.mark.parametrize(
+    ("points", "box"),
+    [
+        ([(10, 10), (30, 20), (20, 40)], (5.5, 0.5, 44.5, 39.5)),
+        ([(0, 0), (20, 0), (10, 10)], (0, 0, 26, 26)),
+        ([(180, 90), (200, 100), (190, 80)], (74, 174, 100, 200)),
+        ([(0, 0), (200, 100), (50, 50)], (0, 50, 100, 150)),
+        ([(50, 50), (50, 50), (50, 50)], (49.35, 49.35, 50.65, 50.65)),
+    ],
+    ids=["middle", "upper left", "lower right", "larger than the picture", "one point"],
+)
+def test_the_square_is_1_3_times_the_extent_and_moved_into_the_picture(
+    points: list[tuple[int, int]], box: tuple[float, ...]
+) -> None:
+    top, left, bottom, right = head_box(points, 200, 100)
+    assert (100 * top, 200 * left, 100 * bottom, 200 * right) == pytest.approx(box)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("3 1 2 3 4 5 -6", None),
+        ("2 1 2 3 4", "2 points announced, but 4 numbers follow"),
+        ("3 1 2 3 4 5", "3 points announced, but 5 numbers follow"),
+        ("3 1 2 3 4 5 6 7", "3 points announced, but 7 numbers follow"),
+        ("3 1 2 3 4 5 6.5", "not landmarks: expected integers"),
+    ],
+)
+def test_three_points_or_more_are_landmarks(text: str, reason: str | None) -> None:
+    if reason is None:
+        assert parse_landmarks(text) == [(1, 2), (3, 4), (5, -6)]
+        return
+    with pytest.raises(ValueError, match=f"^{reason}$"):
+        parse_landmarks(text)
+
+
+def test_of_a_landmark_file_4096_bytes_are_read(tmp_path: Path) -> None:
+    heads = CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path)
+    place = tmp_path / "CAT_00" / "00000001_000.jpg.cat"
+    box = heads.read(0).boxes
+    place.write_text(POINTS.strip().rjust(4096) + "1 and words")
+    assert heads.read(0).boxes == box

@@ -1,13 +1,24 @@
 """Which files are images of which class."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.data.images.class_folders import DiskTree, PackedNames, files_below, list_classes
+from jumar.data.images.class_folders import (
+    DiskTree,
+    PackedNames,
+    by_ending,
+    ending_of,
+    files_below,
+    is_hidden,
+    is_image,
+    list_classes,
+)
 from jumar.ground.errors import UserError
 from tests.data.pictures import write_files
 
@@ -125,3 +136,81 @@ def test_a_link_to_a_parent_is_an_error_and_no_endless_loop(tmp_path: Path) -> N
     (root / "cat/again").symlink_to(root / "cat", target_is_directory=True)
     with pytest.raises(UserError, match="nested more than 32 deep"):
         list(files_below(DiskTree(root), "cat"))
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (5, ""), (6, " and 1 more")])
+def test_the_first_five_empty_class_folders_are_named(
+    tmp_path: Path, count: int, more: str
+) -> None:
+    names = "abcdef"[:count]
+    for name in names:
+        (tmp_path / name).mkdir()
+    with pytest.raises(UserError) as caught:
+        list_classes(DiskTree(write_files(tmp_path, {"z/a.jpg": b"-"})))
+    named = ", ".join(f"'{name}'" for name in names[:5])
+    holds = "holds" if count == 1 else "hold"
+    assert caught.value.what == (
+        f"{count} of {count + 1} class folders {holds} no image: {named}{more}"
+    )
+    assert caught.value.todo == (
+        "Put images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif) into it, "
+        "or remove the folder."
+    )
+
+
+def test_endings_are_counted_the_most_frequent_first_and_five_are_named() -> None:
+    counts = Counter({".a": 1, ".b": 3, ".c": 2, ".d": 1, ".e": 1})
+    assert by_ending(counts) == "3 .b, 2 .c, 1 .a, 1 .d, 1 .e"
+    assert by_ending(counts + Counter({".f": 1})) == "3 .b, 2 .c, 1 .a, 1 .d, 1 .e, ..."
+    assert [ending_of(name) for name in ("a/b.JPG", "a.b/c", "x.tar.gz", ".x")] == [
+        ".jpg",
+        "without ending",
+        ".gz",
+        "without ending",
+    ]
+
+
+def test_paths_and_labels_below_a_root_are_those_of_the_root_alone(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"in/{name}": data for name, data in TREE.items()})
+    whole, part = list_classes(DiskTree(tmp_path / "in")), list_classes(DiskTree(tmp_path), "in")
+    assert list(part.paths) == [f"in/{path}" for path in whole.paths]
+    assert [part.key(index) for index in range(4)] == list(whole.paths)
+    assert [whole.key(index) for index in range(4)] == list(whole.paths)
+    assert part.fingerprint == whole.fingerprint
+    assert part.labels.tolist() == whole.labels.tolist()
+    assert part.labels.dtype == np.int32
+    (tmp_path / "in" / "readme.md").unlink()
+    (tmp_path / "in" / "2" / "a.jpeg").rename(tmp_path / "in" / "10" / "z.jpeg")
+    assert list_classes(DiskTree(tmp_path / "in")).fingerprint != whole.fingerprint
+
+
+def test_files_come_before_those_of_sub_folders_and_all_in_order(tmp_path: Path) -> None:
+    names = ["b.x", "z", "a/c", "a/d/e", "a/f/g", "c/a"]
+    write_files(tmp_path, dict.fromkeys(names, b"-"))
+    assert list(files_below(DiskTree(tmp_path), "")) == names
+    assert DiskTree(tmp_path).entries("a") == (["d", "f"], ["c"])
+
+
+def test_where_no_class_folders_are_what_is_there_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError) as caught:
+        list_classes(DiskTree(tmp_path), "empty")
+    assert (caught.value.what, caught.value.where) == (
+        "contains neither class folders nor TFRecord shards",
+        str(tmp_path / "empty"),
+    )
+    with pytest.raises(UserError, match="there is no such file"):
+        list_classes(DiskTree(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden", "image"),
+    [
+        (".a.jpg", True, True),
+        ("__MACOSX", True, False),
+        ("a.TIFF", False, True),
+        ("jpg", False, False),
+    ],
+)
+def test_names_are_hidden_or_images_or_neither(name: str, hidden: bool, image: bool) -> None:
+    assert (is_hidden(name), is_image(name)) == (hidden, image)

@@ -2,12 +2,15 @@
 
 import io
 import pickle
+import sys
 
 import numpy as np
+import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
 from jumar.data.images.digits import open_digits
+from jumar.data.samples import fingerprint
 
 
 def test_every_digit_is_in_exactly_one_part_and_a_sixth_of_each_class_is_for_evaluation() -> None:
@@ -41,3 +44,17 @@ def test_the_split_is_the_same_at_every_call_and_small_when_pickled() -> None:
     first, second = open_digits("eval"), open_digits("eval")
     assert [first.read(i) for i in range(20)] == [second.read(i) for i in range(20)]
     assert len(pickle.dumps(open_digits("train"))) < 300_000
+
+
+def test_the_fingerprint_is_that_of_the_pictures() -> None:
+    source = open_digits("eval")
+    encoded = [source.read(index).encoded for index in range(len(source))]
+    assert source.fingerprint == fingerprint(*encoded)
+    assert tuple(source.classes) == tuple("0123456789")
+
+
+def test_without_scikit_learn_its_absence_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'sklearn'") as caught:
+        open_digits("eval")
+    assert caught.value.name == "sklearn"

@@ -43,3 +43,12 @@ def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
     source = opened(write_files(tmp_path, pets()))
     copy = pickle.loads(pickle.dumps(source))
     assert [copy.read(index) for index in range(4)] == [source.read(index) for index in range(4)]
+
+
+def test_labels_keys_and_fingerprint_are_those_of_the_listing(tmp_path: Path) -> None:
+    source = opened(write_files(tmp_path, pets()))
+    listing = list_classes(DiskTree(tmp_path))
+    assert source.labels.tolist() == [0, 0, 1, 1]
+    assert [source.key(index) for index in range(4)] == list(listing.paths)
+    assert source.fingerprint == listing.fingerprint
+    assert len(source) == 4

@@ -13,10 +13,16 @@ from jumar.data.images.image_set import (
     LabelledPictures,
     check_classes,
     image_set,
+    offset_for,
     open_image_sets,
 )
+from jumar.data.images.sources import open_source
+from jumar.data.images.tfrecord_writer import write_tfrecords
 from jumar.data.loading.keyed_set import KeyedSet
+from jumar.data.loading.sampler import sample_random
 from jumar.data.pixels.decode import decode_image
+from jumar.data.pixels.erasing import ErasingSettings, RandomErasing
+from jumar.data.pixels.mixing import CutMix
 from jumar.data.pixels.preprocessing import (
     Arrays,
     ImagePreprocessing,
@@ -24,9 +30,10 @@ from jumar.data.pixels.preprocessing import (
     plain_preprocessing,
     resnext_preprocessing,
 )
+from jumar.data.pixels.rand_augment import AutoAugmentSettings, RandAugment
 from jumar.data.samples import Batch, ImageSource, Record, SampleKey
 from jumar.ground.errors import UserError
-from jumar.settings import describe, from_json, override, to_json
+from jumar.settings import checked, describe, from_json, override, to_json
 from tests.data.pictures import pets, picture, write_files
 from tests.data.scenes import MemorySource, jpeg
 
@@ -237,3 +244,186 @@ def test_an_offset_counts_when_classes_are_compared() -> None:
     check_classes(source, 2, -1, where="test")
     with pytest.raises(UserError):
         check_classes(source, 2, 0, where="test")
+
+
+def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_change() -> None:
+    rows = {row.path: (row.value, row.allowed) for row in describe(ImageData())}
+    expected = {
+        "path": ("digits", ""),
+        "eval_path": ("", ""),
+        "image_size": (224, "1 or more"),
+        "batch_size": (128, "1 or more"),
+        "label_offset": (0, "-1 to 0"),
+        "sampling": ("natural", "natural, balanced"),
+        "auto_augment": ("none", "none, randaugment"),
+        "erasing": ("none", "none, random"),
+        "mixing": ("none", "none, mixup, cutmix, mixup-or-cutmix"),
+    }
+    assert {name: rows[name] for name in expected} == expected
+    own = {"path", "eval_path", "image_size", "batch_size", "label_offset", "preprocessing"}
+    changeable = {
+        field.name for field in dataclasses.fields(ImageData) if field.metadata["changeable"]
+    }
+    assert changeable & (own | expected.keys()) == {"eval_path"}
+
+
+def test_pictures_are_mixed_in_batches_of_even_numbers() -> None:
+    for size in (2, 4, 6):
+        assert checked(ImageData(mixing=CutMix(), batch_size=size)).mixes
+    assert not checked(ImageData(batch_size=5)).mixes
+    with pytest.raises(UserError) as caught:
+        checked(ImageData(mixing=CutMix(), batch_size=5))
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        "pictures are mixed in pairs, and 5 is odd",
+        "data.batch_size",
+        "Choose an even number, on every rank.",
+    )
+
+
+def test_what_is_not_said_of_pictures_is_nothing_special(source: MemorySource) -> None:
+    plain = LabelledPictures(
+        source=source,
+        preprocessing=plain_preprocessing(),
+        image_size=SIZE,
+        num_classes=8,
+        training=True,
+    )
+    batch = image_set(plain).fetch(keys(0, 7)).batch
+    assert set(batch) == {"image", "label"}
+    assert batch["label"].tolist() == [0, 7]
+    assert (plain.seed, plain.label_offset, plain.changes_pixels) == (0, 0, False)
+    assert plain.fingerprint == ""
+    numbered = image_set(dataclasses.replace(plain, numbered=True)).fetch(keys(5, 2)).batch
+    assert numbered["index"].tolist() == [5, 2]
+    assert numbered["index"].dtype == torch.int64
+    # Two sets are the same one or two, whatever they hold; comparing arrays would be no answer.
+    assert dataclasses.replace(plain) != plain
+
+
+@pytest.mark.parametrize("which", ["auto_augment", "erasing", "both"])
+def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
+    source: MemorySource, which: str
+) -> None:
+    preprocessing = dataclasses.replace(plain_preprocessing(), flip=True)
+    changes: dict[str, AutoAugmentSettings | ErasingSettings] = {
+        "auto_augment": RandAugment(operations=3, magnitude=15.0),
+        "erasing": RandomErasing(probability=1.0, fill="mean"),
+    }
+    pictures = LabelledPictures(
+        source=source,
+        preprocessing=preprocessing,
+        image_size=SIZE,
+        num_classes=8,
+        training=True,
+        seed=9,
+        **{name: value for name, value in changes.items() if which in (name, "both")},  # type: ignore[arg-type]
+    )
+    assert pictures.changes_pixels
+    found = image_set(pictures).fetch([SampleKey(3, 6)]).batch["image"][0].permute(1, 2, 0)
+    random = sample_random(9, SampleKey(3, 6))
+    expected = preprocessing.train_image(source.read(6), SIZE, random)["image"]
+    if which != "erasing":
+        expected = RandAugment(operations=3, magnitude=15.0).changed(expected, random)  # type: ignore[arg-type]
+    if which != "auto_augment":
+        expected = RandomErasing(probability=1.0, fill="mean").erased(  # type: ignore[arg-type]
+            expected, random, (127.5, 127.5, 127.5)
+        )
+    assert np.array_equal(found.numpy(), expected)
+
+
+def test_outputs_are_named_by_the_classes_shifted_by_the_offset() -> None:
+    def outputs(classes: list[str], num_classes: int, label_offset: int) -> list[str]:
+        source = MemorySource([jpeg()], classes=classes)
+        samples = labelled(source, num_classes=num_classes, label_offset=label_offset)
+        return samples.kind.outputs()
+
+    assert outputs(["background", "cat", "dog"], 3, -1) == ["cat", "dog", "class 2"]
+    assert outputs(["cat", "dog"], 2, 0) == ["cat", "dog"]
+    assert outputs([], 2, 0) == []
+
+
+def test_the_set_of_samples_reads_ahead_and_keeps_the_fingerprint_of_its_source() -> None:
+    class Store(MemorySource):
+        fingerprint = "of the store"
+        wanted: tuple[int, ...] = ()
+
+        def read_ahead(self, items: list[int]) -> None:
+            self.wanted += tuple(items)
+
+    store = Store([jpeg()] * 4, labels=[0, 1, 2, 3])
+    samples = labelled(store)
+    samples.kind.read_ahead([2, 1])
+    assert store.wanted == (2, 1)
+    assert (samples.fingerprint, len(samples.kind)) == ("of the store", 4)
+
+
+@pytest.mark.parametrize(
+    ("names", "offset"),
+    [("background\ncat\ndog\n", -1), ("cat\nbackground\n", 0), (None, -1)],
+    ids=["background", "no background", "unnamed"],
+)
+def test_the_offset_is_for_shards_whose_first_class_is_the_background(
+    tmp_path: Path, names: str | None, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
+    write_tfrecords(
+        MemorySource([jpeg(), jpeg()], [1, 2]), tmp_path / "to", shards=1, split_prefix="train"
+    )
+    write_tfrecords(
+        MemorySource([jpeg()], [2]), tmp_path / "to", shards=1, split_prefix="validation"
+    )
+    if names is not None:
+        (tmp_path / "to" / "labels.txt").write_text(names)
+    source = open_source(str(tmp_path / "to"), "train")
+    assert offset_for(source, -1) == offset
+    assert offset_for(source, 0) == 0
+    data = ImageData(path=str(tmp_path / "to"), image_size=SIZE, label_offset=-1)
+    count = len(source.classes) + offset if names else 3
+    train, evaluation = open_image_sets(data, num_classes=0 if names else 3, seed=0)
+    assert evaluation is not None
+    assert (train.kind.num_classes, evaluation.kind.num_classes) == (count, count)
+    assert (train.kind.label_offset, evaluation.kind.label_offset) == (offset, offset)
+    assert (train.kind.training, evaluation.kind.training) == (True, False)
+
+
+def test_wrong_numbers_of_classes_are_said_in_whole_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
+    source = MemorySource([jpeg()], classes=["background", "cat", "dog"])
+    assert offset_for(source, -1) == 0
+    with pytest.raises(UserError) as caught:
+        check_classes(source, 1, -1, where="here")
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        "the data have 3 classes (label offset -1), the model has 1 output",
+        "here",
+        "Set model.num_classes=2, or 0 to take the number from the data.",
+    )
+    write_tfrecords(MemorySource([jpeg()]), tmp_path / "to", shards=1, split_prefix="train")
+    with pytest.raises(UserError) as caught:
+        open_image_sets(ImageData(path=str(tmp_path / "to")), num_classes=0, seed=0)
+    assert (caught.value.what, caught.value.where) == (
+        "the shards do not give the number of classes",
+        str(tmp_path / "to"),
+    )
+
+
+def test_what_is_balanced_and_held_out_is_said(tmp_path: Path) -> None:
+    files = {f"a/{n}.jpg": jpeg(seed=n) for n in range(4)}
+    files |= {f"b/{n}.jpg": jpeg(seed=n) for n in range(8)}
+    path = str(write_files(tmp_path, files))
+    said: list[str] = []
+    data = ImageData(path=path, image_size=SIZE, val_fraction=0.25, sampling="balanced")
+    train, held_out = open_image_sets(data, num_classes=0, seed=0, notice=said.append)
+    assert held_out is not None
+    assert (len(train), len(held_out)) == (9, 3)
+    assert said == [
+        f"evaluation: 3 of the 12 training samples (0.25, of each class, split seed "
+        f"{data.split_seed}, hash {held_out.fingerprint})",
+        "balanced sampling: 2 classes of 3 to 6 samples, each taken 4 times an epoch",
+    ]
+    said.clear()
+    digits = ImageData(image_size=SIZE, val_fraction=0.25)
+    open_image_sets(digits, num_classes=0, seed=0, notice=said.append)
+    assert said[1:] == ["digits: its own evaluation part is not used"]
+    assert len(open_image_sets(ImageData(eval_path="digits"), num_classes=10, seed=0)[0]) == 1501

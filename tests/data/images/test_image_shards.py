@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.data.images.image_shards import ImageShards, read_class_names
+from jumar.data.images.image_shards import ImageShards, is_shard_name, read_class_names
 from jumar.data.records.example import (
     BytesFeature,
     Feature,
@@ -201,3 +201,40 @@ def test_shards_of_two_sets_are_not_mixed(other: str) -> None:
     with pytest.raises(UserError, match="different sets are mixed"):
         check_one_set([Path("train-00000-of-00001"), Path(other)])
     check_one_set([Path("train-00000-of-00001"), Path("validation-00000-of-00002")])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_shard"),
+    [
+        ("train-00000-of-00002", True),
+        ("train-00000-of-00002.gz", True),
+        ("a.tfrecord", True),
+        ("A.TFRecords.GZ", True),
+        ("a.tfrecord.zlib", True),
+        (".train-00000-of-00002", False),
+        ("train-00000-of-00002.jpg", False),
+        ("train-00000-of-00002.zip", False),
+        ("a.gz", False),
+        ("notes", False),
+    ],
+)
+def test_shards_are_known_by_their_names(name: str, is_shard: bool) -> None:
+    assert is_shard_name(name) is is_shard
+
+
+def test_names_of_classes_that_cannot_be_read_are_an_error_and_an_absent_file_is_none(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "labels.txt").mkdir()
+    with pytest.raises(UserError, match="cannot be read: Is a directory") as caught:
+        read_class_names(tmp_path / "labels.txt")
+    assert caught.value.where == str(tmp_path / "labels.txt")
+    (tmp_path / "file").write_text("")
+    assert read_class_names(tmp_path / "file" / "labels.txt") == ()
+    (tmp_path / "names").write_text("0:a\n1:b\n3:c\n")
+    with pytest.raises(UserError) as caught:
+        read_class_names(tmp_path / "names")
+    assert (caught.value.what, caught.value.where) == (
+        "the label is 3, expected 2",
+        f"{tmp_path / 'names'}, line 3",
+    )

@@ -167,3 +167,104 @@ def test_other_compressions_are_a_fault_that_names_the_method(tmp_path: Path) ->
 def test_an_empty_member_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(CorruptRecord, match=r"pets\.zip, cat/0\.jpg: the file is empty"):
         opened(write_zip(tmp_path / "pets.zip", {"cat/0.jpg": b""})).read(0)
+
+
+def test_a_tree_lists_folders_and_files_of_every_depth_without_hidden_ones(tmp_path: Path) -> None:
+    names = [".hidden/a", "b/c/d.jpg", "b/c/e.jpg", "b/.x/y", "a.txt", "b/f/", "z/", "b/a.png"]
+    tree = ZipTree(write_zip(tmp_path / "a.zip", dict.fromkeys(names, b"")))
+    assert tree.entries("") == (["b", "z"], ["a.txt"])
+    assert tree.entries("b") == (["c", "f"], ["a.png"])
+    assert tree.entries("b/c") == ([], ["d.jpg", "e.jpg"])
+    assert tree.entries("b/f") == tree.entries("z") == ([], [])
+    assert sorted(tree.members) == ["a.txt", "b/a.png", "b/c/d.jpg", "b/c/e.jpg"]
+
+
+def patched(path: Path, place: int, kind: str, value: int) -> ImageZip:
+    """A zip whose directory says something else about its first member."""
+    content = bytearray(path.read_bytes())
+    struct.pack_into(kind, content, directory_entry(content) + place, value)
+    path.write_bytes(content)
+    return opened(path)
+
+
+FLAGS, PACKED, SIZE, OFFSET = 8, 20, 24, 42
+"""Where an entry of the directory has them."""
+
+
+def reason(source: ImageZip) -> str:
+    with pytest.raises(CorruptRecord) as caught:
+        source.read(0)
+    return caught.value.fault.reason
+
+
+def test_a_folder_may_be_marked_as_encrypted(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "a.zip", {"cat/": b"", **pets()})
+    assert len(patched(path, FLAGS, "<H", 1)) == 4
+
+
+def test_200_times_as_many_bytes_as_packed_are_no_bomb_and_one_more_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_zip, "ALWAYS_ALLOWED", 0)
+    path = write_zip(tmp_path / "a.zip", {"cat/0.bmp": bytes(100_000)})
+    packed = zipfile.ZipFile(path).infolist()[0].compress_size
+    stated = f"does not have the {200 * packed} bytes that the zip's directory states"
+    assert reason(patched(path, SIZE, "<I", 200 * packed)) == stated
+    assert reason(patched(path, SIZE, "<I", 200 * packed + 1)) == (
+        f"{packed} bytes that unpack to {200 * packed + 1}: refused as a zip bomb"
+    )
+
+
+def test_16_mib_are_never_a_bomb(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "a.zip", {"cat/0.bmp": bytes(2**24), "cat/1.bmp": bytes(2**24 + 1)})
+    source = opened(path)
+    assert source.read(0).encoded == bytes(2**24)
+    with pytest.raises(CorruptRecord, match="unpack to 16777217: refused as a zip bomb"):
+        source.read(1)
+
+
+@pytest.mark.parametrize("place", [PACKED, SIZE])
+def test_256_mib_are_the_most(tmp_path: Path, place: int) -> None:
+    path = write_zip(tmp_path / "a.zip", pets(), zipfile.ZIP_STORED)
+    accepted = reason(patched(path, place, "<I", 2**28))
+    assert "refused as a zip bomb" in accepted or "does not have the" in accepted
+    assert "at most 256 MiB" in reason(patched(path, place, "<I", 2**28 + 1))
+
+
+def test_a_size_that_is_not_stated_rightly_is_a_fault(tmp_path: Path) -> None:
+    size = len(pets()["cat/0.jpg"])
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        for wrong in (size - 1, size + 1):
+            source = patched(write_zip(tmp_path / "a.zip", pets(), method), SIZE, "<I", wrong)
+            assert reason(source) == (
+                f"does not have the {wrong} bytes that the zip's directory states"
+            )
+    source = patched(write_zip(tmp_path / "a.zip", pets()), 16, "<I", 1)
+    assert reason(source) == "its checksum does not match: the zip is damaged"
+
+
+def test_a_place_without_a_member_is_a_fault(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "a.zip", pets())
+    assert reason(patched(path, OFFSET, "<I", 7)) == (
+        "no member begins at byte 7: the zip is damaged or was changed"
+    )
+    path = write_zip(tmp_path / "b.zip", pets())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"PK\x03\x04"  # the beginning of a member at the end of the file
+    end = path.stat().st_size - 4
+    assert reason(patched(path, OFFSET, "<I", end)) == (
+        f"no member begins at byte {end}: the zip is damaged or was changed"
+    )
+
+
+def test_extra_fields_in_front_of_the_data_are_passed_over(tmp_path: Path) -> None:
+    content = pets()["cat/0.jpg"]
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("cat/0.jpg", "cat/1.jpg"):
+            info = zipfile.ZipInfo(name)
+            info.extra = struct.pack("<HH5s", 0x7075, 5, b"extra")
+            archive.writestr(info, content)
+    source = opened(tmp_path / "a.zip")
+    assert [source.read(index).encoded for index in range(2)] == [content, content]
+    assert source.labels.tolist() == [0, 0]
+    assert [source.key(index) for index in range(len(source))] == ["cat/0.jpg", "cat/1.jpg"]

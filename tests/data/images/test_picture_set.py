@@ -1,3 +1,4 @@
+import dataclasses
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -8,9 +9,10 @@ import torch
 from PIL import Image
 
 from jumar.data.images.picture_set import FramedPictures, PictureData, open_generator_sets
-from jumar.data.pixels.resize import resize
+from jumar.data.pixels.resize import resize, resize_fast
 from jumar.data.samples import Record, SampleKey
 from jumar.ground.errors import UserError
+from jumar.settings import describe
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -105,3 +107,107 @@ def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
         assert len(train) == 2
         with pytest.raises(UserError, match="none of the 3 pictures matches"):
             open_generator_sets(PictureData(path=str(where), match="bird/*"), seed=1)
+
+
+def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_change() -> None:
+    rows = {row.path: (row.value, row.allowed) for row in describe(PictureData())}
+    expected = {
+        "path": ("digits", ""),
+        "eval_path": ("", ""),
+        "match": ("", ""),
+        "eval_samples": (0, "0 or more"),
+        "image_size": (128, "1 or more"),
+        "frame": ("squeeze", "squeeze, square, head"),
+        "resize": ("legacy", "legacy, antialias"),
+        "flip": (False, ""),
+        "inception_weights": ("", ""),
+    }
+    assert {name: rows[name] for name in expected} == expected
+    fields = dataclasses.fields(PictureData)
+    changeable = {field.name for field in fields if field.metadata["changeable"]}
+    assert changeable & expected.keys() == {"eval_path"}
+    chosen = PictureData(frame="head", resize="antialias", flip=True).preprocessing()
+    assert (chosen.frame, chosen.resize, chosen.flip) == ("head", "antialias", True)
+    assert (chosen.mean, chosen.std) == ((127.5,) * 3, (127.5,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "square"),
+    [
+        ((24, 40), (slice(0, 24), slice(8, 32))),
+        ((24, 41), (slice(0, 24), slice(8, 32))),
+        ((33, 30), (slice(1, 31), slice(0, 30))),
+    ],
+)
+@pytest.mark.parametrize("kind", ["legacy", "antialias"])
+def test_the_square_is_central_in_lying_and_standing_pictures(
+    shape: tuple[int, int], square: tuple[slice, slice], kind: str
+) -> None:
+    pixels = noise(*shape)
+    record = Record(encoded=png(pixels), label=0, origin="x")
+    made = FramedPictures(frame="square", resize=kind).eval_image(record, 17)["image"]
+    cut = pixels[square]
+    expected = resize_fast(cut, (17, 17)) if kind == "antialias" else resize(cut, (17, 17))
+    np.testing.assert_array_equal(made, np.rint(expected))
+
+
+@pytest.mark.parametrize(
+    ("box", "head"),
+    [
+        ((0.25, 0.2, 0.75, 0.6), (slice(10, 30), slice(10, 30))),
+        ((0.0, 0.5, 1.0, 1.0), (slice(0, 40), slice(25, 50))),
+        ((0.5, 0.5, 0.5, 0.5), (slice(20, 21), slice(25, 26))),
+    ],
+)
+def test_the_head_is_cut_out_and_has_one_pixel_at_least(
+    box: tuple[float, float, float, float], head: tuple[slice, slice]
+) -> None:
+    pixels = noise(40, 50)
+    record = Record(encoded=png(pixels), label=0, origin="x", boxes=(box,))
+    made = FramedPictures(frame="head", resize="antialias").eval_image(record, 9)["image"]
+    np.testing.assert_array_equal(made, resize_fast(pixels[head], (9, 9)))
+
+
+def test_the_first_pictures_are_compared_with_as_many_as_asked_for(tmp_path: Path) -> None:
+    path = str(folder_of(tmp_path))
+    whole = open_generator_sets(PictureData(path=path), seed=1)[0].fingerprint
+    for asked, count in ((0, 3), (1, 1), (2, 2), (3, 3), (4, 3)):
+        train, real = open_generator_sets(PictureData(path=path, eval_samples=asked), seed=1)
+        assert real is not None
+        assert (len(train), len(real), train.fingerprint) == (3, count, whole)
+        # All of them are the set itself, not a choice of it.
+        assert (real.fingerprint == whole) == (count == 3)
+        assert (train.training, real.training) == (True, False)
+        assert set(train.fetch([SampleKey(0, 0)]).batch) == {"image", "label"}
+    first = train.kind.source.read(0).origin
+    assert real is not None
+    assert real.kind.source.read(0).origin == first
+
+
+def test_real_pictures_may_lie_elsewhere_where_their_evaluation_part_is_taken(
+    tmp_path: Path,
+) -> None:
+    path = str(folder_of(tmp_path))
+    for part, count in (("train", 4), ("val", 2)):
+        for number in range(count):
+            place = tmp_path / "other" / part / f"{number}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(png(noise(9, 9, number)))
+    other = str(tmp_path / "other")
+    train, real = open_generator_sets(PictureData(path=path, eval_path=other), seed=1)
+    assert real is not None
+    assert (len(train), len(real)) == (3, 2)
+    train, real = open_generator_sets(PictureData(path=other, eval_path=path), seed=1)
+    assert real is not None
+    assert (len(train), len(real)) == (4, 3)
+
+
+def test_a_pattern_that_fits_nothing_is_answered_with_the_first_path(tmp_path: Path) -> None:
+    path = str(folder_of(tmp_path))
+    with pytest.raises(UserError) as caught:
+        open_generator_sets(PictureData(path=path, match="bird/*"), seed=1)
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        "none of the 3 pictures matches 'bird/*'",
+        "data.match",
+        "The first one is cat/0.png.",
+    )

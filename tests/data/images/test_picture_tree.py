@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.data.images.picture_tree import by_numbers, open_pictures
-from jumar.data.images.sources import Split
+from jumar.data.images.picture_tree import (
+    Pictures,
+    by_numbers,
+    open_all_pictures,
+    open_pictures,
+)
+from jumar.data.images.sources import Split, open_source
+from jumar.data.images.tfrecord_writer import write_tfrecords
 from jumar.data.records.example import BytesFeature, encode_example
-from jumar.data.samples import CorruptRecord
+from jumar.data.samples import CorruptRecord, Record, fingerprint_of
 from jumar.ground.errors import UserError
 from tests.data.pictures import picture, write_files, write_zip
 from tests.data.records.test_tfrecord import framed
+from tests.data.scenes import MemorySource
 
 SPLITS: tuple[Split, Split] = ("train", "eval")
 TREE = {
@@ -144,3 +151,169 @@ def test_any_names_have_one_order(names: list[str]) -> None:
 def test_numbers_in_names_go_by_value(one: int, other: int) -> None:
     first, second = f"frame{one}.png", f"frame{other}.png"
     assert (by_numbers(first) < by_numbers(second)) == (one < other)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["02.png", "2.png", "010.png", "10.png"],
+        ["a", "a0", "a001", "a01", "a1", "a1b", "a2", "a10", "b"],
+        ["9/1", "10/1", "a/2", "a/10", "a1/1"],
+        ["frame", "frame7", "frame7.png", "frame12.png"],
+    ],
+)
+def test_names_go_by_text_then_value_then_leading_zeros(names: list[str]) -> None:
+    for rotated in (names[2:] + names[:2], names[3:] + names[:3]):
+        assert sorted(rotated, key=by_numbers) == names
+
+
+def all_paths(path: Path) -> list[str]:
+    said: list[str] = []
+    pictures = open_all_pictures(path, notice=said.append)
+    return [pictures.path(index) for index in range(len(pictures))] + said
+
+
+def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:
+    folder, zipped = write_files(tmp_path / "a", PARTS), write_zip(tmp_path / "a.ZIP", PARTS)
+    names = [f"train/{name}" for name in IN_ORDER] + ["val/1.png"]
+    for place in (folder, zipped):
+        assert all_paths(place) == [
+            *names,
+            f"{place}: skipped 2 non-image files: 1 .txt, 1 .cat",
+        ]
+    assert all_paths(folder / "val" / "1.png") == ["1.png"]
+    write_files(tmp_path, {"notes.txt": b"-"})
+    with pytest.raises(UserError) as caught:
+        all_paths(tmp_path / "notes.txt")
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        "not a folder, a zip or an image",
+        str(tmp_path / "notes.txt"),
+        "Give a folder or zip with pictures (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
+        "or one of them.",
+    )
+    with pytest.raises(UserError, match="there is no such file or folder"):
+        all_paths(tmp_path / "nowhere.zip")
+
+
+def test_pictures_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> None:
+    class Store(MemorySource):
+        fingerprint = "of the store"
+        wanted: tuple[int, ...] = ()
+
+        def read_ahead(self, items: list[int]) -> None:
+            self.wanted += tuple(items)
+
+    store = Store([b"-", b"+"], [3, 4])
+    pictures = Pictures(store)
+    pictures.read_ahead([1, 0])
+    assert store.wanted == (1, 0)
+    assert pictures.fingerprint == "of the store"
+    assert pictures.read(1) == Record(encoded=b"+", label=0, origin="memory, entry 1")
+    assert (len(pictures), pictures.path(1)) == (2, "1")
+
+
+def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
+    images = [picture(size=(side, 4)) for side in (3, 4)]
+    write_tfrecords(MemorySource(images, [5, 6]), tmp_path / "to", shards=1, split_prefix="train")
+    write_files(tmp_path / "to", {"a.jpg": images[0]})
+    pictures = open_pictures(str(tmp_path / "to"), "train")
+    records = [pictures.read(index) for index in range(len(pictures))]
+    assert sorted(record.encoded for record in records) == sorted(images)
+    assert {record.label for record in records} == {0}
+    shards = open_source(str(tmp_path / "to"), "train")
+    assert pictures.fingerprint == fingerprint_of(shards) != ""
+    assert pictures.path(1) == "1"
+
+
+@pytest.mark.parametrize(
+    ("files", "split", "error"),
+    [
+        (
+            {"a/b.txt": b"-", "a/c.TXT": b"-", "d": b"-"},
+            "train",
+            (
+                "there are no pictures in it, only 2 .txt, 1 without ending",
+                "",
+                "Give a folder or a zip with pictures (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
+                ".tiff, .gif) anywhere in it, or TFRecord shards.",
+            ),
+        ),
+        (
+            {"train/x/.hidden": b"-"},
+            "train",
+            ("there are no pictures in it, and no other files", "/train", None),
+        ),
+        (
+            {"train/1.png": b"-"},
+            "eval",
+            (
+                "there are no pictures for evaluation in it",
+                "",
+                "Expected val or validation or eval or test in it as a folder or zip, or name the "
+                "folder that is meant.",
+            ),
+        ),
+        (
+            {"val.zip": b"-"},
+            "train",
+            (
+                "there are no pictures for training in it",
+                "",
+                "Expected train in it as a folder or zip, or name the folder that is meant.",
+            ),
+        ),
+        (
+            {"w/val/1.png": b"-", "w/TEST.zip": b"-", "w/Val.ZIP": b"-"},
+            "eval",
+            (
+                "both 'w/val' and 'w/Val.ZIP' are in it",
+                "",
+                "Remove one of them, or name the intended one.",
+            ),
+        ),
+    ],
+)
+def test_what_is_missing_is_said_in_whole_sentences(
+    tmp_path: Path, files: dict[str, bytes], split: Split, error: tuple[str, str, str | None]
+) -> None:
+    place = write_files(tmp_path, files)
+    with pytest.raises(UserError) as caught:
+        open_pictures(str(place), split)
+    what, where, todo = error
+    assert (caught.value.what, caught.value.where) == (what, f"{place}{where}")
+    assert todo is None or caught.value.todo == todo
+
+
+def test_the_first_name_of_a_part_that_exists_is_taken(tmp_path: Path) -> None:
+    names = ("test", "eval", "validation", "VAL")
+    for name in names:
+        write_files(tmp_path, {f"{name}/{name}.png": b"-"})
+        assert paths_of(tmp_path, "eval") == [f"{name}/{name}.png"]
+    with pytest.raises(UserError, match="no pictures for training"):
+        paths_of(tmp_path, "train")
+
+
+def test_what_wraps_parts_holds_nothing_else(tmp_path: Path) -> None:
+    write_files(tmp_path / "a", {"w/train/1.png": b"-", "w/val/2.png": b"-", "notes.txt": b"-"})
+    assert paths_of(tmp_path / "a", "eval") == ["w/val/2.png"]
+    write_files(tmp_path / "a", {"0.png": b"-"})
+    for split in SPLITS:
+        assert paths_of(tmp_path / "a", split) == ["0.png", "w/train/1.png", "w/val/2.png"]
+    write_files(tmp_path / "b", {"w/train/1.png": b"-", "v/val/2.png": b"-"})
+    assert paths_of(tmp_path / "b", "eval") == ["v/val/2.png", "w/train/1.png"]
+
+
+@pytest.mark.parametrize("depth", [33, 34])
+def test_parts_are_found_below_33_folders_and_more_are_taken_for_a_link_to_a_parent(
+    tmp_path: Path, depth: int
+) -> None:
+    wrapping = "d/" * depth
+    write_files(tmp_path, {f"{wrapping}train/1.png": b"-", f"{wrapping}val/2.png": b"-"})
+    if depth == 33:
+        assert paths_of(tmp_path, "eval") == [f"{wrapping}val/2.png"]
+        return
+    with pytest.raises(UserError, match="nested more than 32 deep"):
+        paths_of(tmp_path, "eval")

@@ -1,20 +1,29 @@
 """What `data.path` may be, and what is said where it fits nothing."""
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from jumar.data.images import sources
 from jumar.data.images.digits import open_digits
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_shards import ImageShards
 from jumar.data.images.image_zip import ImageZip
-from jumar.data.images.sources import check_pair, open_source, register_source, splits_of
+from jumar.data.images.sources import (
+    Split,
+    check_pair,
+    is_registered,
+    open_source,
+    register_source,
+    splits_of,
+)
 from jumar.data.images.tfrecord_writer import convert_to_tfrecords, write_tfrecords
-from jumar.data.samples import ImageSource
+from jumar.data.samples import CorruptRecord, ImageSource, Record
 from jumar.ground.errors import UserError
 from tests.data.pictures import pets, picture, write_files, write_zip
+from tests.data.scenes import MemorySource
 
 
 def under(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
@@ -333,3 +342,186 @@ def test_the_kinds_of_source_are_told_apart(tmp_path: Path) -> None:
     assert isinstance(open_source(folder_of_class_folders(tmp_path / "1"), "train"), ImageFolder)
     assert isinstance(open_source(zip_of_class_folders(tmp_path / "2"), "train"), ImageZip)
     assert isinstance(open_source(folder_of_shards(tmp_path / "3"), "train"), ImageShards)
+
+
+def refused(path: Path | str, split: Split = "train") -> tuple[str, str, str]:
+    """What is said of a path that cannot be opened: what is wrong, where, and what to do."""
+    with pytest.raises(UserError) as caught:
+        open_source(str(path), split)
+    return caught.value.what, caught.value.where, caught.value.todo
+
+
+def test_what_lacks_is_said_with_what_was_expected(tmp_path: Path) -> None:
+    write_files(tmp_path / "a", under("train", TRAIN))
+    assert refused(tmp_path / "a", "eval") == (
+        "there are no images for evaluation in it",
+        str(tmp_path / "a"),
+        "Expected val or validation or eval or test in it as a folder, zip or shards, or set "
+        "data.eval_path to where they are.",
+    )
+    write_files(tmp_path / "b", under("Eval", HELD_OUT))
+    assert refused(tmp_path / "b") == (
+        "there are no images for training in it",
+        str(tmp_path / "b"),
+        "Expected train in it as a folder, zip or shards.",
+    )
+    assert splits_of(str(tmp_path / "b")) == ("eval",)
+    assert splits_of("digits") == ("train", "eval")
+
+
+def test_a_path_that_is_missing_is_answered_with_what_can_be_given(tmp_path: Path) -> None:
+    what, where, todo = refused(tmp_path / "nowhere")
+    assert (what, where) == ("there is no such file or folder", str(tmp_path / "nowhere"))
+    assert todo.startswith("Give a folder, a zip, TFRecord shards, or one of: digits")
+    assert refused("digitz")[2].startswith("Did you mean the source 'digits'? Give a folder, a")
+    assert refused("")[2].startswith("Name images, or one of: digits")
+    (tmp_path / "[x]").mkdir()
+    write_files(tmp_path / "[x]", TRAIN)
+    assert len(open_source(str(tmp_path / "[x]"), "train")) == 6
+
+
+def test_a_glob_of_something_else_is_refused_by_the_first_of_it(tmp_path: Path) -> None:
+    one_record_file(tmp_path)
+    write_files(tmp_path / "to", {"train-b.txt": b"-", "train-c.txt": b"-"})
+    assert refused(tmp_path / "to" / "train-*") == (
+        f"matches '{tmp_path / 'to' / 'train-b.txt'}', which is not a TFRecord file",
+        str(tmp_path / "to" / "train-*"),
+        "A glob takes TFRecord shards only; name a folder or a zip without one.",
+    )
+    (tmp_path / "to" / "train-a").mkdir()
+    assert "train-a', which is not a TFRecord file" in refused(tmp_path / "to" / "train-*")[0]
+    write_zip(tmp_path / "pets.zip", TRAIN)
+    assert "pets.zip', which is not a TFRecord file" in refused(tmp_path / "pets.*")[0]
+
+
+@pytest.mark.parametrize("extra", [(), ("lion",), ("lion", "newt")])
+def test_classes_that_differ_are_named_three_at_most(extra: tuple[str, ...]) -> None:
+    def source(*classes: str) -> MemorySource:
+        return MemorySource([b"-"] * len(classes), classes=classes)
+
+    with pytest.raises(UserError) as caught:
+        check_pair(source("ant", "bee", "cow", "dog", *extra), source("ant", "eel", "fox"))
+    only = "bee, cow, dog" + (", ..." if extra else "")
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        f"the classes of training ({4 + len(extra)}) and evaluation (3) differ: only in training "
+        f"{only}, only in evaluation eel, fox",
+        "data.path and data.eval_path",
+        "Labels are positions in the sorted class names, so both need the same classes.",
+    )
+
+
+def test_sources_are_the_same_if_as_many_images_begin_and_end_alike(tmp_path: Path) -> None:
+    class Named(MemorySource):
+        def __init__(self, *names: str, classes: Sequence[str] = ()) -> None:
+            super().__init__([b"-"] * len(names), classes=classes)
+            self.names = names
+
+        def read(self, index: int) -> Record:
+            if self.names[index] == "broken":
+                raise CorruptRecord("broken", "is damaged")
+            return Record(encoded=b"-", label=0, origin=self.names[index])
+
+    check_pair(Named(), Named())
+    check_pair(Named("a", "b"), Named("a", "c"))
+    check_pair(Named("a", "b"), Named("c", "b"))
+    check_pair(Named("a", "b", "c"), Named("a", "c"))
+    check_pair(Named("a", classes=["x"]), Named("b"))
+    for one, other in ((("a", "b", "c"), ("./a", "d", "x/../c")), (("broken",), ("broken",))):
+        with pytest.raises(UserError) as caught:
+            check_pair(Named(*one), Named(*other))
+        assert (caught.value.what, caught.value.where, caught.value.todo) == (
+            "evaluation would use the training images themselves",
+            "data.eval_path",
+            "Set it to other images, or put train and val folders into data.path.",
+        )
+
+
+def test_a_name_stands_for_one_opener(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_registered", {"digits": open_digits})
+
+    def opener(split: Split) -> ImageSource:
+        return open_digits(split)
+
+    for _ in range(2):
+        register_source("mine", opener)
+    assert is_registered("mine")
+    assert not is_registered("yours")
+    with pytest.raises(UserError, match="a source named 'mine' already exists") as caught:
+        register_source("mine", open_digits)
+    assert caught.value.todo == "Choose another name."
+    for name in ("", *(f"a{mark}b" for mark in "/\\*?[~.")):
+        with pytest.raises(UserError) as caught:
+            register_source(name, opener)
+        assert caught.value.what == f"'{name}' is not a valid source name"
+
+
+def test_parts_that_are_there_twice_or_named_otherwise_are_refused(tmp_path: Path) -> None:
+    write_files(tmp_path / "a", {**under("Train", TRAIN), "TRAIN.zip": b"-"})
+    assert refused(tmp_path / "a") == (
+        "both 'Train' and 'TRAIN.zip' are in it",
+        str(tmp_path / "a"),
+        "Remove one of them, or name the intended one in data.path or data.eval_path.",
+    )
+    write_files(tmp_path / "b", under("val/train", TRAIN))
+    assert refused(tmp_path / "b", "eval") == (
+        "what is in here is named as a part other than eval",
+        str(tmp_path / "b" / "val"),
+        "Move or rename it, so that folder and content are named as the same part.",
+    )
+
+
+def test_what_wraps_class_folders_holds_folders_and_no_images(tmp_path: Path) -> None:
+    def classes(files: dict[str, bytes]) -> tuple[str, ...]:
+        place = tmp_path / str(len(list(tmp_path.iterdir())))
+        return tuple(open_source(str(write_files(place, files)), "train").classes)
+
+    assert classes(under("pets", {**TRAIN, "readme.txt": b"-"})) == ("cat", "horse")
+    assert classes(under("pets", {**TRAIN, "a.jpg": picture()})) == ("pets",)
+    assert classes({**under("pets", TRAIN), "bird/a.jpg": picture()}) == ("bird", "pets")
+    assert classes(under("x/pets", TRAIN)) == ("pets",)
+    assert classes(under("pets", DIVIDED)) == ("cat", "horse")
+    # A lone folder of images alone is a class, whatever it is called.
+    assert classes({"train/a.jpg": picture()}) == ("train",)
+    assert classes(under("train", TRAIN)) == ("cat", "horse")
+
+
+def test_everything_beside_shards_is_said_and_three_are_named(tmp_path: Path) -> None:
+    write_tfrecords(MemorySource([picture()]), tmp_path, shards=1, split_prefix="train")
+    write_files(tmp_path, dict.fromkeys(("cat/a.jpg", "b.jpg", "c.zip", "d.txt"), b"-"))
+    said: list[str] = []
+    open_source(str(tmp_path), "train", notice=said.append)
+    write_files(tmp_path, {"e.png": b"-"})
+    open_source(str(tmp_path), "train", notice=said.append)
+    assert said == [
+        f"{tmp_path}: contains shards, so cat, b.jpg, c.zip{more} beside them is ignored"
+        for more in ("", ", ...")
+    ]
+
+
+def test_shards_that_a_glob_leaves_out_are_counted(tmp_path: Path) -> None:
+    write_tfrecords(MemorySource([picture()] * 8), tmp_path, shards=4, split_prefix="train")
+    said: list[str] = []
+    source = open_source(f"{tmp_path}/train-0000[013]-of-00004", "train", notice=said.append)
+    assert said == [f"{tmp_path}: 3 of 4 shards were named and are taken"]
+    assert len(source) == 6
+
+
+def test_sets_of_shards_that_are_no_parts_are_named(tmp_path: Path) -> None:
+    names = [f"{stem}-00000-of-00001" for stem in ("d", "c", "b", "a")]
+    write_files(tmp_path, dict.fromkeys(names, b""))
+    assert refused(tmp_path) == (
+        "shards of several sets are in it: a, b, c, ...",
+        str(tmp_path),
+        "Give a glob that takes one of them, for instance 'a-*'.",
+    )
+
+
+def test_files_beside_the_classes_are_counted_where_they_are(tmp_path: Path) -> None:
+    write_files(tmp_path, {**under("w/train", TRAIN), "w/train/cat/x.txt": b"-"})
+    write_files(tmp_path, under("w/val", HELD_OUT))
+    said: list[str] = []
+    open_source(str(tmp_path), "train", notice=said.append)
+    open_source(str(tmp_path), "eval", notice=said.append)
+    assert said == [
+        f"{tmp_path}/w/train: skipped 1 file outside of the classes: 1 .txt",
+    ]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,3 +86,111 @@ def test_a_window_of_the_frame_is_carried_into_the_picture(
     assert 0 <= left <= left + columns <= width
     assert abs(top / height - drawn.top / 280) <= 1 / height
     assert abs(rows / height - drawn.height / 280) <= 1 / height
+
+
+class Drawn:
+    """A generator whose numbers are known."""
+
+    def __init__(self, *numbers: float) -> None:
+        self.numbers = list(numbers)
+
+    def random(self, count: int) -> np.ndarray:
+        taken, self.numbers = self.numbers[:count], self.numbers[count:]
+        return np.array(taken)
+
+
+ONE = CropRule(area=(0.25, 0.5), aspect=(1.0, 2.0), attempts=1, object_covered=0.0)
+ALMOST = 0.999999
+
+
+@pytest.mark.parametrize(
+    ("size", "rule", "numbers", "window"),
+    [
+        # Height and width of a window are drawn from aspect 1.5: 58 to 82 rows.
+        ((100, 200), ONE, (0.5, 0.5, 0.5, 0.5), (15, 48, 70, 105)),
+        ((100, 200), ONE, (0.0, 0.0, 0.0, 0.0), (0, 0, 71, 71)),
+        # 71 x 142 would be more than half of the picture, and 67 x 74 less than a quarter.
+        ((100, 200), ONE, (ALMOST, ALMOST, ALMOST, ALMOST), (30, 60, 70, 140)),
+        ((100, 200), ONE, (0.1, 0.0, 0.0, 0.0), (0, 0, 68, 75)),
+        # Exactly a quarter, and exactly a half.
+        ((100, 200), ONE, (1.0, 0.0, 0.0, 0.0), (0, 0, 50, 100)),
+        ((100, 200), ONE, (0.0, ALMOST, 0.0, 0.0), (0, 0, 100, 100)),
+        # As high as the picture, and as wide: 25 rows of aspect 2 are 50 columns.
+        (
+            (100, 200),
+            ONE._replace(area=(0.25, 1.0)),
+            (0.0, ALMOST, ALMOST, ALMOST),
+            (0, 100, 100, 100),
+        ),
+        (
+            (200, 50),
+            ONE._replace(area=(0.08, 1.0)),
+            (1.0, ALMOST, ALMOST, ALMOST),
+            (175, 0, 25, 50),
+        ),
+        # 7 rows of aspect 0.5 round to 4 columns, one more than there are.
+        (
+            (20, 3),
+            ONE._replace(area=(0.05, 1.0), aspect=(0.5, 0.5)),
+            (0.0, ALMOST, ALMOST, 0.0),
+            (14, 0, 6, 3),
+        ),
+    ],
+)
+def test_a_window_follows_from_the_numbers_that_are_drawn(
+    size: tuple[int, int],
+    rule: CropRule,
+    numbers: tuple[float, ...],
+    window: tuple[int, int, int, int],
+) -> None:
+    drawn: Any = Drawn(*numbers)
+    assert draw_window(*size, rule, drawn) == window
+    assert drawn.numbers == []
+
+
+def test_four_numbers_are_drawn_for_each_attempt() -> None:
+    rule = RECIPE._replace(aspect=(50.0, 60.0), area=(0.9, 1.0), attempts=7)
+    drawn: Any = Drawn(*[0.5] * 40)
+    assert draw_window(30, 40, rule, drawn) == Window(0, 0, 30, 40)
+    assert len(drawn.numbers) == 40 - 4 * 7
+
+
+@pytest.mark.parametrize(
+    ("boxes", "covered", "taken"),
+    [
+        # The window is rows 0 to 71 and columns 0 to 71 of 100 x 200.
+        (((0.0, 0.0, 0.71, 0.355),), 1.0, True),
+        (((0.0, 0.0, 1.0, 0.355),), 0.71, True),
+        (((0.0, 0.0, 1.0, 0.355),), 0.72, False),
+        (((0.0, 0.0, 0.71, 0.71),), 0.5, True),
+        (((0.42, 0.21, 1.0, 0.5),), 0.25, True),
+        (((0.42, 0.21, 1.0, 0.5),), 0.26, False),
+        (((0.8, 0.0, 1.0, 0.1),), 0.0, True),
+        (((0.8, 0.0, 1.0, 0.1),), 0.01, False),
+        (((0.0, 0.5, 0.1, 0.6),), 0.01, False),
+        (((0.5, 0.1, 0.5, 0.2),), 0.01, False),
+        (((0.8, 0.0, 1.0, 0.1), (0.0, 0.0, 0.1, 0.1)), 1.0, True),
+    ],
+)
+def test_a_window_covers_enough_of_one_object(
+    boxes: tuple[Box, ...], covered: float, taken: bool
+) -> None:
+    drawn: Any = Drawn(0.0, 0.0, 0.0, 0.0)
+    rule = ONE._replace(object_covered=covered)
+    window = draw_window(100, 200, rule, drawn, objects=boxes)
+    assert window == ((0, 0, 71, 71) if taken else (0, 0, 100, 200))
+
+
+@pytest.mark.parametrize(
+    ("window", "size", "expected"),
+    [
+        ((50, 100, 140, 28), (100, 30), (17, 10, 50, 3)),
+        ((279, 279, 1, 1), (280, 560), (279, 558, 1, 2)),
+        ((279, 279, 1, 1), (1, 3), (0, 2, 1, 1)),
+        ((0, 0, 280, 280), (77, 401), (0, 0, 77, 401)),
+    ],
+)
+def test_a_window_of_the_frame_keeps_its_share_and_one_pixel_at_least(
+    window: tuple[int, int, int, int], size: tuple[int, int], expected: tuple[int, int, int, int]
+) -> None:
+    assert scaled(Window(*window), 280, *size) == expected

@@ -3,7 +3,10 @@ import os
 import struct
 import subprocess
 import sys
+import warnings
 import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from jumar.data.pixels.decode import MAX_PIXELS, DecodeError, EncodedImage, decode_image
+from jumar.data.pixels.decode import MAX_PIXELS, DecodeError, EncodedImage, decode_image, upright
 from tests.data.pictures import MIXED, turned
 from tests.data.scenes import encode, jpeg, scene
 
@@ -219,3 +222,139 @@ def test_memory_that_ran_out_is_no_fault_of_the_picture(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout == "MemoryError\n", done.stderr
+
+
+def with_sides(kind: str, width: int, height: int) -> bytes:
+    """A small file that says that it has other sides."""
+    encoded = bytearray(encode(scene(4, 4), kind))
+    if kind == "BMP":
+        struct.pack_into("<ii", encoded, 18, width, height)
+    else:
+        struct.pack_into(">II", encoded, 16, width, height)
+        struct.pack_into(">I", encoded, 29, zlib.crc32(encoded[12:29]))
+    return bytes(encoded)
+
+
+def test_89_million_pixels_are_the_most_and_a_size_is_refused_without_a_warning() -> None:
+    picture = EncodedImage(with_sides("BMP", 8_900, 10_000))
+    assert (picture.width, picture.height, picture.orientation) == (8_900, 10_000, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Pillow warns of somewhat more, and reads the pixels of a PNG for its EXIF data.
+        for kind, width, height in (("BMP", 9_888_889, 9), ("PNG", 10_000, 9_000)):
+            with pytest.raises(DecodeError) as caught:
+                EncodedImage(with_sides(kind, width, height))
+            assert str(caught.value) == (
+                f"{width} x {height} pixels are more than the 89,000,000 allowed"
+            )
+    with pytest.raises(DecodeError, match=r"^no bytes$"):
+        EncodedImage(b"")
+
+
+@pytest.mark.parametrize("value", [-1, 0, 1, 65_535, 65_536])
+def test_whole_numbers_are_pixels_as_far_as_16_bits_go(value: int) -> None:
+    encoded = encode(np.array([[0, 257, value]], np.int32), "TIFF")
+    if not 0 <= value <= 65_535:
+        with pytest.raises(DecodeError, match="32-bit integer pixels are not supported"):
+            decode_image(encoded, fast=False)
+        return
+    assert decode_image(encoded, fast=False).tolist() == [
+        [[level] * 3 for level in (0, 1, value // 256)]
+    ]
+
+
+def segment(marker: int, content: bytes) -> bytes:
+    return b"\xff" + bytes([marker]) + struct.pack(">H", len(content) + 2) + content
+
+
+def exif_of(orientation: int) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif.tobytes()  # begins with Exif\0\0
+
+
+XMP = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")
+
+
+@pytest.mark.parametrize(
+    ("segments", "orientation"),
+    [
+        ((segment(0xE1, exif_of(6)),), 6),
+        ((segment(0xE1, exif_of(6)), XMP), 6),
+        ((XMP, segment(0xE1, exif_of(3))), 3),
+        ((segment(0xE2, exif_of(6)),), 1),
+        ((segment(0xFE, b"a comment"), segment(0xE1, exif_of(8))), 8),
+        ((b"\xff\xff", segment(0xE1, exif_of(5))), 5),
+        ((segment(0xE1, b"Exif\0\0" + b"damaged"),), 1),
+        ((segment(0xE1, exif_of(9)),), 1),
+        ((segment(0xE1, exif_of(0)),), 1),
+        ((segment(0xE1, exif_of(1)),), 1),
+    ],
+)
+def test_the_orientation_is_in_the_exif_segment_in_front_of_the_pixels(
+    segments: tuple[bytes, ...], orientation: int
+) -> None:
+    plain = jpeg(20, 30)
+    encoded = plain[:2] + b"".join(segments) + plain[2:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture = EncodedImage(encoded)
+    assert picture.orientation == orientation
+    assert (picture.height, picture.width) == ((30, 20) if orientation >= 5 else (20, 30))
+    assert np.array_equal(picture.decode(fast=False), pillow(encoded))
+
+
+def test_what_follows_the_first_pixels_is_no_header() -> None:
+    plain = jpeg(20, 30)
+    scan = plain.index(b"\xff\xda")
+    pixels = scan + 2 + struct.unpack(">H", plain[scan + 2 : scan + 4])[0]
+    late = plain[:pixels] + segment(0xE1, exif_of(6)) + plain[pixels:]
+    assert EncodedImage(late).orientation == 1
+
+
+def test_inks_are_inverted_only_where_an_adobe_marker_says_so() -> None:
+    encoded = MIXED["cmyk.jpeg"]
+    other = encoded.replace(b"Adobe", b"Other")
+    assert other != encoded
+    for each in (encoded, other):
+        assert np.array_equal(decode_image(each, fast=False), pillow(each))
+
+
+def in_a_new_thread(work: Callable[[], object]) -> None:
+    """Memory that is used again belongs to a thread."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+@pytest.mark.parametrize("encoded", [jpeg(61, 83), MIXED["cmyk.jpeg"]], ids=["RGB", "CMYK"])
+@pytest.mark.parametrize("fast", [False, True])
+def test_reused_memory_is_enough_for_the_first_picture(encoded: bytes, fast: bool) -> None:
+    def check() -> None:
+        picture = EncodedImage(encoded)
+        again = picture.decode(fast=fast, reuse=True)
+        assert np.array_equal(again, picture.decode(fast=fast))
+
+    in_a_new_thread(check)
+
+
+def test_memory_is_used_again_as_far_as_it_is_large_enough() -> None:
+    def check() -> None:
+        first, same, small, large = (
+            EncodedImage(jpeg(*sides)).decode(fast=True, reuse=True)
+            for sides in ((30, 40), (40, 30), (10, 20), (30, 41))
+        )
+        assert np.shares_memory(first, same)
+        assert np.shares_memory(first, small)
+        assert not np.shares_memory(first, large)
+
+    in_a_new_thread(check)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_upright_turns_any_array_as_pillow_turns_pictures(orientation: int) -> None:
+    levels = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    image = Image.fromarray(levels)
+    image.getexif()[0x0112] = orientation
+    turned_levels = upright(levels, orientation)
+    assert np.array_equal(turned_levels, np.asarray(ImageOps.exif_transpose(image)))
+    assert turned_levels.flags.c_contiguous

@@ -3,7 +3,7 @@ import pytest
 
 from jumar.data.pixels.erasing import NoErasing, RandomErasing
 from jumar.ground.errors import UserError
-from jumar.settings import checked
+from jumar.settings import checked, describe
 
 MEAN = (10.0, 20.4, 30.6)
 
@@ -56,3 +56,73 @@ def test_a_picture_into_which_no_box_fits_stays_whole() -> None:
 def test_what_is_no_range_is_refused() -> None:
     with pytest.raises(UserError, match="smallest and the largest"):
         checked(RandomErasing(area=(0.5, 0.2)))
+
+
+def test_each_setting_has_its_default_and_its_bounds() -> None:
+    rows = {row.path: (row.value, row.allowed) for row in describe(RandomErasing())}
+    assert rows == {
+        "probability": (0.5, "0 to 1"),
+        "area": ((0.02, 0.4), "0 to 1"),
+        "aspect": ((0.3, 3.33), "0.01 or more"),
+        "fill": ("noise", "noise, mean"),
+    }
+
+
+@pytest.mark.parametrize("name", ["area", "aspect"])
+def test_a_range_has_two_values_which_may_be_equal(name: str) -> None:
+    checked(RandomErasing(**{name: (0.3, 0.3)}))
+    for values in ((0.3,), (0.1, 0.2, 0.3), (0.31, 0.3)):
+        with pytest.raises(UserError) as caught:
+            checked(RandomErasing(**{name: values}))
+        assert (caught.value.what, caught.value.where, caught.value.todo) == (
+            f"'{name}' takes the smallest and the largest value, not {values}",
+            f"data.erasing.{name}",
+            f"For instance: data.erasing.{name}=0.02,0.4",
+        )
+
+
+@pytest.mark.parametrize("fill", ["noise", "mean"])
+def test_a_box_follows_from_the_numbers_that_are_drawn(fill: str) -> None:
+    settings = RandomErasing(probability=0.9, area=(0.1, 0.2), aspect=(0.5, 2.0), fill=fill)
+    drawn = 0
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        expected = white()
+        if random.random() < 0.9:
+            drawn += 1
+            area = 40 * 60 * random.uniform(0.1, 0.2)
+            aspect = np.exp(random.uniform(np.log(0.5), np.log(2.0)))
+            rows, columns = round((area * aspect) ** 0.5), round((area / aspect) ** 0.5)
+            top, left = random.integers(40 - rows + 1), random.integers(60 - columns + 1)
+            box = expected[top : top + rows, left : left + columns]
+            box[:] = (
+                random.integers(0, 256, box.shape, dtype=np.uint8)
+                if fill == "noise"
+                else (10, 20, 31)
+            )
+        assert np.array_equal(settings.erased(white(), np.random.default_rng(seed), MEAN), expected)
+    assert 20 < drawn < 30
+
+
+def test_a_box_may_lie_at_every_edge_but_reaches_from_none_to_the_other() -> None:
+    quarter = RandomErasing(probability=1.0, area=(4 / 9, 4 / 9), aspect=(1.0, 1.0), fill="mean")
+    places = set()
+    for seed in range(60):
+        after = quarter.erased(white(3, 3), np.random.default_rng(seed), MEAN)
+        rows, columns = np.nonzero((after != 255).any(axis=2))
+        assert len(rows) == 4
+        places.add((int(rows.min()), int(columns.min())))
+    assert places == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    for height, width in ((4, 10), (10, 4)):
+        square = RandomErasing(probability=1.0, area=(0.4, 0.4), aspect=(1.0, 1.0))
+        random = np.random.default_rng(1)
+        assert (square.erased(white(height, width), random, MEAN) == 255).all()
+        again = np.random.default_rng(1)
+        again.random(1 + 2 * 100)  # whether at all, and a hundred boxes of 4 x 4
+        assert random.random() == again.random()
+
+
+def test_noise_has_the_darkest_and_the_brightest_level() -> None:
+    settings = RandomErasing(probability=1.0, area=(0.3, 0.4))
+    after = settings.erased(np.full((90, 90, 3), 7, np.uint8), np.random.default_rng(1), MEAN)
+    assert (after.min(), after.max()) == (0, 255)

@@ -1,7 +1,9 @@
 import math
 
+import numpy as np
 import pytest
 import torch
+from scipy.signal import convolve2d
 
 from jumar.data.pixels.image_quality import psnr, ssim
 
@@ -34,3 +36,27 @@ def test_a_picture_smaller_than_the_window_is_refused() -> None:
     small = torch.zeros(1, 3, 10, 30)
     with pytest.raises(ValueError, match="11 pixels or more, not 30 x 10"):
         ssim(small, small, peak=1)
+
+
+@pytest.mark.parametrize("peak", [1.0, 255.0])
+def test_the_structural_similarity_is_that_of_its_paper(peak: float) -> None:
+    clean, other = (each.double().numpy() * peak for each in noisy(0.1))
+    line = np.exp(-(np.arange(-5, 6) ** 2) / (2 * 1.5**2))
+    window = np.outer(line, line) / line.sum() ** 2
+
+    def smooth(plane: np.ndarray) -> np.ndarray:
+        return convolve2d(plane, window, mode="valid")
+
+    expected = np.empty((2, 3))
+    for place in np.ndindex(2, 3):
+        x, y = clean[place], other[place]
+        mx, my = smooth(x), smooth(y)
+        vx, vy = smooth(x * x) - mx**2, smooth(y * y) - my**2
+        c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+        covariance = smooth(x * y) - mx * my
+        similarity = (2 * mx * my + c1) * (2 * covariance + c2)
+        expected[place] = (similarity / ((mx**2 + my**2 + c1) * (vx + vy + c2))).mean()
+    found = ssim(torch.from_numpy(clean), torch.from_numpy(other), peak=peak)
+    assert found.shape == (2,)
+    assert found.tolist() == pytest.approx(expected.mean(axis=1).tolist(), abs=1e-4)
+    assert ssim(torch.zeros(2, 3, 11, 11), torch.zeros(2, 3, 11, 11), peak=1).tolist() == [1.0] * 2

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,14 +12,17 @@ from jumar.data.pixels.mixing import (
     OPACITY,
     SHARE,
     CutMix,
+    Mix,
     MixingSettings,
     Mixup,
     MixupOrCutMix,
+    NoMixing,
     PairMixer,
     mixed,
 )
 from jumar.data.samples import SampleKey
 from jumar.ground.errors import UserError
+from jumar.settings import describe
 
 KINDS = [Mixup(alpha=1.0), CutMix(), MixupOrCutMix()]
 SIDE = 12
@@ -125,3 +130,110 @@ def test_a_batch_without_mixing_is_returned_as_it_is() -> None:
     images = torch.rand(3, 3, 4, 4)
     assert mixed(images, {"image": images}) is images
     assert OPACITY not in pictures(2)
+
+
+def test_each_setting_has_its_default_and_its_bounds() -> None:
+    rows = [
+        [(row.path, row.value, row.allowed) for row in describe(settings)]
+        for settings in (Mixup(), CutMix(), MixupOrCutMix())
+    ]
+    probability = ("probability", 1.0, "0 to 1")
+    assert rows == [
+        [probability, ("alpha", 0.2, "0.01 or more")],
+        [probability, ("alpha", 1.0, "0.01 or more")],
+        [
+            probability,
+            ("mixup_alpha", 0.8, "0.01 or more"),
+            ("cutmix_alpha", 1.0, "0.01 or more"),
+            ("cutmix_share", 0.5, "0 to 1"),
+        ],
+    ]
+
+
+class Drawn:
+    """A generator whose numbers are known, and which notes what it was asked for."""
+
+    def __init__(self, beta: float, *integers: int, share: float = 0.0) -> None:
+        self.numbers = list(integers)
+        self.drawn = beta
+        self.share = share
+        self.asked: list[float] = []
+
+    def random(self) -> float:
+        return self.share
+
+    def beta(self, a: float, b: float) -> float:
+        self.asked += [a, b]
+        return self.drawn
+
+    def integers(self, below: int) -> int:
+        self.asked.append(below)
+        return self.numbers.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("beta", "centre", "box"),
+    [
+        # The box has 0.8 of both sides: 8 of 10 rows, 16 of 20 columns.
+        (0.36, (5, 10), (1, 2, 9, 18)),
+        (0.36, (2, 15), (0, 7, 6, 20)),
+        (0.36, (9, 0), (5, 0, 10, 8)),
+        (0.51, (4, 9), (1, 2, 7, 16)),
+        (1.0, (4, 9), (4, 9, 4, 9)),
+        (0.0, (5, 10), (0, 0, 10, 20)),
+    ],
+)
+def test_the_box_of_cutmix_lies_around_its_centre_and_is_cut_at_the_edges(
+    beta: float, centre: tuple[int, int], box: tuple[int, int, int, int]
+) -> None:
+    random: Any = Drawn(beta, *centre)
+    assert CutMix(alpha=0.7).drawn(random, 10, 20) == Mix(box, 1.0)
+    assert random.asked == [0.7, 0.7, 10, 20]
+
+
+def test_mixup_covers_the_whole_picture_and_one_of_both_is_chosen_by_share() -> None:
+    random: Any = Drawn(0.3)
+    assert Mixup(alpha=0.4).drawn(random, 10, 20) == Mix((0, 0, 10, 20), 0.3)
+    assert random.asked == [0.4, 0.4]
+    either = MixupOrCutMix(mixup_alpha=0.4, cutmix_alpha=0.7, cutmix_share=0.25)
+    for share, alpha in ((0.2499, 0.7), (0.25, 0.4)):
+        random = Drawn(0.36, 5, 10, share=share)
+        assert either.drawn(random, 10, 20) is not None
+        assert random.asked[:2] == [alpha, alpha]
+    for probability, is_mixed in ((0.25, False), (0.2501, True)):
+        random = Drawn(0.3, share=0.25)
+        assert (Mixup(probability=probability).drawn(random, 1, 1) is not None) == is_mixed
+    assert NoMixing().drawn(random, 1, 1) is None
+
+
+def test_the_own_share_is_what_the_partner_leaves() -> None:
+    assert Mix((1, 2, 4, 7), 0.5).own_share(10, 20) == pytest.approx(1 - 0.5 * 3 * 5 / 200)
+    assert Mix((0, 0, 10, 20), 0.25).own_share(10, 20) == 0.75
+
+
+def test_a_pair_is_mixed_by_the_seed_and_the_keys_of_both() -> None:
+    batch = mix(Mixup(alpha=1.0), 4)
+    shares = []
+    for one, other in (((0, 0), (1, 7)), ((2, 14), (0, 21))):
+        random = np.random.default_rng((7, 2, *one, *other))
+        random.random()
+        shares += [1 - random.beta(1.0, 1.0)] * 2
+    assert batch[SHARE].tolist() == pytest.approx(shares)
+    assert batch[OPACITY].tolist() == pytest.approx([1 - share for share in shares])
+    assert batch[BOX].tolist() == [[0, 0, SIDE, SIDE]] * 4
+    assert [batch[name].dtype for name in (LABEL, SHARE, BOX, OPACITY)] == [
+        *(torch.int64, torch.float32, torch.int64, torch.float32),
+    ]
+    bare = mix(Mixup(probability=0.0), 2)
+    assert bare[BOX].tolist() == [[0, 0, 0, 0]] * 2
+    assert bare[OPACITY].tolist() == [0.0, 0.0]
+
+
+def test_the_error_of_a_picture_without_a_partner_says_what_to_set() -> None:
+    with pytest.raises(UserError) as caught:
+        PairMixer(settings=CutMix(), seed=1)(pictures(5), keys(5))
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        "pictures are mixed in pairs, and 5 is odd",
+        "data.batch_size",
+        "Choose an even number, on every rank.",
+    )

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from jumar.data.pixels.picture_grid import picture_grid, save_png, side_by_side
 from jumar.ground.errors import UserError
@@ -132,3 +132,83 @@ def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
         save_png(picture_grid(pictures(4)), path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["grid.png"]
     assert path.read_bytes() == b"earlier"
+
+
+@pytest.mark.parametrize(
+    ("count", "sides", "columns", "shape"),
+    [
+        (6, (2, 8), 0, (10, 18, 3)),
+        (6, (8, 2), 0, (18, 18, 3)),
+        (5, (4, 4), 0, (10, 16, 3)),
+        (5, (4, 4), 1, (28, 4, 3)),
+        (1, (4, 4), 0, (4, 4, 3)),
+        (2, (1, 90), 0, (4, 90, 3)),
+        (2, (90, 1), 0, (90, 4, 3)),
+    ],
+)
+def test_a_grid_of_oblong_pictures_is_nearly_square(
+    count: int, sides: tuple[int, int], columns: int, shape: tuple[int, ...]
+) -> None:
+    assert picture_grid(torch.zeros(count, 1, *sides, dtype=torch.uint8), columns).shape == shape
+
+
+@pytest.mark.parametrize("labels", [("narrow", "i"), ("a much wider label, Ág|", "")])
+def test_labels_are_written_by_pillow_in_the_middle_below_each_picture(
+    labels: tuple[str, str],
+) -> None:
+    images = [pictures(1, 3, 11, 80)[0], pictures(1, 1, 15, 3)[0]]
+    font = ImageFont.load_default()
+    line = round(font.getbbox("Ágjy|")[3])
+    boxes = [[round(edge) for edge in font.getbbox(label or " ")] for label in labels]
+    words = [max(right - left, 1) + 6 for left, _, right, _ in boxes]
+    widths = [max(word, image.shape[2]) for word, image in zip(words, images, strict=True)]
+    canvas = Image.new("RGB", (sum(widths) + 2, 15 + line + 3), (255, 255, 255))
+    left = 0
+    for image, label, box, word, width in zip(images, labels, boxes, words, widths, strict=True):
+        picture = Image.fromarray(image.expand(3, -1, -1).permute(1, 2, 0).contiguous().numpy())
+        canvas.paste(picture, (left + (width - picture.width) // 2, 0))
+        place = (left + (width - word) // 2 + 3 - box[0], picture.height)
+        ImageDraw.Draw(canvas).text(place, label, fill=(0, 0, 0), font=font)
+        left += width + 2
+    assert np.array_equal(side_by_side(images, labels).numpy(), np.asarray(canvas))
+
+
+@pytest.mark.parametrize(
+    ("images", "says"),
+    [
+        (torch.zeros(2, 3, 4, 4), "a picture is uint8, not torch.float32"),
+        (torch.zeros(2, 2, 4, 4, dtype=torch.uint8), "a picture is [3 or 1, H, W], not [2, 4, 4]"),
+        (torch.zeros(2, 3, 0, 4, dtype=torch.uint8), "a picture is [3 or 1, H, W], not [3, 0, 4]"),
+        (
+            torch.zeros(0, 3, 4, 4, dtype=torch.uint8),
+            "a grid takes pictures [N, channels, H, W], not [0, 3, 4, 4]",
+        ),
+        (
+            torch.zeros(3, 4, 4, dtype=torch.uint8),
+            "a grid takes pictures [N, channels, H, W], not [3, 4, 4]",
+        ),
+    ],
+)
+def test_the_error_of_what_is_no_set_of_pictures_says_its_shape(
+    images: torch.Tensor, says: str
+) -> None:
+    with pytest.raises(ValueError) as caught:
+        picture_grid(images)
+    assert str(caught.value) == says
+
+
+def test_the_errors_of_a_strip_say_what_lacks() -> None:
+    with pytest.raises(ValueError, match=r"^a strip takes at least one picture$"):
+        side_by_side([])
+    with pytest.raises(ValueError, match=r"^2 pictures have 3 labels$"):
+        side_by_side(list(pictures(2)), ["1", "2", "3"])
+    with pytest.raises(ValueError, match=r"not \[1, 3, 4, 4\]"):
+        side_by_side([torch.zeros(1, 3, 4, 4, dtype=torch.uint8)])
+
+
+def test_grey_pictures_are_saved_as_grey(tmp_path: Path) -> None:
+    levels = pictures(1, 1, 5, 7)[0]
+    save_png(levels.permute(1, 2, 0), tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.mode == "L"
+        assert np.array_equal(np.asarray(picture), levels[0].numpy())

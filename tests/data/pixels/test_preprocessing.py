@@ -5,17 +5,18 @@ import pytest
 import torch
 
 from jumar.data.pixels import color
-from jumar.data.pixels.decode import DecodeError, decode_image
+from jumar.data.pixels.crop_window import CropRule, Window, draw_window, scaled
+from jumar.data.pixels.decode import DecodeError, EncodedImage, decode_image
 from jumar.data.pixels.preprocessing import (
     ImagePreprocessing,
     alexnet_preprocessing,
     plain_preprocessing,
     resnext_preprocessing,
 )
-from jumar.data.pixels.resize import resize, resize_fast
+from jumar.data.pixels.resize import crop_and_resize, resize, resize_fast
 from jumar.data.samples import Record
 from jumar.ground.errors import UserError
-from jumar.settings import checked, from_json, override, to_json
+from jumar.settings import checked, describe, from_json, override, to_json
 from tests.data.scenes import encode, jpeg, scene
 
 RECIPES = {
@@ -226,3 +227,187 @@ def test_a_damaged_picture_is_a_decode_error(name: str) -> None:
         RECIPES[name].train_image(damaged, 16, random())
     with pytest.raises(DecodeError):
         RECIPES[name].eval_image(damaged, 16)
+
+
+def test_each_setting_has_its_default_and_its_bounds() -> None:
+    rows = {row.path: (row.value, row.allowed) for row in describe(ImagePreprocessing())}
+    assert rows == {
+        "crop": ("picture", "picture, frame, none"),
+        "crop_area": ((0.08, 1.0), "0 to 1"),
+        "crop_aspect": ((0.75, 1.333), "0.01 or more"),
+        "crop_attempts": (10, "1 or more"),
+        "crop_object_covered": (0.1, "0 to 1"),
+        "crop_frame": (280, "1 or more"),
+        "resize": ("antialias", "antialias, legacy"),
+        "flip": (True, ""),
+        "brightness": (0.0, "0 or more"),
+        "contrast": ((1.0, 1.0), "0 or more"),
+        "saturation": ((1.0, 1.0), "0 or more"),
+        "eval_view": ("center", "center, box, whole"),
+        "eval_fraction": (0.875, "0.01 to 1"),
+        "mean": ((123.675, 116.28, 103.53), ""),
+        "std": ((58.395, 57.12, 57.375), "1e-06 or more"),
+    }
+    assert alexnet_preprocessing() == ImagePreprocessing()
+
+
+def test_the_recipes_have_the_numbers_of_their_originals() -> None:
+    def changed(preprocessing: ImagePreprocessing) -> dict[str, object]:
+        default = ImagePreprocessing()
+        return {
+            field.name: getattr(preprocessing, field.name)
+            for field in dataclasses.fields(preprocessing)
+            if getattr(preprocessing, field.name) != getattr(default, field.name)
+        }
+
+    assert changed(resnext_preprocessing()) == {
+        "crop": "frame",
+        "crop_aspect": (3 / 4, 4 / 3),
+        "crop_attempts": 100,
+        "crop_object_covered": 0.0,
+        "brightness": 0.4,
+        "contrast": (0.4, 1.6),
+        "saturation": (0.4, 1.6),
+        "eval_view": "box",
+        "eval_fraction": 0.8,
+        "mean": (121.0, 115.0, 100.0),
+        "std": (70.0, 68.0, 71.0),
+    }
+    assert changed(plain_preprocessing()) == {
+        "crop": "none",
+        "flip": False,
+        "eval_view": "whole",
+        "eval_fraction": 1.0,
+        "mean": (127.5,) * 3,
+        "std": (127.5,) * 3,
+    }
+
+
+@pytest.mark.parametrize("name", ["crop_area", "crop_aspect", "contrast", "saturation"])
+def test_a_range_has_two_values_which_may_be_equal(name: str) -> None:
+    checked(ImagePreprocessing(**{name: (0.5, 0.5)}))
+    for values in ((0.5,), (0.1, 0.2, 0.3), (0.6, 0.5)):
+        with pytest.raises(UserError) as caught:
+            checked(ImagePreprocessing(**{name: values}))
+        assert (caught.value.what, caught.value.todo) == (
+            f"'{name}' takes the smallest and the largest value, not {values}",
+            f"For instance: {name}=0.5,1.5",
+        )
+
+
+@pytest.mark.parametrize("name", ["mean", "std"])
+def test_constants_are_three(name: str) -> None:
+    for values in ((1.0, 2.0), (1.0, 2.0, 3.0, 4.0)):
+        with pytest.raises(UserError) as caught:
+            checked(ImagePreprocessing(**{name: values}))
+        assert caught.value.what == (
+            f"'{name}' takes three numbers (red, green, blue), not {values}"
+        )
+
+
+@pytest.mark.parametrize("crop", ["picture", "frame", "none"])
+@pytest.mark.parametrize("kind", ["antialias", "legacy"])
+def test_a_training_sample_is_window_size_mirror_and_changes_in_this_order(
+    crop: str, kind: str
+) -> None:
+    pixels = scene(70, 90)
+    box = (0.2, 0.1, 0.9, 0.8)
+    sample = Record(encoded=encode(pixels, "PNG"), label=0, origin="", boxes=[box])
+    preprocessing = ImagePreprocessing(
+        crop=crop,
+        resize=kind,
+        crop_area=(0.1, 0.6),
+        crop_aspect=(0.5, 1.5),
+        crop_attempts=20,
+        crop_object_covered=0.3,
+        crop_frame=50,
+        brightness=9.0,
+        contrast=(0.5, 0.9),
+        saturation=(1.1, 2.0),
+    )
+    rule = CropRule(area=(0.1, 0.6), aspect=(0.5, 1.5), attempts=20, object_covered=0.3)
+    for seed in range(10):
+        draw = random(seed)
+        window = Window(0, 0, 70, 90)
+        if crop == "picture":
+            window = draw_window(70, 90, rule, draw, objects=[box])
+        elif crop == "frame":
+            window = scaled(draw_window(50, 50, rule, draw), 50, 70, 90)
+        top, left, rows, columns = window
+        cut = pixels[top : top + rows, left : left + columns]
+        image = resize_fast(cut, (24, 24)) if kind == "antialias" else resize(cut, (24, 24))
+        image = np.rint(image)[:, ::-1] if draw.random() < 0.5 else np.rint(image)
+        made = preprocessing.train_image(sample, 24, random(seed))
+        assert np.array_equal(made.pop("image"), image)
+        expected = [-9 + 18 * draw.random(), 0.5 + 0.4 * draw.random(), 1.1 + 0.9 * draw.random()]
+        assert list(made) == ["brightness", "contrast", "saturation"]
+        assert [float(value) for value in made.values()] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("crop", "size"), [("none", 150), ("none", 100), ("picture", 60)])
+def test_a_jpeg_is_decoded_no_larger_than_its_window_needs(crop: str, size: int) -> None:
+    encoded = jpeg(800, 1000)
+    preprocessing = ImagePreprocessing(crop=crop, flip=False, crop_area=(0.2, 0.9))
+    rule = CropRule(area=(0.2, 0.9), aspect=(0.75, 1.333), attempts=10, object_covered=0.1)
+    shrunk = set()
+    for seed in range(8):
+        window = Window(0, 0, 800, 1000)
+        if crop == "picture":
+            window = draw_window(800, 1000, rule, random(seed))
+        top, left, rows, columns = window
+        # libjpeg decodes to a half, a quarter or an eighth; the window keeps `size` pixels.
+        by = next(by for by in (8, 4, 2, 1) if rows / by >= size and columns / by >= size)
+        shrunk.add(by)
+        height, width = 800 // by, 1000 // by
+        pixels = EncodedImage(encoded).decode(fast=True, at_least=(height, width))
+        assert pixels.shape[:2] == (height, width)
+        cut = pixels[
+            round(top / by) : round((top + rows) / by),
+            round(left / by) : round((left + columns) / by),
+        ]
+        made = preprocessing.train_image(record(encoded), size, random(seed))["image"]
+        assert np.array_equal(made, resize_fast(cut, (size, size)))
+    assert shrunk == {("none", 150): {4}, ("none", 100): {8}, ("picture", 60): {4, 8}}[crop, size]
+
+
+def test_a_window_that_shrinks_to_nothing_keeps_a_pixel() -> None:
+    encoded = jpeg(800, 1000)
+    tiny = ImagePreprocessing(flip=False, crop_area=(0.0001, 0.0001), crop_object_covered=0.0)
+    for seed in range(5):
+        assert tiny.train_image(record(encoded), 1, random(seed))["image"].shape == (1, 1, 3)
+
+
+@pytest.mark.parametrize(("view", "fraction"), [("whole", 1.0), ("box", 0.6), ("center", 0.5)])
+def test_an_evaluation_sample_is_the_view_rounded(view: str, fraction: float) -> None:
+    pixels = scene(70, 90)
+    preprocessing = ImagePreprocessing(eval_view=view, eval_fraction=fraction)
+    sample = record(encode(pixels, "PNG"))
+    expected = {
+        "whole": lambda: resize_fast(pixels, (24, 24)),
+        "box": lambda: crop_and_resize(pixels, (0.2, 0.2, 0.8, 0.8), (24, 24)),
+        "center": lambda: resize(pixels, (48, 48))[12:36, 12:36],
+    }[view]()
+    levels = preprocessing.eval_levels(sample, 24)
+    assert levels.dtype == np.float32
+    assert np.allclose(levels, expected, atol=1e-3)
+    made = preprocessing.eval_image(sample, 24)
+    assert np.array_equal(made["image"], np.rint(levels))
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_the_colours_of_a_batch_of_any_size_are_changed(count: int) -> None:
+    preprocessing = RECIPES["resnext"]
+    batch = batch_of(count, 6, channels_last=True) | {
+        "contrast": torch.linspace(0.4, 1.6, count),
+        "saturation": torch.linspace(1.6, 0.4, count),
+    }
+    together = preprocessing.on_device(batch, training=True)
+    for row in range(count):
+        alone = preprocessing.on_device(
+            {name: value[row : row + 1] for name, value in batch.items()}, training=True
+        )
+        assert torch.allclose(together[row : row + 1], alone, atol=1e-6)
+    mean, std = (torch.tensor(each)[:, None, None] for each in ((121, 115, 100), (70, 68, 71)))
+    levels = together * std + mean
+    assert levels.min() >= -1e-3
+    assert levels.max() <= 255 + 1e-3

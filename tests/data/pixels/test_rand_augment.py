@@ -9,6 +9,7 @@ from jumar.data.images.image_zip import ImageZip
 from jumar.data.images.sources import open_source
 from jumar.data.pixels.decode import decode_image
 from jumar.data.pixels.rand_augment import OPERATIONS, NoAutoAugment, RandAugment
+from jumar.settings import describe
 from tests.data.photographs import scene
 
 PAPER = [
@@ -127,3 +128,52 @@ def test_without_it_nothing_is_drawn() -> None:
     pixels = scene(8, 8)
     assert NoAutoAugment().changed(pixels, random) is pixels
     assert random.random() == np.random.default_rng(3).random()
+
+
+def test_each_setting_has_its_default_and_its_bounds() -> None:
+    rows = {row.path: (row.value, row.allowed) for row in describe(RandAugment())}
+    assert rows == {
+        "operations": (2, "0 to 14"),
+        "magnitude": (9.0, "0 to 30"),
+        "fill": (128, "0 to 255"),
+    }
+
+
+@pytest.mark.parametrize(("operations", "magnitude", "fill"), [(0, 9.0, 0), (3, 12.0, 7)])
+def test_a_picture_is_changed_by_the_operations_that_are_drawn(
+    operations: int, magnitude: float, fill: int
+) -> None:
+    settings = RandAugment(operations=operations, magnitude=magnitude, fill=fill)
+    pixels = scene(20, 30)
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        image = Image.fromarray(pixels)
+        for _ in range(operations):
+            name = PAPER[int(random.integers(14))]
+            sign = 1 if random.random() < 0.5 else -1
+            image = OPERATIONS[name](image, sign * magnitude / 30, fill)
+        assert np.array_equal(
+            settings.changed(pixels, np.random.default_rng(seed)), np.asarray(image)
+        )
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.3, -0.3, 0.5, 1.0, -1.0])
+@pytest.mark.parametrize("name", [name for name in PAPER if not name.startswith("shear")])
+def test_each_operation_is_what_the_paper_says_on_a_drawn_picture(
+    name: str, strength: float
+) -> None:
+    image = Image.fromarray(scene(31, 45))
+    got = np.asarray(OPERATIONS[name](image, strength, 128))
+    assert np.array_equal(got, expected(name, image, strength))
+
+
+def test_shears_move_rows_and_columns_by_0_3_of_their_place() -> None:
+    image = Image.fromarray(scene(100, 100))
+    pixels = np.asarray(image)
+    to_the_left = np.asarray(OPERATIONS["shear_x"](image, 1.0, 9))
+    upwards = np.asarray(OPERATIONS["shear_y"](image, -0.5, 9))
+    # Row 52 takes what lies 0.3 * 52.5 = 15.75 further right, column 52 what is 7.875 higher.
+    assert np.array_equal(to_the_left[52, 20:60], pixels[52, 36:76])
+    assert (to_the_left[52, 85:] == 9).all()
+    assert np.array_equal(upwards[20:60, 52], pixels[12:52, 52])
+    assert (upwards[:7, 52] == 9).all()

@@ -1,3 +1,5 @@
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,3 +107,65 @@ def test_the_central_window_lies_in_the_middle(height: int, width: int, fraction
     assert width - columns == 2 * left
     assert rows >= height * fraction - 1e-9
     assert columns >= width * fraction - 1e-9
+
+
+RAMP = np.arange(5, dtype=np.float32).reshape(1, 5, 1) * 10
+PEAK = np.array([0, 0, 100, 0, 0], np.float32).reshape(1, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "target", "method", "coordinates", "expected"),
+    [
+        (RAMP, 2, "bilinear", "legacy", [0, 25]),
+        (RAMP, 3, "bilinear", "align_corners", [0, 20, 40]),
+        (RAMP, 1, "bilinear", "align_corners", [0]),
+        (RAMP, 10, "bilinear", "half_pixel", [0, 2.5, 7.5, 12.5, 17.5, 22.5, 27.5, 32.5, 37.5, 40]),
+        (RAMP, 2, "nearest", "legacy", [0, 20]),
+        (RAMP, 4, "nearest", "align_corners", [0, 10, 30, 40]),
+        (RAMP, 2, "nearest", "half_pixel", [10, 30]),
+        (RAMP, 2, "area", "legacy", [8, 32]),
+        (RAMP[:, :4], 2, "antialias", "legacy", [12.5 / 1.75, 30 - 12.5 / 1.75]),
+        (PEAK, 10, "bicubic", "legacy", [0, -9.375, 0, 59.375, 100, 59.375, 0, -9.375, 0, 0]),
+    ],
+)
+def test_each_mode_reads_between_pixels_by_its_own_rule(
+    row: np.ndarray,
+    target: int,
+    method: Method,
+    coordinates: Coordinates,
+    expected: list[float],
+) -> None:
+    for image in (row, row.swapaxes(0, 1)):
+        lying = image.shape[0] == 1
+        size = (1, target) if lying else (target, 1)
+        made = resize(image, size, method=method, coordinates=coordinates)
+        assert made.reshape(-1).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("edges", "target", "method", "expected"),
+    [
+        ((-0.25, 1.25), 7, "bilinear", [-7, 0, 10, 20, 30, 40, -7]),
+        ((0.125, 0.875), 4, "bilinear", [5, 15, 25, 35]),
+        ((0.125, 0.875), 4, "nearest", [10, 20, 30, 40]),
+        ((0.25, 0.75), 1, "bilinear", [20]),
+        ((1.0, 0.0), 5, "nearest", [40, 30, 20, 10, 0]),
+    ],
+)
+def test_a_box_is_read_from_edge_to_edge_and_filled_outside(
+    edges: tuple[float, float], target: int, method: Literal["bilinear", "nearest"], expected: list
+) -> None:
+    first, last = edges
+    lying = crop_and_resize(
+        RAMP, (0, first, 0, last), (1, target), method=method, extrapolation=-7.0
+    )
+    standing = crop_and_resize(
+        RAMP.swapaxes(0, 1), (first, 0, last, 0), (target, 1), method=method, extrapolation=-7.0
+    )
+    for made in (lying, standing):
+        assert made.reshape(-1).tolist() == pytest.approx(expected)
+
+
+def test_the_central_window_has_whole_pixels() -> None:
+    assert central_window(Size(10, 21), 0.5) == (2, 5, 6, 11)
+    assert central_window(Size(100, 80), 0.875) == (6, 5, 88, 70)

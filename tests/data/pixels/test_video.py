@@ -1,5 +1,6 @@
 """Video files, where PyAV is installed; and what is said where it is not."""
 
+import struct
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -7,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jumar.data.pixels.video import VideoReader, VideoWriter
+from jumar.data.pixels.video import (
+    VideoReader,
+    VideoWriter,
+    check_written_video,
+    is_video,
+    written_bits,
+)
 from jumar.data.samples import Fault
 from jumar.ground.errors import UserError
 from tests.data.photographs import scene
@@ -121,3 +128,151 @@ class TestWithPyAv:
         found = list(VideoReader(path).frames())
         whole = [frame for frame in found if not isinstance(frame, Fault)]
         assert 0 < len(whole) <= 5
+
+    @pytest.mark.parametrize(("wanted", "bits"), [(8, 8), (9, 10), (10, 10), (12, 12), (16, 16)])
+    def test_matroska_gives_deep_frames_back(self, tmp_path: Path, wanted: int, bits: int) -> None:
+        random = np.random.default_rng(3)
+        kind = np.uint8 if bits == 8 else np.uint16
+        frames = [random.integers(0, 2**bits, (16, 18, 3)).astype(kind) for _ in range(3)]
+        with VideoWriter(tmp_path / "a.MKV", RATE, bits=wanted) as video:
+            assert video.bits == bits
+            for frame in frames:
+                video.write(frame)
+        reader = VideoReader(tmp_path / "a.MKV")
+        assert (reader.bits, reader.peak, reader.lost) == (bits, 2**bits - 1, ())
+        for found, frame in zip(reader.frames(), frames, strict=True):
+            assert np.array_equal(found, frame)
+        reader.close()
+
+    def test_grey_frames_are_written_as_colours(self, tmp_path: Path) -> None:
+        grey = [frame[..., 0] for frame in FRAMES]
+        for found, frame in zip(
+            VideoReader(self.written(tmp_path / "a.mkv", grey)).frames(), grey, strict=True
+        ):
+            assert np.array_equal(found, np.repeat(frame[..., None], 3, axis=2))
+
+    @pytest.mark.parametrize(
+        ("sides", "bits", "kind"),
+        [
+            ((32, 48), 8, "yuv420p"),
+            ((31, 48), 8, "yuv444p"),
+            ((32, 47), 8, "yuv444p"),
+            ((32, 48), 10, "yuv420p10le"),
+        ],
+    )
+    def test_mp4_halves_the_colours_where_the_sides_are_even(
+        self, tmp_path: Path, sides: tuple[int, int], bits: int, kind: str
+    ) -> None:
+        av = pytest.importorskip("av")
+        pixels = scene(*sides).astype(np.uint16 if bits > 8 else np.uint8) << (bits - 8)
+        with VideoWriter(tmp_path / "a.mp4", RATE, bits=bits) as video:
+            video.write(pixels)
+        with av.open(str(tmp_path / "a.mp4")) as container:
+            stream = container.streams.video[0]
+            assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", kind)
+            assert (stream.height, stream.width) == sides
+        reader = VideoReader(tmp_path / "a.mp4")
+        assert (reader.bits, reader.peak) == ((8, 255) if bits == 8 else (10, 65535))
+        (found,) = reader.frames()
+        assert isinstance(found, np.ndarray)
+        assert np.abs(found / reader.peak - pixels / (2**bits - 1)).mean() < 0.04
+
+    def test_frames_of_another_size_are_named_by_both(self, tmp_path: Path) -> None:
+        with pytest.raises(UserError) as caught:
+            self.written(tmp_path / "a.mkv", [FRAMES[0], scene(10, 11)])
+        assert (caught.value.what, caught.value.where) == (
+            "a frame of 11 x 10 pixels does not fit into a video of 48 x 32",
+            str(tmp_path / "a.mkv"),
+        )
+        for pixels in (scene(32, 47), scene(31, 48)):
+            with pytest.raises(UserError, match="does not fit"):
+                self.written(tmp_path / "a.mkv", [FRAMES[0], pixels])
+
+    def test_a_video_without_a_frame_is_no_file(self, tmp_path: Path) -> None:
+        self.written(tmp_path / "new" / "a.mkv", [])
+        assert list((tmp_path / "new").iterdir()) == []
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(UserError, match="cannot be written: ") as caught:
+            VideoWriter(tmp_path / "file" / "a.mkv", RATE)
+        assert caught.value.where == str(tmp_path / "file" / "a.mkv")
+        (tmp_path / "b.mkv").mkdir()
+        with pytest.raises(UserError, match="cannot be written: "):
+            self.written(tmp_path / "b.mkv")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["b.mkv", "file", "new"]
+
+    @pytest.mark.parametrize("count", [17, 18, 20])
+    def test_a_file_ends_early_below_95_percent_of_what_it_announces_and_one(
+        self, tmp_path: Path, count: int
+    ) -> None:
+        with VideoWriter(tmp_path / "a.mkv", Fraction(25)) as video:
+            for number in range(count):
+                video.write(FRAMES[number % 5])
+        content = bytearray((tmp_path / "a.mkv").read_bytes())
+        place = content.index(b"\x44\x89\x88") + 3  # Matroska's duration, a double
+        assert struct.unpack_from(">d", content, place)[0] == pytest.approx(40 * count)
+        struct.pack_into(">d", content, place, 800.0)  # 20 frames of 40 ms
+        (tmp_path / "a.mkv").write_bytes(content)
+        reader = VideoReader(tmp_path / "a.mkv")
+        assert (reader.rate, reader.count) == (25, 0)
+        *found, last = reader.frames()
+        if count < 18:
+            assert last == Fault(
+                origin=f"{tmp_path / 'a.mkv'}, frame 18",
+                reason="the file ends here but announces 20 frames",
+            )
+        else:
+            assert isinstance(last, np.ndarray)
+        assert len(found) == (17 if count < 18 else count - 1)
+
+    def test_what_of_a_file_is_not_in_its_frames_is_named(self, tmp_path: Path) -> None:
+        av = pytest.importorskip("av")
+        with av.open(str(tmp_path / "a.mkv"), "w") as container:
+            video = container.add_stream("ffv1", rate=25)
+            video.width, video.height, video.pix_fmt = 48, 32, "bgra"
+            video.codec_context.color_trc = 16
+            audio = container.add_stream("pcm_s16le", rate=16000, layout="mono")
+            frame = av.VideoFrame.from_ndarray(np.zeros((32, 48, 4), np.uint8), format="bgra")
+            container.mux(video.encode(frame))
+            sound = av.AudioFrame.from_ndarray(
+                np.zeros((1, 640), np.int16), format="s16", layout="mono"
+            )
+            sound.sample_rate = 16000
+            for stream, part in ((audio, sound), (video, None), (audio, None)):
+                container.mux(stream.encode(part))
+        reader = VideoReader(tmp_path / "a.mkv")
+        assert reader.lost == ("sound", "transparency", "the mark that its colours are HDR")
+        assert (reader.bits, reader.peak) == (8, 255)
+        with av.open(str(tmp_path / "b.mkv"), "w") as container:
+            audio = container.add_stream("pcm_s16le", rate=16000, layout="mono")
+            container.mux(audio.encode(sound))
+            container.mux(audio.encode(None))
+        with pytest.raises(UserError, match="it has no video stream"):
+            VideoReader(tmp_path / "b.mkv")
+
+    def test_endings_that_are_not_written_are_refused_with_those_that_are(
+        self, tmp_path: Path
+    ) -> None:
+        check_written_video(tmp_path / "a.MOV")
+        with pytest.raises(UserError) as caught:
+            check_written_video(tmp_path / "a.webm")
+        assert (caught.value.what, caught.value.todo) == (
+            "videos cannot be written as '.webm'",
+            "Known: .mkv, .mp4, .mov; or give a folder for single pictures.",
+        )
+
+
+@pytest.mark.parametrize(
+    ("ending", "bits"),
+    [(".mkv", [8, 8, 10, 10, 12, 12, 16, 16, 16]), (".MP4", [8, 8, 10, 10, 10, 10, 10, 10, 10])],
+)
+def test_a_level_has_the_bits_that_are_wanted_or_the_next_more(
+    ending: str, bits: list[int]
+) -> None:
+    wanted = (1, 8, 9, 10, 11, 12, 13, 16, 17)
+    assert [written_bits(Path(f"a{ending}"), each) for each in wanted] == bits
+
+
+def test_videos_are_known_by_their_ending() -> None:
+    assert [is_video(name) for name in ("a.MP4", "b.y4m", "a.jpg", "mp4")] == [
+        *(True, True, False, False),
+    ]

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import zlib
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,8 +11,14 @@ import pytest
 from PIL import Image, ImageCms
 
 from jumar.data.pixels.decode import MAX_PIXELS, DecodeError, decode_image
+from jumar.data.pixels.deep_png import encode_deep_png
 from jumar.data.pixels.picture_files import not_kept_in, write_picture
-from jumar.data.pixels.whole_picture import WholePicture, decode_whole, pages_left_out
+from jumar.data.pixels.whole_picture import (
+    WholePicture,
+    decode_whole,
+    pages_left_out,
+    profile_is_grey,
+)
 from tests.data.photographs import scene
 
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -179,3 +186,91 @@ def test_a_small_file_that_asks_for_gigabytes_is_refused(kind: str) -> None:
     for decode in (decode_whole, lambda encoded: decode_image(encoded, fast=True)):
         with pytest.raises(DecodeError, match="pixels are more than"):
             decode(bomb(kind))
+
+
+def grey_profile() -> bytes:
+    return bytes(16) + b"GRAY" + bytes(108)
+
+
+def test_a_profile_stays_with_pixels_of_its_kind() -> None:
+    colours, grey = scene(), scene()[..., 0]
+    picture = WholePicture(pixels=grey, profile=grey_profile(), lost=("sound",))
+    assert picture.with_pixels(grey[::-1]).profile == grey_profile()
+    changed = picture.with_pixels(colours)
+    assert changed.lost == ("sound", "the colour profile (one of grey levels)")
+    assert (changed.profile, changed.pixels.shape) == (b"", colours.shape)
+    changed = WholePicture(pixels=colours, profile=PROFILE).with_pixels(grey)
+    assert (changed.profile, changed.lost) == (b"", ("the colour profile (one of colours)",))
+    assert WholePicture(pixels=colours).with_pixels(grey).lost == ()
+    assert (profile_is_grey(grey_profile()), profile_is_grey(PROFILE)) == (True, False)
+
+
+@pytest.mark.parametrize(("kind", "word"), [("GIF", "frame"), ("TIFF", "page")])
+def test_a_second_page_is_named(kind: str, word: str) -> None:
+    flat = [Image.new("RGB", (8, 8), (level, level, level)) for level in (0, 120)]
+    encoded = saved(flat[0], kind, save_all=True, append_images=flat[1:])
+    assert decode_whole(encoded).lost == (f"the second {word}",)
+    assert pages_left_out(encoded) == f"the second {word}"
+
+
+@pytest.mark.parametrize("value", [-1, 0, 65_535, 65_536])
+def test_whole_numbers_are_levels_as_far_as_16_bits_go(value: int) -> None:
+    encoded = saved(Image.fromarray(np.array([[0, 257, value]], np.int32)), "TIFF")
+    if not 0 <= value <= 65_535:
+        with pytest.raises(DecodeError, match="32-bit integer pixels are not supported"):
+            decode_whole(encoded)
+        return
+    found = decode_whole(encoded)
+    assert found.pixels.tolist() == [[[level] * 3 for level in (0, 257, value)]]
+    assert (found.pixels.dtype, found.alpha, found.lost) == (np.uint16, None, ())
+
+
+def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
+    """A PNG with one more chunk in front of its pixels."""
+    place = encoded.index(b"IDAT") - 4
+    check = struct.pack(">I", zlib.crc32(name + content))
+    chunk = struct.pack(">I", len(content)) + name + content + check
+    return encoded[:place] + chunk + encoded[place:]
+
+
+def test_what_of_deep_pictures_cannot_be_read_is_named() -> None:
+    colours = encode_deep_png(deep(3))
+    found = decode_whole(colours)
+    assert np.array_equal(found.pixels, deep(3))
+    assert found.lost == ()
+    keyed = decode_whole(with_chunk(colours, b"tRNS", struct.pack(">HHH", 1, 2, 3)))
+    assert np.array_equal(keyed.pixels, deep(3))
+    assert (keyed.alpha, keyed.lost) == (None, ("the transparent colour",))
+    grey = decode_whole(encode_deep_png(deep(2)))
+    assert grey.lost == ("8 of 16 bits",)
+    assert grey.pixels.dtype == np.uint8
+    assert grey.alpha is not None
+    assert np.array_equal(grey.alpha, deep(2)[..., 1] >> 8)
+
+
+def test_deep_pictures_with_transparency_are_turned_upright() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = decode_whole(encode_deep_png(deep(4), exif=exif.tobytes()))
+    assert np.array_equal(turned.pixels, np.rot90(deep(4)[..., :3], -1))
+    assert np.array_equal(turned.alpha, np.rot90(deep(4)[..., 3], -1))
+
+
+def test_exif_data_are_kept_without_the_orientation_where_they_are_whole() -> None:
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010F] = 3, "maker"
+    kept = Image.Exif()
+    kept.load(decode_whole(saved(Image.fromarray(scene()), "PNG", exif=exif.tobytes())).exif)
+    assert dict(kept) == {0x010F: "maker"}
+    for kind, data in (("PNG", b""), ("JPEG", b"Exif\0\0damaged"), ("TIFF", exif.tobytes())):
+        options = {"exif": data} if data else {}
+        assert decode_whole(saved(Image.fromarray(scene()), kind, **options)).exif == b""
+
+
+def test_pictures_of_inks_lose_them_and_their_profile() -> None:
+    encoded = saved(Image.new("CMYK", (8, 8)), "JPEG", icc_profile=PROFILE)
+    picture = decode_whole(encoded)
+    assert picture.lost == ("inks (CMYK become RGB) and their colour profile",)
+    assert picture.profile == b""
+    plain = decode_whole(saved(Image.fromarray(scene()), "JPEG", icc_profile=PROFILE))
+    assert (plain.lost, plain.profile, plain.alpha, plain.exif) == ((), PROFILE, None, b"")

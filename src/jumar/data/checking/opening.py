@@ -116,7 +116,7 @@ def _names(place: Path) -> list[str]:
             continue
         if path.suffix.lower() == ".zip":
             names += _zipped(path)
-        elif path.suffix:
+        elif path.suffix or is_shard_name(path.name):
             names.append(str(path.relative_to(place)))
     return names
 

@@ -72,15 +72,13 @@ def draw_window(
 def scaled(window: Window, frame: int, height: int, width: int) -> Window:
     """A window drawn in a square frame, carried over to a picture of another size.
 
-    At least one pixel remains, and the window stays within the picture.
+    It stays within the picture, as it did in the frame, and at least one pixel remains.
     """
-    top = min(window.top * height // frame, height - 1)
-    left = min(window.left * width // frame, width - 1)
     return Window(
-        top,
-        left,
-        max(1, min(window.height * height // frame, height - top)),
-        max(1, min(window.width * width // frame, width - left)),
+        window.top * height // frame,
+        window.left * width // frame,
+        max(1, window.height * height // frame),
+        max(1, window.width * width // frame),
     )
 
 

@@ -61,7 +61,6 @@ class EncodedImage:
         if not encoded:
             raise DecodeError("no bytes")
         stored = self._read_jpeg_header() or self._read_header()
-        _check_size(*stored)
         turned = self.orientation >= 5
         self.height, self.width = stored[::-1] if turned else stored
 
@@ -104,14 +103,16 @@ class EncodedImage:
                 self._adobe = True
             elif marker == _APP1 and self._encoded.startswith(b"Exif\0\0", start):
                 self.orientation = _orientation(self._encoded[start:end])
+        _check_size(height, width)
         return int(height), int(width)
 
     def _read_header(self) -> tuple[int, int]:
         try:
             with opened(self._encoded) as image:
+                # Before anything of a PNG is asked for: Pillow loads its pixels to find EXIF data.
+                _check_size(image.height, image.width)
                 if image.format == "TIFF":
                     # Pillow turns a TIFF itself when it loads the pixels, and drops the tag then.
-                    _check_size(image.height, image.width)
                     _check_size(*_tile_of(image))
                     image.load()
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
@@ -127,11 +128,9 @@ class EncodedImage:
         ink = self._colorspace in ("CMYK", "YCCK")
         if ink and not self._adobe:
             raise ValueError("four-colour JPEG without an Adobe marker")
-        least = at_least or (0, 0)
-        if self.orientation >= 5:
-            least = least[::-1]
         scaling: dict[str, Any] = {}
         if at_least is not None:
+            least = at_least[::-1] if self.orientation >= 5 else at_least
             # Factors between 1 and 2 have no SIMD code and take longer than the whole picture.
             scaling = {"min_height": least[0], "min_width": least[1], "min_factor": 2}
         buffer = None

@@ -154,3 +154,22 @@ def test_a_table_that_is_none_says_where(data: bytes, message: str) -> None:
 
 def test_a_block_of_no_key_at_all_is_an_empty_one() -> None:
     assert list(read_table(table(trailed(b"\0\0\0\0"), GOOD))) == [(b"a", b"1")]
+
+
+def test_keys_may_be_twenty_times_as_long_as_the_file_and_no_longer() -> None:
+    """Forty keys of 500 bytes, of which all but the first share all but their last two."""
+    keys = [b"n" * 498 + bytes((0, number)) for number in range(40)]
+    block = b"\0" + encode_varint(500) + b"\0" + keys[0]
+    block += b"".join(encode_varint(498) + b"\2\0" + key[-2:] for key in keys[1:])
+    listed = plain([(b"k", encode_varint(0) + encode_varint(len(block) + 8))])
+    data = trailed(block + ONE_WHOLE_KEY)
+    for size, fits in ((1000, True), (999, False)):
+        gap = size - len(data) - len(listed) - 5 - 48
+        footer = b"\0\0" + encode_varint(len(data) + gap) + encode_varint(len(listed))
+        whole = data + bytes(gap) + trailed(listed) + footer.ljust(40, b"\0") + MAGIC
+        assert len(whole) == size
+        if fits:
+            assert [key for key, _ in read_table(whole)] == keys
+        else:
+            with pytest.raises(ValueError, match=r"^names are too long for the size of the file$"):
+                list(read_table(whole))

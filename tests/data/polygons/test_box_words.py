@@ -239,3 +239,8 @@ def test_words_of_a_small_mean_score_are_dropped_and_the_best_come_first() -> No
     np.testing.assert_allclose(
         [each.corners * 2 for each in halved], [each.corners for each in both]
     )
+
+
+def test_each_box_needs_its_score() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        merged_one_by_one(boxes_of((0, 0, 3, 1)), np.array([0.5, 0.75]), 0.5)

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,10 @@ def test_coordinates_that_are_no_numbers_are_told_and_the_next_row_is_read() -> 
     assert bad == BadLine(1, "its coordinates are not numbers")
     assert isinstance(good, Outline)
     assert (good.line, good.corners.tolist()) == (2, [[1, 2]])
+
+
+def test_an_array_given_twice_is_read_without_a_warning() -> None:
+    content = mat(ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(outlines_of(content + content[128:])) == 3

@@ -367,3 +367,16 @@ def test_what_is_no_set_is_told_in_full(tmp_path: Path) -> None:
         with pytest.raises(UserError) as caught:
             open_speech(path, part, notice=lambda _: None)  # pyright: ignore[reportArgumentType]
         assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_lists_name_clips_from_the_folder_in_which_they_lie(tmp_path: Path, zipped: bool) -> None:
+    files = tone_files(("low",), 3)
+    files["validation_list.txt"] = b"low/00000001_nohash_0.wav\n"
+    wrapped = {f"set/{name}": content for name, content in files.items()}
+    path = in_zip(tmp_path / "a.zip", wrapped) if zipped else in_folder(tmp_path / "a", wrapped)
+    assert list(opened(path, "validation").names) == ["low/00000001_nohash_0.wav"]
+    assert len(opened(path, "training").word_of) == 2
+    with pytest.raises(UserError, match="no WAV file of this part") as caught:
+        opened(path, "testing")
+    assert caught.value.where == f"{path}/set"

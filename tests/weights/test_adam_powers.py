@@ -50,3 +50,57 @@ def test_powers_of_other_betas_tell_nothing(powers: tuple[float, float]) -> None
 def test_a_beta_next_to_one_costs_no_memory() -> None:
     assert updates_made([power_after(0.9999999, 1000)] * 2, (0.9999999, 0.9999999)) == 1000
     assert power_after(0.9999999, 10**7) == pytest.approx(np.exp(-1.0), rel=0.2)
+
+
+def test_a_power_is_zero_below_the_smallest_normal_float() -> None:
+    smallest = 2.0**-126
+    assert have_underflowed([0.0, smallest / 2])
+    assert not have_underflowed([0.0, smallest])
+    assert not have_underflowed([0.5, 0.0])
+    # 0.5 to the power of 126 is that number, and one more is less.
+    assert power_after(0.5, 125) == smallest
+    assert power_after(0.5, 126) == 0.0
+    assert updates_made([smallest], [0.5]) == 125
+    assert updates_made([smallest / 2], [0.5]) is None
+
+
+@pytest.mark.parametrize("beta", [-0.5, 0.0, 1.0, 1.5])
+def test_a_beta_that_never_shrinks_tells_nothing(beta: float) -> None:
+    assert updates_made([0.5], [beta]) is None
+    assert updates_made([0.5, 0.25], [beta, 0.5]) is None
+
+
+@pytest.mark.parametrize(
+    ("powers", "updates"),
+    [
+        # Halves: a step is a factor of two, and anything within a quarter of it counts.
+        ((0.5,), 0),
+        ((0.125 * 1.24,), 2),
+        ((0.125 * 0.76,), 2),
+        ((0.125 * 1.26,), None),
+        ((0.125 * 0.74,), None),
+        ((1.0,), None),
+        ((1.01,), None),
+        ((0.125, 0.125), 2),
+        ((0.125, 0.25), 2),
+        ((0.0625, 0.125), 3),
+        ((0.125, 0.5), None),
+        ((), None),
+    ],
+)
+def test_powers_near_a_step_count_as_it_and_must_agree_but_for_one(
+    powers: tuple[float, ...], updates: int | None
+) -> None:
+    assert updates_made(powers, [0.5] * len(powers)) == updates
+
+
+def test_as_many_betas_as_powers_belong_together() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        updates_made([0.5], [0.5, 0.5])
+
+
+def test_powers_beyond_the_longest_chain_are_computed_directly() -> None:
+    """With a beta of 1 - 2**-23 they last much longer than a million updates."""
+    beta = 1 - 2.0**-23
+    assert power_after(beta, 2**21 - 1) == pytest.approx(np.exp(-(2.0**21) / 2**23), rel=1e-6)
+    assert power_after(0.5, 2**21) == 0.0

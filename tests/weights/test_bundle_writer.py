@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 
 from jumar.ground.errors import UserError
+from jumar.weights.bundle_entries import decode_entry
 from jumar.weights.bundle_writer import write_bundle
+from jumar.weights.index_table import read_table
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.tensorflow115 import run_tensorflow
 
@@ -140,3 +142,55 @@ def test_tensorflow_restores_what_is_written_here(tmp_path: Path) -> None:
     assert same == [True, 1234]
     assert all(read.values())
     assert texts == [text.hex() for text in labels]
+
+
+def test_each_tensor_s_entry_and_bytes_are_these(tmp_path: Path) -> None:
+    """The data file is what numpy writes one after the other, in the order of the names."""
+    tensors: dict[str, np.ndarray] = {
+        "b": np.array([[1, 2], [3, 4]], ">f4").T,
+        "a": np.array([True, False, True]),
+        "c": np.zeros((0, 2), np.float64),
+        "d": np.array(-2, np.int16),
+        "text": np.array(["ä", "b"]),
+    }
+    write_bundle(tmp_path / "m", tensors)
+    data = (tmp_path / "m.data-00000-of-00001").read_bytes()
+    numbers = b"\1\0\1" + np.array([1, 3, 2, 4], "<f4").tobytes() + b"\xfe\xff"
+    assert data[:-9] == numbers
+    assert data[-9:-7] == b"\2\1"
+    assert data[-3:] == "äb".encode()
+    index = dict(read_table((tmp_path / "m.index").read_bytes()))
+    assert list(index) == [b"", b"a", b"b", b"c", b"d", b"text"]
+    places = {key: decode_entry(value) for key, value in index.items() if key}
+    assert {
+        key: (each.kind.name, each.shape, each.offset, each.size) for key, each in places.items()
+    } == {
+        b"a": ("bool", (3,), 0, 3),
+        b"b": ("float32", (2, 2), 3, 16),
+        b"c": ("float64", (0, 2), 0, 0),
+        b"d": ("int16", (), 19, 2),
+        b"text": ("string", (2,), 21, 9),
+    }
+    assert (tmp_path / "checkpoint").read_text() == (
+        'model_checkpoint_path: "m"\nall_model_checkpoint_paths: "m"\n'
+    )
+
+
+def test_what_cannot_be_written_is_told_with_the_prefix(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        write_bundle(tmp_path / "m", Failing(a=np.float32(2), b=np.float32(2)))
+    assert caught.value.what == "the checkpoint cannot be written: No space left on device"
+    assert caught.value.where == str(tmp_path / "m")
+    for name in ("", "\0a"):
+        with pytest.raises(ValueError, match=r"^a variable needs a name that does not begin with"):
+            write_bundle(tmp_path / "m", {"b": np.zeros(1), name: np.zeros(1)})
+    with pytest.raises(ValueError, match=r"^TensorFlow has no element type for datetime64\[s\]$"):
+        write_bundle(tmp_path / "m", {"a": np.zeros(1, dtype="datetime64[s]")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_a_folder_that_was_there(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UserError, match="No space left"):
+        write_bundle(tmp_path / "there" / "m", Failing(a=np.float32(2), b=np.float32(2)))
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]

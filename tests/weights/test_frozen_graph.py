@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.data.records.wire import delimited, encode_varint
+from jumar.data.records.wire import delimited, encode_varint, fields
 from jumar.ground.errors import UserError
-from jumar.weights.frozen_graph import FrozenConstants, read_constants
+from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, read_constants
 
 
 def number(field: int, value: int) -> bytes:
@@ -193,3 +193,182 @@ def test_damage_is_an_error_that_a_user_can_read(data: st.DataObject) -> None:
         constants = FrozenConstants(bytes(damaged[:cut]), "a.pb")
         for name in constants:
             assert constants[name].shape == constants.entry(name).shape
+
+
+def ints(field: int, *values: int) -> bytes:
+    return b"".join(number(field, value) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed", "expected"),
+    [
+        (2, delimited(6, struct.pack("<2d", 1.25, -3)), np.array([1.25, -3], np.float64)),
+        (
+            2,
+            b"\x31" + struct.pack("<d", 1.25) + b"\x31" + struct.pack("<d", 3),
+            np.array([1.25, 3]),
+        ),
+        (3, ints(7, 5, -6), np.array([5, -6], np.int32)),
+        (4, ints(7, 5, 250), np.array([5, 250], np.uint8)),
+        (5, ints(7, 5, -300), np.array([5, -300], np.int16)),
+        (6, ints(7, 5, -6), np.array([5, -6], np.int8)),
+        (9, delimited(10, encode_varint(300) + encode_varint(2**64 - 1)), np.array([300, -1])),
+        (11, ints(7, 5, -6), np.array([5, -6], np.int8)),
+        (12, ints(7, 5, 250), np.array([5, 250], np.uint8)),
+        (13, ints(7, 5, -6), np.array([5, -6], np.int32)),
+        (15, ints(7, 5, -300), np.array([5, -300], np.int16)),
+        (16, ints(7, 5, 65000), np.array([5, 65000], np.uint16)),
+        (17, ints(7, 5, 65000), np.array([5, 65000], np.uint16)),
+        (18, delimited(12, struct.pack("<4d", 1, 2, 3, -4)), np.array([1 + 2j, 3 - 4j])),
+        (22, ints(16, 5, 2**32 - 1), np.array([5, 2**32 - 1], np.uint32)),
+        (23, ints(17, 5, 2**64 - 1), np.array([5, 2**64 - 1], np.uint64)),
+    ],
+)
+def test_each_element_type_is_read_from_its_own_list(
+    kind: int, listed: bytes, expected: np.ndarray
+) -> None:
+    own = next(fields(listed, 0, len(listed)))[0]
+    # Lists of other types beside it are not its numbers.
+    beside = b"".join(number(field, 77) for field in (7, 10, 11, 13, 16, 17) if field != own)
+    values = constant(number(1, kind) + shape(2) + beside + listed)
+    assert values.dtype == expected.dtype
+    assert values.tolist() == expected.tolist()
+
+
+def test_values_stay_read_only_views_and_more_than_one_number_is_repeated_from_the_last() -> None:
+    raw = constant(number(1, 1) + shape(2, 3) + delimited(4, FLOATS))
+    repeated = constant(number(1, 9) + shape(2, 2) + number(10, 7))
+    assert not raw.flags.writeable
+    assert not repeated.flags.writeable
+    assert repeated.strides == (0, 0)
+    several = constant(number(1, 9) + shape(2, 3) + ints(10, 7, 8))
+    assert several.tolist() == [[7, 8, 8], [8, 8, 8]]
+    empty = constant(number(1, 9) + shape(0))
+    assert (empty.shape, empty.dtype) == ((0,), np.int64)
+
+
+def test_names_are_in_the_order_of_the_graph() -> None:
+    data = b"".join(
+        node(name, number(1, 9) + shape(value) + number(10, value))
+        for name, value in (("z", 3), ("a", 5), ("m", 7))
+    )
+    # The library and the versions of a graph stand between its nodes.
+    data = delimited(2, b"") + data + delimited(4, number(1, 21))
+    constants = FrozenConstants(data, "a.pb")
+    assert constants.names() == list(constants) == ["z", "a", "m"]
+    assert len(constants) == 3
+    assert {name: constants.read(name).tolist() for name in constants} == {
+        "z": [3] * 3,
+        "a": [5] * 5,
+        "m": [7] * 7,
+    }
+    entry = constants.entry("m")
+    assert (entry.name, entry.shape, entry.dtype) == ("m", (7,), "int64")
+
+
+COPY = "Copy it again, or give the .pb that freeze_graph wrote."
+NO_GRAPH = "a.pb: is not a frozen TensorFlow graph: "
+DAMAGED = "The file is damaged: copy or download it again."
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            b"\x08\x01",
+            f"{NO_GRAPH}it is a SavedModel, whose weights are the checkpoint variables/variables "
+            f"beside it\n  {COPY}",
+        ),
+        (
+            node("c", number(1, 1)) * 2,
+            f"{NO_GRAPH}two constants are called 'c'\n  {COPY}",
+        ),
+        (
+            delimited(1, delimited(1, b"c") + delimited(2, b"Const")),
+            f"{NO_GRAPH}the constant 'c' has no value\n  {COPY}",
+        ),
+        (
+            # A value that holds no tensor, and a tensor that is not called value.
+            delimited(
+                1,
+                delimited(1, b"c")
+                + delimited(2, b"Const")
+                + delimited(5, delimited(1, b"value") + delimited(2, number(6, 1)))
+                + delimited(5, delimited(1, b"other") + delimited(2, delimited(8, number(1, 1)))),
+            ),
+            f"{NO_GRAPH}the constant 'c' has no value\n  {COPY}",
+        ),
+        (
+            node("c", number(1, 1) + delimited(2, number(3, 1))),
+            f"{NO_GRAPH}constant 'c': the number of axes is unknown\n  {COPY}",
+        ),
+        (
+            b"",
+            "a.pb: holds no constants\n  A frozen graph has its weights as Const nodes; the "
+            "weights of a .meta file or an unfrozen .pb are in a checkpoint beside it.",
+        ),
+    ],
+)
+def test_what_is_no_frozen_graph_is_told_in_full(data: bytes, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        FrozenConstants(data, "a.pb")
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("tensor", "reason"),
+    [
+        (shape(3) + delimited(4, FLOATS), "24 bytes for the shape 3, which needs 12"),
+        (shape(2, 2) + delimited(5, FLOATS), "6 numbers for the shape 2x2"),
+        (shape(2) + delimited(5, FLOATS[:6]), "a list of 6 bytes, not a multiple of 4"),
+        (
+            shape(2**26 + 1) + delimited(5, FLOATS[:4]),
+            "the shape 67108865 is too large to be filled with one number",
+        ),
+    ],
+)
+def test_values_that_do_not_fit_are_told_with_the_constant(tensor: bytes, reason: str) -> None:
+    with pytest.raises(UserError) as caught:
+        constant(number(1, 1) + tensor)
+    assert str(caught.value) == f"a.pb, constant 'c': cannot be read: {reason}\n  {DAMAGED}"
+
+
+def test_a_quarter_of_a_gibibyte_may_be_filled_with_one_number() -> None:
+    values = constant(number(1, 1) + shape(2**26) + delimited(5, FLOATS[:4]))
+    assert (values.shape, values[-1]) == ((2**26,), 1.5)
+
+
+def test_a_name_that_is_not_there_is_told_with_the_nearest_if_there_is_one() -> None:
+    constants = FrozenConstants(node("conv/weights", number(1, 1)), "a.pb")
+    for name, hint in (("conv/weigths", "\n  Did you mean 'conv/weights'?"), ("x", "")):
+        with pytest.raises(UserError) as caught:
+            constants.read(name)
+        assert str(caught.value) == f"a.pb: there is no constant '{name}'{hint}"
+
+
+def test_a_file_longer_than_a_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "long.pb"
+    with path.open("wb") as file:
+        file.truncate(2_147_483_648)
+    with pytest.raises(UserError) as caught:
+        read_constants(path)
+    assert str(caught.value) == (
+        f"{path}: is not a graph: 2147483648 bytes are more than a protobuf message can have"
+    )
+    assert LARGEST_MESSAGE == 2_147_483_648
+    with pytest.raises(UserError, match="it is a folder, not a file"):
+        read_constants(tmp_path)
+
+
+def test_fields_of_other_kinds_are_not_taken_for_names_types_and_values() -> None:
+    """A number where a name belongs, text where a number belongs: fields nobody knows."""
+    noise = number(2, 3) + number(5, 1)
+    tensor = delimited(1, b"\x09") + number(1, 9) + number(2, 3) + shape(2) + ints(10, 4, 5)
+    tensor += number(4, 9) + b"\x55\1\0\0\0"
+    value = number(1, 5) + delimited(1, b"value") + number(2, 7)
+    value += delimited(2, number(8, 3) + delimited(8, tensor))
+    inside = noise + delimited(1, b"c") + delimited(2, b"Const") + delimited(5, value)
+    constants = FrozenConstants(number(9, 1) + delimited(1, inside), "a.pb")
+    assert constants["c"].tolist() == [4, 5]
+    texts = number(8, 1) + delimited(8, b"ab") + delimited(8, b"c")
+    assert constant(number(1, 7) + shape(2) + texts).tolist() == [b"ab", b"c"]

@@ -144,3 +144,59 @@ def test_a_shape_in_tensorflow_costs_no_memory() -> None:
     assert tensorflow_shape(TfVariable(tf_name="k", name="k", layout=flat), (7, 24)) == (24, 7)
     plain = TfVariable(tf_name="k", name="k", layout=Unchanged())
     assert tensorflow_shape(plain, ()) == ()
+
+
+def test_an_average_alone_and_the_shape_of_either_decide() -> None:
+    names = TfNames(variables=dense_variables("scope/dense", "net"), averages="swapped")
+    average = f"scope/dense/bias{AVERAGE}"
+    # Only one of both names: swapped or not, it is the value itself.
+    found = matched({**FILE, average: (6,)}, names=names)
+    assert [(wrong.source, wrong.found, wrong.needed) for wrong in found.wrong_shape] == [
+        (average, (6,), (5,))
+    ]
+    lone = matched({"scope/dense/kernel": (3, 5), average: (5,)}, names=names)
+    assert [variable.name for variable in lone.missing] == ["net.bias"]
+    assert lone.leftover == [average]
+    assert not lone.has_averages
+
+
+def test_what_only_looks_like_a_slot_is_left_over() -> None:
+    """Each name is that of a slot or a counter but for one place."""
+    names = [
+        "my_global_step",
+        "global_step/x",
+        "Adam",
+        "k/Adam_x",
+        "k/adam_w",
+        "beta3_power",
+        "beta1_powers",
+        "xbeta1_power",
+        "my_loss_scale",
+        "loss_scales",
+        "a/_CHECKPOINTABLE_OBJECT_GRAPH",
+        "save_counter",
+    ]
+    found = matched({**FILE, **dict.fromkeys(names, ()), "a/save_counter/x": ()})
+    assert sorted(found.leftover) == sorted([*names, "a/save_counter/x"])
+    assert not found.ignored
+    known = ["k/RMSProp_1", "k/Adagrad", "k/Ftrl_12", "b/bad_steps", "save_counter/.ATTRIBUTES"]
+    assert sorted(matched({**FILE, **dict.fromkeys(known, ())}).ignored) == sorted(known)
+
+
+def test_counters_of_batches_alone_need_no_name() -> None:
+    shapes = {**SHAPES, "num_batches_tracked": (), "x.num_batches_tracked.y": (), "head": (2,)}
+    assert matched(FILE, shapes=shapes).unnamed == [
+        "num_batches_tracked",
+        "x.num_batches_tracked.y",
+        "head",
+    ]
+
+
+def test_of_two_names_for_one_variable_the_first_by_name_is_taken() -> None:
+    names = TfNames(
+        variables=dense_variables("scope/dense", "net"), renamings=((r"^[ab]/", "scope/"),)
+    )
+    file = {"b/dense/kernel": (3, 5), "a/dense/kernel": (3, 5), "scope/dense/bias": (5,)}
+    found = matched(file, names=names)
+    assert placed(found)["net.weight"] == ("a/dense/kernel", "")
+    assert found.leftover == ["b/dense/kernel"]

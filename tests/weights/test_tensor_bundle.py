@@ -403,3 +403,190 @@ def test_slice_keys_sort_as_their_names(names: list[bytes]) -> None:
     keys = {slice_key(name, (Extent(),)): name for name in names}
     assert len(keys) == len(names)
     assert [keys[key] for key in sorted(keys)] == sorted(names)
+
+
+TWO_FILES = b"\x08\x02"
+"""A header that names two data files."""
+AGAIN = "\n  The checkpoint is damaged: copy or download its files again."
+
+
+def hand_made(
+    folder: Path, *entries: tuple[bytes, bytes], header: bytes = TWO_FILES, sizes: Any = (64, 64)
+) -> TensorBundle:
+    """A checkpoint of such entries whose data files count their bytes."""
+    (folder / "m.index").write_bytes(build_table([(b"", header), *sorted(entries)]))
+    for place, size in enumerate(sizes):
+        path = folder / f"m.data-{place:05d}-of-00002"
+        path.write_bytes(bytes(range(64 * place, 64 * place + size)))
+    return open_checkpoint(folder / "m")
+
+
+def summed(data: bytes) -> bytes:
+    return b"\x35" + masked_crc(data).to_bytes(4, "little")
+
+
+def test_each_value_is_read_from_its_own_place_in_its_own_file(tmp_path: Path) -> None:
+    bundle = hand_made(
+        tmp_path,
+        (b"a", entry(kind=4, size=2, offset=0) + summed(bytes((0, 1)))),
+        (b"b", entry(kind=4, size=2, offset=2) + summed(bytes((2, 3)))),
+        (b"c", entry(kind=4, size=2, shard=1, offset=1) + summed(bytes((65, 66)))),
+        (
+            b"d",
+            entry(kind=5, shape=(2, 2), shard=1, offset=3, size=8) + summed(bytes(range(67, 75))),
+        ),
+        (b"e", entry(kind=4, shape=(0, 3), size=0, offset=9) + summed(b"")),
+        (b"f", entry(kind=4, size=2, shard=1, offset=62) + summed(bytes((126, 127)))),
+    )
+    assert {name: bundle.read(name).tolist() for name in "abcf"} == {
+        "a": [0, 1],
+        "b": [2, 3],
+        "c": [65, 66],
+        "f": [126, 127],
+    }
+    whole = np.frombuffer(bytes(range(67, 75)), "<i2").reshape(2, 2)
+    np.testing.assert_array_equal(bundle.read("d"), whole)
+    assert bundle.read("d").flags.aligned
+    assert bundle.read("e").shape == (0, 3)
+    assert bundle.entry("d").dtype == "int16"
+    bundle.check_data()
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (
+            [(b"v", entry(size=9))],
+            "{m}, variable 'v': cannot be read: 9 bytes for float32 2, which needs 8{again}",
+        ),
+        (
+            [(b"v", entry(offset=57))],
+            "{m}, variable 'v': cannot be read: its data file is too short: 64 bytes, but it ends "
+            "at byte 65{again}",
+        ),
+        (
+            [(b"v", entry(offset=56))],
+            "{m}, variable 'v': cannot be read: the checksum of its data does not match{again}",
+        ),
+        (
+            [(b"v", entry(shard=2))],
+            "{m}, variable 'v': cannot be read: it is in data file 2 of 2{again}",
+        ),
+        (
+            [(b"v", entry(kind=7, shape=(9,), size=8))],
+            "{m}, variable 'v': cannot be read: 9 strings in 8 bytes{again}",
+        ),
+        (
+            [(b"v", entry(kind=7, shape=(1,), size=8, offset=9))],
+            "{m}, variable 'v': cannot be read: a string of 9 bytes in 8 bytes{again}",
+        ),
+        (
+            [(b"v", entry(kind=7, shape=(1,), size=8, offset=8))],
+            "{m}, variable 'v': cannot be read: the checksum of its strings' lengths does not match"
+            "{again}",
+        ),
+        (
+            [(SLICED, entry()), (b"v", entry(shape=(3,), size=0) + part((0, 2)))],
+            "{m}, variable 'v': cannot be read: its parts do not cover 3 once{again}",
+        ),
+        (
+            [(SLICED, entry(shape=(3,))), (b"v", entry(size=0) + part((0, 2)))],
+            "{m}, variable 'v': cannot be read: a part for 2 is 3{again}",
+        ),
+        (
+            [(b"v", entry(size=0) + part((0, 2)))],
+            "{m}, variable 'v': cannot be read: one of its parts is missing{again}",
+        ),
+        (
+            # The first of these has no bytes, and none of the others is passed over for that.
+            [(b"t", entry(size=0)), (b"u", entry()), (b"v", entry(offset=7))],
+            "{m}.index: cannot be read: 'u' and 'v' share bytes of the data file{again}",
+        ),
+        (
+            [(b"a\xff", entry(size=0)), (b"a\\xff", entry(size=0))],
+            "{m}.index: cannot be read: two variables have the same name{again}",
+        ),
+        (
+            [(b"v\x01", entry(kind=20))],
+            "{m}.index: cannot be read: variable 'v\\x01': the element type 20 is not one that can "
+            "be read{again}",
+        ),
+        ([(b"w", entry())], "{m}.index: there is no variable 'v'"),
+        (
+            [(b"values", entry(size=0)), (b"vv", entry(size=0))],
+            "{m}.index: there is no variable 'v'\n  Did you mean 'vv'?",
+        ),
+    ],
+)
+def test_damage_is_told_in_full(
+    tmp_path: Path, entries: list[tuple[bytes, bytes]], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        hand_made(tmp_path, *entries).read("v")
+    assert str(caught.value) == message.format(m=tmp_path / "m", again=AGAIN)
+
+
+def test_data_files_are_checked_by_their_last_variable_without_being_read(tmp_path: Path) -> None:
+    entries = [(b"a", entry(offset=8)), (b"b", entry(offset=40, size=24)), (b"z", entry(size=0))]
+    entries += [(b"c", entry(shard=1, offset=50)), (SLICED, entry(shard=1, offset=58, size=3))]
+    hand_made(tmp_path, *entries, sizes=(64, 61)).check_data()
+    for sizes, (name, held, end) in {
+        (63, 61): ("b", 63, 64),
+        (64, 60): ("a part of a variable", 60, 61),
+        (0, 61): ("b", 0, 64),
+    }.items():
+        with pytest.raises(UserError) as caught:
+            hand_made(tmp_path, *entries, sizes=sizes).check_data()
+        number = int(held == 60)
+        assert str(caught.value) == (
+            f"{tmp_path}/m.data-0000{number}-of-00002: is truncated: it has {held} bytes, but "
+            f"'{name}' ends at byte {end}{AGAIN}"
+        )
+    (tmp_path / "m.data-00001-of-00002").unlink()
+    with pytest.raises(UserError) as caught:
+        hand_made(tmp_path, *entries, sizes=(64,)).check_data()
+    assert str(caught.value) == (
+        f"{tmp_path}/m.data-00001-of-00002: the data file that holds the variable 'a part of a "
+        "variable' is missing\n  Copy all files that begin with m."
+    )
+    with pytest.raises(UserError) as caught:
+        hand_made(tmp_path, (b"v", entry(shard=2))).check_data()
+    assert str(caught.value) == (
+        f"{tmp_path}/m.index: cannot be read: v: it is in data file 2 of 2{AGAIN}"
+    )
+
+
+def test_large_numbers_of_a_truncated_file_are_written_with_commas(tmp_path: Path) -> None:
+    write_bundle(tmp_path / "m", {"a": np.zeros(1000, np.float32)})
+    path = tmp_path / "m.data-00000-of-00001"
+    open_checkpoint(tmp_path).check_data()
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"it has 3,999 bytes, but 'a' ends at byte 4,000"):
+        open_checkpoint(tmp_path).check_data()
+
+
+def test_strings_with_other_bytes_behind_them_are_refused(tmp_path: Path) -> None:
+    texts = np.array([[b"abc", b"", b"z" * 300]], dtype=object)
+    write_bundle(tmp_path / "m", {"s": texts})
+    assert open_checkpoint(tmp_path).read("s").tolist() == texts.tolist()
+    path = tmp_path / "m.data-00000-of-00001"
+    whole = path.read_bytes()
+    # Lengths as varints, their checksum, and the strings, in this order.
+    assert whole[:4] == b"\x03\x00\xac\x02"
+    assert whole[8:] == b"abc" + b"z" * 300
+    path.write_bytes(whole[:-1] + b"y")
+    with pytest.raises(UserError, match="the checksum of its strings does not match"):
+        open_checkpoint(tmp_path).read("s")
+
+
+def test_an_index_longer_than_an_eighth_of_a_gibibyte_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.index"
+    for size, message in (
+        (134_217_728, "does not end like an index"),
+        (134_217_729, "is too large for the index of a checkpoint"),
+    ):
+        with path.open("wb") as file:
+            file.truncate(size)
+        with pytest.raises(UserError, match=message) as caught:
+            open_checkpoint(path)
+        assert caught.value.where == str(path)

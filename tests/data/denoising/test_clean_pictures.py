@@ -39,3 +39,37 @@ def test_a_damaged_picture_is_a_fault_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_bytes(b"\x89PNG but no more")
     with pytest.raises(CorruptRecord, match=r"0\.png"):
         pictures.read(0)
+
+
+def test_scales_of_each_picture_are_kept_apart(tmp_path: Path) -> None:
+    pictures = photographs(tmp_path, scene(), scene(30, 20, 2), scales=(1.0, 0.5, 0.01))
+    assert len(pictures) == 2
+    for _ in range(2):
+        for index, (height, width) in enumerate(((40, 56), (30, 20))):
+            shapes = [pictures.read(index, scale).shape for scale in range(3)]
+            assert shapes == [(height, width, 3), (height // 2, width // 2, 3), (1, 1, 3)]
+    assert np.array_equal(pictures.read(1), scene(30, 20, 2))
+
+
+def test_a_kept_picture_needs_no_file_and_with_no_room_it_does(tmp_path: Path) -> None:
+    kept = photographs(tmp_path, scene(), cache_bytes=2**20)
+    fresh = photographs(tmp_path, scene(), cache_bytes=0)
+    assert np.array_equal(kept.read(0), fresh.read(0))
+    (tmp_path / "0.png").write_bytes(b"")
+    assert np.array_equal(kept.read(0), scene())
+    with pytest.raises(CorruptRecord, match=r"0\.png: the file is empty"):
+        fresh.read(0)
+
+
+def test_levels_beyond_the_scale_are_clipped_and_rounded(tmp_path: Path) -> None:
+    """A cubic overshoots at an edge; in a ramp of whole steps it hits them."""
+    edge = np.zeros((12, 12, 3), np.uint8)
+    edge[:, 6:] = 255
+    ramp = np.repeat(np.arange(0, 240, 5, dtype=np.uint8)[None, :, None], 12, axis=0)
+    pictures = photographs(tmp_path, edge, np.repeat(ramp, 3, axis=2), scales=(0.75, 0.5))
+    shown = pictures.read(0, 0)
+    assert shown[:, :4].max() < 30
+    assert shown[:, 5:].min() > 225
+    middle = pictures.read(1, 1)[3, 3:-3, 0].astype(int)
+    # Halfway between 10 n and 10 n + 5: 10 n + 2.5, rounded to the even number.
+    assert set(middle - 10 * np.arange(3, 21)) <= {2, 3}

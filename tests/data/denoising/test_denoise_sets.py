@@ -7,6 +7,7 @@ import pytest
 
 from jumar.data.denoising.denoise_sets import DenoisingData, level_names, open_patches
 from jumar.data.denoising.noise import NoiseSettings
+from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 from jumar.settings import from_json, override, to_json
 from tests.data.photographs import photographs, scene
@@ -43,3 +44,43 @@ def test_settings_go_to_json_and_back_and_are_checked() -> None:
     for wrong in ("noise.sigma=30,10", "noise.kind=fog", "eval_levels=", "scales=2"):
         with pytest.raises(UserError):
             override(DenoisingData(), [wrong])
+
+
+def test_the_settings_reach_both_sets(tmp_path: Path) -> None:
+    photographs(tmp_path / "train", scene(), scene(seed=2))
+    photographs(tmp_path / "val", scene(seed=3))
+    data = DenoisingData(
+        path=str(tmp_path),
+        channels="grey",
+        patch_size=7,
+        scales=(1.0, 0.5),
+        turns=False,
+        eval_levels=(15.0, 5.0),
+        eval_seeding="sequence",
+        noise=NoiseSettings(storage="float"),
+    )
+    train, noisy = open_patches(data, seed=9)
+    assert noisy is not None
+    patches = train.kind
+    assert (patches.patch_size, patches.turns, patches.seed) == (7, False, 9)
+    assert (patches.pictures.channels, patches.pictures.scales) == ("grey", (1.0, 0.5))
+    scored = noisy.kind
+    assert (scored.levels, scored.kind, scored.seeding) == ((15.0, 5.0), "gaussian", "sequence")
+    assert (scored.storage, scored.pictures.channels) == ("float", "grey")
+    assert scored.pictures.scales == (1.0,)
+    assert len(train) == 2 * 64
+
+
+def test_decoded_pictures_are_kept_in_as_many_mebibytes_as_set(tmp_path: Path) -> None:
+    photographs(tmp_path / "train", scene(600, 600), scene(600, 600))
+    data = DenoisingData(path=str(tmp_path / "train"), eval_path="none", cache_mib=1)
+    pictures = open_patches(data, seed=1)[0].kind.pictures
+    # A picture takes 1.08 million bytes: more than a million, and a mebibyte is 1,048,576.
+    pictures.read(0)
+    (tmp_path / "train" / "0.png").unlink()
+    with pytest.raises(CorruptRecord):
+        pictures.read(0)
+    two = open_patches(replace(data, cache_mib=2), seed=1)[0].kind.pictures
+    two.read(0)
+    (tmp_path / "train" / "1.png").unlink()
+    two.read(0)

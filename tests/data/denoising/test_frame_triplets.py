@@ -11,13 +11,17 @@ from jumar.data.denoising.frame_triplets import (
     ClipData,
     Triplet,
     all_triplets,
+    clips_of,
     inner_triplets,
     open_triplets,
+    read_frames,
 )
 from jumar.data.denoising.noise import NoiseSettings
-from jumar.data.samples import SampleKey
+from jumar.data.images.picture_tree import open_all_pictures
+from jumar.data.loading.collate import Stacked
+from jumar.data.samples import CorruptRecord, SampleKey
 from jumar.ground.errors import UserError
-from tests.data.photographs import png
+from tests.data.photographs import png, scene
 from tests.data.pictures import write_files, write_zip
 
 DATA = ClipData(
@@ -114,3 +118,130 @@ def test_too_few_frames_are_told(tmp_path: Path) -> None:
     few = {f"{number}.png": flat(number) for number in range(4)}
     with pytest.raises(UserError, match="no three belong to one clip"):
         open_triplets(replace(DATA, path=str(write_files(tmp_path, few))), seed=1)
+
+
+def test_clips_are_the_pictures_of_each_folder(tmp_path: Path) -> None:
+    names = ["a/1", "a/2", "a/b/1", "c/1", "c/2", "c/3"]
+    write_files(tmp_path, {f"{name}.png": flat(1) for name in names})
+    pictures = open_all_pictures(tmp_path)
+    folders = [pictures.path(index).rpartition("/")[0] for index in range(6)]
+    clips_ = clips_of(pictures)
+    assert [index for clip in clips_ for index in clip] == list(range(6))
+    assert [{folders[index] for index in clip} for clip in clips_] == [{"a"}, {"a/b"}, {"c"}]
+    assert inner_triplets(range(2)) == inner_triplets(range(3, 4)) == []
+
+
+def test_the_clean_patch_is_the_inner_part_of_the_middle_frame(tmp_path: Path) -> None:
+    frames = {f"{number}.png": png(scene(24, 30, number)) for number in range(3)}
+    noise = NoiseSettings(sigma=(0.0,))
+    for margin in (0, 3):
+        data = replace(
+            DATA, path=str(write_files(tmp_path, frames)), noise=noise, margin=margin, turns=False
+        )
+        train, none = open_triplets(replace(data, eval_path="none"), seed=4)
+        assert none is None
+        batch = train.fetch([SampleKey(0, index) for index in range(4)]).batch
+        side = 8 + 2 * margin
+        assert batch["noisy"].shape == (4, 9, side, side)
+        inner = slice(margin, margin + 8)
+        assert torch.equal(batch["noisy"][:, 3:6, inner, inner], batch["clean"])
+        places: set[tuple[int, int]] = set()
+        for noisy in batch["noisy"].permute(0, 2, 3, 1).numpy():
+            whole = np.concatenate([scene(24, 30, number) for number in range(3)], axis=2)
+            places |= {
+                (top, left)
+                for top in range(24 - side + 1)
+                for left in range(30 - side + 1)
+                if np.array_equal(whole[top : top + side, left : left + side], noisy)
+            }
+        assert len(places) >= 3
+
+
+def test_patches_are_turned_as_a_whole_if_that_is_asked_for(tmp_path: Path) -> None:
+    ramp = np.zeros((8, 8, 3), np.uint8)
+    ramp[..., 0] = np.arange(64).reshape(8, 8)
+    frames = {f"{number}.png": png(ramp + number) for number in range(3)}
+    data = replace(DATA, path=str(write_files(tmp_path, frames)), margin=0, eval_path="none")
+    corners: dict[bool, set[int]] = {True: set(), False: set()}
+    for turns in (True, False):
+        train, _ = open_triplets(replace(data, turns=turns, patches_per_image=40), seed=1)
+        batch = train.fetch([SampleKey(0, index) for index in range(40)]).batch
+        corners[turns] = set(batch["clean"][:, 0, 0, 0].tolist())
+        assert torch.equal(batch["noisy"][:, 0] + 1, batch["noisy"][:, 3])
+    assert corners == {True: {1, 8, 57, 64}, False: {1}}
+
+
+def test_a_batch_names_what_makes_it_large(tmp_path: Path) -> None:
+    """Clean bytes of one frame and noisy float32 of three, with their margin."""
+    data = replace(DATA, path=str(write_files(tmp_path, clips())))
+    for channels, count in (("colour", 3), ("grey", 1)):
+        train, _ = open_triplets(replace(data, channels=channels), seed=1)
+        assert isinstance(train.collate, Stacked)
+        assert train.collate.sample_bytes == 13 * count * 12**2
+        assert train.collate.what == "patches"
+
+
+def test_every_level_of_every_frame_is_scored(tmp_path: Path) -> None:
+    data = replace(DATA, path=str(write_files(tmp_path, clips())), eval_levels=(10.0, 20.0))
+    _, evaluation = open_triplets(data, seed=1)
+    assert evaluation is not None
+    assert len(evaluation) == 8
+    whole = [evaluation.fetch([SampleKey(0, index)]).batch for index in range(8)]
+    assert [batch["level"].item() for batch in whole] == [0] * 4 + [1] * 4
+    assert [batch["clean"][0, 0, 0, 0].item() for batch in whole] == [5, 6, 105, 106] * 2
+    # Clipped at 0, noise of twice the strength adds more.
+    assert whole[4]["noisy"].float().mean() > whole[0]["noisy"].float().mean() + 1
+
+
+def test_held_out_frames_are_none_where_none_or_another_path_is_asked_for(tmp_path: Path) -> None:
+    data = replace(DATA, path=str(write_files(tmp_path / "a", clips())))
+    train, evaluation = open_triplets(replace(data, holdout_frames=1), seed=1)
+    assert evaluation is not None
+    assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (6, 2)
+    with pytest.raises(UserError, match="the training images themselves"):
+        open_triplets(replace(data, holdout_frames=0), seed=1)
+    other = {name: flat(7) for name in clips()}
+    elsewhere = replace(data, eval_path=str(write_files(tmp_path / "b", other)))
+    train, evaluation = open_triplets(elsewhere, seed=1)
+    assert evaluation is not None
+    assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (8, 12)
+
+
+def test_an_unreadable_first_frame_is_the_same_on_both_sides(tmp_path: Path) -> None:
+    files = clips(a__frame8=b"")
+    data = replace(DATA, path=str(write_files(tmp_path, files)))
+    train, evaluation = open_triplets(data, seed=1)
+    assert evaluation is not None
+    assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (4, 4)
+
+
+def test_what_is_wrong_with_clips_is_told_in_full(tmp_path: Path) -> None:
+    few = {f"{number}.png": flat(number) for number in range(4)}
+    with pytest.raises(UserError) as caught:
+        open_triplets(replace(DATA, path=str(write_files(tmp_path / "few", few))), seed=1)
+    assert str(caught.value) == (
+        f"{tmp_path / 'few'}: among 4 frames no three belong to one clip\n  Give a folder of "
+        "clips, each with three frames or more besides the 2 of data.holdout_frames."
+    )
+    files = clips(a__frame10=flat(3, 10, 11))
+    data = replace(DATA, path=str(write_files(tmp_path / "sizes", files)), eval_path="none")
+    frames = open_triplets(data, seed=1)[0].kind.frames
+    with pytest.raises(CorruptRecord) as broken:
+        read_frames(frames, Triplet(1, 2, 3))
+    assert broken.value.fault.reason == (
+        "the frames a/frame9.png, a/frame10.png, a/frame11.png differ in size: 20 x 16, 11 x 10, "
+        "20 x 16"
+    )
+    assert broken.value.fault.origin == f"{tmp_path}/sizes/a/frame10.png"
+
+
+def test_the_fingerprint_follows_which_frames_belong_together(tmp_path: Path) -> None:
+    data = replace(DATA, path=str(write_files(tmp_path, clips())), patches_per_image=1)
+    prints = {
+        open_triplets(replace(data, holdout_frames=count), seed=1)[0].kind.fingerprint
+        for count in (1, 2, 2)
+    }
+    assert len(prints) == 2
+    evaluation = open_triplets(data, seed=1)[1]
+    assert evaluation is not None
+    assert evaluation.kind.fingerprint not in prints

@@ -1,5 +1,7 @@
 """How strong the noise is, against formulas; how it is stored."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -94,3 +96,54 @@ def test_a_mixture_is_half_gaussian_and_half_camera() -> None:
 def test_what_is_no_range_is_refused(sigma: tuple[float, ...]) -> None:
     with pytest.raises(UserError, match=r"noise\.sigma"):
         NoiseSettings(sigma=sigma).check()
+
+
+@pytest.mark.parametrize(("gain", "digital"), [(16.0, 2.0), (0.5, 1.0), (64.0, 4.0)])
+def test_camera_noise_is_gaussian_noise_times_its_formula_at_every_level(
+    gain: float, digital: float
+) -> None:
+    """The same draws at a deviation of 1 and at that of the camera, arXiv 1904.10898."""
+    clean = np.arange(256, dtype=np.uint8)
+    unit = add_noise(clean, Level("gaussian", 1.0), random(), "float").astype(np.float64) * 255
+    camera = add_noise(clean, Level("camera", gain, digital), random(), "float").astype(np.float64)
+    far = np.abs(unit - clean) > 0.5
+    found = ((camera * 255 - clean) / (unit - clean))[far]
+    brightness = clean[far] / 255
+    variance = gain * digital * brightness / 7480
+    variance += (digital * (gain * 1.25e-4 + 1.11e-4)) ** 2
+    np.testing.assert_allclose(found, 255 * np.sqrt(variance), rtol=2e-4, atol=2e-4)
+    assert np.median(found / np.sqrt(variance)) == pytest.approx(255, rel=1e-5)
+
+
+@pytest.mark.parametrize("photons", [1.0, 51.0, 1000.0])
+def test_photons_are_counted_whole(photons: float) -> None:
+    clean = np.tile(np.arange(256, dtype=np.uint8), (50, 1))
+    counts = random(4).poisson(clean / 255 * photons)
+    found = add_noise(clean, Level("poisson", photons), random(4), "float")
+    assert found.dtype == np.float32
+    close = np.isclose(found, counts / photons, rtol=1e-5, atol=1e-7)
+    # Rounding of the mean may move a draw in a great many.
+    assert close.mean() > 0.999
+    as_bytes = add_noise(clean, Level("poisson", photons), random(4), "uint8")
+    expected = np.clip(counts * 255 / photons, 0, 255)
+    assert np.abs(as_bytes - expected)[close].max() <= 1
+    assert (as_bytes <= expected + 1e-3)[close].all()
+
+
+def test_each_kind_draws_its_level_from_its_own_ranges() -> None:
+    settings = NoiseSettings(
+        sigma=(1.0, 2.0), photons=(30.0, 31.0), analog_gain=(5.0, 6.0), digital_gain=(7.0, 8.0)
+    )
+    for kind, low in (("gaussian", 1), ("poisson", 30), ("camera", 5)):
+        levels = [draw_level(replace(settings, kind=kind), random(seed)) for seed in range(60)]
+        assert {level.kind for level in levels} == {kind}
+        values = [level.value for level in levels]
+        assert low <= min(values) < low + 0.2 < low + 0.8 < max(values) <= low + 1
+        digital = [level.digital_gain for level in levels]
+        if kind == "camera":
+            assert 7 <= min(digital) < 7.2 < 7.8 < max(digital) <= 8
+        else:
+            assert set(digital) == {1.0}
+    fixed = NoiseSettings(kind="camera", analog_gain=(5.0,), digital_gain=(7.0,))
+    assert draw_level(fixed, random()) == Level("camera", 5.0, 7.0)
+    assert draw_level(NoiseSettings(kind="poisson", photons=(9.0,)), random()).value == 9.0

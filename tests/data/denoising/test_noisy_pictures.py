@@ -98,3 +98,79 @@ def test_a_level_without_photons_is_refused(tmp_path: Path) -> None:
 def test_seeding_by_name_is_for_gaussian_noise(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gaussian, not camera"):
         noisy(tmp_path, kind="camera", seeding="file_hash")
+
+
+def test_noise_by_index_follows_from_the_positions_of_picture_and_level(tmp_path: Path) -> None:
+    """The generator's entropy is 3, which no other use of a seed has, and the two positions."""
+    samples = noisy(tmp_path)
+    for item, (index, place, level) in {1: (1, 0, 15), 4: (1, 1, 25), 5: (2, 1, 25)}.items():
+        clean = scene(*((16, 12) if index == 2 else (12, 16)), index + 1)
+        random = np.random.default_rng((3, index, place))
+        drawn = random.standard_normal(clean.shape, dtype=np.float32) * level
+        found = fetched(samples, item)["noisy"][0].permute(1, 2, 0).numpy()
+        np.testing.assert_allclose(found * 255, clean + drawn, atol=1e-3)
+
+
+def test_camera_noise_is_scored_at_a_digital_gain_of_two(tmp_path: Path) -> None:
+    samples = noisy(tmp_path, kind="camera", levels=[16.0])
+    clean = scene(12, 16)
+    found = fetched(samples, 0)["noisy"][0].permute(1, 2, 0).numpy() * 255 - clean
+    drawn = np.random.default_rng((3, 0, 0)).standard_normal(clean.shape, dtype=np.float32)
+    variance = 16 * 2 * (clean / 255) / 7480 + (2 * (16 * 1.25e-4 + 1.11e-4)) ** 2
+    np.testing.assert_allclose(found, drawn * 255 * np.sqrt(variance), atol=1e-3)
+
+
+def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
+    samples = noisy(tmp_path, seeding="sequence")
+    (tmp_path / "1.png").write_bytes(b"no picture")
+    random = np.random.RandomState(0)
+    random.normal(0, 15, (12, 16, 3))
+    expected = scene(16, 12, 3) + random.normal(0, 15, (16, 12, 3))
+    found = fetched(samples, 2)["noisy"][0].permute(1, 2, 0).numpy() * 255
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> None:
+    samples = noisy(tmp_path, seeding="sequence")
+    first, again, before = (fetched(samples, index)["noisy"] for index in (1, 1, 0))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"levels": []}, "data.eval_levels: no noise level to evaluate at"),
+        (
+            {"kind": "poisson", "levels": [5.0, 0.99]},
+            "data.eval_levels: 0.99 photons per white pixel give no picture\n"
+            "  Give numbers of photons, 1 or more.",
+        ),
+        (
+            {"kind": "poisson", "seeding": "sequence"},
+            "data.eval_seeding: noise seeded by 'sequence' is gaussian, not poisson\n"
+            "  Set data.eval_seeding=index.",
+        ),
+    ],
+)
+def test_levels_and_seedings_that_do_not_fit_are_told_in_full(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        noisy(tmp_path, **changes)  # pyright: ignore[reportArgumentType]
+    assert str(caught.value) == message
+
+
+def test_one_photon_is_a_level_and_zero_is_one_of_other_kinds(tmp_path: Path) -> None:
+    assert len(noisy(tmp_path, kind="poisson", levels=[1.0])) == 3
+    clean = fetched(noisy(tmp_path, levels=[0.0]), 0)
+    assert torch.allclose(clean["noisy"] * 255, clean["clean"].float(), atol=1e-4)
+
+
+def test_sizes_that_differ_in_a_batch_are_told_in_full(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        noisy(tmp_path).fetch([SampleKey(0, 0), SampleKey(0, 2)])
+    assert str(caught.value) == (
+        "data.eval_batch_size: pictures of different sizes do not fit into one batch: 12 x 16, "
+        "16 x 12\n  Set data.eval_batch_size=1."
+    )

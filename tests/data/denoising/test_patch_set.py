@@ -1,6 +1,7 @@
 """Training patches: cut from the pictures, turned in eight ways, the same for equal keys."""
 
 import pickle
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from jumar.data.denoising.noise import NoiseSettings
-from jumar.data.denoising.patch_set import Patches, patch_set, random_window, turned
+from jumar.data.denoising.patch_set import Patches, mirrored, patch_set, random_window, turned
+from jumar.data.loading.collate import Stacked
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import SampleKey
 from jumar.ground.errors import UserError
@@ -121,3 +123,76 @@ def test_an_unreadable_picture_is_a_fault_and_the_next_one_takes_its_place(tmp_p
     (tmp_path / "none" / "0.png").write_bytes(b"")
     with pytest.raises(UserError, match="none of the 1 pictures"):
         patches.fetch(keys(1))
+
+
+def test_each_turn_is_half_as_many_quarters_to_the_left_and_odd_ones_are_upside_down() -> None:
+    a, b, c, d = 1, 2, 3, 4
+    pixels = np.array([[[a], [b]], [[c], [d]]], np.uint8)
+    assert [turned(pixels, turn)[..., 0].tolist() for turn in range(8)] == [
+        [[a, b], [c, d]],
+        [[c, d], [a, b]],
+        [[b, d], [a, c]],
+        [[a, c], [b, d]],
+        [[d, c], [b, a]],
+        [[b, a], [d, c]],
+        [[c, a], [d, b]],
+        [[d, b], [c, a]],
+    ]
+
+
+def test_windows_begin_at_every_place_where_they_fit() -> None:
+    pixels = np.arange(7 * 9, dtype=np.uint8).reshape(7, 9, 1)
+    random = np.random.default_rng(0)
+    begun = {int(random_window(pixels, 5, random)[0, 0, 0]) for _ in range(400)}
+    assert begun == {9 * row + column for row in range(3) for column in range(5)}
+    assert random_window(pixels[:5, :5], 5, random)[..., 0].tolist() == pixels[:5, :5, 0].tolist()
+
+
+def test_small_pictures_are_mirrored_on_both_sides_and_more_behind() -> None:
+    pixels = np.array([[1, 2, 3], [4, 5, 6]], np.uint8)[..., None]
+    assert mirrored(pixels, 2) is pixels
+    assert mirrored(pixels, 3)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6], [4, 5, 6]]
+    assert mirrored(pixels, 4)[..., 0].tolist() == [
+        [1, 2, 3, 3],
+        [1, 2, 3, 3],
+        [4, 5, 6, 6],
+        [4, 5, 6, 6],
+    ]
+    high = mirrored(np.array([[1, 2, 3]] * 9, np.uint8)[..., None], 6)
+    assert (high.shape, high[0, :, 0].tolist()) == ((9, 6, 1), [1, 1, 2, 3, 3, 2])
+
+
+def test_patches_are_not_turned_if_that_is_not_asked_for(tmp_path: Path) -> None:
+    pixels = scene(SIDE, SIDE)
+    noise = NoiseSettings(sigma=(0.0,))
+    straight = patches_of(tmp_path, pixels, turns=False, noise=noise).fetch(keys(8)).batch
+    for clean, noisy in zip(straight["clean"], straight["noisy"], strict=True):
+        assert np.array_equal(clean.permute(1, 2, 0).numpy(), pixels)
+        assert torch.equal(clean, noisy)
+
+
+def test_every_scale_is_drawn_also_the_last_one(tmp_path: Path) -> None:
+    """Areas of 1, 0.25 and 0.0625: shares of 16, 4 and 1 in 21."""
+    patches = patches_of(tmp_path, scene(64, 64), scales=(0.25, 1.0, 0.5), per_picture=500).kind
+    sizes = Counter(patches.open(0, SampleKey(epoch, 0))[0].shape[0] for epoch in range(700))
+    assert sorted(sizes) == [16, 32, 64]
+    for side, share in ((64, 16 / 21), (32, 4 / 21), (16, 1 / 21)):
+        assert sizes[side] / 700 == pytest.approx(share, abs=0.05)
+
+
+def test_a_sample_follows_from_the_seed_too(tmp_path: Path) -> None:
+    batches = [patches_of(tmp_path, seed=seed).fetch(keys(4)).batch for seed in (0, 1)]
+    assert not torch.equal(batches[0]["clean"], batches[1]["clean"])
+    pictures = photographs(tmp_path, scene())
+    bare = Patches(pictures=pictures, noise=NoiseSettings(), patch_size=SIDE)
+    plain = patch_set(bare, per_picture=8).fetch(keys(4)).batch
+    assert torch.equal(plain["clean"], batches[0]["clean"])
+
+
+def test_a_batch_that_does_not_fit_names_the_settings_that_make_it_large(tmp_path: Path) -> None:
+    """A sample takes 3 bytes and 3 float32 for each pixel, in grey one of each."""
+    for channels, bytes_ in (("colour", 5 * 3 * SIDE**2), ("grey", 5 * SIDE**2)):
+        collate = patches_of(tmp_path / channels, channels=channels).collate
+        assert isinstance(collate, Stacked)
+        assert (collate.fields, collate.what) == ("data.batch_size, data.patch_size", "patches")
+        assert collate.sample_bytes == bytes_

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import time
 
 import numpy as np
 
@@ -78,3 +79,51 @@ def test_a_pickled_cache_is_empty_and_works() -> None:
     assert other.get(0) is None
     other.put(1, picture(2))
     assert np.array_equal(other.get(1), picture(2))
+
+
+def test_pictures_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
+    cache = PictureCache(4, 24 + 6 + 20)
+    shapes = [(2, 4, 3), (3, 2, 1), (5, 4, 1), (1, 1, 1)]
+    pictures = [
+        np.random.default_rng(place).integers(1, 256, shape).astype(np.uint8)
+        for place, shape in enumerate(shapes)
+    ]
+    for place, pixels in enumerate(pictures):
+        cache.put(place, pixels)
+    for place, pixels in enumerate(pictures[:3]):
+        kept = cache.get(place)
+        assert kept is not None
+        np.testing.assert_array_equal(kept, pixels)
+        assert cache.get(place) is kept
+    assert cache.get(3) is None
+
+
+def test_what_is_kept_stays_when_it_is_put_again() -> None:
+    cache = PictureCache(2, 200)
+    cache.put(0, picture(1))
+    cache.put(0, picture(2))
+    cache.put(1, picture(3))
+    for place, number in ((0, 1), (1, 3)):
+        kept = cache.get(place)
+        assert kept is not None
+        assert np.array_equal(kept, picture(number))
+
+
+def test_one_byte_less_keeps_nothing() -> None:
+    for limit, fits in ((60, True), (59, False)):
+        cache = PictureCache(1, limit)
+        cache.put(0, picture(1))
+        assert (cache.get(0) is not None) is fits
+
+
+def test_the_lock_is_waited_for_a_tenth_of_a_second() -> None:
+    cache = PictureCache(2, 1000)
+    cache._lock.acquire()
+    for call in (lambda: cache.put(0, picture(1)), lambda: cache.get(0)):
+        begin = time.monotonic()
+        call()
+        assert 0.09 < time.monotonic() - begin < 0.9
+    cache._lock.release()
+    cache.put(0, picture(1))
+    assert cache.get(0) is not None
+    assert cache._lock.acquire(block=False)

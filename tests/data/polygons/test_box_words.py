@@ -157,3 +157,90 @@ def test_empty_and_full_maps(value: float) -> None:
     geometry = np.ones((5, 16, 20), np.float32)
     words = words_of_boxes(score, geometry)
     assert bool(words) == bool(value)
+
+
+def boxes_of(*places: tuple[float, float, float, float]) -> np.ndarray:
+    return np.array([[(a, b), (c, b), (c, d), (a, d)] for a, b, c, d in places], np.float64)
+
+
+def test_boxes_lie_around_their_pixel_by_distances_and_angle() -> None:
+    x, y = np.array([10, 0]), np.array([20, 0])
+    angle = np.array([0, np.pi / 2])
+    geometry = np.stack([*(np.full(2, distance) for distance in (1.0, 2, 3, 4)), angle])
+    found = boxes_at(x, y, geometry)
+    np.testing.assert_allclose(found[0], [[6, 19], [12, 19], [12, 23], [6, 23]])
+    # Turned by a quarter: to the right goes upwards, and downwards goes to the right.
+    np.testing.assert_allclose(found[1], [[-1, 4], [-1, -2], [3, -2], [3, 4]], atol=1e-12)
+
+
+def test_scores_above_the_threshold_give_boxes_row_by_row() -> None:
+    score = np.array([[0.8, 0.9], [0.85, 0.1]], np.float32)
+    geometry = np.ones((5, 2, 2), np.float32)
+    geometry[4] = 0
+    boxes, scores = decoded(score, geometry)
+    np.testing.assert_allclose(scores, [0.9, 0.85], rtol=1e-6)
+    np.testing.assert_array_equal(boxes, boxes_of((3, -1, 5, 1), (-1, 3, 1, 5)))
+    boxes, _ = decoded(score, geometry, stride=2, threshold=0.05)
+    assert boxes[:, 0].tolist() == [[-1, -1], [1, -1], [-1, 1], [1, 1]]
+    assert len(decoded(score, geometry, threshold=float(np.float32(0.85)))[0]) == 1
+
+
+def test_boxes_that_share_exactly_the_limit_stay_apart() -> None:
+    """Two of four in common."""
+    pair, scores = boxes_of((0, 0, 3, 1), (1, 0, 4, 1)), np.array([0.5, 0.75])
+    for merge in (merged, merged_one_by_one):
+        boxes, sums = merge(pair, scores, 0.5)
+        np.testing.assert_array_equal(boxes, pair)
+        np.testing.assert_array_equal(sums, scores)
+        boxes, sums = merge(pair, scores, 0.49)
+        np.testing.assert_allclose(boxes, boxes_of((0.6, 0, 3.6, 1)))
+        np.testing.assert_allclose(sums, [1.25])
+    assert best(pair, scores, 0.5).tolist() == [1, 0]
+    assert best(pair, scores, 0.49).tolist() == [1]
+    assert best(pair, np.array([0.5, 0.5]), 0.49).tolist() == [0]
+    assert best(pair[:0], scores[:0], 0.5).tolist() == []
+    assert [len(each) for each in merged(pair[:0], scores[:0], 0.5)] == [0, 0]
+
+
+def test_the_mean_score_is_that_of_the_pixels_inside_of_the_map() -> None:
+    score = np.arange(12, dtype=np.float32).reshape(3, 4)
+    boxes = boxes_of(
+        (1, 0, 2, 1),
+        (-5, -5, 0, 0),
+        (3, 2, 9, 9),
+        (0, 0, 3, 2),
+        (0.9, 1.9, 0.9, 1.9),
+        (4, 0, 6, 2),
+        (0, 3, 2, 5),
+        (-9, -9, -1, -1),
+    )
+    means = mean_scores(boxes, score)
+    assert means.tolist() == [(1 + 2 + 5 + 6) / 4, 0, 11, 5.5, 4, 0, 0, 0]
+
+
+def test_words_of_a_small_mean_score_are_dropped_and_the_best_come_first() -> None:
+    score = np.zeros((8, 24), np.float32)
+    geometry = np.zeros((5, 8, 24), np.float32)
+    # Two words: three pixels of 0.85, and one of 0.95 in a box of six by two pixels of nothing.
+    score[4, 18:21] = 0.85
+    geometry[:4, 4, 18:21] = np.array([[4, 4, 4], [12, 8, 4], [4, 4, 4], [4, 8, 12]])
+    score[2, 4] = 0.95
+    geometry[:4, 2, 4] = 0, 20, 4, 0
+    found = words_of_boxes(score, geometry)
+    both = words_of_boxes(score, geometry, least_score=0.05)
+    np.testing.assert_allclose(both[0].corners, boxes_of((68, 12, 84, 20))[0])
+    np.testing.assert_allclose(both[1].corners, boxes_of((16, 8, 36, 12))[0])
+    assert both[0].score == pytest.approx(3 * 0.85 / 15)
+    assert both[1].score == pytest.approx(0.95 / 12)
+    assert [each.score for each in found] == pytest.approx([3 * 0.85 / 15])
+    exact = both[1].score
+    assert len(words_of_boxes(score, geometry, least_score=exact)) == 1
+    halved = words_of_boxes(score, geometry / 2, stride=2, least_score=0.05)
+    np.testing.assert_allclose(
+        [each.corners * 2 for each in halved], [each.corners for each in both]
+    )
+
+
+def test_each_box_needs_its_score() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        merged_one_by_one(boxes_of((0, 0, 3, 1)), np.array([0.5, 0.75]), 0.5)

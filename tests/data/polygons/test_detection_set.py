@@ -11,7 +11,12 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import train_batches
 from jumar.data.polygons.augmentation import TextAugmentation
 from jumar.data.polygons.detection_data import DetectionData
-from jumar.data.polygons.detection_set import batch_regions, input_size, open_detection_sets
+from jumar.data.polygons.detection_set import (
+    batch_regions,
+    input_size,
+    open_detection_sets,
+    open_evaluation,
+)
 from jumar.data.samples import SampleKey
 from jumar.ground.errors import UserError
 from tests.data.pictures import picture, write_files
@@ -179,3 +184,106 @@ def test_pictures_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
     assert input_size(64, 128, data) == (128, 256)
     assert input_size(100, 200, data) == (160, 320)
     assert input_size(64, 128, data, longest=192) == (96, 192)
+
+
+@pytest.mark.parametrize(
+    ("size", "data", "expected"),
+    [
+        ((32, 33), DetectionData(), (32, 64)),
+        ((31, 1), DetectionData(), (32, 32)),
+        ((31, 63), DetectionData(eval_rounding="down"), (32, 32)),
+        ((64, 95), DetectionData(eval_rounding="down"), (64, 64)),
+        ((600, 2400), DetectionData(), (320, 1216)),
+        ((1200, 1200), DetectionData(), (1216, 1216)),
+        ((100, 50), DetectionData(eval_scale=0.5), (64, 32)),
+    ],
+)
+def test_sides_are_multiples_of_32_and_never_less(
+    size: tuple[int, int], data: DetectionData, expected: tuple[int, int]
+) -> None:
+    assert input_size(*size, data) == expected
+
+
+def test_settings_that_do_not_fit_are_told_in_full(settings: Callable[..., DetectionData]) -> None:
+    with pytest.raises(UserError) as caught:
+        settings(image_size=70).check()
+    assert str(caught.value) == "data.image_size: 70 is not a multiple of 32\n  Use 64 or 96."
+    settings(image_size=96).check()
+    with pytest.raises(UserError) as caught:
+        open_detection_sets(settings(path=""), targets="kernels", seed=1)
+    assert str(caught.value) == (
+        "data.path: no path given\n  Name a folder or zip of pictures and label files."
+    )
+
+
+def test_the_same_pictures_on_both_sides_are_told(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        open_detection_sets(settings(path=str(tmp_path / "train")), targets="kernels", seed=1)
+    assert str(caught.value) == (
+        "data.eval_path: evaluation would use the training pictures themselves\n"
+        "  Set it to other pictures or to none, or put folders train and test into data.path."
+    )
+
+
+def test_labels_beside_the_pictures_serve_the_part_that_they_are_named_for(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    """`labels` for both parts of `path`; of another path only `eval_labels`."""
+    for part in ("train", "test"):
+        for file in sorted((tmp_path / part).glob("*.txt")):
+            place = tmp_path.parent / "labels" / part / file.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(place)
+    labels = str(tmp_path.parent / "labels")
+    for changes in (
+        {"labels": labels},
+        {
+            "labels": labels,
+            "eval_path": str(tmp_path / "test"),
+            "eval_labels": f"{labels}/test",
+        },
+    ):
+        data = settings(**changes)
+        train, evaluation = open_detection_sets(data, targets="kernels", seed=1)
+        assert evaluation is not None
+        assert (len(train), len(evaluation), len(open_evaluation(data))) == (2, 2, 2)
+    alone = settings(labels=labels, eval_path=str(tmp_path / "test"))
+    with pytest.raises(UserError, match="no label files"):
+        open_evaluation(alone)
+
+
+def test_words_too_small_to_learn_are_those_of_the_settings(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    (tmp_path / "train" / "gt_img_1.txt").write_bytes(b"5,5,95,5,95,55,5,55,word")
+    whole = TextAugmentation(background_share=0, scales=(1.0,), least_side=1.0, crop_attempts=1)
+    masks: list[bool] = []
+    for least in (30.0, 35.0):
+        data = settings(augmentation=whole, image_size=64, least_word=least)
+        train, _ = open_detection_sets(data, targets="score", seed=1)
+        batch = train.fetch(KEYS[:1]).batch
+        assert batch["score"].any()
+        assert batch["image"][0, :, :38].float().mean() > 0
+        masks.append(bool(batch["mask"].all()))
+    # The picture of 100 x 60 pixels is shown at 64: its word is 32 high.
+    assert masks == [True, False]
+
+
+def test_evaluation_pads_pictures_with_black_and_words_as_ignored(
+    settings: Callable[..., DetectionData], tmp_path: Path
+) -> None:
+    (tmp_path / "test" / "gt_img_2.txt").write_bytes(b"1,1,9,1,9,9,1,9,a")
+    _, evaluation = open_detection_sets(settings(), targets="kernels", seed=1)
+    assert evaluation is not None
+    batch = evaluation.fetch(KEYS[:2]).batch
+    assert batch["image"][1, :, :, 96:].max() == 0
+    assert batch["image"][1, :, :, :96].float().mean() > 0
+    assert batch["ignored"].tolist() == [[False, True], [False, True]]
+    assert batch["corner_counts"].tolist() == [[4, 4], [4, 0]]
+    assert batch["corners"].shape == (2, 2, 4, 2)
+    assert batch["image"].dtype == torch.uint8
+    (first, second) = batch_regions(batch)
+    assert [each.corners.tolist() for each in second] == [[[1, 1], [9, 1], [9, 9], [1, 9]]]
+    assert [len(each.corners) for each in first] == [4, 4]

@@ -92,3 +92,52 @@ def test_weak_words_are_dropped() -> None:
     (word,) = words_of_kernels(maps, (80, 120), least_score=0.95)
     assert word.score == pytest.approx(0.99)
     assert not words_of_kernels(maps * 0, (80, 120))
+
+
+def block(rows: slice, columns: slice, value: float = 1.0) -> np.ndarray:
+    maps = np.zeros((6, 10, 20), np.float32)
+    maps[:, rows, columns] = value
+    return maps
+
+
+def test_limits_are_passed_by_more_than_the_threshold_and_by_as_much_as_the_others() -> None:
+    tenth = np.float32(0.9)
+    ten = slice(2, 4), slice(3, 8)
+    assert words_of_kernels(block(*ten, tenth), (10, 20)) == []
+    above = float(np.nextafter(tenth, np.float32(1)))
+    (word,) = words_of_kernels(block(*ten, above), (10, 20))
+    assert word.score == pytest.approx(0.9)
+    nine = block(slice(2, 5), slice(3, 6))
+    assert words_of_kernels(nine, (10, 20)) == []
+    assert len(words_of_kernels(nine, (10, 20), least_area=9)) == 1
+    maps = block(*ten)
+    maps[-1, ten[0], ten[1]] = 0.75
+    assert len(words_of_kernels(maps, (10, 20), threshold=0.5, least_score=0.75)) == 1
+    assert words_of_kernels(maps, (10, 20), threshold=0.5, least_score=0.76) == []
+
+
+def test_words_of_less_than_a_pixel_are_none() -> None:
+    assert words_of_kernels(block(slice(2, 3), slice(3, 9)), (10, 20), least_area=1) == []
+    (word,) = words_of_kernels(block(slice(2, 4), slice(3, 5)), (10, 20), least_area=1)
+    np.testing.assert_allclose(word.corners, [[3, 2], [4, 2], [4, 3], [3, 3]], atol=1e-5)
+
+
+def test_outlines_are_stretched_to_the_size_of_the_picture() -> None:
+    maps = block(slice(2, 6), slice(3, 9))
+    (word,) = words_of_kernels(maps, (20, 80))
+    np.testing.assert_allclose(word.corners, [[12, 4], [35, 4], [35, 11], [12, 11]], atol=1e-4)
+    (curved,) = words_of_kernels(maps, (20, 80), outline="polygon")
+    first = int(curved.corners.sum(axis=1).argmin())
+    np.testing.assert_allclose(
+        np.roll(curved.corners, -first, axis=0),
+        [[12.5, 4.25], [35.5, 4.25], [35.5, 11.75], [12.5, 11.75]],
+    )
+
+
+def test_each_word_has_the_mean_of_the_last_map_over_it() -> None:
+    maps = block(slice(1, 4), slice(1, 6)) + block(slice(6, 9), slice(10, 16))
+    maps[-1, 1, 1:6], maps[-1, 6:9, 10:16] = 0.7, 0.8
+    first, second = words_of_kernels(maps, (10, 20), threshold=0.6)
+    assert first.score == pytest.approx((5 * 0.7 + 10) / 15)
+    assert second.score == pytest.approx(0.8)
+    np.testing.assert_allclose(second.corners[[0, 2]], [[10, 6], [15, 8]], atol=1e-4)

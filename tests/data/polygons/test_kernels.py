@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.data.polygons.kernels import kernel_maps
+from jumar.data.polygons.kernels import kernel_maps, shrunk_kernels
 from jumar.data.polygons.regions import Region
 
 
@@ -72,3 +72,22 @@ def test_a_word_thinner_than_a_pixel_leaves_no_kernels() -> None:
     kernels, mask = kernel_maps([line], (20, 60))
     assert not kernels.any()
     assert mask.all()
+
+
+def test_a_word_beyond_a_corner_of_the_picture_is_a_point_and_leaves_no_kernels() -> None:
+    corners = np.array([[-50.0, -30], [-9, -30], [-9, -5], [-50, -5]])
+    kernels, mask = kernel_maps([Region(corners=corners)], (20, 60))
+    assert not kernels.any()
+    assert mask.all()
+    shrunk = shrunk_kernels(np.full((4, 2), 7, np.int32))
+    assert [each.shape for each in shrunk] == [(0, 2)] * 6
+
+
+def test_a_square_shrinks_by_its_area_and_perimeter() -> None:
+    """100 by 100 pixels: by 25 (1 - r²), cut to whole pixels at ratios from 0.5 to 1."""
+    square = np.array([[0, 0], [100, 0], [100, 100], [0, 100]], np.int32)
+    for shrunk, ratio in zip(shrunk_kernels(square), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), strict=True):
+        inset = 25 * (1 - ratio**2)
+        assert shrunk.dtype == np.int32
+        assert np.abs(shrunk.min(axis=0) - inset).max() <= 1
+        assert np.abs(shrunk.max(axis=0) - (100 - inset)).max() <= 1

@@ -92,3 +92,152 @@ def test_no_text_at_all_raises(text: str) -> None:
     for form in ("quadrilaterals", "languages", "rectangles", "polygons", "total-text"):
         read(text, form)
     form_of([text])
+
+
+EIGHT, SIX, FOUR = "1,1,9,1,9,9,1,9", "1,1,9,1,9,9", "1,2,3,4"
+X, Y = "x: [[1 9 9 1]]", "y: [[1 1 9 9]]"
+
+
+@pytest.mark.parametrize(
+    ("texts", "form"),
+    [
+        ([], "quadrilaterals"),
+        (["", "\n \n"], "quadrilaterals"),
+        # More than half of the lines decide for Total-Text.
+        ([f"{X}, {Y}", f"{EIGHT},a"], "quadrilaterals"),
+        ([f"{X}, {Y}", f"{EIGHT},a", f"{X}, {Y}"], "total-text"),
+        # Every line is marked, or every line is numbers alone that are not always eight.
+        ([f"{EIGHT},####a\n{SIX},####b"], "polygons"),
+        ([f"{EIGHT},#######\n{EIGHT},a"], "quadrilaterals"),
+        ([f"{EIGHT}\n{EIGHT}"], "quadrilaterals"),
+        ([f"{EIGHT}\n{SIX}"], "polygons"),
+        ([SIX], "polygons"),
+        ([f"{EIGHT},5,5"], "polygons"),
+        ([f"{SIX},1\n{SIX},2"], "rectangles"),
+        ([f"{EIGHT},1\n{EIGHT},2"], "quadrilaterals"),
+        ([f"{SIX}\n{SIX},word"], "rectangles"),
+        # Four to seven numbers in most of the lines.
+        ([f"{FOUR},a"], "rectangles"),
+        ([f"{FOUR},5,6,7"], "rectangles"),
+        ([f"{FOUR},a\n{EIGHT},b"], "quadrilaterals"),
+        ([f"{FOUR},a\n{FOUR},b\n{EIGHT},c"], "rectangles"),
+        (["1,2,3,a\n4,5,6,b"], "quadrilaterals"),
+        (["1 2 3 4 a b"], "rectangles"),
+        (["1 2 3 a b"], "quadrilaterals"),
+        # A language in every line that is long enough, and a text behind it.
+        ([f"{EIGHT},Latin,a\n{EIGHT}, Hindi ,b"], "languages"),
+        ([f"{EIGHT},Latin"], "quadrilaterals"),
+        ([f"{EIGHT},Latin,a\n{EIGHT},Klingon,b"], "quadrilaterals"),
+        ([f"{EIGHT},Latin,a\n{FOUR},b"], "languages"),
+    ],
+)
+def test_the_form_follows_from_all_lines_together(texts: list[str], form: str) -> None:
+    assert form_of(texts) == form
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "corners", "text"),
+    [
+        ("quadrilaterals", EIGHT, [[1, 1], [9, 1], [9, 9], [1, 9]], ""),
+        ("quadrilaterals", f"{EIGHT}, a, b ", [[1, 1], [9, 1], [9, 9], [1, 9]], "a, b"),
+        (
+            "quadrilaterals",
+            " 1.5,-2,+3.,.5,1e1,2E-1,7,8,9",
+            [[1.5, -2], [3, 0.5], [10, 0.2], [7, 8]],
+            "9",
+        ),
+        ("languages", f"{EIGHT},Latin", [[1, 1], [9, 1], [9, 9], [1, 9]], ""),
+        ("languages", f"{EIGHT},Latin,a,b", [[1, 1], [9, 1], [9, 9], [1, 9]], "a,b"),
+        ("rectangles", FOUR, [[1, 2], [3, 2], [3, 4], [1, 4]], ""),
+        ("rectangles", '1 2 3 4 "a, b"', [[1, 2], [3, 2], [3, 4], [1, 4]], "a, b"),
+        ("rectangles", '1,2,3,4,"', [[1, 2], [3, 2], [3, 4], [1, 4]], '"'),
+        ("rectangles", '1,2,3,4,""', [[1, 2], [3, 2], [3, 4], [1, 4]], ""),
+        ("rectangles", '1,2,3,4,"a', [[1, 2], [3, 2], [3, 4], [1, 4]], '"a'),
+        ("rectangles", "1,2,3,4,'a'", [[1, 2], [3, 2], [3, 4], [1, 4]], "'a'"),
+        ("polygons", f"{SIX},####", [[1, 1], [9, 1], [9, 9]], ""),
+        ("polygons", f" {SIX} #### a####b ", [[1, 1], [9, 1], [9, 9]], "a####b"),
+        ("total-text", f"{X}, {Y}", [[1, 1], [9, 1], [9, 9], [1, 9]], ""),
+        (
+            "total-text",
+            f"{X}, {Y}, transcriptions: [u'a]b']",
+            [[1, 1], [9, 1], [9, 9], [1, 9]],
+            "a]b",
+        ),
+        ("total-text", f'{X}, {Y}, transcriptions: ["a"]', [[1, 1], [9, 1], [9, 9], [1, 9]], "a"),
+        (
+            "total-text",
+            f"{X}, {Y}, transcriptions: ['a\"]",
+            [[1, 1], [9, 1], [9, 9], [1, 9]],
+            "'a\"",
+        ),
+        ("total-text", f"{X}, {Y}, transcriptions: [']", [[1, 1], [9, 1], [9, 9], [1, 9]], "'"),
+        ("total-text", f"{X}, {Y}, transcriptions: [aba]", [[1, 1], [9, 1], [9, 9], [1, 9]], "aba"),
+        (
+            "total-text",
+            "y: [[5,6.5]], x: [[1, 2]], transcriptions: [u'#']",
+            [[1, 5], [2, 6.5]],
+            "###",
+        ),
+    ],
+)
+def test_a_line_is_these_corners_and_this_text(
+    form: str, line: str, corners: list[list[float]], text: str
+) -> None:
+    (outline,) = read(line, form)
+    assert isinstance(outline, Outline)
+    assert outline.corners.tolist() == corners
+    assert (outline.line, outline.text) == (1, text)
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "reason"),
+    [
+        ("quadrilaterals", "1,1,9,1,9,9,1", "7 numbers where 8 belong"),
+        ("quadrilaterals", "1,a", "1 number where 8 belong"),
+        ("quadrilaterals", FOUR, "4 numbers where 8 belong (left, top, right, bottom?)"),
+        ("quadrilaterals", "1,2,3,4,5,x,6,7,8", "5 numbers where 8 belong"),
+        ("languages", EIGHT, "the language and the text are missing"),
+        ("languages", "1,1,9,1,9,9,1,x,Latin", "7 numbers where 8 belong"),
+        ("rectangles", "1,a", "1 number where 4 belong"),
+        ("rectangles", "1 2 3", "3 numbers where 4 belong"),
+        ("polygons", "1,2,3,4,####a", "4 numbers: three corners or more have 6, 8, 10, ..."),
+        ("polygons", f"{SIX},7", "7 numbers: three corners or more have 6, 8, 10, ..."),
+        (
+            "polygons",
+            "1,2,3,4,5, a coordinate with a long name,7",
+            "'a coordinate with a ' is not a coordinate",
+        ),
+        ("total-text", X, "not of the form x: [[...]], y: [[...]]"),
+        ("total-text", f"{X}, y: [[1 1 9]]", "4 x but 3 y"),
+        (
+            "total-text",
+            "x: [[1 abcdefghijklmnopqrstuvwxyz]], y: [[1 2]]",
+            "'abcdefghijklmnopqrst' is not a coordinate",
+        ),
+        ("total-text", "x: [[1 2]], y: [[1 b]]", "'b' is not a coordinate"),
+    ],
+)
+def test_a_bad_line_is_told_in_full(form: str, line: str, reason: str) -> None:
+    assert read(line, form) == [BadLine(1, reason)]
+
+
+def test_lines_are_counted_with_the_empty_ones() -> None:
+    text = f"\n{EIGHT},a\r\n \r\n{EIGHT},b\nbad\n"
+    assert [(each.line, getattr(each, "text", "")) for each in read(text, "quadrilaterals")] == [
+        (2, "a"),
+        (4, "b"),
+        (5, ""),
+    ]
+    assert [each.line for each in read(TOTAL_TEXT)] == [1, 2, 4]
+    first, second = read(f"{X},\n\n{Y}, transcriptions: [u'a']\r\n{X}, {Y}\r\n", "total-text")
+    assert (first.line, second.line) == (1, 4)
+    assert isinstance(first, Outline)
+    assert first.text == "a"
+
+
+def test_a_polygon_has_two_hundred_corners_at_most() -> None:
+    (most,) = read(",".join(["1", "2"] * 200), "polygons")
+    assert isinstance(most, Outline)
+    assert most.corners.shape == (200, 2)
+    (more,) = read(",".join(["1", "2"] * 200 + ["3", "4"]), "polygons")
+    assert more == BadLine(1, "'3' is not a coordinate")

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +91,82 @@ def test_damage_is_an_error_or_other_words_and_never_an_exception(place: int, va
     content[place % len(content)] = value
     with contextlib.suppress(ValueError):
         outlines_of(bytes(content))
+
+
+def saved(array: np.ndarray, name: str = "polygt") -> bytes:
+    file = io.BytesIO()
+    savemat(file, {name: array})
+    return file.getvalue()
+
+
+def row(*cells: object) -> np.ndarray:
+    array = np.empty((1, len(cells)), object)
+    array[0] = cells
+    return array
+
+
+def test_a_row_needs_five_cells_and_the_sixth_tells_what_to_ignore() -> None:
+    x, y = np.array([[1, 5, 5]]), np.array([[2, 2, 9]])
+    (five,) = outlines_of(saved(row("x:", x, "y:", y, "#")))
+    assert isinstance(five, Outline)
+    assert (five.line, five.corners.tolist(), five.text) == (1, [[1, 2], [5, 2], [5, 9]], "#")
+    (seven,) = outlines_of(saved(row("x:", x, "y:", y, "a", "#", "more")))
+    assert isinstance(seven, Outline)
+    assert seven.text == "###"
+    (empty,) = outlines_of(saved(row("x:", x, "y:", y, "", "c")))
+    assert isinstance(empty, Outline)
+    assert empty.text == ""
+
+
+@pytest.mark.parametrize(
+    ("array", "name", "reason"),
+    [
+        (
+            row("x:", 1, "y:", 2),
+            "polygt",
+            "'polygt' does not have a row of x, y and text for each word",
+        ),
+        (row("x:", 1, "y:", 2), "gt", "'gt' does not have a row of x, y and text for each word"),
+        (np.zeros((2, 6)), "gt", "'gt' does not have a row of x, y and text for each word"),
+        (
+            np.full((2, 5, 2), "a", object),
+            "gt",
+            "'gt' does not have a row of x, y and text for each word",
+        ),
+        (np.zeros((2, 6)), "words", "has no array 'polygt', but words"),
+    ],
+)
+def test_arrays_of_another_form_are_told(array: np.ndarray, name: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        outlines_of(saved(array, name))
+    assert str(caught.value) == reason
+
+
+def test_a_file_without_arrays_and_of_another_format_are_told() -> None:
+    file = io.BytesIO()
+    savemat(file, {})
+    with pytest.raises(ValueError, match=r"^has no array 'polygt', but nothing$"):
+        outlines_of(file.getvalue())
+    newer = b"MATLAB 7.3 MAT-file".ljust(124, b" ") + b"\x00\x02IM" + bytes(400)
+    with pytest.raises(ValueError, match=r"^MATLAB 7\.3 files are not read; save it with -v7$"):
+        outlines_of(newer)
+    assert LARGEST == 262_144
+    with pytest.raises(ValueError, match=r"^262145 bytes are more than a picture's words take$"):
+        outlines_of(bytes(LARGEST + 1))
+    with pytest.raises(ValueError, match=r"^not a MATLAB file: "):
+        outlines_of(bytes(LARGEST))
+
+
+def test_coordinates_that_are_no_numbers_are_told_and_the_next_row_is_read() -> None:
+    both = np.concatenate([row("x:", "a", "y:", 2, "b", "c"), row("x:", 1, "y:", 2, "b", "c")])
+    bad, good = outlines_of(saved(both))
+    assert bad == BadLine(1, "its coordinates are not numbers")
+    assert isinstance(good, Outline)
+    assert (good.line, good.corners.tolist()) == (2, [[1, 2]])
+
+
+def test_an_array_given_twice_is_read_without_a_warning() -> None:
+    content = mat(ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(outlines_of(content + content[128:])) == 3

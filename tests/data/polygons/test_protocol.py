@@ -143,3 +143,47 @@ def test_intervals_hold_the_score_and_shrink_with_more_pictures() -> None:
     assert intervals_of(few) != intervals_of(few, seed=1)
     same = np.array([[4, 5, 6]] * 7)
     assert intervals_of(same).recall == pytest.approx((4 / 6, 4 / 6))
+
+
+def test_shares_of_exactly_a_half_are_not_more_than_half() -> None:
+    """Of merged words the share of each word, of split ones that of each detection."""
+    found = [box(20, 0, 50, 20)]
+    pair = [word(0, 0, 40, 20), word(50, 0, 40, 20)]
+    assert picture_score(pair, found).merged == []
+    assert picture_score(pair, [box(19, 0, 52, 20)]).merged == [(0, [0, 1])]
+    one = [word(0, 0, 100, 20)]
+    assert picture_score(one, [box(-20, 0, 40, 20), box(60, 0, 30, 20)]).split == []
+    halves = [box(-19, 0, 40, 20), box(60, 0, 30, 20)]
+    assert picture_score(one, halves).split == [(0, [0, 1])]
+
+
+def test_three_words_and_three_detections_are_named_in_order() -> None:
+    truth = [word(left, 0, 20, 20) for left in (60, 0, 30)] + [word(0, 50, 100, 20)]
+    parts = [box(left, 50, 20, 20) for left in (70, 0, 35)]
+    score = picture_score(truth, [*parts, box(0, 0, 80, 20)])
+    assert score.merged == [(3, [0, 1, 2])]
+    assert score.split == [(3, [0, 1, 2])]
+    assert (score.matched, score.missed, score.false) == ([], [0, 1, 2, 3], [0, 1, 2, 3])
+
+
+def test_one_of_each_is_all() -> None:
+    assert scores_of(np.array([1, 1, 1])) == (1, 1, 1)
+    assert scores_of(np.array([0, 3, 0])) == (0, 0, 0)
+    assert scores_of(np.array([1, 2, 4])) == pytest.approx((0.5, 0.25, 1 / 3))
+
+
+def test_intervals_are_quantiles_of_the_scores_of_drawn_pictures() -> None:
+    counts = np.array([[3, 4, 6], [1, 4, 2], [0, 1, 5]])
+    random = np.random.default_rng(5)
+    values: list[tuple[float, float, float]] = []
+    for times in random.multinomial(3, [1 / 3] * 3, size=40).tolist():
+        matched, detections, words = (
+            sum(n * c for n, c in zip(times, column, strict=True)) for column in counts.T.tolist()
+        )
+        precision, recall = matched / detections, matched / words
+        total = precision + recall
+        values.append((precision, recall, 2 * precision * recall / total if total else 0.0))
+    expected = np.quantile(np.array(values), [0.1, 0.9], axis=0).T
+    found = intervals_of(counts, share=0.8, rounds=40, seed=5)
+    np.testing.assert_allclose(np.array(found), expected)
+    assert intervals_of(counts) == intervals_of(counts, share=0.95, rounds=2000, seed=0)

@@ -69,3 +69,83 @@ def test_what_comes_out_is_simple_clockwise_and_inside(points: list[tuple[int, i
     assert shapely.is_valid(shapely.polygons(corners))
     assert (corners >= 0).all()
     assert (corners <= (100, 90)).all()
+
+
+@pytest.mark.parametrize(
+    ("corners", "reason"),
+    [
+        ([[1, 1], [9, 9], [1, 1], [9, 9]], "only 2 different corners"),
+        ([[1, 1], [1, 1], [1, 1], [1, 1]], "only 1 different corner"),
+        # Not through the origin.
+        ([[1, 2], [5, 6], [9, 10]], "its corners lie on one line"),
+        ([[0, 0], [2, 0], [0, 0.999]], "its area is 0.999 square pixels"),
+        ([[0, 0], [0, 0.5], [2, 0]], "its area is 0.5 square pixels"),
+        ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "it crosses itself"),
+        (
+            [[200, 1], [220, 1], [220, 9], [200, 9]],
+            "it lies outside of the picture of 100 x 80 pixels",
+        ),
+        (
+            [[10, 70], [20, 70], [20, 90], [30, 90], [30, 70], [40, 70], [40, 95], [10, 95]],
+            "the border of the picture cuts it into several pieces",
+        ),
+        ([[1, 1], [1_000_001, 1], [3, 3]], "a coordinate is not a number of pixels"),
+        ([[1, 1], [-1_000_001, 1], [3, 3]], "a coordinate is not a number of pixels"),
+    ],
+)
+def test_the_whole_reason_is_told(corners: list[list[float]], reason: str) -> None:
+    with pytest.raises(BrokenPolygon) as caught:
+        mended(np.array(corners), (80, 100))
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    "corners",
+    [
+        [[0, 0], [2, 0], [0, 1]],
+        [[0, 0], [1_000_000, 0], [1_000_000, 9]],
+        [[0, 0], [300, 0], [300, 0.01]],
+        [[0, 0], [0.9, 0], [9, 0.9], [9, 9], [0, 9]],
+        [[0, 0], [100, 0], [100, 80], [0, 80]],
+    ],
+)
+def test_what_is_just_large_and_apart_enough_stays(corners: list[list[float]]) -> None:
+    size = None if corners[1][0] > 100 else (80, 100)
+    outline, wrong = mended(np.array(corners), size)
+    np.testing.assert_array_equal(outline, corners)
+    assert wrong == []
+
+
+def test_everything_wrong_with_an_outline_is_told_in_turn() -> None:
+    twice = [[-5, 10], [-5, 10], [-5, 30], [30, 10], [30, 30], [30, 30.0000001]]
+    corners, wrong = mended(np.array(twice), (80, 100))
+    assert wrong == [
+        "a corner is given twice",
+        "the corners are in an order that crosses itself",
+        "it reaches out of the picture",
+    ]
+    assert sorted(map(tuple, np.round(corners, 5).tolist())) == [
+        (0, 10),
+        (0, 30),
+        (30, 10),
+        (30, 30),
+    ]
+    assert signed_area(corners) == pytest.approx(600)
+    backwards, wrong = mended(np.array([[90, 70], [90, 90], [110, 90], [110, 70]]), (80, 100))
+    assert wrong == ["the corners run counter-clockwise", "it reaches out of the picture"]
+    assert sorted(map(tuple, backwards.tolist())) == [(90, 70), (90, 80), (100, 70), (100, 80)]
+    assert signed_area(backwards) == 100
+
+
+def test_one_pixel_within_the_picture_is_enough() -> None:
+    corners, _ = mended(np.array([[-9, 3], [1, 3], [1, 4], [-9, 4]]), (80, 100))
+    assert sorted(map(tuple, corners.tolist())) == [(0, 3), (0, 4), (1, 3), (1, 4)]
+    with pytest.raises(BrokenPolygon, match=r"^it lies outside"):
+        mended(np.array([[-9, 3], [0.9, 3], [0.9, 4], [-9, 4]]), (80, 100))
+
+
+def test_crossing_corners_begin_with_the_first_one_given() -> None:
+    for first in range(4):
+        order = np.roll([0, 1, 2, 3], -first)[[0, 2, 1, 3]]
+        corners, _ = mended(SQUARE[order])
+        np.testing.assert_array_equal(corners, np.roll(SQUARE, -first, axis=0))

@@ -114,3 +114,54 @@ def test_curved_words_are_taken_as_the_rectangle_around_them() -> None:
     score, _, mask = score_maps([Region(corners=np.concatenate([upper, lower]))], (128, 128))
     assert score.any()
     assert mask.all()
+
+
+def test_a_rectangle_s_maps_by_hand() -> None:
+    """100 by 20 pixels from (20, 40): shrunk by 6 on each side, border pixels included."""
+    corners = np.array([[20.0, 40], [120, 40], [120, 60], [20, 60]])
+    score, geometry, mask = score_maps([Region(corners=corners)], (80, 160), stride=1)
+    expected = np.zeros((80, 160), np.uint8)
+    expected[46:55, 26:115] = 1
+    np.testing.assert_array_equal(score, expected)
+    assert mask.all()
+    rows, columns = np.nonzero(score)
+    np.testing.assert_allclose(
+        geometry[rows, columns],
+        np.stack([rows - 40, 120 - columns, 60 - rows, columns - 20, 0 * rows], axis=1),
+    )
+    assert not geometry[score == 0].any()
+    fourth, sampled, small = score_maps([Region(corners=corners)], (79, 158))
+    assert fourth.shape == small.shape == sampled.shape[:2] == (20, 40)
+    np.testing.assert_array_equal(fourth, expected[:79:4, :158:4])
+
+
+@pytest.mark.parametrize(("side", "kept"), [(10.0, True), (9.9, False)])
+def test_words_with_a_side_below_ten_pixels_are_masked_and_still_learned(
+    side: float, kept: bool
+) -> None:
+    corners = np.array([[20.0, 40], [120, 40], [120, 40 + side], [20, 40 + side]])
+    score, _, mask = score_maps([Region(corners=corners)], (80, 160), stride=1)
+    assert score.any()
+    assert bool(mask.all()) is kept
+    if not kept:
+        outside = mask.copy()
+        outside[40:50, 20:121] = 1
+        assert outside.all()
+        assert not mask[40:50, 20:121].any()
+    _, _, larger = score_maps([Region(corners=corners)], (80, 160), stride=1, min_side=11)
+    assert not larger.all()
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_words_across_each_border_have_their_geometry_up_to_it(stride: int) -> None:
+    middle = np.array([[-20.0, -20], [20, -20], [20, 20], [-20, 20]])
+    for x, y in ((3, 30), (61, 30), (30, 3), (30, 58), (0, 0), (64, 60)):
+        corners = middle + np.array([x, y])
+        score, geometry, _ = score_maps([Region(corners=corners)], (60, 64), stride=stride)
+        rows, columns = np.nonzero(score)
+        assert len(rows)
+        top, left = y - 20, x - 20
+        along, across = columns * stride, rows * stride
+        expected = [across - top, left + 40 - along, top + 40 - across, along - left, 0 * rows]
+        np.testing.assert_allclose(geometry[rows, columns], np.stack(expected, 1), atol=1e-4)
+        assert not geometry[score == 0].any()

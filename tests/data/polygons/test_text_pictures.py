@@ -168,3 +168,164 @@ def test_the_fingerprint_follows_the_outlines(tmp_path: Path) -> None:
         write_files(tmp_path, {"a.jpg": JPEG, "a.txt": f"{WORD}{text}".encode()})
         prints.add(open_text_pictures(str(tmp_path), "train").fingerprint)
     assert len(prints) == 2
+
+
+GIVE = "Give a folder or a zip of pictures and label files."
+FOUND = (
+    "Expected gt_NAME.txt for each picture NAME.jpg, or a JSON file; data.labels names another "
+    "folder or zip."
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.txt": b"x"}, "{set}: there are no pictures in it"),
+        (
+            {"b.zip": b"", "a.ZIP": b""},
+            "{set}: there are no pictures in it\n  Unpack a.ZIP, or name a zip of pictures and one "
+            "of labels.",
+        ),
+        ({"img_1.jpg": JPEG}, f"{{set}}: there are no label files in it\n  {FOUND}"),
+        (
+            {"b/img_1.jpg": JPEG, "img_20.jpg": JPEG, "gt_img_3.txt": b"x"},
+            "{set}: no label file belongs to a picture\n  For the picture b/img_1.jpg a file "
+            "gt_img_1.txt was looked for, and there is gt_img_3.txt.",
+        ),
+        (
+            {"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"},
+            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one picture\n  Keep one of "
+            "them, or name the folder that is meant (data.labels).",
+        ),
+        (
+            {"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"},
+            "several pictures are named img_1\n  Their labels cannot be told apart: name the "
+            "folder that is meant.",
+        ),
+        (
+            {"test/a.jpg": JPEG, "test/a.txt": WORD.encode()},
+            "{set}: there are no pictures for training in it\n  Name the folder that is meant.",
+        ),
+        (
+            {"a.jpg": JPEG, "a.txt": WORD.encode() + b"###", "b.jpg": JPEG, "b.txt": b""},
+            "{set}: no word in the labels of 2 pictures",
+        ),
+        (
+            {"a.jpg": JPEG, "a.txt": b"1,2,3\nx"},
+            "{set}: no word in the labels of 1 picture; 2 outlines cannot be used: {set}/a.txt, "
+            "line 1: 3 numbers where 8 belong",
+        ),
+    ],
+)
+def test_a_set_that_cannot_be_used_is_told_in_full(
+    files: dict[str, bytes], message: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "set"
+    place.mkdir()
+    write_files(place, files)
+    with pytest.raises(UserError) as caught:
+        open_text_pictures(str(place), "train")
+    assert str(caught.value) == message.format(set=place)
+
+
+def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        open_text_pictures(str(tmp_path / "gone"), "train")
+    assert str(caught.value) == f"{tmp_path}/gone: there is no such file or folder\n  {GIVE}"
+    write_files(tmp_path, {"Train_1/a.jpg": JPEG, "a.txt": WORD.encode()})
+    with pytest.raises(UserError, match="there are no pictures for evaluation in it"):
+        open_text_pictures(str(tmp_path), "eval")
+    assert len(open_text_pictures(str(tmp_path), "train")) == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "part"),
+    [
+        *(("training", "train"), ("x_TRAIN-2", "train"), ("set/train/deep", "train")),
+        *(("val", "eval"), ("validation", "eval"), ("My Eval", "eval"), ("test2", "eval")),
+        *(("trains", ""), ("contest", ""), ("traintest", ""), ("latest/x", "")),
+    ],
+)
+def test_a_folder_is_a_part_by_a_whole_word_of_its_name(
+    folder: str, part: str, tmp_path: Path
+) -> None:
+    """Beside a folder that is the other part, what is named as neither belongs to both."""
+    other = "train" if part == "eval" else "val"
+    files = {f"{folder}/a.jpg": JPEG, f"{folder}/a.txt": WORD.encode()}
+    files |= {f"{other}/b.jpg": JPEG, f"{other}/b.txt": WORD.encode()}
+    write_files(tmp_path, files)
+    splits = {"train": {"train", ""}, "eval": {"eval", ""}}
+    for split, parts in splits.items():
+        if part or split == "eval":
+            opened = open_text_pictures(str(tmp_path), split)  # pyright: ignore[reportArgumentType]
+            assert (f"{folder}/a.jpg" in opened.paths) is (part in parts)
+
+
+def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
+    bare = {f"img_{number}.jpg": JPEG for number in (10, 2, 3, 4, 5, 6)}
+    write_files(tmp_path, {**bare, "img_1.jpg": JPEG, "img_1.txt": WORD.encode()})
+    said: list[str] = []
+    open_text_pictures(str(tmp_path), "train", notice=said.append)
+    assert said == [
+        "6 pictures without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; "
+        "img_6.jpg; and 1 more"
+    ]
+    (tmp_path / "img_10.jpg").unlink()
+    open_text_pictures(str(tmp_path), "train", notice=said.append)
+    assert said[1] == (
+        "5 pictures without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; img_6.jpg"
+    )
+
+
+def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) -> None:
+    lines = ["bad", "10,10,10,30,50,30,50,10,a", "90,50,120,50,120,70,90,70,b", f"{WORD}c"]
+    write_files(tmp_path, {"img_1.jpg": JPEG, "img_1.txt": "\n".join(lines).encode()})
+    said: list[str] = []
+    source = open_text_pictures(str(tmp_path), "train", notice=said.append)
+    place = f"{tmp_path}/img_1.txt"
+    assert said == [
+        f"1 outline left out: {place}, line 1: 0 numbers where 8 belong",
+        f"2 outlines mended: {place}, line 2: the corners run counter-clockwise; {place}, line 3: "
+        "it reaches out of the picture",
+    ]
+    # The picture is 100 wide and 60 high.
+    assert sorted(source.regions[0][1].corners.tolist()) == [
+        [90, 50],
+        [90, 60],
+        [100, 50],
+        [100, 60],
+    ]
+
+
+def test_labels_of_a_picture_that_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
+    write_files(tmp_path, {"img_1.jpg": b"broken", "img_1.txt": b"90,50,190,50,190,70,90,70,b"})
+    source = open_text_pictures(str(tmp_path), "train")
+    assert source.regions[0][0].corners.max() == 190
+    assert not source.mended
+
+
+def test_only_endings_of_pictures_and_labels_are_no_part_of_a_name() -> None:
+    assert stem_of("a/gt_label_x.TXT") == "label_x"
+    assert stem_of("label_x.Mat") == stem_of("poly_label_x.jpeg") == stem_of("x") == "x"
+    assert stem_of("x.v2") == "x.v2"
+    assert stem_of("gt_gt_x") == "gt_x"
+
+
+def test_the_fingerprint_follows_names_corners_and_which_picture_has_a_word(tmp_path: Path) -> None:
+    def printed(name: str, **labels: str) -> str:
+        place = tmp_path / name
+        files = {f"{stem}.jpg": JPEG for stem in labels}
+        write_files(place, files | {f"{stem}.txt": text.encode() for stem, text in labels.items()})
+        return open_text_pictures(str(place), "train").fingerprint
+
+    moved = WORD.replace("50", "51")
+    prints = [
+        printed("1", a=f"{WORD}x", b=""),
+        printed("2", a=f"{WORD}x", b=""),
+        printed("3", a="", b=f"{WORD}x"),
+        printed("4", a=f"{moved}x", b=""),
+        printed("5", a=f"{WORD}x\n{WORD}y", b=""),
+        printed("6", a=f"{WORD}x", b=f"{WORD}y"),
+    ]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 5

@@ -95,3 +95,119 @@ def test_two_words_side_by_side_stay_two() -> None:
 
 def test_nothing_found_is_nothing() -> None:
     assert seamless([(Window(0, 0, 10, 10), [])], (10, 10)) == []
+
+
+def test_tiles_are_spread_evenly_from_edge_to_edge() -> None:
+    wide = [Window(0, left, 100, 200) for left in (0, 140, 280, 420, 560, 700)]
+    assert tiles_of(100, 900, 200) == wide
+    assert tiles_of(200, 200, 200) == [Window(0, 0, 200, 200)]
+    assert tiles_of(201, 200, 200) == [Window(0, 0, 200, 200), Window(1, 0, 200, 200)]
+    assert tiles_of(350, 351, 200) == [
+        Window(top, left, 200, 200) for top in (0, 150) for left in (0, 76, 151)
+    ]
+    assert OVERLAP == 0.25
+
+
+INNER = Window(1, 1, 98, 298)
+
+
+def found_words(
+    *boxes: tuple[float, float, float, float],
+    window: Window = INNER,
+    size: tuple[int, int] = (100, 300),
+) -> list[tuple[list[float], float]]:
+    """Left, top, right and bottom of each word of a tile, and its score: 0.5, 0.6, 0.7 ..."""
+    found = [
+        Detection(corners=box(*each), score=0.5 + place / 10) for place, each in enumerate(boxes)
+    ]
+    return [
+        ([*word.corners.min(axis=0).tolist(), *word.corners.max(axis=0).tolist()], word.score)
+        for word in seamless([(window, found)], size)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cut", "whole"),
+    [
+        ((5.9, 40, 30, 50), (6, 40, 30, 50)),
+        ((40, 5.9, 60, 15), (40, 6, 60, 15)),
+        ((200, 40, 292.1, 50), (200, 40, 292, 50)),
+        ((40, 80, 60, 92.1), (40, 80, 60, 92)),
+    ],
+)
+def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_picture(
+    cut: tuple[float, float, float, float], whole: tuple[float, float, float, float]
+) -> None:
+    """Words that an edge cuts come last."""
+    other = (120, 20, 140, 30)
+    places = [score for _, score in found_words(cut, other)]
+    assert places == [0.6, 0.5]
+    places = [score for _, score in found_words(whole, other)]
+    assert places == [0.5, 0.6]
+    # The same edges are those of the picture: nothing goes on behind them.
+    places = [
+        score for _, score in found_words(cut, other, window=Window(0, 0, 98, 298), size=(98, 298))
+    ]
+    assert places == [0.5, 0.6]
+
+
+def test_words_are_told_in_pixels_of_the_picture() -> None:
+    window = Window(10, 200, 80, 100)
+    assert found_words((20, 30, 60, 40), window=window) == [([220, 40, 260, 50], 0.5)]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_words_that_share_more_than_half_of_the_smaller_the_larger_stays(first: int) -> None:
+    large, small = (20.0, 20, 60, 40), (41.0, 20, 78, 40)
+    pair = (small, large) if first else (large, small)
+    assert [score for _, score in found_words(*pair)] == [0.5 + first / 10]
+    half = (40.0, 20, 80, 40)
+    assert [score for _, score in found_words(large, half)] == [0.5, 0.6]
+    # Of equal ones the first; also where they are smaller than a pixel.
+    assert [score for _, score in found_words(large, large, large)] == [0.5]
+    tiny = (20.0, 20, 20.5, 20.5)
+    assert [score for _, score in found_words(tiny, tiny)] == [0.5]
+
+
+def test_parts_that_a_whole_word_covers_by_more_than_half_are_left_out() -> None:
+    whole = (60.0, 20, 100, 40)
+    # Parts touch the upper edge; half of the first and a bit more of the second are covered.
+    half, more = (80.0, 0, 90, 40), (80.0, 1, 90, 40)
+    assert [score for _, score in found_words(whole, half)] == [0.5, 0.6]
+    assert [score for _, score in found_words(whole, more)] == [0.5]
+
+
+def test_parts_of_one_word_share_more_than_a_tenth_and_are_told_once_with_their_mean() -> None:
+    one, tenth, more = (0.0, 20, 100, 40), (90.0, 20, 190, 40), (89.0, 20, 189, 40)
+    # The first is cut by the left edge of its tile, the other by the right one of its own.
+    window, size = Window(1, 1, 298, 298), (300, 300)
+
+    def joined(*each: tuple[float, float, float, float]) -> list[tuple[list[float], float]]:
+        tiles = [
+            (window, [Detection(corners=box(*each[0]), score=0.5)]),
+            (Window(1, 1, 298, 190), [Detection(corners=box(*each[1]), score=0.9)]),
+        ]
+        return [
+            ([*word.corners.min(axis=0).tolist(), *word.corners.max(axis=0).tolist()], word.score)
+            for word in seamless(tiles, size)
+        ]
+
+    assert len(joined(one, tenth)) == 2
+    ((place, score),) = joined(one, more)
+    assert place == pytest.approx([1, 21, 190, 41], abs=1e-3)
+    assert score == pytest.approx(0.7)
+
+
+def test_parts_that_meet_only_through_a_third_are_one_word() -> None:
+    first, last, between = (0.0, 20, 40, 40), (60.0, 20, 100, 40), (30.0, 20, 70, 40)
+    window = Window(1, 1, 298, 298)
+    upper = [(left, 0.0, right, 20.0) for left, _, right, _ in (first, last, between)]
+    found = [
+        Detection(corners=box(*each), score=score)
+        for each, score in zip(upper, (0.3, 0.6, 0.9), strict=True)
+    ]
+    alone = Detection(corners=box(200, 0, 240, 20), score=0.1)
+    long, other = seamless([(window, [*found, alone])], (300, 300))
+    np.testing.assert_allclose(long.corners, box(1, 1, 101, 21), atol=1e-3)
+    assert long.score == pytest.approx(0.6)
+    assert other.score == 0.1

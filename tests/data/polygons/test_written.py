@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from jumar.data.polygons.fonts import fonts_with
 from jumar.data.polygons.regions import signed_area
@@ -12,6 +13,12 @@ from jumar.data.polygons.vocabulary import CHINESE, LATIN, drawn_word
 from jumar.data.polygons.written import (
     LEAST_SIDE,
     Writing,
+    Written,
+    _contrasting,
+    _corners,
+    _in_perspective,
+    _part_of,
+    _texture,
     open_desk,
     write_text_pictures,
     written_picture,
@@ -165,3 +172,241 @@ def test_nothing_is_overwritten(fonts: tuple[Path, ...], tmp_path: Path) -> None
     with pytest.raises(UserError, match="is not empty"):
         write_text_pictures(tmp_path, small(fonts), train=1)
     assert contents(tmp_path) == {"mine.txt": b"x"}
+
+
+def test_files_hold_what_was_written_at_their_own_quality(
+    fonts: tuple[Path, ...], tmp_path: Path
+) -> None:
+    told: list[tuple[int, int]] = []
+    writing = small(fonts, seed=3)
+    written = write_text_pictures(
+        tmp_path / "set", writing, train=5, test=1, progress=lambda *each: told.append(each)
+    )
+    assert told == [(done, 6) for done in range(1, 7)]
+    names = [f"train/img_{number}" for number in range(1, 6)] + ["test/img_1"]
+    expected = {f"{name}.jpg" for name in names} | {
+        name.replace("img", "gt_img") + ".txt" for name in names
+    }
+    assert contents(tmp_path / "set").keys() == expected
+    words = ignored = 0
+    for place, name in enumerate(names):
+        part, _, file = name.partition("/")
+        number = 0 if part == "test" else place
+        pixels, regions = written_picture(open_desk(writing, part), number)
+        # 70, 77, 84, 91, and from 96 on again from 70.
+        quality = (70, 77, 84, 91, 72, 70)[place]
+        with Image.open(tmp_path / "set" / f"{name}.jpg") as found:
+            Image.fromarray(pixels).save(tmp_path / "as.jpg", quality=quality)
+            with Image.open(tmp_path / "as.jpg") as reference:
+                assert found.quantization == reference.quantization  # pyright: ignore[reportAttributeAccessIssue]
+                np.testing.assert_array_equal(np.asarray(found), np.asarray(reference))
+        lines = (tmp_path / "set" / part / f"gt_{file}.txt").read_text().splitlines()
+        for line, region in zip(lines, regions, strict=True):
+            *numbers, text = line.split(",", 8)
+            assert text == region.text
+            assert all(not each.endswith(".0") for each in numbers)
+            np.testing.assert_allclose(
+                np.array(numbers, float).reshape(4, 2), region.corners, atol=0.051
+            )
+        words += len(regions)
+        ignored += sum(region.ignored for region in regions)
+    assert written == Written(6, words, ignored)
+
+
+def test_a_set_may_have_no_test_part_and_an_empty_folder_is_taken(
+    fonts: tuple[Path, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "set").mkdir()
+    write_text_pictures(tmp_path / "set", small(fonts), train=1)
+    assert [path.name for path in (tmp_path / "set").iterdir()] == ["train"]
+    with pytest.raises(UserError) as caught:
+        write_text_pictures(tmp_path / "set", small(fonts), train=1)
+    assert str(caught.value) == f"{tmp_path}/set: is not empty\n  Name a new folder."
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UserError, match="is not empty"):
+        write_text_pictures(tmp_path / "file", small(fonts), train=1)
+
+
+def test_every_fourth_font_is_the_test_part_s_where_there_are_four(
+    fonts: tuple[Path, ...], tmp_path: Path
+) -> None:
+    for name in "abcdefgh":
+        (tmp_path / f"{name}.ttf").write_bytes(fonts[0].read_bytes())
+
+    def named(part: str, *names: str) -> str:
+        places = tuple(tmp_path / f"{name}.ttf" for name in names)
+        desk = open_desk(small(places), part)
+        assert (desk.chinese, desk.test) == ((), part == "test")
+        return "".join(path.stem for path in desk.latin)
+
+    assert (named("train", *"abcdefgh"), named("test", *"abcdefgh")) == ("abcefg", "dh")
+    assert (named("train", *"abcd"), named("test", *"abcd")) == ("abc", "d")
+    assert (named("train", *"abc"), named("test", *"abc")) == ("abc", "abc")
+
+
+def test_words_lie_apart_and_inside_and_as_many_are_tried_as_asked_for(
+    fonts: tuple[Path, ...],
+) -> None:
+    writing = small(fonts, words=(1, 3), width=420, height=300, text_height=(20, 30))
+    desk = open_desk(writing)
+    counts: set[int] = set()
+    for number in range(16):
+        pixels, regions = written_picture(desk, number)
+        assert pixels.shape == (300, 420, 3)
+        counts.add(len(regions))
+        taken = np.zeros((300, 420), int)
+        for region in regions:
+            left, top = np.floor(region.corners.min(axis=0)).astype(int) - 1
+            right, bottom = np.ceil(region.corners.max(axis=0)).astype(int) + 1
+            assert min(left, top) >= 0
+            assert right <= 420
+            assert bottom <= 300
+            taken[top:bottom, left:right] += 1
+        assert taken.max(initial=0) <= 1
+    assert counts == {1, 2, 3}
+
+
+def test_heights_are_spread_by_their_logarithm_and_a_twelfth_are_tiny(
+    fonts: tuple[Path, ...],
+) -> None:
+    desk = open_desk(
+        small(fonts, words=(20, 20), width=700, height=500, text_height=(16, 64), rotation=0.0)
+    )
+    heights: list[float] = []
+    for number in range(8):
+        for region in written_picture(desk, number).regions:
+            upper, lower = region.corners[:2].mean(axis=0), region.corners[2:].mean(axis=0)
+            heights.append(float(lower[1] - upper[1]))
+    tall = [height for height in heights if height > 11]
+    # Each corner is moved by 0.12 of the height at most.
+    assert min(heights) > 5 * 0.76 - 0.1
+    assert 16 * 0.76 - 0.1 < min(tall) < 20
+    assert 45 < max(tall) < 64 * 1.24 + 0.1
+    assert 0.03 < 1 - len(tall) / len(heights) < 0.16
+    # Larger words find less room, so that the middle is a little below 32, their geometric mean.
+    assert 22 < np.median(tall) < 36
+    assert LEAST_SIDE == 8.0
+
+
+def test_corners_are_those_of_the_rectangle_moved_sheared_and_turned_a_little() -> None:
+    random = np.random.default_rng(0)
+    rectangle = np.array([[-50, -10], [50, -10], [50, 10], [-50, 10]])
+    offsets: list[np.ndarray] = []
+    shears: list[float] = []
+    angles: list[float] = []
+    middles: list[np.ndarray] = []
+    for _ in range(600):
+        corners = _corners((100, 20), (300, 500), 0.0, random)
+        middle = corners.mean(axis=0)
+        middles.append(middle)
+        moved = corners - middle - rectangle
+        shears.append(float((moved[2] + moved[3] - moved[0] - moved[1])[0] / 40))
+        offsets.append(moved[:, 1])
+        turned = _corners((100, 20), (300, 500), 30.0, random)
+        along = turned[1] + turned[2] - turned[0] - turned[3]
+        angles.append(float(np.degrees(np.arctan2(-along[1], along[0]))))
+    assert 3 < np.abs(offsets).max() <= 2 * 0.12 * 20
+    assert np.std(offsets) == pytest.approx(0.24 * 20 / 12**0.5 * 0.75**0.5, rel=0.1)
+    # Evenly from -0.3 to 0.3, and what the four corners' own moves add.
+    assert np.std(shears) == pytest.approx((0.6**2 / 12 + 4.8**2 / 12 / 400) ** 0.5, rel=0.08)
+    assert 0.25 < max(shears) < 0.56
+    assert -0.56 < min(shears) < -0.25
+    assert max(np.abs(angles)) < 30 + 2.8
+    # A normal distribution of 15 degrees, cut at 30.
+    assert np.std(angles) == pytest.approx(14.3, abs=1.3)
+    assert np.mean(angles) == pytest.approx(0, abs=2)
+    places = np.array(middles)
+    assert (places.min(axis=0) < (20, 15)).all()
+    assert (places.max(axis=0) > (480, 285)).all()
+    assert (places.max(axis=0) < (505, 305)).all()
+
+
+def test_ink_is_moved_to_the_corners_it_is_given() -> None:
+    ink = np.random.default_rng(0).integers(0, 256, (12, 20)).astype(np.uint8)
+    own = np.array([[0.0, 0], [20, 0], [20, 12], [0, 12]])
+
+    def differ(moved: np.ndarray, expected: np.ndarray) -> int:
+        return int(np.abs(moved.astype(int) - expected).max())
+
+    assert differ(_in_perspective(ink, own, (20, 12)), ink) <= 1
+    moved = _in_perspective(ink, own + np.array([5, 3]), (30, 18))
+    assert moved.shape == (18, 30)
+    assert differ(moved[3:15, 5:25], ink) <= 1
+    assert not moved[:3].any()
+    # Upside down, and a quarter of the size after averaging.
+    assert differ(_in_perspective(ink, own[[2, 3, 0, 1]], (20, 12)), ink[::-1, ::-1]) <= 1
+    quarter = _in_perspective(ink, own / 4, (5, 3))
+    expected = ink.reshape(3, 4, 5, 4).mean(axis=(1, 3))
+    assert np.abs(quarter - expected).max() <= 1
+
+
+@pytest.mark.parametrize("level", [10, 120, 135, 245])
+def test_colours_differ_from_what_is_below_by_seventy_levels_of_luma(level: int) -> None:
+    part = np.full((4, 5, 3), level, np.uint8)
+    random = np.random.default_rng(0)
+    luma = np.array([0.299, 0.587, 0.114])
+    apart = np.array([_contrasting(part, random) @ luma - level for _ in range(300)])
+    assert np.abs(apart).min() >= 70
+    assert np.abs(apart).min() < 76
+    if 100 < level < 200:
+        assert (apart > 0).any()
+        assert (apart < 0).any()
+
+    class Grey:
+        """Draws nothing but the colour below."""
+
+        def uniform(self, _low: float, _high: float, count: int) -> np.ndarray:
+            return np.full(count, float(level))
+
+    found = _contrasting(part, Grey())  # pyright: ignore[reportArgumentType]
+    assert found.tolist() == [0.0 if level > 127 else 255.0] * 3
+
+
+def test_parts_of_photographs_are_half_of_what_fits_or_more() -> None:
+    y, x = np.mgrid[:100, :200]
+    pixels = np.stack([x, y, 0 * x], axis=2).astype(np.uint8)
+    random = np.random.default_rng(0)
+    spans: list[tuple[float, float, float, float]] = []
+    for _ in range(150):
+        part = _part_of(pixels, 40, 60, random).astype(float)
+        assert part.shape == (40, 60, 3)
+        left, right, top, bottom = part[20, 0, 0], part[20, -1, 0], part[0, 30, 1], part[-1, 30, 1]
+        spans.append((left, right, top, bottom))
+    left, right, top, bottom = np.array(spans).T
+    # 100 rows fit 2.5 times, so 150 columns do; a pixel's own width is not seen.
+    assert 70 < (right - left).min() < 85
+    assert 140 < (right - left).max() <= 150
+    np.testing.assert_allclose((right - left) / (bottom - top), 1.5, rtol=0.06)
+    assert left.min() < 5
+    assert right.max() > 190
+    assert top.min() < 4
+    assert bottom.max() > 95
+    whole = _part_of(pixels[:1, :1], 40, 60, random)
+    assert whole.shape == (40, 60, 3)
+
+
+def test_no_photograph_that_can_be_read_is_told(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.png": b"x", "b.png": b""})
+    desk = open_desk(small(fonts, photographs=tmp_path))
+    with pytest.raises(UserError, match=r"no photograph can be read: .+"):
+        written_picture(desk, 0)
+    write_files(tmp_path, {"b.png": png(np.full((50, 50, 3), 77, np.uint8))})
+    bare = open_desk(small(fonts, photographs=tmp_path, words=(0, 0)))
+    for number in range(6):
+        assert (written_picture(bare, number).pixels == 77).all()
+
+
+def test_textures_are_colours_with_noise_of_every_size_and_plain_signs() -> None:
+    textures = [_texture(90, 120, np.random.default_rng(seed)) for seed in range(30)]
+    assert {(each.shape, each.dtype.name) for each in textures} == {((90, 120, 3), "uint8")}
+    means = np.array([np.median(each, axis=(0, 1)) for each in textures])
+    assert means.min() < 70
+    assert means.max() > 185
+    fine = [float(np.abs(np.diff(each.astype(int), axis=1)).mean()) for each in textures]
+    assert min(fine) < 3
+    assert 4 < max(fine) < 14
+    coarse = [
+        float(each.reshape(9, 10, 12, 10, 3).mean(axis=(1, 3)).std(axis=(0, 1)).mean())
+        for each in textures
+    ]
+    assert 10 < np.median(coarse) < 60

@@ -105,3 +105,78 @@ def test_made_noises_are_white_and_pink_and_always_the_same() -> None:
     # White noise doubles its power from octave to octave, pink noise keeps it.
     np.testing.assert_allclose(octaves(white)[1:] / octaves(white)[:-1], 2, rtol=0.05)
     np.testing.assert_allclose(octaves(pink)[1:] / octaves(pink)[:-1], 1, rtol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_change_follows_from_the_draws_in_their_order(seed: int) -> None:
+    """Shift, whether noise comes, its loudness, gain, speed, the noise's place and which one."""
+    data = replace(
+        PLAIN,
+        time_shift_ms=50,
+        background_frequency=0.5,
+        background_volume=0.3,
+        gain_db=6,
+        speed=0.1,
+    )
+    noises = [NOISE, NOISE[::-1].copy(), NOISE[: LENGTH + 1]]
+    row = changed_clip(SPEECH, noises, data, np.random.default_rng(seed))
+    draws = np.random.default_rng(seed).random(7).tolist()
+    move, present, loudness, gain, speed, place, which = draws
+    shift = int(move * 1600) - 800
+    rate = 0.9 + 0.2 * speed
+    places = (np.arange(LENGTH) - LENGTH / 2) * rate + LENGTH / 2
+    clip = np.interp(places, np.arange(LENGTH), SPEECH, left=0, right=0)
+    clip = clip / 32768 * 10 ** ((12 * gain - 6) / 20)
+    expected = np.zeros(LENGTH)
+    expected[max(shift, 0) : LENGTH + min(shift, 0)] = clip[max(-shift, 0) : LENGTH - max(shift, 0)]
+    if present < 0.5:
+        noise = noises[int(3 * which)]
+        begin = int(place * (len(noise) - LENGTH))
+        expected += noise[begin : begin + LENGTH] / 32768 * loudness * 0.3
+    np.testing.assert_allclose(row, np.clip(expected, -1, 1), atol=2e-6)
+
+
+def test_a_ratio_is_drawn_between_both_in_decibels() -> None:
+    data = replace(PLAIN, background_frequency=1, background_snr_db=(-5.0, 15.0))
+    for seed in range(5):
+        added = changed(data, SPEECH, seed) - SPEECH / 32768
+        found = 10 * np.log10(np.mean((SPEECH / 32768.0) ** 2) / np.mean(added**2))
+        share = np.random.default_rng(seed).random(3)[2]
+        assert found == pytest.approx(-5 + 20 * share, abs=0.05)
+
+
+def test_noise_of_nothing_and_no_noise_at_all_add_nothing() -> None:
+    data = replace(PLAIN, background_frequency=1, background_snr_db=(1.0, 1.0))
+    quiet = np.zeros(2 * LENGTH, np.int16)
+    random = np.random.default_rng(0)
+    np.testing.assert_array_equal(changed_clip(SPEECH, [quiet], data, random), SPEECH / 32768)
+    np.testing.assert_array_equal(changed_clip(SPEECH, [], data, random), SPEECH / 32768)
+    # Silence has its noise by the volume, whatever ratio is asked for.
+    loud = changed_clip(None, [NOISE], replace(data, background_volume=0.2), random)
+    assert 0 < loud.std() <= 0.2 * NOISE.std() / 32768 * 1.05
+
+
+def test_a_shift_as_long_as_the_clip_is_the_most() -> None:
+    data = KeywordData(path="x", clip_ms=10, time_shift_ms=500, background_frequency=0)
+    clip = np.arange(1, 161, dtype=np.int16)
+    seen: set[int] = set()
+    for seed in range(300):
+        row = changed_clip(clip, [], data, np.random.default_rng(seed)) * 32768
+        seen.add(np.count_nonzero(row))
+        assert row.shape == (160,)
+    assert min(seen) <= 3
+    assert max(seen) >= 157
+
+
+def test_made_noises_last_a_minute_at_a_quarter_of_the_full_scale() -> None:
+    noises = made_noises(1_000)
+    assert [len(noise) for noise in noises] == [60_000, 60_000]
+    for noise in noises:
+        assert noise.dtype == np.int16
+        assert noise.std() == pytest.approx(8192, rel=1e-3)
+    drawn = np.random.default_rng((4, 1_000)).standard_normal(60_000, dtype=np.float32)
+    np.testing.assert_allclose(noises[0] / 8192, np.clip(drawn / drawn.std(), -4, 4), atol=1e-3)
+    spectrum = np.fft.rfft(drawn.astype(np.float64))
+    frequencies = np.arange(len(spectrum))
+    pink = np.fft.irfft(np.where(frequencies, spectrum / np.sqrt(np.maximum(frequencies, 1)), 0))
+    np.testing.assert_allclose(noises[1] / 8192, np.clip(pink / pink.std(), -4, 4), atol=1e-3)

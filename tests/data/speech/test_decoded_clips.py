@@ -8,6 +8,7 @@ import pytest
 from jumar.data.samples import CorruptRecord
 from jumar.data.speech.decoded_clips import DecodedClips, fit_clip
 from jumar.data.speech.speech_commands import open_speech
+from jumar.data.speech.wav import write_wav
 from tests.data.tones import divided, in_folder, tone
 
 
@@ -78,3 +79,40 @@ def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
     one, other = (found[index].astype(np.float64) for index in range(2))
     # All but the noise of the room, which is another one at another rate.
     assert np.abs(one - other).std() < 100 < 0.1 * one.std()
+
+
+def test_as_many_clips_are_kept_as_fit_and_each_takes_two_bytes_a_sample(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    for size, kept in ((32_000 * 2 - 1, 1), (32_000 * 2, 2)):
+        found = clips(folder, size)
+        before = [found[index].copy() for index in range(3)]
+        path = sorted((folder / "train").rglob("*.wav"))
+        names = [found._speech.source.read(index).origin for index in range(3)]
+        contents = {name: Path(name).read_bytes() for name in names}
+        assert len(path) == 24
+        for name in names:
+            Path(name).write_bytes(b"")
+        for index in range(3):
+            if index < kept:
+                np.testing.assert_array_equal(found[index], before[index])
+            else:
+                with pytest.raises(CorruptRecord, match="the file is empty"):
+                    found[index]
+        for name, content in contents.items():
+            Path(name).write_bytes(content)
+
+
+def test_a_clip_of_nothing_but_zeros_is_kept_too(tmp_path: Path) -> None:
+    files = {
+        f"{part}/low/{name}.wav": write_wav(np.zeros(9, np.int16), 16_000)
+        for part in ("train", "val")
+        for name in "ab"
+    }
+    folder = in_folder(tmp_path, files)
+    found = clips(folder, 10**6)
+    assert not found[1].any()
+    for path in (folder / "train").rglob("*.wav"):
+        path.unlink()
+    assert not found[1].any()
+    with pytest.raises(CorruptRecord):
+        found[0]

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from jumar.data.loading.collate import Stacked
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.loading.loader import train_batches
 from jumar.data.samples import SampleKey
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.keyword_set import SpokenWords, open_keyword_sets
+from jumar.data.speech.speech_commands import which_part
+from jumar.data.speech.wav import write_wav
 from jumar.ground.errors import UserError
 from jumar.settings import checked, override, setting
 from tests.data.tones import PITCHES, divided, in_folder, tone, tone_files
@@ -219,3 +222,156 @@ def test_clips_without_speakers_in_their_names_are_divided_by_word(tmp_path: Pat
     assert held_out is not None
     assert (train.kind.counts[0], held_out.kind.counts[0]) == (18, 6)
     assert any("of each word" in line for line in lines)
+
+
+def test_shares_are_rounded_up_and_unknown_words_never_more_than_there_are(tmp_path: Path) -> None:
+    """18 and 9 wanted clips, 6 and 3 of other words."""
+    folder = divided(tmp_path)
+    for silence, unknown, counts in (
+        (0.0, 0.0, ((18, 0, 0), (9, 0, 0))),
+        (5.0, 5.6, ((18, 1, 2), (9, 1, 1))),
+        (100.0, 33.4, ((18, 18, 6), (9, 9, 3))),
+        (50.0, 900.0, ((18, 9, 6), (9, 5, 3))),
+    ):
+        train, evaluation = sets(folder, silence_percentage=silence, unknown_percentage=unknown)
+        assert (train.kind.counts, evaluation.kind.counts) == counts
+        assert (len(train), len(evaluation)) == tuple(map(sum, counts))
+        _, silences, unknowns = train.kind.counts
+        assert train.kind.label_counts().tolist() == [silences, unknowns, 6, 6, 6]
+
+
+def test_the_sets_are_told_with_their_counts(tmp_path: Path) -> None:
+    said: list[str] = []
+    data = replace(DATA, path=str(divided(tmp_path)))
+    open_keyword_sets(data, seed=1, notice=said.append)
+    assert said == [
+        "no background noise folder: generating white and pink noise",
+        "training: 18 clips of 3 words, 2 of silence, 4 of unknown words",
+        "validation: 9 clips of 3 words, 1 of silence, 2 of unknown words",
+    ]
+    for quiet in ({"background_frequency": 0.0}, {"background_volume": 0.0}):
+        more: list[str] = []
+        open_keyword_sets(replace(data, **quiet), seed=1, notice=more.append)
+        assert more == said[1:]
+    one: list[str] = []
+    open_keyword_sets(replace(data, words=("low",), eval_path="none"), seed=1, notice=one.append)
+    assert one[1] == "training: 6 clips of 1 word, 1 of silence, 2 of unknown words"
+
+
+def test_evaluation_takes_the_same_unknown_words_for_every_seed(tmp_path: Path) -> None:
+    """A permutation by the original's random seed, 59185, and 3 that no other use has."""
+    _, evaluation = sets(divided(tmp_path, val=9), silence_percentage=0)
+    order = np.random.default_rng((3, 59185, 0)).permutation(9)[:6]
+    paths = [str(name) for name in evaluation.kind.clips._speech.names]
+    others = [path for path in paths if path.startswith("unknown/")]
+    opened = [evaluation.kind.open(27 + place, SampleKey(7, 0))[1] for place in range(6)]
+    for clip, place in zip(opened, order.tolist(), strict=True):
+        assert clip is not None
+        index = paths.index(others[place])
+        np.testing.assert_array_equal(clip, evaluation.kind.clips[index])
+
+
+def test_training_draws_its_unknown_words_from_seed_and_epoch(tmp_path: Path) -> None:
+    train, _ = sets(divided(tmp_path), seed=8)
+    for epoch in (0, 3):
+        order = np.random.default_rng((3, 8, epoch)).permutation(6)[:4]
+        paths = [str(name) for name in train.kind.clips._speech.names]
+        others = [path for path in paths if path.startswith("unknown/")]
+        for number, place in enumerate(order.tolist()):
+            label, clip = train.kind.open(20 + number, SampleKey(epoch, 0))
+            assert label == 1
+            np.testing.assert_array_equal(clip, train.kind.clips[paths.index(others[place])])
+        assert train.kind.open(18, SampleKey(epoch, 0)) == (0, None)
+        assert train.kind.open(19, SampleKey(epoch, 0)) == (0, None)
+
+
+def test_evaluation_is_the_clip_itself_between_minus_one_and_one(tmp_path: Path) -> None:
+    _, evaluation = sets(divided(tmp_path))
+    label, clip = evaluation.kind.open(0, SampleKey(0, 0))
+    assert clip is not None
+    sample = evaluation.kind.map((label, clip), 0, SampleKey(0, 0))
+    np.testing.assert_array_equal(sample["audio"], clip / 32768)
+    assert (sample["label"].dtype, int(sample["label"])) == (np.int64, label)
+    silent = evaluation.kind.map((0, None), 9, SampleKey(0, 0))["audio"]
+    assert (silent.shape, silent.dtype, silent.any()) == ((16_000,), np.float32, False)
+
+
+def test_words_that_are_missing_are_told_with_those_that_are_there(tmp_path: Path) -> None:
+    folder = divided(tmp_path / "a")
+    path = str(folder)
+    for words, hint in ((("lov", "high"), "Did you mean 'low'? "), (("xyz", "qqq"), "")):
+        with pytest.raises(UserError) as caught:
+            sets(folder, words=words)
+        missing = ", ".join(word for word in words if word != "high")
+        assert str(caught.value) == (
+            f"{path}: there are no clips of {missing}\n"
+            f"  {hint}Its words: high, low, middle, unknown. Choose some: data.words=..."
+        )
+    other = in_folder(tmp_path / "b", tone_files(("low", "high"), 2))
+    with pytest.raises(UserError) as caught:
+        sets(folder, eval_path=str(other))
+    assert str(caught.value) == (
+        f"{other}: there are no clips of middle\n"
+        "  Did you mean 'middle'? Its words: high, low. Choose some: data.words=..."
+    ).replace("Did you mean 'middle'? ", "")
+
+
+def test_noises_are_repeated_until_a_clip_fits_with_one_sample_to_spare(tmp_path: Path) -> None:
+    folder = divided(tmp_path)
+    for seconds, length in ((1.0, 32_000), (16_001 / 16_000, 16_001), (0.3, 19_200), (2.0, 32_000)):
+        in_folder(folder, {"_background_noise_/hum.wav": tone("hum", 0, seconds=seconds)})
+        train, _ = sets(folder)
+        assert [len(noise) for noise in train.kind.noises] == [length]
+    in_folder(folder, {"_background_noise_/hum.wav": write_wav(np.zeros(0, np.int16), 16_000)})
+    with pytest.raises(UserError) as caught:
+        sets(folder)
+    assert str(caught.value) == f"{folder}/_background_noise_/hum.wav: it has no samples"
+    in_folder(folder, {"_background_noise_/hum.wav": b""})
+    with pytest.raises(UserError) as caught:
+        sets(folder)
+    assert str(caught.value) == f"{folder}/_background_noise_/hum.wav: the file is empty"
+
+
+def test_the_test_part_is_scored_if_that_is_asked_for(tmp_path: Path) -> None:
+    folder = in_folder(divided(tmp_path), tone_files([f"test/{word}" for word in WORDS], 2))
+    said: list[str] = []
+    data = replace(DATA, path=str(folder), eval_part="testing")
+    _, evaluation = open_keyword_sets(data, seed=1, notice=said.append)
+    assert evaluation is not None
+    assert evaluation.kind.counts == (6, 1, 0)
+    assert said[-1].startswith("testing: 6 clips")
+
+
+def test_the_fingerprint_follows_clips_and_words(tmp_path: Path) -> None:
+    prints = [
+        sets(divided(tmp_path / name, train=count), words=words)[0].kind.fingerprint
+        for name, count, words in (
+            ("a", 3, WORDS),
+            ("b", 3, WORDS),
+            ("c", 4, WORDS),
+            ("d", 3, ("low", "high", "middle")),
+        )
+    ]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 3
+
+
+def test_decoded_clips_are_kept_in_as_many_million_bytes_as_set(tmp_path: Path) -> None:
+    """A clip takes 32,000 bytes: 31 of them a million."""
+    folder = divided(tmp_path, train=12)
+    train, _ = sets(folder, cache_mb=1)
+    assert train.kind.clips._kept == 31
+    assert sets(folder, cache_mb=0)[0].kind.clips._kept == 0
+    assert isinstance(train.collate, Stacked)
+    assert train.collate.sample_bytes == 64_000
+    assert (train.collate.what, train.collate.fields) == ("clips", "data.batch_size")
+
+
+def test_divided_clips_are_told_with_how_they_were_divided(tmp_path: Path) -> None:
+    in_folder(tmp_path, tone_files([*WORDS, "other"], 30))
+    said: list[str] = []
+    data = replace(DATA, path=str(tmp_path), val_fraction=0.2)
+    open_keyword_sets(data, seed=1, notice=said.append)
+    assert f"{tmp_path}: its own parts for validation and testing are not used" in said
+    kept = sum(which_part(f"{speaker:08x}_nohash_0.wav") == "training" for speaker in range(30))
+    assert any(f"by speaker, of which there are {kept}" in line for line in said)

@@ -166,3 +166,196 @@ def test_a_real_clip_is_read_as_the_standard_library_reads_it(shared: Path) -> N
     found = read_wav(path.read_bytes(), str(path))
     assert found.rate == 16_000
     np.testing.assert_array_equal(found.samples, expected)
+
+
+def chunk(name: bytes, content: bytes, length: int | None = None) -> bytes:
+    return name + struct.pack("<I", len(content) if length is None else length) + content
+
+
+def form(
+    coding: int = 1, channels: int = 1, rate: int = 16_000, bits: int = 16, frame: int = 0
+) -> bytes:
+    frame = frame or channels * bits // 8
+    return struct.pack("<HHIIHH", coding, channels, rate, rate * frame, frame, bits)
+
+
+def riff(*chunks: bytes) -> bytes:
+    body = b"WAVE" + b"".join(chunks)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+DATA = chunk(b"data", struct.pack("<2h", 16384, -16384))
+
+
+def test_a_file_is_written_with_these_bytes() -> None:
+    assert write_wav(np.array([1, -2], np.int16), 8_000) == (
+        b"RIFF" + struct.pack("<I", 40) + b"WAVE"
+        b"fmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8_000, 16_000, 2, 16) + b"data"
+        b"\x04\0\0\0\x01\0\xfe\xff"
+    )
+
+
+@pytest.mark.parametrize(
+    ("encoded", "said"),
+    [
+        (b"", "the file is empty"),
+        (b"RIFX" + bytes(40), "RIFX files are not supported; convert it to a plain WAV file"),
+        (b"BW64" + bytes(40), "BW64 files are not supported; convert it to a plain WAV file"),
+        (b"OggS" + bytes(40), "this is a file in Ogg format, not WAV; convert it"),
+        (b"ID3\3" + bytes(40), "this is a file in MP3 format, not WAV; convert it"),
+        (b"FORM" + bytes(40), "this is a file in AIFF format, not WAV; convert it"),
+        (b"none", "not a WAV file: it does not begin with RIFF and WAVE"),
+        (riff()[:11], "not a WAV file: it does not begin with RIFF and WAVE"),
+        (b"RIFF" + bytes(40), "not a WAV file: it does not begin with RIFF and WAVE"),
+        (b"RIFX" + riff(DATA)[4:], "RIFX files are not supported; convert it to a plain WAV file"),
+        (riff(), "it has no samples: the file is truncated or damaged"),
+        (riff(chunk(b"fmt ", form())), "it has no samples: the file is truncated or damaged"),
+        (riff(DATA), "its samples come before its format chunk"),
+        (
+            riff(chunk(b"LIST", b"abc", 9)),
+            "its chunk 'LIST' states 9 bytes, 3 are left: it is truncated",
+        ),
+        (
+            riff(chunk(b"a b ", b"abc", 9)),
+            "its unnamed chunk states 9 bytes, 3 are left: it is truncated",
+        ),
+        (
+            riff(chunk(b"\xe9\xe9\xe9\xe9", b"abc", 9)),
+            "its unnamed chunk states 9 bytes, 3 are left: it is truncated",
+        ),
+        (
+            riff(chunk(b"fmt ", form()[:15])),
+            "its format chunk has 15 bytes; at least 16 are needed",
+        ),
+        (
+            riff(chunk(b"fmt ", form(0xFFFE) + bytes(9)), DATA),
+            "its extensible format chunk is truncated",
+        ),
+        (
+            riff(chunk(b"fmt ", form(0xFFFE) + bytes(8) + b"\x55\0"), DATA),
+            "its encoding is MP3; only PCM and float are supported, convert it",
+        ),
+        (
+            riff(chunk(b"fmt ", form(99)), DATA),
+            "its encoding is format 99; only PCM and float are supported, convert it",
+        ),
+        (riff(chunk(b"fmt ", form(bits=12)), DATA), "12-bit PCM is not supported"),
+        (riff(chunk(b"fmt ", form(bits=64)), DATA), "64-bit PCM is not supported"),
+        (riff(chunk(b"fmt ", form(3, bits=16)), DATA), "16-bit float is not supported"),
+        (
+            riff(chunk(b"fmt ", form(channels=0, frame=2)), DATA),
+            "implausible format: 0 channels at 16000 samples a second",
+        ),
+        (
+            riff(chunk(b"fmt ", form(channels=65)), DATA),
+            "implausible format: 65 channels at 16000 samples a second",
+        ),
+        (
+            riff(chunk(b"fmt ", form(rate=999)), DATA),
+            "implausible format: 1 channels at 999 samples a second",
+        ),
+        (
+            riff(chunk(b"fmt ", form(rate=768_001)), DATA),
+            "implausible format: 1 channels at 768001 samples a second",
+        ),
+        (
+            riff(chunk(b"fmt ", form(channels=2, frame=3)), DATA),
+            "2 channels of 16 bits take 4 bytes, not 3",
+        ),
+        (
+            riff(chunk(b"fmt ", form()), chunk(b"data", bytes(4), 5)),
+            "it states 5 bytes of samples and has 4: it is truncated",
+        ),
+        (
+            riff(chunk(b"fmt ", form()), chunk(b"data", bytes(4), 0x7FFFEFFF)),
+            "it states 2147479551 bytes of samples and has 4: it is truncated",
+        ),
+        (
+            riff(chunk(b"fmt ", form()), chunk(b"data", bytes(5), 3)),
+            "3 bytes of samples are not a multiple of 2 bytes per frame",
+        ),
+        (
+            riff(chunk(b"fmt ", form(3, bits=32)), chunk(b"data", struct.pack("<f", np.inf))),
+            "it holds samples that are not finite",
+        ),
+        (
+            riff(chunk(b"fmt ", form(3, bits=64)), chunk(b"data", struct.pack("<d", 1e300))),
+            "it holds samples that are not finite",
+        ),
+    ],
+)
+def test_the_reason_is_told_in_full(encoded: bytes, said: str) -> None:
+    assert reason(encoded) == said
+
+
+@pytest.mark.parametrize(
+    ("coding", "name"),
+    [
+        *((2, "Microsoft's ADPCM"), (6, "A-law"), (7, "mu-law"), (17, "IMA's ADPCM")),
+        *((49, "GSM 6.10"), (85, "MP3")),
+    ],
+)
+def test_other_codings_are_told_by_name(coding: int, name: str) -> None:
+    assert reason(riff(chunk(b"fmt ", form(coding)), DATA)) == (
+        f"its encoding is {name}; only PCM and float are supported, convert it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("encoded", "rate", "samples"),
+    [
+        (riff(chunk(b"fmt ", form(rate=1_000)), DATA), 1_000, [0.5, -0.5]),
+        (riff(chunk(b"fmt ", form(rate=768_000)), DATA), 768_000, [0.5, -0.5]),
+        # What stands behind the samples, and the rest of a frame that is not whole.
+        (riff(chunk(b"fmt ", form()), DATA, chunk(b"LIST", b"abc")), 16_000, [0.5, -0.5]),
+        (
+            riff(chunk(b"fmt ", form()), chunk(b"data", b"\0\x40\0", 0xFFFFFFFF)),
+            16_000,
+            [0.5],
+        ),
+        (riff(chunk(b"fmt ", form()), chunk(b"data", b"\0\x40", 0)), 16_000, [0.5]),
+        (riff(chunk(b"fmt ", form()), chunk(b"data", b"\0", 0)), 16_000, []),
+        (riff(chunk(b"fmt ", form()), chunk(b"data", b"")), 16_000, []),
+        (riff(chunk(b"odd ", b"abc") + b"\0", chunk(b"fmt ", form()), DATA), 16_000, [0.5, -0.5]),
+        (riff(chunk(b"fmt ", form() + b"\0\0"), DATA), 16_000, [0.5, -0.5]),
+        (
+            riff(
+                chunk(b"fmt ", form(3, channels=3, bits=32)),
+                chunk(b"data", struct.pack("<6f", 1, 2, 6, -1, 0, -2)),
+            ),
+            16_000,
+            [3, -1],
+        ),
+        (
+            riff(
+                chunk(b"fmt ", form(channels=2, bits=24)),
+                chunk(b"data", b"\0\0\x40\0\0\x20\0\0\xc0\0\0\0"),
+            ),
+            16_000,
+            [0.375, -0.25],
+        ),
+        (
+            riff(chunk(b"fmt ", form(channels=64, bits=8)), chunk(b"data", bytes([192]) * 64)),
+            16_000,
+            [0.5],
+        ),
+    ],
+)
+def test_these_bytes_are_these_samples(encoded: bytes, rate: int, samples: list[float]) -> None:
+    found = read_wav(encoded, "clip")
+    assert (found.rate, found.samples.tolist()) == (rate, samples)
+    assert found.samples.dtype == np.float32
+
+
+def test_loud_samples_are_clipped_and_others_rounded() -> None:
+    found = to_int16(np.array([-2, -1, -1.6 / 32768, 0.4 / 32768, 1, 2], np.float32))
+    assert found.tolist() == [-32768, -32768, -2, 0, 32767, 32767]
+    assert found.dtype == np.int16
+
+
+def test_nothing_to_resample_stays_the_same_array() -> None:
+    some = Wave(samples=np.ones(3, np.float32), rate=8_000)
+    none = Wave(samples=np.ones(0, np.float32), rate=8_000)
+    assert resample(some, 8_000) is some.samples
+    assert resample(none, 16_000) is none.samples
+    assert len(resample(some, 8_001)) == 4

@@ -1,0 +1,70 @@
+"""What the room hands around cannot be changed, and what its settings are if nobody sets them."""
+
+from jumar.data.polygons import (
+    augmentation,
+    detection_data,
+    detection_set,
+    kernel_words,
+    label_files,
+    protocol,
+    regions,
+    text_pictures,
+    written,
+)
+from tests.data.room_values import limits_of, values_of
+
+
+def test_values_are_frozen_named_and_those_with_arrays_compared_by_identity() -> None:
+    modules = (augmentation, detection_data, detection_set, kernel_words, label_files, protocol)
+    assert values_of(*modules, regions, text_pictures, written) == {
+        "Desk": (True, True),
+        "Detection": (False, True),
+        "DetectionData": (True, True),
+        "DetectionPictures": (False, True),
+        "LabelFile": (True, True),
+        "PictureScore": (True, True),
+        "Region": (False, True),
+        "TextAugmentation": (True, True),
+        "TextPictures": (False, True),
+        "Writing": (True, True),
+    }
+
+
+def test_the_settings_of_detectors_and_their_limits() -> None:
+    assert limits_of(detection_data.DetectionData()) == {
+        "path": ("", None, None, False),
+        "labels": ("", None, None, False),
+        "eval_path": ("", None, None, True),
+        "eval_labels": ("", None, None, True),
+        "image_size": (512, 32, None, False),
+        "eval_longest": (1200, 32, None, False),
+        "eval_scale": (1.0, 0.01, None, False),
+        "eval_rounding": ("up", None, None, False),
+        "eval_batch_size": (1, 1, None, True),
+        "least_word": (10.0, 0, None, False),
+        "augmentation": (augmentation.TextAugmentation(), None, None, False),
+    }
+    assert limits_of(augmentation.TextAugmentation()) == {
+        "scales": ((0.5, 1.0, 2.0, 3.0), 0.01, None, False),
+        "background_share": (0.375, 0, 1, False),
+        "crop_attempts": (50, 1, None, False),
+        "least_side": (0.1, 0.01, 1, False),
+        "rotation": (0.0, 0, 180, False),
+        "brightness": (0.0, 0, None, False),
+        "contrast": ((1.0, 1.0), 0, None, False),
+        "saturation": ((1.0, 1.0), 0, None, False),
+    }
+
+
+def test_written_sets_have_these_sizes_if_nobody_names_others() -> None:
+    assert written.Writing() == written.Writing(
+        script="latin",
+        width=640,
+        height=480,
+        words=(4, 24),
+        text_height=(14, 60),
+        rotation=25.0,
+        fonts=(),
+        photographs=None,
+        seed=0,
+    )

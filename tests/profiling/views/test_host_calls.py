@@ -11,9 +11,9 @@ from jumar.profiling.advice.todo import pace, todo_table
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile
 from jumar.profiling.views.collectives import collectives
 from jumar.profiling.views.host_bound import host_bound
+from jumar.profiling.views.host_calls import causes, free_time
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.views.view import VIEWS, Options
-from jumar.profiling.views.host_calls import causes, free_time
 from tests.profiling.generated import frame, profile_of
 
 MS = 1_000_000
@@ -389,7 +389,7 @@ def test_an_op_that_launches_nothing_for_long_computes_on_the_host(
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
-        # Of calls that explain about as much, the shorter; what then is left of the other is little.
+        # Of calls that explain about as much, the shorter; little is then left of the other.
         ([("outer", 100, 800), ("inner", 100, 760)], ["inner"]),
         ([("outer", 100, 800), ("inner", 100, 759)], ["outer"]),
         ([("b", 100, 50), ("a", 100, 50)], ["a"]),

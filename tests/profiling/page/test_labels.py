@@ -106,3 +106,10 @@ def test_long_texts_are_cut_to_what_fits_a_table() -> None:
         "shapes": 120,
         "module": 120,
     }
+
+
+def test_a_group_without_a_core_is_communication_by_its_type() -> None:
+    rows = labels(
+        profile_of([_op("hcom_allReduce", 5, core=None), _op("x", 4, core=None)]).ops
+    ).rows
+    assert (rows["kind"], rows["core"]) == (["communication", "compute"], ["", ""])

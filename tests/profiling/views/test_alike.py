@@ -73,3 +73,9 @@ def test_the_counters_of_pipes_are_told_from_others() -> None:
 def test_kinds_are_computed_once() -> None:
     profile = profile_of([_op(1)])
     assert kinds(profile) is kinds(profile)
+
+
+def test_kinds_are_in_the_order_in_which_they_come_first() -> None:
+    names = [f"T{number * 7919 % 400}" for number in range(400)]
+    table = kinds(profile_of([_op(1, type=name) for name in [*names, *names[::-1]]])).table
+    assert table["type"].to_list() == names

@@ -15,6 +15,7 @@ import polars as pl
 from jumar.profiling.profile import (
     COLLECTIVES_SCHEMA,
     HOST_SCHEMA,
+    LINKS_SCHEMA,
     OPS_SCHEMA,
     STEPS_SCHEMA,
     Kind,
@@ -73,6 +74,27 @@ def frame(rows: Sequence[dict[str, Any]], schema: Any) -> pl.DataFrame:
     return pl.DataFrame(
         {name: [row.get(name) for row in rows] for name in schema}, schema=dict(schema)
     )
+
+
+_TABLES = {
+    "steps": STEPS_SCHEMA,
+    "host": HOST_SCHEMA,
+    "collectives": COLLECTIVES_SCHEMA,
+    "links": LINKS_SCHEMA,
+}
+
+
+def profile_of(ops: Sequence[dict[str, Any]] = (), *, kind: Kind = "npu", **more: Any) -> Profile:
+    """A profile of rows; `steps`, `host`, `collectives` and `links` are rows, too.
+
+    A column of the ops that is not in the contract, as those of counters, is taken as it is.
+    """
+    further = dict.fromkeys(name for row in ops for name in row if name not in OPS_SCHEMA)
+    table = frame(ops, OPS_SCHEMA).with_columns(
+        pl.Series(name, [row.get(name) for row in ops]) for name in further
+    )
+    tables = {name: frame(more.pop(name), _TABLES[name]) for name in _TABLES if name in more}
+    return Profile(source="made", producer="test", kind=kind, ops=table, **tables, **more)
 
 
 class _Rank:

@@ -93,3 +93,50 @@ def test_a_real_step_of_adam_on_an_npu_has_80_ops(shared: Path) -> None:
 
 def test_a_real_update_by_lists_is_not_named(shared: Path) -> None:
     assert _finding(read(shared / "data/msprof/torch_npu_level1_2rank")) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "parameters", "found"),
+    [(2, 10, True), (5, 4, True), (19, 1, False), (7, 3, False), (1, 19, False), (1, 20, True)],
+)
+def test_twenty_ops_of_which_one_comes_for_each_of_four_parameters_are_many(
+    types: int, parameters: int, found: bool
+) -> None:
+    names = [f"T{chr(65 + number)}" for number in range(types)]
+    assert (_finding(_updating(*names, parameters=parameters)) is not None) == found
+
+
+def test_what_an_update_does_is_told_by_its_six_most_frequent_ops_a_step() -> None:
+    names = ("B", "A", "C", "D", "E", "F", "G" * 50)
+    line = _finding(_updating(*names, "B", parameters=5, mark="Optimizer.step#" + "x" * 80))
+    assert line is not None
+    assert line.claim.values == {"count": "40", "call": "x" * 59 + "…"}
+    assert line.claim.evidence[1].en == "B x 10, A x 5, C x 5, D x 5, E x 5, F x 5"
+    assert line.claim.evidence[1].zh == line.claim.evidence[1].en
+    assert line.claim.evidence[0].zh == (
+        "每迭代 40 个算子：执行 0.160 ms，设备等待下一个算子 0.234 ms"
+    )
+    long = _finding(_updating("G" * 50, parameters=20))
+    assert long is not None
+    assert long.claim.evidence[1].en == "G" * 39 + "… x 20"
+
+
+def test_an_op_is_of_the_update_in_whose_call_it_was_launched() -> None:
+    profile = _updating("Mul", parameters=20)
+    (start,) = set(profile.host["start_ns"].head(1))
+    end = start + 10_000
+
+    def launched(at: int) -> bool:
+        first = (pl.col("launch_ns").is_not_null()) & (pl.col("step") == 0)
+        own = pl.when(first).then(at).otherwise(pl.col("launch_ns")).alias("launch_ns")
+        line = _finding(replace(profile, ops=profile.ops.with_columns(own)))
+        return line is not None and line.claim.values["count"] == "20"
+
+    assert [launched(at) for at in (start - 1, start, end - 1, end)] == [False, True, True, False]
+
+
+def test_ops_of_lists_among_others_are_not_counted() -> None:
+    line = _finding(_updating("Mul", "ForeachAdd", "Sqrt", "MultiTensorScale", parameters=12))
+    assert line is not None
+    assert line.claim.values["count"] == "24"
+    assert line.claim.evidence[1].en == "Mul x 12, Sqrt x 12"

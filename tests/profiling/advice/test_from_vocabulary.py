@@ -112,3 +112,71 @@ def test_a_loss_by_single_ops_is_told_by_the_weights_of_the_vocabulary() -> None
 )
 def test_other_wide_tensors_are_not_taken_for_logits(ops: list[tuple[str, str, str, int]]) -> None:
     assert _found(_profile(ops)) == []
+
+
+def _loss(width: int, height: int = 4, name: str = "NLLLoss") -> list[tuple[str, str, str, int]]:
+    shape = f"{height},{width}"
+    return [(name, f"{shape};{height}", "1", 5), ("Cast", shape, shape, 5)]
+
+
+@pytest.mark.parametrize(
+    ("ops", "found"),
+    [
+        (_loss(8192), True),
+        (_loss(8191), False),
+        (_loss(9000, height=1), False),
+        (_loss(9000, height=2), True),
+        (_loss(9000, name="cross_entropy"), True),
+        (_loss(9000, name="Sub"), False),
+        # A softmax counts where a weight has its length, and is not that of a square matrix.
+        ([*_loss(9000, name="SoftmaxV2"), ("mm", "4,5;5,9000", "4,9000", 9)], True),
+        (_loss(9000, name="SoftmaxV2"), False),
+        ([*_loss(9000, name="SoftmaxV2"), ("mm", "2,4,5;2,5,9000", "2,4,9000", 9)], False),
+        ([*_loss(9000, 9000, name="SoftmaxV2"), ("mm", "4,5;5,9000", "4,9000", 9)], False),
+        (_loss(9000, 9000), True),
+        # Of four axes it is attention.
+        ([("NLLLoss", "2,2,4,9000;4", "1", 5), ("Cast", "2,2,4,9000", "2,2,4,9000", 5)], False),
+        ([("NLLLoss", "2,4,9000;4", "1", 5), ("Cast", "8,9000", "8,9000", 5)], True),
+        # Another number of rows, or the vocabulary alone, is no logits.
+        ([_loss(9000)[0], ("Cast", "5,9000", "5,9000", 5)], False),
+        ([_loss(9000)[0], ("Cast", "36000", "36000", 5)], False),
+        ([_loss(9000)[0], ("Cast", "9000,4", "9000,4", 5)], True),
+        ([_loss(9000)[0], ("mm", "4,9000;9000,3", "4,3", 5)], False),
+        # A second type that takes a hundredth of the time counts, and one that takes less does not.
+        ([("NLLLoss", "4,9000;4", "1", 99), ("Cast", "4,9000", "4,9000", 1)], True),
+        ([("NLLLoss", "4,9000;4", "1", 100), ("Cast", "4,9000", "4,9000", 1)], False),
+    ],
+)
+def test_logits_are_told_by_their_loss_and_their_shape(
+    ops: list[tuple[str, str, str, int]], found: bool
+) -> None:
+    assert bool(_found(_profile(ops))) == found
+
+
+def test_logits_are_told_whole_with_five_types_of_ops() -> None:
+    shape = "4,9000"
+    kinds = [(name, shape, shape, length) for length, name in enumerate("FEDCBA", 2)]
+    loss = [("NLLLoss", f"{shape};4", "1", 20), ("NLLLoss", "7,9000;7", "1", 10)]
+    profile = _profile([*loss, *kinds, ("B", shape, shape, 6)])
+    (row,) = _found(profile)
+    assert (row["win_ms"], row["what"]) == (
+        63.0,
+        "Tensors as wide as the vocabulary (7 x 9000) take 63.000 ms a step in 7 types of ops",
+    )
+    assert row["evidence"] == [
+        "2 x NLLLoss: 30.000 ms",
+        "2 x B: 12.000 ms",
+        "1 x A: 7.000 ms",
+        "1 x C: 5.000 ms",
+        "1 x D: 4.000 ms",
+        "all of it is counted, since the chip's bandwidth is unknown",
+    ]
+
+
+def test_two_vocabularies_are_two_lines() -> None:
+    rows = _found(_profile([*_loss(9000), *_loss(10_000, height=3)]))
+    assert sorted(row["what"][:46] for row in rows) == [
+        "Tensors as wide as the vocabulary (3 x 10000) ",
+        "Tensors as wide as the vocabulary (4 x 9000) t",
+    ]
+    assert [row["win_ms"] for row in rows] == [10.0, 10.0]

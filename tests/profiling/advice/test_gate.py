@@ -1,11 +1,14 @@
 """The gate measures what it limits, and what cannot be measured does not pass."""
 
+from typing import Any
+
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.profiling.advice.gate import MEASURES, gate
-from jumar.profiling.profile import OPS_SCHEMA, Profile, empty
-from tests.profiling.generated import BUSY_NS, training
+from jumar.profiling.advice.gate import MEASURES, Measured, gate
+from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile, empty
+from jumar.profiling.views.view import LEVEL_1
+from tests.profiling.generated import BUSY_NS, profile_of, training
 
 
 def test_each_measure_gives_the_known_number() -> None:
@@ -53,3 +56,105 @@ def test_what_a_profile_cannot_tell_is_not_kept(name: str) -> None:
 def test_a_limit_is_a_number(limit: float) -> None:
     with pytest.raises(UserError, match="not a valid limit"):
         gate(training(steps=1), {"step-ms": limit})
+
+
+def _op(rank: int, length: int, step: int = 0, **more: Any) -> dict[str, Any]:
+    row = {"rank": rank, "step": step, "name": "a", "type": "Add", "core": "AI_CORE"}
+    return row | {"start_ns": 1_000_000 * step, "duration_ns": length} | more
+
+
+def test_what_each_measure_needs_is_said() -> None:
+    timeless = profile_of([_op(0, 5, type=None, core=None, start_ns=None)])
+    bare = {row.name: row.needs for row in gate(timeless, dict.fromkeys(MEASURES, 1.0))}
+    two = "needs profiles of two ranks or more; give the folders of all ranks"
+    assert bare == {
+        "step-ms": "needs ops with start times, or steps",
+        "aicpu-share": f"needs the core of each op; {LEVEL_1}",
+        "cast-share": f"needs the type of each op; {LEVEL_1}",
+        "format-share": f"needs the type of each op; {LEVEL_1}",
+        "free-share": "needs ops with start times",
+        "uncovered-share": "needs ops with start times",
+        "rank-spread": two,
+    }
+    (row,) = gate(profile_of([_op(0, 5)], kind="cpu"), {"free-share": 0.0})
+    assert row == Measured(
+        name="free-share",
+        unit="%",
+        limit=0.0,
+        value=None,
+        needs="needs ops of a device beside those of the host",
+    )
+    with pytest.raises(AttributeError):
+        row.value = 0.0  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(TypeError):
+        Measured("free-share", "%", 0.0, 0.0)  # pyright: ignore[reportCallIssue]
+
+
+def test_steps_on_another_clock_are_not_measured() -> None:
+    def needs(profile: Profile) -> dict[str, str]:
+        names = ("step-ms", "free-share", "uncovered-share", "cast-share")
+        return {row.name: row.needs for row in gate(profile, dict.fromkeys(names, 100.0))}
+
+    other = {"rank": 0, "step": 0, "start_ns": -50_000, "end_ns": -40_000}
+    lost = profile_of([_op(0, 5)], missing=(Missing(file="x", what="y", needed_for=("gate",)),))
+    kept = profile_of([_op(0, 5)], missing=(Missing(file="x", what="y", needed_for=("other",)),))
+    apart = profile_of([_op(0, 5) | {"step": None}], steps=[other])
+    measured = ("step-ms", "free-share", "uncovered-share")
+    assert needs(kept) == dict.fromkeys((*measured, "cast-share"), "")
+    assert needs(lost) == {
+        **dict.fromkeys(measured, "needs steps on the clock of the ops"),
+        "cast-share": "",
+    }
+    said = (
+        "needs figures that agree: the steps hold 0.000 ms of the 0.000 ms in which ops run; their "
+        "marks are on another clock, or of another time"
+    )
+    assert needs(apart) == {**dict.fromkeys(measured, said), "cast-share": ""}
+
+
+def test_the_slowest_rank_and_its_steady_steps_are_measured() -> None:
+    lengths = (900_000, 100_000, 110_000, 120_000)
+    ops = [_op(0, length, step) for step, length in enumerate((100_000, 100_000, 100_000))]
+    ops += [
+        _op(1, length, step) | {"start_ns": sum(lengths[:step])}
+        for step, length in enumerate(lengths)
+    ]
+    (row,) = gate(profile_of(ops), {"step-ms": 0.0})
+    # A step of rank 0 ends a millisecond after the one before, but for the first.
+    assert row.value == pytest.approx((0.1 + 1.0 + 1.0) / 3)
+    (row,) = gate(profile_of(ops[3:]), {"step-ms": 0.0})
+    assert row.value == pytest.approx(0.11)
+
+
+def test_shares_are_those_of_what_is_computed() -> None:
+    ops = [
+        _op(0, 10, type="Cast", core="AI_CPU"),
+        _op(0, 20, type="TransData"),
+        _op(0, 70, core=None),
+        _op(0, 900, core="COMMUNICATION"),
+        _op(0, 900, type="Cast", core="CUDA_MEMCPY"),
+    ]
+    names = ("aicpu-share", "cast-share", "format-share")
+    found = gate(profile_of(ops), dict.fromkeys(names, 10.0))
+    assert [(row.value, row.kept) for row in found] == [(10.0, True), (10.0, True), (20.0, False)]
+    nothing = gate(profile_of([_op(0, 0, type="Cast", core="AI_CPU")]), dict.fromkeys(names, 0.0))
+    assert [row.value for row in nothing] == [0.0, 0.0, 0.0]
+    tiny = gate(profile_of([_op(0, 1, type="Cast", core="AI_CPU")]), dict.fromkeys(names, 0.0))
+    assert [row.value for row in tiny] == [100.0, 100.0, 0.0]
+
+
+def test_idle_and_uncovered_time_are_shares_of_all_steps() -> None:
+    ops = [_op(0, 100), _op(0, 200) | {"start_ns": 300}, _op(0, 100, core="COMMUNICATION")]
+    ops[2] |= {"start_ns": 50}
+    ops += [_op(0, 500, 1)]
+    found = gate(profile_of(ops), {"free-share": 100.0, "uncovered-share": 100.0})
+    # Steps of 500 each: idle from 150 to 300, and 50 of communication alone.
+    assert [row.value for row in found] == [15.0, 5.0]
+
+
+@pytest.mark.parametrize("name", ["step-ms", "cast-share"])
+def test_a_wrong_limit_is_told_with_its_option(name: str) -> None:
+    with pytest.raises(UserError) as told:
+        gate(profile_of(), {name: -0.5})
+    assert str(told.value) == f"--max-{name}: -0.5 is not a valid limit\n  Give 0 or more."
+    assert gate(profile_of([_op(0, 5)]), {"cast-share": 0.0})[0].kept

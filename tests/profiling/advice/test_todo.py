@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jumar.profiling
-from jumar.profiling.advice.todo import todo, todo_table
+from jumar.profiling.advice.todo import pace, todo, todo_table
 from jumar.profiling.profile import Profile
-from jumar.profiling.views import Impossible, Options
-from tests.profiling.generated import Training, training
+from jumar.profiling.views import VIEWS, Impossible, Options
+from tests.profiling.generated import Training, profile_of, training
 
 
 def wins(profile: Profile, key: str) -> list[float]:
@@ -120,3 +120,112 @@ def test_the_two_rank_sample_says_what_holds_it_up(shared: Path) -> None:
     assert items == ["The host spends 92.927 ms a step in aten::item"]
     assert rows["format-changes"]["what"] == "TransData + Transpose take 17.4 % of compute"
     assert told["win_ms"].sum() < 154.5
+
+
+def _op(start: int, length: int, step: int = 0, **more: Any) -> dict[str, Any]:
+    row = {"rank": 0, "step": step, "name": "a", "core": "CUDA"}
+    return row | {"start_ns": start, "duration_ns": length} | more
+
+
+def _gapped(*gaps: int) -> Profile:
+    """Ops with these gaps between them; the step lasts a million nanoseconds."""
+    ops = [_op(0, 10)]
+    now = 10
+    for gap in gaps:
+        ops.append(_op(now + gap, 10))
+        now += gap + 10
+    return profile_of([*ops, _op(now, 1_000_000 - now)], kind="cuda")
+
+
+@pytest.mark.parametrize(("gap", "worth"), [(1000, True), (999, False)])
+def test_a_saving_of_a_thousandth_of_a_step_is_worth_a_line(gap: int, worth: bool) -> None:
+    rows = todo_table(_gapped(gap)).select("key", "win_ms", "share_%").rows()
+    assert rows == ([("free", 0.001, 0.1)] if worth else [])
+
+
+@pytest.mark.parametrize(("length", "stands"), [(200_000, True), (199_999, False)])
+def test_a_call_that_blocks_for_a_tenth_of_the_steps_has_a_line_though_it_saves_nothing(
+    length: int, stands: bool
+) -> None:
+    call = {"rank": 0, "layer": "op", "name": "aten::item", "start_ns": 0, "duration_ns": length}
+    sent = {"core": "COMMUNICATION"}
+    ops = [_op(0, 1_000_000), _op(1_000_000, 1_000_000, 1), _op(100, 5, **sent)]
+    # What is not beside idle time or uncovered communication is no claim at all.
+    assert todo_table(profile_of(ops, kind="cuda", host=[call])).is_empty()
+    ops = [_op(5, 999_995), _op(1_000_000, 1_000_000, 1), _op(0, 5, **sent)]
+    table = todo_table(profile_of(ops, kind="cuda", host=[call]))
+    assert table.select("key", "win_ms").rows() == ([("blocking-call", 0.0)] if stands else [])
+
+
+def test_a_line_knows_its_longest_moments_in_order_of_time() -> None:
+    gaps = [100 + 7 * number % 22 for number in range(22)]
+    (line,) = todo(_gapped(*gaps))
+    assert (line.finding.name, line.win_ns, line.step_ns) == ("free", sum(gaps), 1_000_000)
+    assert line.moments == 22
+    assert line.claim.spans.is_empty()
+    found = [end - start for _, start, end in line.places.rows()]
+    shortest = sorted(gaps)[1]
+    assert found == [gap for gap in gaps if gap > shortest]
+    assert line.places["start_ns"].is_sorted()
+    # Of equally long moments the first are taken.
+    (line,) = todo(_gapped(*[100] * 22))
+    assert line.places["start_ns"].to_list() == [10 + 110 * number for number in range(20)]
+    assert "places" not in repr(line)
+    with pytest.raises(AttributeError):
+        line.moments = 3  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_list_is_made_once_for_the_same_options() -> None:
+    profile = _gapped(5_000)
+    assert todo(profile) is todo(profile, Options())
+    assert todo(profile) is not todo(profile, Options(top=3))
+
+
+def test_a_row_has_milliseconds_with_three_places_and_percent_with_two() -> None:
+    (row,) = todo_table(_gapped(12_345, 3)).to_dicts()
+    assert row == {
+        "win_ms": 0.012,
+        "share_%": 1.23,
+        "what": "Device idle, cause unknown: 0.012 ms a step",
+        "evidence": ["the profile holds no calls on the host"],
+        "change": row["change"],
+        "setting": "training.compile",
+        "view": "launches",
+        "key": "free",
+        "estimate": True,
+    }
+    told = todo_table(training(loader_ns=9_000_000)).row(0, named=True)
+    assert (told["key"], told["estimate"]) == ("data-stall", False)
+    shown = VIEWS["todo"].make(_gapped(12_345, 3), Options())
+    assert shown.columns == list(row)
+
+
+def test_a_moment_is_claimed_by_ops_only_where_one_of_them_runs_alone() -> None:
+    casts = {"type": "Cast", "input_types": "FLOAT", "output_types": "BF16"}
+    ops = [_op(0, 1000, **casts), _op(600, 800), _op(1400, 8600), _op(0, 900, rank=1, **casts)]
+    table = todo_table(profile_of(ops, kind="cuda"))
+    assert table.select("key", "win_ms").rows() == [("casts", 0.001)]
+    (line,) = todo(profile_of(ops, kind="cuda"))
+    assert (line.win_ns, line.places.rows()) == (600.0, [(0, 0, 1000)])
+
+
+def test_whose_step_the_list_is_about_is_said() -> None:
+    one = profile_of([_op(0, 1_500_000)])
+    end = "; savings are upper limits, and each moment counts once"
+    assert pace(one, Options()) == f"1.500 ms a step (1 step){end}"
+    zh = "；收益为上限，每个时刻只计一次"
+    assert pace(one, Options(language="zh")) == f"每迭代 1.500 ms（1 个稳定迭代）{zh}"
+    ops = [_op(0, 10, rank=0), _op(0, 1_000_000, rank=4), _op(1_000_000, 2_000_000, 1, rank=4)]
+    two = profile_of(ops)
+    said = f"rank 4, the slowest: 1.500 ms a step (average of 2 steady steps){end}"
+    assert pace(two, Options()) == said
+    assert pace(two, Options(language="zh")) == (
+        f"卡 4（最慢）：每迭代 1.500 ms（2 个稳定迭代的平均值）{zh}"
+    )
+    unmarked = profile_of([_op(0, 1_500_000) | {"step": None}])
+    assert pace(unmarked, Options()) == (
+        f"1.500 ms a step (no steps are marked: all of it is one){end}"
+    )
+    assert (
+        pace(unmarked, Options(language="zh")) == f"每迭代 1.500 ms（未标出迭代，全部视为一个）{zh}"
+    )

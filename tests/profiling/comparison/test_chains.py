@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from jumar.profiling.comparison import cancelling_chains, side_of
+import pytest
+
+from jumar.profiling.comparison import cancelling_chains, chains_a_step, side_of
+from jumar.profiling.comparison.chains import Tensor, ends_of, tensors
+from jumar.profiling.comparison.own_times import Op
 from jumar.profiling.profile import OPS_SCHEMA, Profile
 from tests.profiling.generated import frame
 
@@ -71,3 +75,116 @@ def test_the_real_level_1_sample_has_transposes_and_transdata_that_cancel(shared
     found = cancelling_chains(side_of(profile))
     assert "TransData + TransData" in found["what"].to_list()
     assert (found["saved_ns"] > 0).any()
+
+
+def _relu(shape: str = "3") -> dict[str, Any]:
+    return _op("Relu", (shape, "FLOAT", "ND"), (shape, "FLOAT", "ND"))
+
+
+@pytest.mark.parametrize(("between", "found"), [(399, 1), (400, 0)])
+def test_a_tensor_is_another_one_after_four_hundred_ops(between: int, found: int) -> None:
+    ops = [_op("Cast", _WIDE, _LOW), *[_relu()] * between, _op("Cast", _LOW, _WIDE)]
+    assert len(_chains(*ops)) == found
+    # What is no more linked may begin a chain of its own.
+    again = [*ops, _op("Cast", _WIDE, _LOW)]
+    assert [row["of"] for row in _chains(*again)] == (["FLOAT ND"] if found else ["FLOAT16 ND"])
+
+
+def test_chains_are_told_whole_the_largest_saving_first() -> None:
+    other = ("4,4", "FLOAT", "ND")
+    low = ("4,4", "BF16", "ND")
+    chains = _chains(
+        _op("Cast", other, low),
+        _op("Cast", low, other),
+        _relu(),
+        _op("Cast", _WIDE, _LOW) | {"module": "a"},
+        _op("TransData", _LOW, _WIDE) | {"module": "b"},
+        _op("Cast", _WIDE, _LOW) | {"module": "a"},
+        _op("TransData", _LOW, _WIDE) | {"module": "b"},
+        # It ends where it began, and changes nothing.
+        _op("Cast", _LOW, _LOW),
+    )
+    assert chains == [
+        {
+            "what": "Cast + TransData",
+            "shape": "8,8",
+            "of": "FLOAT ND",
+            "by_way_of": "FLOAT16 ND",
+            "module": "a",
+            "count": 2,
+            "saved_ns": 103 + 104 + 105 + 106,
+        },
+        {
+            "what": "Cast + Cast",
+            "shape": "4,4",
+            "of": "FLOAT ND",
+            "by_way_of": "BF16 ND",
+            "module": "",
+            "count": 1,
+            "saved_ns": 201,
+        },
+    ]
+
+
+def test_two_ways_back_from_one_tensor_are_one_chain() -> None:
+    (found,) = _chains(_op("Cast", _WIDE, _LOW), _op("Cast", _LOW, _WIDE), _op("Cast", _LOW, _WIDE))
+    assert (found["count"], found["saved_ns"]) == (1, 201)
+
+
+def test_where_outputs_are_unknown_an_op_that_takes_the_tensor_ends_the_chain() -> None:
+    unknown = _op("Mul", _LOW, _LOW) | {"output_types": None, "output_shapes": None}
+    casts = (_op("Cast", _WIDE, _LOW), _op("Cast", _LOW, _WIDE))
+    assert _chains(casts[0], unknown, casts[1]) == []
+    beside = _op("Mul", ("9", "FLOAT16", "ND"), ("9", "FLOAT16", "ND"))
+    assert len(_chains(casts[0], beside, casts[1])) == 1
+    # A way around whose middle is used saves only its last change.
+    blocked = ("1,1,8,8,16", "FLOAT16", "NC1HWC0")
+    (found,) = _chains(
+        casts[0],
+        _op("MatMulV2", _LOW, ("4", "FLOAT16", "ND")),
+        _op("TransData", _LOW, blocked),
+        _op("TransData", blocked, _WIDE),
+    )
+    assert (found["what"], found["saved_ns"]) == ("Cast + TransData + TransData", 103)
+
+
+def _named(**more: str) -> Op:
+    names = ("input_shapes", "input_types", "output_shapes", "output_types")
+    empty = dict.fromkeys((*names, "module", "input_formats", "output_formats"), "")
+    return Op(kind="cast", type="Cast", **(empty | more))
+
+
+def test_a_change_has_the_tensors_that_the_file_tells() -> None:
+    told = _named(
+        input_shapes="8;9",
+        input_types="FLOAT;INT8",
+        output_shapes="7;6",
+        output_types="BF16;BOOL",
+        input_formats="ND;NZ",
+        output_formats="5HD;FZ",
+    )
+    assert ends_of(told) == (Tensor("8", "FLOAT", "ND"), Tensor("7", "BF16", "5HD"))
+    bare = told._replace(output_shapes="", input_formats="", output_formats="")
+    assert ends_of(bare) == (Tensor("8", "FLOAT", ""), Tensor("8", "BF16", ""))
+    assert ends_of(told._replace(input_types="")) is None
+    assert ends_of(told._replace(output_types="")) is None
+    assert str(Tensor("8", "FLOAT", "ND")) == "FLOAT ND"
+    assert str(Tensor("8", "FLOAT", "")) == "FLOAT"
+    assert tensors("8;9;7", "FLOAT;BF16", "ND") == [
+        Tensor("8", "FLOAT", "ND"),
+        Tensor("9", "BF16", ""),
+    ]
+
+
+def test_chains_of_several_steps_are_averages_of_one() -> None:
+    rows = [
+        _op("Cast", *ends)
+        | {"rank": 0, "step": step, "name": "a", "core": "AI_CORE"}
+        | {"start_ns": 10_000_000 * step + 5_000_000 * place, "duration_ns": 1_234_567 * (1 + step)}
+        for step in range(2)
+        for place, ends in enumerate(((_WIDE, _LOW), (_LOW, _WIDE)))
+    ]
+    found = chains_a_step(
+        side_of(Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA)))
+    )
+    assert found.select("count", "saved_ns", "saved_ms").rows() == [(1.0, 7_407_402, 3.704)]

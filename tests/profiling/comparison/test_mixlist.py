@@ -1,13 +1,16 @@
 """A pair of precision modes becomes edits that a run accepts."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from jumar.cli.profile_lists import list_name
 from jumar.precision.mixlist import lint_mixlist, load_mixlist
 from jumar.profiling.comparison import as_mixlist, compare, propose
+from jumar.profiling.comparison.mixlist import Edit
 from jumar.profiling.profile import OPS_SCHEMA, Profile
 from tests.profiling.generated import frame
 
@@ -100,3 +103,104 @@ def test_every_name_that_comes_out_can_be_listed(tmp_path: Path) -> None:
 def test_changes_are_a_table_of_integers() -> None:
     changes = compare(_BEFORE, _AFTER).changes
     assert changes.schema["delta_ns"] == pl.Int64()
+
+
+def _named(kind: str) -> str:
+    return "" if kind in ("Cast", "Reshape") else kind
+
+
+def _edits(before: Profile, after: Profile, **more: Any) -> list[tuple[str, str, int, int]]:
+    found = propose(compare(before, after), _named, **more)
+    return [(edit.name, edit.to, edit.own_ns, edit.casts_ns) for edit in found]
+
+
+def test_edits_are_told_with_their_own_times_and_those_of_their_casts() -> None:
+    assert _edits(_BEFORE, _AFTER) == [
+        ("SoftmaxV2", "white-list", 0, 90),
+        ("Sigmoid", "black-list", 30, 0),
+    ]
+    lower, raise_ = ("FLOAT", "FLOAT16"), ("FLOAT16", "FLOAT")
+    before = _profile(("Mul", 100, "FLOAT", "FLOAT"), ("Tanh", 100, "FLOAT", "FLOAT"))
+    after = _profile(
+        *(("Cast", 7, *lower), ("Mul", 90, "FLOAT16", "FLOAT16"), ("Cast", 8, *raise_)),
+        ("Tanh", 100, "FLOAT", "FLOAT"),
+    )
+    # It wins 10 but needs casts of 15.
+    assert _edits(before, after, least=0.0) == [("Mul", "black-list", -10, 15)]
+
+
+@pytest.mark.parametrize(("least", "found"), [(0.1, True), (0.1001, False)])
+def test_a_gain_below_a_share_of_the_steps_is_noise(least: float, found: bool) -> None:
+    before = _profile(("Mul", 900, "FLOAT", "FLOAT"), ("Add", 900, "FLOAT", "FLOAT"))
+    after = _profile(("Mul", 1000, "FLOAT16", "FLOAT16"), ("Add", 0, "FLOAT", "FLOAT"))
+    assert _edits(before, after, least=least) == ([("Mul", "black-list", 100, 0)] if found else [])
+    # Without a limit a nanosecond must be gained at least.
+    same = _profile(("Mul", 900, "FLOAT16", "FLOAT16"), ("Add", 900, "FLOAT", "FLOAT"))
+    assert _edits(before, same, least=0.0) == []
+    slower = _profile(("Mul", 901, "FLOAT16", "FLOAT16"), ("Add", 900, "FLOAT", "FLOAT"))
+    assert _edits(before, slower, least=0.0) == [("Mul", "black-list", 1, 0)]
+    for length, gain in ((901, 0), (902, 2)):
+        usual = _profile(("Mul", length, "FLOAT16", "FLOAT16"), ("Add", 98, "FLOAT", "FLOAT"))
+        assert sum(own_ns for _, _, own_ns, _ in _edits(before, usual)) == gain
+
+
+@pytest.mark.parametrize(("between", "linked"), [(400, True), (401, False)])
+def test_a_cast_belongs_to_ops_within_four_hundred_of_it(between: int, linked: bool) -> None:
+    def far(*ends: tuple[str, int, str, str]) -> Profile:
+        first, *rest = ends
+        filled = [("Reshape", 0, "INT8", "INT8")] * (between - 1)
+        return _profile(first, *filled, *rest)
+
+    softmax = ("SoftmaxV2", 300, "FLOAT", "FLOAT")
+    after = far(("Cast", 40, "FLOAT16", "FLOAT"), softmax, ("Cast", 50, "FLOAT", "FLOAT16"))
+    white = [("SoftmaxV2", "white-list", 0, 90)]
+    assert _edits(after, after) == (white if linked else [])
+    rows = [("Cast", 40, "FLOAT16", "FLOAT"), softmax]
+    rows += [("Reshape", 0, "INT8", "INT8")] * (between - 1)
+    behind = _profile(*rows, ("Cast", 50, "FLOAT", "FLOAT16"))
+    assert _edits(behind, behind) == (white if linked else [])
+
+
+def test_without_outputs_the_op_before_a_cast_made_what_is_cast() -> None:
+    def told(taken: str, given: str | None) -> Profile:
+        rows = [("Cast", 40, "FLOAT16", "FLOAT"), ("SoftmaxV2", 300, taken, given)]
+        return _profile(*rows, ("Cast", 50, "FLOAT", "FLOAT16"))  # pyright: ignore
+
+    for taken, given, found in (
+        ("FLOAT", None, True),
+        ("INT8", None, False),
+        ("FLOAT", "INT8", False),
+        ("FLOAT", "FLOAT", True),
+    ):
+        profile = told(taken, given)
+        assert bool(_edits(profile, profile)) == found
+
+
+def test_an_op_with_casts_on_one_side_alone_or_between_other_dtypes_stays() -> None:
+    softmax = ("SoftmaxV2", 300, "FLOAT", "FLOAT")
+    raised, lowered = ("Cast", 40, "FLOAT16", "FLOAT"), ("Cast", 50, "FLOAT", "FLOAT16")
+    for rows in ((raised, softmax), (softmax, lowered)):
+        assert _edits(_profile(*rows), _profile(*rows)) == []
+    ints = _profile(("Cast", 40, "INT8", "FLOAT"), softmax, ("Cast", 50, "FLOAT", "INT8"))
+    assert _edits(ints, ints) == []
+    both = _profile(raised, softmax, lowered)
+    assert _edits(both, both) == [("SoftmaxV2", "white-list", 0, 90)]
+    twice = _profile(raised, softmax, lowered, raised, softmax, lowered)
+    assert _edits(twice, twice) == [("SoftmaxV2", "white-list", 0, 180)]
+
+
+def test_the_file_names_the_ops_of_each_list() -> None:
+    edits = [
+        Edit(name=name, to=to, own_ns=1, casts_ns=2)  # pyright: ignore[reportArgumentType]
+        for name, to in (("B", "black-list"), ("A", "black-list"), ("C", "white-list"))
+    ]
+    assert json.loads(as_mixlist(edits)) == {
+        "black-list": {"to-add": ["B", "A"]},
+        "white-list": {"to-add": ["C"]},
+    }
+    assert as_mixlist(edits[2:]) == (
+        '{\n  "white-list": {\n    "to-add": [\n      "C"\n    ]\n  }\n}\n'
+    )
+    assert edits[0].gain_ns == 3
+    with pytest.raises(AttributeError):
+        edits[0].own_ns = 3  # pyright: ignore[reportAttributeAccessIssue]

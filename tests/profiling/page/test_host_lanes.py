@@ -157,3 +157,94 @@ def test_a_line_of_the_list_leads_to_its_longest_moments() -> None:
     for line in shown:
         assert line["places"] == sorted(line["places"])
         assert line["all"] >= len(line["places"]) > 0
+
+
+def test_all_that_the_page_needs_of_calls_is_there() -> None:
+    profile = replace(
+        training(steps=1, ranks=2),
+        host=frame(
+            [
+                _call("load", 100, 50, rank=1, thread="b"),
+                _call("load", 0, 300, layer="python"),
+                _call("add", 10, 40),
+                _call("add", 100, 60),
+                _call("late", 900, 500),
+                _call("early", -50, 60, rank=None, thread=None),
+                _call("outside", 1_000, 5),
+                _call("unknown", 5, 1) | {"name": None, "layer": None, "thread": "c"},
+            ],
+            HOST_SCHEMA,
+        ),
+    )
+    host = host_lanes(profile, Clock(EPOCH_NS, 1_000), None, "en")
+    assert host == {
+        "lanes": [
+            *("rank 0 · host thread 1", "", "rank 0 · host thread", "rank 0 · host thread c"),
+            "rank 1 · host thread b",
+        ],
+        "ranks": [0, 0, 0, 0, 1],
+        "levels": [
+            {
+                "width": 0,
+                "lanes": [
+                    [[0, 900], [300, 100], [0, 2], [], [], []],
+                    [[10, 90], [40, 60], [1, 1], [], [], []],
+                    [[0], [10], [4], [], [], []],
+                    [[5], [1], [5], [], [], []],
+                    [[100], [50], [3], [], [], []],
+                ],
+            }
+        ],
+        "names": ["load", "add", "late", "load", "early", ""],
+        "layers": ["python", "op", "op", "op", "op", ""],
+        "counts": [1, 2, 1, 1, 1, 1],
+        "tree": [
+            ["rank 0 · host thread 1", 400, 0, [[0, 300, 1, [[1, 100, 2, []]]], [2, 100, 1, []]]],
+            ["rank 1 · host thread b", 50, 0, [[3, 50, 1, []]]],
+            ["rank 0 · host thread", 10, 0, [[4, 10, 1, []]]],
+            ["rank 0 · host thread c", 1, 0, [[5, 1, 1, []]]],
+        ],
+        "left_out": 0,
+        "too_deep": 0,
+        "threads_left_out": 0,
+    }
+    assert host_lanes(_with_calls(), Clock(EPOCH_NS, 1_000), None, "en") is None
+    one = host_lanes(_with_calls(_call("a", 0, 5, thread="t" * 60)), Clock(EPOCH_NS, 9), None, "en")
+    assert one is not None
+    assert one["lanes"] == ["host thread " + "t" * 27 + "…"]
+
+
+def test_rare_names_are_merged_by_their_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (lanes_module.MOST_CALLS, lanes_module.MOST_THREADS) == (300_000, 8)
+    assert (lanes_module.MOST_DEPTH, lanes_module._MOST_NAMES) == (16, 3000)  # pyright: ignore
+    monkeypatch.setattr(lanes_module, "_MOST_NAMES", 2)
+    calls = [_call(name, 100 * place, 50 - place) for place, name in enumerate("abcd")]
+    calls += [_call("e", 500, 9, layer="cann"), _call("x" * 200, 600, 90)]
+    host = host_lanes(_with_calls(*calls), Clock(EPOCH_NS, 1_000), None, "en")
+    assert host is not None
+    assert host["names"] == ["x" * 119 + "…", "a", "…", "…"]
+    assert (host["layers"], host["counts"]) == (["op", "op", "op", "cann"], [1, 1, 3, 1])
+
+
+def test_of_a_step_with_too_many_calls_the_beginning_is_in_detail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)
+    monkeypatch.setattr(lanes_module, "_MOST_IN_DETAIL", 7)
+    profile = _with_calls(*(_call("short", 1000 * n, 10) for n in range(400)))
+
+    def detail(low: int, high: int) -> tuple[int, int, int]:
+        host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), (low, high), "en")
+        assert host is not None
+        level = host["levels"][-1]
+        return level["from"], level["to"], len(level["lanes"][0][0])
+
+    assert detail(100_000, 110_000) == (100_000, 107_000, 7)
+    assert detail(100_000, 107_000) == (100_000, 107_000, 7)
+    # A call that ends where the step begins, or begins where it ends, is not in it.
+    assert detail(100_010, 103_000) == (100_010, 103_000, 2)
+    assert detail(100_009, 103_001) == (100_009, 103_001, 4)
+    monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5_000)
+    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), (100_000, 110_000), "en")
+    assert host is not None
+    assert "from" not in host["levels"][-1]

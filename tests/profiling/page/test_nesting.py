@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,3 +90,22 @@ def test_a_tree_of_many_names_keeps_the_longest(monkeypatch) -> None:
     [tree] = call_tree(with_depths(_table(calls)), ["main"])
     assert [node[0] for node in tree[3]] == [9, 8]
     assert tree[1] == sum(range(1, 11))
+
+
+@pytest.mark.parametrize(("most", "names"), [(4, [3, 2, 1]), (3, [3, 2]), (2, [3]), (9, [3, 2, 1])])
+def test_a_tree_has_as_many_nodes_as_fit_its_thread_included(
+    most: int, names: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert nesting.MOST_NODES == 4000
+    monkeypatch.setattr(nesting, "MOST_NODES", most)
+    calls = [(0, 0, 10 * label, 10 * label + label, label) for label in (1, 2, 3)]
+    [tree] = call_tree(with_depths(_table(calls)), ["main"])
+    assert [node[0] for node in tree[3]] == names
+
+
+def test_threads_without_calls_have_no_tree_and_the_longest_is_first() -> None:
+    calls = [(0, 0, 0, 5, 1), (2, 0, 0, 9, 1), (2, 1, 3, 4, 1)]
+    assert call_tree(with_depths(_table(calls)), ["a", "b", "c"]) == [
+        ["c", 9, 0, [[1, 9, 1, [[1, 1, 1, []]]]]],
+        ["a", 5, 0, [[1, 5, 1, []]]],
+    ]

@@ -13,7 +13,8 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.reading.environment import read_metadata, variables
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.views import VIEWS, Impossible, Options
-from tests.profiling.generated import training
+from jumar.profiling.views.environment import COSTLY, environment, recorded
+from tests.profiling.generated import profile_of, training
 
 
 def _with(**values: str) -> Profile:
@@ -40,6 +41,37 @@ def test_what_costs_time_comes_first_with_the_reason_and_unset_variables_last() 
 def test_values_that_cost_nothing_have_no_remark() -> None:
     rows = _rows(_with(TASK_QUEUE_ENABLE="2", ASCEND_GLOBAL_LOG_LEVEL="3"))
     assert [row[3] for row in rows] == [None, None]
+
+
+def test_all_that_was_recorded_is_in_order_of_what_it_costs() -> None:
+    values = [
+        *((1, "B", "x"), (None, "B", "x"), (0, "B", "x"), (0, "C", ""), (0, "A", "x")),
+        *((0, "ASCEND_GLOBAL_LOG_LEVEL", "1"), (1, "ASCEND_GLOBAL_LOG_LEVEL", "0")),
+        *((0, "CUDA_LAUNCH_BLOCKING", "1"), (1, "CUDA_LAUNCH_BLOCKING", "0")),
+    ]
+    schema = {"rank": pl.Int32(), "variable": pl.String(), "value": pl.String()}
+    table = pl.DataFrame(values, schema=schema, orient="row")
+    profile = profile_of(statistics={"environment": table})
+    logs = "CANN writes logs of level debug or info, which slows the host; 3 is errors only"
+    kernels = "each kernel is waited for before the next one is launched; for debugging only"
+    assert _rows(profile) == [
+        (0, "ASCEND_GLOBAL_LOG_LEVEL", "1", logs),
+        (1, "ASCEND_GLOBAL_LOG_LEVEL", "0", logs),
+        (0, "CUDA_LAUNCH_BLOCKING", "1", kernels),
+        (0, "A", "x", None),
+        (0, "B", "x", None),
+        (1, "B", "x", None),
+        (1, "CUDA_LAUNCH_BLOCKING", "0", None),
+        (0, "C", "", None),
+    ]
+    chinese = environment(profile, Options(language="zh"))["remark"].to_list()
+    assert chinese[2] == COSTLY["CUDA_LAUNCH_BLOCKING"].why.zh
+    with pytest.raises(Impossible) as told:
+        recorded(profile_of(statistics={"environment": table.clear()}))
+    assert str(told.value) == (
+        "needs environment variables (profiler_metadata.json, META_DATA); "
+        "torch_npu's profiler records them since CANN 8"
+    )
 
 
 def test_blocking_launches_explain_idle_time_but_not_waiting_for_data() -> None:

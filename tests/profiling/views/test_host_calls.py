@@ -11,9 +11,10 @@ from jumar.profiling.advice.todo import pace, todo_table
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile
 from jumar.profiling.views.collectives import collectives
 from jumar.profiling.views.host_bound import host_bound
+from jumar.profiling.views.host_calls import causes, free_time
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.views.view import VIEWS, Options
-from tests.profiling.generated import frame
+from tests.profiling.generated import frame, profile_of
 
 MS = 1_000_000
 STEP = 300 * MS
@@ -230,3 +231,208 @@ def test_a_capture_without_marks_is_said_to_be_one_step() -> None:
     )
     assert "no steps are marked: all of it is one" in pace(unmarked, Options())
     assert "未标出迭代" in pace(unmarked, Options(language="zh"))
+
+
+US = 1000
+_KERNELS = ((0, 0, 100), (0, 900, 100), (1, 1_000, 100), (1, 1_900, 100))
+"""Step, start and length of the ops of two steps, each of a millisecond, mostly idle."""
+
+
+def _idle(*calls: dict[str, Any], more: tuple[dict[str, Any], ...] = (), **told: Any) -> Profile:
+    """Those steps with calls in microseconds."""
+    ops = [_op(step, start * US, length * US) for step, start, length in _KERNELS]
+    host = [
+        call | {name: call[name] * US for name in ("start_ns", "duration_ns")} for call in calls
+    ]
+    return profile_of([*ops, *more], kind="cuda", host=host, **told)
+
+
+def _causes(profile: Profile) -> list[tuple[Any, ...]]:
+    def spans_of(table: pl.DataFrame) -> list[tuple[int, float, float]]:
+        return [(rank, start / US, end / US) for rank, start, end in table.rows()]
+
+    return [
+        (
+            *(cause.label.en, cause.kind, cause.calls),
+            {rank: longest / US for rank, longest in cause.longest_ns.items()},
+            *(spans_of(cause.host), spans_of(cause.alone)),
+        )
+        for cause in causes(profile)
+    ]
+
+
+def test_each_moment_on_the_host_has_one_cause_the_most_specific_first() -> None:
+    copy = _op(0, 500 * US, 1, core="CUDA_MEMCPY", kernel="Memcpy (Pageable -> Device)")
+    profile = _idle(
+        _call("op", "enumerate(DataLoader)#x.__next__", 100, 100),
+        _call("mark", "data", 150, 110),
+        _call("op", "aten::item", 250, 100),
+        _call("op", "aten::_local_scalar_dense", 260, 60, rank=None),
+        _call("op", "aten::item", 1_500, 7, rank=1),
+        _call("runtime", "cudaMemcpyAsync", 340, 60, correlation=7),
+        _call("runtime", "cudaMemcpy", 390, 60),
+        _call("cann", "aclrtSynchronizeStream", 440, 40),
+        _call("mark", "gc", 470, 30),
+        _call("op", "aten::add", 490, 70),
+        _call("dequeue", "x", 560, 40),
+        _call("python", "resize", 640, 60),
+        _call("op", "aten::mul", 600, 0),
+        more=(copy | {"correlation": 7, "rank": None},),
+    )
+    assert _causes(profile) == [
+        ("waiting for data", "data", {0: 2}, {0: 110}, [(0, 100, 260)], [(0, 100, 260)]),
+        (
+            *("aten::item", "blocking", {0: 2, 1: 1}, {0: 100, 1: 7}),
+            *([(0, 250, 350), (1, 1_500, 1_507)], [(0, 260, 350), (1, 1_500, 1_507)]),
+        ),
+        ("copies of pageable memory", "copy", {0: 1}, {0: 60}, [(0, 340, 400)], [(0, 350, 400)]),
+        ("copies that it waits for", "copy", {0: 1}, {0: 60}, [(0, 390, 450)], [(0, 400, 450)]),
+        ("stream synchronisation", "blocking", {0: 1}, {0: 40}, [(0, 440, 480)], [(0, 450, 480)]),
+        ("garbage collection", "collector", {0: 1}, {0: 30}, [(0, 470, 500)], [(0, 480, 500)]),
+        # Whatever is called lies under one that launches, those with a cause included.
+        (
+            *("launching ops", "launching", {0: 8, 1: 1}, {0: 100, 1: 7}),
+            *(
+                [(0, 100, 200), (0, 250, 480), (0, 490, 600), (1, 1_500, 1_507)],
+                [(0, 500, 600)],
+            ),
+        ),
+        ("resize", "covering", {0: 1}, {0: 60}, [(0, 640, 700)], [(0, 640, 700)]),
+    ]
+    assert causes(profile) is causes(profile)
+
+
+@pytest.mark.parametrize(
+    ("layer", "name", "label"),
+    [
+        ("op", "aten::is_nonzero", "aten::is_nonzero"),
+        ("op", "aten::nonzero_numpy", "aten::nonzero"),
+        ("op", "aten::argwhere", "aten::nonzero"),
+        ("op", "aten::masked_select", "aten::masked_select"),
+        ("op", "aten::_unique2", "aten::unique"),
+        ("op", "aten::unique_dim", "aten::unique"),
+        ("op", "aten::equal", "aten::equal"),
+        ("op", "aten::numpy", "stream synchronisation"),
+        ("runtime", "cudaEventSynchronize", "stream synchronisation"),
+        ("runtime", "hipMemcpy2D", "copies that it waits for"),
+        ("op", "cudaMemcpy", "launching ops"),
+        ("op", "aten::item_", "launching ops"),
+        ("runtime", "cuMemcpyHtoDAsync_v2", "launching ops"),
+        ("mark", "get_next", "waiting for data"),
+        ("op", "data_wait", "waiting for data"),
+        ("mark", "database", "database"),
+        ("mark", "Garbage", "garbage collection"),
+        ("python", "gc", "gc"),
+        ("python", "DataLoader", "DataLoader"),
+    ],
+)
+def test_a_call_has_its_cause_by_its_name_and_layer(layer: str, name: str, label: str) -> None:
+    found = _causes(_idle(_call(layer, name, 300, 50)))
+    assert found[0][0] == label
+    assert {cause[0] for cause in found[1:]} <= {"launching ops"}
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, True),
+        ({"core": "CUDA_MEMSET"}, True),
+        ({"core": "CUDA"}, False),
+        ({"kernel": "Memcpy HtoD (Pinned -> Device)"}, False),
+        ({"kernel": None}, False),
+        ({"correlation": 8}, False),
+        ({"correlation": None}, False),
+        ({"rank": 1}, False),
+    ],
+)
+def test_a_copy_of_pageable_memory_is_told_by_the_copy_that_the_call_made(
+    change: dict[str, Any], found: bool
+) -> None:
+    copy = _op(0, 500 * US, 1, core="CUDA_MEMCPY", kernel="Memcpy (PAGEABLE -> Device)")
+    copy |= {"correlation": 7} | change
+    profile = _idle(_call("runtime", "cudaMemcpyAsync", 340, 60, correlation=7), more=(copy,))
+    assert ("copies of pageable memory" in [cause[0] for cause in _causes(profile)]) == found
+    of_op = _idle(_call("op", "cudaMemcpyAsync", 340, 60, correlation=7), more=(copy,))
+    assert "copies of pageable memory" not in [cause[0] for cause in _causes(of_op)]
+
+
+@pytest.mark.parametrize(("length", "kind"), [(499, "launching"), (500, "covering")])
+def test_a_call_of_half_a_step_is_no_launch(length: int, kind: str) -> None:
+    assert [cause[1] for cause in _causes(_idle(_call("runtime", "x", 200, length)))] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("length", "launch", "layer", "kind"),
+    [
+        (199, 190, "op", "launching"),
+        (200, 199, "op", "covering"),
+        (200, 200, "op", "launching"),
+        (200, 400, "op", "launching"),
+        (200, 401, "op", "covering"),
+        (200, 199, "runtime", "launching"),
+        (200, None, "op", "launching"),
+    ],
+)
+def test_an_op_that_launches_nothing_for_long_computes_on_the_host(
+    length: int, launch: int | None, layer: str, kind: str
+) -> None:
+    launched = _op(0, 950 * US, 1, launch_ns=None if launch is None else launch * US, rank=None)
+    profile = _idle(_call(layer, "aten::resize", 200, length, rank=None), more=(launched,))
+    assert [cause[1] for cause in _causes(profile)] == [kind]
+    other = _op(0, 950 * US, 1, launch_ns=250 * US, rank=1)
+    beside = _idle(_call(layer, "aten::resize", 200, length), more=(launched, other))
+    assert [cause[1] for cause in _causes(beside)] == [
+        "covering" if layer == "op" and length == 200 and launch not in (200, 400) else "launching"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        # Of calls that explain about as much, the shorter; little is then left of the other.
+        ([("outer", 100, 800), ("inner", 100, 760)], ["inner"]),
+        ([("outer", 100, 800), ("inner", 100, 759)], ["outer"]),
+        ([("b", 100, 50), ("a", 100, 50)], ["a"]),
+        # Half of a call must be idle time.
+        ([("half", 0, 200)], ["half"]),
+        ([("less", -2, 202)], []),
+        # Calls as long as a step lie over everything.
+        ([("long", 100, 899)], ["long"]),
+        ([("long", 100, 900)], []),
+        ([("ProfilerStep#4", 200, 300)], []),
+        ([("twice", 100, 300), ("twice", 1_200, 400), ("once", 500, 250)], ["twice", "once"]),
+        (
+            [(name, 100 + 100 * place, 90 - 10 * place) for place, name in enumerate("abcdef")],
+            [*"abcd"],
+        ),
+    ],
+)
+def test_calls_that_lie_over_idle_time_explain_it(
+    calls: list[tuple[str, int, int]], expected: list[str]
+) -> None:
+    profile = _idle(*(_call("python", name, start, length) for name, start, length in calls))
+    assert [cause[0] for cause in _causes(profile)] == expected
+    assert {cause[1] for cause in _causes(profile)} <= {"covering"}
+
+
+def test_on_a_cpu_nothing_is_idle_and_without_ops_calls_are_launches_of_any_length() -> None:
+    calls = (_call("python", "x", 200, 50), _call("op", "aten::add", 200, 9_000))
+    assert [cause[1] for cause in _causes(replace(_idle(*calls), kind="cpu"))] == []
+    alone = replace(_idle(*calls), kind="cpu", ops=_idle().ops.clear())
+    assert _causes(alone) == [
+        ("launching ops", "launching", {0: 1}, {0: 9_000}, [(0, 200, 9_200)], [(0, 200, 9_200)])
+    ]
+
+
+def test_the_device_is_free_where_it_neither_computes_nor_communicates() -> None:
+    sent = _op(0, 300 * US, 50 * US, core="COMMUNICATION")
+    copied = _op(0, 400 * US, 50 * US, core="CUDA_MEMCPY")
+    windows = pl.DataFrame(
+        {"rank": [0, 1], "start_ns": [50 * US, 0], "end_ns": [950 * US, 10]},
+        schema_overrides={"rank": pl.Int32},
+    )
+    assert free_time(_idle(more=(sent, copied)), windows).rows() == [
+        (0, 100 * US, 300 * US),
+        (0, 350 * US, 900 * US),
+        (1, 0, 10),
+    ]

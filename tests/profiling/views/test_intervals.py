@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 
 from jumar.profiling.views.intervals import (
     SPAN,
+    count_of,
     difference,
     intersection,
     length,
+    merged,
     segments,
     spans,
+    swept,
     union,
 )
 from jumar.profiling.views.windows import within
@@ -77,3 +80,57 @@ def test_ops_without_length_or_start_make_no_interval() -> None:
         schema={"rank": pl.Int32, "start_ns": pl.Int64, "duration_ns": pl.Int64},
     )
     assert spans(ops).rows() == [(0, 3, 5)]
+
+
+ONE_RANK = st.lists(st.tuples(st.just(3), st.integers(0, 60), st.integers(1, 9)), min_size=1)
+
+
+@given(ONE_RANK, ONE_RANK)
+@settings(max_examples=60)
+def test_a_difference_within_one_rank_is_that_of_moments(
+    first: list[tuple[int, int, int]], second: list[tuple[int, int, int]]
+) -> None:
+    rest = difference(table(first), table(second))
+    assert moments(rest) == moments(table(first)) - moments(table(second))
+    assert length(rest) == len(moments(rest))
+
+
+def test_intervals_are_joined_where_they_touch_and_stay_apart_where_they_do_not() -> None:
+    rows = [(1, 5, 5), (0, 7, 3), (0, 0, 4), (0, 4, 2), (0, 1, 2), (1, 3, 2)]
+    assert union(table(rows)).rows() == [(0, 0, 6), (0, 7, 10), (1, 3, 10)]
+    assert union(table(rows[1:5])).rows() == [(0, 0, 6), (0, 7, 10)]
+    assert union(table([])).rows() == []
+    cut = table([(0, 0, 4), (0, 4, 2), (0, 7, 3), (1, 10, 2), (1, 12, 1)])
+    assert merged(cut).rows() == [(0, 0, 6), (0, 7, 10), (1, 10, 13)]
+    assert merged(cut.clear()).rows() == []
+
+
+def test_the_edges_of_sets_are_in_order_of_time_for_each_rank() -> None:
+    one = swept([table([(4, 0, 5)]), table([(4, 2, 1)])])
+    columns = ("rank", "start_ns", "end_ns", "which", "delta")
+    assert one.select(columns).rows() == [
+        (4, 0, 2, 0, 1),
+        (4, 2, 3, 1, 1),
+        (4, 3, 5, 1, -1),
+        (4, 5, None, 0, -1),
+    ]
+    assert one.select(count_of(0), count_of(1).alias("b")).rows() == [
+        (1, 0),
+        (1, 1),
+        (1, 0),
+        (0, 0),
+    ]
+    two = swept([table([(4, 3, 2)]), table([(2, 0, 9)])])
+    assert two.select(columns).rows() == [
+        (2, 0, 9, 1, 1),
+        (2, 9, None, 1, -1),
+        (4, 3, 5, 0, 1),
+        (4, 5, None, 0, -1),
+    ]
+    assert swept([table([]), table([])]).rows() == []
+
+
+def test_durations_may_have_another_name() -> None:
+    rows = pl.DataFrame({"rank": [1], "start_ns": [3], "elapse_ns": [4], "duration_ns": [9]})
+    assert spans(rows, duration="elapse_ns").rows() == [(1, 3, 7)]
+    assert spans(rows).rows() == [(1, 3, 12)]

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,10 +15,13 @@ from jumar.profiling import read
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.page import page
 from jumar.profiling.profile import OPS_SCHEMA, Profile
-from jumar.profiling.views import VIEWS, Options, chips
+from jumar.profiling.views import VIEWS, Impossible, Options, chips, roofline
+from jumar.profiling.views.alike import KEY
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.views.op_costs import cost
-from tests.profiling.generated import frame, training
+from jumar.profiling.views.roofline import limits, the_chip
+from jumar.profiling.views.view import LEVEL_1
+from tests.profiling.generated import frame, profile_of, training
 
 SIZES = st.integers(1, 300)
 TEST_CHIP = {
@@ -291,3 +295,139 @@ def test_a_recording_whose_rates_were_changed_is_shown_all_the_same(
     )
     chip = chip_of(profile)
     assert (None if chip is None else chip.name) == found
+
+
+_RATES = {
+    **TEST_CHIP,
+    "cube_tflops": {"FLOAT": 100, "FLOAT16": 400},
+    "vector_tflops": 10,
+    "hbm_gb_s": 1000,
+    "launch_us": 2,
+}
+
+
+def _row(kind: str, length: int, shapes: str, dtype: str = "FLOAT", **more: Any) -> dict[str, Any]:
+    row = {"type": kind, "core": "AI_CORE", "duration_ns": length, "input_types": dtype}
+    row |= {"input_shapes": shapes, "output_shapes": shapes.partition(";")[0]}
+    return row | {"output_types": dtype, "input_formats": "ND"} | more
+
+
+_SQUARE = "1000,1000;1000,1000"
+_LIMITED = [
+    # 2e9 operations at 100e12 a second take 20 us, 12 MB at 1000 GB/s only 12.
+    _row("MatMulV2", 50_000, _SQUARE, aic_mac_ratio=0.5, aiv_vec_ratio=None),
+    _row("MatMulV2", 70_000, _SQUARE, aic_mac_ratio=0.7, aiv_vec_ratio=0.2),
+    # 6 MB.
+    _row("Add", 6_500, _SQUARE, "FLOAT16", core=None, aiv_vec_ratio=0.876, aic_mac_ratio=0.0),
+    # What the capture itself knows of the work counts.
+    _row("Exp", 15_000, "1000", flops=100_000_000, bytes=1_000_000, aiv_vec_ratio=0.0),
+    _row("Relu", 5_000, "10"),
+    # Quicker than what starting it takes.
+    _row("Relu", 1_000, "20"),
+    # The work of the matrix unit that is not known may be at its peak.
+    _row("Conv2D", 90_000, "2,3,8,8;4,3,3,3", output_shapes=None),
+    _row("own::op", 80_000, "2,3"),
+    *(_row("Add", 10**6, "8", core=core) for core in ("COMMUNICATION", "AI_CPU", "CUDA_MEMCPY")),
+    _row("Add", 10**6, "8", core="CUDA_MEMSET"),
+    _row("Sub", 0, "8"),
+]
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Options:
+    file = tmp_path / "chips.json"
+    file.write_text(json.dumps({"chips": [_RATES]}))
+    return Options(chip=file)
+
+
+def test_every_op_is_compared_with_the_tightest_of_three_limits(rates: Options) -> None:
+    table = VIEWS["roofline"].make(profile_of(_LIMITED), rates)
+    assert table.columns == [
+        *("type", "count", "total_ms", "least_ms", "head_room_ms", "bound", "tflops", "gb_s"),
+        *("busiest_pipe", "input_types", "input_shapes"),
+    ]
+    assert table.rows() == [
+        ("MatMulV2", 2, 0.12, 0.04, 0.08, "cube", 33.333, 200.0, "aic_mac 60%", "FLOAT", _SQUARE),
+        ("Exp", 1, 0.015, 0.01, 0.005, "vector", 6.667, 66.7, None, "FLOAT", "1000"),
+        ("Relu", 1, 0.005, 0.002, 0.003, "launch", 0.0, 0.0, None, "FLOAT", "10"),
+        (
+            "Add",
+            1,
+            0.0065,
+            0.006,
+            0.0005,
+            "memory",
+            0.154,
+            923.1,
+            "aiv_vec 88%",
+            "FLOAT16",
+            _SQUARE,
+        ),
+        ("Relu", 1, 0.001, 0.002, 0.0, "launch", 0.0, 0.2, None, "FLOAT", "20"),
+    ]
+
+
+def test_what_has_no_limit_is_kept_without_one(rates: Options) -> None:
+    profile = profile_of(_LIMITED)
+    table = limits(profile, the_chip(profile, rates))
+    assert table.select(
+        "type", "count", "total_ns", "least_ns", "bound", "flops", "bytes"
+    ).rows() == [
+        ("MatMulV2", 2, 120_000, 20_000, "cube", 2e9, 12e6),
+        ("Conv2D", 1, 90_000, None, None, None, 3504.0),
+        ("own::op", 1, 80_000, None, None, None, None),
+        ("Exp", 1, 15_000, 10_000, "vector", 1e8, 1e6),
+        ("Add", 1, 6_500, 6_000, "memory", 1e6, 6e6),
+        ("Relu", 1, 5_000, 2_000, "launch", 10.0, 80.0),
+        ("Relu", 1, 1_000, 2_000, "launch", 20.0, 160.0),
+    ]
+    assert limits(profile, the_chip(profile, rates)) is table
+
+
+def test_of_too_many_different_ops_the_longest_have_limits(
+    rates: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 4)
+    profile = profile_of(_LIMITED)
+    table = limits(profile, the_chip(profile, rates))
+    assert table["least_ns"].to_list() == [20_000, None, None, 10_000, None, None, None]
+    assert table["bound"].to_list() == ["cube", None, None, "vector", None, None, None]
+    assert table["flops"].to_list() == [2e9, None, None, 1e8, None, None, None]
+    assert table["bytes"].to_list() == [12e6, 3504.0, None, 1e6, None, None, None]
+
+
+def test_equal_head_room_is_in_order_of_what_the_ops_are(rates: Options) -> None:
+    rows = [
+        _row(kind, 9_000, shapes, dtype, core=core, input_formats=layout)
+        for kind in ("Relu", "Exp")
+        for core in ("AI_CORE", "AI_VECTOR_CORE")
+        for shapes in ("8", "4")
+        for dtype in ("FLOAT", "BF16")
+        for layout in ("NZ", "ND")
+    ]
+    profile = profile_of(rows)
+    for table in (roofline.roofline(profile, rates), limits(profile, the_chip(profile, rates))):
+        found = table.select(KEY).rows()
+        assert len(found) == 32
+        assert found == sorted(found)
+
+
+def test_a_chip_whose_rates_are_not_known_is_asked_for() -> None:
+    for chip, said in (("", "the accelerator"), ("Odd 9000", "Odd 9000")):
+        profile = profile_of([_row("Add", 1, "8")], kind="cuda", chip=chip)
+        with pytest.raises(Impossible) as told:
+            the_chip(profile, Options())
+        assert str(told.value) == f"needs peak rates of {said}; give --chip FILE with them"
+
+
+def test_ops_without_shapes_have_no_limits(rates: Options) -> None:
+    profile = profile_of([_row("Add", 1, "8", input_shapes=None)])
+    with pytest.raises(Impossible) as told:
+        VIEWS["roofline"].make(profile, rates)
+    assert str(told.value) == f"needs shapes of the inputs (column input_shapes); {LEVEL_1}"
+
+
+def test_without_counters_no_pipe_is_the_busiest(rates: Options) -> None:
+    table = VIEWS["roofline"].make(profile_of([_row("Add", 9_000, "8")]), rates)
+    assert table["busiest_pipe"].to_list() == [None]
+    assert roofline.MOST_COMBINATIONS == 20_000

@@ -65,9 +65,12 @@ def _plain(kind: str) -> str:
 
 @lru_cache(maxsize=65536)
 def base_type(kind: str) -> str:
-    """The type without version or variant: `MatMulV2` is `matmul`."""
-    plain = _plain(kind)
-    return re.sub(r"(v\d+)?d?$", "", re.sub(r"[_\d]+$", "", plain)) or plain
+    """The type without number, version or variant: `MatMulV2` is `matmul`.
+
+    `ReduceSumD` is a variant of `ReduceSum`, and torch's `add_` one of `add`; `Conv2D` is none.
+    """
+    plain = re.sub(r"(_\d*)+$", "", kind.removeprefix("aten::")) or kind
+    return (re.sub(r"(V\d+D?|(?<=[a-zV])D)$", "", plain) or plain).lower()
 
 
 @lru_cache(maxsize=65536)

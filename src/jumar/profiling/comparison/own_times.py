@@ -222,9 +222,11 @@ def _owned(
         low, high = starts[chosen], ends[chosen]
         # Of ops that overlap, the one that started first gets the time: it hides the other.
         reached = np.maximum.accumulate(high)
-        before = np.concatenate([low[:1], reached[:-1]])
-        low = np.minimum(np.maximum(low, before), np.maximum(high, low))
-        op, window, low, high = _cut(chosen, low, np.maximum(high, low), begins, stops)
+        left = np.maximum(low, np.concatenate([low[:1], reached[:-1]]))
+        # One that others hide wholly stays where it began.
+        hidden = left >= high
+        low, high = np.where(hidden, low, left), np.where(hidden, low, high)
+        op, window, low, high = _cut(chosen, low, high, begins, stops)
         own = (high - low) - (_covered(busy, high) - _covered(busy, low))
         owned.append((op, window, own))
         busy = _joined(busy, (low, high))

@@ -37,6 +37,8 @@ _MATRIX = (
     "addmv",
     "mv",
 )
+_ADDING = ("addmm", "baddbmm", "addmv")
+"""Products whose first input is what is added to them."""
 _CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
 _LARGEST = 1 << 50
 """No device holds so many elements; a file that says so is broken or hostile."""
@@ -125,7 +127,8 @@ def cost(
     group = family(kind or "")
     flops: float | None
     if group == "matrix":
-        flops = _matrix(known, outputs, words_of(input_formats))
+        adds = (kind or "").lower().removeprefix("aten::") in _ADDING and len(known) > 2
+        flops = _matrix(known[1:] if adds else known, outputs, words_of(input_formats))
     elif group == "convolution":
         flops = _convolution((kind or "").lower(), known, outputs)
     elif group == "attention":
@@ -144,8 +147,6 @@ def cost(
 
 def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> float | None:
     """2 m n k, from the three volumes: whatever is transposed, m k * k n * m n = (m n k)^2."""
-    if len(inputs) > 2 and not any(outputs) and len(inputs[0]) < len(inputs[1]):
-        inputs = inputs[1:]  # aten::addmm has the bias first
     if len(inputs) < 2:
         return None
     first, second = inputs[0], inputs[1]

@@ -1,0 +1,100 @@
+"""What an op is to a comparison, told by type, core, name and dtypes."""
+
+import pytest
+
+from jumar.profiling.comparison.op_kinds import (
+    base_type,
+    conversion,
+    floats,
+    is_narrow,
+    is_wide,
+    op_kind,
+    type_or_name,
+    words,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "core", "name", "inputs", "outputs", "expected"),
+    [
+        ("Add", "COMMUNICATION", "a", None, None, "communication"),
+        ("Cast", "COMMUNICATION", "a", None, None, "communication"),
+        (None, None, "HCOM_allReduce_1", None, None, "communication"),
+        ("Add", None, "c10d::x", None, None, "communication"),
+        ("Add", "AI_CORE", "hcom_x", None, None, "compute"),
+        ("Cast", "CUDA_MEMCPY", "a", None, None, "cast"),
+        ("aten::_to_copy", "CUDA", "a", None, None, "cast"),
+        ("Memcpy", "CUDA_MEMCPY", "a", None, None, "copy"),
+        ("copy_", "CUDA_MEMSET", "a", "FLOAT;BF16", None, "copy"),
+        ("TransData", "AI_CORE", "a", "FLOAT", "BF16", "format"),
+        ("aten::copy_", "CUDA", "a", "FLOAT;BF16", None, "cast"),
+        ("copy_", "CUDA", "a", "FLOAT;FLOAT", None, "format"),
+        ("copy_", "CUDA", "a", "FLOAT", None, "format"),
+        ("clone", "CUDA", "a", "FLOAT", "BF16", "cast"),
+        ("clone", "CUDA", "a", "FLOAT", "FLOAT", "format"),
+        ("clone", "CUDA", "a", "FLOAT", None, "format"),
+        ("Add", "AI_CORE", "a", "FLOAT", "BF16", "compute"),
+        (None, "AI_CORE", "a", None, None, "compute"),
+    ],
+)
+def test_an_op_computes_casts_changes_layouts_talks_or_copies(
+    kind: str | None,
+    core: str | None,
+    name: str,
+    inputs: str | None,
+    outputs: str | None,
+    expected: str,
+) -> None:
+    assert op_kind(kind, core, name, inputs, outputs) == expected
+
+
+def test_a_conversion_has_the_dtypes_that_the_file_tells() -> None:
+    assert conversion("Cast", "FLOAT;INT32", "BF16;BOOL") == ("FLOAT", "BF16")
+    assert conversion("Cast", None, "") == ("", "")
+    assert conversion("aten::copy_", "FLOAT;BF16", None) == ("BF16", "FLOAT")
+    assert conversion("copy_", "FLOAT;BF16;INT8", "BOOL") == ("BF16", "FLOAT")
+    assert conversion("copy_", "FLOAT", "BF16") == ("FLOAT", "BF16")
+    assert (words("FLOAT;;BF16"), words(""), words(None)) == (["FLOAT", "", "BF16"], [], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "base"),
+    [
+        ("MatMulV2", "matmul"),
+        ("MatMulV10", "matmul"),
+        ("ReduceSumD", "reducesum"),
+        ("TransposeV2D", "transpose"),
+        ("aten::add_", "add"),
+        ("add", "add"),
+        ("Conv2D", "conv2d"),
+        ("Conv3DTranspose", "conv3dtranspose"),
+        ("SplitVD", "splitv"),
+        ("GatherV2D", "gather"),
+        ("log2", "log2"),
+        ("relu_1_2", "relu"),
+        ("relu_12", "relu"),
+        ("_12", "_12"),
+        ("D", "d"),
+        ("V2", "v2"),
+    ],
+)
+def test_the_base_of_a_type_lacks_its_version(kind: str, base: str) -> None:
+    assert base_type(kind) == base
+
+
+def test_without_a_type_the_name_without_its_number_counts() -> None:
+    assert type_or_name("Add", "x_1") == "Add"
+    assert type_or_name(None, "Add_1_23") == type_or_name("", "Add_1") == "Add"
+    assert type_or_name(None, "12") == "12"
+
+
+def test_ops_are_in_16_or_32_bits_by_their_floats() -> None:
+    assert floats("FLOAT;INT32|BF16;BOOL;HALF;DOUBLE;HIF8") == {
+        *("FLOAT", "BF16", "HALF", "DOUBLE", "HIF8")
+    }
+    assert [is_narrow(types) for types in ("FLOAT;BF16", "FLOAT|FLOAT16", "FLOAT", "INT8", "")] == [
+        *(True, True, False, False, False)
+    ]
+    assert [is_wide(types) for types in ("FLOAT;INT8", "FLOAT32|FLOAT", "FLOAT;BF16", "INT8")] == [
+        *(True, True, False, False)
+    ]

@@ -1,0 +1,81 @@
+"""Ops that are equal in all that is recorded are one kind, with sums over them."""
+
+from typing import Any
+
+from jumar.profiling.views.alike import KEY, PARTS, kinds, pipes_of
+from tests.profiling.generated import profile_of
+
+_BASE = {
+    "type": "Add",
+    "core": "AI_VECTOR_CORE",
+    "input_shapes": "2,2",
+    "input_types": "FLOAT",
+    "input_formats": "ND",
+    "output_shapes": "2,2",
+    "output_types": "FLOAT",
+    "output_formats": "ND",
+}
+
+
+def _op(length: int | None, **more: Any) -> dict[str, Any]:
+    return _BASE | {"duration_ns": length} | more
+
+
+def test_kinds_have_counts_times_costs_and_sums_of_their_counters() -> None:
+    profile = profile_of(
+        [
+            _op(10, flops=7, bytes=8, aiv_vec_ratio=0.25, aic_mac_ratio=None, cube_ratio=0.5),
+            _op(5, type="Mul", aiv_vec_ratio=1.0, aic_mac_ratio=0.125),
+            _op(30, flops=9, bytes=9, aiv_vec_ratio=0.5, aic_mac_ratio=None),
+            _op(None, aiv_vec_ratio=None, aic_mac_ratio=1.0),
+            _op(2, output_formats="NZ"),
+        ]
+    )
+    of_op, table = kinds(profile)
+    columns = ("type", "output_formats", "count", "total_ns", "known_flops", "known_bytes")
+    assert table.select(columns).rows() == [
+        ("Add", "ND", 3, 40, 7, 8),
+        ("Mul", "ND", 1, 5, None, None),
+        ("Add", "NZ", 1, 2, None, None),
+    ]
+    assert PARTS == 1_000_000
+    assert table.select("aiv_vec_ratio", "aiv_vec_ratio_count").rows() == [
+        (750_000, 2),
+        (1_000_000, 1),
+        (0, 0),
+    ]
+    assert table.select("aic_mac_ratio", "aic_mac_ratio_count").rows() == [
+        (1_000_000, 1),
+        (125_000, 1),
+        (0, 0),
+    ]
+    numbers = table["kind"].to_list()
+    assert of_op.to_list() == [numbers[at] for at in (0, 1, 0, 0, 2)]
+    # The format of the output is not part of what decides the cost.
+    first, second, third = table["same"].to_list()
+    assert first == third != second
+
+
+def test_ops_that_differ_in_one_column_alone_are_different_kinds() -> None:
+    rows = [_op(1), *(_op(1, **{name: "x"}) for name in (*KEY, "output_formats"))]
+    table = kinds(profile_of(rows)).table
+    assert table.height == 9
+    assert table["same"].n_unique() == 8
+
+
+def test_the_counters_of_pipes_are_told_from_others() -> None:
+    names = ("aic_mac_ratio", "aiv_vec_ratio", "scalar_ratio", "aic_fixpipe_ratio", "mte1_ratio")
+    others = ("aic_total_cycles", "mac_time", "aic_mac_ratio_extra", "cube_ratio", "mte4_ratio")
+    table = profile_of([_op(1, **dict.fromkeys((*names, *others), 0.5))]).ops
+    assert pipes_of(table) == list(names)
+
+
+def test_kinds_are_computed_once() -> None:
+    profile = profile_of([_op(1)])
+    assert kinds(profile) is kinds(profile)
+
+
+def test_kinds_are_in_the_order_in_which_they_come_first() -> None:
+    names = [f"T{number * 7919 % 400}" for number in range(400)]
+    table = kinds(profile_of([_op(1, type=name) for name in [*names, *names[::-1]]])).table
+    assert table["type"].to_list() == names

@@ -1,0 +1,215 @@
+"""How collectives spend their time, which rank comes last to them, and what it did until then."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.collectives import collective_rows, collectives
+from jumar.profiling.views.view import VIEWS, Impossible, Options
+from tests.profiling.generated import profile_of
+
+_US = 1000
+
+
+def _op(rank: int | None, start: int, length: int, **more: Any) -> dict[str, Any]:
+    row = {"rank": rank, "step": 0, "name": "a", "type": "Add", "core": "AI_CORE"}
+    return row | {"start_ns": start * _US, "duration_ns": length * _US} | more
+
+
+def _all(rank: int | None, start: int, length: int, **more: Any) -> dict[str, Any]:
+    row = {"rank": rank, "step": 0, "name": "all", "group": "world"}
+    return row | {"start_ns": start * _US, "elapse_ns": length * _US} | more
+
+
+def _call(name: str, start: int, length: int, rank: int | None = 1) -> dict[str, Any]:
+    row = {"rank": rank, "layer": "op", "name": name}
+    return row | {"start_ns": start * _US, "duration_ns": length * _US}
+
+
+def test_each_rank_has_its_row_the_longest_first_with_who_came_last() -> None:
+    known = {"transit_ns": 10 * _US, "wait_ns": 35 * _US, "idle_ns": 5 * _US}
+    profile = profile_of(
+        [_op(0, 0, 110), _op(0, 140, 5), _op(1, 0, 130), _op(None, 0, 1)],
+        collectives=[
+            _all(None, 100, 50, **known),
+            _all(1, 130, 20, transit_ns=20 * _US, idle_ns=0),
+            _all(0, 200, 30, name="other"),
+            _all(1, 200, 40, name="other"),
+            _all(0, 300, 9, name="alone"),
+            _all(0, 300, 0, name="no length"),
+            _all(0, 300, 9, name="no start", start_ns=None),
+        ],
+    )
+    table = VIEWS["collectives"].make(profile, Options())
+    assert table.columns == [
+        *("name", "rank", "step", "elapse_ms", "transit_ms", "wait_ms", "idle_ms"),
+        *("uncovered_ms", "late_rank", "late_ms", "late_rank_did"),
+    ]
+    did = "computed Add 0.030 ms"
+    assert table.rows() == [
+        ("all", 0, 0, 0.05, 0.01, 0.035, 0.005, 0.035, 1, 0.03, did),
+        ("other", 1, 0, 0.04, None, 0.01, None, 0.04, None, 0.0, ""),
+        ("other", 0, 0, 0.03, None, 0.0, None, 0.03, None, 0.0, ""),
+        ("all", 1, 0, 0.02, 0.02, None, 0.0, 0.02, 1, 0.03, did),
+        ("alone", 0, 0, 0.009, None, None, None, 0.009, None, None, ""),
+    ]
+
+
+def test_ops_are_collectives_where_no_table_tells_of_them() -> None:
+    sent = {"core": "COMMUNICATION", "name": "all"}
+    profile = profile_of([_op(0, 5, 7, **sent), _op(0, 9, 9), _op(1, 6, 5, **sent)])
+    rows = collective_rows(profile)
+    assert rows.to_dicts() == [
+        {
+            "rank": rank,
+            "step": 0,
+            "name": "all",
+            "group": None,
+            "start_ns": start,
+            "elapse_ns": length,
+            "transit_ns": None,
+            "wait_ns": wait,
+            "synchronization_ns": None,
+            "idle_ns": None,
+            "turn": 0,
+            "uncovered_ns": uncovered,
+        }
+        for rank, start, length, wait, uncovered in (
+            (0, 5000, 7000, 2000, 4000),
+            (1, 6000, 5000, 0, 5000),
+        )
+    ]
+    bare = collective_rows(profile, uncovered=False)
+    assert bare.drop("uncovered_ns").equals(rows.drop("uncovered_ns"))
+    assert bare["uncovered_ns"].to_list() == [None, None]
+    table = profile_of(collectives=[_all(0, 1, 2)])
+    assert collective_rows(table)["uncovered_ns"].to_list() == [None]
+
+
+def test_a_name_that_comes_again_belongs_to_its_nth_turn() -> None:
+    rows = [_all(rank, start, 10 * (1 + rank) + start) for rank in (1, 0) for start in (300, 0)]
+    more = [
+        _all(rank, 50, 30 + rank, **{name: "x"}) for rank in (0, 1) for name in ("group", "name")
+    ]
+    more += [_all(rank, 50, 40 + rank, step=1) for rank in (0, 1)]
+    found = collective_rows(profile_of(collectives=[*rows, *more]), uncovered=False)
+    keys = ("rank", "start_ns", "name", "group", "step", "turn", "wait_ns")
+    assert sorted(found.select(keys).rows()) == [
+        (0, 0, "all", "world", 0, 0, 0),
+        (0, 50_000, "all", "world", 1, 0, 0),
+        (0, 50_000, "all", "x", 0, 0, 0),
+        (0, 50_000, "x", "world", 0, 0, 0),
+        (0, 300_000, "all", "world", 0, 1, 0),
+        (1, 0, "all", "world", 0, 0, 10_000),
+        (1, 50_000, "all", "world", 1, 0, 1_000),
+        (1, 50_000, "all", "x", 0, 0, 1_000),
+        (1, 50_000, "x", "world", 0, 0, 1_000),
+        (1, 300_000, "all", "world", 0, 1, 10_000),
+    ]
+    assert found["start_ns"].to_list() == sorted(found["start_ns"][:5]) * 2
+    assert found["rank"].to_list() == [0] * 5 + [1] * 5
+
+
+def test_a_capture_without_collectives_says_so() -> None:
+    for profile in (profile_of([_op(0, 1, 1)]), profile_of(collectives=[_all(0, 1, 0)])):
+        with pytest.raises(Impossible) as told:
+            collective_rows(profile)
+        assert str(told.value) == (
+            "needs collectives (communication.json, or communication ops); "
+            "a run on one device has none"
+        )
+
+
+_SPANS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 12)), max_size=8)
+
+
+@given(_SPANS.filter(bool), _SPANS)
+@settings(max_examples=40)
+def test_what_no_op_covers_is_that_of_single_moments(
+    talks: list[tuple[int, int, int]], works: list[tuple[int, int, int]]
+) -> None:
+    profile = profile_of(
+        [_op(rank, start, length) for rank, start, length in works] or [_op(0, 900, 1)],
+        collectives=[_all(rank, start, length) for rank, start, length in talks],
+    )
+    busy = {(rank, at) for rank, start, length in works for at in range(start, start + length)}
+    for row in collective_rows(profile).to_dicts():
+        start, end = row["start_ns"] // _US, (row["start_ns"] + row["elapse_ns"]) // _US
+        bare = sum((row["rank"], at) not in busy for at in range(start, end))
+        assert row["uncovered_ns"] == bare * _US
+
+
+def _late(*ops: dict[str, Any], by: int = 100, **more: Any) -> Profile:
+    """Rank 1 comes so much later than rank 0, in microseconds."""
+    rows = [_all(0, 1_000, 500), _all(1, 1_000 + by, 500 - by)]
+    return profile_of([_op(0, 0, 1), *ops], collectives=rows, **more)
+
+
+def _did(profile: Profile, **more: Any) -> str:
+    (text,) = set(collectives(profile, Options(**more))["late_rank_did"].to_list())
+    return text
+
+
+def test_what_the_late_rank_did_is_what_fills_most_of_the_time_until_it_came() -> None:
+    # Only what lies between the two begins counts: 40 of the sum's 50 us and 30 of 90.
+    ops = [_op(1, 990, 30), _op(1, 1_080, 50), _op(1, 1_020, 39, type="Mul"), _op(0, 1_000, 99)]
+    assert _did(_late(*ops)) == "computed Add 0.040 ms"
+    assert _did(_late(*ops), language="zh") == "计算 Add 0.040 ms"
+    equal = [_op(1, 1_000, 20, type="Mul"), _op(1, 1_040, 20, type="Add")]
+    assert _did(_late(*equal)) == "computed Add 0.020 ms"
+    assert _did(_late(_op(1, 1_000, 20, type=None))) == "computed ? 0.020 ms"
+    # What ends when the first rank came, or begins when the late one did, is beside it.
+    assert _did(_late(_op(1, 900, 100), _op(1, 1_100, 50))) == "neither ops nor calls recorded"
+    assert _did(_late(), language="zh") == "没有记录到算子和调用"
+
+
+def test_a_call_explains_lateness_unless_it_lasts_for_long_or_marks_the_step() -> None:
+    def did(*calls: dict[str, Any], ops: tuple[dict[str, Any], ...] = ()) -> str:
+        return _did(_late(*ops, host=list(calls)))
+
+    assert did(_call("load", 950, 150), ops=(_op(1, 1_000, 99),)) == "host in load 0.100 ms"
+    # Of as much time the op is told.
+    assert did(_call("load", 1_000, 99), ops=(_op(1, 1_000, 99),)) == "computed Add 0.099 ms"
+    assert did(_call("load", 0, 1_999)) == "host in load 0.100 ms"
+    assert did(_call("main", 0, 2_000)) == "neither ops nor calls recorded"
+    assert did(_call("ProfilerStep#3", 950, 150)) == "neither ops nor calls recorded"
+    assert did(_call("load", 950, 150, rank=0)) == "neither ops nor calls recorded"
+    zh = _did(_late(host=[_call("load", 950, 150)]), language="zh")
+    assert zh == "host 执行 load 0.100 ms"
+
+
+@pytest.mark.parametrize(("late", "entered"), [(80, True), (79, False)])
+def test_a_rank_whose_step_began_late_entered_it_late(late: int, entered: bool) -> None:
+    def mark(rank: int | None, start: int | None, step: int = 0) -> dict[str, Any]:
+        own = None if start is None else start * _US
+        return {"rank": rank, "step": step, "start_ns": own}
+
+    steps = [mark(None, 500), mark(1, 500 + late), mark(1, None), mark(1, 0, step=1), mark(2, 505)]
+    text = _did(_late(_op(1, 1_000, 9), steps=steps))
+    assert text == ("entered the step 0.080 ms late" if entered else "computed Add 0.009 ms")
+    zh = _did(_late(_op(1, 1_000, 9), steps=steps), language="zh")
+    assert zh == ("晚 0.080 ms 进入该迭代" if entered else "计算 Add 0.009 ms")
+    assert _did(_late(_op(1, 1_000, 9), steps=[mark(0, 5), mark(2, 90)])) == "computed Add 0.009 ms"
+
+
+def test_of_equally_late_ranks_the_highest_is_named() -> None:
+    rows = [_all(0, 0, 90), _all(2, 10, 80), _all(1, 10, 80)]
+    table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
+    assert table["late_rank"].to_list() == [2, 2, 2]
+    assert table["late_ns"].to_list() == [10_000] * 3
+
+
+def test_what_the_late_rank_did_is_looked_up_for_the_fifty_longest() -> None:
+    rows = [
+        row
+        for number in range(26)
+        for row in (
+            _all(0, 1_000 * number, 500 - number, name=f"{number}"),
+            _all(1, 1_000 * number + 1, 500 - number, name=f"{number}"),
+        )
+    ]
+    table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
+    assert table["late_rank_did"].to_list() == ["neither ops nor calls recorded"] * 50 + [""] * 2

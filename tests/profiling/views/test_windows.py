@@ -1,0 +1,210 @@
+"""When each step begins and ends, and which ops compute, communicate or copy."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from jumar.profiling.profile import Kind, Profile
+from jumar.profiling.views.windows import (
+    WINDOWS,
+    as_spans,
+    busy_union,
+    communicates,
+    communication_spans,
+    computing,
+    computing_spans,
+    computing_union,
+    copying_union,
+    is_communication,
+    names_steps,
+    steady,
+    step_windows,
+    within,
+)
+from tests.profiling.generated import profile_of
+
+
+def _op(start: int | None, length: int | None, **more: Any) -> dict[str, Any]:
+    row = {"rank": 0, "name": "a", "core": "AI_CORE", "start_ns": start, "duration_ns": length}
+    return row | more
+
+
+@pytest.mark.parametrize(
+    ("core", "name", "talks"),
+    [
+        ("COMMUNICATION", "a", True),
+        ("COMMUNICATION", None, True),
+        (None, "HCOM_allReduce", True),
+        (None, "ncclDevKernel", True),
+        (None, "gloo:all_reduce", True),
+        (None, "c10d::allreduce_", True),
+        (None, "my_hcom_op", False),
+        (None, None, False),
+        ("AI_CORE", "hcom_allReduce", False),
+    ],
+)
+def test_a_collective_is_told_by_its_core_or_else_by_its_name(
+    core: str | None, name: str | None, talks: bool
+) -> None:
+    table = profile_of([_op(0, 1, core=core, name=name)]).ops
+    assert table.select(is_communication()).to_series().to_list() == [talks]
+    assert table.filter(communicates(table)).height == int(talks)
+    assert computing(table).height == int(not talks)
+
+
+def test_copies_and_collectives_do_not_compute() -> None:
+    cores = ("AI_CORE", "COMMUNICATION", "CUDA_MEMCPY", "CUDA_MEMSET", None, "CUDA")
+    profile = profile_of(
+        [_op(10 * place, 5, core=core, rank=None) for place, core in enumerate(cores)]
+    )
+    assert computing_spans(profile)["start_ns"].to_list() == [0, 40, 50]
+    assert communication_spans(profile).rows() == [(0, 10, 15)]
+    assert copying_union(profile).rows() == [(0, 20, 25), (0, 30, 35)]
+    assert computing_union(profile).rows() == [(0, 0, 5), (0, 40, 45), (0, 50, 55)]
+    assert busy_union(profile).rows() == [(0, 0, 5), (0, 10, 15), (0, 40, 45), (0, 50, 55)]
+
+
+def test_collectives_of_a_table_of_their_own_count_where_no_op_is_one() -> None:
+    table = [{"rank": 0, "name": "all", "start_ns": 3, "elapse_ns": 7}]
+    alone = profile_of([_op(0, 5)], collectives=table)
+    assert communication_spans(alone).rows() == [(0, 3, 10)]
+    assert busy_union(alone).rows() == [(0, 0, 10)]
+    both = profile_of([_op(0, 5, core="COMMUNICATION")], collectives=table)
+    assert communication_spans(both).rows() == [(0, 0, 5)]
+    none = profile_of([_op(0, 5)])
+    assert communication_spans(none).rows() == []
+    assert busy_union(none).rows() == [(0, 0, 5)]
+
+
+def _mark(step: int, start: int | None, end: int | None, rank: int | None = 0) -> dict[str, Any]:
+    return {"rank": rank, "step": step, "start_ns": start, "end_ns": end}
+
+
+_STEPPED = [
+    _op(100, 50, step=0),
+    _op(120, 10, step=0, rank=None),
+    _op(140, 60, step=1),
+    _op(300, None, step=1),
+    _op(50, 10, step=0, rank=1),
+    _op(None, 99, step=5),
+    _op(500, 0, step=6),
+]
+
+
+def _windows(profile: Profile) -> list[tuple[int, int, int, int, int]]:
+    table = step_windows(profile)
+    assert dict(table.schema) == WINDOWS
+    return table.rows()
+
+
+def test_steps_are_those_of_the_devices_ops_and_do_not_overlap() -> None:
+    marks = [_mark(0, 80, 130), _mark(0, 10, 130), _mark(1, 130, 900), _mark(0, 55, 90, rank=1)]
+    profile = profile_of(_STEPPED, steps=marks)
+    assert _windows(profile) == [
+        (0, 0, 80, 100, 140),
+        (0, 1, 140, 140, 300),
+        (1, 0, 50, 50, 60),
+    ]
+    assert names_steps(profile)
+    unmarked = profile_of(_STEPPED)
+    assert _windows(unmarked)[0] == (0, 0, 100, 100, 140)
+    assert names_steps(unmarked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ops", "expected"),
+    [
+        # On a CPU and where ops name no step, the marks count; a wrong one is left out.
+        ("cpu", _STEPPED, [(0, 0, 80, 80, 130), (0, 1, 130, 130, 900)]),
+        ("npu", [_op(100, 50)], [(0, 0, 80, 80, 130), (0, 1, 130, 130, 900)]),
+        ("npu", [], [(0, 0, 80, 80, 130), (0, 1, 130, 130, 900)]),
+        ("cuda", [_op(100, 50, step=7)], [(0, 7, 100, 100, 150)]),
+    ],
+)
+def test_marks_count_where_ops_tell_no_step(
+    kind: Kind, ops: list[dict[str, Any]], expected: list[tuple[int, ...]]
+) -> None:
+    marks = [_mark(0, 80, 130), _mark(1, 130, 900, rank=None), _mark(2, 20, 20)]
+    profile = profile_of(ops, kind=kind, steps=[*marks, _mark(3, None, 50), _mark(4, 50, None)])
+    assert _windows(profile) == expected
+    assert names_steps(profile)
+
+
+def test_without_marks_a_cpu_takes_the_steps_of_its_ops() -> None:
+    assert _windows(profile_of(_STEPPED, kind="cpu"))[0] == (0, 0, 100, 100, 140)
+
+
+def test_all_is_one_step_where_nothing_names_one() -> None:
+    profile = profile_of([_op(100, 50), _op(300, None), _op(40, 5, rank=1), _op(None, 3)])
+    assert _windows(profile) == [(0, 0, 100, 100, 300), (1, 0, 40, 40, 45)]
+    assert not names_steps(profile)
+    assert names_steps(profile_of([_op(1, 1), _op(2, 1, step=3)]))
+    assert not names_steps(profile_of([_op(1, 1)], steps=[_mark(0, None, 5)]))
+    assert names_steps(profile_of([_op(1, 1)], steps=[_mark(0, 1, 5)]))
+
+
+def _lasting(*lengths: int, rank: int = 0) -> pl.DataFrame:
+    rows: list[tuple[int, int, int, int, int]] = []
+    now = 1000
+    for step, length in enumerate(lengths):
+        rows.append((rank, step, now, now + 1, now + length))
+        now += length
+    return pl.DataFrame(rows, schema=WINDOWS, orient="row")
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [
+        ((99, 10), [0, 1]),
+        ((99, 1), [0, 1]),
+        ((99, 10, 10), [1, 2]),
+        ((15, 10, 10), [0, 1, 2]),
+        ((16, 10, 10), [1, 2]),
+        ((10, 99, 10, 10), [0, 1, 2, 3]),
+        ((99, 99, 99, 10, 10, 10), [3, 4, 5]),
+        # At most half of them is warm-up.
+        ((99, 99, 99, 99, 10, 10, 10), [3, 4, 5, 6]),
+        # Of the later half the median, of two the longer.
+        ((45, 10, 20, 30), [0, 1, 2, 3]),
+        ((46, 10, 20, 30), [1, 2, 3]),
+        # A last step that is cut.
+        ((10, 10, 5), [0, 1, 2]),
+        ((10, 10, 4), [0, 1]),
+        ((10, 4), [0, 1]),
+        ((10,), [0]),
+    ],
+)
+def test_steady_steps_leave_out_warm_up_and_a_cut_end(
+    lengths: tuple[int, ...], kept: list[int]
+) -> None:
+    assert steady(_lasting(*lengths))["step"].to_list() == kept
+    both = pl.concat([_lasting(*lengths), _lasting(50, 50, 50, rank=1)])
+    assert steady(both).select("rank", "step").rows() == [
+        *((0, step) for step in kept),
+        *((1, step) for step in range(3)),
+    ]
+
+
+def test_of_no_steps_none_is_steady() -> None:
+    assert steady(_lasting()).rows() == []
+
+
+def test_windows_are_filled_from_either_of_their_begins() -> None:
+    windows = pl.DataFrame(
+        [(0, 0, 0, 10, 20), (0, 1, 20, 25, 40), (1, 0, 0, 0, 9)], schema=WINDOWS, orient="row"
+    )
+    filled = pl.DataFrame(
+        {"rank": [0, 0, 0], "start_ns": [2, 8, 22], "end_ns": [5, 12, 50]},
+        schema_overrides={"rank": pl.Int32},
+    )
+    assert within(windows, filled).to_list() == [2, 15, 0]
+    assert within(windows, filled, start="begin_ns").to_list() == [7, 18, 0]
+    assert as_spans(windows).rows() == [(0, 10, 20), (0, 25, 40), (1, 0, 9)]
+    assert as_spans(windows, start="begin_ns").rows() == [(0, 0, 20), (0, 20, 40), (1, 0, 9)]
+
+
+@pytest.mark.parametrize("asked", [computing_union, communication_spans, copying_union, busy_union])
+def test_what_several_views_ask_is_computed_once(asked: Any) -> None:
+    profile = profile_of([_op(0, 5), _op(9, 5, core="COMMUNICATION")])
+    assert asked(profile) is asked(profile)

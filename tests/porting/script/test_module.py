@@ -20,9 +20,7 @@ def module(text: str, project: Project = NOWHERE, path: str = "script.py") -> Mo
 def named(text: str, project: Project = NOWHERE, path: str = "script.py") -> str | None:
     """What the last expression of a script names."""
     found = module(text, project, path)
-    last = next(
-        node for node in reversed(found.scopes.nodes) if isinstance(node, ast.Expr)
-    )
+    last = next(node for node in reversed(found.scopes.nodes) if isinstance(node, ast.Expr))
     return found.name_of(last.value)
 
 
@@ -175,8 +173,7 @@ def test_names_are_followed_through_the_files_of_a_tree(
     write_files(
         tmp_path,
         {
-            "ops.py": "import tensorflow as tf\nfrom tensorflow import Session\n"
-            "def make(): pass\n",
+            "ops.py": "import tensorflow as tf\nfrom tensorflow import Session\ndef make(): pass\n",
             "stars.py": "from keras.layers import *\nlater = Dense\n",
             "package/__init__.py": "one = 1\n",
             "package/inner.py": "def f(): pass\n",

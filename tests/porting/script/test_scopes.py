@@ -169,7 +169,9 @@ def _functions(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def test_pythons_own_table_of_symbols_agrees_about_what_functions_bind() -> None:
-    text = SCRIPT + "\ndef outer(s):\n    t = s\n    def inner():\n        nonlocal t\n        t = u\n"
+    text = (
+        SCRIPT + "\ndef outer(s):\n    t = s\n    def inner():\n        nonlocal t\n        t = u\n"
+    )
     found = scopes(text.replace("from stars import *\nfrom .local import *\n", ""))
     tables = _functions(symtable.symtable(ast.unparse(found.tree), "x", "exec"))
     expected = {table.get_name(): {one.get_name() for one in table.get_symbols() if one.is_local()}

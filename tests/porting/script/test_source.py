@@ -113,5 +113,5 @@ def test_one_level_of_indentation_is_that_of_most_blocks(text: str, indentation:
 def test_of_very_many_blocks_the_first_are_counted() -> None:
     first, later = "if a:\n  b\n" * 251, "if a:\n    b\n" * 1000
     assert Lines(first + later).indentation == "  "
-    assert Lines(first.replace("  b", "    b", 2) + later[:249 * 12]).indentation == "    "
+    assert Lines(first.replace("  b", "    b", 2) + later[: 249 * 12]).indentation == "    "
     ast.parse(first)

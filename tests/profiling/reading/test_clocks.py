@@ -185,9 +185,7 @@ def test_steps_are_on_another_clock_if_more_than_both_extents_lie_between(
     assert found.columns == steps.columns
     what = "steps: their marks lie outside the time of all ops, on another clock; all ops are"
     assert gaps == [
-        Missing(
-            file="marks", what=f"{what} taken as one step", needed_for=("step split", "gate")
-        )
+        Missing(file="marks", what=f"{what} taken as one step", needed_for=("step split", "gate"))
     ]
 
 

@@ -107,12 +107,27 @@ def test_times_are_written_in_the_unit_that_is_asked_for(unit: str, text: str) -
         ("5", "ns", 5),
     ],
 )
-def test_a_column_holds_what_64_bits_hold(text: str | None, unit: str, expected: int | None) -> None:
+def test_a_column_holds_what_64_bits_hold(
+    text: str | None, unit: str, expected: int | None
+) -> None:
     assert column(text, unit) == expected
 
 
 def test_text_is_cleaned_and_marks_of_missing_values_are_null() -> None:
-    texts = [" a b\t", "\"'x'\"", "", "N/A", "NA", "n/a", "-", "null", "None", "none", "\r\n0", None]
+    texts = [
+        " a b\t",
+        "\"'x'\"",
+        "",
+        "N/A",
+        "NA",
+        "n/a",
+        "-",
+        "null",
+        "None",
+        "none",
+        "\r\n0",
+        None,
+    ]
     frame = pl.DataFrame({"t": texts})
     assert frame.select(clean(pl.col("t"))).to_series().to_list() == [
         *("a b", "x", None, None, None, None, None, None, None, "none", "0", None),

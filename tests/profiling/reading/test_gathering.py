@@ -238,7 +238,10 @@ def test_of_kinds_of_ops_the_one_with_most_columns_is_taken() -> None:
     order = ("kernel_details", "op_summary", "sqlite", "kineto", "trace", "mindspore_timeline")
     order += ("mindspore_op_detail", "task_time")
     for place in range(len(order)):
-        parts = [_part(kind, ops=_ops(kind, core="x", correlation=1, launch_ns=1)) for kind in reversed(order[place:])]
+        parts = [
+            _part(kind, ops=_ops(kind, core="x", correlation=1, launch_ns=1))
+            for kind in reversed(order[place:])
+        ]
         empty = [_part(kind, ops=_ops(kind).clear()) for kind in order[:place]]
         assert _gathered(*parts, *empty).ops["name"].to_list() == [order[place]]
 
@@ -420,9 +423,7 @@ def test_ops_of_a_table_are_launched_by_the_calls_of_a_trace_within_two_nanoseco
 
 
 def test_the_facts_of_mindspores_framework_are_those_of_the_op_of_that_name() -> None:
-    facts = _table(
-        {"name": "a", "stream": "9", "task": 4}, {"name": "a", "stream": "8", "task": 5}
-    )
+    facts = _table({"name": "a", "stream": "9", "task": 4}, {"name": "a", "stream": "8", "task": 5})
     ops = _ops("b", "a", stream="1")
     part = _part("mindspore_op_detail", ops=ops, statistics={"framework": facts})
     assert _gathered(part).ops.select("name", "stream", "task").rows() == [

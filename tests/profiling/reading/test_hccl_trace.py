@@ -137,6 +137,4 @@ def test_what_cannot_be_used_of_a_trace_is_named(
     more = part(tmp_path, whole, slice_(1, "c", 20, 1), slice_(1, "d", 30, 1))
     assert more.collectives is not None
     assert more.collectives["name"].to_list() == ["a", "c"]
-    assert more.missing == (
-        Missing(file="shown.json", what="the end: there are too many events"),
-    )
+    assert more.missing == (Missing(file="shown.json", what="the end: there are too many events"),)

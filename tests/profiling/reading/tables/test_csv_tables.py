@@ -133,9 +133,9 @@ def test_of_the_table_of_a_cluster_the_rows_of_ranks_are_steps(tmp_path: Path) -
     path = _written(
         tmp_path,
         f"Step,Type,Index,{_STEPS.removeprefix('Step,')}",
-        '7,rank,1,1.5,2,3,4,5,6',
+        "7,rank,1,1.5,2,3,4,5,6",
         '7,stage,"(0, 1)",9,9,9,9,9,9',
-        '8,rank,0,2.5,2,3,4,5,6',
+        "8,rank,0,2.5,2,3,4,5,6",
     )
     part = read_step_times(path, "shown.csv", "cluster_step_trace_time")
     assert part.steps is not None

@@ -26,8 +26,7 @@ def test_tasks_that_compute_or_communicate_are_ops(tmp_path: Path) -> None:
     assert part.ops.columns == names
     cores = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "DSA_SQE", "COMMUNICATION")
     assert part.ops.rows() == [
-        (1, "7", place, f"op{place}", "op", core, 10_000, 2_500)
-        for place, core in enumerate(cores)
+        (1, "7", place, f"op{place}", "op", core, 10_000, 2_500) for place, core in enumerate(cores)
     ]
     assert list(part.statistics) == ["task_time"]
     assert part.statistics["task_time"].height == 9

@@ -22,7 +22,11 @@ def thread(pid: int, tid: int, name: str) -> dict[str, Any]:
 
 def ran(pid: int, tid: int, name: str, start: float, lasted: float, **args: Any) -> dict[str, Any]:
     place = {"ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": lasted}
-    return {**place, "name": name, "args": {key.replace("_", " "): one for key, one in args.items()}}
+    return {
+        **place,
+        "name": name,
+        "args": {key.replace("_", " "): one for key, one in args.items()},
+    }
 
 
 def of_torch(category: str, name: str, start: float, lasted: float) -> dict[str, Any]:
@@ -182,9 +186,7 @@ def test_clocks_and_the_analysis_of_overlap_are_shown(tmp_path: Path) -> None:
         *((name, False) for name in ("python", "GPU0")),
     ],
 )
-def test_a_trace_is_of_cann_by_its_processes(
-    tmp_path: Path, process: str, expected: bool
-) -> None:
+def test_a_trace_is_of_cann_by_its_processes(tmp_path: Path, process: str, expected: bool) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([named(1, process), named(2, "Python")]))
     with read_trace(path) as trace:

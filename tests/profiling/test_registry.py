@@ -49,6 +49,6 @@ def test_files_are_imported_at_the_first_look_and_things_are_in_the_order_of_the
     del things.registered["a"]
     assert len(things) == 3
     assert "a" not in things
-    with pytest.raises(ValueError, match="^'b' is registered twice$"):
+    with pytest.raises(ValueError, match=r"^'b' is registered twice$"):
         things.add(Thing("b", 7))
     assert things["b"].place == 0

@@ -86,7 +86,7 @@ def test_a_rule_that_reports_sees_what_its_cases_are_about() -> None:
 @pytest.mark.usefixtures("registered")
 def test_rules_have_names_of_their_own() -> None:
     assert [one.id for one in all_rules()] == sorted(one.id for one in all_rules())
-    with pytest.raises(ValueError, match="^there are two rules 'test-calls'$"):
+    with pytest.raises(ValueError, match=r"^there are two rules 'test-calls'$"):
         rule("test-calls", title=TITLE, source="s")(check)
     with pytest.raises(UserError, match="unknown rule 'test-cals'\n  Did you mean 'test-calls'"):
         rule_named("test-cals")

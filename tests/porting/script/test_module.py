@@ -141,7 +141,7 @@ def test_imports_are_those_of_a_library_or_a_part_of_it() -> None:
 
 def test_the_modules_of_the_tree_that_a_script_imports_are_known_once(tmp_path: Path) -> None:
     names = ("a.py", "b.py", "c.py", "torch.py", "script.py")
-    write_files(tmp_path, {name: "" for name in names})
+    write_files(tmp_path, dict.fromkeys(names, ""))
     text = "import a, b, os, torch, script\nfrom a import x\nfrom c import *\nd = 1\n"
     assert module(text, Project(tmp_path)).imported_paths() == ["a.py", "b.py", "c.py"]
 

@@ -105,7 +105,7 @@ def test_each_binding_has_its_kind_and_value() -> None:
     def told(scope: Scope) -> dict[str, list[tuple[str, str, str, str]]]:
         return {
             name: [
-                (one.kind, one.value and ast.unparse(one.value) or "", one.module, one.member)
+                (one.kind, (one.value and ast.unparse(one.value)) or "", one.module, one.member)
                 for one in bindings
             ]
             for name, bindings in scope.bindings.items()

@@ -157,7 +157,7 @@ def test_times_of_no_object_and_totals_are_no_collectives(tmp_path: Path) -> Non
     found = read_tree(tmp_path, tree).collectives
     assert found is not None
     assert found.is_empty()
-    with pytest.raises(BrokenJson, match="^it is not an object$"):
+    with pytest.raises(BrokenJson, match=r"^it is not an object$"):
         read_tree(tmp_path, [1])
 
 

@@ -30,6 +30,6 @@ def test_metadata_without_variables_has_no_table(tmp_path: Path, text: str) -> N
 def test_metadata_that_is_no_object_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "profiler_metadata.json"
     path.write_text("[1]")
-    with pytest.raises(BrokenJson, match="^it is not an object$"):
+    with pytest.raises(BrokenJson, match=r"^it is not an object$"):
         read_metadata(path, "shown", "k")
     assert variables("x").is_empty()

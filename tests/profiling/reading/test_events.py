@@ -101,14 +101,14 @@ def test_one_value_is_loaded_up_to_a_size(tmp_path: Path) -> None:
     path.write_text("1" + " " * 39)
     assert load_json(path, largest=10) == 1
     path.write_text("1" + " " * 40)
-    with pytest.raises(BrokenJson, match="^it is larger than 0 MiB$"):
+    with pytest.raises(BrokenJson, match=r"^it is larger than 0 MiB$"):
         load_json(path, largest=10)
     path.write_text("1" + " " * (4 << 20))
-    with pytest.raises(BrokenJson, match="^it is larger than 4 MiB$"):
+    with pytest.raises(BrokenJson, match=r"^it is larger than 4 MiB$"):
         load_json(path, largest=1 << 20)
     path.write_text("[" * 200_000)
-    with pytest.raises(BrokenJson, match="^it is nested too deeply$"):
+    with pytest.raises(BrokenJson, match=r"^it is nested too deeply$"):
         load_json(path)
     path.write_text('{"a" 1}')
-    with pytest.raises(BrokenJson, match="^it is not JSON: Expecting ':' delimiter"):
+    with pytest.raises(BrokenJson, match=r"^it is not JSON: Expecting ':' delimiter"):
         load_json(path)

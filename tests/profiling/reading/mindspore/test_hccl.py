@@ -19,8 +19,10 @@ def read(folder: Path, *costs: str) -> Part:
 
 
 def test_collectives_and_their_links_are_rows(tmp_path: Path) -> None:
-    links = "{'1-0': {'SDMA': [0.5, 1.5, 9], 'RDMA': [0, 2], 'x': [1]}, '999999-2': {'a': ['y', 3]}}"
-    part = read(tmp_path, "{'a': [3, 0.5, 0.25, %s], 'b': [1, 2, 3, 4]}" % links, "{}")
+    links = (
+        "{'1-0': {'SDMA': [0.5, 1.5, 9], 'RDMA': [0, 2], 'x': [1]}, '999999-2': {'a': ['y', 3]}}"
+    )
+    part = read(tmp_path, f"{{'a': [3, 0.5, 0.25, {links}], 'b': [1, 2, 3, 4]}}", "{}")
     assert (part.file, part.kind, part.producer) == ("shown.csv", "mindspore_hccl", "mindspore")
     assert part.collectives is not None
     assert part.collectives.schema == dict(COLLECTIVES_SCHEMA)
@@ -49,7 +51,7 @@ def test_collectives_and_their_links_are_rows(tmp_path: Path) -> None:
     ],
 )
 def test_links_that_make_no_sense_are_left_out(tmp_path: Path, links: str) -> None:
-    part = read(tmp_path, "{'a': [1, 2, 3, %s]}" % links)
+    part = read(tmp_path, f"{{'a': [1, 2, 3, {links}]}}")
     assert part.links is not None
     assert part.links.is_empty()
     assert part.collectives is not None

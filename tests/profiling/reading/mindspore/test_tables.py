@@ -39,9 +39,7 @@ def test_ops_of_the_ai_cpu_are_in_milliseconds_from_a_start_in_microseconds(tmp_
 
 
 def test_types_of_ops_have_totals_and_averages(tmp_path: Path) -> None:
-    path = written(
-        tmp_path, "op_type,execution_time,execution_frequency,percent", "Mul,2.5,4,12.5"
-    )
+    path = written(tmp_path, "op_type,execution_time,execution_frequency,percent", "Mul,2.5,4,12.5")
     part = tables.read_op_types(path, "shown.csv", "mindspore_op_type")
     assert part.statistics["op_statistic"].to_dicts() == [
         {
@@ -105,7 +103,13 @@ def test_steps_and_collectives_are_told_in_ticks_of_ten_nanoseconds(
     name = "stream_3_AllReduce-op2"
     more = f",{name},{name}_start_point,{name}_end_point,other_start_point,other_end_point"
     more += ",stream_4_start_point"
-    values = ",9,130,150,1,2,3", ",9,0,150,1,2,3", ",9,230,230,1,2,3", ",9,-,-,1,2,3", ",9,5,9,1,2,3"
+    values = (
+        ",9,130,150,1,2,3",
+        ",9,0,150,1,2,3",
+        ",9,230,230,1,2,3",
+        ",9,-,-,1,2,3",
+        ",9,5,9,1,2,3",
+    )
     lines = ("1,100,200,5", "2,200,300,6", "3,300,400,7", "-,1,2,3", "0,1,2,3")
     path = written(
         tmp_path,

@@ -15,5 +15,5 @@ def test_the_table_is_kept_as_text_up_to_a_size(tmp_path: Path) -> None:
     assert (part.file, part.kind, list(part.statistics)) == ("shown", "chips", ["chips"])
     assert part.statistics["chips"].to_dicts() == [{"json": "a�" + " " * ((1 << 20) - 2)}]
     path.write_bytes(b" " * ((1 << 20) + 1))
-    with pytest.raises(BrokenJson, match="^a table of chips is smaller than 1 MB$"):
+    with pytest.raises(BrokenJson, match=r"^a table of chips is smaller than 1 MB$"):
         read_chip_table(path, "shown", "chips")

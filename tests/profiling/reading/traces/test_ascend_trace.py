@@ -79,13 +79,13 @@ def test_ops_of_the_hardware_and_collectives_have_their_launches(tmp_path: Path)
     assert found.ops.columns == [*columns, *more]
     matmul = "aclnnMatmul_MatMulCommon_MatMulV2"
     conv = "net/conv/Conv2D-op12"
+    sums, kind = "hcom_allReduce__1_2", "hcom_allReduce__1"
     assert found.ops.rows() == [
         (None, "2", 7, matmul, "MatMulV2", "AI_CORE", 10_000, 5_000, None, 70, 4_000, 6),
         (None, "33", None, conv, "Conv2D", "AI_VECTOR_CORE", 20_000, 5_000, None, None, None, 6),
         (None, "2", None, "TopK_3", "TopK", "AI_CPU", 26_000, 1_000, 11_000, None, None, 6),
         (None, "2", None, "Cast12", "Cast", None, 32_000, 1_000, 5_000, None, None, 6),
-        (None, "1", None, "hcom_allReduce__1_2", "hcom_allReduce__1", "COMMUNICATION")
-        + (60_000, 4_000, None, None, 7_000, None),
+        (None, "1", None, sums, kind, "COMMUNICATION", 60_000, 4_000, None, None, 7_000, None),
     ]
     assert (found.file, found.kind, found.device) == ("shown.json", "trace", "npu")
     assert (found.producer, found.missing, found.statistics) == ("torch_npu", (), {})

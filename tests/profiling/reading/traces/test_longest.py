@@ -25,6 +25,7 @@ def test_without_calls_there_is_a_table_without_rows() -> None:
         # More than are kept: the fourth longest goes with those that are not longer.
         ([5, 6, 7, 8, 9], [7, 8, 9], "0.006"),
         ([9, 6, 6, 6, 8], [9, 8], "0.006"),
+        ([0, 0, 0, 0, 9], [9], "0.000"),
     ],
 )
 def test_of_more_calls_than_are_kept_the_shortest_go_and_marks_stay(

@@ -77,7 +77,7 @@ def test_a_moment_outside_of_all_calls_is_in_none() -> None:
 def test_parents_are_the_innermost_calls_of_the_same_thread() -> None:
     calls = [
         *((1, 0, 100, -1), (1, 0, 50, 0), (1, 10, 5, 1), (1, 15, 5, 1), (1, 60, 40, 0)),
-        # As long as the one before: within it. After its end: in none. A moment: in what begins then.
+        # As long as the one before: within it. After its end: in none.
         *((1, 60, 40, 4), (1, 100, 3, -1), (2, 10, 5, -1), (1, 101, 0, 6), (1, 102, -1, 10)),
         *((1, 102, 1, 6), (1, 103, -1, -1)),
     ]

@@ -1,6 +1,7 @@
 """One script through all rules."""
 
 import ast
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from scripts.write_rules_page import Example, read_examples
 
 from jumar.porting.edits import FileReport, Place, Text
 from jumar.porting.options import LossScale, PortOptions
+from jumar.porting.rewriting import port_file as rounds_of
 from jumar.porting.rewriting import registry
 from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
 from jumar.porting.rewriting.port_file import port_file
@@ -317,3 +319,10 @@ def test_of_a_compound_statement_the_lines_that_change_are_shown(own_rule: Addin
     own_rule(check)
     report = _ported("a\nwith x as b:\n    c\n    d\n")
     assert _told(report) == [("test-0", "2:1", "2:1", "with x", "new\nwith y")]
+
+
+def test_what_one_round_hands_to_the_next_never_changes() -> None:
+    kinds = [one for one in vars(rounds_of).values() if dataclasses.is_dataclass(one)]
+    own = [one for one in kinds if one.__module__ == rounds_of.__name__]
+    assert len(own) == 2
+    assert all(one.__dataclass_params__.frozen for one in own)  # pyright: ignore

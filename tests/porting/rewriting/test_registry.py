@@ -95,6 +95,8 @@ def test_rules_have_names_of_their_own() -> None:
 def test_an_index_without_calls_says_so() -> None:
     index = registry.RuleIndex({}, (), {}, {}, ())
     assert not index.has_calls
+    with pytest.raises(AttributeError):
+        setattr(index, "of_module", ())  # noqa: B010
     a_rule = all_rules()[0]
     assert dataclasses.replace(index, by_call={"a": [a_rule]}).has_calls
     assert dataclasses.replace(index, by_call_prefix=(("a", a_rule),)).has_calls

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jumar.porting.script import project as projects
-from jumar.porting.script.project import Project
+from jumar.porting.script.project import Content, Project
 from tests.porting.trees import write_files
 
 
@@ -173,3 +173,8 @@ def test_a_name_of_a_module_is_what_it_defines_or_imports_or_a_module_in_it(tmp_
     assert project.member("__init__.py", "v") == "tree:v.py"
     assert project.member("a.py", "v") == "tree:a.py:v"
     assert project.member("a.py", "nn", frozenset({("a.py", "nn")})) == "tree:a.py:nn"
+
+
+def test_what_was_read_of_a_file_never_changes() -> None:
+    with pytest.raises(AttributeError):
+        setattr(Content(b"", (1, 2, 3)), "data", b"x")  # noqa: B010

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jumar.porting.script.scopes import Scope, Scopes
+from jumar.porting.script.scopes import Binding, Scope, Scopes
 
 
 def scopes(text: str) -> Scopes:
@@ -182,3 +182,12 @@ def test_pythons_own_table_of_symbols_agrees_about_what_functions_bind() -> None
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert ours == expected
+
+
+def test_bindings_never_change_and_two_places_are_two_bindings() -> None:
+    node = ast.Pass()
+    assert Binding("other", node) != Binding("other", node)
+    with pytest.raises(AttributeError):
+        setattr(Binding("other", node), "kind", "loop")  # noqa: B010
+    assert Scope(ast.Module([], []), None) != Scope(ast.Module([], []), None)
+    assert hash(Scope(ast.Module([], []), None)) is not None

@@ -115,3 +115,8 @@ def test_of_very_many_blocks_the_first_are_counted() -> None:
     assert Lines(first + later).indentation == "  "
     assert Lines(first.replace("  b", "    b", 2) + later[: 249 * 12]).indentation == "    "
     ast.parse(first)
+
+
+def test_the_text_of_a_script_never_changes() -> None:
+    with pytest.raises(AttributeError):
+        setattr(SourceText("x"), "text", "y")  # noqa: B010

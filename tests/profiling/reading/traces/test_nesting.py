@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,3 +136,22 @@ def test_a_moment_is_in_the_step_that_begins_at_it_and_not_in_the_one_that_ends(
     assert step_at(moments, steps.clear()).to_list() == [None] * 9
     before = pl.DataFrame({"step": [1], "start_ns": [-1], "end_ns": [5]})
     assert step_at(pl.Series([-2, 0, 4]), before).to_list() == [None, 1, 1]
+
+
+@pytest.mark.parametrize("thread", [0, 1, 2])
+def test_a_call_of_any_thread_is_kept_while_it_runs(thread: int) -> None:
+    sweep = Sweep()
+    one = pl.Series([thread])
+    assert sweep.parents(one, pl.Series([3]), pl.Series([4])).tolist() == [-1]
+    assert sweep.running(5).tolist() == [0]
+    assert sweep.parents(one, pl.Series([5]), pl.Series([1])).tolist() == [0]
+
+
+def test_what_has_no_time_is_in_no_step() -> None:
+    steps = pl.DataFrame({"step": [1], "start_ns": [0], "end_ns": [5]})
+    assert step_at(pl.Series([None, 0, 4, 5], dtype=pl.Int64), steps).to_list() == [
+        None,
+        1,
+        1,
+        None,
+    ]

@@ -458,3 +458,11 @@ def test_ops_are_in_the_layer_of_their_scope_and_counters_follow_the_contract() 
     assert _gathered(_part("op_summary", ops=named)).ops["module"].to_list() == ["m", "m"]
     odd = _part("trace", host=_table({"name": "f/g", "more": 1}))
     assert _gathered(odd).host.columns == list(HOST_SCHEMA)
+
+
+def test_values_that_do_not_fit_into_the_contract_are_null() -> None:
+    odd = _table({"step": "x", "start_ns": 5}, {"step": "7", "start_ns": None})
+    assert _gathered(_part("step_trace", steps=odd)).steps["step"].to_list() == [None, 7]
+    large = pl.DataFrame({"device": [1 << 40, 3]})
+    found = _gathered(_part("x", rank=2, statistics={"t": large})).statistics["t"]
+    assert found["rank"].to_list() == [2, 3]

@@ -283,3 +283,24 @@ def test_text_that_is_no_utf8_is_read_with_replacements(tmp_path: Path) -> None:
         connection.execute("INSERT INTO NPU_INFO VALUES (0, CAST(X'41FF' AS TEXT))")
         connection.commit()
     assert read_database(path, "x.db", "sqlite").chip == "A�"
+
+
+def test_steps_and_ranks_of_communication_that_are_no_numbers_are_null(tmp_path: Path) -> None:
+    found = part(
+        tmp_path,
+        {
+            "StepTraceTime": ("step, computing", [("x", 1)]),
+            "CommAnalyzerTime": ("hccl_op_name, step, elapse_time", [("a", "stepx", 1)]),
+            "CommAnalyzerMatrix": (
+                "hccl_op_name, src_rank, dst_rank, step",
+                [("a", "x", "2147483648", "y")],
+            ),
+        },
+    )
+    assert found.steps is not None
+    assert found.collectives is not None
+    assert found.links is not None
+    assert found.steps["step"].to_list() == [None]
+    assert found.collectives.select("step", "name").rows() == [(None, "a")]
+    assert found.links.select("step", "source", "destination").rows() == [(None, None, None)]
+    assert found.missing == ()

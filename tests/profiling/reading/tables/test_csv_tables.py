@@ -162,3 +162,14 @@ def test_iterations_of_graph_mode_end_and_last(tmp_path: Path) -> None:
     assert bare.steps is not None
     assert bare.steps.rows() == [(3, None, None, None)]
     assert len(bare.missing) == 1
+
+
+def test_steps_and_sizes_that_are_no_numbers_are_null_and_named(tmp_path: Path) -> None:
+    path = _written(tmp_path, f"Rank,{_STEPS}", "3,x,1,2,3,4,5,6")
+    part = read_step_times(path, "shown.csv", "step_trace_time")
+    assert part.steps is not None
+    assert part.steps["step"].to_list() == [None]
+    assert "line 2, column 'Step': 'x'" in part.missing[0].what
+    sizes = read_statistic(_written(tmp_path, "a,Size(KB)", "b,1e30"), "shown.csv", "k")
+    assert sizes.statistics["k"]["size_bytes"].to_list() == [None]
+    assert "line 2, column 'Size(KB)': '1e30'" in sizes.missing[0].what

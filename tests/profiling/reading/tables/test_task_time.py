@@ -43,3 +43,10 @@ def test_tasks_of_the_queue_alone_are_no_ops_and_columns_may_lack(tmp_path: Path
     assert [gap.what for gap in part.missing] == [
         "1 number cannot be read: line 3, column 'task_time(us)': 'soon'"
     ]
+
+
+def test_a_device_beyond_32_bits_is_none(tmp_path: Path) -> None:
+    header = "Device_id,kernel_name,kernel_type,task_id,task_time(us)\n"
+    part = read(tmp_path, f"{header}2147483648,a,AI_CORE,4294967296,1\n")
+    assert part.ops is not None
+    assert part.ops.select("device", "task").rows() == [(None, 4294967296)]

@@ -428,3 +428,9 @@ def test_a_trace_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
     path.write_text(path.read_text().rpartition("]")[0])
     (gap,) = read(path).missing
     assert gap.what == "the end: it ends in the middle"
+
+
+def test_a_device_beyond_32_bits_is_none(tmp_path: Path) -> None:
+    found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1, args={"device": 1 << 31}))
+    assert found.ops is not None
+    assert found.ops["device"].to_list() == [None]

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from jumar.profiling import Profile, read
 from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA
-from jumar.profiling.writing import write_csv
+from jumar.profiling.writing import ops_csv, without_formulas, write_csv
 
 _NAMES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1)
 _SAFE = _NAMES.filter(
@@ -94,3 +94,63 @@ def test_names_of_ops_are_no_formulas_in_our_files_and_read_back(tmp_path: Path)
     assert cells == ["-0.005", "-0.010", "-0.015", "-0.020"]
     assert [line[header.index("Op Name")] for line in lines][:2] == ["'=cmd|' /C calc'!A0", "'+1+1"]
     assert read(tmp_path).ops["name"].to_list() == names
+
+
+def test_sizes_and_times_are_written_in_the_units_of_their_headers(tmp_path: Path) -> None:
+    memory = {
+        **{"component": "PTA", "timestamp_ns": 1_500, "total_allocated_bytes": 3 << 19},
+        **{"total_reserved_bytes": None, "total_active_bytes": 1 << 20, "stream_ptr": "5"},
+        "device_type": "NPU:0",
+    }
+    allocation = {
+        **{"name": "=a", "size_bytes": 1536, "allocation_time_ns": -2_005, "unknown": 7},
+        **{"release_total_active_bytes": 5 << 18, "module": "net"},
+    }
+    aicpu = {"node": "TopK", "compute_time_ns": 10, "stream_id": 3}
+    statistics = {
+        "memory_record": pl.DataFrame([memory]),
+        "operator_memory": pl.DataFrame([allocation]),
+        "aicpu": pl.DataFrame([aicpu]),
+    }
+    ops = pl.DataFrame(schema=dict(OPS_SCHEMA))
+    profile = Profile(source="m", producer="jumar", kind="npu", ops=ops, statistics=statistics)
+    folder = tmp_path / "a" / "b"
+    written = write_csv(profile, folder)
+    assert written == [folder / f"{name}.csv" for name in ("aicpu", *sorted(statistics)[:0:-1])]
+    assert sorted(folder.iterdir()) == sorted(written)
+    texts = {path.stem: path.read_text().splitlines() for path in written}
+    assert texts == {
+        "aicpu": ["Node,Compute_time(us),Stream ID", "TopK,0.010,3"],
+        "operator_memory": [
+            "Name,Size(KB),Allocation Time(us),Release Total Active(MB),Module",
+            "'=a,1.5,-2.005,1.25,net",
+        ],
+        "memory_record": [
+            "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),"
+            "Stream Ptr,Device Type",
+            "PTA,1.500,1.5,N/A,1.0,5,NPU:0",
+        ],
+    }
+
+
+def test_the_op_table_has_msprofs_headers_and_counters_behind() -> None:
+    rows = {
+        "name": ["a", "b"],
+        "start_ns": [1, None],
+        "input_shapes": ["", None],
+        "mac": [0.5, None],
+    }
+    table = ops_csv(pl.DataFrame(rows))
+    assert table.columns == ["Op Name", "Task Start Time(us)", "Input Shapes", "mac"]
+    assert table.rows() == [("a", "0.001", '""', 0.5), ("b", "N/A", "N/A", None)]
+    assert ops_csv(pl.DataFrame({"rank": [3]})).to_dicts() == [{"Rank": "3"}]
+
+
+def test_numbers_are_no_formulas() -> None:
+    table = pl.DataFrame(
+        {"a": ["-1.5", "+2e-5", "-x", "=1", "@a", "\ta", "a=1", None], "b": [-1] * 8}
+    )
+    assert without_formulas(table)["a"].to_list() == [
+        *("-1.5", "+2e-5", "'-x", "'=1", "'@a", "'\ta", "a=1", None),
+    ]
+    assert without_formulas(table)["b"].to_list() == [-1] * 8

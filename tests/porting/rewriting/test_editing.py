@@ -9,9 +9,15 @@ from jumar.porting.rewriting.applying import applied, ordered
 from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.editing import (
     add_argument,
+    argument,
     delete,
     insert_after,
     insert_before,
+    is_open,
+    keyword,
+    literal,
+    open_parenthesis,
+    replace,
     slots,
     wrap,
 )
@@ -180,3 +186,152 @@ def test_lines_are_inserted_with_indentation_and_line_ends(before: str, expected
     )
     assert result == expected
     ast.parse(result)
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("a\n\nb = 2\n\nc\n", "a\n\nc\n"),
+        ("a\n\nb = 2\n\n\nc\n", "a\n\n\nc\n"),
+        ("a\n\nb = 2\nc\n", "a\n\nc\n"),
+        ("a\nb = 2\n\nc\n", "a\n\nc\n"),
+        ("b = 2\n\nc\n", "\nc\n"),
+        ("\nb = 2\n  ", "\n  "),
+        ("a\n\nb = 2\n", "a\n\n"),
+        ("for a in x:\n    c\nelse:\n    b = 2\n", "for a in x:\n    c\nelse:\n    pass\n"),
+        ("try:\n    c\nfinally:\n    b = 2\n", "try:\n    c\nfinally:\n    pass\n"),
+        ("try:\n    c\nexcept E:\n    b = 2\n", "try:\n    c\nexcept E:\n    pass\n"),
+        ("if a:\n    c\n    b = 2\n", "if a:\n    c\n"),
+        ("b = 2; c\n", "pass; c\n"),
+    ],
+)
+def test_a_statement_goes_with_the_blank_line_that_it_leaves_over(
+    before: str, expected: str
+) -> None:
+    module = parsed(before)
+    statement = next(node for node in module.scopes.nodes if isinstance(node, ast.Assign))
+    assert after(module, delete(module, statement)) == expected
+
+
+def test_a_function_or_class_goes_with_its_decorators() -> None:
+    module = parsed("a\n@one\n@two(3)\ndef f():\n    1\nb\n@one\nclass C:\n    1\n")
+    changes = [
+        delete(module, node)
+        for node in module.tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    assert after(module, *changes) == "a\nb\n"
+    alone = parsed("if a:\n    @one\n    def f(): 1\n")
+    function = next(node for node in alone.scopes.nodes if isinstance(node, ast.FunctionDef))
+    assert after(alone, delete(alone, function)) == "if a:\n    pass\n"
+
+
+def test_inserted_lines_may_be_several_and_blank() -> None:
+    module = parsed("if a:\r\n    b = 2\r\n")
+    statement = next(node for node in module.scopes.nodes if isinstance(node, ast.Assign))
+    changes = insert_before(module, statement, "x\n\ny"), insert_after(module, statement, "z\n\nw")
+    assert after(module, *changes) == (
+        "if a:\r\n    x\r\n\r\n    y\r\n    b = 2\r\n    z\r\n\r\n    w\r\n"
+    )
+    line = parsed("if a: b = 2")
+    statement = next(node for node in line.scopes.nodes if isinstance(node, ast.Assign))
+    assert after(line, insert_before(line, statement, "x\ny")) == "if a: x; y; b = 2"
+    assert after(line, insert_after(line, statement, "x\ny")) == "if a: b = 2; x; y"
+    last = parsed("a\nb = 2  # end")
+    statement = next(node for node in last.scopes.nodes if isinstance(node, ast.Assign))
+    change = insert_after(last, statement, "x\ny")
+    assert after(last, change) == "a\nb = 2  # end\nx\ny"
+    # It is outside of whatever wraps the statement, whose length it exceeds.
+    assert (change.side, change.width) == ("close", len("b = 2  # end") + 1)
+
+
+def test_slots_have_their_comma_and_may_hold_a_lone_generator() -> None:
+    module = parsed("f (  # one\n  (a) , *b,\n  c = 1, )")
+    text = module.text
+    found = slots(module, call_of(module))
+    assert [(text[slot.start : slot.end], slot.comma) for slot in found] == [
+        ("(a)", text.index(",")),
+        ("*b", text.index(",", text.index(",") + 1)),
+        ("c = 1", text.rindex(",")),
+    ]
+    assert open_parenthesis(module, call_of(module)) == 2
+    for source, expected in (("f(x for x in y)", "x for x in y"), ("f((x for x in y))", None)):
+        module = parsed(source)
+        (slot,) = slots(module, call_of(module))
+        assert module.text[slot.start : slot.end] == (expected or "(x for x in y)")
+        assert slot.comma == -1
+    none = parsed("f(a)")
+    assert [slot.comma for slot in slots(none, call_of(none))] == [-1]
+
+
+@pytest.mark.parametrize(
+    ("before", "gone", "expected"),
+    [
+        ("f(a , b)", "a", "f(b)"),
+        ("f(a,\tb)", "a", "f(b)"),
+        ("f(a, b, c, d)", "bd", "f(a, c)"),
+        ("f(a, b, c, d)", "cd", "f(a, b)"),
+        ("f(a, b,)", "b", "f(a,)"),
+    ],
+)
+def test_arguments_at_several_places_go_at_once(before: str, gone: str, expected: str) -> None:
+    module = parsed(before)
+    call = call_of(module)
+    names = {node for node in call.args if isinstance(node, ast.Name) and node.id in gone}
+    assert after(module, *remove(module, call, set(names))) == expected
+
+
+def test_an_argument_is_found_by_keyword_or_by_place() -> None:
+    module = parsed("f(a, b, k=c, **d)")
+    call = call_of(module)
+
+    def told(name: str, position: int = -1) -> str | None:
+        found = argument(call, name, position)
+        return None if found is None else module.source(found)
+
+    assert [told("k"), told("x", 0), told("x", 1), told("x", 2), told("x"), told("k", 0)] == [
+        *("c", "a", "b", None, None, "c"),
+    ]
+    word = keyword(call, "k")
+    assert word is not None
+    assert module.source(word) == "k=c"
+    assert keyword(call, "d") is None
+    assert is_open(call)
+    assert is_open(call_of(parsed("f(*a)")))
+    assert not is_open(call_of(parsed("f(a, k=1)")))
+    # Behind `*a` nobody knows which place an argument has.
+    assert argument(call_of(parsed("f(a, *b)")), "x", 0) is None
+
+
+def test_literals_have_their_value() -> None:
+    def value(text: str) -> object:
+        return literal(ast.parse(text, mode="eval").body)
+
+    assert [value(text) for text in ("3", "-1.5", "('a', 2)", "None", "a", "f(1)", "[1] + 2")] == [
+        *(3, -1.5, ("a", 2), None, None, None, None),
+    ]
+    assert literal(None) is None
+
+
+def test_an_expression_is_replaced_as_a_whole() -> None:
+    module = parsed("x = f(a)\n")
+    assert replace(module, call_of(module), "g") == Replacement(start=4, end=8, text="g")
+    opening, closing = wrap(module, call_of(module), "(", ")")
+    assert opening == Replacement(start=4, end=4, text="(", side="open", width=4)
+    assert closing == Replacement(start=8, end=8, text=")", side="close", width=4)
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("f(\n  a,\n  **b\n)", "f(\n  a,\n  k=1, l=2, **b\n)"),
+        ("f(\n  a\n)", "f(\n  a,\n  k=1,\n  l=2\n)"),
+        ("f(a,\n  b)", "f(a,\n  b,\n  k=1,\n  l=2)"),
+        ("x = [\n  f(a)]", "x = [\n  f(a, k=1, l=2)]"),
+        ("f()", "f(k=1, l=2)"),
+        ("f((x for x in y))", "f((x for x in y), k=1, l=2)"),
+    ],
+)
+def test_several_arguments_are_added_at_once(before: str, expected: str) -> None:
+    module = parsed(before)
+    assert after(module, add_argument(module, call_of(module), "k=1", "l=2")) == expected

@@ -1,153 +1,193 @@
-"""What names mean: imports, aliases, stars, modules of the tree, classes and their ancestors."""
+"""What names of a script mean, and where its parts are."""
 
 import ast
+import warnings
 from pathlib import Path
 
 import pytest
 
-from jumar.porting.script.module import Module
+from jumar.porting.script.module import Module, parsed
 from jumar.porting.script.project import Project
+from tests.porting.trees import write_files
+
+NOWHERE = Project(Path("nowhere"))
 
 
-def named(text: str, root: Path = Path("nowhere"), path: str = "script.py") -> str | None:
+def module(text: str, project: Project = NOWHERE, path: str = "script.py") -> Module:
+    return Module(text, path, project)
+
+
+def named(text: str, project: Project = NOWHERE, path: str = "script.py") -> str | None:
     """What the last expression of a script names."""
-    module = Module(text, path, Project(root))
-    last = module.tree.body[-1]
-    while not isinstance(last, ast.Expr):
-        last = last.body[-1]  # type: ignore[attr-defined]
-    return module.name_of(last.value)
+    found = module(text, project, path)
+    last = next(node for node in reversed(found.scopes.nodes) if isinstance(node, ast.Expr))
+    return found.name_of(last.value)
 
 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
         ("import tensorflow as tf\ntf.Session", "tensorflow.Session"),
-        ("import tensorflow\ntensorflow.Session", "tensorflow.Session"),
         ("import tensorflow.compat.v1 as tf\ntf.Session", "tensorflow.Session"),
-        ("import tensorflow as tf\ntf.compat.v1.Session", "tensorflow.Session"),
-        ("from tensorflow import Session as S\nS", "tensorflow.Session"),
-        ("from tensorflow.python.client.session import Session\nSession", "tensorflow.Session"),
-        ("from tensorflow.python.client import session\nsession.Session", "tensorflow.Session"),
-        ("import tensorflow as tf\nSession = tf.Session\nSession", "tensorflow.Session"),
-        (
-            "import tensorflow as tf\nt = tf.train\nadam = t.AdamOptimizer\nadam",
-            "tensorflow.train.AdamOptimizer",
-        ),
-        (
-            "try:\n    import tensorflow.compat.v1 as tf\nexcept ImportError:\n"
-            "    import tensorflow as tf\ntf.Session",
-            "tensorflow.Session",
-        ),
-        (
-            "try:\n    import horovod.tensorflow as hvd\n"
-            "except ImportError:\n    hvd = None\nhvd.rank",
-            "horovod.tensorflow.rank",
-        ),
-        ("from tensorflow import *\nSession", "tensorflow.Session"),
-        (
-            "from npu_bridge.npu_init import *\nnpu_config_proto",
-            "npu_bridge.npu_init.npu_config_proto",
-        ),
-        ("from npu_bridge.npu_init import *\ntf.Session", "tensorflow.Session"),
-        ("def f():\n    import tensorflow as tf\n    tf.Session", "tensorflow.Session"),
-        (
-            "import tensorflow as tf\nclass A:\n    tf = 3\n    def f(self):\n        tf.Session",
-            "tensorflow.Session",
-        ),
-        ("def f():\n    global tf\n    import tensorflow as tf\ntf.Session", "tensorflow.Session"),
-        (
-            "import tensorflow.contrib.slim as slim\nslim.learning.train",
-            "tensorflow.contrib.slim.learning.train",
-        ),
+        ("import torch.nn\ntorch.nn.Module", "torch.nn.Module"),
+        ("import torch.nn as nn\nnn.Module", "torch.nn.Module"),
+        ("from torch import nn as n\nn.Module", "torch.nn.Module"),
+        ("from tensorflow import Session\nSession", "tensorflow.Session"),
+        ("import tensorflow as tf\nS = tf.Session\nS", "tensorflow.Session"),
+        ("import tensorflow as tf\nT = tf\nT.Session", "tensorflow.Session"),
+        ("import tensorflow as tf\na = b = tf\na.Session", None),
+        ("import tensorflow as tf\na: object = tf\na.Session", None),
+        ("import tensorflow as tf\na = tf\na = 3\na.Session", None),
+        ("import tensorflow as tf\ntf = 3\ntf.Session", None),
+        ("tf = None\nimport tensorflow as tf\ntf.Session", "tensorflow.Session"),
+        ("a = None\nimport tensorflow as tf\na = tf\na.Session", None),
+        ("try:\n    import a as x\nexcept E:\n    import b as x\nx.c", "a.c"),
+        ("a = a\na", None),
+        ("a = b\nb = a\na", None),
         ("print", "builtins.print"),
+        ("nothing", None),
+        ("print.x", "builtins.print.x"),
+        ("f().x", None),
+        ("3", None),
+        ("def f(): pass\nf", "tree:script.py:f"),
+        ("class C: pass\nC", "tree:script.py:C"),
+        ("class C: pass\nC.method", None),
+        ("def g():\n    def f(): pass\n    f", None),
+        ("def f(x):\n    x", None),
+        ("for x in y: pass\nx", None),
+        ("from keras.layers import *\nDense", "keras.layers.Dense"),
+        ("from tensorflow import *\nfrom keras.layers import *\nDense", "keras.layers.Dense"),
+        ("from keras.layers import *\nprint", "builtins.print"),
+        ("from numpy import *\nDense", None),
+        ("from npu_bridge.npu_init import *\ntf.Session", "tensorflow.Session"),
+        ("from npu_bridge.npu_init import *\nNPUEstimator", "npu_bridge.npu_init.NPUEstimator"),
+        ("from npu_bridge.npu_init import *\nOther", None),
+        ("def f():\n    from keras.layers import *\n    Dense", "keras.layers.Dense"),
+        ("from keras.layers import *\ndef f():\n    Dense", "keras.layers.Dense"),
+        ("def f():\n    from keras.layers import *\nDense", None),
     ],
 )
-def test_a_name_is_followed_to_its_library(text: str, name: str) -> None:
+def test_a_name_is_followed_through_imports_and_aliases(text: str, name: str | None) -> None:
     assert named(text) == name
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import tensorflow as tf\ndef f(tf):\n    tf.Session",
-        "import tensorflow as tf\ntf = make()\ntf.Session",
-        "import tensorflow as tf\nfor tf in things:\n    tf.Session",
-        "import tensorflow as tf\ndef f():\n    tf = fake\n    tf.Session",
-        "class A:\n    import tensorflow as tf\n    def f(self):\n        tf.Session",
-        "tf.Session",
-        "a = b\nb = a\na.Session",
-        "import tensorflow as tf\ndef f():\n    tf.x()\n    tf = 1\n    tf.Session",
-    ],
-)
-def test_a_name_that_means_something_else_is_not_taken_for_the_library(text: str) -> None:
-    assert not (named(text) or "").startswith("tensorflow")
+@pytest.mark.parametrize(("aliases", "name"), [(12, "torch.nn"), (13, None)])
+def test_chains_of_aliases_are_followed_up_to_a_length(aliases: int, name: str | None) -> None:
+    lines = ["import torch as x0", *(f"x{n} = x{n - 1}" for n in range(1, aliases))]
+    assert named("\n".join([*lines, f"x{aliases} = x{aliases - 1}.nn", f"x{aliases}"])) == name
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    for path, text in {
-        "ops.py": "import tensorflow as tf\nfrom tensorflow import Session as S\n"
-        "class Mine(tf.Session):\n    pass\ndef conv(x):\n    return x\n",
-        "utils.py": "from ops import *\n",
-        "nets/__init__.py": "from .deep import Net, tf as flow\n",
-        "nets/deep.py": "import tensorflow as tf\nclass Net(tf.keras.Model):\n    pass\n",
-        "loop.py": "from pool import x\n",
-        "pool.py": "from loop import x\n",
-        "broken.py": "def (:\n",
-    }.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text)
-    return tmp_path
+def test_positions_count_characters_whatever_their_bytes() -> None:
+    found = module('a = "é中"; b = f(c,\n  "中" + d)  # end\n')
+    texts = [found.source(node) for node in found.scopes.nodes if hasattr(node, "lineno")]
+    assert texts == [
+        *('a = "é中"', "a", '"é中"', 'b = f(c,\n  "中" + d)', "b", 'f(c,\n  "中" + d)', "f", "c"),
+        *('"中" + d', '"中"', "d"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "name"),
-    [
-        ("from ops import *\ntf.Session", "a.py", "tensorflow.Session"),
-        ("from utils import *\nS", "a.py", "tensorflow.Session"),
-        ("from utils import *\ntf.Session", "a.py", "tensorflow.Session"),
-        ("import utils\nutils.tf.Session", "a.py", "tensorflow.Session"),
-        ("from nets import flow\nflow.Session", "a.py", "tensorflow.Session"),
-        ("import nets\nnets.flow.Session", "a.py", "tensorflow.Session"),
-        ("import nets.deep as deep\ndeep.tf.Session", "a.py", "tensorflow.Session"),
-        ("from . import deep\ndeep.tf.Session", "nets/b.py", "tensorflow.Session"),
-        ("from ..ops import S\nS", "nets/b.py", "tensorflow.Session"),
-        ("from ops import conv\nconv", "a.py", "tree:ops.py:conv"),
-        ("from utils import Mine\nMine", "a.py", "tree:ops.py:Mine"),
-        ("from loop import x\nx", "a.py", "tree:loop.py:x"),
-        ("from broken import x\nx", "a.py", "tree:broken.py:x"),
-    ],
-)
-def test_names_are_followed_through_modules_of_the_tree(
-    tree: Path, text: str, path: str, name: str
-) -> None:
-    assert named(text, tree, path) == name
-
-
-def test_a_class_knows_its_ancestors_across_modules(tree: Path) -> None:
-    module = Module("from utils import Mine\nclass Own(Mine):\n    pass\n", "a.py", Project(tree))
-    assert module.lineage("tree:a.py:Own") == (
-        "tree:a.py:Own",
-        "tree:ops.py:Mine",
-        "tensorflow.Session",
+def test_what_is_around_a_node() -> None:
+    found = module("class A:\n    def f(self):\n        return (x + 1)\ny\n")
+    x, y = (
+        next(n for n in found.scopes.nodes if isinstance(n, ast.Name) and n.id == name)
+        for name in "xy"
     )
+    assert isinstance(found.parent(x), ast.BinOp)
+    assert isinstance(found.statement(x), ast.Return)
+    function, holder = found.function(x), found.class_of(x)
+    assert function is not None
+    assert holder is not None
+    assert (function.name, holder.name) == ("f", "A")
+    assert (found.function(y), found.class_of(y), found.parent(found.tree)) == (None, None, None)
+    assert found.statement(found.statement(x)) is found.statement(x)
 
 
-def test_a_class_that_inherits_from_itself_is_no_endless_loop() -> None:
-    module = Module("class A(B): pass\nclass B(A): pass\n", "a.py", Project(Path("nowhere")))
-    assert module.lineage("tree:a.py:A") == ("tree:a.py:A", "tree:a.py:B")
+def test_classes_have_their_known_ancestors(tmp_path: Path) -> None:
+    write_files(tmp_path, {"base.py": "import torch\nclass Base(torch.nn.Module): pass\n"})
+    found = module(
+        "from base import Base\nclass A(Base, Other): pass\nclass B(A, Base): pass\n"
+        "class Loop(Loop): pass\ndef f(): pass\n",
+        Project(tmp_path),
+    )
+    assert found.lineage("tree:script.py:B") == (
+        *("tree:script.py:B", "tree:script.py:A", "tree:base.py:Base", "torch.nn.Module"),
+    )
+    assert found.lineage("torch.nn.Module") == ("torch.nn.Module",)
+    assert found.lineage("tree:script.py:Loop") == ("tree:script.py:Loop",)
+    assert found.lineage("tree:script.py:f") == ("tree:script.py:f",)
+    chain = "class C0: pass\n" + "".join(f"class C{n}(C{n - 1}): pass\n" for n in range(1, 60))
+    assert len(module(chain).lineage("tree:script.py:C59")) == 50
+    defined, node = found.definition("tree:base.py:Base")
+    assert defined is not None
+    assert defined.path == "base.py"
+    assert isinstance(node, ast.ClassDef)
+    for unknown in ("tree:none.py:x", "torch.x", "tree:base.py", "tree:a:b:c"):
+        assert found.definition(unknown) == (None, None)
+    assert found.definition("tree:base.py:missing") == (defined, None)
+    again = module("def f(): 1\ndef f(): 2\n")
+    _, node = again.definition("tree:script.py:f")
+    assert isinstance(node, ast.FunctionDef)
+    assert node.lineno == 2
 
 
-@pytest.mark.parametrize("library", ["npu_bridge", "tensorflow", "torch"])
-def test_a_copy_of_a_library_in_the_tree_is_still_the_library(library: str, tmp_path: Path) -> None:
-    (tmp_path / library).mkdir()
-    (tmp_path / library / "__init__.py").write_text("def Session():\n    pass\n")
-    (tmp_path / library / "npu_init.py").write_text("def Session():\n    pass\n")
-    assert named(f"import {library}\n{library}.Session", tmp_path) == f"{library}.Session"
-    text = f"from {library}.npu_init import Session\nSession"
-    assert named(text, tmp_path) == f"{library}.npu_init.Session"
+def test_imports_are_those_of_a_library_or_a_part_of_it() -> None:
+    found = module("import torch.nn as nn\nfrom apex import amp\nfrom keras.layers import *\n")
+    for prefix in ("torch", "torch.nn", "apex", "keras", "keras.layers"):
+        assert found.imports(prefix)
+    for prefix in ("tor", "torch.nn.functional", "amp", "ker"):
+        assert not found.imports(prefix)
+    assert not module("apex = 1\n").imports("apex")
 
 
-def test_names_are_followed_into_modules_of_python_2(tmp_path: Path) -> None:
-    (tmp_path / "old.py").write_text("import tensorflow as tf\nprint 'x'\n")
-    assert named("from old import tf\ntf.Session", tmp_path) == "tensorflow.Session"
+def test_the_modules_of_the_tree_that_a_script_imports_are_known_once(tmp_path: Path) -> None:
+    names = ("a.py", "b.py", "c.py", "torch.py", "script.py")
+    write_files(tmp_path, dict.fromkeys(names, ""))
+    text = "import a, b, os, torch, script\nfrom a import x\nfrom c import *\nd = 1\n"
+    assert module(text, Project(tmp_path)).imported_paths() == ["a.py", "b.py", "c.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import ops\nops.make", "tree:ops.py:make"),
+        ("import ops\nops.Session", "tensorflow.Session"),
+        ("import ops\nops.tf.Session", "tensorflow.Session"),
+        ("import ops\nops", "tree:ops.py"),
+        ("import ops\nops.make.x", None),
+        ("from ops import make as m\nm", "tree:ops.py:make"),
+        ("from ops import *\nmake", "tree:ops.py:make"),
+        ("from ops import *\ntf.Session", "tensorflow.Session"),
+        ("from ops import *\nmissing", None),
+        ("from ops import missing\nmissing", "tree:ops.py:missing"),
+        ("from package import inner\ninner.f", "tree:package/inner.py:f"),
+        ("from package import one\none", "tree:package/__init__.py:one"),
+        ("import loop_a\nloop_a.x", "tree:loop_a.py:x"),
+        ("from loop_a import *\nx", None),
+        ("from stars import later\nlater", "keras.layers.Dense"),
+        ("import script\nscript.Session", "script.Session"),
+    ],
+)
+def test_names_are_followed_through_the_files_of_a_tree(
+    tmp_path: Path, text: str, name: str | None
+) -> None:
+    write_files(
+        tmp_path,
+        {
+            "ops.py": "import tensorflow as tf\nfrom tensorflow import Session\ndef make(): pass\n",
+            "stars.py": "from keras.layers import *\nlater = Dense\n",
+            "package/__init__.py": "one = 1\n",
+            "package/inner.py": "def f(): pass\n",
+            "loop_a.py": "from loop_b import *\n",
+            "loop_b.py": "from loop_a import *\n",
+            "script.py": "",
+        },
+    )
+    assert named(text, Project(tmp_path)) == name
+
+
+def test_odd_escapes_in_a_script_are_not_reported() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(parsed('x = "\\d"\n'), ast.Module)
+    with pytest.raises(SyntaxError):
+        parsed("def (:\n")

@@ -1,101 +1,122 @@
-"""Reading a script and writing it back."""
+"""A script's bytes as text and back, and where its lines are."""
 
 import ast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jumar.porting.edits import Place
-from jumar.porting.script.source import Lines, Unreadable, decode
+from jumar.porting.script.source import Lines, SourceText, Unreadable, decode
+
+BOM = b"\xef\xbb\xbf"
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "expected"),
     [
-        b"",
-        b"x = 1",
-        b"x = 1\r\ny = 2\r\n",
-        b"x = 1\ry = 2\r",
-        b"\xef\xbb\xbfx = 1\n",
-        b"#!/usr/bin/python\n# -*- coding: latin-1 -*-\nname = '\xe9'\n",
-        b"# vim: set fileencoding=gbk :\nname = '\xd6\xd0'\n",
-        b"x = 1\x0c\ny = 2\n",
-        "name = '中文'\n".encode(),
+        (b"x = 1\n", SourceText("x = 1\n")),
+        (b"", SourceText("")),
+        (BOM + b"x\n", SourceText("x\n", "utf-8", bom=True)),
+        (b"# coding: latin-1\n\xe9\n", SourceText("# coding: latin-1\né\n", "iso8859-1")),
+        (b"#!/usr/bin/python\n# -*- coding=gbk -*-\n\xd6\xd0", None),
+        (b"\f\n# vim: fileencoding=gbk\r\xd6\xd0", None),
     ],
 )
-def test_what_is_read_is_written_back_byte_for_byte(content: bytes) -> None:
-    source = decode(content)
-    assert source.encoded(source.text) == content
+def test_a_script_is_decoded_as_python_does_and_encoded_back(
+    content: bytes, expected: SourceText | None
+) -> None:
+    found = decode(content)
+    if expected is None:
+        assert (found.encoding, found.text[-1], found.bom) == ("gbk", "中", False)
+    else:
+        assert found == expected
+    assert found.encoded(found.text) == content
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("content", "en", "zh"),
     [
-        (b"x = 1\0", "NUL"),
-        (b"name = '\xe9'\n", "utf-8"),
-        (b"# coding: nonsense\nx = 1\n", "nonsense"),
-        (b"# coding: rot13\nk = 1\n", "rot-13"),
-        (b"\xff\xfex\x00", "NUL"),
+        (b"x\0", "contains NUL bytes: not a script", "含有 NUL 字节，不是脚本"),
+        # The third line, and the line after code, are too late for a coding cookie.
+        (b"\n\n# coding: latin-1\n\xe9", "cannot be read as utf-8: ", "无法按 utf-8 编码读取："),
+        (b"x\n# coding: latin-1\n\xe9", "cannot be read as utf-8: ", "无法按 utf-8 编码读取："),
+        (b"# coding: nothing\n", "cannot be read as nothing: ", "无法按 nothing 编码读取："),
+        (b"# coding: utf-7\n+AGE-", "cannot be written back as utf-7", "无法按 utf-7 编码写回"),
+        (b"# coding: hex\n", "cannot be read as hex: ", "无法按 hex 编码读取："),
     ],
 )
-def test_what_is_no_script_is_unreadable_with_the_reason(content: bytes, reason: str) -> None:
-    with pytest.raises(Unreadable) as raised:
+def test_what_is_no_script_says_why(content: bytes, en: str, zh: str) -> None:
+    with pytest.raises(Unreadable) as caught:
         decode(content)
-    assert reason in raised.value.note.en
-    assert raised.value.note.zh
+    assert caught.value.note.en.startswith(en)
+    assert caught.value.note.zh.startswith(zh)
+    assert str(caught.value) == caught.value.note.en
 
 
-def test_a_cookie_below_the_second_line_is_a_comment() -> None:
-    assert decode(b"x = 1\n\n# coding: latin-1\n").encoding == "utf-8"
-    assert decode(b"import os\n# coding: latin-1\n").encoding == "utf-8"
+def test_a_cookie_is_looked_for_in_the_first_bytes_alone() -> None:
+    cookie = b"# coding: latin-1"
+    assert decode(b" " * (4096 - len(cookie)) + cookie + b"\n\xe9").encoding == "iso8859-1"
+    with pytest.raises(Unreadable):
+        decode(b"#" * 4096 + b"\n" + cookie + b"\n\xe9")
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["a = 'x'", "b = '中文é' + c", "\x0cif d:", "    e = '😀'; f = 2", "#\x0c", ""]
-        ),
-        max_size=12,
-    ),
-    st.sampled_from(["\n", "\r\n", "\r"]),
-)
-def test_offsets_are_those_of_pythons_parser(lines: list[str], newline: str) -> None:
-    text = newline.join(
-        line + (newline + "    pass" if line.endswith(":") else "")
-        for line in lines
-        if not line.startswith("    ")
-    )
-    found = Lines(text)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Name):
-            start = found.offset(node.lineno, node.col_offset)
-            assert text[start : start + len(node.id)] == node.id
-            assert found.offset(node.end_lineno or 0, node.end_col_offset or 0) == start + len(
-                node.id
-            )
-            assert found.place(start).line == node.lineno
+TEXT = "aé\r\nb中c\rd\n\f  e"
+STARTS = {"a": 1, "b": 2, "d": 3, "\f": 4}
 
 
-def test_places_count_characters_from_one() -> None:
-    lines = Lines("ab\r\n中文x\n")
-    assert lines.place(0) == Place(line=1, column=1)
-    assert lines.place(6) == Place(line=2, column=3)
-    assert lines.newline == "\r\n"
-    assert lines.line_end(4) == 8
-    assert Lines("").line_end(0) == 0
+def test_lines_end_as_for_pythons_parser() -> None:
+    lines = Lines(TEXT)
+    assert lines.starts == [0, 4, 8, 10]
+    assert (lines.newline, lines.ascii) == ("\r\n", False)
+    assert [lines.place(TEXT.index(letter)) for letter in "aébcde"] == [
+        *(Place(line=1, column=1), Place(line=1, column=2), Place(line=2, column=1)),
+        *(Place(line=2, column=3), Place(line=3, column=1), Place(line=4, column=4)),
+    ]
+    assert lines.place(len(TEXT)) == Place(line=4, column=5)
+    # Columns of the parser are bytes: the letters before `c` have four.
+    assert [lines.offset(1, 0), lines.offset(1, 3), lines.offset(2, 4), lines.offset(3, 1)] == [
+        *(0, 2, 6, 9),
+    ]
+    assert lines.offset(4, 3) == 13
+    assert [lines.line_start(offset) for offset in (0, 3, 4, 7, 8, 9, 10, 14)] == [
+        *(0, 0, 4, 4, 8, 8, 10, 10),
+    ]
+    assert [lines.line_end(offset) for offset in (0, 3, 4, 7, 8, 9, 10, 14)] == [
+        *(4, 4, 8, 8, 10, 10, 14, 14),
+    ]
+    assert [lines.indent(offset) for offset in (0, 9, 13)] == ["", "", "\f  "]
+    plain = Lines("ab\ncd")
+    assert (plain.newline, plain.ascii, plain.offset(2, 1)) == ("\n", True, 4)
+    assert Lines("a\rb").newline == "\r"
+    assert Lines("a").newline == "\n"
+    late = Lines("a\né中b")
+    assert (late.offset(2, 5), late.offset(1, 1)) == (4, 1)
 
 
 @pytest.mark.parametrize(
     ("text", "indentation"),
     [
-        ("def f():\n  return 1\n", "  "),
-        ("if a:  # why\r\n\tb\r\n", "\t"),
-        ("x = {1:\n          2}\n", "    "),
+        ("if a:\n  b\nif c:\n  d\nif e:\n    f\n", "  "),
+        ("def f():\n\tx\n", "\t"),
+        ("class A:  # why\r\n   x\r\n", "   "),
+        ("if a:\n        b\n", "        "),
+        ("if a:\n     b\n", "    "),
+        ("if a:\n b\n", "    "),
         ("x = 1\n", "    "),
-        ('"""Tool.\n\nArgs:\n        x: y\n"""\nif a:\n  b\n', "  "),
-        ("class A:\n\n  x: int\nif a:\n    b\n", "    "),
+        ('"""\nArgs:\n  x\n"""\n', "    "),
+        ("if a:\n\t\tb\n", "\t\t"),
     ],
 )
-def test_the_indentation_is_that_of_the_first_block(text: str, indentation: str) -> None:
+def test_one_level_of_indentation_is_that_of_most_blocks(text: str, indentation: str) -> None:
     assert Lines(text).indentation == indentation
+
+
+def test_of_very_many_blocks_the_first_are_counted() -> None:
+    first, later = "if a:\n  b\n" * 251, "if a:\n    b\n" * 1000
+    assert Lines(first + later).indentation == "  "
+    assert Lines(first.replace("  b", "    b", 2) + later[: 249 * 12]).indentation == "    "
+    ast.parse(first)
+
+
+def test_the_text_of_a_script_never_changes() -> None:
+    with pytest.raises(AttributeError):
+        setattr(SourceText("x"), "text", "y")  # noqa: B010

@@ -5,13 +5,16 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from jumar.profiling import read
 from jumar.profiling.advice.gate import gate
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.page import page
-from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Profile
+from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile
+from jumar.profiling.reading.clocks import on_one_clock
+from jumar.profiling.reading.part import Part
 from jumar.profiling.views.step_split import contradictions, step_split
 from tests.profiling.generated import frame
 
@@ -154,3 +157,88 @@ def test_steps_that_hold_no_ops_are_a_contradiction_on_the_page_and_in_the_gate(
     (measured,) = gate(profile, {"step-ms": 1})
     assert measured.value is None
     assert "figures that agree" in measured.needs
+
+
+def _ops(*spans: tuple[int | None, int | None]) -> pl.DataFrame:
+    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
+    return pl.DataFrame(spans, schema=schema, orient="row")
+
+
+def _steps(*marks: tuple[int, int, int]) -> pl.DataFrame:
+    return pl.DataFrame(marks, schema=["step", "start_ns", "end_ns"], orient="row")
+
+
+@pytest.mark.parametrize(("shift", "apart"), [(0, False), (150, False), (151, True)])
+@pytest.mark.parametrize("later", [True, False])
+def test_steps_are_on_another_clock_if_more_than_both_extents_lie_between(
+    shift: int, apart: bool, later: bool
+) -> None:
+    # Ops last from 1000 to 1100, steps together 50 ns.
+    ops = _ops((1000, 40), (1060, 40))
+    first = 1100 + shift if later else 1000 - shift - 50
+    steps = _steps((1, first, first + 20), (2, first + 20, first + 50))
+    found, gaps = on_one_clock(ops, steps, [Part(file="marks", kind="k", steps=steps)])
+    if not apart:
+        assert (found is steps, gaps) == (True, [])
+        return
+    assert found.rows() == [(1, None, None), (2, None, None)]
+    assert found.columns == steps.columns
+    what = "steps: their marks lie outside the time of all ops, on another clock; all ops are"
+    assert gaps == [
+        Missing(file="marks", what=f"{what} taken as one step", needed_for=("step split", "gate"))
+    ]
+
+
+def test_marks_of_another_file_beside_the_ops_are_used() -> None:
+    ops, steps = _ops((1000, 100)), _steps((1, 90_000, 90_050), (2, 90_050, 90_100))
+    ended = Part(file="ended", kind="k", steps=_steps((1, 900, 1000)))
+    begins = Part(file="begins", kind="k", steps=_steps((1, 1100, 1200)))
+    others = Part(file="others", kind="k", steps=_steps((7, 1000, 1100)))
+    good = Part(file="good", kind="k", steps=_steps((2, 1000, 1050), (2, 1, 2), (1, 950, 1001)))
+    unmarked = Part(file="x", kind="k", steps=pl.DataFrame({"step": [1]}))
+    parts = [Part(file="none", kind="k"), unmarked, ended, begins, others, good]
+    found, gaps = on_one_clock(ops, steps, parts)
+    assert found.rows() == [(1, 950, 1001), (2, 1000, 1050)]
+    what = "steps: their marks lie outside the time of all ops, on another clock; those of this"
+    assert gaps == [Missing(file="good", what=f"{what} file are used")]
+    # Those of other steps, or that only touch the ops, are of no use.
+    bare, gaps = on_one_clock(ops, steps, parts[:-1])
+    assert bare["start_ns"].to_list() == [None, None]
+    assert gaps[0].file == "steps"
+
+
+@pytest.mark.parametrize(
+    ("off", "longer", "sure"),
+    [(0, 0, True), (1000, 1000, True), (1001, 0, False), (0, 1001, False), (-1001, 0, False)],
+)
+def test_marks_are_shifted_where_every_op_lies_equally_far_from_its_other_self(
+    off: int, longer: int, sure: bool
+) -> None:
+    shift = 5_000_000_000
+    ops = _ops((20_000, 500), (30_000, 600), (None, 5), (10_000, 400))
+    theirs = _ops(
+        (shift + 30_000 + off, 600), (shift + 10_000, 400), (shift + 20_000, 500 + longer)
+    )
+    steps = _steps((1, shift + 9_000, shift + 40_000))
+    part = Part(file="db", kind="sqlite", ops=theirs, steps=steps)
+    lacking = [
+        Part(file="a", kind="x", ops=theirs),
+        Part(file="b", kind="x", ops=theirs[:2], steps=steps),
+        Part(file="c", kind="x", ops=theirs.clear(), steps=steps),
+        Part(file="d", kind="x", ops=theirs, steps=_steps((1, 1, 2))),
+        Part(file="e", kind="x", ops=theirs, steps=_steps((9, shift + 9_000, shift + 40_000))),
+    ]
+    found, gaps = on_one_clock(ops, steps, [*lacking, part])
+    assert found.rows() == [(1, 9_000, 40_000) if sure else (1, None, None)]
+    if sure:
+        what = "steps: their marks lie outside the time of all ops, on another clock; shifted by"
+        what += " 5.000000 s, by which the same ops lie apart"
+        assert gaps == [Missing(file="db", what=what)]
+
+
+def test_steps_or_ops_without_times_stay_as_they_are() -> None:
+    steps = _steps((1, 90_000, 90_050))
+    for ops in (_ops().select("duration_ns"), _ops(), _ops((None, 3)), _ops((5, None))):
+        assert on_one_clock(ops, steps, []) == (steps, [])
+    for bare in (steps.drop("end_ns"), steps.drop("step"), steps.clear()):
+        assert on_one_clock(_ops((5, 1)), bare, []) == (bare, [])

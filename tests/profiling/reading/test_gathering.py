@@ -4,9 +4,24 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
 
 from jumar.profiling import read
 from jumar.profiling.advice.gate import gate
+from jumar.profiling.profile import (
+    COLLECTIVES_SCHEMA,
+    HOST_SCHEMA,
+    LINKS_SCHEMA,
+    OPS_SCHEMA,
+    STEPS_SCHEMA,
+    Missing,
+    Profile,
+)
+from jumar.profiling.reading.gathering import gathered
+from jumar.profiling.reading.part import Part
 from jumar.profiling.views.step_split import contradictions, step_split
 
 
@@ -173,3 +188,281 @@ def test_devices_of_mindspore_without_ops_are_ranks_of_their_own(
         (tmp_path / f"hccl_raw_{device}.csv").write_bytes(sample.read_bytes())
     told = read(tmp_path)
     assert told.collectives["rank"].unique().sort().to_list() == [0, 1, 2, 3]
+
+
+def _table(*rows: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _ops(*names: str, start: int | None = 0, **more: Any) -> pl.DataFrame:
+    known = {} if start is None else {"start_ns": start}
+    return _table(*({"name": name, "duration_ns": 5, **known, **more} for name in names))
+
+
+def _part(kind: str, **more: Any) -> Part:
+    return Part(file=f"{kind}.x", kind=kind, **more)
+
+
+def _gathered(*parts: Part) -> Profile:
+    return gathered("source", {"capture": parts})
+
+
+def test_a_profile_of_no_tables_has_the_columns_of_the_contract() -> None:
+    profile = _gathered()
+    for name, schema in (
+        *(("ops", OPS_SCHEMA), ("steps", STEPS_SCHEMA), ("host", HOST_SCHEMA)),
+        *(("collectives", COLLECTIVES_SCHEMA), ("links", LINKS_SCHEMA)),
+    ):
+        table = getattr(profile, name)
+        assert table.schema == dict(schema)
+        assert table.is_empty()
+    assert (profile.source, profile.kind, profile.producer) == ("source", "npu", "unknown")
+    assert (profile.chip, profile.files, profile.missing) == ("", (), ())
+
+
+def test_facts_come_from_the_parts_that_have_them() -> None:
+    gap = Missing(file="a", what="b")
+    profile = _gathered(
+        _part("x", producer="msprof", missing=(gap,)),
+        _part("y", producer="torch_npu level 1", device="cuda", chip="first", missing=(gap,)),
+        _part("z", producer="torch_npu", device="cpu", chip="second"),
+    )
+    assert (profile.producer, profile.kind, profile.chip) == ("torch_npu level 1", "cuda", "first")
+    assert profile.files == (("x.x", "x"), ("y.x", "y"), ("z.x", "z"))
+    assert profile.missing == (gap,)
+    ours = _gathered(_part("x", producer="torch_npu level 1"), _part("y", producer="jumar"))
+    assert ours.producer == "jumar"
+
+
+def test_of_kinds_of_ops_the_one_with_most_columns_is_taken() -> None:
+    order = ("kernel_details", "op_summary", "sqlite", "kineto", "trace", "mindspore_timeline")
+    order += ("mindspore_op_detail", "task_time")
+    for place in range(len(order)):
+        parts = [
+            _part(kind, ops=_ops(kind, core="x", correlation=1, launch_ns=1))
+            for kind in reversed(order[place:])
+        ]
+        empty = [_part(kind, ops=_ops(kind).clear()) for kind in order[:place]]
+        assert _gathered(*parts, *empty).ops["name"].to_list() == [order[place]]
+
+
+def test_of_kinds_of_steps_and_calls_the_first_is_taken() -> None:
+    steps = ("step_trace_time", "cluster_step_trace_time", "sqlite", "step_trace", "kineto")
+    steps += ("trace", "mindspore_step_trace")
+    for place, kind in enumerate(steps):
+        found = _gathered(
+            *(
+                _part(one, steps=_table({"step": number}))
+                for number, one in reversed(list(enumerate(steps)))
+                if number >= place
+            )
+        )
+        assert found.steps["step"].to_list() == [place], kind
+    hosts = ("sqlite", "kineto", "trace")
+    for place, kind in enumerate(hosts):
+        parts = [_part(one, host=_table({"name": one})) for one in reversed(hosts[place:])]
+        assert _gathered(*parts).host["name"].to_list() == [kind]
+    # A database with times of steps is as good as the file of these.
+    timed = _part("sqlite", steps=_table({"step": 5, "computing_ns": 1}))
+    marks = _part("sqlite", steps=_table({"step": 6}))
+    cluster = _part("cluster_step_trace_time", steps=_table({"step": 7}))
+    assert _gathered(cluster, marks, timed).steps["step"].to_list() == [5]
+
+
+def test_rows_that_files_repeat_are_there_once() -> None:
+    place = {"device": 0, "stream": "1", "task": 2, "correlation": 3}
+    first = _table(*({"name": "a", "start_ns": 1, "duration_ns": 2, **place} for _ in range(2)))
+    other = _table({"name": "a", "start_ns": 1, "duration_ns": 2, **place, "correlation": 4})
+    found = _gathered(_part("op_summary", ops=first), _part("op_summary", ops=other))
+    assert found.ops["correlation"].to_list() == [3]
+    assert _gathered(_part("op_summary", ops=first)).ops.height == 2
+    for name in ("device", "stream", "task", "name", "start_ns", "duration_ns"):
+        changed = other.with_columns((pl.col(name).cast(pl.String) + "1").cast(other[name].dtype))
+        two = _gathered(_part("op_summary", ops=first), _part("op_summary", ops=changed))
+        assert two.ops.height == 2, name
+    call = _table({"name": "f", "start_ns": 1}, {"name": "f", "start_ns": 1})
+    assert _gathered(_part("trace", host=call)).host.height == 2
+    assert _gathered(_part("trace", host=call), _part("trace", host=call)).host.height == 1
+    step = _table({"step": 1}, {"step": 1})
+    assert _gathered(_part("step_trace", steps=step)).steps.height == 1
+    assert _gathered(_part("x", links=step)).links.height == 1
+
+
+def test_collectives_of_several_files_are_put_together_and_links_of_databases_are_second() -> None:
+    spent = _table({"step": 1, "name": "a", "start_ns": None, "transit_ns": 3})
+    begins = _table({"step": 1, "name": "a", "start_ns": 7}, {"step": 2, "name": "a"})
+    found = _gathered(_part("x", collectives=spent), _part("y", collectives=begins))
+    assert found.collectives.select("step", "name", "start_ns", "transit_ns").rows() == [
+        (1, "a", 7, 3),
+        (2, "a", None, None),
+    ]
+    database = _part("sqlite", links=_table({"source": 1}))
+    matrix = _part("communication_matrix", links=_table({"source": 2}))
+    assert _gathered(database, matrix).links["source"].to_list() == [2]
+    assert _gathered(database, _part("z")).links["source"].to_list() == [1]
+
+
+def test_ranks_are_those_named_else_devices_else_the_next_free() -> None:
+    def capture(name: str, **more: Any) -> list[Part]:
+        table = _ops(name, **({"device": more.pop("device")} if "device" in more else {}))
+        return [Part(file=name, kind="op_summary", ops=table, **more)]
+
+    profile = gathered(
+        "s",
+        {
+            "a": capture("a"),
+            "b": capture("b", rank=3),
+            "c": capture("c", device=2),
+            "d": capture("d", rank=3),
+            "e": capture("e"),
+            "f": capture("f", rank=5, device=0),
+        },
+    )
+    assert profile.ops.select("rank", "name").rows() == [
+        *((0, "a"), (1, "d"), (2, "c"), (3, "b"), (4, "e"), (5, "f")),
+    ]
+    steps = Part(file="g", kind="step_trace", steps=_table({"step": 1, "device": 6}))
+    assert gathered("s", {"g": [steps]}).steps["rank"].to_list() == [6]
+
+
+def test_rows_that_name_a_rank_or_one_of_several_devices_keep_it() -> None:
+    named = _table({"name": "a", "rank": 4}, {"name": "b", "rank": None})
+    devices = _table({"name": "c", "device": 7}, {"name": "d", "device": 8}, {"name": "e"})
+    memory = pl.DataFrame({"device": ["NPU:3", "NPU:12 ", None]})
+    one = Part(
+        file="x",
+        kind="op_summary",
+        rank=2,
+        ops=devices,
+        host=named,
+        statistics={"memory": memory, "single": pl.DataFrame({"device": ["NPU:3", "NPU:3"]})},
+    )
+    profile = _gathered(one)
+    assert profile.ops["rank"].to_list() == [7, 8, 2]
+    assert profile.statistics["memory"]["rank"].to_list() == [3, 12, 2]
+    assert profile.statistics["single"]["rank"].to_list() == [2, 2]
+    host = Part(file="x", kind="trace", rank=2, host=named)
+    assert _gathered(host).host["rank"].to_list() == [4, 2]
+
+
+def test_tables_of_one_name_are_one_table_of_which_no_row_is_twice() -> None:
+    row = pl.DataFrame({"a": [1, 1]})
+    wide = pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    alone = _gathered(_part("x", statistics={"t": row})).statistics["t"]
+    assert alone["a"].to_list() == [1, 1]
+    both = _gathered(_part("x", statistics={"t": row}), _part("y", statistics={"t": wide}))
+    assert both.statistics["t"].select("a", "b").rows() == [(1.0, None), (1.0, "x"), (2.0, "y")]
+    ranks = {name: [_part("x", statistics={"t": row})] for name in ("c", "d")}
+    assert gathered("s", ranks).statistics["t"]["rank"].to_list() == [0, 0, 1, 1]
+
+
+def test_ops_without_steps_get_those_that_other_files_mark_by_their_launch() -> None:
+    marks = _table(
+        {"step": 1, "start_ns": 0, "end_ns": 10},
+        {"step": 2, "start_ns": 10, "end_ns": 20},
+        {"step": 3, "start_ns": None, "end_ns": 30},
+    )
+    steps = _part("step_trace", steps=marks)
+    ops = _table(
+        {"name": "a", "start_ns": 5, "duration_ns": 1, "launch_ns": None, "step": None},
+        {"name": "b", "start_ns": 12, "duration_ns": 1, "launch_ns": 9, "step": None},
+        {"name": "c", "start_ns": 12, "duration_ns": 1, "launch_ns": None, "step": 7},
+        {"name": "d", "start_ns": 25, "duration_ns": 1, "launch_ns": None, "step": None},
+    )
+    with_some = _gathered(_part("op_summary", ops=ops), steps)
+    assert with_some.ops["step"].to_list() == [1, 1, 7, None]
+    bare = _gathered(_part("op_summary", ops=ops.drop("step", "launch_ns")), steps)
+    assert bare.ops["step"].to_list() == [1, 2, 2, None]
+    full = ops.with_columns(step=pl.lit(9))
+    assert _gathered(_part("op_summary", ops=full), steps).ops["step"].to_list() == [9] * 4
+    no_marks = _part("step_trace", steps=_table({"step": 1}))
+    assert _gathered(_part("op_summary", ops=ops), no_marks).ops["step"].null_count() == 3
+    untimed = _part("op_summary", ops=ops.select("name", "step"))
+    assert _gathered(untimed, steps).ops["step"].to_list() == [None, None, 7, None]
+
+
+def test_steps_get_their_bounds_from_marks_beside_the_table() -> None:
+    table = _part("step_trace_time", steps=_table({"step": 2, "free_ns": 1}, {"step": 9}))
+    marks = [
+        _part("trace", steps=_table({"step": 2, "start_ns": 5, "end_ns": 6, "free_ns": 8})),
+        _part("sqlite", steps=_table({"step": 2, "start_ns": 7, "end_ns": 8})),
+        _part("x", steps=_table({"step": 2, "start_ns": 7})),
+    ]
+    found = _gathered(table, *marks).steps.select("step", "start_ns", "end_ns", "free_ns")
+    assert found.rows() == [(2, 5, 6, 1), (9, None, None, None)]
+    own = _part("step_trace_time", steps=_table({"step": 2, "start_ns": 3, "end_ns": 4}))
+    assert _gathered(own, *marks).steps["start_ns"].to_list() == [3]
+
+
+@pytest.mark.parametrize(("apart", "found"), [(-3, False), (-2, True), (0, True), (2, True)])
+def test_ops_of_a_table_are_launched_by_the_calls_of_a_trace_within_two_nanoseconds(
+    apart: int, found: bool
+) -> None:
+    table = _table(
+        {"name": "a", "start_ns": 100, "duration_ns": 1, "correlation": 8},
+        {"name": "b", "start_ns": None, "duration_ns": 1, "correlation": 9},
+        {"name": "c", "start_ns": 50, "duration_ns": 1, "correlation": 10},
+    )
+    traced = _table(
+        {"start_ns": 100 + apart, "correlation": 70, "launch_ns": 60},
+        {"start_ns": 100 + apart, "correlation": 71, "launch_ns": 61},
+        {"start_ns": 50, "correlation": None, "launch_ns": None},
+    )
+    for kind in ("trace", "sqlite"):
+        profile = _gathered(_part("op_summary", ops=table), _part(kind, ops=traced))
+        assert profile.ops.select("name", "correlation", "launch_ns").rows() == [
+            ("c", None, None),
+            ("a", 70 if found else None, 60 if found else None),
+            ("b", None, None),
+        ]
+    other = _gathered(_part("op_summary", ops=table), _part("task_time", ops=_ops("x")))
+    assert other.ops["correlation"].to_list() == [8, 9, 10]
+    known = table.with_columns(launch_ns=pl.lit(1))
+    kept = _gathered(_part("op_summary", ops=known), _part("trace", ops=traced))
+    assert kept.ops["launch_ns"].to_list() == [1, 1, 1]
+
+
+def test_the_facts_of_mindspores_framework_are_those_of_the_op_of_that_name() -> None:
+    facts = _table({"name": "a", "stream": "9", "task": 4}, {"name": "a", "stream": "8", "task": 5})
+    ops = _ops("b", "a", stream="1")
+    part = _part("mindspore_op_detail", ops=ops, statistics={"framework": facts})
+    assert _gathered(part).ops.select("name", "stream", "task").rows() == [
+        *(("b", "1", None), ("a", "1", 4)),
+    ]
+
+
+def test_what_a_better_file_of_the_capture_has_is_not_missing() -> None:
+    memory = Missing(file="t", what="events of categories that are not read: x 3")
+    end = Missing(file="t", what="the end: it is cut")
+    trace = _part("kineto", missing=(memory, end))
+    assert _gathered(trace).missing == (memory, end)
+    assert _gathered(trace, _part("op_summary", producer="jumar")).missing == (end,)
+    other = _part("trace", missing=(memory, end))
+    assert _gathered(other, _part("op_summary", producer="jumar")).missing == (memory, end)
+    detail = _part("mindspore_op_detail", missing=(end,))
+    assert _gathered(detail).missing == (end,)
+    assert _gathered(detail, _part("mindspore_timeline")).missing == ()
+    assert _gathered(trace, _part("mindspore_timeline")).missing == (memory, end)
+
+
+def test_ops_are_in_the_layer_of_their_scope_and_counters_follow_the_contract() -> None:
+    ops = _table(
+        {"name": "net/conv1/Conv2D", "start_ns": 1, "duration_ns": 1.0, "mac": 0.5},
+        {"name": "Add", "start_ns": 2, "duration_ns": 1.0, "mac": 0.25},
+    )
+    found = _gathered(_part("op_summary", ops=ops)).ops
+    assert found["module"].to_list() == ["net/conv1", None]
+    assert found.columns == [*OPS_SCHEMA, "mac"]
+    assert found["mac"].to_list() == [0.5, 0.25]
+    named = ops.with_columns(module=pl.lit("m"))
+    assert _gathered(_part("op_summary", ops=named)).ops["module"].to_list() == ["m", "m"]
+    odd = _part("trace", host=_table({"name": "f/g", "more": 1}))
+    assert _gathered(odd).host.columns == list(HOST_SCHEMA)
+
+
+def test_values_that_do_not_fit_into_the_contract_are_null() -> None:
+    odd = _table({"step": "x", "start_ns": 5}, {"step": "7", "start_ns": None})
+    assert _gathered(_part("step_trace", steps=odd)).steps["step"].to_list() == [None, 7]
+    large = pl.DataFrame({"device": [1 << 40, 3]})
+    found = _gathered(_part("x", rank=2, statistics={"t": large})).statistics["t"]
+    assert found["rank"].to_list() == [2, 3]

@@ -9,6 +9,8 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.profiling import read
+from jumar.profiling.profile import Missing
+from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 _KERNEL = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": 5, "dur": 2, "args": {"stream": 7}}
 _ASCEND = {"ph": "X", "pid": 3, "tid": 2, "ts": 5, "dur": 2, "args": {"Task Type": "AI_CORE"}}
@@ -104,3 +106,49 @@ def test_a_table_of_a_header_alone_is_named_beside_one_with_rows(tmp_path: Path)
     (tmp_path / "step_trace_time.csv").write_text(f"{_STEPS}2,3,0,0,0,4\n")
     (gap,) = read(tmp_path).missing
     assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "rows: it has none")
+
+
+def test_faults_are_counted_and_the_first_three_of_each_kind_named_in_short() -> None:
+    unreadable = Unreadable("x.csv")
+    assert unreadable.missing() == ()
+    for number in range(5):
+        unreadable.line(number + 2, "is cut")
+    for number in range(3):
+        unreadable.number(lambda number=number: f"field {number}", "y" * 41)
+    unreadable.end("first")
+    unreadable.end("second")
+    assert unreadable.missing() == (
+        Missing(
+            file="x.csv",
+            what="5 lines left out: line 2 is cut; line 3 is cut; line 4 is cut; and 2 more",
+        ),
+        Missing(
+            file="x.csv",
+            what="3 numbers cannot be read: "
+            + "; ".join(f"field {number}: '{'y' * 40}'" for number in range(3)),
+        ),
+        Missing(file="x.csv", what="the end: first"),
+    )
+
+
+def test_a_time_that_is_missing_is_no_fault_and_one_that_is_no_number_is() -> None:
+    unreadable = Unreadable("x")
+    times = [
+        unreadable.nanoseconds(value, "ms", lambda: "here")
+        for value in (2.5, None, " N/A ", "", "soon", True)
+    ]
+    assert times == [2_500_000, None, None, None, None, None]
+    (gap,) = unreadable.missing()
+    assert gap.what == "2 numbers cannot be read: here: 'soon'; here: 'True'"
+
+
+def test_a_slice_lasts_from_nothing_on() -> None:
+    unreadable = Unreadable("x")
+    assert span_of({"ts": -1, "dur": 0}, unreadable) == (-1_000, 0)
+    assert span_of({"ts": 1}, unreadable, shortest=0) == (1_000, 0)
+    assert span_of({"ts": 1, "name": "n" * 41}, unreadable) is None
+    assert span_of({"dur": 1, "name": "m"}, unreadable, shortest=0) is None
+    (gap,) = unreadable.missing()
+    assert gap.what == (
+        f"2 numbers cannot be read: event '{'n' * 40}', dur: 'None'; event 'm', ts: 'None'"
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jumar.porting.rewriting.changes import Replacement, Rewrite
 
-_SIDES = {"close": 0, "plain": 1, "open": 2}
+_SIDES = ("close", "plain", "open")
 
 
 class Moved:
@@ -67,7 +67,7 @@ def ordered(replacements: Iterable[Replacement]) -> list[Replacement]:
         key=lambda change: (
             change.start,
             change.end > change.start,
-            _SIDES[change.side],
+            _SIDES.index(change.side),
             change.width if change.side == "close" else -change.width,
         ),
     )

@@ -93,12 +93,12 @@ def slots(module: Module, call: ast.Call) -> list[Slot]:
     slots_of_call: list[Slot] = []
     for index, argument in enumerate(arguments):
         start = _skip_space(module.text, position)
-        _, end = module.span(argument)
-        if len(arguments) == 1 and isinstance(argument, ast.GeneratorExp):
-            # The span of a lone generator is that of the call's parentheses.
+        begin, end = module.span(argument)
+        if begin < start:
+            # A lone generator without parentheses of its own: its span is that of the call's.
             slots_of_call.append(Slot(argument, start, end - 1, -1))
             break
-        depth = _depth(module.text[start : module.span(argument)[0]])
+        depth = _depth(module.text[start:begin])
         end, comma = _end_of_slot(module.text, end, depth)
         slots_of_call.append(Slot(argument, start, end, comma))
         position = comma + 1 if comma >= 0 else end

@@ -61,8 +61,8 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
         file=shown,
         kind=kind,
         producer="torch_npu",
-        collectives=pl.DataFrame(times, schema=_schema(COLLECTIVES_SCHEMA), strict=False),
-        links=pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False),
+        collectives=pl.DataFrame(times, schema=_schema(COLLECTIVES_SCHEMA)),
+        links=pl.DataFrame(links, schema=_schema(LINKS_SCHEMA)),
         missing=missing,
     )
 
@@ -104,7 +104,7 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
                     **_sent(entry, where["name"], unreadable),
                 }
             )
-    table = pl.DataFrame(links, schema=_schema(LINKS_SCHEMA), strict=False)
+    table = pl.DataFrame(links, schema=_schema(LINKS_SCHEMA))
     missing = unreadable.missing()
     return Part(file=shown, kind=kind, producer="torch_npu", links=table, missing=missing)
 
@@ -137,7 +137,7 @@ def read_msprof_info(path: Path, shown: str, kind: str) -> Part:
         if isinstance(device, dict)
     ]
     schema: dict[str, pl.DataType] = {name: pl.Int64() for name in _DEVICE}
-    table = pl.DataFrame(rows, schema=schema, strict=False)
+    table = pl.DataFrame(rows, schema=schema)
     return Part(
         file=shown, kind=kind, producer="msprof", statistics={"device": table} if rows else {}
     )

@@ -6,7 +6,8 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.profiling import read
-from jumar.profiling.reading.files.raw import export, raw_folders
+from jumar.profiling.reading.files import raw
+from jumar.profiling.reading.files.raw import export, how_to_export, raw_folders, unexported
 
 _HEADER = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)"
 
@@ -114,3 +115,53 @@ def test_without_msprof_the_command_is_told(
     with pytest.raises(UserError, match="msprof was not found") as caught:
         export([folder])
     assert f"--output={folder}" in caught.value.todo
+
+
+def test_what_is_said_of_raw_folders_is_the_whole_command(tmp_path: Path) -> None:
+    assert unexported(tmp_path) == ""
+    assert unexported(tmp_path / "missing") == ""
+    folder = _raw(tmp_path / "PROF_1 x")
+    told = f"msprof --export=on --output='{folder}', with CANN 6.2.RC2, 6.3.RC2 or later"
+    assert how_to_export(folder) == told
+    more = "`jumar profile show --export` does so for msprof's folders where CANN is installed."
+    one = f"It is raw data that was never exported. Run: {told}. {more}"
+    assert unexported(tmp_path) == one
+    _raw(tmp_path / "PROF_2")
+    assert unexported(tmp_path) == one.replace("exported.", "exported (2 folders like it).", 1)
+    torch = _raw(tmp_path / "t/w_ascend_pt/PROF_1").parent
+    assert how_to_export(torch) == (
+        "python3 -c 'from torch_npu.profiler.profiler import analyse; "
+        f"""analyse('"'"'{torch.parent}'"'"')', where torch_npu and CANN are installed"""
+    )
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        *("mindstudio_profiler_output", "summary", "timeline", "device_0/summary", "host/timeline"),
+        *("msprof_1.db",),
+    ],
+)
+def test_a_folder_with_tables_at_any_place_is_exported(tmp_path: Path, inner: str) -> None:
+    folder = _raw(tmp_path / "PROF_1")
+    (folder / inner).mkdir()
+    assert raw_folders(tmp_path) == []
+
+
+def test_raw_folders_are_those_with_data_in_order_and_not_within_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("b/PROF_2", "a/PROF_3", "a/w_ascend_ms/PROF_4", "c/w_ascend_pt/PROF_5", "PROFX")
+    for name in names:
+        _raw(tmp_path / name)
+    (tmp_path / "PROF_9" / "host").mkdir(parents=True)
+    (tmp_path / "PROF_8" / "device_1" / "data").mkdir(parents=True)
+    (tmp_path / "e_ascend_pt" / "PROF_1").mkdir(parents=True)
+    (tmp_path / "c/w_ascend_pt/ASCEND_PROFILER_OUTPUT").mkdir()
+    expected = [tmp_path / name for name in ("PROF_8", "a/PROF_3", "a/w_ascend_ms", "b/PROF_2")]
+    assert raw_folders(tmp_path) == expected
+    assert raw_folders(tmp_path / "a/PROF_3") == [tmp_path / "a/PROF_3"]
+    # The top, and PROFX with the four folders in it, which are looked at before PROF_8.
+    for most, found in ((6, []), (7, expected[:1])):
+        monkeypatch.setattr(raw, "_MOST", most)
+        assert raw_folders(tmp_path) == found

@@ -58,3 +58,48 @@ def test_each_text_is_mended_wherever_it_stands(kind: pl.DataType, repeated: int
     assert found.to_list() == ["FLOAT", None, None, ""] * repeated
     assert found.name == "t"
     assert found.dtype == pl.String
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "expected"),
+    [
+        ("us", "0.0002", 0),
+        ("us", "0.0005", 1),
+        ("us", "0.0007", 1),
+        ("us", "-0.0005", -1),
+        # Beyond 2^48 ns a float may be off, and the text decides.
+        ("us", "281474976710.655", 281474976710655),
+        ("us", "281474976710.657", 281474976710657),
+        ("us", "1736408883704643.212", 1736408883704643212),
+        ("us", "17364088837046432.12", 17364088837046432120),
+        ("ms", "1736408883704.643212", 1736408883704643212),
+        ("ns", "1736408883704643212", 1736408883704643212),
+        ("us", "1736408883704643212", None),
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", '"{}\t"'])
+def test_a_time_is_exact_whatever_its_length(
+    unit: str, text: str, expected: int | None, around: str
+) -> None:
+    expected = expected if expected is not None and expected < 1 << 63 else None
+    found = times(pl.Series("t", [around.format(text)]), unit)
+    assert (found.name, found.dtype, found.to_list()) == ("t", pl.Int64, [expected])
+
+
+def test_exceptions_of_a_long_column_go_the_long_way_alone() -> None:
+    texts = [f"{number}.5" for number in range(200)]
+    texts[3], texts[150], texts[199] = "1736408883704643.212", "x", '"7.25"'
+    expected = [number * 1000 + 500 for number in range(200)]
+    found = times(pl.Series("t", texts), "us").to_list()
+    assert found == [
+        *expected[:3],
+        *(1736408883704643212, *expected[4:150], None, *expected[151:199], 7250),
+    ]
+    assert times(pl.Series("t", [], dtype=pl.String), "us").to_list() == []
+    assert times(pl.Series("t", [None, None], dtype=pl.String), "us").to_list() == [None, None]
+
+
+def test_integers_have_the_type_that_is_asked_for() -> None:
+    found = integers(pl.Series("n", ["1", "2"]), pl.Int32())
+    assert (found.name, found.dtype, found.to_list()) == ("n", pl.Int32, [1, 2])
+    assert each_once(pl.Series("t", [], dtype=pl.Categorical), lambda c: c).dtype == pl.String

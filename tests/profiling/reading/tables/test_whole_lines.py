@@ -15,7 +15,9 @@ from jumar.cli.profile_tables import as_json
 from jumar.ground.errors import UserError
 from jumar.profiling import Profile, read
 from jumar.profiling.page import page
-from jumar.profiling.reading.tables.whole_lines import is_regular
+from jumar.profiling.reading.tables import whole_lines as lines_of
+from jumar.profiling.reading.tables.whole_lines import is_regular, whole_lines
+from jumar.profiling.reading.unreadable import Unreadable
 from jumar.profiling.views import Answers
 from jumar.profiling.words import missing_lines
 
@@ -216,3 +218,84 @@ def test_wherever_a_table_is_cut_no_row_is_made_up(cut: int) -> None:
     assert profile.ops["duration_ns"].to_list() == [1125, 2125, 3125, 4125][:kept]
     whole = sum(len(row) for row in rows[:kept])
     assert bool(profile.missing) == (cut != whole)
+
+
+def taken(folder: Path, content: str, rows: int = 0) -> tuple[str, list[int], list[str]]:
+    """What is left of a file, the lines that its rows came from, and what is said."""
+    path = folder / "x.csv"
+    path.write_bytes(content.encode())
+    unreadable = Unreadable("x.csv")
+    with whole_lines(path, unreadable) as lines:
+        text = lines.path.read_bytes().decode()
+        numbers = [lines.number(row) for row in range(rows)]
+    # A copy goes.
+    assert lines.path.exists() is (lines.path == path)
+    return text, numbers, [gap.what for gap in unreadable.missing()]
+
+
+END = "the end: the last line has no line break, so its last field may be cut: "
+
+
+@pytest.mark.parametrize(
+    ("content", "left", "numbers", "said"),
+    [
+        ("a,b\n1,2\n3,4\n", "a,b\n1,2\n3,4\n", [2, 3], []),
+        ("a,b\n1,2\n3,4", "a,b\n1,2\n3,4", [2, 3], [f"{END}'4'"]),
+        ("a,b\n\n1,2\n \n3,4\n", "a,b\n1,2\n3,4\n", [3, 5], []),
+        ("\na,b\n1,2\n", "a,b\n1,2\n", [3], []),
+        ("a,b\n1\n3,4\n", "a,b\n3,4\n", [3], ["1 line left out: line 2 has 1 of 2 fields"]),
+        ("a,b,\n1,2\n3\n", "a,b,\n1,2\n", [2], ["1 line left out: line 3 has 1 of 3 fields"]),
+        ("a,b\n1,2,\n", "a,b\n1,2,\n", [2], []),
+        ("a,b\n1,2,, \n", "a,b\n1,2,, \n", [2], []),
+        ("a,b\n1,2,3\n", "a,b\n", [], ["1 line left out: line 2 has 3 fields instead of 2"]),
+        ('a,b\n1,"2\n3"\n4,5\n', 'a,b\n1,"2\n3"\n4,5\n', [2, 4], []),
+        ('a,b\n1,"2\n4,5\n', "a,b\n4,5\n", [3], ["1 line left out: line 2 ends within quotes"]),
+        ('a,b\n1,"2""x"\n', 'a,b\n1,"2""x"\n', [2], []),
+        ('a,"b,c"\n1,2\n', 'a,"b,c"\n1,2\n', [2], []),
+        ("a,b\n1,2\r\n", "a,b\n1,2\r\n", [2], []),
+        ("a,b\n1,\0\n3,4\n", "a,b\n3,4\n", [3], ["1 line left out: line 2 holds zero bytes"]),
+        ("a\n", "a\n", [], []),
+    ],
+)  # fmt: skip
+def test_rows_are_whole_records_with_the_numbers_of_their_lines(
+    tmp_path: Path, content: str, left: str, numbers: list[int], said: list[str]
+) -> None:
+    assert taken(tmp_path, content, len(numbers)) == (left, numbers, said)
+
+
+@pytest.mark.parametrize(("breaks", "whole"), [(3, True), (4, False)])
+def test_a_quoted_field_spans_lines_up_to_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, whole: bool
+) -> None:
+    monkeypatch.setattr(lines_of, "_MOST_JOINED", 3)
+    content = 'a,b\n1,"' + "x\n" * breaks + '"\n7,8\n'
+    found, _, said = taken(tmp_path, content)
+    assert (found == content) is whole
+    assert found.endswith("7,8\n")
+    assert bool(said) is not whole
+
+
+def test_a_file_is_regular_in_any_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_of, "_CHUNK", 3)
+    path = tmp_path / "x.csv"
+    for text, fields, regular in (
+        ('a,b\n"1,x",2\n3,4\n', 2, True),
+        ('a,b\n"1,x",2\n3,4', 2, True),
+        ('a,b\n"1,x",2\n3', 2, False),
+        ("a,b\n1,2,3\n3,4\n", 2, False),
+        ("a,b\n", 3, False),
+        ("", 2, True),
+        ('a,b\n1,"2\n', 2, False),
+        ("a,b\n1,\0\n", 2, False),
+    ):
+        path.write_text(text)
+        assert is_regular(path, fields) is regular, text
+    monkeypatch.setattr(lines_of, "_MOST_KNOWN", 1)
+    path.write_text('a,b\n1,2\n"1",2\n"1","2"\n1,2\n1\n')
+    assert not is_regular(path, 2)
+
+
+def test_of_a_long_last_line_without_a_break_the_last_field_is_told(tmp_path: Path) -> None:
+    for field, shown in (("y" * 59, "y" * 59), ("y" * 61, "y" * 60)):
+        _, _, said = taken(tmp_path, f"a,b\n1,{field}")
+        assert said == [f"{END}'{shown}'"]

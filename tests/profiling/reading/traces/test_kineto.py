@@ -12,6 +12,10 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from jumar.ground.errors import UserError
 from jumar.profiling import read
+from jumar.profiling.profile import Missing
+from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.traces import kineto
+from jumar.profiling.reading.traces.trace import read_trace
 
 
 def _captured(path: Path) -> dict[str, tuple[int, float]]:
@@ -227,3 +231,206 @@ def test_gloo_collectives_of_a_cpu_trace_are_communication(shared: Path) -> None
     cores = profile.ops.group_by("core").len().sort("core").rows()
     assert cores == [("COMMUNICATION", 10), ("CPU", 4)]
     assert profile.steps["step"].to_list() == [551]
+
+
+def _part(path: Path, *events: dict[str, Any], **beside: Any) -> Part:
+    path.write_text(json.dumps({"traceEvents": events, **beside}))
+    with read_trace(path, "shown.json") as trace:
+        return kineto.part_of(trace, "shown.json")
+
+
+def test_every_column_of_a_cuda_trace_follows_from_its_events(tmp_path: Path) -> None:
+    """By hand: base 1000 ns, two steps, kernels with a launch, with an id alone, and with none."""
+    shapes = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
+    launch = {"correlation": 5, "External id": 99}
+    found = _part(
+        tmp_path / "x.json",
+        _slice("user_annotation", "ProfilerStep#8", 100, 50),
+        _slice("user_annotation", "ProfilerStep#7", 0, 100),
+        _slice("user_annotation", "ProfilerStep#7", 500, 100),
+        _slice("user_annotation", "forward", 5, 10),
+        _slice("cpu_op", "aten::linear", 10, 50),
+        _slice("cpu_op", "aten::mm", 20, 20, args={"External id": 1, **shapes}),
+        _slice("cpu_op", "aten::add", 70, 5, args={"External id": 2, "Module Hierarchy": "net.1"}),
+        _slice("cpu_op", "aten::twice", 80, 1, args={"External id": 3}),
+        _slice("cpu_op", "aten::twice", 82, 1, args={"External id": 3}),
+        _slice("cuda_runtime", "cudaLaunchKernel", 25, 5, args=launch),
+        _slice("cuda_runtime", "cudaLaunchKernel", 800, 5, args=launch),
+        _slice("cuda_runtime", "cudaLaunchKernel", 90, 2, args={"correlation": 6}),
+        _slice("python_function", "train.py(3): step", 1, 9),
+        _slice("kernel", "sgemm", 130, 10, pid=0, args={
+            "correlation": 5, "device": 1, "stream": 7, "grid": [2, 3, 1], "bytes": 12}),
+        _slice("kernel", "vectorized_add", 140.5, 4, pid=0, args={
+            "External id": 2, "device": 1, "stream": 7}),
+        _slice("kernel", "my_softmax", 150, 1, pid=0, args={
+            "External id": 3, "device": 1, "stream": 7}),
+        _slice("gpu_memset", "Memset (Device)", 160, 2, pid=0, args={
+            "correlation": 6, "device": 1, "stream": 7}),
+        _slice("kernel", "ncclDevKernel_AllReduce_Sum(int)", 125, 3, pid=0, tid=20, args={
+            "device": 1}),
+        _slice("kernel", "ncclKernel_Broadcast", 129, 3, pid=0, tid=20, args={"device": 1}),
+        baseTimeNanoseconds=1000,
+        distributedInfo={"rank": 5},
+        deviceProperties=[{"name": "NVIDIA  A100\n80GB"}, {"name": "other"}],
+    )  # fmt: skip
+    assert (found.file, found.kind, found.producer) == ("shown.json", "kineto", "kineto")
+    assert (found.device, found.rank, found.chip) == ("cuda", 5, "NVIDIA A100 80GB")
+    assert found.missing == ()
+    assert found.steps is not None
+    assert found.steps.columns == ["step", "start_ns", "end_ns"]
+    assert found.steps.rows() == [(7, 1_000, 101_000), (8, 101_000, 151_000)]
+    none = dict.fromkeys(
+        ("input_shapes", "input_types", "module", "block_num", "bytes", "correlation", "launch_ns")
+    )
+    place = {"device": 1, "stream": "7", "core": "CUDA", **none}
+    nccl = {"device": 1, "stream": "20", "core": "COMMUNICATION", **none, "step": 8}
+    assert found.ops is not None
+    rows = found.ops.to_dicts()
+    assert rows == [
+        nccl
+        | {"name": "ncclDevKernel_AllReduce_Sum_0", "type": "ncclDevKernel_AllReduce_Sum"}
+        | {"kernel": "ncclDevKernel_AllReduce_Sum(int)", "start_ns": 126_000, "duration_ns": 3_000}
+        | {"wait_ns": None},
+        nccl
+        | {"name": "ncclKernel_Broadcast_0", "type": "ncclKernel_Broadcast"}
+        | {"kernel": "ncclKernel_Broadcast", "start_ns": 130_000, "duration_ns": 3_000}
+        | {"wait_ns": 1_000},
+        place
+        | {"name": "mm_0", "type": "mm", "kernel": "sgemm", "step": 7, "wait_ns": None}
+        | {"start_ns": 131_000, "duration_ns": 10_000, "block_num": 6, "bytes": 12}
+        | {"input_shapes": "2,3;3,4", "input_types": "FLOAT;FLOAT"}
+        | {"correlation": 5, "launch_ns": 26_000},
+        place
+        | {"name": "add_0", "type": "add", "kernel": "vectorized_add", "step": 8, "wait_ns": 500}
+        | {"start_ns": 141_500, "duration_ns": 4_000, "module": "net.1"}
+        | {"input_shapes": "", "input_types": ""},
+        # Two ops have its id, so that nobody knows which; after the last step there is none.
+        place
+        | {"name": "softmax_0", "type": "softmax", "kernel": "my_softmax", "step": None}
+        | {"start_ns": 151_000, "duration_ns": 1_000, "wait_ns": 5_500},
+        place
+        | {"name": "Memset_0", "type": "Memset", "kernel": "Memset (Device)", "step": 7}
+        | {"core": "CUDA_MEMSET", "start_ns": 161_000, "duration_ns": 2_000, "wait_ns": 9_000}
+        | {"correlation": 6, "launch_ns": 91_000},
+    ]
+    assert found.host is not None
+    assert found.host.rows() == [
+        ("1", "mark", "ProfilerStep#8", 101_000, 50_000, None),
+        ("1", "mark", "ProfilerStep#7", 1_000, 100_000, None),
+        ("1", "mark", "ProfilerStep#7", 501_000, 100_000, None),
+        ("1", "mark", "forward", 6_000, 10_000, None),
+        ("1", "op", "aten::linear", 11_000, 50_000, None),
+        ("1", "op", "aten::mm", 21_000, 20_000, None),
+        ("1", "op", "aten::add", 71_000, 5_000, None),
+        ("1", "op", "aten::twice", 81_000, 1_000, None),
+        ("1", "op", "aten::twice", 83_000, 1_000, None),
+        ("1", "runtime", "cudaLaunchKernel", 26_000, 5_000, 5),
+        ("1", "runtime", "cudaLaunchKernel", 801_000, 5_000, 5),
+        ("1", "runtime", "cudaLaunchKernel", 91_000, 2_000, 6),
+        ("1", "python", "train.py(3): step", 2_000, 9_000, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "family"),
+    [
+        *(("cudnn_x", "conv"), ("WINOGRAD", "conv"), ("cutlass_80", "gemm")),
+        ("reduce_x", "reduce"),
+        *(("softmax_norm", "softmax"), ("layer_norm", "norm"), ("vectorized_x", "elementwise")),
+        *(("triton_x", "triton"), ("Memcpy DtoD", "Memcpy"), ("a Memcpy", "kernel")),
+        *(("my_nccl", "nccl"), ("whatever", "kernel")),
+    ],
+)  # fmt: skip
+def test_a_kernel_without_an_op_has_the_first_family_that_its_name_fits(
+    tmp_path: Path, kernel: str, family: str
+) -> None:
+    found = _part(tmp_path / "x.json", _slice("kernel", kernel, 1, 1))
+    assert found.ops is not None
+    assert found.ops["type"].to_list() == [family]
+
+
+def test_every_column_of_a_cpu_trace_follows_from_its_events(tmp_path: Path) -> None:
+    shapes = {"Input Dims": [[2]], "Input type": ["double"]}
+    found = _part(
+        tmp_path / "x.json",
+        _slice("user_annotation", "ProfilerStep#3", 0, 100),
+        _slice("cpu_op", "aten::linear", 10, 50, args={"External id": 7, "Module Hierarchy": "n"}),
+        _slice("cpu_op", "aten::mm", 20, 20, args={"External id": 8, **shapes}),
+        _slice("cpu_op", "aten::mm", 45, 5),
+        _slice("cpu_op", "aten::mm", 120, 5, tid=2),
+        _slice("user_annotation", "gloo:all_reduce", 20, 30),
+        _slice("cuda_driver", "cuLaunchKernel", 25, 5),
+        baseTimeNanoseconds=500,
+    )
+    assert found.device == "cpu"
+    assert [(gap.what, gap.needed_for) for gap in found.missing] == [
+        (
+            "kernels: calls to the device's runtime are there, but nothing that ran on the device "
+            "(activities without CUDA, or no right to use CUPTI)",
+            ("op table of the device", "step split"),
+        )
+    ]
+    gloo = "gloo:all_reduce"
+    columns = ("step", "stream", "type", "core", "start_ns", "duration_ns")
+    more = ("input_shapes", "input_types", "module", "correlation", "name")
+    assert found.ops is not None
+    assert found.ops.columns == [*columns, *more]
+    assert found.ops.rows() == [
+        (3, "1", "linear", "CPU", 10_500, 25_000, "", "", "n", 7, "linear_0"),
+        (3, "1", "mm", "CPU", 20_500, 20_000, "2", "DOUBLE", None, 8, "mm_0"),
+        (3, "1", gloo, "COMMUNICATION", 20_500, 30_000, "", "", None, None, f"{gloo}_0"),
+        (3, "1", "mm", "CPU", 45_500, 5_000, "", "", None, None, "mm_1"),
+        (None, "2", "mm", "CPU", 120_500, 5_000, "", "", None, None, "mm_0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("beside", "rank", "chip"),
+    [
+        ({"distributedInfo": {"rank": 0}}, 0, ""),
+        ({"distributedInfo": {"rank": (1 << 20) - 1}}, (1 << 20) - 1, ""),
+        ({"distributedInfo": {"rank": 1 << 20}}, None, ""),
+        ({"distributedInfo": {"rank": -1}}, None, ""),
+        ({"distributedInfo": {"rank": True}}, None, ""),
+        ({"distributedInfo": [1]}, None, ""),
+        ({"deviceProperties": []}, None, ""),
+        ({"deviceProperties": [{"name": 3}]}, None, ""),
+        ({"deviceProperties": ["x"]}, None, ""),
+        ({"deviceProperties": {"name": "x"}}, None, ""),
+        ({"deviceProperties": [{"name": "y" * 81}]}, None, "y" * 80),
+    ],
+)
+def test_rank_and_chip_are_those_of_the_trace_where_they_make_sense(
+    tmp_path: Path, beside: dict[str, Any], rank: int | None, chip: str
+) -> None:
+    found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1), **beside)
+    assert (found.rank, found.chip) == (rank, chip)
+
+
+@pytest.mark.parametrize(("categories", "more"), [(20, ""), (22, " and 2 more")])
+def test_of_many_categories_that_are_left_out_twenty_are_named(
+    tmp_path: Path, categories: int, more: str
+) -> None:
+    names = [f"c{number:02}" for number in range(categories)]
+    events = [_slice(name, "x", 1, 1) for name in names]
+    found = _part(tmp_path / "x.json", *events, _slice("c07", "x", 1, 1))
+    counts = ["c07 2", *(f"{name} 1" for name in names if name != "c07")]
+    assert found.missing == (
+        Missing(
+            file="shown.json",
+            what=f"events of categories that are not read: {', '.join(counts[:20])}{more}",
+        ),
+    )
+
+
+def test_a_trace_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
+    path = _written(tmp_path / "x.json", _slice("kernel", "k", 1, 1))
+    path.write_text(path.read_text().rpartition("]")[0])
+    (gap,) = read(path).missing
+    assert gap.what == "the end: it ends in the middle"
+
+
+def test_a_device_beyond_32_bits_is_none(tmp_path: Path) -> None:
+    found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1, args={"device": 1 << 31}))
+    assert found.ops is not None
+    assert found.ops["device"].to_list() == [None]

@@ -155,8 +155,6 @@ def test_a_table_gives_back_every_row(
         table = Table(_COLUMNS, Texts())
         for row in rows:
             table.add(row)
-            if table.full:
-                table.pack()
         table.pack()
         whole = table.decoded(table.joined(table.frames()))
         spans = [part for part in table.spans(span) if part.height]

@@ -5,11 +5,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.profiling import read
-from jumar.profiling.reading.traces.nesting import innermost
+from jumar.profiling.reading.traces.nesting import Sweep, innermost, step_at, with_waits
 
 
 def _laid_out(tree: list, start: int, rows: list[tuple[int, int, int]], parent: int) -> int:
@@ -72,3 +73,85 @@ def test_a_moment_outside_of_all_calls_is_in_none() -> None:
     calls = pl.DataFrame({"thread": ["1"], "start_ns": [10], "duration_ns": [5]})
     moments = pl.DataFrame({"thread": ["1", "1", "1", "2"], "start_ns": [9, 10, 15, 12]})
     assert innermost(calls, moments).to_list() == [None, 0, None, None]
+
+
+def test_parents_are_the_innermost_calls_of_the_same_thread() -> None:
+    calls = [
+        *((1, 0, 100, -1), (1, 0, 50, 0), (1, 10, 5, 1), (1, 15, 5, 1), (1, 60, 40, 0)),
+        # As long as the one before: within it. After its end: in none.
+        *((1, 60, 40, 4), (1, 100, 3, -1), (2, 10, 5, -1), (1, 101, 0, 6), (1, 102, -1, 10)),
+        *((1, 102, 1, 6), (1, 103, -1, -1)),
+    ]
+    table = pl.DataFrame(calls, schema=["thread", "start", "lasts", "parent"], orient="row")
+    found = Sweep().parents(table["thread"], table["start"], table["lasts"])
+    assert found.tolist() == table["parent"].to_list()
+
+
+def test_what_still_runs_at_a_moment_is_kept_for_the_next_span() -> None:
+    sweep = Sweep()
+    one = pl.Series([1, 1, 2])
+    assert sweep.parents(one, pl.Series([0, 5, 7]), pl.Series([100, 10, 3])).tolist() == [-1, 0, -1]
+    assert sweep.running(9).tolist() == [0, 1, 2]
+    assert sweep.running(10).tolist() == [0, 1]
+    assert sweep.running(15).tolist() == [0]
+    found = sweep.parents(pl.Series([1, 2]), pl.Series([20, 20]), pl.Series([5, 5]))
+    assert found.tolist() == [0, -1]
+    assert sweep.running(21).tolist() == [0, 3, 4]
+    assert sweep.running(1000).tolist() == []
+
+
+def test_calls_without_a_thread_a_start_or_a_length_are_placed_at_zero() -> None:
+    calls = pl.DataFrame(
+        {"thread": [None, None], "start_ns": [0, 3], "duration_ns": [9, None]},
+        schema={"thread": pl.String, "start_ns": pl.Int64, "duration_ns": pl.Int64},
+    )
+    moments = pl.DataFrame(
+        {"thread": [None, None], "start_ns": [None, 2]},
+        schema={"thread": pl.String, "start_ns": pl.Int64},
+    )
+    assert innermost(calls, moments).to_list() == [0, 0]
+
+
+def test_an_op_waits_from_the_latest_end_before_it_on_its_stream() -> None:
+    ops = pl.DataFrame(
+        {
+            "device": [0, 0, 0, 0, 1, 0],
+            "stream": ["a", "a", "b", "a", "a", "a"],
+            "start_ns": [50, 0, 10, 20, 5, 41],
+            "duration_ns": [1, 30, 5, 5, 1, 2],
+        }
+    )
+    found = with_waits(ops).select("start_ns", "stream", "wait_ns")
+    assert found.rows() == [
+        *((0, "a", None), (5, "a", None), (10, "b", None), (20, "a", 0), (41, "a", 11)),
+        (50, "a", 7),
+    ]
+
+
+def test_a_moment_is_in_the_step_that_begins_at_it_and_not_in_the_one_that_ends() -> None:
+    steps = pl.DataFrame({"step": [4, 3], "start_ns": [20, 10], "end_ns": [30, 18]})
+    moments = pl.Series([9, 10, 17, 18, 19, 20, 29, 30, None])
+    found = step_at(moments, steps)
+    assert found.to_list() == [None, 3, 3, None, None, 4, 4, None, None]
+    assert step_at(moments, steps.clear()).to_list() == [None] * 9
+    before = pl.DataFrame({"step": [1], "start_ns": [-1], "end_ns": [5]})
+    assert step_at(pl.Series([-2, 0, 4]), before).to_list() == [None, 1, 1]
+
+
+@pytest.mark.parametrize("thread", [0, 1, 2])
+def test_a_call_of_any_thread_is_kept_while_it_runs(thread: int) -> None:
+    sweep = Sweep()
+    one = pl.Series([thread])
+    assert sweep.parents(one, pl.Series([3]), pl.Series([4])).tolist() == [-1]
+    assert sweep.running(5).tolist() == [0]
+    assert sweep.parents(one, pl.Series([5]), pl.Series([1])).tolist() == [0]
+
+
+def test_what_has_no_time_is_in_no_step() -> None:
+    steps = pl.DataFrame({"step": [1], "start_ns": [0], "end_ns": [5]})
+    assert step_at(pl.Series([None, 0, 4, 5], dtype=pl.Int64), steps).to_list() == [
+        None,
+        1,
+        1,
+        None,
+    ]

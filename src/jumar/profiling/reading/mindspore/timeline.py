@@ -42,8 +42,6 @@ def read_timeline(path: Path, shown: str, kind: str) -> Part:
             row = _op(event, unreadable)
             if row is not None:
                 rows.add(row)
-                if rows.full:
-                    rows.pack()
         unreadable.end(reader.problem)
         ops = rows.decoded(rows.joined(rows.frames()))
     ops = ops.with_columns(pl.col("device").cast(pl.Int32, strict=False))

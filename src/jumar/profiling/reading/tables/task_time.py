@@ -35,7 +35,7 @@ def read_task_time(path: Path, shown: str, kind: str) -> Part:
             if name in rows.columns
         ),
         _column(rows, "stream_id").cast(pl.String).alias("stream"),
-        _column(rows, "task_id").cast(pl.Int64, strict=False).alias("task"),
+        _column(rows, "task_id").alias("task"),
         pl.col("kernel_name").alias("name"),
         pl.col("kernel_name").str.extract(_TYPE).alias("type"),
         core.alias("core"),

@@ -106,15 +106,15 @@ class Table:
         self._samples: list[np.ndarray] = []
         self._file: IO[bytes] | None = None
         self._end = 0
-        self.add = self._rows.append
 
     def __len__(self) -> int:
         return self._packed + len(self._rows)
 
-    @property
-    def full(self) -> bool:
-        """Whether it is time to `pack`."""
-        return len(self._rows) >= BATCH
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add a row, which has a value for each column."""
+        self._rows.append(row)
+        if len(self._rows) >= BATCH:
+            self.pack()
 
     def close(self) -> None:
         """Free the disk space."""

@@ -128,21 +128,15 @@ class Trace:
         elif phase == "s":
             if event.get("cat") == "async_npu":
                 self.launches.add((event.get("id"), nanoseconds_of(event.get("ts"))))
-                if self.launches.full:
-                    self.launches.pack()
         elif phase == "M":
             self._take_name(event)
         elif phase == "t" and event.get("cat") == "Data_aug Bound":
             waited = nanoseconds_of(_arguments(event).get("Data_aug Bound(us)"))
             self.waits.add((event.get("name"), waited))
-            if self.waits.full:
-                self.waits.pack()
         elif phase == "C" and event.get("name") == "AI Core Freq":
             megahertz = _arguments(event).get("MHz")
             time = nanoseconds_of(event.get("ts"))
             self.clocks.add((time, nanoseconds_of(megahertz, "ns")))
-            if self.clocks.full:
-                self.clocks.pack()
         elif phase in _UNREAD and isinstance(event.get("cat"), str):
             self.unread[event["cat"]] += 1
 
@@ -178,8 +172,6 @@ class Trace:
                 arguments.get("Module Hierarchy") or None,
             )
         )
-        if rows.full:
-            rows.pack()
 
     def _category(self, written: object) -> str | None:
         """The category of a slice in today's words, each found once."""
@@ -225,8 +217,6 @@ class Trace:
                 arguments.get("bytes"),
             )
         )
-        if self.kernels.full:
-            self.kernels.pack()
 
     def _take_name(self, event: Mapping[str, Any]) -> None:
         name = _arguments(event).get("name")

@@ -1,0 +1,83 @@
+"""Which files a path stands for, and which belong to one capture."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.ground.errors import UserError
+from jumar.profiling.reading.files import finding
+from jumar.profiling.reading.files.finding import sources_of
+from jumar.profiling.reading.part import Source
+
+STEPS = "Step,Computing,Communication,Free\n1,2,3,4\n"
+
+
+def written(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(STEPS if not name.endswith("odd.csv") else "a,b\n")
+
+
+def test_a_file_stands_for_itself_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.anything"
+    path.write_text(STEPS)
+    assert sources_of(path, "shown") == [
+        Source(path=path, shown="shown", capture=str(tmp_path), kind="step_trace_time")
+    ]
+    with pytest.raises(UserError) as caught:
+        sources_of(tmp_path / "missing", "shown")
+    assert caught.value.todo.endswith(
+        "Name a profile: a folder of torch_npu or msprof, a CSV, JSON, .db or zip file."
+    )
+
+
+def test_tables_below_a_folder_are_found_in_order_but_raw_data(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        *("b/2.csv", "b/1.CSV", "a/x.txt", "odd.csv", "readme.md", "a/info.json.0", "z.csv.gz"),
+        *("FRAMEWORK/x.csv", "logs/x.csv", "log/x.csv", "sqlite/x.csv"),
+        *("device_0/data/x.csv", "data/y.csv", "device_x/data/z.csv"),
+    )
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "unknown.json").write_text("{}")
+    found = [source.shown for source in sources_of(tmp_path, "top/")]
+    assert found == [
+        *("top/odd.csv", "top/z.csv.gz", "top/a/info.json.0", "top/a/x.txt", "top/b/1.CSV"),
+        *("top/b/2.csv", "top/data/y.csv", "top/device_x/data/z.csv"),
+    ]
+    assert {one.shown: one.kind for one in sources_of(tmp_path, "top")}["top/odd.csv"] == ""
+
+
+def test_a_folder_of_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "MOST_FILES", 2)
+    written(tmp_path, "a.csv", "b.csv")
+    assert len(sources_of(tmp_path, "x")) == 2
+    written(tmp_path, "c.csv")
+    with pytest.raises(UserError) as caught:
+        sources_of(tmp_path, "x")
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        *("more than 2 files are in it", str(tmp_path), "Name the folder of one capture."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "capture"),
+    [
+        ("w_1_ascend_pt/PROF_1/device_0/x.csv", "w_1_ascend_pt"),
+        ("w_1_ascend_pt/y_ascend_ms/x.csv", "w_1_ascend_pt"),
+        ("renamed/ASCEND_PROFILER_OUTPUT/x.csv", "renamed"),
+        ("PROF_000001_x/device_3/summary/x.csv", "PROF_000001_x/device_3"),
+        ("PROF_000001_x/device_3/x.csv", "PROF_000001_x/device_3"),
+        ("PROF_000001_x/mindstudio_profiler_output/x.csv", "PROF_000001_x/"),
+        ("PROF_000001_x/host/x.csv", "PROF_000001_x/"),
+        ("PROF_000001_x/x.csv", "PROF_000001_x/"),
+        ("PROF_x/device_3/x.csv", "PROF_x/device_3"),
+        ("plain/deep/x.csv", "plain/deep"),
+    ],
+)
+def test_files_of_one_capture_have_its_folder(tmp_path: Path, file: str, capture: str) -> None:
+    written(tmp_path, file)
+    (source,) = sources_of(tmp_path, "x")
+    assert source.capture == str(tmp_path / capture)

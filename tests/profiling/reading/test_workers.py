@@ -1,0 +1,135 @@
+"""Captures of one worker, and workers whose files lie in one folder."""
+
+from typing import Any
+
+import polars as pl
+
+from jumar.profiling.profile import Missing
+from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.workers import one_of_each_worker
+
+TRACE = ".pt.trace.json.gz"
+
+
+def table(start: int | None) -> pl.DataFrame:
+    return pl.DataFrame({"start_ns": [start, start]}, schema={"start_ns": pl.Int64})
+
+
+def part(file: str, kind: str = "trace", start: int | None = None, **more: Any) -> Part:
+    return Part(file=file, kind=kind, ops=None if start is None else table(start), **more)
+
+
+def files(captures: dict[str, list[Part]]) -> dict[str, list[tuple[str, int | None]]]:
+    """Files and ranks of what is kept, by capture."""
+    kept = one_of_each_worker(captures)
+    return {
+        name: [(one.file, one.rank) for one in parts if not one.missing]
+        for name, parts in kept.items()
+    }
+
+
+def older(file: str, newer: str) -> Part:
+    what = f"not read: {newer} is a newer capture of the same worker; name this one alone to see it"
+    return Part(file=file, kind="", missing=(Missing(file=file, what=what),))
+
+
+def test_of_a_workers_captures_the_newest_is_kept_and_the_others_named() -> None:
+    first = part("a/host_1.1700000000000_ascend_pt/x.csv", start=5)
+    second = part("a/host_1.1700000000001_ascend_pt/x.csv", start=9)
+    third = part("a/host_1_1700000000002_ascend_pt/x.csv", start=9)
+    other = part("a/host_2.1700000000000_ascend_pt/x.csv", start=1)
+    captures = {one.file.rpartition("/")[0]: [one] for one in (first, second, third, other)}
+    names = list(captures)
+    assert one_of_each_worker(captures) == {
+        # Of two that begin at the same time the first is kept.
+        names[1]: [older(first.file, second.file), second, older(third.file, second.file)],
+        names[3]: [other],
+    }
+
+
+def test_a_worker_is_named_by_its_rank_or_else_by_the_name_of_the_capture() -> None:
+    ranked = {
+        "a": [part("a/x", start=5), part("a/info", rank=3)],
+        "b": [part("b/x", start=6, rank=3)],
+        "c": [part("c/x", start=1)],
+        "d": [part("d/x", start=2)],
+    }
+    assert files(ranked) == {"b": [("b/x", 3)], "c": [("c/x", None)], "d": [("d/x", None)]}
+    # Nine digits are no time.
+    names = ["w.123456789" + TRACE, "w.123456780" + TRACE, "v_1234567890" + TRACE]
+    names += ["v_1234567891" + TRACE, "w_1234567890_ascend_ms", "w_1234567891_ascend_ms"]
+    kept = files({f"in/{name}": [part(name, start=place)] for place, name in enumerate(names)})
+    assert list(kept) == [f"in/{names[place]}" for place in (0, 1, 3, 5)]
+
+
+def test_a_capture_begins_with_the_first_of_its_tables() -> None:
+    late = [Part(file="late", kind="trace", rank=1, ops=table(100), host=table(50))]
+    early = [
+        Part(file="early", kind="trace", rank=1, ops=table(200), host=table(None), steps=table(40))
+    ]
+    assert files({"l": late, "e": early}) == {"l": [("late", 1)]}
+    without = [Part(file="w", kind="k", rank=1, ops=pl.DataFrame({"name": ["a"]}))]
+    assert files({"w": without, "l": late}) == {"l": [("late", 1)]}
+
+
+def test_traces_of_torch_profiler_in_one_folder_are_apart() -> None:
+    traces = [part(f"f/{name}.json", "kineto", start=1) for name in ("b", "a")]
+    table_ = part("f/op_summary.csv", "op_summary", start=1)
+    assert files({"f": [*traces, table_]}) == {
+        "f/b.json": [("f/b.json", None)],
+        "f/a.json": [("f/a.json", None)],
+        "f": [("f/op_summary.csv", None)],
+    }
+    alone = part("f/a.json", "kineto", start=1)
+    assert files({"f": [alone, table_]}) == {
+        "f": [("f/a.json", None), ("f/op_summary.csv", None)],
+    }
+    assert list(files({"f": traces})) == ["f/b.json", "f/a.json"]
+
+
+def test_devices_of_mindspore_in_one_folder_are_ranks_by_the_ends_of_their_names() -> None:
+    names = ["timeline_1.json", "aicore_0_detail.csv", "step_2_detail_time.csv", "x_123456.csv"]
+    parts = [part(f"f/{name}", "mindspore_x", start=1) for name in names]
+    parts += [part("f/aicpu_1.csv", "mindspore_aicpu"), part("f/y_1.csv", "op_summary", start=1)]
+    assert files({"f": parts}) == {
+        "f, device 0": [("f/aicore_0_detail.csv", 0)],
+        "f, device 1": [("f/timeline_1.json", 1), ("f/aicpu_1.csv", 1)],
+        "f, device 2": [("f/step_2_detail_time.csv", 2)],
+        "f": [("f/x_123456.csv", None), ("f/y_1.csv", None)],
+    }
+    # A device of which no file tells what it did and when is none.
+    lone = [part("f/timeline_1.json", "mindspore_x", start=1), part("f/aicpu_0.csv", "mindspore_a")]
+    assert list(files({"f": lone})) == ["f"]
+    for told in ("steps", "collectives"):
+        other = Part(file="f/z_0.csv", kind="mindspore_z", **{told: table(1)})
+        assert list(files({"f": [lone[0], other]})) == ["f, device 0", "f, device 1"]
+
+
+def test_files_of_several_ranks_are_told_apart_by_rank_or_number() -> None:
+    parts = [
+        *(part("f/a.db", "sqlite", start=1, rank=4), part("f/b.json.gz", rank=0, start=2)),
+        *(part("f/kernel_details_4.csv", start=1), part("f/trace_0.json.gz", start=1)),
+        *(part("f/kernel_details_7.csv", start=1), part("f/plain.csv", start=1)),
+    ]
+    assert files({"f": parts}) == {
+        "f, rank 0": [("f/b.json.gz", 0), ("f/trace_0.json.gz", 0)],
+        "f, rank 4": [("f/a.db", 4), ("f/kernel_details_4.csv", 4)],
+        "f": [("f/kernel_details_7.csv", None), ("f/plain.csv", None)],
+    }
+    assert list(files({"f": [parts[0], parts[2]]})) == ["f"]
+
+
+def test_a_table_beside_information_of_several_ranks_belongs_to_nobody_known() -> None:
+    infos = [part(f"f/info_{rank}.json", "profiler_info", rank=rank) for rank in (5, 2)]
+    table_ = part("f/kernel_details.csv", "kernel_details", start=1)
+    second = part("f/other.csv", "other", start=1)
+    what = "whose it is: information of the ranks 2, 5 lies in one folder with it"
+    gap = Missing(file=table_.file, what=what, needed_for=("ranks",))
+    kept = one_of_each_worker({"f": [*infos, table_, second]})
+    assert list(kept) == ["f"]
+    assert [one.missing for one in kept["f"]] == [(gap,), ()]
+    # Where the other rank has a table, only the one without is named.
+    own = part("f/op_2.csv", "op_summary", start=1)
+    kept = one_of_each_worker({"f": [*infos, own, table_]})
+    assert [(name, len(parts)) for name, parts in kept.items()] == [("f, rank 2", 2), ("f", 1)]
+    assert "the ranks 5 lies" in kept["f"][0].missing[0].what

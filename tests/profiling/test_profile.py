@@ -1,0 +1,57 @@
+"""One profile, and what never changes about it."""
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+from jumar.profiling import columns, listing, profile
+from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile, empty
+from jumar.profiling.reading import part
+from jumar.profiling.reading.files import headers
+
+
+def made(ranks: list[int | None], steps: list[int | None]) -> Profile:
+    return Profile(
+        source="s",
+        producer="p",
+        kind="npu",
+        ops=pl.DataFrame({"rank": ranks}, schema={"rank": pl.Int32}),
+        steps=pl.DataFrame({"rank": steps}, schema={"rank": pl.Int32}),
+    )
+
+
+def test_the_ranks_are_those_with_ops_or_steps_in_order() -> None:
+    assert made([3, 3, None], [1, 3, 2]).ranks == (1, 2, 3)
+    assert made([], []).ranks == ()
+
+
+def test_a_profile_has_empty_tables_where_nothing_is_known_and_a_memo_of_its_own() -> None:
+    one, other = (
+        Profile(source="s", producer="p", kind="cpu", ops=empty(OPS_SCHEMA)) for _ in "ab"
+    )
+    for table in (one.steps, one.host, one.collectives, one.links):
+        assert table.is_empty()
+    assert one.steps.schema == dict(STEPS_SCHEMA)
+    assert (one.files, one.missing, one.chip, one.statistics) == ((), (), "", {})
+    one.memo["x"] = 1
+    assert other.memo == {}
+    assert "memo" not in repr(one)
+    with pytest.raises(TypeError):
+        Profile(source="s", producer="p", kind="cpu", ops=one.ops, memo={})  # pyright: ignore
+    (memo,) = (field for field in dataclasses.fields(Profile) if field.name == "memo")
+    assert memo.compare is False
+    assert Missing(file="a", what="b").needed_for == ()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(profile.Profile, profile.Missing, columns.Column, listing.Listing),
+        *(part.Part, part.Source, headers.Column),
+    ],
+)
+def test_what_views_share_has_named_parts_that_never_change(kind: type) -> None:
+    parameters = kind.__dataclass_params__  # pyright: ignore[reportAttributeAccessIssue]
+    assert parameters.frozen
+    assert all(one.kw_only for one in dataclasses.fields(kind) if one.init)

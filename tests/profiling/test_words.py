@@ -1,0 +1,47 @@
+"""What was read, and what is missing, in a line each."""
+
+from jumar.profiling.profile import (
+    HOST_SCHEMA,
+    OPS_SCHEMA,
+    Missing,
+    Profile,
+)
+from jumar.profiling.words import WORDS, missing_lines, read_line, words
+from tests.profiling.generated import frame
+
+
+def profile(ops: int, calls: int, ranks: int = 1, chip: str = "", *gaps: Missing) -> Profile:
+    return Profile(
+        source="a\x1b",
+        producer="msprof",
+        kind="npu",
+        ops=frame([{"rank": place % ranks} for place in range(ops)], OPS_SCHEMA),
+        host=frame([{}] * calls, HOST_SCHEMA),
+        chip=chip,
+        missing=gaps,
+    )
+
+
+def test_what_was_read_is_counted_in_both_languages() -> None:
+    one = profile(1, 1)
+    assert read_line(one, "en") == "a\\x1b: msprof, npu; 1 op, 1 host call"
+    assert read_line(one, "zh") == "a\\x1b: msprof, npu; 1 个算子，1 次 host 调用"
+    two = profile(4, 2, 2, "c" * 49)
+    chip = "c" * 47 + "…"
+    assert read_line(two, "en") == f"a\\x1b: msprof, npu, {chip}; 4 ops of 2 ranks, 2 host calls"
+    assert read_line(two, "zh") == (
+        f"a\\x1b: msprof, npu, {chip}; 4 个算子（2 张卡），2 次 host 调用"
+    )
+
+
+def test_what_is_missing_is_named_with_what_needs_it() -> None:
+    gaps = (Missing(file="f\n", what="w" * 301), Missing(file="g", what="x", needed_for=("a", "b")))
+    found = profile(0, 0, 1, "", *gaps)
+    assert missing_lines(found, "en") == [f"f\\n: {'w' * 299}…", "g: x (needed for a, b)"]
+    assert missing_lines(found, "zh")[1] == "g: x（a, b 需要）"
+    assert missing_lines(profile(0, 0), "en") == []
+
+
+def test_every_word_is_there_in_the_language_that_is_asked_for() -> None:
+    assert words("en") == {name: text.en for name, text in WORDS.items()}
+    assert words("zh")["free"] == "空闲"

@@ -170,7 +170,7 @@ def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() ->
         ),
         (lambda: Mfcc()(noise(2, 639)), "audio must be [N, 640 samples or more], not [2, 639]"),
     ):
-        with pytest.raises(ValueError, match="no|audio") as error:
+        with pytest.raises(ValueError, match=r"no|audio") as error:
             call()
         assert message in str(error.value)
 

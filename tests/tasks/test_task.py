@@ -233,7 +233,7 @@ def test_what_holds_networks_or_pictures_is_equal_only_to_itself() -> None:
     for make in (ErrorSheets, lambda: reader(KernelReader), lambda: reader(BoxReader)):
         one, other = make(), make()
         assert one != other
-        assert one == one  # noqa: PLR0124
+        assert one == one
         assert len({one, other}) == 2
 
 

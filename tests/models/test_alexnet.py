@@ -4,6 +4,7 @@ import torch
 from jumar.models.alexnet import SMALLEST_IMAGE, AlexNet, decays, tf_variables
 from jumar.models.keyed_dropout import KeyedDropout
 from jumar.models.keyed_random import set_random_position
+from jumar.models.tf_layout import DenseKernelAfterFlatten
 
 WEIGHT_DECAY = 1e-4
 LAYERS = ["conv1", "conv2", "conv3", "conv4", "conv5", "dense1", "dense2", "classifier"]
@@ -139,3 +140,49 @@ def test_variables_exported_and_imported_again_are_the_same_at_another_image_siz
     for variable in tf_variables(model):
         again = variable.to_torch(variable.to_tensorflow(state[variable.name]))
         assert torch.equal(again, state[variable.name])
+
+
+def test_a_network_is_the_layers_of_the_original() -> None:
+    torch.manual_seed(0)
+    model = tiny(logits_relu=False).eval()
+    images = torch.randn(1, 3, 67, 67)
+    functional = torch.nn.functional
+    with torch.no_grad():
+        x = images
+        for number, (stride, padding, pooled) in enumerate(
+            [(4, 2, True), (1, 2, True), (1, 1, False), (1, 1, False), (1, 1, True)], start=1
+        ):
+            layer = model.get_submodule(f"conv{number}")
+            x = functional.conv2d(x, layer.weight, layer.bias, stride, padding).relu()
+            x = functional.max_pool2d(x, 3, 2) if pooled else x
+        for name in ("dense1", "dense2", "classifier"):
+            layer = model.get_submodule(name)
+            x = functional.linear(x.flatten(1), layer.weight, layer.bias)
+            x = x if name == "classifier" else x.relu()
+        torch.testing.assert_close(model(images), x)
+    assert model.layer_order() == LAYERS
+    assert [tuple(p.shape) for name, p in model.named_parameters() if name.endswith("weight")] == [
+        (96, 3, 11, 11),
+        (192, 96, 5, 5),
+        (384, 192, 3, 3),
+        (256, 384, 3, 3),
+        (256, 256, 3, 3),
+        (4096, 256),
+        (4096, 4096),
+        (4, 4096),
+    ]
+    assert tiny().logits_relu is True
+
+
+def test_variables_have_the_names_of_the_originals_graph() -> None:
+    with torch.device("meta"):
+        model = AlexNet(num_classes=10)
+    layers = ["conv2d", *(f"conv2d_{n}" for n in (1, 2, 3, 4)), "dense", "dense_1", "dense_2"]
+    variables = tf_variables(model)
+    assert [(v.tf_name, v.name) for v in variables] == [
+        (f"{theirs}/{part}", f"{ours}.{'weight' if part == 'kernel' else part}")
+        for theirs, ours in zip(layers, LAYERS, strict=True)
+        for part in ("kernel", "bias")
+    ]
+    # 224 px end in 6 x 6 positions.
+    assert variables[10].layout == DenseKernelAfterFlatten(height=6, width=6, channels=256)

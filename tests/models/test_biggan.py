@@ -2,7 +2,16 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from jumar.models.biggan import BigGan, Discriminator, SelfAttention, latent_parts
+from jumar.models.biggan import (
+    BigGan,
+    Discriminator,
+    DownBlock,
+    ResidualBlock,
+    SelfAttention,
+    UpBlock,
+    latent_parts,
+    spectral_layers,
+)
 
 
 def test_the_original_has_as_many_parameters() -> None:
@@ -80,3 +89,108 @@ def test_a_discriminator_without_norms_sees_each_picture_alone_and_its_brightnes
     dark = network(images.clamp(max=0))
     assert not torch.allclose(dark, network(images), rtol=1e-3)
     assert not torch.allclose(network(torch.full_like(images, -0.5)), network(0 * images))
+
+
+def test_blocks_are_convolutions_of_activated_norms_and_a_skip() -> None:
+    torch.manual_seed(4)
+    x = torch.randn(2, 4, 6, 6)
+    condition = torch.randn(2, 5)
+    up = UpBlock(4, 3, 5).eval()
+    with torch.no_grad():
+        y = up.conv2(up.norm2(up.conv1(up.norm1(x, condition).relu()), condition).relu())
+        torch.testing.assert_close(up(x, condition), y + up.skip(x))
+        assert y.shape == (2, 3, 12, 12)
+        for norms, of_images in ((True, True), (True, False), (False, True), (False, False)):
+            down = DownBlock(4, 3, norms=norms, of_images=of_images).eval()
+            given = x.clone()
+            first = x if of_images and not norms else down.norm1(x).relu()
+            y = down.conv2(down.norm2(down.conv1(first)).relu())
+            torch.testing.assert_close(down(given), y + down.skip(x))
+            assert torch.equal(given, x)
+            assert y.shape == (2, 3, 3, 3)
+            block = ResidualBlock(4, norms=norms).eval()
+            y = block.norm2(block.conv2(block.norm1(block.conv1(x)).relu()))
+            torch.testing.assert_close(block(given), y + x)
+            assert torch.equal(given, x)
+
+
+def test_attention_is_its_formula() -> None:
+    torch.manual_seed(5)
+    attention = SelfAttention(16).eval()
+    torch.nn.init.constant_(attention.gain, 0.5)
+    x = torch.randn(2, 16, 4, 6)
+    with torch.no_grad():
+        keys, values = (
+            torch.nn.functional.max_pool2d(layer(x), 2).flatten(2)
+            for layer in (attention.keys, attention.values)
+        )
+        assert (keys.shape[1], values.shape[1]) == (2, 8)
+        queries = attention.queries(x).flatten(2)
+        weights = torch.einsum("ncp,ncq->npq", queries, keys).softmax(dim=2)
+        seen = torch.einsum("npq,ncq->ncp", weights, values).view(2, 8, 4, 6)
+        for fused in (True, False):
+            attention.fused = fused
+            torch.testing.assert_close(attention(x), x + 0.5 * attention.out(seen))
+    assert SelfAttention(8).fused is True
+
+
+def test_networks_chain_their_blocks_with_attention_at_64_px() -> None:
+    torch.manual_seed(6)
+    model = BigGan(width=8, gain_starts_at=1.0).eval()
+    torch.nn.init.constant_(model.generator.attention.gain, 0.5)
+    torch.nn.init.constant_(model.discriminator.attention.gain, 0.5)
+    latent = torch.randn(1, 128)
+    parts = latent.split([20, 20, 20, 20, 20, 28], dim=1)
+    made, judge = model.generator, model.discriminator
+    with torch.no_grad():
+        x = made.dense(parts[0]).view(1, 4, 4, 128).permute(0, 3, 1, 2)
+        for number, (block, part) in enumerate(zip(made.up, parts[1:], strict=True)):
+            if x.shape[2] == 64:
+                x = made.attention(x)
+                assert number == 4
+            x = block(x, part)
+        images = made.out(made.norm(x).relu()).tanh()
+        torch.testing.assert_close(model(latent), images)
+        y = judge.down[0](images)
+        assert y.shape == (1, 8, 64, 64)
+        y = judge.attention(y)
+        for block in list(judge.down)[1:]:
+            y = block(y)
+        assert y.shape == (1, 128, 4, 4)
+        logits = judge.out(judge.block(y).relu().sum((2, 3)))
+        torch.testing.assert_close(judge(images), logits)
+    norms = [part for part in model.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-5, 0.1)}
+
+
+def test_choices_of_the_whole_reach_every_layer() -> None:
+    for moves, fused, norms in ((True, False, False), (False, True, True)):
+        model = BigGan(
+            width=8,
+            latent=12,
+            moves_in_evaluation=moves,
+            fused_attention=fused,
+            discriminator_norms=norms,
+        )
+        assert {layer.moves_in_evaluation for _, layer in spectral_layers(model)} == {moves}
+        assert (model.generator.attention.fused, model.discriminator.attention.fused) == (
+            fused,
+            fused,
+        )
+        assert model.discriminator.norms is norms
+        assert model.generator.parts == [2] * 6
+        biases = [layer.bias for _, layer in spectral_layers(model) if layer.bias is not None]
+        assert biases
+        assert not any(bias.any() for bias in biases)
+    plain = BigGan(width=8)
+    assert {layer.moves_in_evaluation for _, layer in spectral_layers(plain)} == {False}
+    assert plain.generator.attention.fused
+    assert plain.discriminator.norms
+    assert len(list(spectral_layers(plain))) == len({name for name, _ in spectral_layers(plain)})
+    assert latent_parts(6) == [1] * 6
+    with pytest.raises(
+        ValueError, match="a latent vector of 7 numbers cannot be split into 6 parts; use 128 or"
+    ):
+        latent_parts(7)
+    with pytest.raises(ValueError, match="a width of 7 channels is below 8"):
+        BigGan(width=7)

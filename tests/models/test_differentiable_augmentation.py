@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +13,8 @@ from jumar.models.differentiable_augmentation import (
     recolored,
     translated,
 )
-from jumar.models.keyed_random import set_random_position
+from jumar.models.keyed_random import keyed_uniform, random_position, set_random_position
+from tests.models.test_keyed_random import splitmix
 
 
 def pictures(count: int = 4, height: int = 16, width: int = 24) -> Tensor:
@@ -108,3 +111,48 @@ def test_shifts_go_up_to_an_eighth_of_the_side_in_every_direction() -> None:
     places = changed(marked, "translation").flatten(1).argmax(1)
     assert set((places // 16).tolist()) == {6, 7, 8, 9, 10}
     assert set((places % 16).tolist()) == {6, 7, 8, 9, 10}
+
+
+def test_changes_are_drawn_from_seven_numbers_of_each_picture() -> None:
+    """Brightness, saturation, contrast, shift down and right, and the middle of the hole."""
+    images = pictures(5, 16, 32)
+    numbers = keyed_uniform(5, 7, random_position(splitmix(3), 6), torch.device("cpu"))
+    for row, (image, drawn) in enumerate(zip(images, numbers.tolist(), strict=True)):
+        brightness, saturation, contrast, down, right, top, left = drawn
+
+        def one(*changes: str, row: int = row) -> Tensor:
+            return changed(images, *changes, key=3, first_row=6)[row]
+
+        lighter = image + brightness - 0.5
+        grey = lighter.mean(0, keepdim=True)
+        coloured = grey + (lighter - grey) * 2 * saturation
+        coloured = coloured.mean() + (coloured - coloured.mean()) * (contrast + 0.5)
+        torch.testing.assert_close(one("color"), coloured, rtol=1e-4, atol=1e-5)
+        # Up to an eighth of 16 and 32 px: 2 and 4 px to each side.
+        rows, columns = math.floor(down * 5) - 2, math.floor(right * 9) - 4
+        padded = torch.nn.functional.pad(image, (4, 4, 2, 2))
+        moved = padded[:, 2 - rows : 18 - rows, 4 - columns : 36 - columns]
+        assert torch.equal(one("translation"), moved)
+        holed = image.clone()
+        first, before = math.floor(top * 17) - 4, math.floor(left * 33) - 8
+        holed[:, max(first, 0) : first + 8, max(before, 0) : before + 16] = 0
+        assert torch.equal(one("cutout"), holed)
+    whole = changed(images, *CHANGES, key=3, first_row=6)
+    assert torch.equal(whole, changed(images, *reversed(CHANGES), key=3, first_row=6))
+    assert not torch.equal(whole, changed(images, "color", "translation", key=3, first_row=6))
+
+
+def test_an_odd_side_is_shifted_and_holed_by_whole_pixels() -> None:
+    ones = torch.ones(1, 1, 12, 13)
+    hole = cut_out(ones, torch.tensor([0.5]), torch.tensor([0.5]))[0, 0] == 0
+    # Half of 12 and, rounded up, of 13; the middle lies at 0.5 * 13 and 0.5 * 14.
+    assert hole.any(1).nonzero().flatten().tolist() == [3, 4, 5, 6, 7, 8]
+    assert hole.any(0).nonzero().flatten().tolist() == [4, 5, 6, 7, 8, 9, 10]
+
+
+def test_an_unknown_change_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="unknown change") as error:
+        DifferentiableAugmentation(["color", "blur"])
+    assert str(error.value) == "unknown change 'blur'; known: color, translation, cutout"
+    images = pictures(1)
+    assert DifferentiableAugmentation([])(images) is images

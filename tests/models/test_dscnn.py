@@ -1,4 +1,5 @@
 import re
+from dataclasses import FrozenInstanceError
 
 import pytest
 import torch
@@ -108,3 +109,50 @@ def test_names_of_the_older_generation_lead_to_those_of_the_newer() -> None:
 )
 def test_what_is_no_weight_of_the_network_is_ignored(name: str) -> None:
     assert any(re.search(pattern, name) for pattern in tf_names(DSCNN(num_labels=2)).ignored)
+
+
+def test_variables_have_the_names_of_the_originals_graph_and_steps_count_twice() -> None:
+    model = DSCNN(num_labels=3, size=[3, 4, 5, 3, 2, 1, 6, 3, 3, 1, 1, 5, 3, 3, 2, 2])
+    names = tf_names(model)
+    rest = ("biases", "batch_norm/beta", "batch_norm/moving_mean", "batch_norm/moving_variance")
+    layers = [("conv_1", "weights")]
+    for number in (1, 2):
+        layers += [(f"conv_ds_{number}/dw_conv", "depthwise_weights")]
+        layers += [(f"conv_ds_{number}/pw_conv", "weights")]
+    expected = [f"DS-CNN/{scope}/{part}" for scope, kernel in layers for part in (kernel, *rest)]
+    expected += ["DS-CNN/fc1/weights", "DS-CNN/fc1/biases"]
+    assert [v.tf_name for v in names.variables] == expected
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    theirs = {
+        v.tf_name: v.to_tensorflow(torch.zeros(shapes[v.name])).shape for v in names.variables
+    }
+    assert theirs["DS-CNN/conv_1/weights"] == (5, 3, 1, 4)
+    assert theirs["DS-CNN/conv_ds_1/dw_conv/depthwise_weights"] == (3, 3, 4, 1)
+    assert theirs["DS-CNN/conv_ds_1/pw_conv/weights"] == (1, 1, 4, 6)
+    assert theirs["DS-CNN/fc1/weights"] == (5, 3)
+    assert names.averages == "none"
+    assert (names.counting.global_step, names.counting.first_number) == (2, 0)
+    assert [each.powers for each in names.optimizers] == [
+        ("train/beta1_power", "train/beta2_power")
+    ]
+    assert model.layer_order() == ["first", "blocks.0", "blocks.1", "classifier"]
+
+
+def test_norms_have_an_offset_and_the_statistics_of_the_original() -> None:
+    norms = [m for m in DSCNN(num_labels=3).modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    assert len(norms) == 9
+    for norm in norms:
+        assert (norm.eps, norm.momentum) == (1e-3, 0.04)
+        assert (norm.weight == 1).all()
+        assert [name for name, _ in norm.named_parameters()] == ["bias"]
+
+
+def test_a_layers_size_stays_as_it_was_read() -> None:
+    (size,) = read_size([1, 8, 5, 4, 2, 1])
+    with pytest.raises(FrozenInstanceError):
+        size.channels = 9  # type: ignore[misc]
+    with pytest.raises(ValueError, match="the number of layers and five") as error:
+        read_size([1, 8, 5])
+    assert str(error.value).endswith(
+        "(channels, kernel height and width, stride in time and frequency), not [1, 8, 5]"
+    )

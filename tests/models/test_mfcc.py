@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import fft
 
 from jumar.models.mfcc import Mfcc, PowerSpectrogram
 
@@ -104,3 +105,89 @@ def test_impossible_numbers_are_refused() -> None:
         PowerSpectrogram(window_samples=16, stride_samples=8, bins=range(12))
     with pytest.raises(ValueError, match="640 samples or more"):
         Mfcc()(torch.zeros(1, 639))
+
+
+@pytest.mark.parametrize("matrices", [False, True])
+def test_coefficients_are_those_of_the_formulas_written_out_with_scipys_transform(
+    matrices: bool,
+) -> None:
+    settings = {"window_samples": 300, "stride_samples": 130, "coefficients": 7, "bands": 12}
+    mfcc = Mfcc(sample_rate=8000, lowest=100.0, highest=3000.0, matrices=matrices, **settings)
+    audio = noise(3, 1000)
+    starts = range(0, 1000 - 300 + 1, 130)
+    frames = np.stack([audio.double().numpy()[:, i : i + 300] for i in starts], axis=1)
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(300) / 300)
+    magnitudes = np.abs(np.fft.rfft(frames * hann, 512))
+    edges = np.linspace(*(1127 * np.log1p(np.array([100.0, 3000.0]) / 700)), 14)
+    mels = 1127 * np.log1p(np.arange(257) * 8000 / 512 / 700)
+    filters = np.array(
+        [np.interp(mels, edges[n : n + 3], [0, 1, 0], left=0, right=0) for n in range(12)]
+    )
+    energies = np.log(magnitudes @ filters.T)
+    np.testing.assert_allclose(mfcc.log_mel(audio).numpy(), energies, rtol=1e-3, atol=1e-3)
+    expected = fft.dct(energies, type=2, axis=-1)[..., :7] / 2 * np.sqrt(2 / 12)
+    found = mfcc(audio)
+    assert found.shape == (3, len(starts), 7)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-3, atol=2e-3)
+
+
+def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() -> None:
+    assert Mfcc(coefficients=40)(noise(1, 640)).shape == (1, 1, 40)
+    assert Mfcc(coefficients=1)(noise(1, 640)).shape == (1, 1, 1)
+    assert Mfcc(sample_rate=8000, lowest=0.0, highest=4000.0).frames(960) == 2
+    assert PowerSpectrogram(window_samples=2, stride_samples=1)(noise(1, 3)).shape == (1, 2, 2)
+    assert PowerSpectrogram(window_samples=16, stride_samples=8, bins=range(9))(
+        noise(1, 16)
+    ).shape == (1, 1, 9)
+    for call, message in (
+        (lambda: Mfcc(coefficients=0), "40 mel bands have no 0 coefficients"),
+        (lambda: Mfcc(lowest=-1.0), "no bands from -1.0 to 4000.0 Hz at 16000 samples per second"),
+        (lambda: Mfcc(lowest=9.0, highest=9.0), "no bands from 9.0 to 9.0 Hz at 16000 samples"),
+        (lambda: Mfcc(highest=8000.5), "no bands from 20.0 to 8000.5 Hz at 16000 samples"),
+        (
+            lambda: PowerSpectrogram(window_samples=1, stride_samples=1),
+            "no frames of 1 samples every 1",
+        ),
+        (
+            lambda: PowerSpectrogram(window_samples=4, stride_samples=0),
+            "no frames of 4 samples every 0",
+        ),
+        (
+            lambda: PowerSpectrogram(window_samples=16, stride_samples=8, bins=range(3, 10)),
+            "a transform of 16 samples has no bins range(3, 10)",
+        ),
+        (
+            lambda: PowerSpectrogram(window_samples=16, stride_samples=8, bins=range(-1, 4)),
+            "a transform of 16 samples has no bins range(-1, 4)",
+        ),
+        (
+            lambda: PowerSpectrogram(window_samples=16, stride_samples=8, bins=range(4, 4)),
+            "a transform of 16 samples has no bins range(4, 4)",
+        ),
+        (
+            lambda: PowerSpectrogram(window_samples=4, stride_samples=2)(noise(1, 9)[0]),
+            "audio must be [N, 4 samples or more], not [9]",
+        ),
+        (lambda: Mfcc()(noise(2, 639)), "audio must be [N, 640 samples or more], not [2, 639]"),
+    ):
+        with pytest.raises(ValueError, match=r"no|audio") as error:
+            call()
+        assert message in str(error.value)
+
+
+def test_the_front_end_is_the_published_one_unless_told_otherwise() -> None:
+    """40 ms every 20 ms at 16 kHz, 10 of 40 bands between 20 and 4000 Hz."""
+    told = Mfcc(
+        sample_rate=16_000,
+        window_samples=640,
+        stride_samples=320,
+        coefficients=10,
+        bands=40,
+        lowest=20.0,
+        highest=4000.0,
+        matrices=False,
+    )
+    audio = noise(11, 1400)
+    assert torch.equal(Mfcc()(audio), told(audio))
+    assert (told.sample_rate, told.window_samples, told.stride_samples) == (16_000, 640, 320)
+    assert [told.frames(samples) for samples in (639, 640, 959, 960)] == [0, 1, 1, 2]

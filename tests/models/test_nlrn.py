@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from jumar.models.nlrn import NLRN
+from jumar.models.nlrn import NLRN, tf_names
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 
@@ -103,7 +103,7 @@ def test_a_picture_of_512_px_takes_far_less_than_4_gb() -> None:
     memory; in a process of its own, whose peak is not that of other tests."""
     script = """
 import re, torch
-from jumar.models.nlrn import NLRN
+from jumar.models.nlrn import NLRN, tf_names
 from jumar.models.tiling import in_patches
 torch.set_num_threads(1)
 network, picture, batches = NLRN(steps=1).eval(), torch.rand(1, 1, 512, 512), 0
@@ -123,3 +123,94 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert int(found.stdout) * 1024 < 1e9
+
+
+def test_a_network_is_the_layers_of_the_original() -> None:
+    torch.manual_seed(5)
+    model = NLRN(steps=2, filters=4, embedded=3).double().eval()
+    for layer in model.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.normal_(layer.weight, std=0.3)
+            nn.init.normal_(layer.bias, std=0.3)
+        if isinstance(layer, nn.BatchNorm2d):
+            assert (layer.eps, layer.momentum) == (1e-3, 0.01)
+            layer.running_mean.uniform_(-0.5, 0.5)
+            layer.running_var.uniform_(0.5, 2)
+
+    def normed(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        assert isinstance(layer, nn.BatchNorm2d)
+        assert layer.running_mean is not None
+        assert layer.running_var is not None
+        scale = (layer.running_var + 1e-3).rsqrt()[:, None, None]
+        return (x - layer.running_mean[:, None, None]) * scale
+
+    def convolved(layer: nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
+        padding = layer.weight.shape[-1] // 2
+        return nn.functional.conv2d(x, layer.weight, layer.bias, padding=padding)
+
+    pictures = torch.rand(2, 1, 4, 5, dtype=torch.float64)
+    shared = model.recurrence
+    with torch.no_grad():
+        first = convolved(model.conv_in, normed(model.norm_in, pictures))
+        x = first
+        for norms in model.norms:
+            one, two, three = norms.children()
+            x = normed(one, x).relu()
+            theta, phi, g = (
+                convolved(layer, x).flatten(2)
+                for layer in (shared.non_local.theta, shared.non_local.phi, shared.non_local.g)
+            )
+            weights = torch.einsum("ncp,ncq->npq", theta, phi).softmax(dim=2)
+            x = x + torch.einsum("npq,ncq->ncp", weights, g).view_as(x)
+            x = convolved(shared.conv_a, normed(two, x))
+            x = convolved(shared.conv_b, normed(three, x).relu()) + first
+        expected = convolved(model.conv_out, normed(model.norm_out, x).relu()) + pictures
+        torch.testing.assert_close(model(pictures), expected)
+
+
+def test_weights_start_as_in_the_original_and_steps_are_recomputed_unless_told_otherwise() -> None:
+    torch.manual_seed(5)
+    model = NLRN()
+    assert (len(model.norms), {len(each) for each in model.norms}) == (12, {3})
+    assert model.recompute is True
+    assert model.recurrence.non_local.similarities == 0
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Conv2d):
+            fans = layer.weight[0].numel() + layer.weight[:, 0].numel()
+            limit = 0 if name.endswith(".g") else (6 / fans) ** 0.5
+            assert 0.97 * limit <= layer.weight.abs().max().item() <= limit, name
+            assert not layer.bias.any()
+
+
+def test_names_are_those_of_the_originals_graph() -> None:
+    with torch.device("meta"):
+        names = tf_names(NLRN(steps=2))
+    listed = [variable.tf_name for variable in names.variables]
+
+    def norm(scope: str) -> list[str]:
+        return [f"{scope}/{part}" for part in ("gamma", "beta", "moving_mean", "moving_variance")]
+
+    def layer(scope: str) -> list[str]:
+        return [f"{scope}/kernel", f"{scope}/bias"]
+
+    assert listed == [
+        *norm("batch_normalization"),
+        *layer("conv1"),
+        *norm("rnn/batch_normalization"),
+        *layer("rnn/non_local_theta"),
+        *layer("rnn/non_local_phi"),
+        *layer("rnn/non_local_g"),
+        *norm("rnn/batch_normalization_1"),
+        *layer("rnn/RB1_a"),
+        *norm("rnn/batch_normalization_2"),
+        *layer("rnn/RB1_b"),
+        *(each for n in (3, 4, 5) for each in norm(f"rnn/batch_normalization_{n}")),
+        *norm("batch_normalization_1"),
+        *layer("conv_end"),
+    ]
+    assert [v.name for v in names.variables][26:28] == [
+        "recurrence.conv_b.weight",
+        "recurrence.conv_b.bias",
+    ]
+    assert names.averages == "none"
+    assert [each.powers for each in names.optimizers] == [("beta1_power", "beta2_power")]

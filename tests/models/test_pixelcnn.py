@@ -1,9 +1,10 @@
 import pytest
 import torch
+from torch import nn
 
 from jumar.models.code_sampling import sample_codes
 from jumar.models.keyed_random import keyed_uniform, random_position
-from jumar.models.pixelcnn import PixelCNN
+from jumar.models.pixelcnn import GatedConv2d, MaskedConv2d, PixelCNN
 
 SIDE, CODES, WIDTH = 5, 7, 4
 
@@ -94,3 +95,96 @@ def test_a_low_temperature_takes_the_likeliest_code() -> None:
         likeliest = model(torch.zeros(1, WIDTH, 1, 1))[0, :, 0, 0].argmax()
     drawn = sample_codes(model, codebook, rows=50, height=1, width=1, seed=3, temperature=1e-4)
     assert (drawn == likeliest).all()
+
+
+def masked(weight: torch.Tensor, sees_itself: bool) -> torch.Tensor:
+    """A kernel with zeros at all that comes after a position in reading order, or at it too."""
+    height, width = weight.shape[2:]
+    mask = torch.zeros(height * width)
+    mask[: height * width // 2 + sees_itself] = 1
+    return weight * mask.view(height, width)
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+def test_a_network_is_the_layers_of_the_original(classes: int) -> None:
+    model, _ = small(classes)
+    vectors = torch.randn(2, WIDTH, SIDE, SIDE + 1)
+    labels = torch.tensor([2, 0])
+
+    def convolved(x: torch.Tensor, layer: MaskedConv2d, sees_itself: bool) -> torch.Tensor:
+        kernel = masked(layer.weight, sees_itself)
+        padding = (kernel.shape[2] // 2, kernel.shape[3] // 2)
+        return nn.functional.conv2d(x, kernel, layer.bias, padding=padding)
+
+    def gated(
+        x: torch.Tensor, layer: GatedConv2d, sees_itself: bool, added: torch.Tensor
+    ) -> torch.Tensor:
+        parts = []
+        for part, bias in ((layer.value, layer.value_bias), (layer.gate, layer.gate_bias)):
+            bias = bias[labels][:, :, None, None] if classes else bias[:, None, None]
+            parts.append(convolved(x, part, sees_itself) + bias + added)
+        return parts[0].tanh() * parts[1].sigmoid()
+
+    with torch.no_grad():
+        vertical = horizontal = vectors
+        for number, layer in enumerate(model.layers):
+            sees = number > 0
+            size = 3 if number else 7
+            assert tuple(layer.vertical.value.weight.shape[2:]) == (size, size)
+            assert tuple(layer.horizontal.gate.weight.shape[2:]) == (1, size)
+            vertical = gated(vertical, layer.vertical, sees, torch.zeros(()))
+            across = convolved(vertical, layer.across, sees).relu()
+            onward = gated(horizontal, layer.horizontal, sees, across)
+            onward = convolved(onward, layer.onward, sees).relu()
+            horizontal = onward + horizontal if number else onward
+        hidden = convolved(horizontal, model.hidden, True).relu()
+        expected = convolved(hidden, model.logits, True)
+        torch.testing.assert_close(model(vectors, labels), expected, rtol=1e-4, atol=1e-5)
+        if not classes:
+            assert torch.equal(model(vectors, labels), model(vectors))
+
+
+def test_weights_start_within_glorots_bounds_and_biases_at_zero_but_for_those_of_classes() -> None:
+    torch.manual_seed(0)
+    model = PixelCNN(codes=9, width=16, layers=2, maps=32, classes=40)
+    gate = model.layers[1].vertical.gate.weight
+    limit = (6 / (9 * 64)) ** 0.5
+    assert 0.98 * limit < gate.abs().max().item() <= limit
+    for bias in (model.layers[0].vertical.value_bias, model.layers[0].vertical.gate_bias):
+        assert 0.95 * (6 / 72) ** 0.5 < bias.abs().max().item() <= (6 / 72) ** 0.5
+    assert not model.logits.bias.any()
+    plain = PixelCNN(codes=9, width=16, layers=1, maps=8)
+    assert plain.classes == 0
+    assert not plain.layers[0].horizontal.value_bias.any()
+    with torch.device("meta"):
+        published = PixelCNN(codes=5, width=64)
+    assert len(published.layers) == 18
+    assert published.hidden.weight.shape == (256, 256, 1, 1)
+
+
+def test_pictures_of_labels_temperatures_and_rows_are_drawn_by_their_own_numbers() -> None:
+    model, codebook = small(3)
+    labels = torch.tensor([0, 2])
+    drawn = sample_codes(
+        model,
+        codebook,
+        rows=2,
+        height=2,
+        width=3,
+        seed=11,
+        first_row=4,
+        labels=labels,
+        temperature=0.4,
+    )
+    codes = torch.zeros(2, 2, 3, dtype=torch.int64)
+    with torch.no_grad():
+        for place in range(6):
+            y, x = divmod(place, 3)
+            logits = model(codebook[codes].permute(0, 3, 1, 2), labels)[:, :, y, x] / 0.4
+            position = random_position((11 << 32) + place, 4)
+            uniform = keyed_uniform(2, CODES, position, torch.device("cpu"))
+            codes[:, y, x] = (logits - torch.log(-torch.log(uniform))).argmax(1)
+    assert torch.equal(drawn, codes)
+    assert not sample_codes(
+        model, codebook, rows=1, height=1, width=1, seed=1, labels=labels[:1]
+    ).requires_grad

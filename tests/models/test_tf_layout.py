@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError, fields, replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,16 @@ from jumar.models.tf_layout import (
     DenseKernel,
     DenseKernelAfterFlatten,
     Layout,
+    TfCounting,
+    TfNames,
+    TfOptimizer,
     TfVariable,
     Unchanged,
+    adam_state,
+    batch_norm_variables,
+    convolution_variables,
+    dense_variables,
+    momentum_state,
 )
 
 small = st.integers(min_value=1, max_value=4)
@@ -78,3 +88,90 @@ def test_exported_types_are_those_that_numpy_has(ours: torch.dtype, theirs: type
     exported = variable(DenseKernel()).to_tensorflow(torch.ones(2, 3, dtype=ours))
     assert exported.dtype == theirs
     assert exported.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "theirs", "ours"),
+    [
+        (Unchanged(), (2, 3), (2, 3)),
+        (DenseKernel(), (2, 3), (3, 2)),
+        (ConvolutionKernel(), (2, 3, 4, 5), (5, 4, 2, 3)),
+        (DenseKernelAfterFlatten(height=2, width=3, channels=4), (24, 5), (5, 24)),
+    ],
+)
+def test_a_layout_changes_axes_and_equals_another_of_its_kind(
+    layout: Layout, theirs: tuple[int, ...], ours: tuple[int, ...]
+) -> None:
+    assert layout.to_torch(np.zeros(theirs)).shape == ours
+    assert layout.to_tensorflow(np.zeros(ours)).shape == theirs
+    again = replace(layout)
+    assert again == layout
+    assert len({again, layout}) == 1
+
+
+def test_an_optimizers_state_is_named_as_tensorflow_names_it() -> None:
+    assert adam_state() == TfOptimizer(
+        kind="adam",
+        slots={"exp_avg": "/Adam", "exp_avg_sq": "/Adam_1"},
+        powers=("beta1_power", "beta2_power"),
+        trains="",
+    )
+    assert adam_state("Mine", number=2, trains="^g/", scope="train") == TfOptimizer(
+        kind="adam",
+        slots={"exp_avg": "/Mine", "exp_avg_sq": "/Mine_1"},
+        powers=("train/beta1_power_2", "train/beta2_power_2"),
+        trains="^g/",
+    )
+    assert momentum_state() == TfOptimizer(
+        kind="momentum", slots={"momentum_buffer": "/Momentum"}, powers=None, trains=""
+    )
+
+
+def test_variables_of_layers_are_named_as_tensorflows_layers_name_them() -> None:
+    def names(variables: list[TfVariable]) -> list[tuple[str, str, Layout]]:
+        return [(each.tf_name, each.name, each.layout) for each in variables]
+
+    kernel = ("a/kernel", "b.weight", ConvolutionKernel())
+    bias = ("a/bias", "b.bias", Unchanged())
+    assert names(convolution_variables("a", "b", bias=False)) == [kernel]
+    assert names(convolution_variables("a", "b", bias=True)) == [kernel, bias]
+    assert names(dense_variables("a", "b")) == [("a/kernel", "b.weight", DenseKernel()), bias]
+    flat = DenseKernelAfterFlatten(height=1, width=2, channels=3)
+    assert names(dense_variables("a", "b", layout=flat)) == [("a/kernel", "b.weight", flat), bias]
+    assert names(batch_norm_variables("a", "b")) == [
+        ("a/gamma", "b.weight", Unchanged()),
+        ("a/beta", "b.bias", Unchanged()),
+        ("a/moving_mean", "b.running_mean", Unchanged()),
+        ("a/moving_variance", "b.running_var", Unchanged()),
+    ]
+
+
+def test_a_variable_has_the_first_optimizer_that_trains_it() -> None:
+    one, other = adam_state(trains="^d/"), adam_state(number=1, trains="^g/")
+    names = TfNames(variables=(), optimizers=(one, other))
+
+    def of(tf_name: str) -> TfOptimizer | None:
+        return names.optimizer_of(TfVariable(tf_name=tf_name, name="x", layout=Unchanged()))
+
+    assert (of("d/g/kernel"), of("g/kernel"), of("e/g/kernel")) == (one, other, None)
+    everything = TfNames(variables=(), optimizers=(momentum_state(), one))
+    variable = TfVariable(tf_name="d/kernel", name="x", layout=Unchanged())
+    assert everything.optimizer_of(variable) == momentum_state()
+
+
+def test_names_have_averages_beside_them_and_steps_are_counted_by_one_unless_said() -> None:
+    names = TfNames(variables=())
+    assert (names.averages, names.averaged) == ("beside", "")
+    assert (names.renamings, names.ignored, names.optimizers) == ((), (), ())
+    assert names.counting == TfCounting(global_step=1, first_number=0)
+    records = (names, names.counting, momentum_state(), variable(Unchanged()))
+    for record in (*records, DenseKernelAfterFlatten(height=1, width=1, channels=1)):
+        first = fields(record)[0].name
+        with pytest.raises(FrozenInstanceError):
+            setattr(record, first, None)
+        with pytest.raises(TypeError, match="positional"):
+            type(record)(*range(len(fields(record))))
+    for method in ("to_torch", "to_tensorflow"):
+        half = type("Half", (Layout,), {method: lambda self, array: array})
+        with pytest.raises(TypeError, match="abstract"):
+            half()

@@ -81,3 +81,46 @@ def test_overlapping_patches_are_averaged_with_equal_weight() -> None:
     shares = torch.tensor([1.0, 2.0, 3.0])
     found = in_patches(lambda p: p + shares, pictures, patch=3, stride=2, batch=1)
     assert found.flatten().tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
+
+
+def test_a_stride_without_gaps_is_needed() -> None:
+    pictures = torch.rand(1, 1, 4, 4)
+    for stride in (0, 4):
+        with pytest.raises(ValueError, match="leave gaps") as error:
+            in_patches(lambda p: p, pictures, patch=3, stride=stride, batch=1)
+        assert str(error.value) == f"patches of 3 px every {stride} px leave gaps"
+    for stride in (1, 3):
+        found = in_patches(lambda p: p, pictures, patch=3, stride=stride, batch=1)
+        torch.testing.assert_close(found, pictures)
+    assert in_patches(lambda p: p, pictures[:0], patch=3, stride=1, batch=1).shape == (0, 1, 4, 4)
+
+
+def test_pictures_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def network(pictures: torch.Tensor) -> torch.Tensor:
+        seen.append(tuple(pictures.shape[2:]))
+        return 2 * pictures[:, :1]
+
+    for height, width in ((8, 8), (9, 8), (8, 17)):
+        pictures = torch.rand(2, 3, height, width)
+        found = in_tiles(network, pictures, tile=8, radius=2)
+        assert torch.equal(found, 2 * pictures[:, :1])
+    # To each side as far as there is a picture.
+    assert seen == [(8, 8), (9, 8), (3, 8), (8, 10), (8, 11), (8, 3)]
+
+
+def test_patches_are_processed_in_batches_in_reading_order_of_each_picture() -> None:
+    sizes: list[int] = []
+    firsts: list[float] = []
+
+    def network(patches: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(patches))
+        firsts.extend(patches[:, 0, 0, 0].tolist())
+        return patches
+
+    pictures = torch.arange(2 * 3 * 5, dtype=torch.float32).view(2, 1, 3, 5)
+    in_patches(network, pictures, patch=2, stride=2, batch=5)
+    assert sizes == [5, 5, 2]
+    one = [0.0, 2, 3, 5, 7, 8]
+    assert firsts == [*one, *(value + 15 for value in one)]

@@ -13,6 +13,7 @@ from jumar.models.videnn import (
     RECEPTIVE_RADIUS,
     SpatialCNN,
     Temp3CNN,
+    ViDeNN,
     joint_tf_names,
     tf_names,
     tf_variables,
@@ -166,3 +167,102 @@ def test_channels_last_gives_the_same_output_and_gradients(network: Network) -> 
         results.append([output.detach(), *gradients])
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("margin", [0, 3])
+def test_the_chain_cleans_each_frame_and_then_the_middle_one(margin: int) -> None:
+    torch.manual_seed(2)
+    spatial, temporal = SpatialCNN(depth=4, width=3), Temp3CNN(depth=4, width=3)
+    chain = ViDeNN(spatial, temporal, margin=margin)
+    triplets = torch.rand(2, 9, 14, 12)
+    statistics = {name: value.clone() for name, value in spatial.state_dict().items()}
+    for training in (True, False):
+        chain.train(training)
+        assert (chain.training, temporal.training, spatial.training) == (training, training, False)
+        cut = margin if training else 0
+        with torch.no_grad():
+            frames = [
+                spatial(triplets[:, at : at + 3])[:, :, cut : 14 - cut, cut : 12 - cut]
+                for at in (0, 3, 6)
+            ]
+        expected = temporal(torch.cat(frames, dim=1))
+        torch.testing.assert_close(chain(triplets), expected)
+    chain.train()
+    chain(triplets).square().mean().backward()
+    assert all(p.grad is None and not p.requires_grad for p in spatial.parameters())
+    assert all(p.grad is not None for p in temporal.parameters())
+    for name, value in spatial.state_dict().items():
+        assert torch.equal(value, statistics[name]), name
+    assert ViDeNN(spatial, temporal).margin == 0
+    assert not ViDeNN(spatial, temporal).spatial.training
+
+
+def test_networks_are_the_layers_of_the_paper() -> None:
+    torch.manual_seed(2)
+    spatial, temporal = (
+        network(depth=4, width=3, output_bias=True).double().eval() for network in NETWORKS
+    )
+    for norm in spatial.norms:
+        assert (norm.eps, norm.momentum) == (1e-3, 0.01)
+        norm.running_var.uniform_(0.5, 2)
+        norm.running_mean.uniform_(-1, 1)
+    convolved = nn.functional.conv2d
+    for model, leaks, frames in ((spatial, 0.0, 3), (temporal, 0.2, 9)):
+        nn.init.uniform_(model.tail.bias)
+        x = torch.rand(1, frames, 6, 5, dtype=torch.float64)
+        with torch.no_grad():
+            y = convolved(x, model.head.weight, model.head.bias, padding=1)
+            for number, layer in enumerate(model.body):
+                y = convolved(torch.where(y > 0, y, leaks * y), layer.weight, padding=1)
+                if model is spatial:
+                    norm = spatial.norms[number]
+                    scale = (norm.running_var + 1e-3).rsqrt()
+                    y = (y - norm.running_mean[:, None, None]) * scale[:, None, None]
+            y = convolved(torch.where(y > 0, y, leaks * y), model.tail.weight, padding=1)
+            middle = x if model is spatial else x[:, 3:6]
+            expected = middle - y - model.tail.bias[:, None, None]
+            torch.testing.assert_close(model(x), expected)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_networks_have_twenty_convolutions_of_64_channels_unless_told_otherwise(
+    network: Network,
+) -> None:
+    with torch.device("meta"):
+        model = network()
+    frames = 1 if network is SpatialCNN else 3
+    shapes = [tuple(each.weight.shape[:2]) for each in (model.head, *model.body, model.tail)]
+    assert shapes == [(128, 3 * frames), (64, 128), *[(64, 64)] * 17, (3, 64)]
+    assert model.tail.bias is None
+    assert not model.bgr
+    with pytest.raises(ValueError, match="only colour images have channels to reverse"):
+        network(channels=1, bgr=True)
+    grey = network(channels=1, depth=3, width=2)
+    assert grey(torch.zeros(1, frames, 4, 4)).shape == (1, 1, 4, 4)
+
+
+def test_names_of_what_is_no_weight_are_ignored_and_the_state_is_adams() -> None:
+    for network, own, other in ((SpatialCNN, "", "temp-"), (Temp3CNN, "temp-", "")):
+        names = tf_names(network(depth=3, width=2), prefix="p.")
+        assert [v.name for v in names.variables][:2] == ["p.head.weight", "p.head.bias"]
+        assert names.averages == "none"
+        (optimizer,) = names.optimizers
+        assert optimizer.slots["exp_avg"] == "/AdamOptimizer"
+        for ignored in (
+            f"{other}block1/conv2d/kernel",
+            f"static_graph/{other}block2/conv2/kernel",
+            f"{own}block20/conv2d/bias",
+            f"{own}block1/conv2d/kernel/AdamOptimizer_1",
+            "beta2_power_1",
+            "dynamic_graph/block1/conv2d/kernel",
+            "global_step",
+            "learning_rate",
+        ):
+            assert any(re.search(pattern, ignored) for pattern in names.ignored), ignored
+        assert not any(re.search(p, f"{own}block3/conv2d/kernel") for p in names.ignored)
+        with_bias = tf_names(network(depth=3, width=2, output_bias=True))
+        assert not any(re.search(p, f"{own}block20/conv2d/bias") for p in with_bias.ignored)
+        assert with_bias.variables[-1].name == "tail.bias"
+    with torch.device("meta"):
+        assert len(tf_variables(SpatialCNN())) == 93
+        assert len(tf_variables(Temp3CNN())) == 21

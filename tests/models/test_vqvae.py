@@ -1,7 +1,10 @@
+import re
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from jumar.models import vqvae
 from jumar.models.vqvae import (
@@ -148,3 +151,111 @@ def test_checkpoint_names_are_those_of_the_originals_saver() -> None:
 def test_what_cannot_be_built_is_refused(variant: str, width: int) -> None:
     with pytest.raises(ValueError, match=r"variant|multiple of 4"):
         VQVAE(variant=variant, codes=4, width=width)
+
+
+@pytest.mark.parametrize(
+    ("variant", "encoder", "decoder"),
+    [
+        (
+            "mnist",
+            ["conv2d_1 1 2", "relu_1", "conv2d_2 2 4", "relu_2", "conv2d_3 4 8", "relu_3"],
+            ["tconv2d_1 8 4", "relu_2", "tconv2d_2 4 2", "relu_3", "tconv2d_3 2 1"],
+        ),
+        (
+            "cifar10",
+            ["conv2d_1 3 8", "relu_1", "conv2d_2 8 8", "relu_2", "res_1", "res_2"],
+            ["res_1", "res_2", "tconv2d_1 8 8", "relu_2", "tconv2d_2 8 3"],
+        ),
+        (
+            "imagenet",
+            ["conv2d_1 3 4", "relu_1", "conv2d_2 4 8", "relu_2", *(f"res_{n}" for n in range(4))],
+            [*(f"res_{n}" for n in range(4)), "relu_1", "tconv2d_1 8 4", "relu_2", "tconv2d_2 4 3"],
+        ),
+    ],
+)
+def test_layers_are_those_of_the_published_networks(
+    variant: str, encoder: list[str], decoder: list[str]
+) -> None:
+    model = small(variant)
+
+    def listed(part: nn.Module) -> list[str]:
+        return [
+            f"{name} {layer.in_channels} {layer.out_channels}"
+            if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)
+            else name
+            for name, layer in part.named_children()
+        ]
+
+    assert listed(model.encoder) == encoder
+    assert listed(model.decoder) == decoder
+    for layer in (*model.encoder, *model.decoder):
+        if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):
+            assert (layer.kernel_size, layer.stride) == ((4, 4), (2, 2))
+    assert (model.channels, model.shrinking) == ((1, 8) if variant == "mnist" else (3, 4))
+    scopes = [
+        f"train/params/{part}/{name.split()[0]}{end}"
+        for part, names in (("enc", encoder), ("dec", decoder))
+        for name in names
+        if "relu" not in name
+        for end in (("_3", "_1") if "res" in name else ("",))
+    ]
+    expected = [f"{scope}/{kind}" for scope in scopes for kind in "wb"]
+    assert [v.tf_name for v in tf_names(model).variables] == [
+        *expected,
+        "train/params/embed/embed",
+    ]
+
+
+def test_the_loss_is_its_formulas_and_the_result_holds_what_was_chosen() -> None:
+    model = small()
+    images = pictures(model)
+    found = model(images)
+    rows = found.features.permute(0, 2, 3, 1)
+    apart = (rows[..., None, :] - model.codebook).square().sum(-1)
+    assert torch.equal(found.codes, apart.argmin(-1))
+    torch.testing.assert_close(found.chosen, model.codebook[found.codes].permute(0, 3, 1, 2))
+    torch.testing.assert_close(found.reconstruction, model.decoder(found.chosen).sigmoid())
+    distance = apart.min(-1).values.mean()
+    terms = vq_losses(images, found)
+    assert list(terms) == ["recon", "vq", "commit"]
+    torch.testing.assert_close(terms["recon"], (found.reconstruction - images).square().mean())
+    for name in ("vq", "commit"):
+        torch.testing.assert_close(terms[name], distance)
+
+
+def test_a_residual_layer_adds_two_convolutions_of_activated_values() -> None:
+    torch.manual_seed(3)
+    layer = vqvae.Residual(4)
+    x = torch.randn(1, 4, 5, 6)
+    wide = nn.functional.conv2d(x.relu(), layer.wide.weight, layer.wide.bias, padding=1).relu()
+    added = nn.functional.conv2d(wide, layer.pointwise.weight, layer.pointwise.bias)
+    torch.testing.assert_close(layer(x), x + added)
+    assert layer.wide.kernel_size == (3, 3)
+
+
+def test_the_pull_is_the_mean_square_of_each_codes_distance_to_its_nearest_feature() -> None:
+    features = torch.tensor([[0.0, 0.0], [4.0, 3.0]]).t().reshape(1, 2, 1, 2)
+    book = torch.tensor([[0.0, 1.0], [4.0, 1.0], [0.0, -2.0]])
+    assert unused_pull(features, book).item() == pytest.approx((1 + 4 + 4) / 3)
+
+
+def test_what_cannot_be_built_is_named() -> None:
+    with pytest.raises(ValueError, match="variant") as error:
+        VQVAE(variant="vqgan", codes=4, width=8)
+    assert str(error.value) == "the variant must be one of mnist, cifar10, imagenet, not 'vqgan'"
+    with pytest.raises(ValueError, match="width") as error:
+        VQVAE(variant="mnist", codes=4, width=6)
+    assert str(error.value) == "the width of a code must be a multiple of 4, not 6"
+    names = tf_names(small("mnist"))
+    assert names.averages == "none"
+    (renaming,) = names.renamings
+    for stored in ("params/enc/x", "train/params/enc/x", "valid/params/enc/x"):
+        assert re.sub(*renaming, stored) == "train/params/enc/x"
+    assert re.sub(*renaming, "a/b/params/x") == "a/b/params/x"
+    for ignored in (
+        "train/params/enc/x/Adam_1",
+        "train/beta2_power",
+        "train/Variable",
+        "global_step",
+    ):
+        assert any(re.search(pattern, ignored) for pattern in names.ignored)

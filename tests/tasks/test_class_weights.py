@@ -8,7 +8,12 @@ import torch
 from torch.nn import functional
 
 from jumar.ground.errors import UserError
-from jumar.tasks.class_weights import class_weights, cross_entropy_sum, loss_weights
+from jumar.tasks.class_weights import (
+    class_names,
+    class_weights,
+    cross_entropy_sum,
+    loss_weights,
+)
 from jumar.training.optimizers import Sgd
 from jumar.training.settings import TrainingSettings
 from tests.training.small_tasks import (
@@ -119,3 +124,85 @@ def test_parts_of_any_size_give_the_gradient_of_the_whole_batch(tmp_path: Path) 
         weights.append(torch.cat([each.detach().flatten() for each in task.model.parameters()]))
     torch.testing.assert_close(weights[0], weights[1])
     torch.testing.assert_close(weights[0], weights[2])
+
+
+def test_what_is_said_lists_the_weights_from_the_smallest_on_and_classes_without_samples() -> None:
+    said: list[str] = []
+    class_weights(("balanced",), NAMES, lambda: COUNTS, said.append)
+    assert said == [
+        "no training samples, so weight 1: owl",
+        "class weights: cat=0.75, owl=1, dog=1.5",
+    ]
+    said.clear()
+    names = [f"c{number}" for number in range(10)]
+    asked = [f"{name}={10 - number + 0.12345}" for number, name in enumerate(names)]
+    class_weights(asked[:8], names[:8], lambda: COUNTS, said.append)
+    class_weights(asked[:9], names[:9], lambda: COUNTS, said.append)
+    assert said == [
+        "class weights: c7=3.123, c6=4.123, c5=5.123, c4=6.123, c3=7.123, c2=8.123, c1=9.123, "
+        "c0=10.12",
+        "class weights: c8=2.123, c7=3.123, c6=4.123, c5=5.123, ..., c3=7.123, c2=8.123, "
+        "c1=9.123, c0=10.12",
+    ]
+    said.clear()
+    counts = np.array([0] * 9 + [4])
+    weights = class_weights(("balanced",), names, lambda: counts, said.append)
+    assert said[0] == "no training samples, so weight 1: c0, c1, c2, c3, c4, c5, c6, c7"
+    assert weights is not None
+    assert weights.dtype == torch.float32
+    assert weights.tolist() == [1.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "[1]", "is not a JSON object of names and weights"),
+        ("b.json", "{", "cannot be read as JSON: "),
+        ("c.json", '{"cat": true}', "the weight of 'cat' is 'True', not a number of 0 or more"),
+        ("d.json", '{"cat": null}', "the weight of 'cat' is 'None', not a number of 0 or more"),
+        ("e.csv", "dog,2\n\ncat,1,2\n", "row 2 has 3 columns, not a name and a weight"),
+        ("f.csv", "cat\n", "row 1 has 1 columns, not a name and a weight"),
+        ("g.csv", "cat,x", "the weight of 'cat' is 'x', not a number of 0 or more"),
+        ("h.csv", "cat,nan", "the weight of 'cat' is 'nan', not a number of 0 or more"),
+        ("i.csv", "cow,1", "unknown class 'cow'"),
+    ],
+)
+def test_the_error_of_a_file_says_where_and_what(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        chosen(str(path))
+    assert message in str(error.value)
+    assert ("loss.class_weights" if name[0] == "i" else str(path)) in str(error.value)
+
+
+def test_an_item_without_a_name_or_a_weight_is_refused_with_an_example() -> None:
+    for asked in (["=2", "dog=1"], ["dog=1", "cat"]):
+        with pytest.raises(UserError) as error:
+            chosen(*asked)
+        assert "is not of the form NAME=WEIGHT" in str(error.value)
+        assert "--set loss.class_weights=cat=2,dog=0.5" in str(error.value)
+    # A name may have an equals sign; the last one divides it from the weight.
+    said: list[str] = []
+    weights = class_weights(("a=b=0", "c=4"), ("a=b", "c", "d"), lambda: COUNTS, said.append)
+    assert weights is not None
+    assert weights.tolist() == [0.0, 4.0, 1.0]
+
+
+def test_classes_are_called_by_the_names_of_the_data_or_by_number() -> None:
+    assert class_names(("a", "b"), 5) == ["a", "b"]
+    assert class_names((), 3) == ["0", "1", "2"]
+
+
+def test_without_weights_the_loss_is_the_sum_and_is_divided_by_samples() -> None:
+    logits, labels = torch.tensor([[2.0, 0.0], [0.0, 3.0]]), torch.tensor([0, 0])
+    right, wrong = np.log1p(np.exp(-2.0)), np.log1p(np.exp(3.0))
+    assert cross_entropy_sum(logits, labels, None).item() == pytest.approx(right + wrong)
+    weights = torch.tensor([3.0, 1.0])
+    assert cross_entropy_sum(logits, labels, weights).item() == pytest.approx(3 * (right + wrong))
+    smoothed = cross_entropy_sum(logits, labels, None, label_smoothing=0.5).item()
+    # A quarter of the probability goes to the other class.
+    assert smoothed == pytest.approx(right + wrong + 0.25 * 2 - 0.25 * 3)
+    assert loss_weights(labels, None) == {}

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -140,3 +142,65 @@ def test_mixed_images_count_by_the_weights_of_both_classes() -> None:
     assert objective.sums(mixed)["loss"].item() == pytest.approx(expected, rel=1e-6)
     total = sum(weight for _, _, weight in parts)
     assert objective.weights(mixed)["loss"].item() == pytest.approx(total, rel=1e-6)
+
+
+def test_the_loss_of_an_evaluation_is_divided_by_the_weights_of_the_samples() -> None:
+    logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
+    weights = torch.tensor([1.0, 4.0])
+    task = task_for(logits, smoothing=0.0, weights=weights)
+    losses = [math.log1p(math.exp(-2)), math.log1p(math.exp(-1)), math.log1p(math.exp(3))]
+    found = task.evaluate_batch(batch([0, 1, 1]))
+    assert found["confusion"].tolist() == [[1, 0], [1, 1]]
+    assert (found["count"].item(), found["weight"].item()) == (3, 9)
+    assert task.summarize(found) == pytest.approx(
+        {
+            "top1": 100 * 2 / 3,
+            "top5": 100.0,
+            "loss": (losses[0] + 4 * losses[1] + 4 * losses[2]) / 9,
+        }
+    )
+    plain = task_for(logits, smoothing=0.0)
+    assert plain.summarize(plain.evaluate_batch(batch([0, 1, 1])))["loss"] == pytest.approx(
+        sum(losses) / 3
+    )
+    assert plain.objectives[0].weights(batch([0, 1, 1])) == {}
+
+
+@pytest.mark.parametrize(("classes", "counted"), [(50, "confusion"), (51, "class_right")])
+def test_up_to_fifty_classes_are_counted_in_pairs(classes: int, counted: str) -> None:
+    logits = torch.eye(classes)[[2, 2, 7]]
+    sums = task_for(logits).evaluate_batch(batch([2, 3, 7]))
+    assert counted in sums
+    assert ("confusion" in sums) != ("class_right" in sums)
+    if counted == "class_right":
+        right, count = torch.zeros(classes), torch.zeros(classes)
+        right[[2, 7]] = 1
+        count[[2, 3, 7]] = 1
+        assert torch.equal(sums["class_right"].float(), right)
+        assert torch.equal(sums["class_count"].float(), count)
+
+
+def test_classes_without_names_are_numbered_in_the_table_and_decay_is_the_networks() -> None:
+    task = task_for(torch.tensor([[0.0, 1, 0], [0, 0, 1]]))
+    (table,) = task.score_tables(task.evaluate_batch(batch([1, 0])))
+    assert table.title == "confusion matrix (pictures)"
+    assert list(table.header) == ["true \\ predicted", "0", "1", "2", "right %"]
+    assert table.rows == [
+        ["0", "0", "0", "1", "0.0"],
+        ["1", "0", "1", "0", "100.0"],
+        ["2", "0", "0", "0", "-"],
+    ]
+    network = Fixed(torch.zeros(1, 2))
+    for answer in (True, False):
+        asked = ClassificationTask(
+            network,
+            plain_preprocessing(),
+            train_data=None,
+            eval_data=None,
+            label_smoothing=0.0,
+            num_classes=2,
+            decays=lambda name, parameter, answer=answer: answer,
+        )
+        assert asked.objectives[0].decays("x", network.logits) is answer
+        assert asked.outputs == ()
+        assert (asked.num_classes, asked.model) == (2, network)

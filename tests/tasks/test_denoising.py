@@ -1,5 +1,6 @@
 """Losses and scores of denoising, against formulas written out in NumPy."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from torch import Tensor, nn
 from jumar.data.denoising.noise import NoiseSettings
 from jumar.data.denoising.noisy_pictures import NoisyPictures, whole_pictures_set
 from jumar.data.denoising.patch_set import Patches, patch_set
-from jumar.data.samples import SampleKey
+from jumar.data.pixels.image_quality import ssim
+from jumar.data.pixels.picture_grid import side_by_side
+from jumar.data.samples import Fetched, SampleKey
 from jumar.tasks.denoising import (
     CentralSquaredError,
     DenoisingObjective,
@@ -177,3 +180,134 @@ def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
     assert all(
         torch.equal(a.image, b.image) for a, b in zip(shown, found.illustrate(), strict=True)
     )
+
+
+def given_levels(*sides: int, level: int = 0) -> dict[str, Tensor]:
+    """One picture of the level, whose noisy copy is 10 or more levels brighter."""
+    clean = torch.full((1, 1, *sides), 100, dtype=torch.uint8)
+    clean[..., ::2, :] = 150
+    return {"clean": clean, "noisy": clean + 10 * (level + 1), "level": torch.tensor([level])}
+
+
+def summed(found: DenoisingTask, *batches: dict[str, Tensor]) -> dict[str, Tensor]:
+    parts = [found.evaluate_batch(each) for each in batches]
+    return {name: torch.stack([part[name] for part in parts]).sum(0).double() for name in parts[0]}
+
+
+def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pictures() -> None:
+    found = DenoisingTask(
+        Darker(5 / 255),
+        train_data=None,  # type: ignore[arg-type]
+        eval_data=None,
+        level_names=("sigma 5", "sigma 15", "none", "sigma 50"),
+        loss=HalfSquaredError(),
+    )
+    big = [given_levels(11, 12, level=0), given_levels(12, 11, level=3)]
+    sums = summed(found, *big, given_levels(11, 10, level=1), given_levels(11, 12, level=0))
+    (table,) = found.score_tables(sums)
+    similar = [
+        ssim(unit_scale(each["noisy"]) - 5 / 255, unit_scale(each["clean"]), peak=1.0).item()
+        for each in big
+    ]
+    assert table.title == "by noise level"
+    assert list(table.header) == ["noise", "noisy PSNR (dB)", "PSNR (dB)", "SSIM"]
+
+    def of_error(levels: int) -> str:
+        return f"{20 * np.log10(255 / levels):.2f}"
+
+    assert table.rows == [
+        ["sigma 5", of_error(10), of_error(5), f"{similar[0]:.4f}"],
+        ["sigma 15", of_error(20), of_error(15), "-"],
+        ["sigma 50", of_error(40), of_error(35), f"{similar[1]:.4f}"],
+    ]
+    metrics = found.summarize(sums)
+    decibel = {levels: 20 * np.log10(255 / levels) for levels in (5, 10, 15, 20, 35, 40)}
+    assert metrics == pytest.approx(
+        {
+            "psnr": (2 * decibel[5] + decibel[15] + decibel[35]) / 4,
+            "ssim": (2 * similar[0] + similar[1]) / 3,
+            "noisy_psnr": (2 * decibel[10] + decibel[20] + decibel[40]) / 4,
+            "psnr_sigma_5": decibel[5],
+            "psnr_sigma_15": decibel[15],
+            "psnr_sigma_50": decibel[35],
+        },
+        rel=1e-4,
+    )
+    assert sums["count"].item() == 4
+    assert sums["pictures"].tolist() == [2, 1, 0, 1]
+    assert sums["ssim_pictures"].tolist() == [2, 0, 0, 1]
+
+
+def test_one_level_has_neither_a_table_nor_a_score_of_its_own() -> None:
+    found = DenoisingTask(
+        Darker(),
+        train_data=None,  # type: ignore[arg-type]
+        eval_data=None,
+        level_names=("sigma 25",),
+        loss=HalfSquaredError(),
+    )
+    sums = summed(found, given_levels(12, 12))
+    assert found.score_tables(sums) == ()
+    assert list(found.summarize(sums)) == ["psnr", "ssim", "noisy_psnr"]
+    assert found.illustrate() == ()
+
+
+def test_whole_pictures_are_denoised_as_asked_clipped_and_not_rounded() -> None:
+    given = given_levels(12, 12)
+    plain = task(Darker())
+    other = task(Darker(), denoise=lambda noisy: noisy + 200.3 / 255)
+    assert plain.summarize(plain.evaluate_batch(given))["psnr"] == pytest.approx(
+        20 * np.log10(255 / 10), abs=1e-3
+    )
+    # Everything is white: 155 and 105 levels from the clean rows.
+    expected = 10 * np.log10(255**2 / ((155**2 + 105**2) / 2))
+    assert other.summarize(other.evaluate_batch(given))["psnr"] == pytest.approx(expected, abs=1e-3)
+    half = task(Darker(9.6 / 255))
+    assert half.summarize(half.evaluate_batch(given))["psnr"] == pytest.approx(
+        20 * np.log10(255 / 0.4), abs=1e-2
+    )
+
+
+def test_every_parameter_decays_unless_the_network_says_otherwise() -> None:
+    network = Darker()
+    (plain,) = task(network).objectives
+    assert plain.decays("amount", network.amount)
+    (asked,) = task(network, decays=lambda name, _: name != "amount").objectives
+    assert not asked.decays("amount", network.amount)
+    assert asked.decays("other", network.amount)
+    assert DenoisingObjective(network, loss=HalfSquaredError()).decays("amount", network.amount)
+
+
+def test_the_middle_one_of_five_frames_and_of_two_channels() -> None:
+    frames = torch.arange(15.0).reshape(1, 15, 1, 1)
+    assert middle_frame(frames, 3).flatten().tolist() == [6, 7, 8]
+    assert middle_frame(frames[:, :10], 2).flatten().tolist() == [4, 5]
+
+
+def test_the_central_window_of_a_wide_image_is_in_the_middle_of_each_side() -> None:
+    values = torch.arange(70).reshape(1, 1, 7, 10)
+    # Beginning at 7 // 2 - 4 // 2 = 1 and 10 // 2 - 4 // 2 = 3.
+    assert central_window(values, 4).tolist() == values[..., 1:5, 3:7].tolist()
+
+
+class FourPictures:
+    """Four pictures, of which the second cannot be read."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        (key,) = keys
+        return Fetched(batch={} if key.index == 1 else given_levels(12, 16, level=key.index % 2))
+
+
+def test_of_the_first_three_pictures_those_that_can_be_read_are_shown() -> None:
+    found = task(Darker(5 / 255), eval_data=FourPictures())
+    shown = found.illustrate()
+    assert [each.name for each in shown] == ["denoised-1", "denoised-3"]
+    text = f"noisy, {20 * np.log10(255 / 10):.2f} dB", f"denoised, {20 * np.log10(255 / 5):.2f} dB"
+    assert {each.caption for each in shown} == {f"sigma 15: clean; {'; '.join(text)}"}
+    given = given_levels(12, 16)
+    strip = [given["clean"][0], given["noisy"][0], given["noisy"][0] - 5]
+    expected = side_by_side(strip, ["clean", *text])
+    assert all(torch.equal(each.image, expected) for each in shown)

@@ -1,6 +1,7 @@
 """Errors of a detector are of one kind each, and their cut-outs show them and what is around."""
 
 import numpy as np
+import pytest
 
 from jumar.data.pixels.outlines import FOUND, LABELLED
 from jumar.data.polygons.protocol import picture_score
@@ -72,7 +73,26 @@ def test_a_sheet_has_room_for_some_and_says_how_many_there_are() -> None:
     for _ in range(9):
         sheets.add(np.zeros((120, 200, 3), np.uint8), words, [], score)
     (sheet,) = sheets.illustrations("9 pictures")
-    assert sheet.caption.startswith("32 of 81 missed words in 9 pictures")
+    assert sheet.caption == ("32 of 81 missed words in 9 pictures; labels orange, detections green")
+    # Four of each picture, in rows of four with gaps of 2 px.
+    assert sheet.image.shape == (8 * 98 - 2, 4 * 226 - 2, 3)
+    few = ErrorSheets()
+    few.add(np.zeros((120, 200, 3), np.uint8), words, [], score)
+    (sheet,) = few.illustrations("1 picture")
+    assert sheet.caption.startswith("4 of 9 missed words")
+
+
+def test_captions_name_the_kind_of_error() -> None:
+    sheets = ErrorSheets()
+    sheets.add(np.zeros((120, 200, 3), np.uint8), WORDS, DETECTIONS, SCORE)
+    captions = [each.caption for each in sheets.illustrations("a picture")]
+    end = "in a picture; labels orange, detections green"
+    assert captions == [
+        f"1 of 1 missed words {end}",
+        f"1 of 1 false detections {end}",
+        f"1 of 1 detections that merge several words {end}",
+        f"1 of 1 words split into several detections {end}",
+    ]
 
 
 def test_words_at_the_border_and_beyond_are_cut_out_too() -> None:
@@ -82,3 +102,43 @@ def test_words_at_the_border_and_beyond_are_cut_out_too() -> None:
     sheets.add(np.full((120, 200, 3), 7, np.uint8), words, [], score)
     (sheet,) = sheets.illustrations("1 picture")
     assert sheet.image.shape[0] == 96
+
+
+def ramp(height: int, width: int) -> np.ndarray:
+    """Red says how far to the right a pixel is, green how far down; blue is 255."""
+    pixels = np.full((height, width, 3), 255, np.uint8)
+    pixels[..., 0] = np.arange(width)
+    pixels[..., 1] = np.arange(height)[:, None]
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("word", "part", "shown"),
+    [
+        # Left, top, right and bottom of what is cut out, and its height and width in the tile.
+        (box(60, 50, 120, 70), (48, 38, 132, 82), (96, 183)),  # 12 px around a low word
+        (box(60, 40, 120, 90), (40, 20, 140, 110), (96, 107)),  # 0.4 of 50 px
+        (box(20, 60, 220, 64), (8, 48, 232, 76), (28, 224)),  # a long word is not enlarged
+        (box(3, 5, 43, 25), (0, 0, 55, 37), (96, 143)),  # at the upper left corner
+        (box(200, 90, 250, 118), (188, 78, 240, 120), (96, 119)),  # beyond the lower right one
+    ],
+)
+def test_a_cut_out_is_the_word_and_a_margin_as_large_as_the_tile_allows(
+    word: Corners, part: tuple[int, int, int, int], shown: tuple[int, int]
+) -> None:
+    sheets = ErrorSheets()
+    score = picture_score([Region(corners=word)], [])
+    sheets.add(ramp(120, 240), [word], [], score)
+    (sheet,) = sheets.illustrations("1 picture")
+    tile = sheet.image.numpy().astype(int)
+    assert tile.shape == (96, 224, 3)
+    height, width = shown
+    assert (tile[height:] == 96).all()
+    assert (tile[:, width:] == 96).all()
+    inside = tile[:height, :width]
+    assert (inside[[0, 0, -1, -1], [0, -1, 0, -1], 2] == 255).all()
+    left, top, right, bottom = part
+    # Corners of the picture are its outermost pixels, give or take what enlarging mixes.
+    assert abs(inside[0, 0] - (left, top, 255)).max() <= 1
+    assert abs(inside[-1, -1] - (right - 1, bottom - 1, 255)).max() <= 1
+    assert sheet.caption == "1 of 1 missed words in 1 picture; labels orange, detections green"

@@ -189,3 +189,59 @@ def test_a_batch_without_text_has_a_finite_loss_and_gradient(loss, given) -> Non
     assert torch.isfinite(total)
     for gradient in torch.autograd.grad(total, inputs):
         assert torch.isfinite(gradient).all()
+
+
+def one_row(*values: float) -> Tensor:
+    return torch.tensor(values).view(1, 1, -1)
+
+
+def test_text_begins_at_one_half_for_the_kernels_within_it() -> None:
+    maps = torch.stack([one_row(0.2, 0.4, 0.8), one_row(0.5, 0.49, 0.9)], dim=1)
+    kernels = torch.stack([one_row(1, 1, 0), one_row(1, 1, 1)], dim=1)
+    mask = torch.ones(1, 1, 3)
+    # Of the three pixels the second one is outside: 0.2 is common, 1 and 0.2 + 0.8 are there.
+    linear = 1 - 2 * 0.2 / (1 + 1.0 + 1e-5)
+    squared = 1 - 2 * 0.2 / (1 + 0.04 + 0.64 + 1e-5)
+    for loss, expected in ((BatchDice(), linear), (HardDice(), squared)):
+        found = loss.terms(maps, kernels, mask)["kernels"].item()
+        assert found == pytest.approx(0.3 * expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("negatives", "counting"),
+    [(0.0, []), (0.9, []), (1.0, [0.9]), (2.0, [0.9, 0.7]), (9.0, [0.9, 0.7, 0.1])],
+)
+def test_the_hardest_background_counts_by_the_pixels_of_text(
+    negatives: float, counting: list[float]
+) -> None:
+    text = one_row(0.6, 0.1, 0.9, 0.7, 0.95)
+    maps = torch.stack([text, text], dim=1)
+    kernels = torch.stack([one_row(1, 0, 0, 0, 0)] * 2, dim=1)
+    mask = one_row(1, 1, 1, 1, 0)  # the last pixel, which would be the hardest, does not count
+    found = HardDice(negatives=negatives, text_weight=1.0).terms(maps, kernels, mask)
+    squares = 0.36 + sum(value**2 for value in counting) + 1
+    assert found["text"].item() == pytest.approx(1 - 2 * 0.6 / (squares + 1e-5), rel=1e-5)
+    assert found["kernels"].item() == 0
+
+
+def test_a_single_pixel_of_text_has_the_whole_weight() -> None:
+    score, target = one_row(0.8, 0.3), one_row(1, 0)
+    geometry = torch.tensor([2.0, 3.0, 4.0, 5.0, 0.5]).view(1, 5, 1, 1).expand(1, 5, 1, 2)
+    boxes = torch.tensor([1.0, 4.0, 4.0, 5.0, 0.2]).view(1, 5, 1, 1).expand(1, 5, 1, 2)
+    common = (1 + 4) * (3 + 5)
+    overlap = -np.log((common + 1) / (6 * 8 + 5 * 9 - common + 1))
+    box = overlap + 10 * (1 - np.cos(0.3))
+    alone = BalancedCrossEntropy().terms(score, geometry, target, boxes, one_row(1, 0))
+    # With nothing but text, the balance leaves nothing of the score.
+    assert alone["score"].item() == 0
+    assert alone["geometry"].item() == pytest.approx(box, rel=1e-5)
+    both = BalancedCrossEntropy().terms(score, geometry, target, boxes, one_row(1, 1))
+    assert both["score"].item() == pytest.approx(-(0.5 * np.log(0.8) + 0.5 * np.log(0.7)) / 2)
+    assert both["geometry"].item() == pytest.approx(box, rel=1e-5)
+
+
+def test_scores_that_are_surely_wrong_have_the_largest_loss_there_is() -> None:
+    score, target = one_row(0.0, 1.0), one_row(1, 0)
+    zeros = torch.zeros(1, 5, 1, 2)
+    found = BalancedCrossEntropy().terms(score, zeros, target, zeros, one_row(1, 1))["score"]
+    assert found.item() == pytest.approx(-np.log(1e-5) / 2, rel=1e-2)

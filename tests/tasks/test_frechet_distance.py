@@ -137,3 +137,83 @@ def test_a_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
     torch.save([1, 2], path)
     with pytest.raises(UserError, match="no weights by name"):
         open_inception(path)
+
+
+WANTED = (
+    "Give pytorch-fid's pt_inception-2015-12-05-6726825d.pth, or the same weights as .safetensors."
+)
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(UserError) as error:
+        open_inception(path)
+    assert WANTED in str(error.value)
+    assert str(path) in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_wrong_with_a_file_is_said_once_with_how_many_more(tmp_path: Path) -> None:
+    path = tmp_path / "inception.pth"
+    with torch.device("meta"):
+        expected = FidInception().state_dict()
+    small = {name: torch.zeros(()).expand(value.shape) for name, value in expected.items()}
+
+    def saved(changes: dict[str, Tensor | None]) -> Path:
+        changed = {**small, **changes}
+        torch.save({name: value for name, value in changed.items() if value is not None}, path)
+        return path
+
+    bias, weight = (f"Conv2d_1a_3x3.bn.{part}" for part in ("bias", "weight"))
+    message = refusal(saved({weight: None}))
+    assert f"is not the FID network: it lacks {weight}\n" in message
+    message = refusal(saved({weight: None, bias: None}))
+    assert f"is not the FID network: it lacks {weight} and 1 more\n" in message
+    message = refusal(saved({"x": torch.zeros(1), "y": torch.zeros(1), "z": torch.zeros(1)}))
+    assert "is not the FID network: it has the unknown x and 2 more\n" in message
+    message = refusal(saved({bias: torch.zeros(3), weight: torch.zeros(2, 1)}))
+    assert f"it differs: {weight} is [2, 1] instead of [32] and 1 more\n" in message
+    message = refusal(saved({"fc.weight": torch.zeros(1000, 2)}))
+    assert "holds torchvision's ImageNet network, not the FID network" in message
+    torch.save([1], path)
+    assert "holds no weights by name" in refusal(path)
+    path.write_bytes(b"")
+    assert "cannot be read as weights (" in refusal(path)
+    path.unlink()
+    assert "there is no such file of Inception weights" in refusal(path)
+
+
+def test_half_precision_is_read_as_float32_and_logits_are_left_out(tmp_path: Path) -> None:
+    with torch.device("meta"):
+        expected = FidInception().state_dict()
+    half = {
+        name: torch.full((), 0.5, dtype=torch.float16).expand(value.shape)
+        for name, value in expected.items()
+        if not name.endswith("num_batches_tracked")
+    }
+    for bias in (torch.zeros(1008), torch.zeros(3)):
+        torch.save({**half, "fc.bias": bias}, tmp_path / "inception.pth")
+        state = open_inception(tmp_path / "inception.pth").state_dict()
+        assert list(state) == list(expected)
+        for name, value in state.items():
+            counted = name.endswith("num_batches_tracked")
+            assert value.dtype == (torch.int64 if counted else torch.float32), name
+            assert (value == (0 if counted else 0.5)).all(), name
+
+
+def test_two_rows_are_enough_and_the_shapes_are_said_where_they_do_not_fit() -> None:
+    real = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    fake = torch.tensor([[3.0, 1.0], [3.0, 5.0]])
+    # Means (1, 0) and (3, 3); covariances diag(2, 0) and diag(0, 8).
+    assert frechet_distance(real, fake) == pytest.approx(4 + 9 + 2 + 8)
+    assert frechet_distance(real, real + 1) == pytest.approx(2)
+    for one, other in ((real, fake[0]), (real[0], fake), (real, fake[:, :1])):
+        with pytest.raises(ValueError, match="features are") as error:
+            frechet_distance(one, other)
+        assert str(error.value) == (
+            f"features are [N, D], not {list(one.shape)} and {list(other.shape)}"
+        )
+    with pytest.raises(ValueError, match="at least two rows"):
+        frechet_distance(real, fake[:1])
+    wrong = torch.tensor([[0.0, math.nan], [1.0, 1.0]])
+    assert math.isnan(frechet_distance(wrong, real))
+    assert math.isnan(frechet_distance(real, wrong))

@@ -1,6 +1,8 @@
+import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -204,3 +206,169 @@ def test_illustrations_are_the_same_at_every_call() -> None:
         assert torch.equal(one.image, other.image)
         assert one.image.dtype == torch.uint8
         assert one.image.shape[2] == 3
+
+
+def seen_by_critic(task: GenerationTask) -> list[Tensor]:
+    """What the discriminator is shown from now on."""
+    shown: list[Tensor] = []
+    task.model["d"].register_forward_pre_hook(lambda _, inputs: shown.append(inputs[0].detach()))
+    return shown
+
+
+def logits_of(critic: nn.Module, images: Tensor) -> np.ndarray:
+    """Those that the discriminator gave to a batch, from a copy of it."""
+    with torch.no_grad():
+        return copy.deepcopy(critic).train()(images)[:, 0].double().numpy()
+
+
+def test_the_discriminators_loss_is_that_of_its_logits_of_real_and_of_generated_images() -> None:
+    task = task_for(kind="lsgan")
+    shown = seen_by_critic(task)
+    set_random_position(task.objectives[0], 7, 0)
+    terms = task.objectives[0](batch(4, 5, 6))
+    assert len(shown) == 2
+    pictures = np.stack([batch(n)["image"][0].numpy() for n in (4, 5, 6)])
+    np.testing.assert_allclose(shown[0].numpy(), pictures / 127.5 - 1, atol=1e-6)
+    assert task.model["g"].seen[0].shape == (3, LATENT)
+    real = ((logits_of(task.model["d"], shown[0]) - 1) ** 2).sum()
+    fake = (logits_of(task.model["d"], shown[1]) ** 2).sum()
+    assert list(terms) == ["loss", "real", "fake"]
+    assert terms["real"].item() == pytest.approx(real, rel=1e-4)
+    assert terms["fake"].item() == pytest.approx(fake, rel=1e-4)
+    assert terms["loss"].item() == pytest.approx(real + fake, rel=1e-4)
+
+
+def test_the_discriminators_loss_contains_its_penalty_once() -> None:
+    task = task_for(kind="wgan-gp", penalty=3.0)
+    shown = seen_by_critic(task)
+    set_random_position(task.objectives[0], 7, 0)
+    terms = task.objectives[0](batch(4, 5, 6))
+    assert list(terms) == ["loss", "real", "fake", "penalty"]
+    assert terms["penalty"].item() > 0
+    total = sum(terms[name].item() for name in ("real", "fake", "penalty"))
+    assert terms["loss"].item() == pytest.approx(total, rel=1e-5)
+    real, fake, between = shown
+    # Each image has its own share of the way, the same at all of its pixels.
+    shares = (between - real) / (fake - real)
+    middle = shares.flatten(1).median(dim=1).values
+    near = (fake - real).abs() > 0.1
+    far_off = (shares - middle[:, None, None, None]).abs()[near]
+    assert far_off.max() < 1e-3
+    assert ((middle > 0) & (middle < 1)).all()
+    assert len(middle.unique()) == 3
+
+
+def test_the_generators_loss_is_that_of_its_images_and_of_the_weights_share() -> None:
+    task = task_for(kind="hinge", orthogonal=0.5)
+    shown = seen_by_critic(task)
+    objective = task.objectives[1]
+    set_random_position(objective, 7, 0)
+    terms = objective(batch(0, 1, 2))
+    (fake,) = shown
+    score = -logits_of(task.model["d"], fake).sum()
+    weight = task.model["g"].dense.weight.detach().double().numpy()
+    gram = weight @ weight.T if len(weight) <= weight.shape[1] else weight.T @ weight
+    extra = 0 if len(weight) <= weight.shape[1] else len(weight) - weight.shape[1]
+    penalty = 3 * 0.5 * 0.5 * (((gram - np.eye(len(gram))) ** 2).sum() + extra)
+    assert list(terms) == ["loss", "orthogonal"]
+    assert terms["orthogonal"].item() == pytest.approx(penalty, rel=1e-4)
+    assert terms["loss"].item() == pytest.approx(score + penalty, rel=1e-4)
+    without = task_for(kind="hinge").objectives[1]
+    set_random_position(without, 7, 0)
+    assert list(without(batch(0, 1, 2))) == ["loss"]
+
+
+def test_latent_vectors_are_cut_at_the_losses_truncation() -> None:
+    task = task_for(truncation=0.25)
+    for objective in task.objectives:
+        set_random_position(objective, 7, 0)
+        objective(batch(*range(11)))
+    scores(task, range(11))
+    task.model.eval()
+    with torch.inference_mode():
+        task.illustrate()
+    largest = [seen.abs().max().item() for seen in task.model["g"].seen]
+    assert len(largest) >= 4
+    assert all(0.2 < each <= 0.2501 for each in largest)
+
+
+def test_illustrations_are_six_rows_of_samples_and_lines_between_the_first_eight() -> None:
+    task = task_for()
+    task.model.eval()
+    vectors = numbered_latents(0, 36, LATENT, seed=20182, truncation=2.0)
+    shares = torch.linspace(0, 1, 8)
+    lines = torch.stack(
+        [vectors[n] + share * (vectors[4 + n] - vectors[n]) for n in range(4) for share in shares]
+    )
+    with torch.inference_mode():
+        samples, interpolation = task.illustrate()
+        pictures = [
+            ((task.model["g"](each) + 1) * 127.5).round().permute(0, 2, 3, 1).int()
+            for each in (vectors, lines)
+        ]
+    for shown, expected, columns in zip((samples, interpolation), pictures, (6, 8), strict=True):
+        rows = len(expected) // columns
+        step = SIDE + 2
+        assert shown.image.shape == (rows * step - 2, columns * step - 2, 3)
+        for number, picture in enumerate(expected):
+            top, left = number // columns * step, number % columns * step
+            found = shown.image[top : top + SIDE, left : left + SIDE].int()
+            assert (found - picture).abs().max() <= 1
+    assert samples.caption == "36 images, each from a latent vector that is always the same"
+    assert interpolation.caption == ("4 lines, each between two latent vectors, from left to right")
+
+
+def test_the_frechet_distance_compares_features_of_real_and_generated_images() -> None:
+    class Features(nn.Module):
+        """The means of the quarters of an image of 299 px."""
+
+        def forward(self, images: Tensor) -> Tensor:
+            assert images.shape[1:] == (3, 299, 299)
+            return nn.functional.adaptive_avg_pool2d(images, 2).flatten(1)[:, :4]
+
+    plain = task_for()
+    networks = plain._networks
+    task = GenerationTask(
+        networks,
+        PictureData().preprocessing(),
+        AdversarialLoss.kinds["hinge"](),
+        image_size=SIDE,
+        train_data=Pictures(),
+        eval_data=Pictures(),
+        inception=Features(),  # type: ignore[arg-type]
+    )
+    assert task.gathered == [
+        f"{kind}_{name}" for kind in ("real", "fake") for name in ("32", "16", "features")
+    ]
+    found = scores(task, range(4), range(4, 11))
+    assert list(found) == ["swd", "swd_32", "swd_16", "fid"]
+    vectors = numbered_latents(0, 11, LATENT, seed=20181, truncation=2.0)
+    with torch.inference_mode():
+        made = ((networks.generator.eval()(vectors) + 1) * 127.5).round() / 127.5 - 1
+    real = torch.stack([batch(n)["image"][0] for n in range(11)]) / 127.5 - 1
+    sets = [
+        Features()(nn.functional.interpolate(images, size=(299, 299), mode="bilinear")).double()
+        for images in (real, made)
+    ]
+    means_apart = (sets[0].mean(0) - sets[1].mean(0)).square().sum().item()
+    covariances = [torch.cov(each.T).numpy() for each in sets]
+    eigenvalues = np.linalg.eigvals(covariances[0] @ covariances[1]).real.clip(min=0)
+    expected = means_apart + sum(map(np.trace, covariances)) - 2 * np.sqrt(eigenvalues).sum()
+    assert found["fid"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_without_pictures_to_score_on_there_is_a_task_too() -> None:
+    networks = task_for()._networks
+    task = GenerationTask(
+        networks,
+        PictureData().preprocessing(),
+        AdversarialLoss.kinds["hinge"](),
+        image_size=SIDE,
+        train_data=Pictures(),
+        eval_data=None,
+    )
+    assert (task.averaged, task.model) == (networks.generator, networks.model)
+    assert [each.name for each in task.objectives] == ["discriminator", "generator"]
+    set_random_position(task.objectives[1], 7, 0)
+    task.objectives[1](batch(0, 1))
+    assert int(task.model["d"].norm.num_batches_tracked) == 1

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy import ndimage
 from torch import Tensor
 
 from jumar.tasks.image_distribution import (
@@ -171,3 +172,86 @@ def test_sets_that_cannot_be_compared_are_refused() -> None:
         sliced_wasserstein(rows, {"32": rows["32"]})
     with pytest.raises(ValueError, match="16 px"):
         laplacian_descriptors(torch.zeros(1, 3, 15, 99), first_index=0)
+
+
+def scipy_pyramid(image: np.ndarray) -> list[np.ndarray]:
+    """The levels of one image [3, height, width] with scipy's filter, in float64."""
+    taps = np.array([1, 4, 6, 4, 1]) / 16
+
+    def blurred(values: np.ndarray) -> np.ndarray:
+        for axis in (1, 2):
+            values = ndimage.convolve1d(values, taps, axis=axis, mode="mirror")
+        return values
+
+    levels = [image]
+    while min(levels[-1].shape[1:]) >= 31:
+        fine = levels[-1]
+        coarse = blurred(fine)[:, ::2, ::2]
+        spread = np.zeros_like(fine)
+        spread[:, ::2, ::2] = 4 * coarse
+        levels[-1] = fine - blurred(spread)
+        levels.append(coarse)
+    return levels
+
+
+def test_neighbourhoods_are_those_of_the_pyramid_with_scipys_filter() -> None:
+    images = random_pictures(2, 64)[:, :, :, :62]
+    rows = laplacian_descriptors(images, first_index=3, per_image=20)
+    assert list(rows) == ["62", "31", "16"]
+    for number, image in enumerate(images.double().numpy()):
+        for level, found in zip(scipy_pyramid(image), rows.values(), strict=True):
+            windows = np.lib.stride_tricks.sliding_window_view(level, (7, 7), axis=(1, 2))
+            every = windows.transpose(1, 2, 0, 3, 4).reshape(-1, 147)
+            own = found[20 * number : 20 * number + 20].double().numpy()
+            apart = np.abs(own[:, None] - every[None]).max(axis=2)
+            assert apart.min(axis=1).max() < 1e-5
+            # Places are drawn on both axes, not one for all levels or images.
+            assert len(set(apart.argmin(axis=1).tolist())) > 15
+
+
+def test_the_distance_is_the_mean_over_512_directions_of_sorted_projections() -> None:
+    random = np.random.default_rng(0)
+    real, fake = (
+        {name: random.normal(shift, scale, (60, 147)).astype(np.float32) for name in ("32", "16")}
+        for shift, scale in ((0.0, 1.0), (0.5, 2.0))
+    )
+    real["16"][:, 49:98] += 3  # each channel is normalised by itself
+
+    def normalised(rows: np.ndarray) -> np.ndarray:
+        channels = rows.astype(np.float64).reshape(len(rows), 3, 49)
+        mean, deviation = channels.mean(axis=(0, 2)), channels.std(axis=(0, 2))
+        return ((channels - mean[:, None]) / deviation[:, None]).reshape(len(rows), 147)
+
+    expected: dict[str, float] = {}
+    for seed, name in enumerate(real):
+        draws = torch.Generator().manual_seed(seed)
+        directions = torch.cat(
+            [torch.randn(128, 147, generator=draws, dtype=torch.float64) for _ in range(4)]
+        ).numpy()
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        one, other = (np.sort(directions @ normalised(each[name]).T) for each in (real, fake))
+        expected[f"swd_{name}"] = 1000 * np.abs(one - other).mean()
+    expected["swd"] = (expected["swd_32"] + expected["swd_16"]) / 2
+    sets = [{name: torch.from_numpy(rows) for name, rows in each.items()} for each in (real, fake)]
+    assert sliced_wasserstein(*sets) == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_errors_say_which_shapes_do_not_fit() -> None:
+    for shape in ((1, 3, 16, 15), (1, 1, 16, 16), (3, 16, 16)):
+        with pytest.raises(ValueError, match="images must be") as error:
+            laplacian_descriptors(torch.zeros(shape), first_index=0)
+        assert str(error.value) == (
+            f"images must be [N, 3, H, W] with sides of at least 16 px, not {list(shape)}"
+        )
+    assert list(laplacian_descriptors(torch.zeros(1, 3, 16, 16), first_index=0)) == ["16"]
+    rows = {"16": torch.zeros(4, 147)}
+    with pytest.raises(ValueError, match="level 16") as error:
+        sliced_wasserstein(rows, {"16": torch.zeros(3, 147)})
+    assert str(error.value) == (
+        "level 16: [4, 147] and [3, 147] values; compare as many generated images as real ones"
+    )
+    for fake in ({}, rows):
+        with pytest.raises(ValueError, match="the levels differ"):
+            sliced_wasserstein({}, fake)
+    assert neighbourhoods_per_image(0) == 128
+    assert [neighbourhoods_per_image(n) for n in (1025, 131_072, 131_073)] == [127, 1, 1]

@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from jumar.data.pixels.picture_grid import side_by_side
+from jumar.data.samples import Fetched, SampleKey
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.keyword_set import open_keyword_sets
 from jumar.tasks.keywords import KeywordTask, coloured
@@ -129,3 +131,118 @@ def test_the_illustration_has_up_to_sixteen_clips_in_rows_of_eight(tmp_path: Pat
     assert few <= 8 < some <= 16 < many
     assert (few_in_row, some_in_row, many_in_row) == (few, 8, 8)
     assert higher == most >= 2 * height
+
+
+class Clips:
+    """Clips whose label is their number; the network hears another word in every third."""
+
+    def __init__(self, size: int, *, readable: bool = True) -> None:
+        self.size = size
+        self.readable = readable
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return self.size
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        self.asked = [key.index for key in keys]
+        assert {key.epoch for key in keys} == {0}
+        true = [index % 4 for index in self.asked]
+        said = [
+            (label + (index % 3 == 2)) % 4 for index, label in zip(self.asked, true, strict=True)
+        ]
+        return Fetched(batch=batch(true, said) if self.readable else {})
+
+
+@pytest.mark.parametrize(
+    ("size", "asked"),
+    [
+        (1, [0]),
+        (11, list(range(11))),
+        (31, list(range(16))),
+        (35, list(range(0, 32, 2))),
+        (50, list(range(0, 48, 3))),
+    ],
+)
+def test_the_clips_shown_are_spread_over_the_set_with_what_was_said_and_heard(
+    size: int, asked: list[int]
+) -> None:
+    task = task_for()
+    clips = Clips(size)
+    task.eval_data = clips
+    (shown,) = task.illustrate()
+    assert clips.asked == asked
+    made = clips.fetch([SampleKey(0, index) for index in asked]).batch
+    pictures = coloured(made["audio"].unfold(1, 4, 4))
+    words = [
+        LABELS[index % 4] if index % 3 < 2 else f"{LABELS[index % 4]} / {LABELS[(index + 1) % 4]}"
+        for index in asked
+    ]
+    rows = [
+        side_by_side(pictures[at : at + 8], words[at : at + 8])
+        for at in (0, 8)[: -(-len(asked) // 8)]
+    ]
+    top = 0
+    for row in rows:
+        height, width = row.shape[:2]
+        assert torch.equal(shown.image[top : top + height, :width], row)
+        assert (shown.image[top : top + height, width:] == 255).all()
+        top += height
+    assert shown.image.shape[:2] == (top, max(row.shape[1] for row in rows))
+    assert shown.caption == (
+        "Clips, time to the right and pitch upwards, each with its word; if the prediction is "
+        "wrong: the true word / the predicted one."
+    )
+
+
+def test_without_a_clip_that_can_be_read_nothing_is_shown() -> None:
+    task = task_for()
+    for clips in (Clips(0), Clips(5, readable=False)):
+        task.eval_data = clips
+        assert task.illustrate() == ()
+
+
+def test_colours_go_from_dark_blue_over_purple_and_orange_to_light_yellow() -> None:
+    values = torch.tensor([0.0, 1, 2, 3, 1.5]).view(1, 5, 1) * 7 - 3
+    (picture,) = coloured(values)
+    assert picture.shape == (3, 2, 10)
+    found = picture[:, 0, ::2].T.int()
+    expected = [(13, 8, 51), (115, 26, 115), (230, 89, 64), (255, 242, 153), (172, 57, 89)]
+    assert (found - torch.tensor(expected)).abs().max() <= 1
+    assert torch.equal(picture, picture[:, :1, ::2].repeat_interleave(2, 2).expand(3, 2, 10))
+
+
+def test_the_loss_of_an_evaluation_is_weighted_and_smoothed_as_in_training() -> None:
+    weights = torch.tensor([1.0, 0.5, 3.0, 2.0])
+    task = KeywordTask(
+        Told(),
+        nn.Identity(),
+        picture=lambda audio: audio,
+        labels=LABELS,
+        train_data=None,
+        eval_data=None,
+        label_smoothing=0.2,
+        class_weights=weights,
+    )
+    given = batch([1, 2, 2], [1, 3, 2])
+    metrics = task.summarize(sums(task, given))
+    shares = np.exp([5.0, 0, 0, 0])
+    right, wrong = (-np.log(each / shares.sum()) for each in shares[:2])
+    smoothed = {
+        True: 0.85 * right + 3 * 0.05 * wrong,
+        False: 0.85 * wrong + 0.05 * right + 2 * 0.05 * wrong,
+    }
+    expected = (0.5 * smoothed[True] + 3 * (smoothed[False] + smoothed[True])) / 6.5
+    assert metrics == pytest.approx({"accuracy": 100 * 2 / 3, "loss": expected}, rel=1e-5)
+    assert means(task.objectives[0], given)["loss"].item() == pytest.approx(expected, rel=1e-5)
+    assert task.outputs == task.labels == LABELS
+    # Labels are not smoothed unless it is asked for.
+    plain = KeywordTask(
+        Told(),
+        nn.Identity(),
+        picture=lambda audio: audio,
+        labels=LABELS,
+        train_data=None,
+        eval_data=None,
+    )
+    assert plain.summarize(sums(plain, given))["loss"] == pytest.approx((2 * right + wrong) / 3)

@@ -2,6 +2,7 @@ from typing import Any
 
 import torch
 
+from jumar.data.pixels.picture_grid import picture_grid, side_by_side
 from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.mistakes import MOST, SurestMistakes, weakest_classes
@@ -84,3 +85,76 @@ def test_a_classifier_without_mistakes_has_no_sheet() -> None:
     task = task_for(torch.eye(3), 3)
     task.evaluate_batch({"image": pictures(3, height=200), "label": torch.arange(3)})
     assert task.illustrate() == []
+
+
+def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
+    mistakes = SurestMistakes()
+    shares = torch.tensor([[0.25, 0.75, 0.0], [0.1, 0.3, 0.6], [0.9, 0.05, 0.05], [0.5, 0.2, 0.3]])
+    labels, predicted = torch.tensor([0, 1, 0, 2]), torch.tensor([1, 2, 0, 0])
+    images = torch.stack([torch.full((3, 192, 96), 10.0 * (n + 1)) for n in range(4)])
+    mistakes.add(images, shares.log(), labels, predicted)
+    (sheet,) = mistakes.illustrations(("cat", "dog"))
+    (table,) = mistakes.tables()
+    assert table.title == "mistakes with the highest probability"
+    assert list(table.header) == ["picture", "true", "predicted", "probability %"]
+    assert table.rows == [
+        ["1", "cat", "dog", "75.0"],
+        ["2", "dog", "2", "60.0"],
+        ["3", "2", "cat", "50.0"],
+    ]
+    assert sheet.name == "mistakes"
+    assert sheet.caption == (
+        "the 3 mistakes with the highest probability, numbered as in the table of mistakes"
+    )
+    # Thumbnails are 96 px high, and half as wide as these pictures are high.
+    tiles = [
+        side_by_side([torch.full((3, 96, 48), level, dtype=torch.uint8)], [number])
+        for number, level in (("1", 10), ("2", 20), ("3", 40))
+    ]
+    expected = picture_grid(torch.stack(tiles).permute(0, 3, 1, 2), columns=8)
+    assert torch.equal(sheet.image, expected)
+
+
+def test_small_pictures_are_enlarged_by_repetition_and_large_ones_averaged() -> None:
+    def shown(picture: torch.Tensor) -> torch.Tensor:
+        mistakes = SurestMistakes()
+        mistakes.add(
+            picture[None], torch.tensor([[0.0, 1.0]]), torch.tensor([0]), torch.tensor([1])
+        )
+        (sheet,) = mistakes.illustrations(())
+        return sheet.image[:96, :, 0].int()
+
+    small = shown(torch.tensor([[0.0, 100.0], [200.0, 300.0]]).expand(3, 2, 2))
+    assert small.shape == (96, 96)
+    assert small[47:49, 47:49].tolist() == [[0, 100], [200, 255]]
+    large = shown(torch.arange(192.0).view(192, 1).expand(3, 192, 192))
+    # Means of two rows, of which halves are rounded to even numbers, as torch does.
+    assert large[:4, 40].tolist() == [0, 2, 4, 6]
+
+
+def test_more_than_a_sheet_of_mistakes_are_laid_out_in_rows_of_eight() -> None:
+    mistakes = SurestMistakes()
+    zeros = torch.zeros(30, dtype=torch.int64)
+    logits = torch.zeros(30, 2)
+    logits[:, 1] = torch.arange(30) / 10
+    mistakes.add(pictures(30, height=3), logits, zeros, zeros + 1)
+    # Other sizes cannot be shown beside them.
+    mistakes.add(pictures(30, height=6), logits + 1, zeros, zeros + 1)
+    (sheet,) = mistakes.illustrations(())
+    assert sheet.caption.startswith("the 24 mistakes")
+    assert sheet.image.shape[1] == 8 * (2 * 96 + 2) - 2
+    columns = [sheet.image[5, number * 194 + 5, 0].item() for number in range(8)]
+    assert columns == [29, 28, 27, 26, 25, 24, 23, 22]
+    # What was drawn is forgotten once its table is taken.
+    assert len(mistakes.tables()[0].rows) == 24
+    assert mistakes.tables() == []
+
+
+def test_classes_without_samples_are_not_listed_and_equal_shares_keep_their_order() -> None:
+    right, count = torch.tensor([1.0, 0, 3, 1, 1]), torch.tensor([2.0, 0, 4, 2, 1])
+    table = weakest_classes(right, count, ("a", "b", "c"), 3)
+    assert table.title == "the 3 classes recognised least"
+    assert list(table.header) == ["class", "samples", "right %"]
+    assert table.rows == [["a", "2", "50.0"], ["3", "2", "50.0"], ["c", "4", "75.0"]]
+    whole = weakest_classes(right, count, (), 5)
+    assert [row[0] for row in whole.rows] == ["0", "3", "2", "4"]

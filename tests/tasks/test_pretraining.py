@@ -109,3 +109,41 @@ def test_accuracies_count_masked_words_and_sentences() -> None:
     metrics = task.summarize(sums)
     assert metrics["masked_lm_accuracy"] == pytest.approx(100 * 5 / 6)
     assert metrics["next_sentence_accuracy"] == 75
+
+
+def test_metrics_are_sums_over_masked_words_and_over_samples() -> None:
+    task = PretrainingTask(_network(), train_data=point_task().train_data, eval_data=None)
+    sums = {
+        "masked_lm_loss": torch.tensor(12.0),
+        "masked_lm_right": torch.tensor(3.0),
+        "masked_lm_weight": torch.tensor(8.0),
+        "next_sentence_loss": torch.tensor(2.0),
+        "next_sentence_right": torch.tensor(4.0),
+        "count": torch.tensor(5.0),
+    }
+    assert task.summarize(sums) == pytest.approx(
+        {
+            "masked_lm_accuracy": 37.5,
+            "next_sentence_accuracy": 80.0,
+            "masked_lm_loss": 1.5,
+            "next_sentence_loss": 0.4,
+        }
+    )
+    none = {**sums, "masked_lm_weight": torch.tensor(0.0), "masked_lm_right": torch.tensor(0.0)}
+    assert task.summarize({**none, "masked_lm_loss": torch.tensor(0.0)})["masked_lm_loss"] == 0
+    few = {**sums, "masked_lm_weight": torch.tensor(0.5)}
+    assert task.summarize(few)["masked_lm_loss"] == 24
+
+
+def test_half_masked_words_count_half() -> None:
+    network = _network()
+    objective = PretrainingObjective(network)
+    batch = {name: value[:2] for name, value in _batch().items()}
+    whole = objective.scored(batch)
+    halved = objective.scored({**batch, "masked_lm_weights": batch["masked_lm_weights"] / 2})
+    assert whole["masked_lm_weight"].item() == 4
+    for name, value in whole.items():
+        factor = 0.5 if name.startswith("masked_lm") else 1
+        assert halved[name].item() == pytest.approx(factor * value.item(), rel=1e-6), name
+    empty = {"masked_lm_weights": torch.zeros(2, 3)}
+    assert objective.weights(empty)["masked_lm_loss"].item() == pytest.approx(1e-5)

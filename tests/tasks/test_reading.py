@@ -140,3 +140,48 @@ def test_each_text_is_listed_once_with_its_probability() -> None:
     share = math.exp(2) / (math.exp(2) + math.exp(1))
     assert [value for _, value in best] == pytest.approx([share, 1 - share])
     assert best_answers([], 3) == []
+
+
+def test_a_window_is_scored_by_its_best_answer_in_characters_of_the_passage() -> None:
+    task = task_for(Pointing(a=(3.0, 0.0), b=(1.0, 2.0), g=(4.0, 0.5), h=(0.0, 4.0)), MADE)
+    assert task.eval_data is not None
+    batch = task.eval_data.fetch([SampleKey(0, number) for number in range(4)]).batch
+    with torch.no_grad():
+        found = task.evaluate_batch(batch)
+    assert found["count"].item() == 4
+    assert found["answers"].tolist() == [
+        [0, 0, 3, 5.0],  # "a b" in the first window
+        [0, 12, 15, 8.0],  # "g h" in the second
+        [1, 0, 3, 5.0],
+        [2, 0, 3, 5.0],
+    ]
+    # Windows without an answer add no row, and questions without one count as wrong.
+    sums = {**found, "answers": found["answers"][[0, 2]], "count": torch.tensor(8.0)}
+    scores = task.summarize({name: value.double() for name, value in sums.items()})
+    assert scores["em"] == pytest.approx(100 / 3)
+    assert scores["loss"] == pytest.approx(found["loss"].item() / 8)
+
+
+def test_of_equally_good_answers_the_first_window_counts() -> None:
+    task = task_for(Pointing(), MADE)
+    rows = [[1, 0, 3, 2.0], [1, 4, 5, 2.0], [1, 4, 5, 1.0]]
+    sums = {"answers": torch.tensor(rows).double(), "loss": torch.tensor(1.0)}
+    metrics = task.summarize({**sums, "count": torch.tensor(1.0)})
+    assert metrics["em"] == pytest.approx(100 / 3)
+    later = [rows[1], rows[0]]
+    metrics = task.summarize(
+        {**sums, "answers": torch.tensor(later).double(), "count": torch.tensor(1.0)}
+    )
+    assert metrics["em"] == 0
+
+
+def test_places_outside_the_passage_are_ten_thousand_lower() -> None:
+    network = Pointing(x=(50.0, 50.0), g=(4.0, 1.0))
+    task = task_for(network, MADE)
+    batch = task.train_data.fetch([SampleKey(0, 1)]).batch
+    logits = task.objectives[0].logits(batch)
+    plain = network(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
+    assert logits.shape == plain.shape
+    outside = (batch["span_mask"][:, : plain.shape[1], None] == 0).float()
+    assert 0 < outside.sum() < outside.numel()
+    torch.testing.assert_close(logits, plain - 10_000 * outside)

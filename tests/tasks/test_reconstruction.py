@@ -131,3 +131,67 @@ def test_small_pictures_are_enlarged_and_large_ones_are_not() -> None:
     assert visible(torch.rand(2, 3, 24, 24)).shape == (2, 3, 72, 72)
     assert visible(torch.rand(2, 1, 128, 128)).shape == (2, 1, 128, 128)
     assert visible(torch.tensor([[[[-1.0, 0.5, math.pi]]]]))[0, 0, 0, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "levels"),
+    [
+        (5, [0, 1, 2, 3, 4]),
+        (13, [0, 1, 2, 3, 4, 5, 6, 7]),
+        (40, [0, 2, 5, 7, 10, 12, 15, 17, 20, 22, 25, 27, 30, 32, 35, 37]),
+    ],
+)
+def test_the_originals_shown_are_spread_over_the_set(size: int, levels: list[int]) -> None:
+    (shown,) = task_for(Shifted(0.5), size).illustrate()
+    step = SIDE * 4 + 2
+    found = [
+        int(shown.image[2 * (number // 8) * step + 5, number % 8 * step + 5, 0])
+        for number in range(len(levels))
+    ]
+    assert found == levels
+    assert shown.name == "reconstructions"
+    assert shown.caption == "held-out images, each above its reconstruction"
+    assert task_for(Shifted(0.5), 0).illustrate() == ()
+
+
+def test_the_sums_are_means_of_an_image_times_the_images_and_no_pull_unless_asked() -> None:
+    torch.manual_seed(0)
+    network = VQVAE(variant="cifar10", codes=5, width=4)
+    task = task_for(network)
+    made = Pictures(8).fetch([SampleKey(0, index) for index in (3, 60, 200)]).batch
+    found = task.objectives[0](made)
+    assert list(found) == ["loss", "recon", "vq", "commit"]
+    images = made["image"] / 255
+    with torch.no_grad():
+        result = network(images)
+    recon = (result.reconstruction - images).square().mean().item()
+    apart = (result.features - result.chosen).square().sum(dim=1).mean().item()
+    expected = {"recon": recon, "vq": apart, "commit": apart, "loss": recon + 1.25 * apart}
+    assert {name: value.item() / 3 for name, value in found.items()} == pytest.approx(expected)
+
+
+def test_grey_networks_take_the_mean_of_the_colours() -> None:
+    data = Pictures(2)
+    grey = ReconstructionTask(
+        VQVAE(variant="mnist", codes=5, width=4),
+        unit_preprocessing(),
+        train_data=data,
+        eval_data=data,
+        beta=0.25,
+    )
+    image = torch.zeros(1, 3, SIDE, SIDE, dtype=torch.uint8)
+    image[0, 0], image[0, 1] = 30, 60
+    pictures = grey.objectives[0].pictures({"image": image})
+    torch.testing.assert_close(pictures, torch.full((1, 1, SIDE, SIDE), 30 / 255))
+    coloured = task_for(Shifted(0.1)).objectives[0].pictures({"image": image})
+    torch.testing.assert_close(coloured, image / 255)
+
+
+def test_small_pictures_are_repeated_to_about_64_px_and_rounded() -> None:
+    values = torch.tensor([[0.0, 0.3], [0.5, 2.0]]).expand(1, 1, 2, 2)
+    shown = visible(values)
+    assert shown.shape == (1, 1, 64, 64)
+    assert shown[0, 0, 31:33, 31:33].tolist() == [[0, 76], [128, 255]]
+    # 25 and 26 px: 2.56 and 2.46 times; width decides.
+    assert visible(torch.zeros(1, 1, 10, 25)).shape == (1, 1, 30, 75)
+    assert visible(torch.zeros(1, 1, 10, 26)).shape == (1, 1, 20, 52)

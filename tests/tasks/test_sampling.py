@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,3 +53,21 @@ def test_bytes_are_the_inverse_of_the_normalisation() -> None:
     levels = torch.arange(256, dtype=torch.uint8)
     assert torch.equal(as_bytes(levels / 127.5 - 1), levels)
     assert as_bytes(torch.tensor([-3.0, 3.0])).tolist() == [0, 255]
+
+
+def test_sixteen_pictures_are_made_at_once_without_gradients() -> None:
+    sizes: list[int] = []
+    weight = torch.ones(1, requires_grad=True)
+
+    def generator(latents: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(latents))
+        made = weight * latents[:, :, None, None]
+        assert not made.requires_grad
+        return made
+
+    latents = torch.linspace(-1, 1, 33)[:, None].expand(33, 3)
+    made = drawn(generator, latents, device=torch.device("cpu"))
+    assert sizes == [16, 16, 1]
+    expected = ((torch.linspace(-1, 1, 33).double() + 1) * 127.5).round().tolist()
+    assert made[:, 0, 0, 0].tolist() == pytest.approx(expected, abs=1)
+    assert made[[0, 16, 32], 2, 0, 0].tolist() == [0, 128, 255]

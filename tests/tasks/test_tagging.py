@@ -1,5 +1,6 @@
 """Entities: loss over tagged tokens, scores of whole entities."""
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -92,3 +93,40 @@ def test_whole_entities_are_scored_over_batches_of_any_size() -> None:
     }
     assert sums["count"].item() == 2
     assert sums["tokens"].item() == 7
+
+
+def test_the_table_lists_rates_by_type_and_the_loss_is_that_of_a_token() -> None:
+    task = task_for()
+    assert task.kinds == ["ORG", "PER"]
+    assert task.by_character is True
+    sums = {
+        name: value.double() for name, value in task.evaluate_batch(batch(FIRST, SECOND)).items()
+    }
+    assert sums["entities"].tolist() == [[0, 1, 2], [1, 3, 1]]
+    confusion = torch.zeros(5, 5)
+    for true, said in zip(FIRST[0] + SECOND[0], FIRST[1] + SECOND[1], strict=True):
+        if true != "-":
+            confusion[LABELS.index(true), LABELS.index(said)] += 1
+    assert torch.equal(sums["confusion"].float(), confusion)
+    (table,) = task.score_tables(sums)
+    assert table.title == "entities"
+    assert list(table.header) == ["type", "precision %", "recall %", "f1 %", "entities"]
+    assert table.rows == [
+        ["ORG", "0.00", "0.00", "0.00", "2"],
+        ["PER", "33.33", "100.00", "50.00", "1"],
+    ]
+    right, wrong = math.log(math.exp(2) + 4) - 2, math.log(math.exp(2) + 4)
+    scores = task.summarize(sums)
+    # 1 of 4 predicted entities is right, and 1 of 3 true ones; 4 of 7 tokens are.
+    assert scores == pytest.approx(
+        {
+            "f1": 100 * 2 / 7,
+            "precision": 25.0,
+            "recall": 100 / 3,
+            "token_f1": 60.0,
+            "loss": (4 * right + 3 * wrong) / 7,
+        }
+    )
+    none = {name: torch.zeros_like(value) for name, value in sums.items()}
+    assert set(task.summarize(none).values()) == {0.0}
+    assert task.score_tables(none)[0].rows == []

@@ -1,5 +1,7 @@
 """Objectives and scores of text detectors, on networks that return what they are told."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,10 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from jumar.data.pixels.outlines import FOUND, LABELLED, with_outlines
 from jumar.data.polygons.detection_data import DetectionData
 from jumar.data.polygons.detection_set import open_detection_sets
 from jumar.data.polygons.kernel_words import Detection
-from jumar.data.samples import SampleKey
+from jumar.data.polygons.regions import Corners
+from jumar.data.samples import Fetched, SampleKey
 from jumar.models.east import EastMaps
 from jumar.tasks.detection_losses import BatchDice, DiceAndBoxes
 from jumar.tasks.text_detection import (
@@ -164,3 +168,124 @@ def test_no_word_found_and_none_labelled_is_no_division_by_zero(tmp_path: Path) 
     zeros = {"counts": torch.zeros(1, 3, dtype=torch.int64)}
     assert task.summarize(zeros) == {"hmean": 0.0, "precision": 0.0, "recall": 0.0}
     assert task.illustrate() == ()
+
+
+def scene(*words: Corners, scale: float = 0.5, side: int = 40) -> dict[str, Tensor]:
+    """A batch of one black picture that was shrunk by `scale`, with words in the file's pixels."""
+    return {
+        "image": torch.zeros(1, 3, side, side, dtype=torch.uint8),
+        "image_sizes": torch.tensor([[side, side - 4, 3]]),
+        "scale": torch.tensor([[scale, scale]]),
+        "corners": torch.from_numpy(np.stack(words)).float()[None],
+        "corner_counts": torch.full((1, len(words)), 4),
+        "ignored": torch.zeros(1, len(words), dtype=torch.bool),
+        "ignored_sizes": torch.tensor([[len(words)]]),
+    }
+
+
+class Scenes:
+    """Pictures with one word each; one of them cannot be read."""
+
+    def __init__(self, size: int, broken: int = 1) -> None:
+        self.size = size
+        self.broken = broken
+
+    def __len__(self) -> int:
+        return self.size
+
+    def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
+        (key,) = keys
+        assert key.epoch == 0
+        return Fetched(batch={} if key.index == self.broken else scene(WORD))
+
+
+def square(left: float, top: float, width: float, height: float) -> Corners:
+    right, bottom = left + width, top + height
+    return np.array([[left, top], [right, top], [right, bottom], [left, bottom]], float)
+
+
+WORD = square(8, 12, 24, 16)
+
+
+def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
+    """A reader that finds the same in every picture, in pixels of the network's input."""
+
+    def read(images: Tensor, sizes: Sequence[tuple[int, int]]) -> list[list[Detection]]:
+        assert sizes == [(40, 36)] * len(images)
+        return [[Detection(corners=each, score=1.0) for each in found] for _ in images]
+
+    objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
+    return TextDetectionTask(objective, read, train_data=scenes, eval_data=scenes)
+
+
+@pytest.mark.parametrize(
+    ("size", "pictures"), [(2, "2 pictures"), (50, "50 pictures"), (51, "the first 50 pictures")]
+)
+def test_errors_are_looked_for_in_the_first_fifty_pictures_and_three_are_shown(
+    size: int, pictures: str
+) -> None:
+    task = task_of(Scenes(size), square(0, 20, 6, 6))
+    shown = {each.name: each for each in task.illustrate()}
+    names = [f"words-{number}" for number in (1, 3) if number <= size]
+    assert list(shown) == [*names, "errors-missed", "errors-false"]
+    missed = min(size, 50) - 1
+    assert shown["errors-missed"].caption.startswith(
+        f"{min(missed, 32)} of {missed} missed words in {pictures};"
+    )
+    first = shown["words-1"]
+    assert first.caption == "1 word found (green), 1 labelled (orange)"
+    expected = with_outlines(
+        np.zeros((40, 40, 3), np.uint8),
+        [(square(4, 6, 12, 8), LABELLED), (square(0, 20, 6, 6), FOUND)],
+    )
+    assert torch.equal(first.image, torch.from_numpy(expected))
+
+
+def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
+    task = task_of(Scenes(3), square(4, 6, 12, 8), square(20, 20, 10, 4), square(0, 24, 4, 8))
+    sums = [task.evaluate_batch(scene(WORD)) for _ in range(2)]
+    assert [each["counts"].tolist() for each in sums] == [[[1, 3, 1]]] * 2
+    assert [each["count"].item() for each in sums] == [1, 1]
+    assert [each["errors"].tolist() for each in sums] == [[0, 2, 0, 0]] * 2
+    together = {
+        "counts": torch.cat([each["counts"] for each in sums]),
+        "errors": torch.stack([each["errors"] for each in sums]).sum(dim=0),
+    }
+    assert task.summarize(together) == pytest.approx(
+        {"hmean": 50.0, "precision": 100 / 3, "recall": 100.0}
+    )
+    found, errors = task.score_tables(together)
+    assert (found.title, errors.title) == ("words found", "errors")
+    assert list(found.header) == ["score", "%", "95 % interval over pictures"]
+    assert found.rows == [
+        ["hmean", "50.00", "50.00 to 50.00"],
+        ["precision", "33.33", "33.33 to 33.33"],
+        ["recall", "100.00", "100.00 to 100.00"],
+    ]
+    assert list(errors.header) == ["kind", "number"]
+    assert errors.rows == [["missed", "0"], ["false", "4"], ["merged", "0"], ["split", "0"]]
+
+
+def test_maps_reach_to_the_last_pixel_of_a_picture_that_is_no_multiple_of_four() -> None:
+    maps = torch.zeros(1, 6, 16, 16)
+    maps[:, :, 8:12, 8:13] = 0.9375
+    reader = KernelReader(
+        network=Fixed(maps), threshold=0.9, least_area=20, least_score=0.9375, outline="polygon"
+    )
+    with torch.no_grad():
+        ((word,),) = reader(torch.zeros(1, 3, 64, 64), [(45, 49)])
+        assert reader(torch.zeros(1, 3, 64, 64), [(44, 49)]) == [[]]
+        # With one row or column less, or one pixel more asked for, there are too few pixels.
+        assert reader(torch.zeros(1, 3, 64, 64), [(45, 48)]) == [[]]
+        assert replace(reader, least_area=21)(torch.zeros(1, 3, 64, 64), [(45, 49)]) == [[]]
+        assert replace(reader, threshold=0.9375)(torch.zeros(1, 3, 64, 64), [(45, 49)]) == [[]]
+        assert replace(reader, least_score=0.938)(torch.zeros(1, 3, 64, 64), [(45, 49)]) == [[]]
+    assert word.corners[:, 0].max() == pytest.approx(49, abs=1)
+    assert word.corners[:, 1].max() == pytest.approx(45, abs=1)
+
+
+def test_only_kernels_decay_in_a_detector() -> None:
+    objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
+    parameter = nn.Parameter(torch.zeros(1))
+    names = ("p5.conv.weight", "p5.conv.bias", "fusion.norm.weight")
+    assert [objective.decays(name, parameter) for name in names] == [True, False, False]

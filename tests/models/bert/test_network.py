@@ -1,5 +1,8 @@
 """BERT and NEZHA without padding: the same numbers as with it, also with dropout and in pieces."""
 
+import math
+from dataclasses import FrozenInstanceError
+
 import pytest
 import torch
 from hypothesis import given
@@ -196,3 +199,136 @@ def test_weights_begin_as_a_normal_cut_at_two_deviations() -> None:
     assert weight.std().item() == pytest.approx(0.02 * 0.8796, rel=0.01)
     layer = model.bert.pooler.dense
     assert not layer.bias.any()
+
+
+def test_a_network_has_the_size_of_bert_base_unless_told_otherwise() -> None:
+    assert BertSize(vocab_size=7) == BertSize(
+        vocab_size=7,
+        hidden_size=768,
+        num_layers=12,
+        num_heads=12,
+        intermediate_size=3072,
+        max_positions=512,
+        type_vocab_size=2,
+        positions="absolute",
+        gelu="tanh",
+        hidden_dropout=0.1,
+        attention_dropout=0.1,
+        initializer_range=0.02,
+    )
+    with pytest.raises(FrozenInstanceError):
+        BertSize(vocab_size=7).vocab_size = 8  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        BertSize(7)  # type: ignore[misc]
+    with torch.device("meta"):
+        network = Bert(BertSize(vocab_size=30_522))
+    # bert-base-uncased, with its pooler.
+    assert sum(p.numel() for p in network.parameters()) == 109_482_240
+    norms = [module for module in network.modules() if isinstance(module, nn.LayerNorm)]
+    assert {(norm.eps, norm.normalized_shape) for norm in norms} == {(1e-12, (768,))}
+    dropouts = [each.p for each in network.modules() if isinstance(each, KeyedTokenDropout)]
+    assert dropouts == [0.1] * (1 + 12 * 3)
+    assert network.layer_order() == ["embeddings", *(f"encoder.layer.{n}" for n in range(12))]
+
+
+def test_layers_are_the_formulas_of_the_paper_over_the_attention() -> None:
+    torch.manual_seed(1)
+    model = Bert(small()).eval()
+    initialize(model, 0.3)
+    inputs = batch()
+    with torch.no_grad():
+        plain, every = model(**inputs), model(**inputs, all_layers=True)
+        packing = plain.packing
+        ids, segments = (
+            packing.pack(inputs[name][:, : packing.length]) for name in ("input_ids", "segment_ids")
+        )
+
+        def normed(layer: nn.LayerNorm, x: torch.Tensor) -> torch.Tensor:
+            centred = x - x.mean(1, keepdim=True)
+            x = centred / centred.square().mean(1, keepdim=True).sqrt()
+            return x * layer.weight + layer.bias
+
+        tables = model.embeddings
+        assert tables.position_embeddings is not None
+        places = tables.position_embeddings.weight[packing.positions()]
+        x = tables.word_embeddings.weight[ids] + tables.token_type_embeddings.weight[segments]
+        x = normed(tables.LayerNorm, x + places)
+        expected = [x]
+        for layer in model.encoder.layer:
+            attended = layer.attention.self(x, packing)
+            output = layer.attention.output
+            x = normed(output.LayerNorm, output.dense(attended) + x)
+            wide = layer.intermediate.dense(x)
+            # The form with tanh, as the originals have it.
+            inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)
+            wide = 0.5 * wide * (1 + inner.tanh())
+            x = normed(layer.output.LayerNorm, layer.output.dense(wide) + x)
+            expected.append(x)
+    assert plain.layers == ()
+    assert len(every.layers) == 3
+    for found, wanted in zip(every.layers, expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(plain.tokens, expected[-1], rtol=1e-3, atol=1e-4)
+    starts = [0, *torch.tensor(LENGTHS).cumsum(0)[:-1].tolist()]
+    torch.testing.assert_close(plain.first(), plain.tokens[starts])
+
+
+def test_a_sample_as_long_as_the_positions_is_taken() -> None:
+    ids = torch.ones(1, 20, dtype=torch.int64)
+    assert Bert(small())(ids, ids * 0, ids).tokens.shape == (20, 16)
+
+
+def test_heads_are_dense_layers_over_tokens_or_the_pooled_first_one() -> None:
+    torch.manual_seed(4)
+    inputs = batch()
+    model = BertForPretraining(small()).eval()
+    initialize(model, 0.5)
+    with torch.no_grad():
+        encoded = model.bert(**inputs)
+        head = model.cls.predictions
+        torch.nn.init.normal_(head.bias)
+        words = torch.randn(3, 16)
+        table = model.bert.embeddings.word_embeddings.weight
+        torch.testing.assert_close(model.word_logits(words), words @ table.T + head.bias)
+        hidden = nn.functional.gelu(words @ head.transform.dense.weight.T, approximate="tanh")
+        torch.testing.assert_close(
+            head.transform(words), nn.functional.layer_norm(hidden, (16,), eps=1e-12)
+        )
+        dense, last = model.bert.pooler.dense, model.cls.seq_relationship
+        pooled = (encoded.first() @ dense.weight.T).tanh()
+        torch.testing.assert_close(model.sentence_logits(encoded), pooled @ last.weight.T)
+        assert last.weight.shape == (2, 16)
+        for kind in (BertForTagging, BertForSpans):
+            made = (kind(small(), 3) if kind is BertForTagging else kind(small())).eval()
+            layer = made.classifier if kind is BertForTagging else made.qa_outputs
+            tokens = made.bert(**inputs)
+            expected = tokens.packing.unpack(layer(tokens.tokens))
+            torch.testing.assert_close(made(**inputs), expected)
+    for made in (
+        BertForClassification(small(dropout=0.3), 3),
+        BertForTagging(small(dropout=0.3), 3),
+    ):
+        assert made.dropout.p == 0.3
+
+
+def test_more_than_1024_masked_words_are_computed_twice_and_not_kept() -> None:
+    model = BertForPretraining(small())
+    encoded = model.bert(**batch())
+    calls: list[int] = []
+    model.cls.predictions.transform.register_forward_hook(lambda *_: calls.append(0))
+    plain = model._chunk
+
+    def counted(words: torch.Tensor, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        calls.append(len(words))
+        return plain(words, ids)
+
+    model._chunk = counted  # type: ignore[method-assign]
+    for words, expected in (
+        (1024, [0, 256, 256, 256, 256]),
+        (1025, [0, *[256] * 4, 1, 1, *[256] * 4]),
+    ):
+        calls.clear()
+        places = torch.zeros(words, dtype=torch.int64)
+        losses, _ = model.word_losses(encoded, places, places)
+        losses.sum().backward(retain_graph=True)
+        assert sorted(calls) == sorted(expected)

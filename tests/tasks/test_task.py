@@ -1,0 +1,270 @@
+"""What holds for all tasks: their headlines, the settings of their losses, records that stay."""
+
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from jumar.data.samples import Batch
+from jumar.tasks.adversarial_losses import AdversarialLoss, PenalizedLoss
+from jumar.tasks.classification import ClassificationObjective, ClassificationTask
+from jumar.tasks.code_prior import CodePriorTask, PriorObjective
+from jumar.tasks.denoising import DenoisingLoss, DenoisingObjective, DenoisingTask
+from jumar.tasks.detection_errors import ErrorSheets
+from jumar.tasks.detection_losses import BoxLoss, KernelLoss
+from jumar.tasks.encoder_objective import EncoderObjective
+from jumar.tasks.generation import (
+    DiscriminatorObjective,
+    GenerationTask,
+    GeneratorObjective,
+    Networks,
+)
+from jumar.tasks.keywords import KeywordObjective, KeywordTask
+from jumar.tasks.pretraining import PretrainingObjective, PretrainingTask
+from jumar.tasks.reading import Extracted, ReadingObjective, ReadingTask
+from jumar.tasks.reconstruction import ReconstructionObjective, ReconstructionTask
+from jumar.tasks.scoring.spans import Guess
+from jumar.tasks.sentences import SentenceObjective, SentenceTask
+from jumar.tasks.tagging import TaggingObjective, TaggingTask
+from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+from jumar.tasks.text_detection import (
+    BoxObjective,
+    BoxReader,
+    DetectionObjective,
+    KernelObjective,
+    KernelReader,
+    TextDetectionTask,
+)
+
+LOSS = ("loss",)
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "headline", "unit", "higher_is_better", "gathered"),
+    [
+        (ClassificationTask, "classification", "top1", "%", True, ()),
+        (CodePriorTask, "code prior", "nll", "nats a picture", False, ()),
+        (DenoisingTask, "denoising", "psnr", "dB", True, ()),
+        (GenerationTask, "generation", "swd", "", False, ()),
+        (KeywordTask, "keywords", "accuracy", "%", True, ()),
+        (PretrainingTask, "pretraining", "masked_lm_accuracy", "%", True, ()),
+        (ReadingTask, "reading", "f1", "%", True, ("answers",)),
+        (ReconstructionTask, "reconstruction", "mse", "", False, ()),
+        (SentenceTask, "sentences", "accuracy", "%", True, ()),
+        (TaggingTask, "tagging", "f1", "%", True, ()),
+        (TextDetectionTask, "text_detection", "hmean", "%", True, ("counts",)),
+    ],
+)
+def test_checkpoints_are_ranked_by_the_headline_of_their_task(
+    task: type[Task],
+    name: str,
+    headline: str,
+    unit: str,
+    higher_is_better: bool,
+    gathered: tuple[str, ...],
+) -> None:
+    assert task.name == name
+    expected = Headline(name=headline, unit=unit, higher_is_better=higher_is_better)
+    assert task.headline == expected
+    assert tuple(task.gathered) == gathered
+
+
+@pytest.mark.parametrize(
+    ("objective", "name", "minimized"),
+    [
+        (ClassificationObjective, "classification", LOSS),
+        (PriorObjective, "prior", LOSS),
+        (DenoisingObjective, "denoising", LOSS),
+        (DiscriminatorObjective, "discriminator", LOSS),
+        (GeneratorObjective, "generator", LOSS),
+        (KeywordObjective, "keywords", LOSS),
+        (PretrainingObjective, "pretraining", ("masked_lm_loss", "next_sentence_loss")),
+        (ReadingObjective, "reading", LOSS),
+        (ReconstructionObjective, "reconstruction", LOSS),
+        (SentenceObjective, "sentences", LOSS),
+        (TaggingObjective, "tagging", LOSS),
+        (KernelObjective, "detection", ("text", "kernels")),
+        (BoxObjective, "detection", ("score", "geometry")),
+    ],
+)
+def test_each_objective_minimises_its_own_terms(
+    objective: type[Objective], name: str, minimized: tuple[str, ...]
+) -> None:
+    assert (objective.name, tuple(objective.minimized)) == (name, minimized)
+
+
+Row = tuple[Any, str, tuple[str, ...], float | None, float | None]
+ADVERSARIAL: dict[str, Row] = {
+    "orthogonal": (0.0, "", (), 0.0, None),
+    "n_critic": (2, "steps", (), 1, None),
+    "truncation": (2.0, "standard deviations", (), 0.01, None),
+    "augmentation": ((), "", ("color", "translation", "cutout"), None, None),
+}
+PENALIZED = {**ADVERSARIAL, "penalty": (10.0, "", (), 0.0, None)}
+KERNELS: dict[str, Row] = {"text_weight": (0.7, "", (), 0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        (
+            AdversarialLoss,
+            {
+                "hinge": ADVERSARIAL,
+                "gan": ADVERSARIAL,
+                "lsgan": ADVERSARIAL,
+                "wgan-gp": PENALIZED,
+                "wgan-lp": PENALIZED,
+                "dragan": PENALIZED,
+            },
+        ),
+        (DenoisingLoss, {"l2_sum_per_batch": {}, "mse_center": {"center": (0, "px", (), 0, None)}}),
+        (
+            KernelLoss,
+            {"dice": KERNELS, "dice_ohem": {**KERNELS, "negatives": (3, "", (), 0, None)}},
+        ),
+        (
+            BoxLoss,
+            {
+                "dice": {
+                    "score_weight": (0.01, "", (), 0, None),
+                    "angle_weight": (20.0, "", (), 0, None),
+                },
+                "balanced": {
+                    "score_weight": (1.0, "", (), 0, None),
+                    "angle_weight": (10.0, "", (), 0, None),
+                },
+            },
+        ),
+    ],
+)
+def test_losses_are_set_as_in_their_originals_and_papers_unless_told_otherwise(
+    family: Any, expected: dict[str, dict[str, Row]]
+) -> None:
+    found = {
+        kind: {
+            each.name: (
+                each.default,
+                each.metadata["unit"],
+                each.metadata["choices"],
+                each.metadata["minimum"],
+                each.metadata["maximum"],
+            )
+            for each in fields(cls)
+        }
+        for kind, cls in family.kinds.items()
+    }
+    assert found == expected
+
+
+def test_a_family_of_losses_and_a_task_leave_nothing_out() -> None:
+    class Unfinished(Task):
+        pass
+
+    class Undefined(Objective):
+        pass
+
+    halves: list[Any] = [AdversarialLoss, PenalizedLoss, DenoisingLoss, KernelLoss, BoxLoss]
+    halves += [DetectionObjective, EncoderObjective, Unfinished, Undefined]
+    missing = {cls.__name__: sorted(cls.__abstractmethods__) for cls in halves}
+    assert missing == {
+        "AdversarialLoss": ["fake", "generated", "real"],
+        "PenalizedLoss": ["fake", "generated", "real"],
+        "DenoisingLoss": ["total"],
+        "KernelLoss": ["terms"],
+        "BoxLoss": ["terms"],
+        "DetectionObjective": ["sums"],
+        "EncoderObjective": ["sums"],
+        "Unfinished": ["evaluate_batch", "summarize"],
+        "Undefined": ["sums"],
+    }
+    for cls in halves:
+        with pytest.raises(TypeError, match="abstract"):
+            cls()
+
+
+def reader(cls: type[KernelReader] | type[BoxReader]) -> Any:
+    return cls(**{each.name: 0 for each in fields(cls)})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Headline(name="a", unit="%", higher_is_better=True),
+        Illustration(name="a", caption="b", image=torch.zeros(2, 2, 3)),
+        ScoreTable(title="a", header=[], rows=[]),
+        Extracted(text="a", begin=0, end=1, score=1.0),
+        Guess(0, 1, 2.0),
+        ErrorSheets(),
+        reader(KernelReader),
+        reader(BoxReader),
+        Networks(
+            model=torch.nn.Identity(),
+            generator=torch.nn.Identity(),
+            discriminator=torch.nn.Identity(),
+            latent=1,
+            regularized=lambda: [],
+        ),
+        *(kind() for kind in AdversarialLoss.kinds.values()),
+        *(kind() for kind in DenoisingLoss.kinds.values()),
+        *(kind() for kind in KernelLoss.kinds.values()),
+        *(kind() for kind in BoxLoss.kinds.values()),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_a_record_stays_as_it_was_made(record: Any) -> None:
+    for each in fields(record):
+        with pytest.raises(FrozenInstanceError):
+            setattr(record, each.name, None)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [Headline, Illustration, ScoreTable, Extracted, KernelReader, BoxReader, Networks],
+)
+def test_fields_of_a_record_are_given_by_name(cls: Any) -> None:
+    with pytest.raises(TypeError, match="positional"):
+        cls(*range(len(fields(cls))))
+
+
+def test_what_holds_networks_or_pictures_is_equal_only_to_itself() -> None:
+    for make in (ErrorSheets, lambda: reader(KernelReader), lambda: reader(BoxReader)):
+        one, other = make(), make()
+        assert one != other
+        assert one == one
+        assert len({one, other}) == 2
+
+
+class Plain(Objective):
+    """An objective with nothing but what it must have."""
+
+    def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
+        return {"loss": batch["x"].sum()}
+
+
+class Least(Task):
+    """The same of a task."""
+
+    def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
+        return dict(batch)
+
+    def summarize(self, sums: Any) -> dict[str, float]:
+        return {name: float(np.sum(value)) for name, value in sums.items()}
+
+
+def test_an_objective_is_due_at_every_step_decays_all_and_divides_by_samples() -> None:
+    objective = Plain()
+    batch = {"x": torch.tensor([1.0, 2.0])}
+    assert [objective.is_due(step) for step in (0, 1, 7)] == [True] * 3
+    assert objective.decays("bias", torch.nn.Parameter(torch.zeros(1)))
+    assert objective.weights(batch) == {}
+    assert objective(batch) == {"loss": torch.tensor(3.0)}
+
+
+def test_a_task_shows_nothing_and_names_nothing_unless_it_says_so() -> None:
+    task = Least()
+    assert task.averaged is None
+    assert task.outputs == task.gathered == ()
+    assert task.score_tables({}) == task.illustrate() == ()

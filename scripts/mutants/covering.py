@@ -20,6 +20,8 @@ BESIDE = {
     "porting/script": ("tests/porting/rules/test_examples.py",),
 }
 """Tests outside of a room's own folder that are about it, where only some rooms are looked at."""
+OF_ALL_FILES = ("tests/test_declarations.py", "tests/test_floors.py")
+"""They read the source of every room, and import none."""
 _IMPORT = 3.0
 
 
@@ -94,6 +96,7 @@ def time_mirrors(
     timed = {name.partition("::")[0] for name in kept}
     importing = importing_tests(copy)
     tests = {test for name in files for test in _own_tests(copy, name) | importing.get(name, set())}
+    tests |= {name for name in OF_ALL_FILES if (copy / name).is_file()}
     if left := sorted(tests - timed):
         _run(copy, python, folder, jobs, environment, left)
         kept = {**kept, **_seconds(folder)}
@@ -184,7 +187,7 @@ def chosen_tests(
         # A line that is only run on import, in a process of its own or as part of the line before.
         names = sorted({name for tests in lines.values() for name in tests})
         names = [name for name in names if name.split("::")[0] in own]
-        about = own | covering.importing.get(file, frozenset())
+        about = own | covering.importing.get(file, frozenset()) | set(OF_ALL_FILES)
         names += [name for name in covering.seconds if name.split("::")[0] in about]
     names = [name for name in dict.fromkeys(names) if name in covering.seconds]
     names.sort(key=lambda name: (name.split("::")[0] not in own, covering.seconds[name]))

@@ -5,10 +5,7 @@ import dataclasses
 import polars as pl
 import pytest
 
-from jumar.profiling import columns, listing, profile
 from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile, empty
-from jumar.profiling.reading import part
-from jumar.profiling.reading.files import headers
 
 
 def made(ranks: list[int | None], steps: list[int | None]) -> Profile:
@@ -42,16 +39,3 @@ def test_a_profile_has_empty_tables_where_nothing_is_known_and_a_memo_of_its_own
     (memo,) = (field for field in dataclasses.fields(Profile) if field.name == "memo")
     assert memo.compare is False
     assert Missing(file="a", what="b").needed_for == ()
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *(profile.Profile, profile.Missing, columns.Column, listing.Listing),
-        *(part.Part, part.Source, headers.Column),
-    ],
-)
-def test_what_views_share_has_named_parts_that_never_change(kind: type) -> None:
-    parameters = kind.__dataclass_params__  # pyright: ignore[reportAttributeAccessIssue]
-    assert parameters.frozen
-    assert all(one.kw_only for one in dataclasses.fields(kind) if one.init)

@@ -1,6 +1,6 @@
 """What holds for all tasks: their headlines, the settings of their losses, records that stay."""
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,14 @@ from jumar.tasks.generation import (
     DiscriminatorObjective,
     GenerationTask,
     GeneratorObjective,
-    Networks,
 )
 from jumar.tasks.keywords import KeywordObjective, KeywordTask
 from jumar.tasks.pretraining import PretrainingObjective, PretrainingTask
-from jumar.tasks.reading import Extracted, ReadingObjective, ReadingTask
+from jumar.tasks.reading import ReadingObjective, ReadingTask
 from jumar.tasks.reconstruction import ReconstructionObjective, ReconstructionTask
-from jumar.tasks.scoring.spans import Guess
 from jumar.tasks.sentences import SentenceObjective, SentenceTask
 from jumar.tasks.tagging import TaggingObjective, TaggingTask
-from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+from jumar.tasks.task import Headline, Objective, Task
 from jumar.tasks.text_detection import (
     BoxObjective,
     BoxReader,
@@ -187,46 +185,6 @@ def test_a_family_of_losses_and_a_task_leave_nothing_out() -> None:
 
 def reader(cls: type[KernelReader] | type[BoxReader]) -> Any:
     return cls(**{each.name: 0 for each in fields(cls)})
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        Headline(name="a", unit="%", higher_is_better=True),
-        Illustration(name="a", caption="b", image=torch.zeros(2, 2, 3)),
-        ScoreTable(title="a", header=[], rows=[]),
-        Extracted(text="a", begin=0, end=1, score=1.0),
-        Guess(0, 1, 2.0),
-        ErrorSheets(),
-        reader(KernelReader),
-        reader(BoxReader),
-        Networks(
-            model=torch.nn.Identity(),
-            generator=torch.nn.Identity(),
-            discriminator=torch.nn.Identity(),
-            latent=1,
-            regularized=lambda: [],
-        ),
-        *(kind() for kind in AdversarialLoss.kinds.values()),
-        *(kind() for kind in DenoisingLoss.kinds.values()),
-        *(kind() for kind in KernelLoss.kinds.values()),
-        *(kind() for kind in BoxLoss.kinds.values()),
-    ],
-    ids=lambda record: type(record).__name__,
-)
-def test_a_record_stays_as_it_was_made(record: Any) -> None:
-    for each in fields(record):
-        with pytest.raises(FrozenInstanceError):
-            setattr(record, each.name, None)
-
-
-@pytest.mark.parametrize(
-    "cls",
-    [Headline, Illustration, ScoreTable, Extracted, KernelReader, BoxReader, Networks],
-)
-def test_fields_of_a_record_are_given_by_name(cls: Any) -> None:
-    with pytest.raises(TypeError, match="positional"):
-        cls(*range(len(fields(cls))))
 
 
 def test_what_holds_networks_or_pictures_is_equal_only_to_itself() -> None:

@@ -1,22 +1,12 @@
-"""What the room hands around cannot be changed, and what its settings are if nobody sets them."""
+"""What the settings are if nobody sets them, and their limits."""
 
 import re
 
 import pytest
 
-from jumar.data.denoising import denoise_sets, frame_triplets, noise, patch_set
+from jumar.data.denoising import denoise_sets, frame_triplets, noise
 from jumar.ground.errors import UserError
-from tests.data.room_values import limits_of, values_of
-
-
-def test_values_are_frozen_named_and_those_with_arrays_compared_by_identity() -> None:
-    assert values_of(denoise_sets, frame_triplets, noise, patch_set) == {
-        "ClipData": (True, True),
-        "DenoisingData": (True, True),
-        "NoiseSettings": (True, True),
-        "Patches": (False, True),
-        "TripletPatches": (False, True),
-    }
+from tests.data.setting_limits import limits_of
 
 
 def test_the_settings_of_denoisers_and_their_limits() -> None:

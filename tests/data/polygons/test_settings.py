@@ -1,33 +1,11 @@
-"""What the room hands around cannot be changed, and what its settings are if nobody sets them."""
+"""What the settings are if nobody sets them, and their limits."""
 
 from jumar.data.polygons import (
     augmentation,
     detection_data,
-    detection_set,
-    kernel_words,
-    label_files,
-    protocol,
-    regions,
-    text_pictures,
     written,
 )
-from tests.data.room_values import limits_of, values_of
-
-
-def test_values_are_frozen_named_and_those_with_arrays_compared_by_identity() -> None:
-    modules = (augmentation, detection_data, detection_set, kernel_words, label_files, protocol)
-    assert values_of(*modules, regions, text_pictures, written) == {
-        "Desk": (True, True),
-        "Detection": (False, True),
-        "DetectionData": (True, True),
-        "DetectionPictures": (False, True),
-        "LabelFile": (True, True),
-        "PictureScore": (True, True),
-        "Region": (False, True),
-        "TextAugmentation": (True, True),
-        "TextPictures": (False, True),
-        "Writing": (True, True),
-    }
+from tests.data.setting_limits import limits_of
 
 
 def test_the_settings_of_detectors_and_their_limits() -> None:

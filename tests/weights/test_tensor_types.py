@@ -1,27 +1,11 @@
-"""What the room hands around cannot be changed, and how TensorFlow numbers its element types."""
+"""How TensorFlow numbers its element types and writes shapes."""
 
 import numpy as np
 import pytest
 
 from jumar.data.records.wire import delimited, encode_varint
-from jumar.weights import bundle_entries, frozen_graph, matching, slots, tensor_types
+from jumar.weights import tensor_types
 from jumar.weights.tensor_types import ELEMENT_TYPES, TensorEntry, decode_shape, element_type
-from tests.data.room_values import values_of
-
-
-def test_values_are_frozen_and_named() -> None:
-    assert values_of(bundle_entries, frozen_graph, matching, slots, tensor_types) == {
-        "BundleEntry": (True, True),
-        "ElementType": (True, True),
-        "Extent": (True, False),
-        "Match": (True, True),
-        "Matching": (True, True),
-        "SlotMatching": (True, True),
-        "TensorEntry": (True, True),
-        "VariableSlots": (True, True),
-        "WrongShape": (True, True),
-        "_Place": (True, True),
-    }
 
 
 def test_element_types_have_the_numbers_and_sizes_of_tensorflow_s_types_proto() -> None:

@@ -1,26 +1,13 @@
-"""What the room hands around cannot be changed, and what its settings are if nobody sets them."""
+"""What the settings are if nobody sets them, and their limits."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jumar.data.speech import espeak_keywords, keyword_data, speech_commands, wav
+from jumar.data.speech import espeak_keywords, keyword_data
 from jumar.ground.errors import UserError
-from tests.data.room_values import limits_of, values_of
-
-
-def test_values_are_frozen_named_and_those_with_arrays_compared_by_identity() -> None:
-    assert values_of(espeak_keywords, keyword_data, speech_commands, wav) == {
-        "KeywordData": (True, True),
-        "KeywordsRequest": (True, True),
-        "Speech": (True, True),
-        "Utterance": (True, True),
-        "Wave": (False, True),
-        "WrittenPart": (True, True),
-        "_Format": (True, True),
-        "_Place": (True, True),
-    }
+from tests.data.setting_limits import limits_of
 
 
 def test_the_settings_of_spoken_words_and_their_limits() -> None:

@@ -103,8 +103,9 @@ class EncodedImage:
                 self._adobe = True
             elif marker == _APP1 and self._encoded.startswith(b"Exif\0\0", start):
                 self.orientation = _orientation(self._encoded[start:end])
+        height, width = int(height), int(width)
         _check_size(height, width)
-        return int(height), int(width)
+        return height, width
 
     def _read_header(self) -> tuple[int, int]:
         try:

@@ -180,14 +180,14 @@ def chosen_tests(
         line: The line.
         budget: How long they may take, in seconds. The quickest are taken.
     """
-    own = _own_tests(checkout, file)
+    own = _own_tests(checkout, file) | set(OF_ALL_FILES)
     lines = covering.tests.get(file, {})
     names = list(lines.get(line, ()))
     if not names:
         # A line that is only run on import, in a process of its own or as part of the line before.
         names = sorted({name for tests in lines.values() for name in tests})
         names = [name for name in names if name.split("::")[0] in own]
-        about = own | covering.importing.get(file, frozenset()) | set(OF_ALL_FILES)
+        about = own | covering.importing.get(file, frozenset())
         names += [name for name in covering.seconds if name.split("::")[0] in about]
     names = [name for name in dict.fromkeys(names) if name in covering.seconds]
     names.sort(key=lambda name: (name.split("::")[0] not in own, covering.seconds[name]))

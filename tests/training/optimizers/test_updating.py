@@ -36,7 +36,7 @@ def test_further_groups_have_decay_and_a_rate_of_their_own() -> None:
     set_learning_rate(optimizer, 0.25)
     assert [
         (
-            [float(each) for each in group["params"]],
+            [float(each.detach()) for each in group["params"]],
             group["weight_decay"],
             group["decoupled_weight_decay"],
             group["lr"],

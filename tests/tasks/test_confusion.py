@@ -30,9 +30,9 @@ def test_a_table_names_labels_and_the_share_of_each_that_is_right() -> None:
 def test_a_model_that_gives_one_label_to_all_is_named() -> None:
     confusion = confusion_of(TRUE, torch.full_like(TRUE, 2), 3)
     assert only_label(confusion, ["O", "B", "I"]).startswith(
-        "evaluation: all 6 labels predicted are 'I', of 3 that occur: the model has learned nothing"
+        "evaluation: the model predicts 'I' in all 6 cases, although 3 labels occur: it has learned"
     )
-    assert "are '2', of 3" in only_label(confusion, [])
+    assert "predicts '2' in all 6" in only_label(confusion, [])
 
 
 def test_nothing_is_said_of_two_predicted_labels_or_of_samples_of_one_label() -> None:

@@ -52,5 +52,5 @@ def test_a_model_that_gives_one_label_to_all_samples_is_named(bias: float, said:
         )
     finally:
         policy.close()
-    line = "evaluation: all 30 labels predicted are 'middle', of 3 that occur"
+    line = "evaluation: the model predicts 'middle' in all 30 cases, although 3 labels occur"
     assert (line in printed.getvalue()) is said

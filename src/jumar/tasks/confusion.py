@@ -38,21 +38,22 @@ def confusion_table(confusion: Tensor, labels: Sequence[str], what: str) -> Scor
 
 
 def only_label(confusion: Tensor, labels: Sequence[str]) -> str:
-    """What to say of a model that gives one label to all samples though there are others.
+    """A warning about a model that predicts the same label for everything.
 
     Args:
         confusion: [true, predicted].
         labels: Their names; the numbers stand for them where there are none.
 
     Returns:
-        A line, or nothing where more than one label was predicted or is true.
+        The warning; empty where several labels are predicted, or only one occurs.
     """
     predicted, true = (confusion.sum(dim=axis).nonzero().flatten().tolist() for axis in (0, 1))
     if len(predicted) != 1 or len(true) < 2:
         return ""
     label = labels[predicted[0]] if labels else str(predicted[0])
+    count = int(confusion.sum())
     return (
-        f"evaluation: all {int(confusion.sum())} labels predicted are '{label}', of {len(true)} "
-        "that occur: the model has learned nothing yet, or its training has collapsed, most often "
-        "at too high a learning rate"
+        f"evaluation: the model predicts '{label}' in all {count} cases, although {len(true)} "
+        "labels occur: it has learned nothing yet, or training has collapsed, most often from too "
+        "high a learning rate"
     )

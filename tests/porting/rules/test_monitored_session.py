@@ -59,3 +59,12 @@ def test_what_cannot_be_written_is_reported(text: str, severity: str) -> None:
     line, notices = ported(text)
     assert line == text.splitlines()[-1]
     assert notices == [("session-config", severity)]
+
+
+def test_beside_a_class_of_ones_own_no_creator_is_assumed(tmp_path: Path) -> None:
+    own = TF + "class Session(tf.train.MonitoredSession):\n    pass\n"
+    (tmp_path / "own.py").write_text(own, encoding="utf-8")
+    text = TF + "import own\n\ns = own.Session()\n"
+    report = port_file(SourceText(text), "script.py", Project(tmp_path), PortOptions())
+    assert not report.edits
+    assert [(one.rule, one.severity) for one in report.findings] == [("session-config", "blocking")]

@@ -106,7 +106,8 @@ def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
             call, reason=_STARRED, todo=_CREATOR_ADVICE, severity="look", confidence="likely"
         )
         return
-    if not isinstance(call.func, ast.Attribute):
+    # Beside a class of the script's own that inherits from it there need not be a creator.
+    if not isinstance(call.func, ast.Attribute) or view.module.name_of(call.func) != _CREATED:
         yield view.notice(call, reason=_NO_CREATOR, todo=_CREATOR_ADVICE, severity="blocking")
         return
     function, imports, functions = view.session_config()

@@ -206,6 +206,10 @@ TABLE = "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'sgd': tf.train.GradientD
     [
         (TABLE + "opt = OPTIMIZERS[name](rate)\n", "OPTIMIZERS[name](rate)"),
         (
+            TABLE + "assert name in OPTIMIZERS.keys()\nopt = OPTIMIZERS[name](rate)\n",
+            "OPTIMIZERS[name](rate)",
+        ),
+        (
             "kind = tf.train.AdamOptimizer if fast else tf.train.FtrlOptimizer\nopt = kind(rate)\n",
             "kind(rate)",
         ),
@@ -233,6 +237,10 @@ def test_an_optimizer_of_a_class_that_a_table_variable_or_attribute_holds_is_wra
     "text",
     [
         "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'own': load('own')}\n"
+        "opt = OPTIMIZERS[name](rate)\n",
+        "OPTIMIZERS = {'adam': tf.train.AdamOptimizer}\nOPTIMIZERS['own'] = Own\n"
+        "opt = OPTIMIZERS[name](rate)\n",
+        "OPTIMIZERS = {'adam': tf.train.AdamOptimizer}\nOPTIMIZERS.update(more)\n"
         "opt = OPTIMIZERS[name](rate)\n",
         "kind = tf.train.AdamOptimizer\nkind = find(name)\nopt = kind(rate)\n",
         "class Net:\n    def __init__(self, kind):\n        self.kind = kind\n"

@@ -191,13 +191,20 @@ class Kinds:
         return classes
 
     def _table(self, node: ast.expr) -> ast.Dict | None:
-        """The dictionary that a name stands for."""
+        """The dictionary that a name stands for, unless entries are added to it."""
         if isinstance(node, ast.Dict):
             return node
         if not isinstance(node, ast.Name):
             return None
-        _, bindings = self.module.scopes.lookup(node)
-        if len(bindings) != 1 or bindings[0].kind != "assignment":
+        home, bindings = self.module.scopes.lookup(node)
+        if home is None or len(bindings) != 1 or bindings[0].kind != "assignment":
+            return None
+        uses = [self.module.parent(use) for use in home.references.get(node.id, [])]
+        if any(
+            (isinstance(use, ast.Subscript) and not isinstance(use.ctx, ast.Load))
+            or (isinstance(use, ast.Attribute) and use.attr in ("update", "setdefault"))
+            for use in uses
+        ):
             return None
         value = bindings[0].value
         return value if isinstance(value, ast.Dict) else None

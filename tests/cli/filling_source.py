@@ -1,9 +1,12 @@
 """A data source that fills the disk of FILLED_FOLDER when its 13th picture is read.
 
-With batches of four and no workers that is after the third step.
+With batches of four and no workers that is after the third step. Where AWAITED_CHECKPOINTS
+names a folder, the disk is filled only once that folder holds the second and third step's
+checkpoints alone: one that is deleted after the filling would leave room for the next.
 """
 
 import os
+import time
 from pathlib import Path
 
 from jumar.data.images.digits import DigitImages, open_digits
@@ -28,8 +31,20 @@ class FillingImages:
         """One digit."""
         self._read += 1
         if self._read == FILLS_AT:
+            if "AWAITED_CHECKPOINTS" in os.environ:
+                await_checkpoints(Path(os.environ["AWAITED_CHECKPOINTS"]), (2, 3))
             fill(Path(os.environ["FILLED_FOLDER"]))
         return self._images.read(index)
+
+
+def await_checkpoints(folder: Path, steps: tuple[int, ...]) -> None:
+    """Wait until the folder holds the checkpoints of these steps and nothing else."""
+    awaited = {f"step-{step:08d}" for step in steps}
+    deadline = time.monotonic() + 60
+    while {path.name for path in folder.iterdir()} != awaited:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{sorted(folder.iterdir())} in {folder}")
+        time.sleep(0.005)
 
 
 def fill(folder: Path) -> None:

@@ -77,6 +77,15 @@ def test_chains_of_aliases_are_followed_up_to_a_length(aliases: int, name: str |
     assert named("\n".join([*lines, f"x{aliases} = x{aliases - 1}.nn", f"x{aliases}"])) == name
 
 
+@pytest.mark.parametrize(("aliases", "name"), [(12, "torch"), (13, "tree:chain.py:x13")])
+def test_chains_of_another_module_are_followed_up_to_the_same_length(
+    tmp_path: Path, aliases: int, name: str
+) -> None:
+    lines = ["import torch as x0", *(f"x{n} = x{n - 1}" for n in range(1, aliases + 1))]
+    write_files(tmp_path, {"chain.py": "\n".join(lines)})
+    assert Project(tmp_path).member("chain.py", f"x{aliases}") == name
+
+
 def test_positions_count_characters_whatever_their_bytes() -> None:
     found = module('a = "é中"; b = f(c,\n  "中" + d)  # end\n')
     texts = [found.source(node) for node in found.scopes.nodes if hasattr(node, "lineno")]

@@ -288,6 +288,12 @@ def test_rows_that_files_repeat_are_there_once() -> None:
     assert _gathered(_part("x", links=step)).links.height == 1
 
 
+def test_rows_that_files_repeat_stay_in_the_order_of_the_files() -> None:
+    ops = _table(*({"name": f"op{n}", "start_ns": 7 * n % 997, "stream": "1"} for n in range(997)))
+    found = _gathered(_part("op_summary", ops=ops), _part("op_summary", ops=ops[::-1]))
+    assert found.ops["name"].to_list() == ops["name"].to_list()
+
+
 def test_collectives_of_several_files_are_put_together_and_links_of_databases_are_second() -> None:
     spent = _table({"step": 1, "name": "a", "start_ns": None, "transit_ns": 3})
     begins = _table({"step": 1, "name": "a", "start_ns": 7}, {"step": 2, "name": "a"})

@@ -42,6 +42,16 @@ def test_collectives_and_their_links_are_rows(tmp_path: Path) -> None:
     assert part.missing == ()
 
 
+def test_steps_that_are_no_whole_number_of_the_contract_are_left_out(tmp_path: Path) -> None:
+    cost = '"{""a"": [3, 0.5, 0.25, {}]}"'
+    rows = "".join(f"{step},1,1,{cost}\n" for step in ("1", "-", "1e30", "x", "2"))
+    path = tmp_path / "x.csv"
+    path.write_text(f"step_num,communication_cost,wait_cost,communication_operator_cost\n{rows}")
+    part = read_hccl(path, "shown.csv", "mindspore_hccl")
+    assert part.collectives is not None
+    assert part.collectives["step"].to_list() == [1, 2]
+
+
 @pytest.mark.parametrize(
     "links",
     [

@@ -30,7 +30,7 @@ def is_ascend(trace: Trace) -> bool:
 
 def part_of(trace: Trace, shown: str) -> Part:
     """The tables of a `trace_view.json` or `msprof_*.json`."""
-    steps = steps_of(trace)
+    steps = steps_of(trace, 0)
     steps = steps if steps.height else _iterations(trace)
     ops = _ops(trace)
     ops = ops.with_columns(step_at(ops["start_ns"], steps).alias("step"))

@@ -90,7 +90,7 @@ def part_of(trace: Trace, shown: str) -> Part:
     )
 
 
-def steps_of(trace: Trace, base: int = 0) -> pl.DataFrame:
+def steps_of(trace: Trace, base: int) -> pl.DataFrame:
     """The steps that `prof.step()` marked."""
     return (
         trace.calls.decoded(trace.called(STEP))

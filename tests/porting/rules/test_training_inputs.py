@@ -41,6 +41,16 @@ def port(text: str, path: str = "script.py") -> FileReport:
             "self.is_training",
         ),
         (f"def load(x):\n    return {SLICES}.repeat().batch(2)\n", "True"),
+        (
+            "def load(ds, is_training):\n    ds = ds.prefetch(2)\n    ds = ds.batch(2)\n"
+            "    return ds\n",
+            "is_training",
+        ),
+        (
+            "def train_data(ds):\n    ds = ds.shuffle(9, reshuffle_each_iteration=True)\n"
+            "    return ds.batch(2)\n",
+            "True",
+        ),
         (f"ds = {SLICES}.batch(2)\ntf.train.AdamOptimizer(1).minimize(loss)\n", "True"),
         (
             f"def load(x):\n    return {SLICES}.batch(2)\n\n\ndef train():\n    return load(1)\n",

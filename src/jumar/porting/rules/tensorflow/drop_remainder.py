@@ -12,6 +12,12 @@ from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
 
 _POSITION = {"batch": 1, "padded_batch": 3, "map_and_batch": 3}
 _AFTER_BATCHES = ("prefetch", "make_one_shot_iterator", "make_initializable_iterator")
+_ARGUMENTS: dict[str, frozenset[str]] = {
+    "map": frozenset({"num_parallel_calls"}),
+    "shuffle": frozenset({"reshuffle_each_iteration"}),
+    "interleave": frozenset({"cycle_length"}),
+}
+"""Arguments by which a method of that name is a data set's."""
 _REASON = Text(
     en="the graph on the NPU has fixed shapes: a last batch that is smaller would be another graph",
     zh="NPU 上的图形状固定：最后不足一批的数据会成为另一张图",
@@ -120,12 +126,37 @@ def _only_of_data_sets(call: ast.Call, view: View) -> bool:
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "padded_batch":
         return True
-    outer = view.module.parent(call)
-    return (
-        isinstance(outer, ast.Attribute)
-        and outer.attr in _AFTER_BATCHES
-        and isinstance(view.module.parent(outer), ast.Call)
+    return _gets(call, view) in _AFTER_BATCHES or any(
+        _is_of_data_sets(other, view) for other in _of_the_same_name(call.func.value, view)
     )
+
+
+def _of_the_same_name(value: ast.expr, view: View) -> list[ast.Name]:
+    """All uses of the variable on which a method is called."""
+    if not isinstance(value, ast.Name):
+        return []
+    scope, _ = view.module.scopes.lookup(value)
+    return scope.references.get(value.id, []) if scope is not None else []
+
+
+def _is_of_data_sets(name: ast.Name, view: View) -> bool:
+    """Whether a method is called on a name that only data sets have, or with such an argument."""
+    method = _gets(name, view)
+    if method in _AFTER_BATCHES:
+        return True
+    outer = view.module.parent(name)
+    call = view.module.parent(outer) if outer is not None else None
+    words = {word.arg for word in call.keywords} if isinstance(call, ast.Call) else set[str]()
+    return method in _ARGUMENTS and bool(words & _ARGUMENTS[method])
+
+
+def _gets(node: ast.expr, view: View) -> str:
+    """The method that is called on an expression; empty if there is none."""
+    outer = view.module.parent(node)
+    if not isinstance(outer, ast.Attribute):
+        return ""
+    call = view.module.parent(outer)
+    return outer.attr if isinstance(call, ast.Call) and call.func is outer else ""
 
 
 def _repeats(call: ast.Call) -> bool:

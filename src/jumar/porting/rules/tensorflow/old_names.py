@@ -1,0 +1,124 @@
+"""What TensorFlow called its functions before 1.0, and what they are called in 1.15."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Old:
+    """A function as it was before 1.0.
+
+    Args:
+        now: Its name in 1.15, below `tensorflow.`; empty if it kept its name.
+        order: Today's names of its parameters, in the order of that time. Arguments without a
+            keyword get one where the order has changed.
+        words: Today's names of parameters, by those of that time.
+        most: How many arguments without a keyword still mean the same; -1 for any number.
+        lost: Keywords that no parameter stands for any more.
+    """
+
+    now: str = ""
+    order: tuple[str, ...] = ()
+    words: dict[str, str] = field(default_factory=dict[str, str])
+    most: int = -1
+    lost: tuple[str, ...] = ()
+
+
+_SAME = {
+    "complex_abs": "abs",
+    "concat_v2": "concat",
+    "image.per_image_whitening": "image.per_image_standardization",
+    "inv": "reciprocal",
+    "listdiff": "setdiff1d",
+    "merge_all_summaries": "summary.merge_all",
+    "merge_summary": "summary.merge",
+    "mul": "multiply",
+    "neg": "negative",
+    "nn.bidirectional_rnn": "nn.static_bidirectional_rnn",
+    "nn.rnn": "nn.static_rnn",
+    "nn.rnn_cell.EmbeddingWrapper": "contrib.rnn.EmbeddingWrapper",
+    "nn.seq2seq": "contrib.legacy_seq2seq",
+    "nn.state_saving_rnn": "nn.static_state_saving_rnn",
+    "pack": "stack",
+    "sub": "subtract",
+    "train.SummaryWriter": "summary.FileWriter",
+    "unpack": "unstack",
+}
+"""New names of what is called as before."""
+_BATCHED = (
+    *("cholesky", "cholesky_solve", "fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"),
+    *("matrix_band_part", "matrix_determinant", "matrix_diag", "matrix_diag_part"),
+    *("matrix_inverse", "matrix_set_diag", "matrix_solve", "matrix_solve_ls", "matrix_transpose"),
+    *("matrix_triangular_solve", "self_adjoint_eig", "self_adjoint_eigvals"),
+)
+"""These had a second form for batches, `batch_...`."""
+
+OLD: dict[str, Old] = {
+    **{f"tensorflow.{name}": Old(now=now) for name, now in _SAME.items()},
+    **{f"tensorflow.batch_{name}": Old(now=name) for name in _BATCHED},
+    "tensorflow.batch_matmul": Old(
+        now="matmul",
+        words={"x": "a", "y": "b", "adj_x": "adjoint_a", "adj_y": "adjoint_b"},
+        most=2,
+    ),
+    "tensorflow.select": Old(now="where", words={"t": "x", "e": "y"}),
+    "tensorflow.scalar_summary": Old(
+        now="summary.scalar", words={"tags": "name", "values": "tensor"}, most=3, lost=("name",)
+    ),
+    "tensorflow.histogram_summary": Old(
+        now="summary.histogram", words={"tag": "name"}, most=3, lost=("name",)
+    ),
+    "tensorflow.image_summary": Old(
+        now="summary.image",
+        words={"tag": "name", "max_images": "max_outputs"},
+        most=4,
+        lost=("name",),
+    ),
+    "tensorflow.audio_summary": Old(
+        now="summary.audio", words={"tag": "name"}, most=5, lost=("name",)
+    ),
+    "tensorflow.SparseTensor": Old(words={"shape": "dense_shape"}),
+    "tensorflow.SparseTensorValue": Old(words={"shape": "dense_shape"}),
+    "tensorflow.concat": Old(
+        order=("axis", "values", "name"),
+        words={"concat_dim": "axis"},
+    ),
+    "tensorflow.split": Old(
+        order=("axis", "num_or_size_splits", "value", "name"),
+        words={"split_dim": "axis", "num_split": "num_or_size_splits"},
+    ),
+    "tensorflow.nn.softmax_cross_entropy_with_logits": Old(order=("logits", "labels", "dim")),
+    "tensorflow.nn.sparse_softmax_cross_entropy_with_logits": Old(
+        order=("logits", "labels", "name")
+    ),
+    "tensorflow.nn.sigmoid_cross_entropy_with_logits": Old(
+        order=("logits", "labels", "name"), words={"targets": "labels"}
+    ),
+}
+"""By their qualified names at that time."""
+
+SUMMARIES = frozenset(
+    f"tensorflow.{kind}_summary" for kind in ("scalar", "histogram", "image", "audio")
+)
+"""Their first argument may have been a list of tags."""
+
+STILL_THERE = tuple(
+    f"tensorflow.{name}"
+    for name in (
+        "all_variables",
+        "initialize_all_variables",
+        "initialize_local_variables",
+        "initialize_variables",
+    )
+)
+"""Names that 1.15 has kept beside the new ones."""
+
+GONE = {
+    "tensorflow.batch_svd": "tf.svd",
+    "tensorflow.contrib.ctc": "tf.nn.ctc_loss",
+    "tensorflow.models.rnn": "tf.nn.rnn_cell, tf.nn.static_rnn, tf.contrib.legacy_seq2seq",
+    "tensorflow.nn.rnn_cell.InputProjectionWrapper": "tf.contrib.rnn.InputProjectionWrapper",
+    "tensorflow.nn.rnn_cell._linear": "tf.layers.dense",
+    "tensorflow.nn.rnn_cell.linear": "tf.layers.dense",
+    "tensorflow.python.ops.seq2seq": "tf.contrib.legacy_seq2seq",
+}
+"""What is called in another way today, with what does the same."""

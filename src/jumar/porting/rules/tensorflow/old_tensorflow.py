@@ -1,0 +1,248 @@
+"""Names and orders of arguments of TensorFlow before 1.0 become those of 1.15."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import is_open, literal, replace, slots
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.old_names import GONE, OLD, STILL_THERE, SUMMARIES, Old
+
+_WIDEST = 1 << 30
+_AXIS = re.compile(r"(?:^|_)(?:axis|dim)(?:$|_|\d)")
+_ASKS = re.compile(r"__version__|\bVERSION\b|(?i:tf_?version)|hasattr\(|\bdir\(")
+_FALLBACKS = ("AttributeError", "Exception", "BaseException")
+_LITERALS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
+
+_REASON = Text(
+    en="TensorFlow 1.15 has this under another name, or with other parameters, than releases "
+    "before 1.0",
+    zh="与 1.0 之前的版本相比，TensorFlow 1.15 中该接口的名称或参数已改变",
+)
+_SUMMARY = Text(
+    en="TensorFlow 1.15 has this under another name than releases before 1.0; tags now begin with "
+    "the name scope, and have _ for characters that no name may have",
+    zh="TensorFlow 1.15 中该接口的名称与 1.0 之前不同；标签会带上 name scope，非法字符变为 _",
+)
+_GONE = Text(
+    en="TensorFlow 1.15 no longer has {name}, which is of releases before 1.0",
+    zh="TensorFlow 1.15 已没有 {name}（属于 1.0 之前的版本）",
+)
+_GONE_ADVICE = Text(
+    en="use {now}; compare the parameters, whose names and order may differ",
+    zh="改用 {now}，并核对参数的名称与顺序",
+)
+_STAYS = Text(
+    en="TensorFlow 1.15 still has this under its old name, with a warning",
+    zh="TensorFlow 1.15 仍保留该旧名称，只给出警告",
+)
+_CHOOSES = Text(
+    en="the script itself chooses between this and the name of newer releases",
+    zh="脚本已根据版本自行选择新旧名称",
+)
+
+
+@rule(
+    "old-tensorflow",
+    title=Text(
+        en="Names of TensorFlow before 1.0 become those of 1.15",
+        zh="TensorFlow 1.0 之前的接口改为 1.15 的接口",
+    ),
+    source="release notes of TensorFlow 0.12 and 1.0; the names of 1.15",
+    references=(*OLD, *STILL_THERE, *GONE),
+    nodes=(ast.Import, ast.ImportFrom),
+)
+def old_tensorflow(
+    node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom, view: View
+) -> Iterator[Change]:
+    """Rename what 1.15 has under another name, and name arguments whose order has changed."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from _imported(node, view)
+        return
+    name = view.module.name_of(node) or ""
+    if not isinstance(node.ctx, ast.Load):
+        return
+    if name in STILL_THERE:
+        yield Leave(node=node, reason=_STAYS)
+    elif name in GONE:
+        if isinstance(node, ast.Attribute):
+            yield _gone(node, name, GONE[name], view)
+    elif name in OLD:
+        yield from _ported(node, name, view)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+    """Report what an import takes from TensorFlow by a name that is gone."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        names = [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
+    for name in names:
+        for old, now in GONE.items():
+            if f"{name}.".startswith(f"{old}."):
+                yield _gone(node, old, now, view)
+        renamed = OLD.get(name)
+        if renamed and renamed.now:
+            yield _gone(node, name, f"tf.{renamed.now}", view)
+
+
+def _gone(node: ast.AST, name: str, now: str, view: View) -> Change:
+    short = name.replace("tensorflow.", "tf.", 1)
+    return view.notice(
+        node,
+        reason=_GONE.filled(name=short),
+        todo=_GONE_ADVICE.filled(now=now),
+        severity="blocking",
+    )
+
+
+def _is_imported(node: ast.Name | ast.Attribute, view: View) -> bool:
+    """Whether a name alone was imported from TensorFlow, which is reported there."""
+    if not isinstance(node, ast.Name):
+        return False
+    _, bindings = view.module.scopes.lookup(node)
+    return not bindings or any(binding.kind == "import" for binding in bindings)
+
+
+def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[Change]:
+    """The edit of one use of an old name, a report where that is not certain, or nothing."""
+    old = OLD[name]
+    outer = view.module.parent(node)
+    call = outer if isinstance(outer, ast.Call) and outer.func is node else None
+    if not old.now and (call is None or not _is_old_call(call, name, old)):
+        return
+    if _chooses(node, view):
+        yield Leave(node=node, reason=_CHOOSES)
+        return
+    renamed: tuple[Replacement, ...] = ()
+    if old.now:
+        if _is_imported(node, view):
+            return
+        base = _tensorflow(node, view)
+        if base is None or (call is not None and not _fits(call, name, old)):
+            yield _gone(node, name, f"tf.{old.now}", view)
+            return
+        if base is not node:
+            renamed = (replace(view.module, node, f"{view.module.source(base)}.{old.now}"),)
+    arguments = _named(call, old, view) if call is not None else ()
+    if renamed or arguments:
+        yield view.rewrite(
+            call if call is not None and arguments else node,
+            *renamed,
+            *arguments,
+            reason=_SUMMARY if name in SUMMARIES else _REASON,
+            confidence="certain" if old.now or _is_certain(call, name) else "likely",
+        )
+
+
+def _tensorflow(node: ast.Name | ast.Attribute, view: View) -> ast.expr | None:
+    """The part of a dotted name that stands for TensorFlow, `tf`; a variable for itself."""
+    current: ast.expr = node
+    while isinstance(current, ast.Attribute):
+        current = current.value
+        if view.module.name_of(current) == "tensorflow":
+            return current
+    return node if isinstance(node, ast.Name) else None
+
+
+def _fits(call: ast.Call, name: str, old: Old) -> bool:
+    """Whether the arguments of a call still mean the same under the new name."""
+    words = {word.arg for word in call.keywords}
+    if words & set(old.lost):
+        return False
+    if (old.most >= 0 or old.words) and is_open(call):
+        return False
+    if 0 <= old.most < len(call.args):
+        return False
+    tags = call.args[:1] or [word.value for word in call.keywords if word.arg == "tags"]
+    return not (name in SUMMARIES and tags and isinstance(tags[0], _LITERALS))
+
+
+def _is_old_call(call: ast.Call, name: str, old: Old) -> bool:
+    """Whether a function that has kept its name is called as it was before 1.0."""
+    if is_open(call):
+        return False
+    if {word.arg for word in call.keywords} & set(old.words):
+        return True
+    if not old.order or not call.args:
+        return False
+    if len(call.args) > len(old.order):
+        return False
+    if "logits" in old.order:
+        # In 1.15 no argument goes without a keyword.
+        return literal(call.args[0]) is not None or not isinstance(call.args[0], ast.Constant)
+    return _is_certain(call, name) or _is_likely(call, old)
+
+
+def _is_certain(call: ast.Call | None, name: str) -> bool:
+    """Whether the first argument can only be an axis: a number is nothing to join or to split."""
+    if call is None or "cross_entropy" in name or not call.args:
+        return True
+    return isinstance(literal(call.args[0]), int)
+
+
+def _is_likely(call: ast.Call, old: Old) -> bool:
+    """Whether the first argument is called an axis, or the last one is a list of tensors."""
+    last = old.order.index("value" if "value" in old.order else "values")
+    if len(call.args) <= last or isinstance(call.args[0], _LITERALS):
+        return False
+    parts = call.args[last]
+    if isinstance(parts, ast.List | ast.Tuple) and len(parts.elts) > 1:
+        return "values" in old.order
+    return _is_called_axis(call.args[0]) and not _is_called_axis(parts)
+
+
+def _is_called_axis(node: ast.expr) -> bool:
+    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+    return isinstance(name, str) and bool(_AXIS.search(name.lower()))
+
+
+def _named(call: ast.Call, old: Old, view: View) -> tuple[Replacement, ...]:
+    """Keywords for arguments whose order has changed, and new names of keywords."""
+    result: list[Replacement] = []
+    for slot in slots(view.module, call):
+        if isinstance(slot.node, ast.keyword):
+            word = slot.node.arg or ""
+            if word in old.words:
+                start, _ = view.module.span(slot.node)
+                result.append(Replacement(start=start, end=start + len(word), text=old.words[word]))
+        elif old.order:
+            text = f"{old.order[call.args.index(slot.node)]}="
+            result.append(
+                Replacement(start=slot.start, end=slot.start, text=text, side="open", width=_WIDEST)
+            )
+    return tuple(result)
+
+
+def _chooses(node: ast.AST, view: View) -> bool:
+    """Whether a script asks for the release around a node, or has another way where it fails."""
+    child = node
+    for around in view.module.scopes.ancestors(node):
+        if isinstance(around, ast.If | ast.IfExp) and child is not around.test:
+            if _ASKS.search(view.module.source(around.test)):
+                return True
+        elif (
+            isinstance(around, ast.Try)
+            and child in around.body
+            and any(_falls_back(handler, view) for handler in around.handlers)
+        ):
+            return True
+        child = around
+    return False
+
+
+def _falls_back(handler: ast.ExceptHandler, view: View) -> bool:
+    """Whether a handler catches the missing name, and uses TensorFlow in another way."""
+    if handler.type is not None and not any(
+        isinstance(node, ast.Name) and node.id in _FALLBACKS for node in ast.walk(handler.type)
+    ):
+        return False
+    return any(
+        isinstance(node, ast.Attribute)
+        and (view.module.name_of(node) or "").startswith("tensorflow.")
+        for statement in handler.body
+        for node in ast.walk(statement)
+    )

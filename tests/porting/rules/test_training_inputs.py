@@ -56,6 +56,12 @@ def port(text: str, path: str = "script.py") -> FileReport:
             f"def load(x):\n    return {SLICES}.batch(2)\n\n\ndef train():\n    return load(1)\n",
             "True",
         ),
+        (
+            f"def run(x):\n    rows = {SLICES}.batch(2)\n    step = model(rows).train_op\n"
+            "    try:\n        sess.run(step)\n    except tf.errors.OutOfRangeError:\n"
+            "        pass\n\n\ntraining = run(train_data)\n",
+            "True",
+        ),
     ],
 )
 def test_what_feeds_a_training_drops_its_remainder(text: str, expected: str) -> None:
@@ -78,6 +84,12 @@ def test_what_feeds_a_training_drops_its_remainder(text: str, expected: str) -> 
             "look",
         ),
         (f"def load(x):\n    return {SLICES}.batch(2)\n", "look"),
+        (
+            f"def mean_of(x):\n    rows = {SLICES}.batch(2)\n    while more:\n        try:\n"
+            "            total += sess.run(rows)\n        except tf.errors.OutOfRangeError:\n"
+            "            break\n    return total\n\n\ntrain_mean = mean_of(train_data)\n",
+            "look",
+        ),
     ],
 )
 def test_what_is_evaluated_or_may_be_keeps_its_last_samples(text: str, severity: str) -> None:

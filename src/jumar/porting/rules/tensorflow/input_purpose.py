@@ -18,6 +18,7 @@ _OTHER = frozenset(
 _FLAGS = frozenset({"is_training", "is_train", "training", "train", "istrain", "istraining"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TRAINS = frozenset({"minimize", "compute_gradients", "apply_gradients"})
+_TRAINING_WORDS = _TRAIN | frozenset({"minimize", "gradients", "optimizer", "optimize", "optim"})
 
 Purpose = Literal["train", "other", "both", "unknown"]
 
@@ -39,13 +40,15 @@ def purpose_of(call: ast.Call, view: View) -> Use:
     """The purpose of the data set that a call returns.
 
     The closest evidence decides: a branch on `is_training`, the name that the data set gets, an
-    argument of the function, the function's name, those who call it, and at last the script.
+    argument of the function, the function's name, whether it reads all of the data itself, those
+    who call it, and at last the script.
     """
     return (
         _of_branch(call, view)
         or _of_target(call, view)
         or _of_argument(call, view)
         or _of_function(call, view)
+        or _of_pass(call, view)
         or _of_chain(call)
         or _of_callers(call, view)
         or _of_script(view)
@@ -202,6 +205,23 @@ def _of_function(call: ast.Call, view: View) -> Use | None:
     holder = view.module.class_of(call)
     purpose = named_purpose([holder.name]) if holder else None
     return Use(purpose=purpose) if purpose else None
+
+
+def _of_pass(call: ast.Call, view: View) -> Use | None:
+    """A function that reads a data set to its end without training may need each sample.
+
+    Means, counts and copies of the training data are such passes: their batches are no training.
+    """
+    for function in _functions(call, view):
+        names = [
+            node.id if isinstance(node, ast.Name) else node.attr
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name | ast.Attribute)
+        ]
+        words = {word.lower() for name in names for word in _WORD.findall(name)}
+        if "OutOfRangeError" in names and not words & _TRAINING_WORDS:
+            return Use(purpose="unknown", confidence="unsure")
+    return None
 
 
 def _of_chain(call: ast.Call) -> Use | None:

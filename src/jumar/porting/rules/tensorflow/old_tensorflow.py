@@ -10,11 +10,10 @@ from jumar.porting.rewriting.editing import is_open, literal, replace, slots
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.old_names import GONE, OLD, STILL_THERE, SUMMARIES, Old
+from jumar.porting.rules.tensorflow.release_choices import chooses_release
 
 _WIDEST = 1 << 30
 _AXIS = re.compile(r"(?:^|_)(?:axis|dim)(?:$|_|\d)")
-_ASKS = re.compile(r"__version__|\bVERSION\b|(?i:tf_?version)|hasattr\(|\bdir\(")
-_FALLBACKS = ("AttributeError", "Exception", "BaseException")
 _LITERALS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 
 _REASON = Text(
@@ -60,7 +59,8 @@ def old_tensorflow(
 ) -> Iterator[Change]:
     """Rename what 1.15 has under another name, and name arguments whose order has changed."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        yield from _imported(node, view)
+        if not chooses_release(node, view):
+            yield from _imported(node, view)
         return
     name = view.module.name_of(node) or ""
     if not isinstance(node.ctx, ast.Load):
@@ -114,7 +114,7 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
     call = outer if isinstance(outer, ast.Call) and outer.func is node else None
     if not old.now and (call is None or not _is_old_call(call, name, old)):
         return
-    if _chooses(node, view):
+    if chooses_release(node, view):
         yield Leave(node=node, reason=_CHOOSES)
         return
     renamed: tuple[Replacement, ...] = ()
@@ -215,34 +215,3 @@ def _named(call: ast.Call, old: Old, view: View) -> tuple[Replacement, ...]:
                 Replacement(start=slot.start, end=slot.start, text=text, side="open", width=_WIDEST)
             )
     return tuple(result)
-
-
-def _chooses(node: ast.AST, view: View) -> bool:
-    """Whether a script asks for the release around a node, or has another way where it fails."""
-    child = node
-    for around in view.module.scopes.ancestors(node):
-        if isinstance(around, ast.If | ast.IfExp) and child is not around.test:
-            if _ASKS.search(view.module.source(around.test)):
-                return True
-        elif (
-            isinstance(around, ast.Try)
-            and child in around.body
-            and any(_falls_back(handler, view) for handler in around.handlers)
-        ):
-            return True
-        child = around
-    return False
-
-
-def _falls_back(handler: ast.ExceptHandler, view: View) -> bool:
-    """Whether a handler catches the missing name, and uses TensorFlow in another way."""
-    if handler.type is not None and not any(
-        isinstance(node, ast.Name) and node.id in _FALLBACKS for node in ast.walk(handler.type)
-    ):
-        return False
-    return any(
-        isinstance(node, ast.Attribute)
-        and (view.module.name_of(node) or "").startswith("tensorflow.")
-        for statement in handler.body
-        for node in ast.walk(statement)
-    )

@@ -1,0 +1,78 @@
+"""Names of TensorFlow 2 that 1.15 does not have."""
+
+import ast
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.release_choices import chooses_release
+
+_INSTEAD = {
+    "config.get_visible_devices": "tf.config.experimental.get_visible_devices",
+    "config.list_logical_devices": "tf.config.experimental.list_logical_devices",
+    "config.list_physical_devices": "tf.config.experimental.list_physical_devices",
+    "config.set_visible_devices": "tf.config.experimental.set_visible_devices",
+    "data.AUTOTUNE": "tf.data.experimental.AUTOTUNE",
+    "initializers.GlorotUniform": "tf.initializers.glorot_uniform",
+    "initializers.HeNormal": "tf.initializers.he_normal",
+    "keras.activations.gelu": "a function of your own",
+    "keras.activations.swish": "tf.nn.swish",
+    "keras.callbacks.BackupAndRestore": "tf.keras.callbacks.ModelCheckpoint",
+    "keras.callbacks.experimental.BackupAndRestore": "tf.keras.callbacks.ModelCheckpoint",
+    "keras.initializers.HeNormal": "tf.keras.initializers.he_normal",
+    "keras.layers.MultiHeadAttention": "tf.keras.layers.Attention",
+    "keras.layers.Normalization": "tf.keras.layers.Lambda",
+    "keras.layers.RandomFlip": "tf.image in the map of the data set",
+    "keras.layers.StringLookup": "tf.lookup.StaticHashTable",
+    "keras.layers.TextVectorization": "tf.lookup.StaticHashTable",
+    "keras.layers.experimental.preprocessing": "tf.image in the map of the data set",
+    "keras.losses.Reduction": "tf.losses.Reduction",
+    "keras.mixed_precision.set_global_policy": "the precision mode of the NPU",
+    "keras.optimizers.AdamW": "tf.contrib.opt.AdamWOptimizer",
+    "keras.preprocessing.image_dataset_from_directory": "tf.data.Dataset.list_files",
+    "keras.utils.image_dataset_from_directory": "tf.data.Dataset.list_files",
+    "keras.utils.set_random_seed": "tf.set_random_seed",
+    "nn.gelu": "a function of your own",
+    "nn.silu": "tf.nn.swish",
+    "profiler.experimental": "the profiler of the NPU",
+    "random.Generator": "tf.random.uniform and its like",
+    "random.set_seed": "tf.set_random_seed",
+    "summary.create_file_writer": "tf.summary.FileWriter",
+    "summary.create_noop_writer": "tf.summary.FileWriter",
+    "summary.flush": "tf.summary.FileWriter.flush",
+    "summary.record_if": "a step of the session without summaries",
+    "summary.trace_export": "the profiler of the NPU",
+    "summary.trace_on": "the profiler of the NPU",
+    "summary.write": "tf.summary.FileWriter.add_summary",
+}
+_NAMES = tuple(f"tensorflow.{name}" for name in _INSTEAD)
+_REASON = Text(
+    en="TensorFlow 1.15 does not have {name}, which is of TensorFlow 2",
+    zh="TensorFlow 1.15 没有 {name}，它属于 TensorFlow 2",
+)
+
+
+def _is_needed(node: ast.AST, view: View) -> bool:
+    """Whether a script has no other way; a name alone was imported, which is reported there."""
+    return not isinstance(node, ast.Name) and not chooses_release(node, view)
+
+
+def _case(name: str, instead: str) -> Case:
+    return Case(
+        references=(name,),
+        imports=(name,),
+        when=(_is_needed,),
+        reason=_REASON,
+        todo=Text(en=f"use {instead}", zh=f"改用 {instead}"),
+        severity="blocking",
+    )
+
+
+report(
+    "newer-tensorflow",
+    title=Text(
+        en="Names of TensorFlow 2 that 1.15 lacks", zh="TensorFlow 1.15 没有的 TensorFlow 2 接口"
+    ),
+    source="the names of TensorFlow 1.15 and 2.9",
+    cases=tuple(_case(name, _INSTEAD[name.removeprefix("tensorflow.")]) for name in _NAMES),
+)

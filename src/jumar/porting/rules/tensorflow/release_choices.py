@@ -5,11 +5,14 @@ import re
 
 from jumar.porting.rewriting.view import View
 
-_ASKS = re.compile(r"__version__|\bVERSION\b|(?i:tf_?version)|hasattr\(|\bdir\(")
+_ASKS = re.compile(
+    r"__version__|\btf\.VERSION\b|(?i:tf_?version)|\b(?:hasattr|dir)\((?:tf|tensorflow)\b"
+)
 _FALLBACKS = (
     *("AttributeError", "ImportError", "ModuleNotFoundError"),
     *("Exception", "BaseException"),
 )
+_NO_OTHER_WAY = ("tensorflow.errors.", "tensorflow.gfile.", "tensorflow.logging.")
 
 
 def chooses_release(node: ast.AST, view: View) -> bool:
@@ -22,25 +25,27 @@ def chooses_release(node: ast.AST, view: View) -> bool:
         elif (
             isinstance(around, ast.Try)
             and (child in around.body or child in around.handlers)
-            and any(_falls_back(handler, view) for handler in around.handlers)
+            and any(_falls_back(handler, node, view) for handler in around.handlers)
         ):
             return True
         child = around
     return False
 
 
-def _falls_back(handler: ast.ExceptHandler, view: View) -> bool:
-    """Whether a handler catches the missing name, and imports or uses something else."""
+def _falls_back(handler: ast.ExceptHandler, failed: ast.AST, view: View) -> bool:
+    """Whether a handler catches that a name is missing, and has another one.
+
+    A handler that ends a training may catch the same and log it, or start a debugger.
+    """
     if handler.type is not None and not any(
         isinstance(node, ast.Name) and node.id in _FALLBACKS for node in ast.walk(handler.type)
     ):
         return False
+    inside = [node for statement in handler.body for node in ast.walk(statement)]
+    if isinstance(failed, ast.Import | ast.ImportFrom):
+        return any(isinstance(node, ast.Import | ast.ImportFrom) for node in inside)
+    names = [view.module.name_of(node) or "" for node in inside if isinstance(node, ast.Attribute)]
     return any(
-        isinstance(node, ast.Import | ast.ImportFrom)
-        or (
-            isinstance(node, ast.Attribute)
-            and (view.module.name_of(node) or "").startswith("tensorflow.")
-        )
-        for statement in handler.body
-        for node in ast.walk(statement)
+        name.startswith("tensorflow.") and not f"{name}.".startswith(_NO_OTHER_WAY)
+        for name in names
     )

@@ -1,0 +1,83 @@
+"""Ranges and maps that TensorFlow is given become lists, as they were in Python 2."""
+
+import ast
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.editing import wrap
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+
+_LAZY = frozenset(
+    f"{module}.{name}"
+    for module in ("builtins", "six.moves")
+    for name in ("range", "xrange", "map", "filter", "zip")
+)
+_NO_TENSORS = (
+    "tensorflow.app.",
+    "tensorflow.data.Dataset.from_generator",
+    "tensorflow.flags.",
+    "tensorflow.gfile.",
+    "tensorflow.logging.",
+)
+_REASON = Text(
+    en="TensorFlow 1.15 makes no tensor, and no list of tensors, of what Python 3 returns here; in "
+    "Python 2 it was a list",
+    zh="Python 3 在此返回的对象不能被 TensorFlow 1.15 转为张量或张量列表；在 Python 2 中它是列表",
+)
+
+
+@rule(
+    "list-arguments",
+    title=Text(
+        en="Ranges and maps that go into tensors become lists",
+        zh="传给 TensorFlow 的 range 与 map 改为列表",
+    ),
+    source="TensorFlow 1.15 under Python 3.7",
+    nodes=(ast.Call,),
+)
+def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
+    """Wrap an argument, or what the variable that is the argument holds, in `list(...)`."""
+    arguments = [*call.args, *(word.value for word in call.keywords if word.arg)]
+    lazy = [found for value in arguments if (found := _lazy(value, view)) is not None]
+    if not lazy:
+        return
+    name = view.module.name_of(call.func) or ""
+    if not name.startswith("tensorflow.") or name.startswith(_NO_TENSORS):
+        return
+    for value in lazy:
+        yield view.rewrite(value, *wrap(view.module, value, "list(", ")"), reason=_REASON)
+
+
+def _lazy(value: ast.expr, view: View) -> ast.expr | None:
+    """The call of `range` or its like that makes an argument, there or in its one assignment."""
+    if isinstance(value, ast.Name):
+        made = _assigned(value, view)
+        if made is None:
+            return None
+        value = made
+    inner = value
+    if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Slice):
+        # `range(3)[::-1]` is a range as well.
+        inner = inner.value
+    if not isinstance(inner, ast.Call) or not inner.args:
+        return None
+    return value if view.module.name_of(inner.func) in _LAZY else None
+
+
+def _assigned(name: ast.Name, view: View) -> ast.expr | None:
+    """What a variable is assigned once; None where it is an iterator that the script steps."""
+    scope, bindings = view.module.scopes.lookup(name)
+    statement = bindings[0].node if len(bindings) == 1 else None
+    if scope is None or not (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+    ):
+        return None
+    for use in scope.references.get(name.id, []):
+        outer = view.module.parent(use)
+        if isinstance(outer, ast.Call) and view.module.name_of(outer.func) == "builtins.next":
+            return None
+    return statement.value

@@ -5,8 +5,8 @@
 Real files are damaged by a seed: bits, cut ends, blocks that are left out, doubled or taken from
 another place, numbers at the edges of their types; leaves of JSON of another type, cells of tables
 that are no numbers, words that other programs gave a meaning. A reader may read what is left or
-refuse it as a user's error. Anything else is a defect: another exception, more than ten seconds of
-the processor or two minutes by the clock, more memory than the limit, a process that dies.
+refuse it as a user's error. Anything else is a defect: another exception, more than ten seconds,
+more memory than the limit, a process that dies.
 
 Exit codes: 0 nothing was found; 1 a defect was found, and its input is kept in --keep.
 """
@@ -36,8 +36,6 @@ from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 
 SECONDS = 10
-"""Of the processor: on a busy machine, an input that waits its turn is no slow one."""
-CLOCK_SECONDS = 120
 MEMORY_GIB = 8
 BATCH = 250
 
@@ -125,7 +123,6 @@ def _fed(name: str, target: Target, seed: int, keep: Path, count: int) -> Outcom
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _too_slow)
-    signal.signal(signal.SIGPROF, _too_slow)
     with Path(os.devnull).open("w", encoding="utf-8") as nothing:
         sys.stdout = nothing
         read = refused = 0
@@ -133,14 +130,14 @@ def _fed(name: str, target: Target, seed: int, keep: Path, count: int) -> Outcom
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             for number in range(seed, seed + count):
                 path = _written(target, random.Random(number), Path(folder) / str(number))
-                _limit_time(SECONDS, CLOCK_SECONDS)
+                signal.alarm(SECONDS)
                 try:
                     target.read(path)
                     read += 1
                 except (UserError, CorruptRecord):
                     refused += 1
                 except BaseException as error:
-                    _limit_time(0, 0)
+                    signal.alarm(0)
                     text = _place(error)
                     if not defects[text]:
                         shutil.copytree(
@@ -149,21 +146,13 @@ def _fed(name: str, target: Target, seed: int, keep: Path, count: int) -> Outcom
                             dirs_exist_ok=True,
                         )
                     defects[text] += 1
-                _limit_time(0, 0)
+                signal.alarm(0)
                 shutil.rmtree(Path(folder) / str(number))
     return Outcome(read=read, refused=refused, defects=defects)
 
 
-def _limit_time(processor_s: int, clock_s: int) -> None:
-    """Raise `TooSlow` after so many seconds; 0 lifts the limit."""
-    signal.setitimer(signal.ITIMER_PROF, processor_s)
-    signal.alarm(clock_s)
-
-
-def _too_slow(number: int, _frame: object) -> None:
-    if number == signal.SIGPROF:
-        raise TooSlow(f"more than {SECONDS} s of the processor")
-    raise TooSlow(f"more than {CLOCK_SECONDS} s by the clock")
+def _too_slow(_number: int, _frame: object) -> None:
+    raise TooSlow(f"more than {SECONDS} s")
 
 
 def _written(target: Target, numbers: random.Random, folder: Path) -> Path:

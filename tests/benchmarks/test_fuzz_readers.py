@@ -50,12 +50,6 @@ def hang(_path: Path) -> None:
     time.sleep(60)
 
 
-def compute(_path: Path) -> None:
-    begun = time.process_time()
-    while time.process_time() - begun < 60:
-        pass
-
-
 def take_all_memory(_path: Path) -> object:
     return bytearray(64 * 2**30)
 
@@ -70,11 +64,10 @@ def die(_path: Path) -> None:
         (refuse, ""),
         (fail, "KeyError"),
         (die, "the process died"),
-        (hang, "by the clock"),
-        (compute, "of the processor"),
+        (hang, "TooSlow"),
         (take_all_memory, "MemoryError"),
     ],
-    ids=["refuses", "raises", "dies", "hangs", "computes on", "takes all memory"],
+    ids=["refuses", "raises", "dies", "hangs", "takes all memory"],
 )
 def test_what_a_reader_may_not_do_is_found(
     read: Callable[[Path], object],
@@ -84,12 +77,11 @@ def test_what_a_reader_may_not_do_is_found(
 ) -> None:
     monkeypatch.setattr(fuzz_readers, "BATCH", 1)
     monkeypatch.setattr(fuzz_readers, "SECONDS", 1)
-    monkeypatch.setattr(fuzz_readers, "CLOCK_SECONDS", 4)
     target = Target(read=read, seeds=[{"a.json": b'{"a": [1, 2]}'}])
     outcome = fuzz_readers.fed_apart("a reader", target, 1, tmp_path / "kept")
     assert (outcome.refused, len(outcome.defects)) == (not found, bool(found))
     assert all(found in text for text in outcome.defects)
-    assert (tmp_path / "kept").exists() == (found not in ("", "the process died"))
+    assert (tmp_path / "kept").exists() == (found in ("KeyError", "TooSlow", "MemoryError"))
 
 
 def test_damage_is_decided_by_the_seed_and_changes_the_file() -> None:

@@ -20,6 +20,7 @@ CALLS = (
     "tf.add_n(map(tf.abs, [x, x]))",
     "tf.constant(filter(bool, [0, 1, 2]))",
     "tf.constant(zip([1, 2], [3, 4]))",
+    "tf.constant(zip())",
     "tf.nn.moments(x, axes)",
 )
 HEAD = "import tensorflow as tf\naxes = range(2)\n"

@@ -239,6 +239,7 @@ def test_a_part_of_tensorflow_under_another_name_is_reported() -> None:
         ("tf.concat(parts, [1])", ""),
         ("tf.concat([x, y], [0, 1])", ""),
         ("tf.concat(1, *parts)", ""),
+        ("tf.concat(1, [x, y], 'joined', True)", ""),
         ("tf.split(axis, 2, x)", "tf.split(axis=axis, num_or_size_splits=2, value=x)"),
         ("tf.split(x, [2, 3], axis)", ""),
         ("tf.split(x, 2, 0)", ""),

@@ -61,7 +61,7 @@ def _lazy(value: ast.expr, view: View) -> ast.expr | None:
     if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Slice):
         # `range(3)[::-1]` is a range as well.
         inner = inner.value
-    if not isinstance(inner, ast.Call) or not inner.args:
+    if not isinstance(inner, ast.Call):
         return None
     return value if view.module.name_of(inner.func) in _LAZY else None
 

@@ -45,7 +45,6 @@ _INSTEAD = {
     "summary.trace_on": "the profiler of the NPU",
     "summary.write": "tf.summary.FileWriter.add_summary",
 }
-_NAMES = tuple(f"tensorflow.{name}" for name in _INSTEAD)
 _REASON = Text(
     en="TensorFlow 1.15 does not have {name}, which is of TensorFlow 2",
     zh="TensorFlow 1.15 没有 {name}，它属于 TensorFlow 2",
@@ -74,5 +73,5 @@ report(
         en="Names of TensorFlow 2 that 1.15 lacks", zh="TensorFlow 1.15 没有的 TensorFlow 2 接口"
     ),
     source="the names of TensorFlow 1.15 and 2.9",
-    cases=tuple(_case(name, _INSTEAD[name.removeprefix("tensorflow.")]) for name in _NAMES),
+    cases=tuple(_case(f"tensorflow.{name}", instead) for name, instead in _INSTEAD.items()),
 )

@@ -172,8 +172,9 @@ def _is_old_call(call: ast.Call, name: str, old: Old) -> bool:
     if len(call.args) > len(old.order):
         return False
     if "logits" in old.order:
-        # In 1.15 no argument goes without a keyword.
-        return literal(call.args[0]) is not None or not isinstance(call.args[0], ast.Constant)
+        # In 1.15 the first parameter takes nothing but None, so that the others need keywords.
+        first = call.args[0]
+        return not (isinstance(first, ast.Constant) and first.value is None)
     return _is_certain(call, name) or _is_likely(call, old)
 
 

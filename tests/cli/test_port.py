@@ -86,6 +86,11 @@ def test_to_writes_the_tree_with_its_launch_file_and_reports(tree: Path, tmp_pat
     assert (tmp_path / "b.html").read_bytes() == (tmp_path / "a.html").read_bytes()
 
 
+def test_a_script_alone_is_checked_against_its_folder(tree: Path, tmp_path: Path) -> None:
+    done = here("port", "tree/train.py", "--to", "out", cwd=tmp_path)
+    assert "jumar port check out --against tree -- train.py" in done.out
+
+
 def test_the_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
     options = ("--precision", "allow_mix_precision", "--devices", "8")
     here("port", "tree", "--to", "out", *options, "--exit-code", cwd=tmp_path, code=1)

@@ -219,7 +219,10 @@ def _print(
     if written is None and ported.count("ported"):
         next_command = command_to_write(ported)
     elif to and is_folder(to) and added.entry and "torch" not in ported.options:
-        words = ["jumar", "port", "check", str(to), "--against", ported.root]
+        # A script that was ported alone is checked against the folder that it lies in.
+        original = Path(ported.root)
+        folder = original if is_folder(original) else original.parent
+        words = ["jumar", "port", "check", str(to), "--against", str(folder)]
         next_command = shlex.join([*words, "--", added.entry])
     print_summary(ported, console, lang, next_command=next_command)
     for file in _unreadable(ported)[:NAMES_SHOWN]:

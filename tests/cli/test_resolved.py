@@ -97,6 +97,23 @@ def test_a_run_does_not_resume_without_its_evaluation_data(run: Path) -> None:
     assert "8 samples then, 0 now" in _resume(run, "data.eval_path=none", code=2).message
 
 
+def test_a_run_does_not_resume_with_other_class_weights(run: Path) -> None:
+    listed = run.parent / "weights.csv"
+    listed.write_text("cat,3\n")
+    asked = "loss.class_weights=weights.csv"
+    weighted = run.with_name("weighted")
+    options = settings(data__path="pets", training__duration="1it")
+    train("--run-dir", weighted.name, *options, "--set", asked, cwd=run.parent)
+    listed.write_text("cat,3.5\n")
+    refused = _resume(weighted, code=2).message
+    assert "loss.class_weights: the class weights are not those the run began with" in refused
+    assert f"--set transfer.start_from={weighted}" in refused
+    listed.write_text("horse, 1\ncat, 3.0\n")
+    shutil.move(listed, run.parent / "moved.csv")
+    resumed = _resume(weighted, "loss.class_weights=moved.csv")
+    assert "resuming from step 1" in resumed.out
+
+
 def test_a_run_of_an_earlier_version_resumes_only_with_the_same_path(run: Path) -> None:
     kept = json.loads((run / "resolved.json").read_text())
     del kept["fingerprints"]

@@ -8,6 +8,8 @@ import torch
 from torch.nn import functional
 
 from jumar.ground.errors import UserError
+from jumar.recipes.registry import create_recipe
+from jumar.settings import override
 from jumar.tasks.class_weights import (
     class_names,
     class_weights,
@@ -16,6 +18,8 @@ from jumar.tasks.class_weights import (
 )
 from jumar.training.optimizers import Sgd
 from jumar.training.settings import TrainingSettings
+from tests.data.pictures import pets, write_files
+from tests.recipes.small_data import write_texts
 from tests.training.small_tasks import (
     CLASSES,
     PointObjective,
@@ -52,6 +56,17 @@ def test_weights_come_by_name_from_the_setting_or_a_file(tmp_path: Path) -> None
     (tmp_path / "weights.csv").write_text("dog,4\n\nowl, 0.25\n")
     assert chosen(str(tmp_path / "weights.csv")) == [1.0, 4.0, 0.25]
     assert class_weights((), NAMES, lambda: COUNTS, lambda _: None) is None
+
+
+def test_compensating_twice_for_rare_classes_is_warned_of() -> None:
+    for asked, sampling, warned in (
+        ("balanced", "balanced", True),
+        ("balanced", "natural", False),
+        ("cat=2", "balanced", False),
+    ):
+        lines: list[str] = []
+        class_weights((asked,), NAMES, lambda: COUNTS, lines.append, sampling=sampling)
+        assert any("both compensate for rare classes" in line for line in lines) is warned
 
 
 @pytest.mark.parametrize(
@@ -206,3 +221,18 @@ def test_without_weights_the_loss_is_the_sum_and_is_divided_by_samples() -> None
     # A quarter of the probability goes to the other class.
     assert smoothed == pytest.approx(right + wrong + 0.25 * 2 - 0.25 * 3)
     assert loss_weights(labels, None) == {}
+
+
+@pytest.mark.parametrize("name", ["resnext50", "bert-classify"])
+def test_recipes_warn_of_compensating_twice(tmp_path: Path, name: str) -> None:
+    fields = ["loss.class_weights=balanced", "data.sampling=balanced"]
+    if name == "resnext50":
+        write_files(tmp_path, {f"train/{key}": data for key, data in pets(4).items()})
+        fields += [f"data.path={tmp_path}", "data.eval_path=none", "data.image_size=32"]
+    else:
+        write_texts(tmp_path)
+        fields += [f"model.vocabulary={tmp_path / 'vocab.txt'}", "model.size=bert-tiny"]
+        fields += [f"data.path={tmp_path / 'sentences'}", "data.max_seq_length=12"]
+    lines: list[str] = []
+    override(create_recipe(name), fields).build_task(lines.append)
+    assert any("both compensate for rare classes" in line for line in lines)

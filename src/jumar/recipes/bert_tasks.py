@@ -171,6 +171,7 @@ class ClassifyRecipe(BertTaskRecipe):
             sets.labels,
             lambda: np.bincount(labels[labels >= 0], minlength=len(sets.labels)),
             say,
+            sampling=self.data.sampling,
         )
         return SentenceTask(
             network,

@@ -82,6 +82,7 @@ class ClassificationRecipe(Recipe):
             class_names(names, num_classes),
             lambda: picture_counts(train.kind),
             say,
+            sampling=self.data.sampling,
         )
         return ClassificationTask(
             self._network(num_classes),

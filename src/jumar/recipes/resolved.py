@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from jumar.data.samples import SampleSet, fingerprint_of
+from jumar.data.samples import SampleSet, fingerprint, fingerprint_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, resolved, store_url
 from jumar.ground.text import counted
 from jumar.recipes.recipe import Recipe
 from jumar.settings import from_json, override, to_json
+from jumar.tasks.class_weights import FIELD as WEIGHTS
 from jumar.tasks.task import Task
 from jumar.training.run_directory import RunDirectory, read_json, write_json
 
@@ -32,6 +33,7 @@ class Resolved:
         places: Absolute paths of the data, by the fields that name them.
         samples: How many there are in an epoch of each part.
         fingerprints: Of each part, if its items have one; see `jumar.data.samples.Fingerprinted`.
+            That of the class weights, if there are any, has the name of their field.
     """
 
     outputs: tuple[str, ...] = ()
@@ -58,7 +60,8 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
         },
         "samples": {part: len(data) for part, data in _parts(task)},
         "fingerprints": {
-            part: fingerprint_of(data) for part, data in _parts(task) if fingerprint_of(data)
+            **{part: fingerprint_of(data) for part, data in _parts(task) if fingerprint_of(data)},
+            **_of_class_weights(task),
         },
     }
     write_json(run.resolved, content)
@@ -146,27 +149,38 @@ def movable_paths(run: RunDirectory) -> set[str]:
         UserError: `resolved.json` is damaged.
     """
     known = read_resolved(run)
-    return set() if known is None else {_PARTS[part] for part in known.fingerprints}
+    return set() if known is None else {_PARTS.get(part, part) for part in known.fingerprints}
 
 
 def refuse_other_data(run: RunDirectory, task: Task) -> None:
-    """Check that a run resumes with the items that it began with, wherever they are now.
+    """Check that a run resumes with the items and class weights that it began with.
 
-    With an item more or less, every later step would take other samples than the uninterrupted
-    run. Parts without a fingerprint, and runs of earlier versions, are not checked.
+    Where they are now does not matter. With an item more or less, every later step would take
+    other samples than the uninterrupted run. Parts without a fingerprint, and runs of earlier
+    versions, are not checked.
 
     Args:
         run: The run that is resumed.
         task: With the data as it is now.
 
     Raises:
-        UserError: Items were added, removed, renamed or reordered.
+        UserError: Items were added, removed, renamed or reordered, or the class weights changed.
     """
     known = read_resolved(run)
     if known is None:
         return
     parts = dict(_parts(task))
+    weights = known.fingerprints.get(WEIGHTS)
+    if weights is not None and weights != _of_class_weights(task).get(WEIGHTS):
+        raise UserError(
+            "the class weights are not those the run began with",
+            where=WEIGHTS,
+            todo="Restore the file or the labels they are computed from, or start a new run from "
+            f"these weights: --set transfer.start_from={run.path}",
+        )
     for part, before in known.fingerprints.items():
+        if part not in _PARTS:
+            continue
         data = parts.get(part, ())
         now = fingerprint_of(data)
         if now == before or (data and not now):
@@ -193,6 +207,15 @@ def field_with(recipe: Recipe, path: str) -> str:
 def _parts(task: Task) -> list[tuple[str, SampleSet]]:
     parts = (("train", task.train_data), ("eval", task.eval_data))
     return [(part, data) for part, data in parts if data is not None]
+
+
+def _of_class_weights(task: Task) -> dict[str, str]:
+    """The fingerprint of the class weights, which no checkpoint stores and a file may change."""
+    for objective in task.objectives:
+        weights = dict(objective.named_buffers(recurse=False)).get("class_weights")
+        if weights is not None:
+            return {WEIGHTS: fingerprint(weights.cpu().numpy().tobytes())}
+    return {}
 
 
 def _value(recipe: Recipe, field: str) -> str:

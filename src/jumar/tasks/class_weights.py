@@ -32,6 +32,8 @@ def class_weights(
     names: Sequence[str],
     count: Callable[[], NDArray[np.int64]],
     say: Notice,
+    *,
+    sampling: str = "natural",
 ) -> Tensor | None:
     """The weight of each class, float32 [classes]; None if all weigh the same.
 
@@ -43,6 +45,7 @@ def class_weights(
         names: The classes in label order.
         count: Counts the training samples of each class, [classes].
         say: Prints a line for the user.
+        sampling: How samples are drawn; balanced sampling makes up for rare classes already.
 
     Raises:
         UserError: An unknown class, a weight that is no number of 0 or more, or only zeros.
@@ -50,6 +53,11 @@ def class_weights(
     if not asked:
         return None
     if tuple(asked) == (BALANCED,):
+        if sampling == BALANCED:
+            say(
+                "class weights and balanced sampling both compensate for rare classes: each of "
+                "their samples counts twice over; one of the two is enough"
+            )
         counts = count()
         present = counts > 0
         values = np.ones(len(names))

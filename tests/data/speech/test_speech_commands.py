@@ -284,7 +284,7 @@ def test_a_lone_part_and_a_part_without_words_are_words(tmp_path: Path) -> None:
 
 
 def test_words_are_folders_in_small_letters_and_everything_below_them(tmp_path: Path) -> None:
-    deep = "Low/" + "/".join("abcdefgh")
+    deep = "Low/" + "/".join("abcdefghijklmnopqrstuvwxyz012345")
     files = {f"{deep}/1.WAV": tone("low", 1), "High/2.wave": tone("high", 1)}
     speech = opened(in_folder(tmp_path, files), "training", whole=True)
     assert (speech.words, speech.word_of.tolist()) == (["high", "low"], [0, 1])
@@ -294,7 +294,7 @@ def test_words_are_folders_in_small_letters_and_everything_below_them(tmp_path: 
     with pytest.raises(UserError) as caught:
         opened(tmp_path, "training", whole=True)
     assert str(caught.value) == (
-        f"{tmp_path}/{deep}/i: folders are nested more than 8 deep; does a symbolic link point to "
+        f"{tmp_path}/{deep}/i: folders are nested more than 32 deep; does a symbolic link point to "
         "a parent?"
     )
 

@@ -127,6 +127,35 @@ class ClassListing:
         return self.paths[index][len(join(self.root, "")) :]
 
 
+class ListedImages:
+    """What is known of images in class folders before any is read.
+
+    Attributes:
+        classes: Names of the class folders in label order.
+    """
+
+    def __init__(self, listing: ClassListing) -> None:
+        self._listing = listing
+        self.classes: Sequence[str] = listing.classes
+
+    def __len__(self) -> int:
+        return len(self._listing.labels)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the images' paths and labels; see `Fingerprinted`."""
+        return self._listing.fingerprint
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The label of each image; see `Listed`."""
+        return self._listing.labels
+
+    def key(self, index: int) -> str:
+        """The path of an image below the class folders; see `Listed`."""
+        return self._listing.key(index)
+
+
 def is_hidden(name: str) -> bool:
     """Whether a file or folder is not data: a dot file, or macOS's folder in zips."""
     return name.startswith(".") or name in _HIDDEN

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jumar.data.images.class_folders import ClassListing, is_hidden
+from jumar.data.images.class_folders import ClassListing, ListedImages, is_hidden
 from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
@@ -72,21 +71,17 @@ class ZipTree:
         return sorted(self._folders[folder]), sorted(set(self._files[folder]))
 
 
-class ImageZip:
+class ImageZip(ListedImages):
     """Images in the class folders of a zip; the label of an image is the position of its class.
 
     The members are read without `zipfile`, whose open file has one file position: forked workers
     would share it and read each other's bytes.
-
-    Attributes:
-        classes: Names of the class folders in label order.
     """
 
     def __init__(self, tree: ZipTree, listing: ClassListing) -> None:
+        super().__init__(listing)
         self._path = tree.name
         self._file = OffsetFiles([tree.path])
-        self._listing = listing
-        self.classes: Sequence[str] = listing.classes
         members = [tree.members[path] for path in listing.paths]
         self._places = np.array(
             [
@@ -101,23 +96,6 @@ class ImageZip:
             dtype=np.int64,
         )
         self._methods = np.array([info.compress_type for info in members], dtype=np.int32)
-
-    def __len__(self) -> int:
-        return len(self._listing.labels)
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the images' paths and labels; see `Fingerprinted`."""
-        return self._listing.fingerprint
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """The label of each image; see `Listed`."""
-        return self._listing.labels
-
-    def key(self, index: int) -> str:
-        """The path of an image below the class folders; see `Listed`."""
-        return self._listing.key(index)
 
     def read(self, index: int) -> Record:
         """One image as it was before it was zipped.

@@ -30,9 +30,9 @@ from jumar.data.images.class_folders import (
     ClassListing,
     DiskTree,
     PackedNames,
-    Tree,
     by_ending,
     ending_of,
+    files_below,
     join,
 )
 from jumar.data.images.image_folder import ImageFolder
@@ -57,7 +57,6 @@ PARTS: Mapping[Part, Sequence[str]] = {
 LISTS: Mapping[Part, str] = {"validation": "validation_list.txt", "testing": "testing_list.txt"}
 
 _LARGEST_BUCKET = 2**27 - 1
-_MOST_DEPTH = 8
 _SAID_AGAIN = "_nohash_"
 _NUMBERED_CLIP = re.compile(r"(.+)_\d+\.wave?", re.IGNORECASE)
 
@@ -267,7 +266,7 @@ def _speech(
     for folder in folders:
         if folder.lower() == BACKGROUND_FOLDER:
             continue
-        for path in _files_below(tree, join(root, folder)):
+        for path in files_below(tree, join(root, folder)):
             if not _is_clip(path):
                 ignored[ending_of(path)] += 1
             elif belongs(path[len(root) + 1 if root else 0 :]):
@@ -304,23 +303,9 @@ def _noise_paths(place: _Place, beside: _Place | None) -> tuple[DiskTree | ZipTr
             continue
         for folder in candidate.tree.entries(candidate.root)[0]:
             if folder.lower() == BACKGROUND_FOLDER:
-                below = _files_below(candidate.tree, join(candidate.root, folder))
+                below = files_below(candidate.tree, join(candidate.root, folder))
                 return candidate.tree, [path for path in below if _is_clip(path)]
     return place.tree, []
-
-
-def _files_below(tree: Tree, folder: str, depth: int = 0) -> list[str]:
-    if depth > _MOST_DEPTH:
-        raise UserError(
-            f"folders are nested more than {_MOST_DEPTH} deep; does a symbolic link point to a "
-            "parent?",
-            where=join(tree.name, folder),
-        )
-    folders, files = tree.entries(folder)
-    paths = [join(folder, name) for name in files]
-    for name in folders:
-        paths += _files_below(tree, join(folder, name), depth + 1)
-    return paths
 
 
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:

@@ -1,5 +1,6 @@
 """The settings of BERT's network."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,18 @@ from jumar.data.text.vocabulary import SPECIAL
 from jumar.ground.errors import UserError
 from jumar.models.bert.network import Bert, BertSize
 from jumar.models.unfilled import Unfilled
+from jumar.recipes.bert import PretrainingRecipe
 from jumar.recipes.bert_model import (
     SIZES,
     BertModel,
     bert_size,
     fitted_vocabulary,
     model_tokenizer,
+    settings_of_weights,
     with_vocabulary,
 )
+from jumar.recipes.registry import create_recipe
+from jumar.settings import override
 
 
 @pytest.mark.parametrize(
@@ -108,3 +113,69 @@ def test_every_size_has_heads_of_64_numbers() -> None:
     for name in SIZES:
         size = bert_size(BertModel(size=name, vocab_size=2))
         assert size.hidden_size == 64 * size.num_heads
+
+
+def shapes_of(model: BertModel, begin: str = "bert.") -> dict[str, tuple[int, ...]]:
+    with Unfilled(), torch.device("meta"):
+        network = Bert(bert_size(model))
+    return {begin + name: tuple(value.shape) for name, value in network.state_dict().items()}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "config", "own", "wanted"),
+    [
+        (BertModel(), {}, BertModel(), []),
+        (BertModel(size="bert-mini"), {}, BertModel(), ["size=bert-mini"]),
+        (BertModel(size="bert-mini"), {}, BertModel(size="bert-mini"), []),
+        (BertModel(num_layers=3), {}, BertModel(), ["num_layers=3"]),
+        (
+            BertModel(hidden_size=312, num_layers=4, intermediate_size=1200),
+            {"num_attention_heads": 6, "hidden_act": "gelu"},
+            BertModel(),
+            [
+                "hidden_size=312",
+                "num_layers=4",
+                "intermediate_size=1200",
+                "num_heads=6",
+                "gelu=none",
+            ],
+        ),
+        (
+            BertModel(size="bert-mini"),
+            {},
+            BertModel(num_layers=2),
+            ["hidden_size=256", "num_layers=4", "intermediate_size=1024", "num_heads=4"],
+        ),
+        (BertModel(), {"num_attention_heads": 8}, BertModel(), ["num_heads=8"]),
+        (
+            BertModel(),
+            {"num_attention_heads": 12, "hidden_act": "gelu_new"},
+            BertModel(gelu="none"),
+            ["gelu=tanh"],
+        ),
+        (BertModel(max_positions=1024), {}, BertModel(), ["max_positions=1024"]),
+        (BertModel(size="nezha-base"), {}, BertModel(), ["size=nezha-base"]),
+        (BertModel(size="bert-tiny"), {}, BertModel(size="nezha-tiny"), ["size=bert-tiny"]),
+    ],
+)
+def test_the_network_that_weights_come_from_is_told_by_their_shapes(
+    theirs: BertModel, config: dict[str, object], own: BertModel, wanted: list[str]
+) -> None:
+    expected = [f"model.{each}" for each in wanted]
+    shapes = shapes_of(replace(theirs, vocab_size=21))
+    assert settings_of_weights(own, shapes, config) == expected
+    bare = shapes_of(replace(theirs, vocab_size=21), begin="")
+    assert settings_of_weights(own, bare, config) == expected
+
+
+def test_a_network_built_with_the_settings_of_weights_has_their_shapes() -> None:
+    theirs = BertModel(size="nezha-small", num_layers=1, intermediate_size=96, vocab_size=21)
+    own = BertModel(vocab_size=21)
+    recipe = override(create_recipe("bert-base"), ["model.vocab_size=21"])
+    fitted = override(recipe, recipe.settings_of_weights(shapes_of(theirs), {}))
+    assert isinstance(fitted, PretrainingRecipe)
+    assert shapes_of(fitted.model) == shapes_of(theirs) != shapes_of(own)
+
+
+def test_weights_of_another_kind_of_network_tell_nothing() -> None:
+    assert settings_of_weights(BertModel(), {"layer.weight": (3, 4)}, {}) == []

@@ -202,6 +202,22 @@ def test_what_does_not_fit_is_told_and_only_taken_in_part_when_asked(
     assert torch.equal(model["conv.weight"], stored(beside, "model")["conv.weight"])
 
 
+def test_the_settings_of_the_network_in_a_file_of_bert_are_named_and_fit(
+    shared: Path, tmp_path: Path
+) -> None:
+    file = shared / "data" / "pretrained" / "bert-tiny-ckpt" / "bert_model.ckpt"
+    command = ("import", "bert-base", file, "--to", "bert.safetensors")
+    refused = weights(*command, cwd=tmp_path, code=2).message
+    advice = refused.partition("Give the network the file's sizes: ")[2].partition(";")[0]
+    fields = ("hidden_size=4", "num_layers=2", "intermediate_size=16", "num_heads=4")
+    assert advice.split(" --set ") == [
+        f"--set model.{fields[0]}",
+        *(f"model.{field}" for field in (*fields[1:], "max_positions=16")),
+    ]
+    done = weights(*command, *advice.split(), cwd=tmp_path)
+    assert "46 of 46 weights of bert-base" in done.out
+
+
 def test_a_file_of_another_network_is_refused_even_in_part(tmp_path: Path) -> None:
     write_bundle(tmp_path / "other", {"a": np.zeros(2)})
     arguments = ("import", "exchanged", "other", "--to", "part", "--partial")

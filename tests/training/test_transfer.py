@@ -1,4 +1,6 @@
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -94,6 +96,46 @@ def test_the_lines_count_every_weight_and_name_at_most_eight() -> None:
     ]
 
 
+def test_settings_of_the_network_that_weights_come_from_are_named(tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    def fitting(shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]) -> Sequence[str]:
+        asked.append((dict(shapes), dict(config)))
+        return ["model.layers=3", "model.width=8"]
+
+    (tmp_path / "config.json").write_text('{"heads": 2}')
+    settings = TransferSettings(start_from=str(tmp_path))
+    save_file({"0.weight": torch.zeros(4, 3), "0.bias": torch.zeros(4)}, saved_in(tmp_path))
+    advice = "for the same one: --set model.layers=3 --set model.width=8"
+    lines = transfer_weights(net(2), settings, fitting).lines()
+    assert lines[-1] == f"  the weights come from another network; {advice}"
+    assert asked == [({"0.weight": (4, 3), "0.bias": (4,)}, {"heads": 2})]
+    save_file({"7.weight": torch.zeros(4, 3)}, saved_in(tmp_path))
+    with pytest.raises(UserError) as refused:
+        transfer_weights(net(2), settings, fitting)
+    assert str(refused.value).endswith(f"\nThey come from another network; {advice}")
+    save_file(net(2).state_dict(), saved_in(tmp_path))
+    lines = transfer_weights(net(2), settings, lambda shapes, config: ()).lines()
+    assert lines == [f"weights from {saved_in(tmp_path)}: 4 loaded"]
+
+
+def saved_in(folder: Path) -> Path:
+    return folder / "model.safetensors"
+
+
+def test_weights_of_a_bare_encoder_get_the_beginning_of_its_names(tmp_path: Path) -> None:
+    model = nn.ModuleDict({"bert": net(2), "head": nn.Linear(2, 2)})
+    bare = net(2)
+    file = saved(bare, tmp_path / "w.safetensors")
+    transferred = transfer_weights(model, TransferSettings(start_from=str(file)))
+    assert set(transferred.loaded) == {f"bert.{name}" for name in bare.state_dict()}
+    assert torch.equal(model.state_dict()["bert.0.weight"], bare[0].weight)
+    # Two parts of the model could be meant: which one is not guessed.
+    twice = nn.ModuleDict({"left": net(2), "right": net(2)})
+    with pytest.raises(UserError, match="no weight"):
+        transfer_weights(twice, TransferSettings(start_from=str(file)))
+
+
 def test_names_of_older_files_of_hugging_face_are_those_of_today() -> None:
     model = nn.ModuleDict({"bert": nn.ModuleDict({"LayerNorm": nn.LayerNorm(2)})})
     model["bert"]["scale"] = nn.Linear(1, 1, bias=False)
@@ -185,7 +227,7 @@ def test_weights_are_found_in_a_run_a_checkpoint_a_file_and_a_folder_of_hugging_
         path_of(graph)
     assert str(refused.value) == (
         f"transfer.start_from: '{graph}' holds TensorFlow weights\n"
-        "  Import them first: jumar weights import RECIPE FILE --to NAME.safetensors"
+        f"  Import them first: jumar weights import RECIPE {graph} --to NAME.safetensors"
     )
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     for place in (file, second):

@@ -21,6 +21,7 @@ Choices where the sources disagree:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
 
@@ -36,6 +37,7 @@ from jumar.recipes.bert_model import (
     bert_size,
     fitted_vocabulary,
     model_tokenizer,
+    settings_of_weights,
     with_vocabulary,
 )
 from jumar.recipes.recipe import Recipe
@@ -123,6 +125,12 @@ class PretrainingRecipe(Recipe):
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "PretrainingRecipe":
         """With the vocabulary size of the given weights."""
         return replace(self, model=fitted_vocabulary(self.model, shapes))
+
+    def settings_of_weights(
+        self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """See `jumar.recipes.bert_model.settings_of_weights`."""
+        return settings_of_weights(self.model, shapes, config)
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Those of the original's graph."""

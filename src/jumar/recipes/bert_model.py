@@ -5,8 +5,10 @@ configurations of huawei-noah and Ascend's Nezha-large; the small ones are those
 (BERT miniatures), and the same with NEZHA's positions.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.ground.errors import UserError
@@ -23,6 +25,11 @@ _SHAPES = {
 """Hidden size, layers and heads; a feed-forward layer is four times as wide."""
 _POSITIONS = {"bert": "absolute", "nezha": "relative"}
 SIZES = tuple(f"{family}-{shape}" for family in _POSITIONS for shape in _SHAPES)
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
+_HEAD_SIZE = 64
+"""Numbers of a head in all published sizes."""
+_GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+"""Hugging Face's names of the activation, and ours."""
 WORDS = "bert.embeddings.word_embeddings.weight"
 
 
@@ -138,3 +145,66 @@ def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> 
     """
     table = shapes.get(WORDS) or shapes.get("bert/embeddings/word_embeddings")
     return replace(model, vocab_size=table[0]) if table and not model.vocab_size else model
+
+
+def settings_of_weights(
+    model: BertModel, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
+) -> list[str]:
+    """The assignments with which the network becomes the one that weights come from.
+
+    Args:
+        model: The settings.
+        shapes: Of the weights, by our names, Hugging Face's or TensorFlow's.
+        config: Hugging Face's `config.json`, or of `bert_config.json` the heads; what no shape
+            tells. Empty if there is none.
+
+    Returns:
+        None if the settings agree, or if the weights are not BERT's or NEZHA's.
+    """
+    dotted = {
+        name.replace("/", ".").replace("layer_", "layer."): tuple(shape)
+        for name, shape in shapes.items()
+    }
+    layers = {int(number) for name in dotted for number in _LAYER.findall(name)}
+    words = _shape_of(dotted, "embeddings.word_embeddings")
+    inner = _shape_of(dotted, "encoder.layer.0.intermediate.dense")
+    if len(words) != 2 or len(inner) != 2 or not layers:
+        return []
+    positions = _shape_of(dotted, "embeddings.position_embeddings")
+    heads = config.get("num_attention_heads")
+    hidden, depth = words[1], len(layers)
+    # TensorFlow keeps the transpose.
+    wide = inner[0] if inner[1] == hidden else inner[1]
+    own = bert_size(replace(model, vocab_size=model.vocab_size or words[0]))
+    family = "bert" if positions else "nezha"
+    wanted: dict[str, object] = {}
+    if (own.positions == "absolute") != bool(positions):
+        wanted["size"] = f"{family}-{model.size.partition('-')[2]}"
+    by_field = (model.hidden_size, model.num_layers, model.num_heads, model.intermediate_size)
+    published = [
+        shape
+        for shape, (width, number, split) in _SHAPES.items()
+        if (hidden, depth, wide) == (width, number, 4 * width) and heads in (None, split)
+        if not any(by_field)
+    ]
+    if (own.hidden_size, own.num_layers, own.intermediate_size) != (hidden, depth, wide):
+        if published:
+            wanted["size"] = f"{family}-{published[0]}"
+        else:
+            sizes = {"hidden_size": hidden, "num_layers": depth, "intermediate_size": wide}
+            wanted |= {name: size for name, size in sizes.items() if getattr(own, name) != size}
+    if heads is None and hidden % own.num_heads and not hidden % _HEAD_SIZE:
+        heads = hidden // _HEAD_SIZE
+    if not published and heads not in (None, own.num_heads):
+        wanted["num_heads"] = heads
+    if positions and own.max_positions != positions[0]:
+        wanted["max_positions"] = positions[0]
+    if (gelu := _GELU.get(str(config.get("hidden_act")), own.gelu)) != own.gelu:
+        wanted["gelu"] = gelu
+    return [f"model.{field}={value}" for field, value in wanted.items()]
+
+
+def _shape_of(shapes: Mapping[str, tuple[int, ...]], layer: str) -> tuple[int, ...]:
+    """The shape of a layer's weight, whatever stands before its name; empty if there is none."""
+    ends = (layer, f"{layer}.weight", f"{layer}.kernel")
+    return next((shape for name, shape in shapes.items() if name.endswith(ends)), ())

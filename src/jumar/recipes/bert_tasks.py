@@ -23,7 +23,7 @@ Choices where the originals have a trap, or disagree with others:
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from torch import nn
@@ -43,6 +43,7 @@ from jumar.recipes.bert_model import (
     bert_size,
     fitted_vocabulary,
     model_tokenizer,
+    settings_of_weights,
     with_vocabulary,
 )
 from jumar.recipes.recipe import Recipe
@@ -102,6 +103,12 @@ class BertTaskRecipe(Recipe):
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "BertTaskRecipe":
         """With as many word pieces as the weights have."""
         return replace(self, model=fitted_vocabulary(self.model, shapes))
+
+    def settings_of_weights(
+        self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """See `jumar.recipes.bert_model.settings_of_weights`."""
+        return settings_of_weights(self.model, shapes, config)
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Those of the originals."""

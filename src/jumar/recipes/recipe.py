@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -97,6 +97,22 @@ class Recipe(ABC):
         """
         del shapes
         return self
+
+    def settings_of_weights(
+        self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """The assignments with which the network becomes the one that weights come from.
+
+        Args:
+            shapes: Shapes of the weights, by name.
+            config: The network's configuration where it lies beside the weights, such as Hugging
+                Face's `config.json`.
+
+        Returns:
+            None where the settings agree, or where a recipe cannot tell.
+        """
+        del shapes, config
+        return ()
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """What the weights of `build_model()` are called in TensorFlow checkpoints.

@@ -197,7 +197,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     if checkpoint is not None:
         refuse_other_data(run, task)
     if checkpoint is None and plan.transfer.start_from:
-        for line in transfer_weights(task.model, plan.transfer).lines():
+        fitting = chosen.recipe.settings_of_weights
+        for line in transfer_weights(task.model, plan.transfer, fitting).lines():
             console.line(line)
     environment = asdict(inspect_environment())
     if ranks.is_first and not request.dry_run:

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside, write_bytes
-from jumar.ground.paths import exists, unwritable
+from jumar.ground.paths import exists, is_file, is_folder, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
@@ -23,11 +23,12 @@ from jumar.runs.weights_steps import finished_steps
 from jumar.settings import to_json
 from jumar.training.checkpoint import NotWrittenError, write_checkpoint
 from jumar.training.checkpoint_state import SavedState
-from jumar.training.run_directory import RunDirectory, write_json
+from jumar.training.run_directory import RunDirectory, read_json, write_json
 from jumar.weights.frozen_graph import FrozenConstants
 from jumar.weights.matching import Match, Matching, match_names
 from jumar.weights.slots import SlotMatching, match_slots
 from jumar.weights.tensor_files import SAFETENSORS, TensorFile, open_tensorflow
+from jumar.weights.tensor_types import TensorEntry
 
 _SHOWN = 8
 
@@ -81,7 +82,7 @@ def import_weights(request: ImportRequest) -> list[str]:
     # Most constants of a frozen graph are sizes and axes; in a checkpoint every variable counts.
     complete = _is_complete(matching, leftover_counts=not isinstance(file, FrozenConstants))
     if not matching.matches or not (complete or request.partial):
-        raise _does_not_fit(request, matching)
+        raise _does_not_fit(request, matching, _wanted(network, entries, request.file))
     finished = finished_steps(file, entries, network)
     step = finished.step
     slots = match_slots(network.names, matching.matches, entries, network.trained)
@@ -151,12 +152,27 @@ def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
     return not any(odd) and not (leftover_counts and matching.leftover)
 
 
-def _does_not_fit(request: ImportRequest, matching: Matching) -> UserError:
+def _wanted(network: Network, entries: Mapping[str, TensorEntry], file: Path) -> Sequence[str]:
+    """The assignments with which the network becomes the file's, where the recipe can tell."""
+    if network.recipe is None:
+        return ()
+    beside = (file if is_folder(file) else file.parent) / "bert_config.json"
+    config = read_json(beside) if is_file(beside) else {}
+    # "gelu" there is the form with tanh, which Hugging Face's files call "gelu_new".
+    config.pop("hidden_act", None)
+    shapes = {name: entry.shape for name, entry in entries.items()}
+    return network.recipe.settings_of_weights(shapes, config)
+
+
+def _does_not_fit(request: ImportRequest, matching: Matching, wanted: Sequence[str]) -> UserError:
     part = "only in part" if matching.matches else "not at all"
-    advice = (
-        "Nothing was written. Change the recipe with --set until its network matches the file "
+    how = (
+        f"Give the network the file's sizes: {' '.join(f'--set {each}' for each in wanted)}"
+        if wanted
+        else "Change the recipe with --set until its network matches the file "
         f"(its fields: jumar recipes show {request.recipe})"
     )
+    advice = f"Nothing was written. {how}"
     if matching.matches:
         advice += "; --partial imports what matches and leaves the rest at its initial values"
     return UserError(

@@ -1,8 +1,10 @@
 """Transfer learning: start from existing weights, optionally excluding some."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,7 +21,7 @@ from jumar.training.checkpoint import (
 )
 from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.name_patterns import matches
-from jumar.training.run_directory import RunDirectory
+from jumar.training.run_directory import RunDirectory, read_json
 from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint
 from jumar.weights.torch_files import check_no_torch_file
@@ -28,9 +30,19 @@ _HUGGING_FACE = "config.json"
 """Is beside the weights in a folder of Hugging Face's, and in none of ours."""
 
 
+Fitting = Callable[[Mapping[str, Sequence[int]], Mapping[str, Any]], Sequence[str]]
+"""The assignments that make the network the one that weights of these shapes come from, given the
+configuration beside them; see `Recipe.settings_of_weights`.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Transferred:
-    """What happened to each weight of the file and of the model."""
+    """What happened to each weight of the file and of the model.
+
+    Attributes:
+        fitting: The assignments that would make the model the one the weights come from.
+    """
 
     source: str
     loaded: Sequence[str]
@@ -38,6 +50,7 @@ class Transferred:
     wrong_shape: Sequence[str]
     unknown: Sequence[str]
     initialised: Sequence[str]
+    fitting: Sequence[str] = ()
 
     def lines(self) -> list[str]:
         """The lines that `jumar train` prints."""
@@ -51,14 +64,24 @@ class Transferred:
             if names:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 lines.append(f"  {title} ({len(names)}): {shown}")
+        if self.fitting:
+            lines.append(f"  the weights come from another network; {_advice(self.fitting)}")
         return lines
 
 
-def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferred:
+def transfer_weights(
+    model: nn.Module, settings: TransferSettings, fitting: Fitting | None = None
+) -> Transferred:
     """Load weights into the model.
 
     Weights whose shape differs (a different number of classes) are not loaded, but reported. A
-    file without any matching weight is rejected.
+    file without any matching weight is rejected. Hugging Face's files of a bare encoder lack the
+    first part of all names, which is added.
+
+    Args:
+        model: The network.
+        settings: Where the weights are, and which are left out.
+        fitting: Finds the settings of the network that they come from, for the report.
 
     Raises:
         UserError: The file does not exist, is damaged or has no matching weight, or a pattern
@@ -66,6 +89,8 @@ def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferre
     """
     source, path = weights_path(settings)
     tensors = {_renamed(name): tensor for name, tensor in load_weights(path).items()}
+    begin = _common_beginning(model.state_dict(), tensors)
+    tensors = {begin + name: tensor for name, tensor in tensors.items()}
     unused = [
         pattern
         for pattern in settings.restore_exclude
@@ -77,7 +102,37 @@ def transfer_weights(model: nn.Module, settings: TransferSettings) -> Transferre
             where="transfer.restore_exclude",
             todo=f"Examples of weight names: {', '.join(list(tensors)[-4:])}.",
         )
-    return load_matching(model, tensors, settings.restore_exclude, source)
+    wanted: Sequence[str] = ()
+    if fitting is not None:
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        wanted = fitting(shapes, _configuration(path))
+    try:
+        transferred = load_matching(model, tensors, settings.restore_exclude, source)
+    except UserError as error:
+        if wanted:
+            error.todo = f"{error.todo}\nThey come from another network; {_advice(wanted)}"
+        raise
+    return replace(transferred, fitting=wanted)
+
+
+def _advice(assignments: Sequence[str]) -> str:
+    return f"for the same one: {' '.join(f'--set {each}' for each in assignments)}"
+
+
+def _configuration(weights: Path) -> Mapping[str, Any]:
+    """What is in Hugging Face's `config.json` beside weights; empty if there is none."""
+    path = weights.with_name(_HUGGING_FACE)
+    return read_json(path) if is_file(path) else {}
+
+
+def _common_beginning(own: Collection[str], names: Collection[str]) -> str:
+    """What is missing at the beginning of all names of a file; empty unless it is certain."""
+    if any(name in own for name in names):
+        return ""
+    begins = {
+        each.removesuffix(name) for name in names for each in own if each.endswith(f".{name}")
+    }
+    return begins.pop() if len(begins) == 1 else ""
 
 
 def load_matching(
@@ -126,7 +181,8 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
         raise UserError(
             f"'{path}' holds TensorFlow weights",
             where="transfer.start_from",
-            todo="Import them first: jumar weights import RECIPE FILE --to NAME.safetensors",
+            todo=f"Import them first: jumar weights import RECIPE {shlex.quote(str(path))} "
+            "--to NAME.safetensors",
         )
     check_no_torch_file(path)
     if is_file(path / _HUGGING_FACE) and is_file(path / MODEL) and not is_file(path / RECORD):

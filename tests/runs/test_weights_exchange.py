@@ -10,6 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.training.checkpoint_parts import Slice, write_part
+from jumar.training.settings import TransferSettings
+from jumar.training.transfer import weights_path
 from jumar.weights.bundle_writer import write_bundle
 from jumar.weights.tensor_bundle import open_checkpoint
 from tests.cli.in_process import Done, here
@@ -292,6 +295,31 @@ def test_every_kind_of_file_is_shown(beside: Path, tmp_path: Path, kind: str) ->
     assert {"name": name, "shape": shape, "dtype": "float32"} in listed["tensors"]
     assert table[-1].startswith(f"{len(listed['tensors'])} tensors, {listed['numbers']:,} elements")
     assert len(table) == 1 + len(listed["tensors"])
+
+
+def test_weights_in_parts_are_shown_like_whole_ones(beside: Path, tmp_path: Path) -> None:
+    (checkpoint,) = (beside / "checkpoints").iterdir()
+    whole = load_file(checkpoint / "model.safetensors")
+    split = "classifier.weight"
+    low = {split: whole[split][:4]}
+    high = {**whole, split: whole[split][4:]}
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number, (tensors, start) in enumerate(((low, 0), (high, 4)), start=1):
+        slices = {split: Slice(start=start, rows=10)}
+        options = {"part": number, "parts": 2, "slices": slices}
+        write_part(parts, "model.safetensors", tensors, **options)
+    table = weights("show", parts, cwd=tmp_path).out.splitlines()
+    expected = weights("show", checkpoint, cwd=tmp_path).out.splitlines()
+    assert sorted(table[:-1]) == sorted(expected[:-1])
+    assert table[-1].endswith("model.safetensors in 2 parts")
+    assert table[-1].partition(":")[0] == expected[-1].partition(":")[0]
+    assert weights("show", parts, "--verify", cwd=tmp_path).out.splitlines() == table
+    settings = TransferSettings(start_from=str(parts / "model.safetensors"))
+    assert weights_path(settings)[1] == parts / "model.safetensors"
+    (parts / "model-00002-of-00002.safetensors").unlink()
+    refused = weights("show", parts, cwd=tmp_path, code=2).message
+    assert "model-00002-of-00002.safetensors" in refused
 
 
 def test_what_is_not_there_is_not_shown(tmp_path: Path) -> None:

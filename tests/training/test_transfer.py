@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from jumar.ground.errors import UserError
-from jumar.training.checkpoint import write_checkpoint
+from jumar.training.checkpoint import load_weights, write_checkpoint
 from jumar.training.checkpoint_state import SavedState
 from jumar.training.name_patterns import matches
 from jumar.training.settings import TransferSettings
@@ -221,6 +221,14 @@ def test_weights_are_found_in_a_run_a_checkpoint_a_file_and_a_folder_of_hugging_
     with pytest.raises(UserError) as refused:
         path_of(tmp_path / "none")
     assert refused.value.where == "transfer.start_from"
+    sharded = tmp_path / "sharded"
+    sharded.mkdir()
+    (sharded / "config.json").write_text("{}")
+    for number in (1, 2):
+        part = sharded / f"model-0000{number}-of-00002.safetensors"
+        save_file({f"{number}.weight": torch.zeros(1)}, part)
+    assert path_of(sharded)[1] == sharded / "model.safetensors"
+    assert set(load_weights(path_of(sharded)[1])) == {"1.weight", "2.weight"}
     graph = tmp_path / "frozen.pb"
     graph.touch()
     with pytest.raises(UserError) as refused:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
+from jumar.ground.paths import exists, is_folder, missing, unreadable
 from jumar.ground.text import counted, plain_text
 from jumar.training.checkpoint import MODEL, check_weights_file
+from jumar.training.checkpoint_parts import PartedTensors, files_of, is_stored
 from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.run_directory import RunDirectory
 from jumar.weights.tensor_bundle import TensorBundle
-from jumar.weights.tensor_files import TensorFile, open_tensors
-from jumar.weights.tensor_types import TensorEntry, shape_text
+from jumar.weights.tensor_files import TensorFile, open_tensors, stored_entry
+from jumar.weights.tensor_types import Array, TensorEntry, shape_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +85,33 @@ def _damage(file: TensorFile, *, verify: bool) -> UserError | None:
     return None
 
 
+class _Parts:
+    """The weights of a checkpoint that several ranks wrote, as one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._tensors = PartedTensors(path)
+
+    def names(self) -> list[str]:
+        return list(self._tensors.shapes)
+
+    def entry(self, name: str) -> TensorEntry:
+        return stored_entry(name, self._tensors.shapes[name], self._tensors.dtypes[name])
+
+    def read(self, name: str) -> Array:
+        return self._tensors.read(name).float().numpy()
+
+
 def _open(path: Path) -> tuple[TensorFile, str]:
     run = RunDirectory(path)
     if run.exists:
         path = find_checkpoint(run.checkpoints, "last").model_file(ema=False)
-    elif is_file(path / MODEL):
+    elif is_stored(path / MODEL):
         path = path / MODEL
-        check_weights_file(path)
+        for file in files_of(path):
+            check_weights_file(file)
     elif not exists(path) and not is_folder(path.parent):
         raise missing(path)
-    return open_tensors(path), str(path)
+    parts = files_of(path)
+    if parts == [path]:
+        return open_tensors(path), str(path)
+    return _Parts(path), f"{path} in {counted(len(parts), 'part')}"

@@ -82,6 +82,7 @@ class PartedTensors:
 
     Attributes:
         shapes: Shapes of the whole tensors, by name.
+        dtypes: Their element types as safetensors names them, such as `BF16`.
 
     Raises:
         UserError: A part is missing or cannot be read, or rows of a tensor are missing.
@@ -89,9 +90,10 @@ class PartedTensors:
 
     def __init__(self, path: Path) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self.dtypes: dict[str, str] = {}
         self._pieces: dict[str, list[tuple[int, int, Any]]] = {}
         try:
-            for file in _files_of(path):
+            for file in files_of(path):
                 self._add(safe_open(file, framework="pt"))
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise UserError(f"cannot be read as safetensors: {error}", where=str(path)) from None
@@ -125,12 +127,15 @@ class PartedTensors:
     def _add(self, file: Any) -> None:
         slices: dict[str, list[int]] = parse_json((file.metadata() or {}).get(_SLICES, "{}"))
         for name in file.keys():  # noqa: SIM118, it is not a mapping
-            own = tuple(file.get_slice(name).get_shape())
+            described = file.get_slice(name)
+            own, dtype = tuple(described.get_shape()), str(described.get_dtype())
             length = own[0] if own else 1
             start, rows = slices.get(name, (0, length))
             shape = (rows, *own[1:]) if own else own
             if self.shapes.setdefault(name, shape) != shape:
                 raise ValueError(f"the parts of '{name}' have different shapes")
+            if self.dtypes.setdefault(name, dtype) != dtype:
+                raise ValueError(f"the parts of '{name}' have different element types")
             self._pieces.setdefault(name, []).append((start, start + length, file))
 
 
@@ -139,7 +144,7 @@ def _part_name(name: str, part: int, parts: int) -> str:
     return f"{stem}-{part:05}-of-{parts:05}{dot}{suffix}"
 
 
-def _files_of(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
     """The file, or its parts if it does not exist."""
     if path.exists() or not path.parent.is_dir():
         return [path]
@@ -149,6 +154,11 @@ def _files_of(path: Path) -> list[Path]:
             parts = int(match[3])
             return [path.with_name(_part_name(path.name, n, parts)) for n in range(1, parts + 1)]
     return [path]
+
+
+def is_stored(path: Path) -> bool:
+    """Whether the file, or a part of it, exists."""
+    return any(file.is_file() for file in files_of(path))
 
 
 def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -19,6 +19,7 @@ from jumar.training.checkpoint import (
     load_weights,
     read_checkpoint,
 )
+from jumar.training.checkpoint_parts import files_of, is_stored
 from jumar.training.checkpoint_retention import find_checkpoint
 from jumar.training.name_patterns import matches
 from jumar.training.run_directory import RunDirectory, read_json
@@ -185,10 +186,12 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
             "--to NAME.safetensors",
         )
     check_no_torch_file(path)
-    if is_file(path / _HUGGING_FACE) and is_file(path / MODEL) and not is_file(path / RECORD):
+    stored = is_stored(path / MODEL)
+    if is_file(path / _HUGGING_FACE) and stored and not is_file(path / RECORD):
         path, is_ours = path / MODEL, False
-    if is_file(path):
-        check_weights_file(path)
+    if is_stored(path):
+        for file in files_of(path):
+            check_weights_file(file)
         return str(path), path
     if is_ours:
         checkpoint: Checkpoint = read_checkpoint(path)

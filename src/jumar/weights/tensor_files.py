@@ -1,5 +1,6 @@
 """One interface for every kind of weights file: names, shapes, types, values."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -80,10 +81,12 @@ class SafetensorsFile:
 
     def _entry(self, name: str) -> TensorEntry:
         described = self._file.get_slice(name)
-        kind = str(described.get_dtype())
-        return TensorEntry(
-            name=name, shape=tuple(described.get_shape()), dtype=_NAMES.get(kind, kind.lower())
-        )
+        return stored_entry(name, described.get_shape(), str(described.get_dtype()))
+
+
+def stored_entry(name: str, shape: Sequence[int], dtype: str) -> TensorEntry:
+    """What is known about a tensor of a safetensors file, whose element type is `F32` or such."""
+    return TensorEntry(name=name, shape=tuple(shape), dtype=_NAMES.get(dtype, dtype.lower()))
 
 
 def open_tensors(path: Path) -> TensorFile:

@@ -117,6 +117,14 @@ def test_a_detector_with_fixed_sides_gives_the_same_maps_for_any_batch(place: Pa
     assert facts["checked"]["inputs"] == "inputs of the run's data"
 
 
+@pytest.mark.parametrize("run", ["bert-classify", "signs-run", "codes --part encoder"])
+def test_without_evaluation_data_a_file_is_checked_on_training_data(place: Path, run: str) -> None:
+    to = ("--to", f"{run.split()[0]}-trained.onnx", *settings(data__eval_path="none"))
+    done = here("export", *run.split(), *to, cwd=place)
+    assert "on inputs of the run's data" in done.out
+    assert " 3x" in done.out or " 2x" in done.out  # as many samples as a batch of the data has
+
+
 def test_a_pt2_file_is_used_by_torch_alone_and_holds_no_pickle(place: Path) -> None:
     done = here("export", "codes", "--part", "decoder", "--to", "codes.pt2", cwd=place)
     assert "image 1x1x24x24" in done.out

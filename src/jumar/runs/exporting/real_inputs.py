@@ -1,16 +1,16 @@
 """Inputs from the data of a run, as its evaluation gives them to the network."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from jumar.data.samples import SampleKey
+from jumar.data.samples import Batch, SampleKey
 from jumar.ground.errors import UserError
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.runs.exporting.network import Exportable
-from jumar.tasks.task import Task
 
 _COUNT = 3
 _LARGEST_SIDE = 320
@@ -34,9 +34,12 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
     assert exportable.entrance is not None
     with Unfilled():
         task = recipe.build_task(lambda _: None)
-    data = task.train_data if task.eval_data is None else task.eval_data
+    data, run = task.eval_data, task.evaluate_batch
+    if data is None:
+        # Batches of detectors and denoisers to learn from lack what scoring them takes.
+        data, run = task.train_data, task.objectives[0].sums
     batch = data.fetch([SampleKey(0, index) for index in range(min(_COUNT, len(data)))]).batch
-    inputs = _seen(task, exportable.entrance(task), batch) if batch else ()
+    inputs = _seen(task.model, exportable.entrance(task), run, batch) if batch else ()
     inputs = tuple(
         _cut(tensor[:_COUNT].contiguous(), port.shape)
         for tensor, port in zip(inputs, exportable.inputs, strict=False)
@@ -46,19 +49,21 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
     return inputs
 
 
-def _seen(task: Task, entrance: nn.Module, batch: Any) -> tuple[Tensor, ...]:
-    """What a module gets when a batch is scored; nothing is computed behind it."""
+def _seen(
+    model: nn.Module, entrance: nn.Module, run: Callable[[Batch], object], batch: Batch
+) -> tuple[Tensor, ...]:
+    """What a module gets when a batch is scored or learned; nothing is computed behind it."""
     seen: list[tuple[Tensor, ...]] = []
 
     def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         seen.append(inputs)
         raise _Seen
 
-    task.model.eval()
+    model.eval()
     handle = entrance.register_forward_pre_hook(note)
     try:
         with torch.no_grad():
-            task.evaluate_batch(batch)
+            run(batch)
     except _Seen:
         pass
     finally:

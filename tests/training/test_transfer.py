@@ -106,14 +106,14 @@ def test_settings_of_the_network_that_weights_come_from_are_named(tmp_path: Path
     (tmp_path / "config.json").write_text('{"heads": 2}')
     settings = TransferSettings(start_from=str(tmp_path))
     save_file({"0.weight": torch.zeros(4, 3), "0.bias": torch.zeros(4)}, saved_in(tmp_path))
-    advice = "for the same one: --set model.layers=3 --set model.width=8"
+    advice = "to match it: --set model.layers=3 --set model.width=8"
     lines = transfer_weights(net(2), settings, fitting).lines()
-    assert lines[-1] == f"  the weights come from another network; {advice}"
+    assert lines[-1] == f"  the weights belong to a network with other settings; {advice}"
     assert asked == [({"0.weight": (4, 3), "0.bias": (4,)}, {"heads": 2})]
     save_file({"7.weight": torch.zeros(4, 3)}, saved_in(tmp_path))
     with pytest.raises(UserError) as refused:
         transfer_weights(net(2), settings, fitting)
-    assert str(refused.value).endswith(f"\nThey come from another network; {advice}")
+    assert str(refused.value).endswith(f"\nThey belong to a network with other settings; {advice}")
     save_file(net(2).state_dict(), saved_in(tmp_path))
     lines = transfer_weights(net(2), settings, lambda shapes, config: ()).lines()
     assert lines == [f"weights from {saved_in(tmp_path)}: 4 loaded"]

@@ -66,7 +66,9 @@ class Transferred:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 lines.append(f"  {title} ({len(names)}): {shown}")
         if self.fitting:
-            lines.append(f"  the weights come from another network; {_advice(self.fitting)}")
+            lines.append(
+                f"  the weights belong to a network with other settings; {_advice(self.fitting)}"
+            )
         return lines
 
 
@@ -111,13 +113,15 @@ def transfer_weights(
         transferred = load_matching(model, tensors, settings.restore_exclude, source)
     except UserError as error:
         if wanted:
-            error.todo = f"{error.todo}\nThey come from another network; {_advice(wanted)}"
+            error.todo = (
+                f"{error.todo}\nThey belong to a network with other settings; {_advice(wanted)}"
+            )
         raise
     return replace(transferred, fitting=wanted)
 
 
 def _advice(assignments: Sequence[str]) -> str:
-    return f"for the same one: {' '.join(f'--set {each}' for each in assignments)}"
+    return f"to match it: {' '.join(f'--set {each}' for each in assignments)}"
 
 
 def _configuration(weights: Path) -> Mapping[str, Any]:

@@ -113,7 +113,9 @@ def test_settings_of_the_network_that_weights_come_from_are_named(tmp_path: Path
     save_file({"7.weight": torch.zeros(4, 3)}, saved_in(tmp_path))
     with pytest.raises(UserError) as refused:
         transfer_weights(net(2), settings, fitting)
-    assert str(refused.value).endswith(f"\nThey belong to a network with other settings; {advice}")
+    assert str(refused.value).endswith(
+        f"\n  They belong to a network with other settings; {advice}"
+    )
     save_file(net(2).state_dict(), saved_in(tmp_path))
     lines = transfer_weights(net(2), settings, lambda shapes, config: ()).lines()
     assert lines == [f"weights from {saved_in(tmp_path)}: 4 loaded"]

@@ -114,7 +114,7 @@ def transfer_weights(
     except UserError as error:
         if wanted:
             error.todo = (
-                f"{error.todo}\nThey belong to a network with other settings; {_advice(wanted)}"
+                f"{error.todo}\n  They belong to a network with other settings; {_advice(wanted)}"
             )
         raise
     return replace(transferred, fitting=wanted)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.ground.errors import UserError
+from jumar.recipes.registry import create_recipe
 from jumar.settings import (
     Component,
     checked,
@@ -17,6 +18,7 @@ from jumar.settings import (
     to_json,
     value_text,
 )
+from jumar.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,3 +228,41 @@ def test_each_item_of_a_list_must_be_an_allowed_one() -> None:
     with pytest.raises(UserError, match="cannot be 'taill'") as caught:
         override(Outer(), ["inner.parts=head,taill"])
     assert "Did you mean 'tail'?" in str(caught.value.todo)
+
+
+def test_a_field_without_effect_is_refused_with_what_it_belongs_to() -> None:
+    training = TrainingSettings()
+    with pytest.raises(UserError) as refused:
+        override(training, ["clip_limit=0.5"])
+    assert str(refused.value) == (
+        "--set: 'clip_limit' has no effect with clip=none\n"
+        "  It belongs to clip=global_norm or norm or value: set that too, or leave it out."
+    )
+    for assignments in (["clip=norm", "clip_limit=0.5"], ["clip_limit=0.5", "clip=norm"]):
+        assert override(training, assignments).clip_limit == 0.5
+    clipping = override(training, ["clip=norm", "clip_limit=0.5"])
+    assert override(clipping, ["clip=none"]).clip_limit == 0.5
+
+
+@pytest.mark.parametrize(
+    ("recipe", "assignment", "with_it"),
+    [
+        ("resnext50", "data.preprocessing.crop_area=0.5,1", "data.preprocessing.crop=none"),
+        ("resnext50", "data.preprocessing.crop_aspect=0.5,1", "data.preprocessing.crop=none"),
+        ("resnext50", "data.preprocessing.crop_attempts=5", "data.preprocessing.crop=none"),
+        ("resnext50", "data.preprocessing.crop_object_covered=0", "data.preprocessing.crop=none"),
+        ("resnext50", "data.preprocessing.crop_frame=300", "data.preprocessing.crop=picture"),
+        ("resnext50", "data.preprocessing.eval_fraction=0.5", "data.preprocessing.eval_view=whole"),
+        ("videnn-spatial", "data.noise.sigma=5", "data.noise.kind=poisson"),
+        ("videnn-spatial", "data.noise.photons=5", "data.noise.kind=mixed"),
+        ("videnn-spatial", "data.noise.analog_gain=5", "data.noise.kind=gaussian"),
+        ("videnn-spatial", "data.noise.digital_gain=5", "data.noise.kind=gaussian"),
+        ("bert-base", "training.clip_limit=2", "training.clip=none"),
+    ],
+)
+def test_fields_that_another_choice_ignores_are_refused_with_it(
+    recipe: str, assignment: str, with_it: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        override(create_recipe(recipe), [with_it, assignment])
+    assert f"has no effect with {with_it}" in str(refused.value)

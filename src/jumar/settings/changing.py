@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 from jumar.ground.errors import UserError, unknown_name
 from jumar.settings.checking import checked
 from jumar.settings.components import Component
-from jumar.settings.fields import field_names, inner_type, shortened, type_name, types_of
+from jumar.settings.fields import (
+    field_names,
+    inner_type,
+    shortened,
+    type_name,
+    types_of,
+    value_text,
+)
 
 S = TypeVar("S")
 
@@ -21,7 +28,8 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
     kinds have keep their values.
 
     Raises:
-        UserError: A field is unknown, or a value has the wrong type or is not allowed.
+        UserError: A field is unknown or has no effect with the others, or a value has the wrong
+            type or is not allowed.
     """
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
@@ -32,7 +40,30 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
                 todo="For instance: --set optimizer.learning_rate=0.1",
             )
         settings = _assign(settings, path.strip().split("."), text.strip(), path.strip(), where)
-    return checked(settings, where=where)
+    settings = checked(settings, where=where)
+    for assignment in assignments:
+        _refuse_ineffective(settings, assignment.partition("=")[0].strip(), where)
+    return settings
+
+
+def _refuse_ineffective(settings: Any, path: str, where: str) -> None:
+    """Check that an assigned field has an effect with the values of the fields beside it.
+
+    Otherwise `training.clip_limit=1` alone would look like clipped gradients and clip none.
+    """
+    *sections, name = path.split(".")
+    for section in sections:
+        settings = getattr(settings, section)
+    own = next((field for field in dataclasses.fields(settings) if field.name == name), None)
+    for beside, values in own.metadata.get("only_with", {}).items() if own else ():
+        value = getattr(settings, beside)
+        if value not in values:
+            other = ".".join([*sections, beside])
+            raise UserError(
+                f"'{path}' has no effect with {other}={value_text(value)}",
+                where=where,
+                todo=f"It belongs to {other}={' or '.join(values)}: set that too, or leave it out.",
+            )
 
 
 def _assign(settings: S, keys: list[str], text: str, path: str, where: str) -> S:

@@ -3,7 +3,7 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ def setting(
     minimum: float | None = None,
     maximum: float | None = None,
     changeable: bool = False,
+    only_with: Mapping[str, Sequence[str]] | None = None,
 ) -> T:
     """A dataclass field with its meaning, unit and allowed values.
 
@@ -39,6 +40,8 @@ def setting(
             numbers, and no limit for others, which must be finite.
         changeable: Whether it may differ when a run is resumed, because no finished step
             depends on it; for a section, whether all of its fields may.
+        only_with: Fields beside it, and their values with which it has any effect; assigning it
+            with another value of theirs is refused.
     """
     metadata = {
         "meaning": meaning,
@@ -47,6 +50,7 @@ def setting(
         "minimum": minimum,
         "maximum": maximum,
         "changeable": changeable,
+        "only_with": dict(only_with or {}),
     }
     return dataclasses.field(default=default, metadata=metadata)
 

@@ -52,7 +52,12 @@ class TrainingSettings:
         "gradient clipping",
         choices=("none", "global_norm", "norm", "value"),
     )
-    clip_limit: float = setting(1.0, "limit of the gradient clipping", minimum=0.0)
+    clip_limit: float = setting(
+        1.0,
+        "limit of the gradient clipping",
+        minimum=0.0,
+        only_with={"clip": ("global_norm", "norm", "value")},
+    )
     log_gradient_norm: bool = setting(
         False,
         "log the joint norm of all gradients before clipping; with clip=global_norm or norm it is "

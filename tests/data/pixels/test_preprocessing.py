@@ -200,7 +200,7 @@ def test_the_central_view_is_cut_from_the_squeezed_picture(size: int, side: int)
 def test_settings_survive_json_and_the_command_line(name: str) -> None:
     default = RECIPES[name]
     assert from_json(ImagePreprocessing(), to_json(default), where="test") == default
-    assert override(default, ["crop_area=0.5,1.0"]).crop_area == (0.5, 1.0)
+    assert override(default, ["contrast=0.5,1.0"]).contrast == (0.5, 1.0)
     assert checked(default) is default
 
 

@@ -65,18 +65,26 @@ class NoiseSettings:
         "standard deviation of gaussian noise: one number, or the lowest and the highest",
         unit="levels of 255",
         minimum=0,
+        only_with={"kind": ("gaussian", "mixed")},
     )
     photons: tuple[float, ...] = setting(
         (10.0, 1000.0),
         "mean photons of a white pixel for poisson noise: one number, or lowest and highest",
         minimum=1,
         maximum=1e6,
+        only_with={"kind": ("poisson",)},
     )
     analog_gain: tuple[float, ...] = setting(
-        (1.0, 64.0), "analogue gain for camera noise: one number, or lowest and highest", minimum=0
+        (1.0, 64.0),
+        "analogue gain for camera noise: one number, or lowest and highest",
+        minimum=0,
+        only_with={"kind": ("camera", "mixed")},
     )
     digital_gain: tuple[float, ...] = setting(
-        (1.0, 4.0), "digital gain for camera noise: one number, or lowest and highest", minimum=0
+        (1.0, 4.0),
+        "digital gain for camera noise: one number, or lowest and highest",
+        minimum=0,
+        only_with={"kind": ("camera", "mixed")},
     )
     storage: str = setting(
         "uint8",

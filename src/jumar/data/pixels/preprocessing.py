@@ -36,6 +36,7 @@ from jumar.settings import setting
 _COLOR_CHANGES = ("brightness", "contrast", "saturation")
 """Names of the tensors that carry how much, [N]."""
 
+_CROPS = {"crop": ("picture", "frame")}
 _CACHED_PICTURES = 4
 """Pictures whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
 megabytes would each go to memory."""
@@ -52,19 +53,35 @@ class ImagePreprocessing:
         choices=("picture", "frame", "none"),
     )
     crop_area: tuple[float, ...] = setting(
-        (0.08, 1.0), "Smallest and largest part of the picture.", minimum=0.0, maximum=1.0
+        (0.08, 1.0),
+        "Smallest and largest part of the picture.",
+        minimum=0.0,
+        maximum=1.0,
+        only_with=_CROPS,
     )
     crop_aspect: tuple[float, ...] = setting(
-        (0.75, 1.333), "Smallest and largest width divided by height.", minimum=0.01
+        (0.75, 1.333),
+        "Smallest and largest width divided by height.",
+        minimum=0.01,
+        only_with=_CROPS,
     )
-    crop_attempts: int = setting(10, "Draws before the whole picture is taken.", minimum=1)
+    crop_attempts: int = setting(
+        10, "Draws before the whole picture is taken.", minimum=1, only_with=_CROPS
+    )
     crop_object_covered: float = setting(
         0.1,
         "Least part of an annotated object (without annotation: of the picture) in the window.",
         minimum=0.0,
         maximum=1.0,
+        only_with=_CROPS,
     )
-    crop_frame: int = setting(280, "Side of the square frame of crop=frame.", unit="px", minimum=1)
+    crop_frame: int = setting(
+        280,
+        "Side of the square frame of crop=frame.",
+        unit="px",
+        minimum=1,
+        only_with={"crop": ("frame",)},
+    )
     resize: str = setting(
         "antialias",
         "Training pictures: antialias is fast and averages; legacy is the original's bilinear, "
@@ -88,7 +105,11 @@ class ImagePreprocessing:
         choices=("center", "box", "whole"),
     )
     eval_fraction: float = setting(
-        0.875, "Fraction of each side that center and box keep.", minimum=0.01, maximum=1.0
+        0.875,
+        "Fraction of each side that center and box keep.",
+        minimum=0.01,
+        maximum=1.0,
+        only_with={"eval_view": ("center", "box")},
     )
     mean: tuple[float, ...] = setting(
         (123.675, 116.28, 103.53), "Subtracted from red, green, blue.", unit="levels of 0 to 255"

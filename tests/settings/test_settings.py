@@ -266,3 +266,23 @@ def test_fields_that_another_choice_ignores_are_refused_with_it(
     with pytest.raises(UserError) as refused:
         override(create_recipe(recipe), [with_it, assignment])
     assert f"has no effect with {with_it}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "needs"),
+    [
+        ("transfer.restore_exclude=head", "transfer.start_from=run"),
+        ("transfer.use_ema=false", "transfer.start_from=run"),
+        ("transfer.freeze_batch_norms=true", "transfer.freeze=conv1"),
+        ("transfer.unfreeze_at=2ep", "transfer.freeze=conv1"),
+        ("early_stopping.min_delta=0.5", "early_stopping.patience=3"),
+        ("training.ema_warm_up=false", "training.ema_decay=0.9"),
+    ],
+)
+def test_fields_without_the_one_they_refine_are_refused(assignment: str, needs: str) -> None:
+    recipe = create_recipe("alexnet")
+    with pytest.raises(UserError) as refused:
+        override(recipe, [assignment])
+    field, needed = (text.partition("=")[0] for text in (assignment, needs))
+    assert f"'{field}' has no effect without {needed}" in str(refused.value)
+    assert override(recipe, [assignment, needs]) == override(recipe, [needs, assignment])

@@ -56,9 +56,14 @@ def _refuse_ineffective(settings: Any, path: str, where: str) -> None:
         settings = getattr(settings, section)
     own = next((field for field in dataclasses.fields(settings) if field.name == name), None)
     for beside, values in own.metadata.get("only_with", {}).items() if own else ():
-        value = getattr(settings, beside)
-        if value not in values:
-            other = ".".join([*sections, beside])
+        value, other = getattr(settings, beside), ".".join([*sections, beside])
+        if not values and not value:
+            raise UserError(
+                f"'{path}' has no effect without {other}",
+                where=where,
+                todo="Set that too, or leave it out.",
+            )
+        if values and value not in values:
             raise UserError(
                 f"'{path}' has no effect with {other}={value_text(value)}",
                 where=where,

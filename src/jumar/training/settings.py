@@ -68,7 +68,9 @@ class TrainingSettings:
         0.0, "decay of the exponential moving average of the weights; 0: none", minimum=0, maximum=1
     )
     ema_warm_up: bool = setting(
-        True, "let the decay grow as (1+step)/(10+step) up to its value, so that early weights fade"
+        True,
+        "let the decay grow as (1+step)/(10+step) up to its value, so that early weights fade",
+        only_with={"ema_decay": ()},
     )
     channels_last: bool = setting(
         True, "store images and convolution kernels as NHWC (faster on CPU and on tensor cores)"
@@ -110,7 +112,10 @@ class EarlyStoppingSettings:
         0, "end after so many evaluations in a row without a gain; 0: never", minimum=0
     )
     min_delta: float = setting(
-        0.0, "a gain is more than this, in the unit of the metric", minimum=0.0
+        0.0,
+        "a gain is more than this, in the unit of the metric",
+        minimum=0.0,
+        only_with={"patience": ()},
     )
 
 
@@ -140,10 +145,16 @@ class TransferSettings:
         changeable=True,
     )
     restore_exclude: tuple[str, ...] = setting(
-        (), "names, name prefixes or patterns of weights not to load", changeable=True
+        (),
+        "names, name prefixes or patterns of weights not to load",
+        changeable=True,
+        only_with={"start_from": ()},
     )
     use_ema: bool = setting(
-        True, "use the averaged weights if the checkpoint has them", changeable=True
+        True,
+        "use the averaged weights if the checkpoint has them",
+        changeable=True,
+        only_with={"start_from": ()},
     )
     freeze: tuple[str, ...] = setting(
         (), "names, name prefixes or patterns of parameters that are not trained"
@@ -151,9 +162,13 @@ class TransferSettings:
     freeze_batch_norms: bool = setting(
         False,
         "batch norms whose parameters are frozen normalise with their averages and keep them",
+        only_with={"freeze": ()},
     )
     unfreeze_at: str = setting(
-        "", "when frozen parameters begin to train; empty: never", unit="it or ep"
+        "",
+        "when frozen parameters begin to train; empty: never",
+        unit="it or ep",
+        only_with={"freeze": ()},
     )
 
 

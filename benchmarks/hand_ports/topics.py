@@ -192,7 +192,7 @@ TOPICS = (
         r"|initialize_local_variables|all_variables|batch_matmul"
         r"|(?:scalar|image|histogram|merge_all|merge)_summar\w+|train\.SummaryWriter"
         r"|nn\.seq2seq|select)(?:\b|_)",
-        rules=("old-tensorflow", "unsupported-*", "contrib-*"),
+        rules=("old-tensorflow", "sampled-losses", "unsupported-*", "contrib-*"),
     ),
     Topic(
         name="Python 2",

@@ -203,7 +203,7 @@ TOPICS = (
     ),
     Topic(
         name="newer libraries",
-        removed=r"scipy\.?misc|\bmisc\.|imresize|^imsave|^imread|toimage|bytescale|^np\.(?:int|float|"
+        removed=r"scipy\.?misc|imresize|^imsave|^imread|toimage|bytescale|^np\.(?:int|float|"
         r"bool|object|str)$|cross_validation|grid_search|sklearn\.externals|^skimage\.measure|^cv\b",
         once=True,
         added=r"allow_pickle|'latin1'|^imageio|SafeLoader|FullLoader",

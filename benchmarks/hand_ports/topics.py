@@ -52,7 +52,7 @@ class Topic:
 
 
 _SESSION_RULES = (
-    "session-config",
+    "session-config*",
     "npu-optimizer-block",
     "host-sessions",
     "keras-session",

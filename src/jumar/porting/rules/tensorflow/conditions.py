@@ -1,6 +1,7 @@
 """Conditions that rules check before they report a node."""
 
 import ast
+import re
 
 from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.view import View
@@ -14,6 +15,7 @@ _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
 _SESSIONS = ("tensorflow.Session", "tensorflow.InteractiveSession")
 _MOST_CALLERS = 4
 _RANK_WORDS = ("rank", "chief", "master", "hvd", "is_main")
+_QUEUES = re.compile(r"\bstart_queue_runners\b|\bQueueRunner\b|enqueue")
 _CLASS_TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
 
 
@@ -69,6 +71,30 @@ def is_mapped(node: ast.AST, view: View) -> bool:
                     if isinstance(part, ast.Attribute) and part.attr in names:
                         return True
     return False
+
+
+def fills_a_queue(call: ast.Call, view: View) -> bool:
+    """Whether a thread runs a function that puts elements into a queue of the graph."""
+    target = argument(call, "target", 1)
+    if target is None:
+        return False
+    name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
+    bodies = [target] if isinstance(target, ast.Lambda) else _functions_called(name, view)
+    return any("enqueue" in view.module.source(body) for body in bodies)
+
+
+def _functions_called(name: str, view: View) -> list[ast.AST]:
+    """The functions and methods of the module that have a name."""
+    return [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+
+
+def has_queues(_: ast.AST, view: View) -> bool:
+    """Whether a script fills queues of the graph, or starts what does."""
+    return bool(_QUEUES.search(view.module.text))
 
 
 def is_in_graph(node: ast.AST, view: View) -> bool:

@@ -175,3 +175,24 @@ def test_an_import_that_goes_from_a_package_of_the_repository_itself_is_none_of_
     ):
         result = scored(tmp_path, {"a.py": f"{line}\nx = 1\n"}, {"a.py": "x = 1\n"})
         assert [item.topic for item in result.scored] == topics
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ("from six.moves import range, xrange\nx = xrange(2)\n", "range(2)", "needless"),
+        ("from six import xrange\nx = xrange(2)\n", "range(2)", "silent"),
+        ("from six.moves import xrange\nx = list(xrange(unichr(2)))\n", "range(2)", "silent"),
+        ("from six.moves import xrange\nx = xrange(2 / y)\n", "range(2 // y)", "silent"),
+        ("import requests\nx = requests.Session()\n", "requests.Session(config=C)", "needless"),
+        ("import s\nx = s.Session()\n", "s.Session(config=C)", "silent"),
+    ],
+)
+def test_names_of_six_and_sessions_of_requests_need_no_port(
+    before: str, after: str, outcome: str, tmp_path: Path
+) -> None:
+    head, _, last = before.rstrip("\n").rpartition("\n")
+    hand = f"{head}\nx = {after.replace('C', 'npu_config_proto()')}\n"
+    result = scored(tmp_path, {"a.py": before}, {"a.py": hand})
+    assert last
+    assert [item.outcome for item in result.scored] == [outcome]

@@ -1,5 +1,6 @@
 """What people changed in a script: runs of statements that differ between its two versions."""
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -117,6 +118,7 @@ def changes_between(
         None, [item.text for item in before], [item.text for item in after], autojunk=False
     )
     found: list[HandChange] = []
+    local = [_names_of_scipy_misc(side) for side in (before, after)]
     for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":
             continue
@@ -128,12 +130,7 @@ def changes_between(
         first = old[0].first if old else (before[start - 1].last if start else 1)
         last = old[-1].last if old else (before[start].first if start < len(before) else first)
         texts = tuple(item.text for item in old), tuple(item.text for item in new)
-        words = [
-            Counter(
-                _WORD.findall("\n".join(text for text in side if not _SAYS_NOTHING.search(text)))
-            )
-            for side in texts
-        ]
+        words = [Counter(_words(side, names)) for side, names in zip(texts, local, strict=True)]
         found.append(
             HandChange(
                 path=path,
@@ -147,6 +144,34 @@ def changes_between(
             )
         )
     return found
+
+
+def _words(texts: Sequence[str], of_scipy_misc: frozenset[str]) -> list[str]:
+    """The words of statements; names that stand for scipy.misc are written out."""
+    words = _WORD.findall("\n".join(text for text in texts if not _SAYS_NOTHING.search(text)))
+    return [
+        re.sub(r"^\w+", "scipy.misc", word) if _head(word) in of_scipy_misc else word
+        for word in words
+    ]
+
+
+def _head(word: str) -> str:
+    """`misc` of `misc.imread`."""
+    return word.partition(".")[0].strip()
+
+
+def _names_of_scipy_misc(statements: Sequence[Statement]) -> frozenset[str]:
+    """What a script calls scipy.misc: a package of its own may be called `misc` as well."""
+    names: set[str] = set()
+    for statement in statements:
+        if not statement.text.startswith(("import ", "from ")):
+            continue
+        (node,) = ast.parse(statement.text).body
+        if isinstance(node, ast.ImportFrom) and node.module == "scipy" and not node.level:
+            names |= {one.asname or one.name for one in node.names if one.name == "misc"}
+        elif isinstance(node, ast.Import):
+            names |= {one.asname for one in node.names if one.name == "scipy.misc" and one.asname}
+    return frozenset(names)
 
 
 def _scripts(folder: Path) -> dict[str, str]:

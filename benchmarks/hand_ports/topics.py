@@ -52,7 +52,7 @@ class Topic:
 
 
 _SESSION_RULES = (
-    "session-config",
+    "session-config*",
     "npu-optimizer-block",
     "host-sessions",
     "keras-session",
@@ -192,7 +192,7 @@ TOPICS = (
         r"|initialize_local_variables|all_variables|batch_matmul"
         r"|(?:scalar|image|histogram|merge_all|merge)_summar\w+|train\.SummaryWriter"
         r"|nn\.seq2seq|select)(?:\b|_)",
-        rules=("old-tensorflow", "unsupported-*", "contrib-*"),
+        rules=("old-tensorflow", "sampled-losses", "unsupported-*", "contrib-*"),
     ),
     Topic(
         name="Python 2",
@@ -203,7 +203,7 @@ TOPICS = (
     ),
     Topic(
         name="newer libraries",
-        removed=r"scipy\.?misc|\bmisc\.|imresize|^imsave|^imread|toimage|bytescale|^np\.(?:int|float|"
+        removed=r"scipy\.?misc|imresize|^imsave|^imread|toimage|bytescale|^np\.(?:int|float|"
         r"bool|object|str)$|cross_validation|grid_search|sklearn\.externals|^skimage\.measure|^cv\b",
         once=True,
         added=r"allow_pickle|'latin1'|^imageio|SafeLoader|FullLoader",

@@ -137,3 +137,62 @@ def test_a_configuration_is_needless_where_only_the_script_is_run(
     after = before.replace(start, f"npu_sess, npu_shutdown = init_resource()\n{start}")
     result = scored(tmp_path, {"a.py": before}, {"a.py": after})
     assert [(item.topic, item.outcome) for item in result.scored] == [("session", outcome)]
+
+
+@pytest.mark.parametrize(
+    ("imported", "name", "counts"),
+    [
+        ("from scipy import misc", "misc", True),
+        ("from scipy import misc as m", "m", True),
+        ("import scipy.misc as m", "m", True),
+        ("import scipy.misc", "scipy.misc", True),
+        ("from misc import config as misc", "misc", False),
+        ("import misc", "misc", False),
+        ("import tools.misc as misc", "misc", False),
+        ("from tools import misc", "misc", False),
+        ("from .scipy import misc", "misc", False),
+        ("import scipy.misc as m", "misc", False),
+    ],
+)
+def test_misc_is_the_one_of_scipy_only_where_it_is_imported_from_there(
+    imported: str, name: str, counts: bool, tmp_path: Path
+) -> None:
+    before = f"{imported}\nx = {name}.face()\ny = 1\n"
+    after = before.replace(f"{name}.face()", "ours()")
+    result = scored(tmp_path, {"a.py": before}, {"a.py": after})
+    assert [item.topic for item in result.scored] == ["newer libraries"] * counts
+    assert len(result.others) == (not counts)
+
+
+def test_an_import_that_goes_from_a_package_of_the_repository_itself_is_none_of_scipy(
+    tmp_path: Path,
+) -> None:
+    for line, topics in (
+        ("from misc.utils import mkdir_p", []),
+        ("import misc.config", []),
+        ("from scipy import misc", ["newer libraries"]),
+        ("from scipy.misc import face", ["newer libraries"]),
+    ):
+        result = scored(tmp_path, {"a.py": f"{line}\nx = 1\n"}, {"a.py": "x = 1\n"})
+        assert [item.topic for item in result.scored] == topics
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ("from six.moves import range, xrange\nx = xrange(2)\n", "range(2)", "needless"),
+        ("from six import xrange\nx = xrange(2)\n", "range(2)", "silent"),
+        ("from six.moves import xrange\nx = list(xrange(unichr(2)))\n", "range(2)", "silent"),
+        ("from six.moves import xrange\nx = xrange(2 / y)\n", "range(2 // y)", "silent"),
+        ("import requests\nx = requests.Session()\n", "requests.Session(config=C)", "needless"),
+        ("import s\nx = s.Session()\n", "s.Session(config=C)", "silent"),
+    ],
+)
+def test_names_of_six_and_sessions_of_requests_need_no_port(
+    before: str, after: str, outcome: str, tmp_path: Path
+) -> None:
+    head, _, last = before.rstrip("\n").rpartition("\n")
+    hand = f"{head}\nx = {after.replace('C', 'npu_config_proto()')}\n"
+    result = scored(tmp_path, {"a.py": before}, {"a.py": hand})
+    assert last
+    assert [item.outcome for item in result.scored] == [outcome]

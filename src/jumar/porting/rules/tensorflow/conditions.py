@@ -1,6 +1,7 @@
 """Conditions that rules check before they report a node."""
 
 import ast
+import re
 
 from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.view import View
@@ -12,8 +13,10 @@ from jumar.porting.rules.tensorflow.training_scripts import trains
 _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
 _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
 _SESSIONS = ("tensorflow.Session", "tensorflow.InteractiveSession")
+_PADDED_WITHOUT_REST = "tensorflow.contrib.data.padded_batch_and_drop_remainder"
 _MOST_CALLERS = 4
 _RANK_WORDS = ("rank", "chief", "master", "hvd", "is_main")
+_QUEUES = re.compile(r"\bstart_queue_runners\b|\bQueueRunner\b|enqueue")
 _CLASS_TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
 
 
@@ -69,6 +72,30 @@ def is_mapped(node: ast.AST, view: View) -> bool:
                     if isinstance(part, ast.Attribute) and part.attr in names:
                         return True
     return False
+
+
+def fills_a_queue(call: ast.Call, view: View) -> bool:
+    """Whether a thread runs a function that puts elements into a queue of the graph."""
+    target = argument(call, "target", 1)
+    if target is None:
+        return False
+    name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
+    bodies = [target] if isinstance(target, ast.Lambda) else _functions_called(name, view)
+    return any("enqueue" in view.module.source(body) for body in bodies)
+
+
+def _functions_called(name: str, view: View) -> list[ast.AST]:
+    """The functions and methods of the module that have a name."""
+    return [
+        node
+        for node in view.module.scopes.nodes
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+
+
+def has_queues(_: ast.AST, view: View) -> bool:
+    """Whether a script fills queues of the graph, or starts what does."""
+    return bool(_QUEUES.search(view.module.text))
 
 
 def is_in_graph(node: ast.AST, view: View) -> bool:
@@ -188,15 +215,17 @@ def trains_in_branch(call: ast.Call, view: View) -> bool:
 
 def is_padded_batch(call: ast.Call, view: View) -> bool:
     """Whether a call pads the batches of a data set."""
+    if view.module.name_of(call.func) == _PADDED_WITHOUT_REST:
+        return True
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "padded_batch":
         return False
     kind = view.kinds.of(call.func.value)
     return kind == "Dataset" or (kind is None and view.module.imports("tensorflow"))
 
 
-def pads_to_contents(call: ast.Call, _: View) -> bool:
+def pads_to_contents(call: ast.Call, view: View) -> bool:
     """Whether the shapes of padded batches depend on what is in them."""
-    shapes = argument(call, "padded_shapes", 1)
+    shapes = _padded_shapes(call, view)
     return shapes is None or any(
         (isinstance(node, ast.Constant) and node.value is None)
         or (isinstance(node, ast.Attribute) and node.attr == "output_shapes")
@@ -204,9 +233,19 @@ def pads_to_contents(call: ast.Call, _: View) -> bool:
     )
 
 
-def pads_to_named_shapes(call: ast.Call, _: View) -> bool:
+def pads_to_named_shapes(call: ast.Call, view: View) -> bool:
     """Whether the shapes of padded batches are a name, so that they cannot be read here."""
-    return isinstance(argument(call, "padded_shapes", 1), ast.Name | ast.Attribute)
+    return isinstance(_padded_shapes(call, view), ast.Name | ast.Attribute)
+
+
+def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
+    """The shapes that batches are padded to; of a name, what it is bound to, if only once."""
+    shapes = argument(call, "padded_shapes", 1)
+    if isinstance(shapes, ast.Name):
+        _, bindings = view.module.scopes.lookup(shapes)
+        if len(bindings) == 1 and isinstance(bindings[0].value, ast.Tuple | ast.List | ast.Dict):
+            return bindings[0].value
+    return shapes
 
 
 def stays_open(call: ast.Call, view: View) -> bool:

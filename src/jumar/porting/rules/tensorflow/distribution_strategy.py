@@ -24,6 +24,7 @@ _OTHER = (
     "tensorflow.distribute.OneDeviceStrategy",
     "tensorflow.contrib.distribute.OneDeviceStrategy",
 )
+STRATEGIES = (*_MIRRORED, *_OTHER)
 _REASON = Text(
     en="each NPU is a process of its own: the strategy has one device, counts RANK_SIZE replicas "
     "and shards the input by rank",
@@ -55,7 +56,7 @@ _STRATEGY = "npu_strategy"
     title=Text(en="Strategies become NPUStrategy", zh="分布式策略改为 NPUStrategy"),
     source="npu_strategy.py of Ascend/tensorflow; API support list of convert_tf2npu, December "
     "2023",
-    calls=(*_MIRRORED, *_OTHER),
+    calls=STRATEGIES,
 )
 def distribution_strategy(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace a mirrored strategy with its arguments; report the others."""

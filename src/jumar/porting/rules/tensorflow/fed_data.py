@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.keras_runs import runs_keras
 from jumar.porting.rules.tensorflow.ranks import knows_its_rank
 from jumar.porting.rules.tensorflow.training_scripts import (
     evaluates,
@@ -29,6 +30,8 @@ _ADVICE = Text(
     zh='在打乱和分批之前，从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个样本；'
     "随机抽取数据时各 rank 使用不同的种子，且批数须相同",
 )
+_FITS = {"fit": "x", "fit_generator": "generator", "train_on_batch": "x"}
+"""What trains a Keras model, with the parameter that takes its data."""
 _SHARED = Text(en="the script knows its rank", zh="脚本已使用 rank 编号")
 
 
@@ -43,6 +46,7 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     """Report the first training step of a module that feeds data from Python."""
     if not view.options.distributed:
         return
+    yield from _fitted(view)
     runs = [
         node
         for node in view.module.scopes.nodes
@@ -59,6 +63,25 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     yield view.notice(
         steps[0], reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"
     )
+
+
+def _fitted(view: View) -> Iterator[Change]:
+    """Report the first call by which a Keras model is trained on arrays or by a generator."""
+    for call in view.module.scopes.nodes:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        if call.func.attr not in _FITS or not runs_keras(call, view):
+            continue
+        data = argument(call, _FITS[call.func.attr], 0)
+        if data is None or view.kinds.of(data) == "Dataset":
+            continue
+        if knows_its_rank(view):
+            yield Leave(node=call, reason=_SHARED)
+        else:
+            yield view.notice(
+                call, reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"
+            )
+        return
 
 
 def _feeds(call: ast.Call) -> bool:

@@ -5,6 +5,8 @@ import ast
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rules.tensorflow.conditions import (
+    fills_a_queue,
+    has_queues,
     is_mapped,
     is_padded_batch,
     pads_to_contents,
@@ -65,6 +67,18 @@ _READ_BY_DATA = Text(
     zh="改用 tf.data 读取：TFRecordDataset、TextLineDataset、FixedLengthRecordDataset，或 "
     "list_files 配合 map(tf.read_file)",
 )
+_THREADS = Text(
+    en="this starts the threads that fill queues of the graph; with tf.data there are none",
+    zh="此处启动填充队列的线程；使用 tf.data 时不需要",
+)
+_COORDINATED = Text(
+    en="this ends the threads that fill queues of the graph; with tf.data there are none",
+    zh="此处用于结束填充队列的线程；使用 tf.data 时不需要",
+)
+_THREADS_ADVICE = Text(
+    en="keep it as long as the input has queues; remove it with them",
+    zh="输入仍有队列时保留；改写输入后一并删除",
+)
 
 
 report(
@@ -106,15 +120,20 @@ report(
     cases=(
         Case(
             calls=("tensorflow.train.start_queue_runners",),
-            reason=Text(
-                en="this starts the threads that fill queues of the graph; with tf.data there are "
-                "none",
-                zh="此处启动填充队列的线程；使用 tf.data 时不需要",
-            ),
-            todo=Text(
-                en="keep it as long as the input has queues; remove it with them",
-                zh="输入仍有队列时保留；改写输入后一并删除",
-            ),
+            reason=_THREADS,
+            todo=_THREADS_ADVICE,
+        ),
+        Case(
+            calls=("threading.Thread", "threading.Timer"),
+            when=(fills_a_queue,),
+            reason=_THREADS,
+            todo=_THREADS_ADVICE,
+        ),
+        Case(
+            calls=("tensorflow.train.Coordinator",),
+            when=(has_queues,),
+            reason=_COORDINATED,
+            todo=_THREADS_ADVICE,
         ),
         Case(
             calls=_QUEUES,

@@ -1,0 +1,170 @@
+"""How many samples an array has that a script makes or loads, where that can be seen."""
+
+import ast
+
+from jumar.porting.rewriting.editing import argument, literal
+from jumar.porting.rewriting.view import View
+
+_DATA_SETS = {
+    "boston_housing": (404, 102),
+    "cifar10": (50000, 10000),
+    "cifar100": (50000, 10000),
+    "fashion_mnist": (60000, 10000),
+    "imdb": (25000, 25000),
+    "mnist": (60000, 10000),
+    "reuters": (8982, 2246),
+}
+"""Samples of Keras' own data sets, for training and for tests."""
+_TAKE_ARGUMENTS = frozenset({"imdb", "reuters", "boston_housing"})
+"""Data sets whose `load_data` takes arguments by which samples are left out."""
+_MADE = frozenset(
+    f"numpy.{name}" for name in ("zeros", "ones", "empty", "random.random", "random.random_sample")
+)
+_MADE_OF_NUMBERS = frozenset({"numpy.random.rand", "numpy.random.randn"})
+_KEPT_BY_METHOD = frozenset({"astype", "copy"})
+_KEPT_BY_FUNCTION = frozenset(
+    {
+        *("numpy.asarray", "numpy.array", "numpy.expand_dims"),
+        *("keras.utils.to_categorical", "tensorflow.keras.utils.to_categorical"),
+        *("keras.utils.np_utils.to_categorical", "keras.preprocessing.sequence.pad_sequences"),
+        "tensorflow.keras.preprocessing.sequence.pad_sequences",
+    }
+)
+_ARITHMETIC = (ast.Div, ast.Mult, ast.Add, ast.Sub)
+_DEEPEST = 12
+
+
+def samples_in(node: ast.expr, view: View) -> int | None:
+    """The size of an array's first axis; None if it is not certain."""
+    return _samples(node, view, 0, frozenset())
+
+
+def number_of(node: ast.expr | None, view: View) -> int | None:
+    """The whole number that an expression stands for; None if it is not certain."""
+    if isinstance(node, ast.Name):
+        _, bindings = view.module.scopes.lookup(node)
+        if len(bindings) != 1 or bindings[0].kind != "assignment":
+            return None
+        node = bindings[0].value
+    value = literal(node)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _samples(node: ast.expr, view: View, depth: int, within: frozenset[str]) -> int | None:
+    if depth > _DEEPEST:
+        return None
+    if isinstance(node, ast.Name):
+        return _of_name(node, view, depth, within)
+    if isinstance(node, ast.List | ast.Tuple):
+        sizes = {_samples(part, view, depth + 1, within) for part in node.elts}
+        return sizes.pop() if len(sizes) == 1 else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        # An array and a number: `x / 255.0`.
+        if isinstance(literal(node.right), int | float):
+            return _samples(node.left, view, depth + 1, within)
+        return None
+    if isinstance(node, ast.Call):
+        return _of_call(node, view, depth, within)
+    return None
+
+
+def _of_call(call: ast.Call, view: View, depth: int, within: frozenset[str]) -> int | None:
+    name = view.module.name_of(call.func) or ""
+    if name in _MADE_OF_NUMBERS or name in _MADE:
+        first = call.args[0] if call.args else argument(call, "shape")
+        if name in _MADE and isinstance(first, ast.Tuple):
+            first = first.elts[0] if first.elts else None
+        return number_of(first, view)
+    if name in _KEPT_BY_FUNCTION and call.args:
+        if name == "numpy.expand_dims" and literal(argument(call, "axis", 1)) in (0, None):
+            return None
+        return _samples(call.args[0], view, depth + 1, within)
+    if not name and isinstance(call.func, ast.Attribute):
+        if call.func.attr in _KEPT_BY_METHOD or _keeps_samples(call):
+            return _samples(call.func.value, view, depth + 1, within)
+        if call.func.attr == "reshape":
+            size = number_of(_first_axis(call), view)
+            return size if size is not None and size > 0 else None
+    return None
+
+
+def _first_axis(call: ast.Call) -> ast.expr | None:
+    """The first number that a call of `reshape` is given."""
+    shape = call.args[0] if call.args else None
+    if isinstance(shape, ast.Tuple | ast.List):
+        return shape.elts[0] if shape.elts else None
+    return shape
+
+
+def _keeps_samples(call: ast.Call) -> bool:
+    """Whether a call is `x.reshape(len(x), ...)` or `x.reshape(x.shape[0], ...)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "reshape":
+        return False
+    first, name = _first_axis(call), ast.unparse(call.func.value)
+    return first is not None and ast.unparse(first) in (f"len({name})", f"{name}.shape[0]")
+
+
+def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> int | None:
+    """What all places that bind a name agree on; `x = x / 255` says nothing of its own."""
+    _, bindings = view.module.scopes.lookup(node)
+    if not bindings or node.id in within:
+        return None
+    found: set[int | None] = set()
+    for binding in bindings:
+        parent = view.module.parent(binding.node)
+        if isinstance(parent, ast.AugAssign):
+            continue
+        if binding.kind == "assignment" and binding.value is not None:
+            if _keeps(binding.value, node.id, view):
+                continue
+            found.add(_samples(binding.value, view, depth + 1, within | {node.id}))
+        else:
+            found.add(_of_a_data_set(binding.node, view))
+    return found.pop() if len(found) == 1 else None
+
+
+def _keeps(value: ast.expr, name: str, view: View) -> bool:
+    """Whether an array is assigned to its own name with as many samples as before."""
+    current = value
+    while True:
+        if isinstance(current, ast.Name):
+            return current.id == name
+        if isinstance(current, ast.BinOp) and isinstance(current.op, _ARITHMETIC):
+            if not isinstance(literal(current.right), int | float):
+                return False
+            current = current.left
+        elif isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
+            full = view.module.name_of(current.func) or ""
+            if full in _KEPT_BY_FUNCTION and full != "numpy.expand_dims" and current.args:
+                current = current.args[0]
+            elif not full and (current.func.attr in _KEPT_BY_METHOD or _keeps_samples(current)):
+                current = current.func.value
+            else:
+                return False
+        else:
+            return False
+
+
+def _of_a_data_set(target: ast.AST, view: View) -> int | None:
+    """The samples of what `(x, y), (a, b) = mnist.load_data()` assigns to one of the names."""
+    pair = view.module.parent(target)
+    both = view.module.parent(pair) if isinstance(pair, ast.Tuple) else None
+    statement = view.module.parent(both) if isinstance(both, ast.Tuple) else None
+    if not (
+        isinstance(pair, ast.Tuple)
+        and isinstance(both, ast.Tuple)
+        and len(both.elts) == 2
+        and isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+    ):
+        return None
+    parts = (view.module.name_of(statement.value.func) or "").split(".")
+    if parts[0] not in ("keras", "tensorflow") or "datasets" not in parts[:-2]:
+        return None
+    data_set, load = parts[-2:]
+    if load != "load_data" or data_set not in _DATA_SETS:
+        return None
+    given = bool(statement.value.args or statement.value.keywords)
+    if given and data_set in _TAKE_ARGUMENTS:
+        return None
+    return _DATA_SETS[data_set][both.elts.index(pair)]

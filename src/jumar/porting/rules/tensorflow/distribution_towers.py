@@ -1,0 +1,61 @@
+"""Gradients that a script averages itself over the GPUs of one process."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.concerned import is_concerned
+
+_NAME = re.compile(r"(?i)grad|tower")
+_REDUCED = frozenset(
+    f"tensorflow.{name}" for name in ("add_n", "reduce_mean", "reduce_sum", "accumulate_n")
+)
+_REASON = Text(
+    en="this averages the gradients of towers, one for each GPU of a process; a process of the NPU "
+    "has one device, so that there is one tower",
+    zh="此处对各 tower（单进程内每个 GPU 一个）的梯度求平均；NPU 每个进程只有一个设备，"
+    "即只有一个 tower",
+)
+_ADVICE = Text(
+    en="build one tower and port with --devices N: NPUDistributedOptimizer averages over the "
+    "processes",
+    zh="只构建一个 tower，并用 --devices N 移植：NPUDistributedOptimizer 在各进程间求平均",
+)
+
+
+@rule(
+    "distribution-towers",
+    title=Text(en="Averages over towers are reported", zh="指出对多 tower 梯度求平均的函数"),
+    source="TensorFlow 1.15 migration guide of CANN; npu_optimizer.py of Ascend/tensorflow",
+    nodes=(ast.FunctionDef,),
+)
+def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
+    """Report a function that goes through the gradients of all towers, variable by variable.
+
+    `gradients, variables = zip(*pairs)` takes the pairs of one optimizer apart.
+    """
+    if not _NAME.search(function.name) or not is_concerned(view):
+        return
+    inside = list(ast.walk(function))
+    calls = [node for node in inside if isinstance(node, ast.Call)]
+    if not any(view.module.name_of(call.func) in _REDUCED for call in calls):
+        return
+    given = {argument.arg for argument in function.args.args}
+    for call in calls:
+        if view.module.name_of(call.func) != "builtins.zip" or len(call.args) != 1:
+            continue
+        towers, around = call.args[0], view.module.parent(call)
+        if (
+            isinstance(around, ast.For | ast.comprehension)
+            and isinstance(towers, ast.Starred)
+            and isinstance(towers.value, ast.Name)
+            and towers.value.id in given
+        ):
+            yield view.notice(
+                call, reason=_REASON, todo=_ADVICE, severity="blocking", confidence="likely"
+            )
+            return

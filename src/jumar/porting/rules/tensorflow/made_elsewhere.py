@@ -1,0 +1,121 @@
+"""Configurations and strategies that a function makes and another place uses."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.distribution_strategy import STRATEGIES
+from jumar.porting.script.module import Module
+
+_NPU_STRATEGY = "npu_bridge.npu_init.npu_strategy.NPUStrategy"
+_TAKEN_HERE = Text(
+    en="what takes this configuration in the module adds the NPU's options where it opens a "
+    "session",
+    zh="本模块中使用该配置之处会在打开会话时加入 NPU 选项",
+)
+_HANDED_OUT = Text(
+    en="this function makes a configuration for other modules: sessions of the tree add the NPU's "
+    "options where they are opened, other code that takes it gets none",
+    zh="该函数为其他模块创建会话配置：工程内的会话在打开处加入 NPU 选项，其他使用者则没有",
+)
+_HANDED_OUT_ADVICE = Text(
+    en="see that every session that gets it is opened in a script of the tree, or return "
+    "npu_config_proto(config_proto=...) here",
+    zh="请确认使用它的会话都在工程内的脚本中打开，或在此返回 npu_config_proto(config_proto=...)",
+)
+_STRATEGY = Text(
+    en="this gets a strategy of tf.distribute from {name}, which is ported where it is made; a "
+    "process drives one NPU, whatever number of devices is passed",
+    zh="此处的 tf.distribute 策略来自 {name}，已在创建处移植；"
+    "无论传入多少设备，每个进程只驱动一个 NPU",
+)
+_STRATEGY_ADVICE = Text(
+    en="see what is done with it: batch sizes that are multiplied by its replicas, scopes, and "
+    "numbers of GPUs",
+    zh="请检查其用法：按副本数放大的 batch size、scope，以及 GPU 数量",
+)
+
+
+@rule(
+    "session-config-makers",
+    title=Text(
+        en="Functions that make a configuration are followed or reported",
+        zh="跟踪或指出创建会话配置的函数",
+    ),
+    source="npu_init.py of Ascend/tensorflow",
+    nodes=(ast.FunctionDef,),
+)
+def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
+    """Say where a configuration gets its options that a function returns."""
+    if "ConfigProto" not in view.module.text:
+        return
+    returned = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return) and view.module.function(node) is function
+    ]
+    if not any(view.kinds.of(value) == "ConfigProto" for value in returned):
+        return
+    if any(value is not None and view.is_npu(value) for value in returned):
+        return
+    made = _constructed(function, view)
+    if made is None:
+        return
+    if len(re.findall(rf"\b{re.escape(function.name)}\b", view.module.text)) > 1:
+        yield Leave(node=made, reason=_TAKEN_HERE)
+    else:
+        yield view.notice(
+            made, reason=_HANDED_OUT, todo=_HANDED_OUT_ADVICE, severity="look", confidence="likely"
+        )
+
+
+def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
+    """The call within a function that makes a configuration."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and view.kinds.called(node) == "tensorflow.ConfigProto":
+            return node
+    return None
+
+
+@rule(
+    "distribution-strategy-users",
+    title=Text(
+        en="Strategies that come from a function of the tree are reported",
+        zh="指出由工程内函数返回的分布式策略",
+    ),
+    source="npu_strategy.py of Ascend/tensorflow",
+    nodes=(ast.Call,),
+)
+def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
+    """Report calls of a function that returns a strategy."""
+    name = view.module.name_of(call.func) or ""
+    home, function = view.module.definition(name)
+    if home is None or not isinstance(function, ast.FunctionDef) or "Strategy" not in home.text:
+        return
+    if any(
+        isinstance(node, ast.Return) and _is_strategy(node.value, home)
+        for node in ast.walk(function)
+    ):
+        yield view.notice(
+            call,
+            reason=_STRATEGY.filled(name=function.name),
+            todo=_STRATEGY_ADVICE,
+            severity="look",
+        )
+
+
+def _is_strategy(value: ast.expr | None, home: Module) -> bool:
+    """Whether what a function returns is a strategy, or a name that is bound to one."""
+    if isinstance(value, ast.Name):
+        _, bindings = home.scopes.lookup(value)
+        return any(
+            isinstance(one.value, ast.Call) and _is_strategy(one.value, home) for one in bindings
+        )
+    if not isinstance(value, ast.Call):
+        return False
+    name = home.name_of(value.func) or ""
+    return name in STRATEGIES or name == _NPU_STRATEGY

@@ -1,0 +1,220 @@
+"""Losses that took their inputs before their labels until TensorFlow 1.0."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from jumar.porting.edits import Confidence, Text
+from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting.editing import argument, slots
+from jumar.porting.rewriting.registry import rule
+from jumar.porting.rewriting.view import View
+from jumar.porting.rules.tensorflow.old_names import OLD
+from jumar.porting.rules.tensorflow.release_choices import chooses_release
+
+Order = Literal["old", "new", "unknown"]
+Role = Literal["labels", "inputs", ""]
+
+_SAMPLED = (
+    *("weights", "biases", "inputs", "labels", "num_sampled", "num_classes", "num_true"),
+    *("sampled_values", "remove_accidental_hits", "partition_strategy", "name"),
+)
+_PARAMETERS = {
+    "tensorflow.nn.nce_loss": _SAMPLED,
+    "tensorflow.nn.sampled_softmax_loss": _SAMPLED,
+    "tensorflow.nn.ctc_loss": (
+        *("inputs", "labels", "sequence_length", "preprocess_collapse_repeated"),
+        "ctc_merge_repeated",
+    ),
+}
+"""The parameters in the order of that time; their names are today's."""
+_SEQUENCE_LOSSES = tuple(
+    f"tensorflow.{module}.{name}"
+    for module in ("nn.seq2seq", "contrib.legacy_seq2seq")
+    for name in ("sequence_loss", "sequence_loss_by_example", "model_with_buckets")
+)
+_LOSS_POSITION = {"sequence_loss": 5, "sequence_loss_by_example": 4, "model_with_buckets": 6}
+_CALLED_LABELS = re.compile(r"label|target")
+_CALLED_INPUTS = re.compile(r"emb|hidden|logit|inputs?(?![a-z])|feature")
+_SAME_ROLE = tuple(
+    f"tensorflow.{name}"
+    for name in ("cast", "convert_to_tensor", "expand_dims", "identity", "reshape", "to_int64")
+)
+"""What these are given means the same as what they return."""
+_DEEPEST = 8
+_REASON = Text(
+    en="since TensorFlow 1.0 the labels stand before the inputs here",
+    zh="自 TensorFlow 1.0 起，此处 labels 在 inputs 之前",
+)
+_UNSURE = Text(
+    en="before TensorFlow 1.0 the inputs stood before the labels here, since then after them; for "
+    "which of the two this was written cannot be seen",
+    zh="TensorFlow 1.0 之前此处 inputs 在 labels 之前，之后则相反；无法判断该调用按哪种顺序书写",
+)
+_UNSURE_ADVICE = Text(
+    en="write labels= and inputs= before the two arguments",
+    zh="请为这两个参数写明 labels= 与 inputs=",
+)
+_CHOOSES = Text(
+    en="the script itself chooses between the orders of several releases",
+    zh="脚本已根据版本自行选择参数顺序",
+)
+_LOSS_FUNCTION = Text(
+    en="since TensorFlow 1.0 a softmax_loss_function is called with labels= and logits=; this one "
+    "has other parameters",
+    zh="自 TensorFlow 1.0 起，softmax_loss_function 以 labels= 与 logits= 调用；该函数的参数名不同",
+)
+_LOSS_FUNCTION_ADVICE = Text(
+    en="call its parameters labels and logits, also where it uses them",
+    zh="将其参数（及函数体内的使用）改名为 labels 与 logits",
+)
+
+
+@rule(
+    "sampled-losses",
+    title=Text(
+        en="Losses whose labels came last before TensorFlow 1.0 name their arguments",
+        zh="TensorFlow 1.0 前后参数顺序不同的损失函数改用关键字参数",
+    ),
+    source="release notes of TensorFlow 1.0; signatures of 0.12 and 1.15",
+    calls=(*_PARAMETERS, *_SEQUENCE_LOSSES),
+)
+def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
+    """Name the arguments of a call in the old order; report one whose order cannot be told."""
+    name = view.kinds.called(call) or ""
+    if name in _SEQUENCE_LOSSES:
+        yield from _loss_functions(call, name.rpartition(".")[2], view)
+        return
+    order = _PARAMETERS[name]
+    place = order.index("inputs")
+    starred = any(isinstance(value, ast.Starred) for value in call.args)
+    if len(call.args) <= place and not starred:
+        return
+    if chooses_release(call, view):
+        yield Leave(node=call, reason=_CHOOSES)
+        return
+    found, confidence = _order(call, place, view)
+    if found == "unknown" or (found == "old" and (starred or len(call.args) > len(order))):
+        yield view.notice(
+            call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
+        )
+    elif found == "old":
+        named = [
+            Replacement(
+                start=slot.start,
+                end=slot.start,
+                text=f"{order[position]}=",
+                side="open",
+                width=len(view.module.text),
+            )
+            for slot in slots(view.module, call)
+            if isinstance(slot.node, ast.expr)
+            for position in [call.args.index(slot.node)]
+            if position >= place
+        ]
+        yield view.rewrite(call, *named, reason=_REASON, confidence=confidence)
+
+
+def _order(call: ast.Call, place: int, view: View) -> tuple[Order, Confidence]:
+    """The order in which a call gives labels and inputs, and how sure that is."""
+    words = {word.arg for word in call.keywords}
+    if any(isinstance(value, ast.Starred) for value in call.args[: place + 2]):
+        return "unknown", "unsure"
+    if len(call.args) == place + 1:
+        # The other one has a keyword: no call gives a parameter twice.
+        if "labels" in words:
+            return "old", "certain"
+        if "inputs" in words or "logits" in words:
+            return "new", "certain"
+        return "unknown", "unsure"
+    first, second = (_role(value, view, 0) for value in call.args[place : place + 2])
+    told: Order = "unknown"
+    if first != second:
+        told = "old" if first == "inputs" or second == "labels" else "new"
+    if not _has_old_names(view):
+        return told, "likely"
+    if told == "new" or (told == "unknown" and first):
+        return "unknown", "unsure"
+    return "old", "certain"
+
+
+def _role(node: ast.expr, view: View, depth: int) -> Role:
+    """Whether an expression is labels or inputs by what it holds, else by what it is called."""
+    if depth > _DEEPEST:
+        return ""
+    if isinstance(node, ast.Call):
+        return _role_of_result(node, view, depth)
+    if isinstance(node, ast.Name):
+        _, bindings = view.module.scopes.lookup(node)
+        values = [one.value for one in bindings if one.kind == "assignment"]
+        if len(values) == len(bindings) == 1 and isinstance(values[0], ast.Call):
+            held = _role(values[0], view, depth + 1)
+            if held:
+                return held
+    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+    labels, inputs = (
+        bool(pattern.search(name.lower())) for pattern in (_CALLED_LABELS, _CALLED_INPUTS)
+    )
+    if labels == inputs:
+        return ""
+    return "labels" if labels else "inputs"
+
+
+def _role_of_result(call: ast.Call, view: View, depth: int) -> Role:
+    name = view.module.name_of(call.func) or ""
+    if name in _SAME_ROLE and call.args:
+        return _role(call.args[0], view, depth + 1)
+    if name == "tensorflow.sparse_placeholder":
+        return "labels"
+    if name == "tensorflow.nn.embedding_lookup":
+        return "inputs"
+    if name == "tensorflow.placeholder":
+        dtype = argument(call, "dtype", 0)
+        kind = (view.module.name_of(dtype) or "") if dtype is not None else ""
+        if kind.startswith("tensorflow.int"):
+            return "labels"
+    return ""
+
+
+def _has_old_names(view: View) -> bool:
+    """Whether the script uses names that 1.15 has no more, and does not choose between releases."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and (old := OLD.get(view.module.name_of(node) or "")) is not None
+        and bool(old.now)
+        and not chooses_release(node, view)
+        for node in view.module.scopes.nodes
+    )
+
+
+def _loss_functions(call: ast.Call, name: str, view: View) -> Iterator[Change]:
+    """Report a function of the module that cannot be called as 1.15 calls it."""
+    given = argument(call, "softmax_loss_function", _LOSS_POSITION[name])
+    if given is None:
+        return
+    for function in _functions(given, view, 0):
+        parameters = function.args
+        names = {one.arg for one in (*parameters.args, *parameters.kwonlyargs)}
+        if parameters.kwarg is None and not names >= {"labels", "logits"}:
+            yield view.notice(
+                function,
+                reason=_LOSS_FUNCTION,
+                todo=_LOSS_FUNCTION_ADVICE,
+                severity="blocking",
+            )
+
+
+def _functions(node: ast.expr, view: View, depth: int) -> list[ast.FunctionDef | ast.Lambda]:
+    """The functions that a name may stand for, as far as the module itself defines them."""
+    if isinstance(node, ast.Lambda):
+        return [node]
+    if not isinstance(node, ast.Name) or depth > _DEEPEST:
+        return []
+    found: list[ast.FunctionDef | ast.Lambda] = []
+    for binding in view.module.scopes.lookup(node)[1]:
+        if isinstance(binding.node, ast.FunctionDef):
+            found.append(binding.node)
+        elif binding.kind == "assignment" and binding.value is not None:
+            found += _functions(binding.value, view, depth + 1)
+    return found

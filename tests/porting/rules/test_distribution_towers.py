@@ -1,0 +1,50 @@
+"""Averages over the gradients of towers are told from other uses of gradients."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.porting.edits import Finding
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.port_file import port_file
+from jumar.porting.script.project import Project
+from jumar.porting.script.source import SourceText
+
+AVERAGE = """import tensorflow as tf
+
+def average_gradients(towers):
+    return [tf.reduce_mean(tf.stack(one), 0) for one in zip(*towers)]
+"""
+
+
+def found(text: str) -> list[Finding]:
+    report = port_file(SourceText(text), "s.py", Project(Path("nowhere")), PortOptions())
+    return [item for item in report.findings if item.rule == "distribution-towers"]
+
+
+def test_an_average_is_reported_once_where_it_goes_through_the_towers() -> None:
+    loop = AVERAGE.replace(
+        "return [tf.reduce_mean(tf.stack(one), 0) for one in zip(*towers)]",
+        "for one in zip(*towers):\n        tf.add_n(one)\n"
+        "    for two in zip(*towers):\n        pass",
+    )
+    for text, line in ((AVERAGE, 4), (loop, 4)):
+        (item,) = found(text)
+        assert (item.place.line, item.code, item.severity) == (line, "zip(*towers)", "blocking")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("average_gradients", "average_images"),
+        ("tf.reduce_mean", "np.mean"),
+        ("zip(*towers)", "zip(towers)"),
+        ("zip(*towers)", "zip(*others)"),
+        ("zip(*towers)", "zip(*towers, *towers)"),
+        ("zip(*towers)", "pairs(*towers)"),
+        ("one in zip(*towers)", "one in list(zip(*towers))"),
+        ("import tensorflow as tf", "import jax as tf"),
+    ],
+)
+def test_what_is_no_average_over_towers_is_passed_over(old: str, new: str) -> None:
+    assert not found(AVERAGE.replace(old, new))

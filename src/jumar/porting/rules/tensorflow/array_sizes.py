@@ -109,7 +109,7 @@ def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> 
     _, bindings = view.module.scopes.lookup(node)
     if not bindings or node.id in within:
         return None
-    found: set[int | None] = set()
+    sizes: set[int | None] = set()
     for binding in bindings:
         parent = view.module.parent(binding.node)
         if isinstance(parent, ast.AugAssign):
@@ -117,10 +117,10 @@ def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> 
         if binding.kind == "assignment" and binding.value is not None:
             if _keeps(binding.value, node.id, view):
                 continue
-            found.add(_samples(binding.value, view, depth + 1, within | {node.id}))
+            sizes.add(_samples(binding.value, view, depth + 1, within | {node.id}))
         else:
-            found.add(_of_a_data_set(binding.node, view))
-    return found.pop() if len(found) == 1 else None
+            sizes.add(_of_a_data_set(binding.node, view))
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _keeps(value: ast.expr, name: str, view: View) -> bool:

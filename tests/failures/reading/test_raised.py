@@ -60,6 +60,17 @@ def test_the_message_of_cann_is_believed_before_the_code_alone(tmp_path: Path) -
     assert "  原文：op[X], only false is there" in list(lines_of(explanation, "zh"))
 
 
+def test_a_call_that_fails_with_an_unknown_code_is_no_cause_beside_the_message_of_cann(
+    tmp_path: Path,
+) -> None:
+    log = (
+        "RuntimeError: InnerRun:a.cpp:2 OPS function error: X, error code is 500999\n"
+        "E19999: [PID: 3] 2025-07-08-19:23:04.799.485 Shape of X is wrong[FUNC:A]\n"
+    )
+    assert named(explain_text(tmp_path, log=log)) == ["cann-message"]
+    assert named(explain_text(tmp_path, log=log.splitlines()[0])) == ["npu-function-failed"]
+
+
 def test_any_name_is_an_exception_below_the_frames_of_its_rank(tmp_path: Path) -> None:
     log = (
         "[rank1]: Traceback (most recent call last):\n"

@@ -204,7 +204,7 @@ class _Reader:
         if fault is None and raised.is_exception(
             place.text, in_traceback=began and _in_frame(self._before)
         ):
-            return self._table.faults.get(raised.EXCEPTION)
+            return self._table.faults.get(raised.kind_of(place.text))
         return fault
 
     def _note_wait(self, place: forms.Place, text: str) -> None:

@@ -10,7 +10,9 @@ EXCEPTION: Final = "python-exception"
 """The fault of an exception that the table does not know."""
 MESSAGE: Final = "cann-message"
 """The fault of a message of CANN that the table does not know."""
-VAGUE: Final = frozenset({"npu-inner-error"})
+CALL: Final = "npu-function-failed"
+"""The fault of a call to CANN whose code the table does not know."""
+VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 """Faults of codes that stand in front of any message."""
 LONGEST_SAYING: Final = 400
 _NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
@@ -27,6 +29,12 @@ _CANN: Final = re.compile(
     r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"
 )
 _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
+
+
+def kind_of(text: str) -> str:
+    """Which fault an exception is that the table does not know."""
+    called = " function error:" in text and "error code is " in text
+    return CALL if called else EXCEPTION
 
 
 def is_exception(text: str, *, in_traceback: bool) -> bool:

@@ -33,7 +33,17 @@ _BINDING: Final = (
 )
 _TELLING: Final = (
     *("rror", "RROR", "ail", "AIL", "xception", "XCEPTION", "raceback", "atal", "bort", "illed"),
-    *("Interrupt", "Exit", "Iteration", "imeout", "Expired", 'File "', *_BINDING, *CONCERNED),
+    *(
+        "Interrupt",
+        "Exit",
+        "StopIteration",
+        "Timeout",
+        "Expired",
+        ".Empty",
+        'File "',
+        *_BINDING,
+        *CONCERNED,
+    ),
 )
 """What a line must hold to be looked at where it names no fault."""
 _RANK: Final = re.compile(r"\[rank(\d{1,6})\]")

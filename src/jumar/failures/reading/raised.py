@@ -18,7 +18,7 @@ LONGEST_SAYING: Final = 400
 _NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
 _RAISED: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}"
-    r"(?:Error|Exception|Interrupt|Exit|Expired|Timeout|Iteration)(?:: |:?$)"
+    r"(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?:: |:?$)"
     r"|(?:[A-Za-z_]\w{0,60}\.){0,8}(?:Exception|StopIteration|Empty)(?:: |:?$)"
 )
 _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")

@@ -28,12 +28,12 @@ def test_the_first_cause_is_named_as_recorded(name: str) -> None:
 
 
 def test_as_many_logs_are_named_right_as_the_documents_say() -> None:
-    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (81, 90)
+    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (125, 137)
 
 
 @pytest.mark.parametrize(
     ("drawing", "right", "all_of_them"),
-    [(1, 2, 12), (2, 14, 18), (3, 12, 13), (4, 13, 19), (5, 4, 6)],
+    [(1, 2, 12), (2, 14, 18), (3, 12, 13), (4, 13, 19), (5, 4, 6), (6, 41, 47)],
 )
 def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
     drawing: int, right: int, all_of_them: int
@@ -44,15 +44,34 @@ def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
 
 
 def test_what_was_missed_by_the_last_drawings_is_known_by_now_or_not_in_the_log() -> None:
-    """Four logs of drawing 4 do not hold their cause; the table is not bent to name them."""
+    """Logs that do not hold their cause: the table is not bent to name them."""
     missed = {name for name, case in CASES.items() if case["drawing"] >= 4 and not case["named"]}
     assert missed == {
         "finetuning-fails-on-the-second-gpu",
         "paddle-without-nccl",
         "labels-of-another-data-set",
         "network-of-docker-apart",
+        "six-acl-500001",
+        "six-cards-hidden",
+        "six-nccl-of-another-version",
     }
 
 
 def test_the_third_drawing_holds_logs_of_several_ranks_only() -> None:
     assert all(case["ranks"] > 1 for case in CASES.values() if case["drawing"] == 3)
+
+
+def test_the_sixth_drawing_has_as_many_causes_as_the_documents_say() -> None:
+    """Many of its logs are of one line and of the same few causes, which counts for little."""
+    causes: dict[str, list[bool]] = {}
+    for case in (case for case in CASES.values() if case["drawing"] == 6):
+        causes.setdefault(case["expects"][0], []).append(case["blind"])
+    assert (sum(map(all, causes.values())), len(causes)) == (18, 24)
+    assert sum(case["ranks"] > 1 for case in CASES.values() if case["drawing"] == 6) == 4
+
+
+def test_no_wrong_cause_is_named_for_what_is_missed_by_the_sixth_drawing() -> None:
+    """What is named instead is an exception in its own words, or that the reason is elsewhere."""
+    missed = [name for name, case in CASES.items() if case["drawing"] == 6 and not case["named"]]
+    for name in missed:
+        assert explain(LOGS / name).candidates[0].fault.role in ("general", "effect")

@@ -32,6 +32,7 @@ _NO_ERRORS: Final = Text(
     en="No known fault was recognised, and no line looks like an error.",
     zh="没有识别出已知故障，也没有疑似错误的行。",
 )
+_SAYS: Final = Text(en="it says", zh="原文")
 _WAS_AT: Final = Text(en="was at", zh="当时位于")
 
 
@@ -82,6 +83,8 @@ def _candidate(
         return f"  {name.in_language(language)}{colon}{value}"
 
     yield f"{head.filled(what=candidate.fault.what).in_language(language)} [{candidate.fault.id}]"
+    if candidate.first.says:
+        yield item(_SAYS, shortened(candidate.first.says))
     if candidate.culprit is not None:
         yield item(_BLAMED, blamed(candidate, language))
         for rank, frame in _frames(candidate.culprit.ranks, others):

@@ -21,6 +21,11 @@ from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_n
         ("(VllmWorker rank=1 pid=7226) ERROR 09-03 03:02:37 [a.py:522] x", 1, "x"),
         ("2026-10-10T01:49:39.123456789Z stderr F [rank2]: x", 2, "x"),
         ("node-4 | [rank2]: x", 2, "x"),
+        ("ERROR 04-10 11:26:01 engine.py:140] KeyError: 1", None, "KeyError: 1"),
+        ("\x1b[36m(WorkerDict pid=7)\x1b[0m KeyError: 1", None, "KeyError: 1"),
+        ("[36m(WorkerDict pid=7)[0m KeyError: 1", None, "KeyError: 1"),
+        ("[Stage-0] ERROR 01-30 18:03:36 [diffusion_worker.py:344] x", None, "x"),
+        ("scheduler.log-58-[WARNING] x", None, "[WARNING] x"),
         ("plain text", None, "plain text"),
     ],
 )
@@ -70,6 +75,8 @@ def test_times_of_all_forms_are_read(line: str, time: datetime | None) -> None:
         ("job/rank7/plog-1_2.log", 7),
         ("plog-69395_20240407183553.log", None),
         ("crank3.log", None),
+        ("msrun_log/worker_3.log", 3),
+        ("my_worker_3.log", None),
     ],
 )
 def test_the_rank_in_a_name(name: str, rank: int | None) -> None:

@@ -24,6 +24,10 @@ _PREFIX: Final = re.compile(
             r"\((?P<worker>\w{1,60})(?: rank=(?P<rank_vllm>\d{1,6}))?"
             r" pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
             r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} \[[\w./]{1,80}:\d{1,6}\] ?",
+            r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} [\w./]{1,80}:\d{1,6}\] ?",
+            r"(?:\x1b?\[\d{1,3}(?:;\d{1,3}){0,4}m){1,4} ?",
+            r"\[Stage-\d{1,4}\] ",
+            r"[\w.-]{1,60}\.log-\d{1,9}-",
             r"[\w.-]{1,60} {1,20}\| ",
             r"[\w.-]{1,80} \[(?:stdout|stderr)\] ",
             r"(?:worker|node|host)-?\d{1,5}: ",
@@ -63,7 +67,9 @@ _WORLD: Final = re.compile(
     r"(?:rankNum\[|\branks\[|rankSize\[|totalRanks\[|nranks |world_?size[=: ]{1,3})(\d{1,7})"
 )
 _TABLE_RANK: Final = re.compile(r"\s+rank\s+: (\d{1,6}) \(local_rank: \d+\)")
-_NAMED: Final = re.compile(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_NAMED: Final = re.compile(
+    r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)|^worker_(\d{1,6})\.log", re.IGNORECASE
+)
 _ATTEMPT: Final = re.compile(r"^attempt_\d+$")
 _FULL_TIME: Final = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[-_ T](\d\d):(\d\d):(\d\d)(?:[.,:](\d{3})(?:\.?(\d{3}))?)?"
@@ -87,7 +93,7 @@ class Place:
 def place_of(line: str) -> Place:
     """A line without what launchers put in front of it, and what that says of its origin."""
     place = Place(text=line)
-    for _ in range(4):
+    for _ in range(6):
         match = _PREFIX.match(place.text)
         if match is None:
             break
@@ -141,7 +147,7 @@ def rank_in_name(shown: str) -> int | None:
     match = _NAMED.search(parts[-1]) if parts else None
     if match is None and len(parts) > 1:
         match = _NAMED.search(parts[-2])
-    return int(match.group(1)) if match else None
+    return int(match.group(1) or match.group(2)) if match else None
 
 
 def time_in(line: str) -> datetime | None:

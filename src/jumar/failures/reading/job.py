@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from pathlib import PurePath
 from typing import Final
 
-from jumar.failures.reading import forms
+from jumar.failures.reading import forms, raised
 from jumar.failures.reading.lines import Line, lines_of
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
 from jumar.failures.table import Fault, Table
@@ -25,20 +25,25 @@ MOST_SIGHTINGS: Final = 20_000
 MOST_PROCESSES: Final = 20_000
 MOST_PENDING: Final = 4_000
 FIRST_ERRORS: Final = 8
-EXCEPTION: Final = "python-exception"
-"""The fault of an exception that the table does not know."""
 _FAILING: Final = re.compile(r"error|fail|exception|traceback|fatal|abort|killed", re.IGNORECASE)
 _FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
-_RAISED: Final = re.compile(
-    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?:: |:?$)"
-)
 _BINDING: Final = (
     *("rank[", "ranks[", "nranks ", "rankNum[", "rankSize[", "rankId[", "totalRanks[", "RankID:"),
     *("world_size", "worldsize", "(local_rank: ", "exitcode"),
 )
 _TELLING: Final = (
     *("rror", "RROR", "ail", "AIL", "xception", "XCEPTION", "raceback", "atal", "bort", "illed"),
-    *("Interrupt", "Exit", 'File "', *_BINDING, *CONCERNED),
+    *(
+        "Interrupt",
+        "Exit",
+        "StopIteration",
+        "Timeout",
+        "Expired",
+        ".Empty",
+        'File "',
+        *_BINDING,
+        *CONCERNED,
+    ),
 )
 """What a line must hold to be looked at where it names no fault."""
 _RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
@@ -62,6 +67,7 @@ class Sighting:
         host: The node it names.
         frame: Where in the script, from a traceback above it.
         blamed: The rank that the line itself blames.
+        says: What an exception or CANN says itself, where only that explains the fault.
         count: How many lines name it.
     """
 
@@ -78,6 +84,7 @@ class Sighting:
     host: str = ""
     frame: str = ""
     blamed: int | None = None
+    says: str = ""
     count: int = 1
 
 
@@ -138,6 +145,7 @@ class _Reader:
         self._names: list[str] = []
         self._source = -1
         self._shown = ""
+        self._last = self._before = ""
         self._file_rank: int | None = None
         self._block_rank: int | None = None
         self._time: datetime | None = None
@@ -169,18 +177,19 @@ class _Reader:
         first = self._job.lines
         if sieve.marks or sieve.codes or telling:
             for count, line in enumerate(batch, 1):
+                self._before = batch[count - 2].text if count > 1 else self._last
                 fault = sieve.fault_in(line.text)
                 if fault is not None or any(word in line.text for word in telling):
                     self._job.lines = first + count
                     self._take(line, fault)
         self._job.lines = first + len(batch)
+        self._last = batch[-1].text
         self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
 
     def _take(self, line: Line, fault: Fault | None) -> None:
         place = forms.place_of(line.text)
         text = place.text
-        if fault is None and _RAISED.match(text):
-            fault = self._table.faults.get(EXCEPTION)
+        fault = self._known(fault, place)
         if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
             self._complete(place, line.text)
             self._note_wait(place, text)
@@ -194,6 +203,19 @@ class _Reader:
             self._note(fault, place, line)
         elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
             self._job.errors.append(ErrorLine(file=self._shown, line=line.number, text=line.text))
+
+    def _known(self, fault: Fault | None, place: forms.Place) -> Fault | None:
+        """The fault of a line; one of its own words where the table knows no better."""
+        if fault is not None and fault.id not in raised.VAGUE:
+            return fault
+        if raised.cann_message_in(place.text):
+            return self._table.faults.get(raised.MESSAGE, fault)
+        began = (self._source, place.rank, place.pid) in self._frames
+        if fault is None and raised.is_exception(
+            place.text, in_traceback=began and _in_frame(self._before)
+        ):
+            return self._table.faults.get(raised.kind_of(place.text))
+        return fault
 
     def _note_wait(self, place: forms.Place, text: str) -> None:
         rank = self._rank(place)
@@ -261,7 +283,12 @@ class _Reader:
             host=place.host,
             frame=frame,
             blamed=_blamed(fault, place.text),
+            says=self._saying(fault, place.text),
         )
+
+    def _saying(self, fault: Fault, text: str) -> str:
+        before = forms.place_of(self._before).text
+        return raised.saying(text, before) if fault.role == "general" else ""
 
     def finished(self) -> Job:
         """The job, with what was learned later applied to what was read before."""
@@ -295,6 +322,11 @@ class _Reader:
         if not ranks or (len(ranks) == 2 and ranks[0][1] == ranks[1][1]):
             return None
         return ranks[0][0]
+
+
+def _in_frame(line: str) -> bool:
+    """Whether a line is the source that a traceback shows, or what it is underlined with."""
+    return forms.place_of(line).text.startswith("    ")
 
 
 def _shared(one: str, other: str) -> int:

@@ -1,0 +1,65 @@
+"""What a failing program itself says: exceptions and CANN's messages that the table does not know.
+
+Each pattern is anchored or bounded, so that none takes longer than a line is long.
+"""
+
+import re
+from typing import Final
+
+EXCEPTION: Final = "python-exception"
+"""The fault of an exception that the table does not know."""
+MESSAGE: Final = "cann-message"
+"""The fault of a message of CANN that the table does not know."""
+CALL: Final = "npu-function-failed"
+"""The fault of a call to CANN whose code the table does not know."""
+VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
+"""Faults of codes that stand in front of any message."""
+LONGEST_SAYING: Final = 400
+_NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
+_RAISED: Final = re.compile(
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}"
+    r"(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?:: |:?$)"
+    r"|(?:[A-Za-z_]\w{0,60}\.){0,8}(?:Exception|StopIteration|Empty)(?:: |:?$)"
+)
+_AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
+"""Any name of an exception, where the frames of a traceback stand above it."""
+_BARE: Final = re.compile(rf"{_NAME}:?\s*$")
+_CANN: Final = re.compile(
+    r"E[A-Z0-9]\d{4}(?:: | ?(?=\[PID))(?:\[PID: ?\d{1,9}\] ?)?(?:\d{4}-[\d:.-]{10,30} ?)?"
+    r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"
+)
+_WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
+
+
+def kind_of(text: str) -> str:
+    """Which fault an exception is that the table does not know."""
+    called = " function error:" in text and "error code is " in text
+    return CALL if called else EXCEPTION
+
+
+def is_exception(text: str, *, in_traceback: bool) -> bool:
+    """Whether a line is the one that ends a traceback, or looks like it."""
+    pattern = _AFTER_TRACEBACK if in_traceback else _RAISED
+    return (pattern.match(text) or _RAISED.match(text)) is not None
+
+
+def cann_message_in(text: str) -> str:
+    """What CANN says behind a code, or nothing where the code stands alone."""
+    match = _CANN.match(text)
+    if match is None:
+        return ""
+    message = _WHERE_IN_CANN.split(text[match.end() :], maxsplit=1)[0].strip()
+    return "" if message.startswith("Inner Error") else message
+
+
+def saying(text: str, before: str) -> str:
+    """The words to quote.
+
+    Args:
+        text: The line, without what launchers put in front of it.
+        before: The line above, which an exception without a message needs: `assert a == b`.
+    """
+    said = cann_message_in(text) or text.strip()
+    if _BARE.match(text) and before.startswith(" ") and 'File "' not in before:
+        said = f"{said.rstrip(':')}: {before.strip()}"
+    return said[:LONGEST_SAYING]

@@ -1,0 +1,90 @@
+"""Exceptions and messages of CANN that the table does not know are quoted, not explained."""
+
+from pathlib import Path
+
+import pytest
+
+from jumar.failures.reading.raised import cann_message_in, is_exception, saying
+from jumar.failures.wording import lines_of
+from tests.failures.explaining import explain_text, named
+
+
+@pytest.mark.parametrize(
+    ("text", "in_traceback", "expected"),
+    [
+        ("ValueError: no", False, True),
+        ("foo.bar.StrangeError: no", False, True),
+        ("AssertionError", False, True),
+        ("queue.Empty", False, True),
+        ("subprocess.TimeoutExpired: Command 'x' timed out", False, True),
+        ("An Error: is told of", False, False),
+        ("Errors: 0", False, False),
+        ("hydra.errors.Missing: no such entry", False, False),
+        ("hydra.errors.Missing: no such entry", True, True),
+        ("The loss is 3", True, False),
+    ],
+)
+def test_an_exception_is_told_by_its_form(text: str, in_traceback: bool, expected: bool) -> None:
+    assert is_exception(text, in_traceback=in_traceback) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("E69999: [PID: 1] 2025-07-08-19:23:04.799.485 op[X], only[FUNC:A]", "op[X], only"),
+        ("EZ9999[PID: 12] 2025-07-08-19:23:04.799.485 (EZ9999):  op[X] fails", "op[X] fails"),
+        ("EZ9999: Parse dynamic kernel config fail.", "Parse dynamic kernel config fail."),
+        ("EZ9999: Inner Error!", ""),
+        ("EZ9999", ""),
+        ("xEZ9999: no code", ""),
+    ],
+)
+def test_the_message_of_cann_is_what_stands_behind_its_code(text: str, message: str) -> None:
+    assert cann_message_in(text) == message
+
+
+def test_an_exception_without_a_message_is_quoted_with_the_line_that_raised_it() -> None:
+    assert saying("AssertionError", "    assert a == b") == "AssertionError: assert a == b"
+    assert saying("AssertionError: a", "    assert a == b") == "AssertionError: a"
+    assert saying("AssertionError", "step 3") == "AssertionError"
+
+
+def test_the_message_of_cann_is_believed_before_the_code_alone(tmp_path: Path) -> None:
+    log = (
+        "RuntimeError: call aclnnX failed, detail:EZ9999: Inner Error!\n"
+        "EZ9999: [PID: 3] 2025-07-08-19:23:04.799.485 op[X], only false is there[FUNC:A]\n"
+    )
+    explanation = explain_text(tmp_path, log=log)
+    assert named(explanation) == ["cann-message"]
+    assert "  it says: op[X], only false is there" in list(lines_of(explanation, "en"))
+    assert "  原文：op[X], only false is there" in list(lines_of(explanation, "zh"))
+
+
+def test_a_call_that_fails_with_an_unknown_code_is_no_cause_beside_the_message_of_cann(
+    tmp_path: Path,
+) -> None:
+    log = (
+        "RuntimeError: InnerRun:a.cpp:2 OPS function error: X, error code is 500999\n"
+        "E19999: [PID: 3] 2025-07-08-19:23:04.799.485 Shape of X is wrong[FUNC:A]\n"
+    )
+    assert named(explain_text(tmp_path, log=log)) == ["cann-message"]
+    assert named(explain_text(tmp_path, log=log.splitlines()[0])) == ["npu-function-failed"]
+
+
+def test_any_name_is_an_exception_below_the_frames_of_its_rank(tmp_path: Path) -> None:
+    log = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/job/train.py", line 7, in <module>\n'
+        "[rank1]:     read(errors)\n"
+        "[rank1]: omega.errors.Missing: no entry failed\n"
+    )
+    first = explain_text(tmp_path, log=log).candidates[0].first
+    assert (first.fault.id, first.rank, first.frame) == ("python-exception", 1, "/job/train.py:7")
+    assert first.says == "omega.errors.Missing: no entry failed"
+
+
+def test_what_the_table_explains_is_not_quoted_again(tmp_path: Path) -> None:
+    explanation = explain_text(
+        tmp_path, log="RuntimeError: CUDA out of memory. Tried to allocate\n"
+    )
+    assert explanation.candidates[0].first.says == ""

@@ -1,4 +1,4 @@
-"""Files of others, by kind: pictures, profiles, dumps, scripts, rank tables, logs."""
+"""Files of others, by kind: images, profiles, dumps, scripts, rank tables, logs."""
 
 import json
 import os

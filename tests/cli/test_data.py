@@ -22,7 +22,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """12 pictures to learn from and 4 to score on, of two classes."""
+    """12 images to learn from and 4 to score on, of two classes."""
     parts = {"train": pets(6), "val": pets(2)}
     return write_files(
         tmp_path / "pets",
@@ -298,7 +298,7 @@ def test_an_evaluation_of_which_nothing_can_be_read_is_an_error(
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "no such path": ({"data__path": "nowhere"}, "nowhere: there is no such file or folder"),
     "no such evaluation path": ({"data__eval_path": "nix"}, "nix: there is no such file"),
-    "the same pictures twice": (
+    "the same images twice": (
         {"data__path": "pets/train", "data__eval_path": "./pets/../pets/train"},
         "training images themselves",
     ),

@@ -36,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def frames(*levels: int, side: int = 12) -> dict[str, bytes]:
-    """Flat pictures 1.png, 2.png, ... of these levels."""
+    """Flat images 1.png, 2.png, ... of these levels."""
     flat = [np.full((side, side, 3), level, np.uint8) for level in levels]
     return {f"{number}.png": png(pixels) for number, pixels in enumerate(flat, start=1)}
 
@@ -129,7 +129,7 @@ def test_a_clip_whose_frames_need_each_other_is_resumed_as_a_whole(
 
 
 def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Path) -> None:
-    (tmp_path / "noisy.png").write_bytes(b"no picture")
+    (tmp_path / "noisy.png").write_bytes(b"no image")
     command = ("denoise", runs / "inverse", "noisy.png", "--to", "clean.png")
     done = here(*command, "--skip-corrupt", "1", cwd=tmp_path, code=2)
     assert "no image could be denoised" in done.message
@@ -142,7 +142,7 @@ def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Pat
 def test_an_unreadable_frame_stops_or_is_left_out_as_allowed(
     runs: Path, tmp_path: Path, recipe: str
 ) -> None:
-    files = {**frames(10, 20, 30), "2.png": b"no picture"}
+    files = {**frames(10, 20, 30), "2.png": b"no image"}
     source = write_files(tmp_path / "noisy", files)
     command = ("denoise", runs / recipe, source, "--to", "clean")
     refused = here(*command, cwd=tmp_path, code=2)
@@ -166,7 +166,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
     ("source", "to", "message"),
     [
         ("nowhere", "clean", "no such file or folder"),
-        ("empty", "clean", "no pictures in it"),
+        ("empty", "clean", "no images in it"),
         ("notes.txt", "clean", "not a folder, a zip or an image"),
         ("noisy", "noisy/clean", "would be written among the noisy ones"),
         ("noisy/1.png", "noisy/1.png", "would overwrite the noisy image"),

@@ -101,7 +101,7 @@ def test_a_detector_with_fixed_sides_gives_the_same_maps_for_any_batch(place: Pa
     sides = ("--fix", "height=64", "--fix", "width=64")
     to = ("--to", "signs.onnx", "--soc-version", "Ascend310P3")
     done = here("export", "signs-run", *to, *sides, cwd=place)
-    assert "kernels 2x6x16x16" in done.out  # there are two pictures to score
+    assert "kernels 2x6x16x16" in done.out  # there are two images to score
     network = session(place / "signs.onnx")
     assert network.get_inputs()[0].shape == ["batch", 3, 64, 64]
     assert network.get_outputs()[0].shape == ["batch", 6, 16, 16]

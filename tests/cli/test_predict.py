@@ -1,4 +1,4 @@
-"""Asking a trained network about clips and pictures."""
+"""Asking a trained network about clips and images."""
 
 import json
 import re

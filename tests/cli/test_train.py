@@ -110,7 +110,7 @@ MISTAKES = {
     ),
     "a missing module": (["alexnet-demo", "--import", "my_nothing"], "no module 'my_nothing'"),
     "an unknown mode": (["alexnet-demo", "--set", "precision.mode=fp15"], "fp15"),
-    "too small a picture": (["alexnet-demo", "--set", "data.image_size=20"], "63"),
+    "too small an image": (["alexnet-demo", "--set", "data.image_size=20"], "63"),
 }
 
 

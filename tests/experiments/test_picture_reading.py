@@ -53,7 +53,7 @@ def test_damaged_captions_are_told_and_the_pictures_stay(tmp_path: Path, content
     (folder / "captions.json").write_text(content)
     faults: list[str] = []
     assert [picture.caption for picture in read_pictures(tmp_path, faults)] == [""]
-    assert faults == ["the captions of the pictures of step 7 cannot be read"]
+    assert faults == ["the captions of the images of step 7 cannot be read"]
 
 
 def test_captions_lead_to_no_file_elsewhere(tmp_path: Path) -> None:

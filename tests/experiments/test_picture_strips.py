@@ -65,7 +65,7 @@ def test_damaged_and_missing_pictures_are_told_and_the_next_ones_shown(tmp_path:
     reader = read(run)
     assert alternatives(reader) == ["samples, step 20", "samples, step 60"]
     assert "samples.png of step 80 cannot be read and is omitted here." in reader.texts["li"]
-    assert "the captions of the pictures of step 20 cannot be read, omitted." in reader.texts["p"]
+    assert "the captions of the images of step 20 cannot be read, omitted." in reader.texts["p"]
 
 
 def test_a_run_of_which_every_picture_is_damaged_has_a_page(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_pictures_of_any_size_give_features_without_gradients_in_float32(
 def test_mean_pools_leave_out_the_border_and_the_last_block_takes_the_maximum(
     network: FidInception,
 ) -> None:
-    """A constant picture stays constant through a mean that does not count its padding."""
+    """A constant image stays constant through a mean that does not count its padding."""
     blocks = dict(network.named_children())
     for name in ("Mixed_5b", "Mixed_6b", "Mixed_7b", "Mixed_7c"):
         channels = blocks[name].get_submodule("branch_pool").conv.in_channels

@@ -106,7 +106,7 @@ import re, torch
 from jumar.models.nlrn import NLRN, tf_names
 from jumar.models.tiling import in_patches
 torch.set_num_threads(1)
-network, picture, batches = NLRN(steps=1).eval(), torch.rand(1, 1, 512, 512), 0
+network, image, batches = NLRN(steps=1).eval(), torch.rand(1, 1, 512, 512), 0
 
 def three_times(patches):
     global batches
@@ -114,7 +114,7 @@ def three_times(patches):
     return network(patches) if batches <= 3 else patches
 
 with torch.no_grad():
-    in_patches(three_times, picture, patch=43, stride=7, batch=16)
+    in_patches(three_times, image, patch=43, stride=7, batch=16)
 assert batches == 289
 # ru_maxrss would begin at the memory of the process that started this one.
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])

@@ -1,4 +1,4 @@
-"""Large pictures in pieces: exact tiles, averaged patches."""
+"""Large images in pieces: exact tiles, averaged patches."""
 
 import pytest
 import torch
@@ -106,7 +106,7 @@ def test_pictures_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None
         pictures = torch.rand(2, 3, height, width)
         found = in_tiles(network, pictures, tile=8, radius=2)
         assert torch.equal(found, 2 * pictures[:, :1])
-    # To each side as far as there is a picture.
+    # To each side as far as there is an image.
     assert seen == [(8, 8), (9, 8), (3, 8), (8, 10), (8, 11), (8, 3)]
 
 

@@ -36,7 +36,7 @@ def records(parity: Path, case: ParityCase) -> Sequence[Record]:
 def on_device(
     preprocessing: ImagePreprocessing, pixels: NDArray[np.generic]
 ) -> NDArray[np.float32]:
-    """The device half on one [height, width, 3] picture, as [height, width, 3] again."""
+    """The device half on one [height, width, 3] image, as [height, width, 3] again."""
     batch = {"image": torch.from_numpy(pixels)[None].permute(0, 3, 1, 2)}
     return preprocessing.on_device(batch, training=False)[0].permute(1, 2, 0).numpy()
 

@@ -156,7 +156,7 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     assert "already exists and is not empty" in done.message
     here("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "other", cwd=tmp_path)
     done = here("generate", "other", "--to", "new", cwd=tmp_path, code=2)
-    assert "the recipe 'small' does not generate pictures" in done.message
+    assert "the recipe 'small' does not generate images" in done.message
     assert not (tmp_path / "new").exists()
 
 
@@ -168,7 +168,7 @@ def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
         done = here(*command, "1000", cwd=tmp_path, code=2)
-    assert "998 more pictures need about" in done.message
+    assert "998 more images need about" in done.message
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 2
     here(*command, "3", "--resume", cwd=tmp_path)
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3

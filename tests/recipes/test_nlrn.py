@@ -1,4 +1,4 @@
-"""NLRN's recipes: the original's numbers, whole pictures in patches."""
+"""NLRN's recipes: the original's numbers, whole images in patches."""
 
 import pytest
 import torch

@@ -183,7 +183,7 @@ def test_up_to_fifty_classes_are_counted_in_pairs(classes: int, counted: str) ->
 def test_classes_without_names_are_numbered_in_the_table_and_decay_is_the_networks() -> None:
     task = task_for(torch.tensor([[0.0, 1, 0], [0, 0, 1]]))
     (table,) = task.score_tables(task.evaluate_batch(batch([1, 0])))
-    assert table.title == "confusion matrix (pictures)"
+    assert table.title == "confusion matrix (images)"
     assert list(table.header) == ["true \\ predicted", "0", "1", "2", "right %"]
     assert table.rows == [
         ["0", "0", "0", "1", "0.0"],

@@ -32,7 +32,7 @@ def model(classes: int = 0, variant: str = "cifar10") -> CodePrior:
 
 
 class Pictures:
-    """Pictures of noise."""
+    """Images of noise."""
 
     def __len__(self) -> int:
         return 4

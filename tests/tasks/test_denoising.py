@@ -183,7 +183,7 @@ def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
 
 
 def given_levels(*sides: int, level: int = 0) -> dict[str, Tensor]:
-    """One picture of the level, whose noisy copy is 10 or more levels brighter."""
+    """One image of the level, whose noisy copy is 10 or more levels brighter."""
     clean = torch.full((1, 1, *sides), 100, dtype=torch.uint8)
     clean[..., ::2, :] = 150
     return {"clean": clean, "noisy": clean + 10 * (level + 1), "level": torch.tensor([level])}
@@ -291,7 +291,7 @@ def test_the_central_window_of_a_wide_image_is_in_the_middle_of_each_side() -> N
 
 
 class FourPictures:
-    """Four pictures, of which the second cannot be read."""
+    """Four images, of which the second cannot be read."""
 
     def __len__(self) -> int:
         return 4

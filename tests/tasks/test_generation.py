@@ -44,7 +44,7 @@ class Critic(nn.Module):
 
 
 class Pictures:
-    """Eleven pictures of noise, numbered."""
+    """Eleven images of noise, numbered."""
 
     def __len__(self) -> int:
         return 11

@@ -20,7 +20,7 @@ COUNT = 128
 
 
 def random_pictures(count: int, size: int = 32, seed: int = 0) -> Tensor:
-    """Smooth pictures: noise that was enlarged, so that every level holds something."""
+    """Smooth images: noise that was enlarged, so that every level holds something."""
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.rand(count, 3, size // 8, size // 8, generator=generator) * 2 - 1
     smooth = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bilinear")

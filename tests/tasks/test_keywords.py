@@ -123,7 +123,7 @@ def test_the_illustration_has_up_to_sixteen_clips_in_rows_of_eight(tmp_path: Pat
         task = task_for()
         task.eval_data = evaluation
         (one,) = task.illustrate()
-        # Pictures begin in the first line of pixels; between them it is white.
+        # Images begin in the first line of pixels; between them it is white.
         coloured_places = (one.image[0] != 255).any(dim=1).int()
         in_first_row = int((coloured_places.diff() == 1).sum()) + int(coloured_places[0])
         drawn.append((len(evaluation), in_first_row, one.image.shape[0]))

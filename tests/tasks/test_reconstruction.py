@@ -13,7 +13,7 @@ SIDE = 16
 
 
 class Pictures:
-    """Grey pictures, each of one level, its number."""
+    """Grey images, each of one level, its number."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -28,7 +28,7 @@ class Pictures:
 
 
 class Shifted(VQVAE):
-    """Reconstructs each picture brighter by a constant and takes the codes it was told to."""
+    """Reconstructs each image brighter by a constant and takes the codes it was told to."""
 
     def __init__(self, shift: float, codes: Sequence[int] = (0,), size: int = 4) -> None:
         super().__init__(variant="cifar10", codes=size, width=4)

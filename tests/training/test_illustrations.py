@@ -1,4 +1,4 @@
-"""Pictures of an evaluation, as files beside the run."""
+"""Images of an evaluation, as files beside the run."""
 
 import io
 import json

@@ -1,6 +1,6 @@
-"""`jumar data`: pictures and spoken words.
+"""`jumar data`: images and spoken words.
 
-`data_text.py` has the texts, `data_pictures.py` the words in pictures.
+`data_text.py` has the texts, `data_pictures.py` the words in images.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ app.command(
 )
 app.command(
     "jumar.cli.data_pictures:words_in_pictures",
-    help="Write pictures with words in fonts of this machine, for text detectors.",
+    help="Write images with words in fonts of this machine, for text detectors.",
 )
 app.command(
     "jumar.cli.data_check:check",

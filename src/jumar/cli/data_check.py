@@ -33,8 +33,8 @@ def check(
     """Read all of a data set and list what is broken, duplicated or odd.
 
     Broken: what cannot be decoded, is truncated or empty. Duplicated: the same bytes, the same
-    content in another encoding, or pictures that look the same, within a part, in training and
-    evaluation, and with different labels. Odd: sizes far from the median, pictures of another kind
+    content in another encoding, or images that look the same, within a part, in training and
+    evaluation, and with different labels. Odd: sizes far from the median, images of another kind
     than the others, small classes, classes that one side lacks.
 
     The exit code is 0 if there is nothing to report, 1 if there is, 2 if the path cannot be used.

@@ -34,7 +34,7 @@ app.command(
 app.command("jumar.cli.evaluate:evaluate", help="Evaluate the checkpoints of a run.")
 app.command("jumar.cli.generate:generate", help="Generate images with a trained generator.")
 app.command("jumar.cli.denoise:denoise", help="Denoise images, frames or a video.")
-app.command("jumar.cli.detect:detect", help="Find the words in pictures.")
+app.command("jumar.cli.detect:detect", help="Find the words in images.")
 app.command(
     "jumar.cli.predict:predict",
     help="Classify audio clips or images.",

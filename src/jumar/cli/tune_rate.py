@@ -97,7 +97,7 @@ def rate(
 
 
 def _write(found: "RateRange", recipe: str, folder: Path, say: "Callable[[str], None]") -> None:
-    """Write the table and the picture."""
+    """Write the table and the image."""
     from jumar.report.page import save_page
 
     try:

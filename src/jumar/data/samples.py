@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch  # which takes seconds, and whoever writes data needs none
 
 Arrays = dict[str, NDArray[np.generic]]
-"""One sample by name. A picture is [height, width, channels]; a number is an array of shape []."""
+"""One sample by name. An image is [height, width, channels]; a number is an array of shape []."""
 
 Batch = Mapping[str, "torch.Tensor"]
 """Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""

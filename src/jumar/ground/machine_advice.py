@@ -118,9 +118,9 @@ def _cores(accelerators: int) -> Iterator[Advice]:
         yield Advice(
             level="warning",
             what=f"{counted(cores, 'usable core')} for {counted(accelerators, 'accelerator')}: "
-            "pictures may be decoded more slowly than they are used",
+            "images may be decoded more slowly than they are used",
             todo="Compare `data` with `batch_time` in the log; if it is a large part, give the "
-            f"process {_CORES_EACH} cores for each accelerator, or store smaller pictures.",
+            f"process {_CORES_EACH} cores for each accelerator, or store smaller images.",
             source="affinity of the process and cpu.max of the control group",
         )
 

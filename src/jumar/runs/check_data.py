@@ -83,7 +83,7 @@ def data_to_check(
     if known is None:
         raise UserError(
             f"the data of '{name}' is of a kind that cannot be checked",
-            todo="Name the path of its pictures or texts instead.",
+            todo="Name the path of its images or texts instead.",
         )
     return CheckedData(
         kind=known,

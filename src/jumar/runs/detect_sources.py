@@ -1,4 +1,4 @@
-"""What `jumar detect` looks at: pictures of a folder or zip, or the frames of a video."""
+"""What `jumar detect` looks at: images of a folder or zip, or the frames of a video."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from jumar.runs.denoise_work import distinct_names
 
 
 class Frame(NamedTuple):
-    """A picture of a source.
+    """An image of a source.
 
     Attributes:
         name: Its path in the source, or the video's name with the number of the frame.
@@ -47,7 +47,7 @@ class Source:
 
 
 def open_source(path: Path, *, every: int, notice: Callable[[str], None]) -> Source:
-    """Open a picture, a folder or zip of pictures, or a video.
+    """Open an image, a folder or zip of images, or a video.
 
     Args:
         path: The source.

@@ -30,7 +30,7 @@ _GREY = 96
 
 
 def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]]]:
-    """The errors of a picture by kind, each as positions of words and of detections.
+    """The errors of an image by kind, each as positions of words and of detections.
 
     Each error is counted once: a missed word that is one of several in a detection is `merged`, a
     false detection that covers a part of a split word is `split`.
@@ -49,7 +49,7 @@ def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]
 
 @dataclass(frozen=True, eq=False)
 class ErrorSheets:
-    """Cut-outs of the first errors of each kind, a few of each picture.
+    """Cut-outs of the first errors of each kind, a few of each image.
 
     Attributes:
         cuts: The cut-outs by kind, uint8 [3, height, width].
@@ -68,13 +68,13 @@ class ErrorSheets:
         detections: Sequence[Corners],
         score: PictureScore,
     ) -> None:
-        """Cut out the errors of a picture.
+        """Cut out the errors of an image.
 
         Args:
             pixels: RGB [height, width, 3].
             words: Outlines of the labelled words, in these pixels.
             detections: Outlines of the words that were found.
-            score: That of the picture.
+            score: That of the image.
         """
         outlines = [(corners, LABELLED) for corners in words]
         outlines += [(corners, FOUND) for corners in detections]
@@ -90,7 +90,7 @@ class ErrorSheets:
         """A sheet for each kind of which there are errors.
 
         Args:
-            pictures: Which pictures were looked at, as in `the first 50 pictures`.
+            pictures: Which images were looked at, as in `the first 50 images`.
         """
         for kind, cuts in self.cuts.items():
             if cuts:

@@ -1,4 +1,4 @@
-"""Text detection: the outlines of words in pictures, and how many of them are right.
+"""Text detection: the outlines of words in images, and how many of them are right.
 
 Networks take RGB images [N, 3, height, width] with levels from 0 to 255. What they return differs
 by network; a `Reader` makes words of it.
@@ -35,7 +35,7 @@ in pixels of the image, with a network in evaluation mode and without gradients.
 _SCORES = ("hmean", "precision", "recall")
 _SHOWN = 3
 _EXAMINED = 50
-"""Pictures whose errors are shown."""
+"""Images whose errors are shown."""
 
 
 class DetectionObjective(Objective, ABC):
@@ -163,7 +163,7 @@ class TextDetectionTask(Task):
         objective: The loss of the network.
         reader: Reads words from it.
         train_data: Crops with the targets of the loss.
-        eval_data: Whole pictures with outlines of words.
+        eval_data: Whole images with outlines of words.
     """
 
     name = "text_detection"
@@ -185,7 +185,7 @@ class TextDetectionTask(Task):
         self._reader = reader
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """`counts`: words that match, were found and are labelled, of each picture; `errors`: how
+        """`counts`: words that match, were found and are labelled, of each image; `errors`: how
         many there are of each of `KINDS`.
         """
         scores = [
@@ -206,7 +206,7 @@ class TextDetectionTask(Task):
         return {name: 100 * getattr(scores, name) for name in _SCORES}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """The scores with what other pictures of the same kind would give."""
+        """The scores with what other images of the same kind would give."""
         counts = _counts(sums)
         scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
         rows: list[list[str]] = []
@@ -214,7 +214,7 @@ class TextDetectionTask(Task):
             low, high = getattr(intervals, name)
             value = 100 * getattr(scores, name)
             rows.append([name, f"{value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"])
-        header = ["score", "%", "95 % interval over pictures"]
+        header = ["score", "%", "95 % interval over images"]
         errors = [
             [kind, f"{number:.0f}"]
             for kind, number in zip(KINDS, sums["errors"].tolist(), strict=True)
@@ -225,7 +225,7 @@ class TextDetectionTask(Task):
         ]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first pictures with labels and detections, and cut-outs of what went wrong."""
+        """The first images with labels and detections, and cut-outs of what went wrong."""
         if self.eval_data is None:
             return ()
         device = next(self.model.parameters()).device
@@ -256,10 +256,10 @@ class TextDetectionTask(Task):
                 )
             )
         first = "the first " if examined < len(self.eval_data) else ""
-        return [*illustrations, *errors.illustrations(first + counted(examined, "picture"))]
+        return [*illustrations, *errors.illustrations(first + counted(examined, "image"))]
 
     def _read(self, batch: Batch) -> list[list[Detection]]:
-        """The words of each picture, in pixels of its file."""
+        """The words of each image, in pixels of its file."""
         sizes: list[list[int]] = batch["image" + SIZES].tolist()
         scales = batch["scale"].cpu().numpy().astype(np.float64)
         found = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])

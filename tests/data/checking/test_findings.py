@@ -45,7 +45,7 @@ def places(findings: list[Finding], kind: str, what: str = "") -> list[set[str]]
 
 
 def many(classes: tuple[str, ...], count: int, *, first: int = 0) -> dict[str, bytes]:
-    """Different pictures of 64 x 48 px, as PNG."""
+    """Different images of 64 x 48 px, as PNG."""
     return {
         f"{name}/{index}.png": png(scene(48, 64, seed=1000 * place + first + index))
         for place, name in enumerate(classes)
@@ -72,7 +72,7 @@ def test_everything_planted_is_found_where_it_was_planted(tmp_path: Path) -> Non
     train |= {
         "a/cut.jpg": jpeg(original)[:300],
         "a/empty.png": b"",
-        "a/text.png": b"not a picture",
+        "a/text.png": b"not an image",
         "b/copy.png": train["b/1.png"],
         "a/other_label.png": train["b/2.png"],
         "b/saved_again.jpg": jpeg(scene(48, 64, seed=1000), 70),

@@ -1,4 +1,4 @@
-"""Which pictures look alike: every bound from both sides."""
+"""Which images look alike: every bound from both sides."""
 
 import numpy as np
 import pytest

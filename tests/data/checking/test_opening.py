@@ -60,7 +60,7 @@ def test_names_of_files_decide_about_the_kind(
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
         "holds no data of a known kind",
         path,
-        "Known: pictures, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
+        "Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
         "tokens in .txt. To name the kind: --kind",
     )
 

@@ -1,4 +1,4 @@
-"""What is learned about a picture, from files of every kind."""
+"""What is learned about an image, from files of every kind."""
 
 import hashlib
 import io

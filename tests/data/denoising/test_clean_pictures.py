@@ -1,4 +1,4 @@
-"""Decoded pictures: colours, grey, scales, and that the cache changes nothing."""
+"""Decoded images: colours, grey, scales, and that the cache changes nothing."""
 
 from pathlib import Path
 

@@ -75,7 +75,7 @@ def test_decoded_pictures_are_kept_in_as_many_mebibytes_as_set(tmp_path: Path) -
     photographs(tmp_path / "train", scene(600, 600), scene(600, 600))
     data = DenoisingData(path=str(tmp_path / "train"), eval_path="none", cache_mib=1)
     pictures = open_patches(data, seed=1)[0].kind.pictures
-    # A picture takes 1.08 million bytes: more than a million, and a mebibyte is 1,048,576.
+    # An image takes 1.08 million bytes: more than a million, and a mebibyte is 1,048,576.
     pictures.read(0)
     (tmp_path / "train" / "0.png").unlink()
     with pytest.raises(CorruptRecord):

@@ -83,7 +83,7 @@ def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Pat
 
 def test_an_unreadable_picture_is_left_out_and_named(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
-    (tmp_path / "1.png").write_bytes(b"no picture")
+    (tmp_path / "1.png").write_bytes(b"no image")
     found = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
     assert len(found.batch["clean"]) == 1
     assert found.faults[0].origin.endswith("1.png")
@@ -122,7 +122,7 @@ def test_camera_noise_is_scored_at_a_digital_gain_of_two(tmp_path: Path) -> None
 
 def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
-    (tmp_path / "1.png").write_bytes(b"no picture")
+    (tmp_path / "1.png").write_bytes(b"no image")
     random = np.random.RandomState(0)
     random.normal(0, 15, (12, 16, 3))
     expected = scene(16, 12, 3) + random.normal(0, 15, (16, 12, 3))
@@ -143,7 +143,7 @@ def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> Non
         ({"levels": []}, "data.eval_levels: no noise level to evaluate at"),
         (
             {"kind": "poisson", "levels": [5.0, 0.99]},
-            "data.eval_levels: 0.99 photons per white pixel give no picture\n"
+            "data.eval_levels: 0.99 photons per white pixel give no image\n"
             "  Give numbers of photons, 1 or more.",
         ),
         (
@@ -171,6 +171,6 @@ def test_sizes_that_differ_in_a_batch_are_told_in_full(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         noisy(tmp_path).fetch([SampleKey(0, 0), SampleKey(0, 2)])
     assert str(caught.value) == (
-        "data.eval_batch_size: pictures of different sizes do not fit into one batch: 12 x 16, "
+        "data.eval_batch_size: images of different sizes do not fit into one batch: 12 x 16, "
         "16 x 12\n  Set data.eval_batch_size=1."
     )

@@ -1,4 +1,4 @@
-"""Training patches: cut from the pictures, turned in eight ways, the same for equal keys."""
+"""Training patches: cut from the images, turned in eight ways, the same for equal keys."""
 
 import pickle
 from collections import Counter
@@ -121,7 +121,7 @@ def test_an_unreadable_picture_is_a_fault_and_the_next_one_takes_its_place(tmp_p
     (tmp_path / "1.png").write_bytes(b"")
     patches = patches_of(tmp_path / "none", *[np.zeros((4, 4), np.uint8)])
     (tmp_path / "none" / "0.png").write_bytes(b"")
-    with pytest.raises(UserError, match="none of the 1 pictures"):
+    with pytest.raises(UserError, match="none of the 1 images"):
         patches.fetch(keys(1))
 
 

@@ -1,4 +1,4 @@
-"""Pictures are decoded once for all workers, and never mixed up."""
+"""Images are decoded once for all workers, and never mixed up."""
 
 import multiprocessing
 import pickle

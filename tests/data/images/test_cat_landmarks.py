@@ -15,7 +15,7 @@ POINTS = "9 60 50 80 50 70 62 50 40 52 30 58 38 82 38 88 30 90 40 \n"
 
 
 def cat_folder(folder: Path) -> Path:
-    """The layout of the Kaggle CAT set, with one picture: red but for a green head."""
+    """The layout of the Kaggle CAT set, with one image: red but for a green head."""
     place = folder / "CAT_00"
     place.mkdir(parents=True)
     picture = Image.new("RGB", (120, 90), (200, 0, 0))
@@ -52,7 +52,7 @@ def test_a_picture_without_landmarks_or_with_damaged_ones_is_a_fault(tmp_path: P
 
 
 def test_landmarks_need_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="folder of pictures only"):
+    with pytest.raises(UserError, match="folder of images only"):
         CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path / "cats.zip")
 
 
@@ -88,7 +88,7 @@ def test_a_record_is_the_picture_with_one_box_and_no_label(tmp_path: Path) -> No
     )
     assert (len(heads), heads.path(0), tuple(heads.classes)) == (1, "CAT_00/00000001_000.jpg", ())
     assert heads.fingerprint == open_pictures(str(tmp_path), "train").fingerprint
-    picture.write_bytes(b"no picture")
+    picture.write_bytes(b"no image")
     with pytest.raises(CorruptRecord) as caught:
         heads.read(0)
     assert caught.value.fault.origin == str(picture)
@@ -103,7 +103,7 @@ def test_a_record_is_the_picture_with_one_box_and_no_label(tmp_path: Path) -> No
         ([(0, 0), (200, 100), (50, 50)], (0, 50, 100, 150)),
         ([(50, 50), (50, 50), (50, 50)], (49.35, 49.35, 50.65, 50.65)),
     ],
-    ids=["middle", "upper left", "lower right", "larger than the picture", "one point"],
+    ids=["middle", "upper left", "lower right", "larger than the image", "one point"],
 )
 def test_the_square_is_1_3_times_the_extent_and_moved_into_the_picture(
     points: list[tuple[int, int]], box: tuple[float, ...]

@@ -274,7 +274,7 @@ def test_pictures_are_mixed_in_batches_of_even_numbers() -> None:
     with pytest.raises(UserError) as caught:
         checked(ImageData(mixing=CutMix(), batch_size=5))
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "pictures are mixed in pairs, and 5 is odd",
+        "images are mixed in pairs, and 5 is odd",
         "data.batch_size",
         "Choose an even number, on every rank.",
     )

@@ -85,7 +85,7 @@ def test_generated_pictures_are_compared_with_the_training_pictures_by_default(
 
 def test_evaluation_numbers_the_pictures_and_leaves_unreadable_ones_out(tmp_path: Path) -> None:
     path = folder_of(tmp_path, 5)
-    (path / "dog" / "1.png").write_bytes(b"no picture")
+    (path / "dog" / "1.png").write_bytes(b"no image")
     _, real = open_generator_sets(PictureData(path=str(path), image_size=16), seed=1)
     assert real is not None
     found = real.fetch([SampleKey(0, index) for index in range(5)])
@@ -105,7 +105,7 @@ def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
     for where in (path, packed):
         train, _ = open_generator_sets(PictureData(path=str(where), match="*cat/*"), seed=1)
         assert len(train) == 2
-        with pytest.raises(UserError, match="none of the 3 pictures matches"):
+        with pytest.raises(UserError, match="none of the 3 images matches"):
             open_generator_sets(PictureData(path=str(where), match="bird/*"), seed=1)
 
 
@@ -207,7 +207,7 @@ def test_a_pattern_that_fits_nothing_is_answered_with_the_first_path(tmp_path: P
     with pytest.raises(UserError) as caught:
         open_generator_sets(PictureData(path=path, match="bird/*"), seed=1)
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "none of the 3 pictures matches 'bird/*'",
+        "none of the 3 images matches 'bird/*'",
         "data.match",
         "The first one is cat/0.png.",
     )

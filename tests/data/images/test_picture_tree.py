@@ -1,4 +1,4 @@
-"""Pictures without classes: where they may lie, and in which order they come."""
+"""Images without classes: where they may lie, and in which order they come."""
 
 import pickle
 from pathlib import Path
@@ -107,9 +107,9 @@ def test_a_registered_name_loses_its_labels() -> None:
 @pytest.mark.parametrize(
     ("files", "split", "message"),
     [
-        ({"a/notes.txt": b"-"}, "train", "no pictures in it"),
-        ({"train/1.png": b"-"}, "eval", "no pictures for evaluation"),
-        ({"val/1.png": b"-"}, "train", "no pictures for training"),
+        ({"a/notes.txt": b"-"}, "train", "no images in it"),
+        ({"train/1.png": b"-"}, "eval", "no images for evaluation"),
+        ({"val/1.png": b"-"}, "train", "no images for training"),
         ({"train/1.png": b"-", "train.zip": b"-"}, "train", "both 'train' and 'train.zip'"),
     ],
 )
@@ -188,7 +188,7 @@ def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
         "not a folder, a zip or an image",
         str(tmp_path / "notes.txt"),
-        "Give a folder or zip with pictures (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
+        "Give a folder or zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
         "or one of them.",
     )
     with pytest.raises(UserError, match="there is no such file or folder"):
@@ -235,22 +235,22 @@ def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
             {"a/b.txt": b"-", "a/c.TXT": b"-", "d": b"-"},
             "train",
             (
-                "there are no pictures in it, only 2 .txt, 1 without ending",
+                "there are no images in it, only 2 .txt, 1 without ending",
                 "",
-                "Give a folder or a zip with pictures (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
+                "Give a folder or a zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
                 ".tiff, .gif) anywhere in it, or TFRecord shards.",
             ),
         ),
         (
             {"train/x/.hidden": b"-"},
             "train",
-            ("there are no pictures in it, and no other files", "/train", None),
+            ("there are no images in it, and no other files", "/train", None),
         ),
         (
             {"train/1.png": b"-"},
             "eval",
             (
-                "there are no pictures for evaluation in it",
+                "there are no images for evaluation in it",
                 "",
                 "Expected val or validation or eval or test in it as a folder or zip, or name the "
                 "folder that is meant.",
@@ -260,7 +260,7 @@ def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
             {"val.zip": b"-"},
             "train",
             (
-                "there are no pictures for training in it",
+                "there are no images for training in it",
                 "",
                 "Expected train in it as a folder or zip, or name the folder that is meant.",
             ),
@@ -292,7 +292,7 @@ def test_the_first_name_of_a_part_that_exists_is_taken(tmp_path: Path) -> None:
     for name in names:
         write_files(tmp_path, {f"{name}/{name}.png": b"-"})
         assert paths_of(tmp_path, "eval") == [f"{name}/{name}.png"]
-    with pytest.raises(UserError, match="no pictures for training"):
+    with pytest.raises(UserError, match="no images for training"):
         paths_of(tmp_path, "train")
 
 

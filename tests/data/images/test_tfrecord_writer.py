@@ -195,7 +195,7 @@ def test_a_file_that_is_no_image_is_named_and_nothing_is_left(tmp_path: Path) ->
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "mine.txt").write_text("kept")
     with pytest.raises(
-        UserError, match="unreadable image: not a picture of a known format"
+        UserError, match="unreadable image: not an image of a known format"
     ) as caught:
         convert_to_tfrecords(str(tmp_path / "from"), tmp_path / "to", shards=4, workers=2)
     assert caught.value.where == str(tmp_path / "from" / "cat" / "broken.jpg")

@@ -109,13 +109,13 @@ ALMOST = 0.999999
         # Height and width of a window are drawn from aspect 1.5: 58 to 82 rows.
         ((100, 200), ONE, (0.5, 0.5, 0.5, 0.5), (15, 48, 70, 105)),
         ((100, 200), ONE, (0.0, 0.0, 0.0, 0.0), (0, 0, 71, 71)),
-        # 71 x 142 would be more than half of the picture, and 67 x 74 less than a quarter.
+        # 71 x 142 would be more than half of the image, and 67 x 74 less than a quarter.
         ((100, 200), ONE, (ALMOST, ALMOST, ALMOST, ALMOST), (30, 60, 70, 140)),
         ((100, 200), ONE, (0.1, 0.0, 0.0, 0.0), (0, 0, 68, 75)),
         # Exactly a quarter, and exactly a half.
         ((100, 200), ONE, (1.0, 0.0, 0.0, 0.0), (0, 0, 50, 100)),
         ((100, 200), ONE, (0.0, ALMOST, 0.0, 0.0), (0, 0, 100, 100)),
-        # As high as the picture, and as wide: 25 rows of aspect 2 are 50 columns.
+        # As high as the image, and as wide: 25 rows of aspect 2 are 50 columns.
         (
             (100, 200),
             ONE._replace(area=(0.25, 1.0)),

@@ -133,7 +133,7 @@ def test_stray_bytes_that_viewers_tolerate_are_tolerated() -> None:
 
 @pytest.mark.parametrize(
     "encoded",
-    [b"", b"\xff\xd8", b"not a picture at all", jpeg()[:-200], encode(scene(40, 50), "PNG")[:-300]],
+    [b"", b"\xff\xd8", b"not an image at all", jpeg()[:-200], encode(scene(40, 50), "PNG")[:-300]],
     ids=["empty", "marker only", "text", "cut JPEG", "cut PNG"],
 )
 def test_what_is_no_whole_picture_is_refused_with_a_reason(encoded: bytes) -> None:
@@ -177,7 +177,7 @@ def test_a_tiff_that_claims_too_much_is_refused_before_memory_is_taken(
 
 
 def test_postscript_is_not_handed_to_an_interpreter() -> None:
-    with pytest.raises(DecodeError, match="not a picture of a known format"):
+    with pytest.raises(DecodeError, match="not an image of a known format"):
         decode_image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", fast=False)
 
 
@@ -203,7 +203,7 @@ def test_damaged_bytes_give_pixels_or_a_decode_error_and_nothing_else(
 
 
 def test_memory_that_ran_out_is_no_fault_of_the_picture(tmp_path: Path) -> None:
-    """As a fault, the picture would be left out of training where some faults are tolerated."""
+    """As a fault, the image would be left out of training where some faults are tolerated."""
     Image.new("RGB", (6000, 6000)).save(tmp_path / "large.png")
     code = (
         "import resource, sys; from pathlib import Path\n"

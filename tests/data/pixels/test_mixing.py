@@ -51,7 +51,7 @@ def test_the_share_of_the_own_label_is_the_share_of_the_own_picture(
 ) -> None:
     batch = mix(settings, 64)
     own = torch.zeros(64, 3, SIDE, SIDE)
-    own[::2] = 1.0  # every picture of ones has a partner of zeros
+    own[::2] = 1.0  # every image of ones has a partner of zeros
     left = mixed(own, batch).mean(dim=(1, 2, 3))
     expected = torch.where(torch.arange(64) % 2 == 0, batch[SHARE], 1 - batch[SHARE])
     assert torch.allclose(left, expected, atol=1e-6)
@@ -233,7 +233,7 @@ def test_the_error_of_a_picture_without_a_partner_says_what_to_set() -> None:
     with pytest.raises(UserError) as caught:
         PairMixer(settings=CutMix(), seed=1)(pictures(5), keys(5))
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "pictures are mixed in pairs, and 5 is odd",
+        "images are mixed in pairs, and 5 is odd",
         "data.batch_size",
         "Choose an even number, on every rank.",
     )

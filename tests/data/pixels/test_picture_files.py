@@ -1,4 +1,4 @@
-"""Pictures are written whole or not at all."""
+"""Images are written whole or not at all."""
 
 from pathlib import Path
 

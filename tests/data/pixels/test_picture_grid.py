@@ -123,7 +123,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
     path = tmp_path / "grid.png"
     path.write_bytes(b"earlier")
-    # Linux' own full disk; the name beside the picture is that of the running process.
+    # Linux' own full disk; the name beside the image is that of the running process.
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("needs /dev/full")
@@ -176,16 +176,16 @@ def test_labels_are_written_by_pillow_in_the_middle_below_each_picture(
 @pytest.mark.parametrize(
     ("images", "says"),
     [
-        (torch.zeros(2, 3, 4, 4), "a picture is uint8, not torch.float32"),
-        (torch.zeros(2, 2, 4, 4, dtype=torch.uint8), "a picture is [3 or 1, H, W], not [2, 4, 4]"),
-        (torch.zeros(2, 3, 0, 4, dtype=torch.uint8), "a picture is [3 or 1, H, W], not [3, 0, 4]"),
+        (torch.zeros(2, 3, 4, 4), "an image is uint8, not torch.float32"),
+        (torch.zeros(2, 2, 4, 4, dtype=torch.uint8), "an image is [3 or 1, H, W], not [2, 4, 4]"),
+        (torch.zeros(2, 3, 0, 4, dtype=torch.uint8), "an image is [3 or 1, H, W], not [3, 0, 4]"),
         (
             torch.zeros(0, 3, 4, 4, dtype=torch.uint8),
-            "a grid takes pictures [N, channels, H, W], not [0, 3, 4, 4]",
+            "a grid takes images [N, channels, H, W], not [0, 3, 4, 4]",
         ),
         (
             torch.zeros(3, 4, 4, dtype=torch.uint8),
-            "a grid takes pictures [N, channels, H, W], not [3, 4, 4]",
+            "a grid takes images [N, channels, H, W], not [3, 4, 4]",
         ),
     ],
 )
@@ -198,9 +198,9 @@ def test_the_error_of_what_is_no_set_of_pictures_says_its_shape(
 
 
 def test_the_errors_of_a_strip_say_what_lacks() -> None:
-    with pytest.raises(ValueError, match=r"^a strip takes at least one picture$"):
+    with pytest.raises(ValueError, match=r"^a strip takes at least one image$"):
         side_by_side([])
-    with pytest.raises(ValueError, match=r"^2 pictures have 3 labels$"):
+    with pytest.raises(ValueError, match=r"^2 images have 3 labels$"):
         side_by_side(list(pictures(2)), ["1", "2", "3"])
     with pytest.raises(ValueError, match=r"not \[1, 3, 4, 4\]"):
         side_by_side([torch.zeros(1, 3, 4, 4, dtype=torch.uint8)])

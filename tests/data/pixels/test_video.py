@@ -257,7 +257,7 @@ class TestWithPyAv:
             check_written_video(tmp_path / "a.webm")
         assert (caught.value.what, caught.value.todo) == (
             "videos cannot be written as '.webm'",
-            "Known: .mkv, .mp4, .mov; or give a folder for single pictures.",
+            "Known: .mkv, .mp4, .mov; or give a folder for single images.",
         )
 
 

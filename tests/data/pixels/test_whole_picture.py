@@ -1,4 +1,4 @@
-"""Pictures with what they hold besides bytes of red, green and blue, read and written."""
+"""Images with what they hold besides bytes of red, green and blue, read and written."""
 
 import io
 import struct
@@ -155,7 +155,7 @@ def test_the_first_of_several_pages_is_taken_and_the_others_are_counted(
     assert picture.lost == (f"2 of 3 {word}",)
     assert picture.pixels.max() == 0
     assert pages_left_out(encoded) == picture.lost[0]
-    assert pages_left_out(saved(flat[0], kind)) == pages_left_out(b"no picture") == ""
+    assert pages_left_out(saved(flat[0], kind)) == pages_left_out(b"no image") == ""
 
 
 def test_what_cannot_be_kept_is_named() -> None:

@@ -17,7 +17,7 @@ from jumar.ground.errors import UserError
 
 
 def words(random: np.random.Generator, size: tuple[int, int], count: int) -> list[Region]:
-    """Rectangles somewhere in a picture."""
+    """Rectangles somewhere in an image."""
     regions: list[Region] = []
     for _ in range(count):
         width, height = random.integers(8, 40), random.integers(6, 16)
@@ -33,7 +33,7 @@ def words(random: np.random.Generator, size: tuple[int, int], count: int) -> lis
 
 
 def painted(size: tuple[int, int], regions: list[Region]) -> np.ndarray:
-    """A grey picture with white words."""
+    """A grey image with white words."""
     pixels = np.full((*size, 3), 60, np.uint8)
     for region in regions:
         (left, top), (right, bottom) = region.corners[0].astype(int), region.corners[2].astype(int)
@@ -191,7 +191,7 @@ def test_what_is_no_range_is_told_in_full(
 
 
 def test_edges_of_crops_lie_everywhere_but_within_a_word() -> None:
-    """A word from 3.5 to 8 along x and from 2 to 5.5 along y, in a picture 12 wide and 9 high."""
+    """A word from 3.5 to 8 along x and from 2 to 5.5 along y, in an image 12 wide and 9 high."""
     corners = np.array([[3.5, 2], [8, 2], [8, 5.5], [3.5, 5.5]])
     random = np.random.default_rng(0)
     seen: dict[str, set[int]] = {name: set() for name in ("top", "bottom", "left", "right")}
@@ -327,7 +327,7 @@ def test_each_change_of_colours_is_made_alone_too(changes: dict[str, object]) ->
 
 
 def test_words_at_the_very_edge_of_a_crop_are_kept_in_its_pixels() -> None:
-    """The whole picture is the crop: a word that fills it is within it."""
+    """The whole image is the crop: a word that fills it is within it."""
     corners = np.array([[0.0, 0], [64, 0], [64, 48], [0, 48]])
     inner = Region(corners=np.array([[8.0, 4], [16, 4], [16, 12], [8, 12]]), text="b")
     changes = TextAugmentation(scales=(2.0,), least_side=1.0, crop_attempts=1)

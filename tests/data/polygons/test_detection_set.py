@@ -1,4 +1,4 @@
-"""Pictures with words become batches: by key, with targets, and back to outlines."""
+"""Images with words become batches: by key, with targets, and back to outlines."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ KEYS = [SampleKey(0, 0), SampleKey(0, 1), SampleKey(3, 0)]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., DetectionData]:
-    """Two training pictures, one of them damaged on demand, and two for evaluation."""
+    """Two training images, one of them damaged on demand, and two for evaluation."""
     word = b"20,20,90,22,90,50,20,48,word\n10,52,30,52,30,58,10,58,###\n"
     files = {
         "train/img_1.jpg": picture(size=(100, 60)),
@@ -113,7 +113,7 @@ def test_uncertain_words_are_masked_in_training_and_count_in_scores(
 def test_damaged_pictures_are_counted_and_replaced(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
-    (tmp_path / "train" / "img_2.jpg").write_bytes(b"not a picture")
+    (tmp_path / "train" / "img_2.jpg").write_bytes(b"not an image")
     train, _ = open_detection_sets(settings(), targets="kernels", seed=1)
     fetched = train.fetch(KEYS)
     assert len(fetched.batch["image"]) == 3
@@ -147,7 +147,7 @@ def test_nothing_or_the_same_to_evaluate_on(
     _, none = open_detection_sets(settings(eval_path="none"), targets="kernels", seed=1)
     assert none is None
     same = settings(path=str(tmp_path / "train"))
-    with pytest.raises(UserError, match="training pictures themselves"):
+    with pytest.raises(UserError, match="training images themselves"):
         open_detection_sets(same, targets="kernels", seed=1)
     with pytest.raises(UserError, match="no path given"):
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
@@ -212,7 +212,7 @@ def test_settings_that_do_not_fit_are_told_in_full(settings: Callable[..., Detec
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.path: no path given\n  Name a folder or zip of pictures and label files."
+        "data.path: no path given\n  Name a folder or zip of images and label files."
     )
 
 
@@ -222,8 +222,8 @@ def test_the_same_pictures_on_both_sides_are_told(
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=str(tmp_path / "train")), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.eval_path: evaluation would use the training pictures themselves\n"
-        "  Set it to other pictures or to none, or put folders train and test into data.path."
+        "data.eval_path: evaluation would use the training images themselves\n"
+        "  Set it to other images or to none, or put folders train and test into data.path."
     )
 
 
@@ -267,7 +267,7 @@ def test_words_too_small_to_learn_are_those_of_the_settings(
         assert batch["score"].any()
         assert batch["image"][0, :, :38].float().mean() > 0
         masks.append(bool(batch["mask"].all()))
-    # The picture of 100 x 60 pixels is shown at 64: its word is 32 high.
+    # The image of 100 x 60 pixels is shown at 64: its word is 32 high.
     assert masks == [True, False]
 
 

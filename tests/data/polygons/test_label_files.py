@@ -76,7 +76,7 @@ def test_places_are_told_as_lines_or_words() -> None:
         (
             "a.json",
             b'"a"',
-            "{place}: no labels in JSON: neither a list of words nor lists by picture",
+            "{place}: no labels in JSON: neither a list of words nor lists by image",
         ),
         (
             "a.mat",

@@ -49,7 +49,7 @@ def test_points_that_are_no_numbers_are_no_words() -> None:
 def test_a_file_holds_one_list_or_lists_by_picture() -> None:
     assert parse("[1, {}]") == [1, {}]
     assert parse('{"a": [1], "b": []}') == {"a": [1], "b": []}
-    with pytest.raises(ValueError, match=r"^neither a list of words nor lists by picture$"):
+    with pytest.raises(ValueError, match=r"^neither a list of words nor lists by image$"):
         parse('"a"')
     name = "0123456789" * 5
     with pytest.raises(ValueError, match=rf"^'{name[:40]}' has no list of words$"):

@@ -1,4 +1,4 @@
-"""Pictures and labels are paired whatever their layout, and nothing wrong passes unnamed."""
+"""Images and labels are paired whatever their layout, and nothing wrong passes unnamed."""
 
 import json
 from pathlib import Path
@@ -126,25 +126,25 @@ def test_pictures_without_labels_and_labels_without_pictures_are_named(tmp_path:
     said: list[str] = []
     assert len(open_text_pictures(str(tmp_path), "train", notice=said.append)) == 1
     assert said == [
-        "1 picture without labels left out: img_2.jpg",
-        f"1 label file without a picture: {tmp_path}/gt_img_3.txt",
+        "1 image without labels left out: img_2.jpg",
+        f"1 label file without an image: {tmp_path}/gt_img_3.txt",
     ]
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "no pictures"),
+        ({}, "no images"),
         ({"img_1.jpg": JPEG}, "no label files"),
-        ({"img_1.jpg": JPEG, "gt_img_2.txt": b"x"}, "no label file belongs to a picture"),
-        ({"img_1.jpg": JPEG, "gt_img_1.txt": b""}, "no word in the labels of 1 picture"),
+        ({"img_1.jpg": JPEG, "gt_img_2.txt": b"x"}, "no label file belongs to an image"),
+        ({"img_1.jpg": JPEG, "gt_img_1.txt": b""}, "no word in the labels of 1 image"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": WORD.encode() + b"###"}, "no word"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": b"1,2,3"}, "1 outline cannot be used"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": WORD.encode() + b"\xff\xfe"}, "not UTF-8"),
         ({"img_1.jpg": JPEG, "a.json": b"{"}, "no labels in JSON"),
-        ({"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"}, "labels of one picture"),
-        ({"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"}, "several pictures"),
-        ({"test/a.jpg": JPEG, "test/a.txt": WORD.encode()}, "no pictures for training"),
+        ({"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"}, "labels of one image"),
+        ({"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"}, "several images"),
+        ({"test/a.jpg": JPEG, "test/a.txt": WORD.encode()}, "no images for training"),
     ],
 )
 def test_a_set_without_words_is_an_error(
@@ -170,9 +170,9 @@ def test_the_fingerprint_follows_the_outlines(tmp_path: Path) -> None:
     assert len(prints) == 2
 
 
-GIVE = "Give a folder or a zip of pictures and label files."
+GIVE = "Give a folder or a zip of images and label files."
 FOUND = (
-    "Expected gt_NAME.txt for each picture NAME.jpg, or a JSON file; data.labels names another "
+    "Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; data.labels names another "
     "folder or zip."
 )
 
@@ -180,39 +180,39 @@ FOUND = (
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a.txt": b"x"}, "{set}: there are no pictures in it"),
+        ({"a.txt": b"x"}, "{set}: there are no images in it"),
         (
             {"b.zip": b"", "a.ZIP": b""},
-            "{set}: there are no pictures in it\n  Unpack a.ZIP, or name a zip of pictures and one "
+            "{set}: there are no images in it\n  Unpack a.ZIP, or name a zip of images and one "
             "of labels.",
         ),
         ({"img_1.jpg": JPEG}, f"{{set}}: there are no label files in it\n  {FOUND}"),
         (
             {"b/img_1.jpg": JPEG, "img_20.jpg": JPEG, "gt_img_3.txt": b"x"},
-            "{set}: no label file belongs to a picture\n  For the picture b/img_1.jpg a file "
+            "{set}: no label file belongs to an image\n  For the image b/img_1.jpg a file "
             "gt_img_1.txt was looked for, and there is gt_img_3.txt.",
         ),
         (
             {"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"},
-            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one picture\n  Keep one of "
+            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one image\n  Keep one of "
             "them, or name the folder that is meant (data.labels).",
         ),
         (
             {"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"},
-            "several pictures are named img_1\n  Their labels cannot be told apart: name the "
+            "several images are named img_1\n  Their labels cannot be told apart: name the "
             "folder that is meant.",
         ),
         (
             {"test/a.jpg": JPEG, "test/a.txt": WORD.encode()},
-            "{set}: there are no pictures for training in it\n  Name the folder that is meant.",
+            "{set}: there are no images for training in it\n  Name the folder that is meant.",
         ),
         (
             {"a.jpg": JPEG, "a.txt": WORD.encode() + b"###", "b.jpg": JPEG, "b.txt": b""},
-            "{set}: no word in the labels of 2 pictures",
+            "{set}: no word in the labels of 2 images",
         ),
         (
             {"a.jpg": JPEG, "a.txt": b"1,2,3\nx"},
-            "{set}: no word in the labels of 1 picture; 2 outlines cannot be used: {set}/a.txt, "
+            "{set}: no word in the labels of 1 image; 2 outlines cannot be used: {set}/a.txt, "
             "line 1: 3 numbers where 8 belong",
         ),
     ],
@@ -233,7 +233,7 @@ def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_told(tmp_path: P
         open_text_pictures(str(tmp_path / "gone"), "train")
     assert str(caught.value) == f"{tmp_path}/gone: there is no such file or folder\n  {GIVE}"
     write_files(tmp_path, {"Train_1/a.jpg": JPEG, "a.txt": WORD.encode()})
-    with pytest.raises(UserError, match="there are no pictures for evaluation in it"):
+    with pytest.raises(UserError, match="there are no images for evaluation in it"):
         open_text_pictures(str(tmp_path), "eval")
     assert len(open_text_pictures(str(tmp_path), "train")) == 1
 
@@ -267,13 +267,13 @@ def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
     said: list[str] = []
     open_text_pictures(str(tmp_path), "train", notice=said.append)
     assert said == [
-        "6 pictures without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; "
+        "6 images without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; "
         "img_6.jpg; and 1 more"
     ]
     (tmp_path / "img_10.jpg").unlink()
     open_text_pictures(str(tmp_path), "train", notice=said.append)
     assert said[1] == (
-        "5 pictures without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; img_6.jpg"
+        "5 images without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; img_6.jpg"
     )
 
 
@@ -286,9 +286,9 @@ def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) ->
     assert said == [
         f"1 outline left out: {place}, line 1: 0 numbers where 8 belong",
         f"2 outlines mended: {place}, line 2: the corners run counter-clockwise; {place}, line 3: "
-        "it reaches out of the picture",
+        "it reaches out of the image",
     ]
-    # The picture is 100 wide and 60 high.
+    # The image is 100 wide and 60 high.
     assert sorted(source.regions[0][1].corners.tolist()) == [
         [90, 50],
         [90, 60],

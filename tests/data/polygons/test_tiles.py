@@ -1,4 +1,4 @@
-"""What is found in overlapping tiles becomes the words of the whole picture, each once."""
+"""What is found in overlapping tiles becomes the words of the whole image, each once."""
 
 from itertools import pairwise
 
@@ -144,7 +144,7 @@ def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_pictu
     assert places == [0.6, 0.5]
     places = [score for _, score in found_words(whole, other)]
     assert places == [0.5, 0.6]
-    # The same edges are those of the picture: nothing goes on behind them.
+    # The same edges are those of the image: nothing goes on behind them.
     places = [
         score for _, score in found_words(cut, other, window=Window(0, 0, 98, 298), size=(98, 298))
     ]

@@ -1,4 +1,4 @@
-"""Pictures as records of ImageNet's form, and back."""
+"""Images as records of ImageNet's form, and back."""
 
 import io
 

@@ -37,7 +37,7 @@ class Finding:
         kind: `broken`, `duplicate`, `leak`, `look-alike`, `label conflict`, `odd size`, `odd kind`
             or `class`.
         what: It in a few words, with numbers.
-        groups: The places; those of a group belong together, such as copies of one picture.
+        groups: The places; those of a group belong together, such as copies of one image.
     """
 
     kind: str
@@ -105,7 +105,7 @@ def _copies(known: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding
 
 
 def _near(known: Sequence[_Known], same: set[tuple[int, int]]) -> list[Finding]:
-    """Pictures that look alike and are no copies of each other."""
+    """Images that look alike and are no copies of each other."""
     rows = [index for index, entry in enumerate(known) if entry.item.look is not None]
     if not rows:
         return []

@@ -12,7 +12,7 @@ from jumar.data.samples import Fault
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """One picture, clip, text or question; about 500 bytes, whatever the size of its file.
+    """One image, clip, text or question; about 500 bytes, whatever the size of its file.
 
     Attributes:
         where: File, and entry, line or byte offset in it.
@@ -23,7 +23,7 @@ class Item:
         classes: The classes that it counts for.
         size: What is compared with other items, by name: width, height, duration, length.
         traits: What may set it apart, such as `grey` or `stereo`.
-        look: uint8 [256], a picture of 16 x 16 grey pixels; None for what is no picture.
+        look: uint8 [256], an image of 16 x 16 grey pixels; None for what is no image.
     """
 
     where: str
@@ -55,7 +55,7 @@ class CheckedPart:
         name: `training` or `evaluation`.
         reader: Its items.
         classes: All classes that it should have; empty if unknown.
-        faults: What was found while it was opened: labels without a picture, malformed lines.
+        faults: What was found while it was opened: labels without an image, malformed lines.
     """
 
     name: str

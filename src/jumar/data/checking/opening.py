@@ -99,7 +99,7 @@ def kind_of(path: str) -> Kind:
     raise UserError(
         "holds no data of a known kind",
         where=path,
-        todo="Known: pictures, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
+        todo="Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
         "tokens in .txt. To name the kind: --kind",
     )
 

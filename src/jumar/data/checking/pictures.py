@@ -1,4 +1,4 @@
-"""What a check learns about pictures."""
+"""What a check learns about images."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ _TURNED_FROM = 2
 
 
 class PictureReader:
-    """Pictures of a source.
+    """Images of a source.
 
     Args:
-        source: The undecoded pictures.
+        source: The undecoded images.
         labelled: Whether their labels mean anything.
     """
 
@@ -42,10 +42,10 @@ class PictureReader:
 
 
 def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) -> Item:
-    """Everything about a picture, which is decoded whole.
+    """Everything about an image, which is decoded whole.
 
     Args:
-        record: The encoded picture.
+        record: The encoded image.
         label: Its class; empty without.
         traits: What else sets it apart.
 

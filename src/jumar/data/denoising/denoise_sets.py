@@ -42,7 +42,7 @@ class DenoisingData(LoaderSettings):
     eval_batch_size: int = setting(
         1,
         "Evaluation batch size per rank; above 1 only if all images have the same size.",
-        unit="pictures",
+        unit="images",
         minimum=1,
         changeable=True,
     )

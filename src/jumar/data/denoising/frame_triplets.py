@@ -179,7 +179,7 @@ def read_frames(frames: CleanPictures, triplet: Triplet) -> list[Pixels]:
 
 
 def clips_of(pictures: Pictures) -> list[range]:
-    """The positions of the frames of each clip: of the pictures of each folder."""
+    """The positions of the frames of each clip: of the images of each folder."""
     clips: list[range] = []
     start, folder = 0, ""
     for index in range(len(pictures)):

@@ -53,7 +53,7 @@ class Patches:
 
     @property
     def fingerprint(self) -> str:
-        """That of the pictures; see `Fingerprinted`."""
+        """That of the images; see `Fingerprinted`."""
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:
@@ -96,7 +96,7 @@ def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
         collate=denoising_collate("patches", 5 * channels * patches.patch_size**2),
         training=True,
         per_item=per_picture,
-        what="pictures",
+        what="images",
         todo="Check the path of the data.",
     )
 

@@ -105,7 +105,7 @@ class LabelledPictures:
         label_offset: Added to the stored labels.
         seed: Together with a key, determines a sample's augmentation.
         training: Whether samples are augmented.
-        auto_augment: Changes training pictures after the preprocessing.
+        auto_augment: Changes training images after the preprocessing.
         erasing: Erases parts of them after that.
         numbered: Whether a sample also holds `index`, its number, so that whatever is paired with
             an image is independent of batches and of unreadable samples.
@@ -157,7 +157,7 @@ class LabelledPictures:
 
     @property
     def changes_pixels(self) -> bool:
-        """Whether training pictures are changed after the preprocessing."""
+        """Whether training images are changed after the preprocessing."""
         kinds = isinstance(self.auto_augment, NoAutoAugment), isinstance(self.erasing, NoErasing)
         return not all(kinds)
 
@@ -192,7 +192,7 @@ def image_set(
     return KeyedSet(
         kind=pictures,
         collate=Stacked(
-            what="pictures", fields="data.batch_size, data.image_size", pictures=("image",)
+            what="images", fields="data.batch_size, data.image_size", pictures=("image",)
         ),
         training=pictures.training,
         todo="Check the path and the label offset of the data.",

@@ -159,7 +159,7 @@ def _opened(
     fits = [i for i in range(len(source)) if fnmatchcase(source.path(i), data.match)]
     if not fits:
         raise UserError(
-            f"none of the {len(source)} pictures matches '{data.match}'",
+            f"none of the {len(source)} images matches '{data.match}'",
             where="data.match",
             todo=f"The first one is {source.path(0)}.",
         )

@@ -17,7 +17,7 @@ def adjust_brightness(images: Tensor, delta: Factor) -> Tensor:
 
 
 def adjust_contrast(images: Tensor, factor: Factor) -> Tensor:
-    """Scale the distance of every value from the mean of its channel in its picture."""
+    """Scale the distance of every value from the mean of its channel in its image."""
     mean = images.mean(dim=(-2, -1), keepdim=True)
     return (images - mean) * _per_sample(factor, images) + mean
 
@@ -31,16 +31,16 @@ def jitter(
 ) -> Tensor:
     """`adjust_brightness`, `adjust_contrast`, `adjust_saturation` in turn, in a third of the time.
 
-    The first two together are one factor and one shift for each channel of each picture.
+    The first two together are one factor and one shift for each channel of each image.
 
     Args:
-        images: Pictures of any number type and memory format.
+        images: Images of any number type and memory format.
         brightness: Is added.
         contrast: Factor.
         saturation: Factor; a factor of 1 limits the saturation to 1, None does not.
 
     Returns:
-        New float32 pictures in contiguous memory: with the channels innermost, the largest of
+        New float32 images in contiguous memory: with the channels innermost, the largest of
         three would be a loop of three.
     """
     changed = images.to(torch.float32, memory_format=torch.contiguous_format, copy=True)

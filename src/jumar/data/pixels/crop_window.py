@@ -26,9 +26,9 @@ class CropRule(NamedTuple):
     """The constraints on a crop.
 
     Attributes:
-        area: Smallest and largest part of the picture.
+        area: Smallest and largest part of the image.
         aspect: Smallest and largest width divided by height.
-        attempts: Draws before the whole picture is taken.
+        attempts: Draws before the whole image is taken.
         object_covered: The least part of some annotated object that the crop must contain.
     """
 
@@ -49,14 +49,14 @@ def draw_window(
     *,
     objects: Sequence[Box] = (),
 ) -> Window:
-    """A random window that fulfils the rule, or the whole picture when no attempt did.
+    """A random window that fulfils the rule, or the whole image when no attempt did.
 
     Args:
-        height: Rows of the picture.
-        width: Columns of the picture.
+        height: Rows of the image.
+        width: Columns of the image.
         rule: Area, aspect ratio, attempts, coverage.
         random: Source of the draws.
-        objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole picture when empty.
+        objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole image when empty.
     """
     boxes = [_pixels(box, height, width) for box in objects or (WHOLE,)]
     for _ in range(rule.attempts):
@@ -70,9 +70,9 @@ def draw_window(
 
 
 def scaled(window: Window, frame: int, height: int, width: int) -> Window:
-    """A window drawn in a square frame, carried over to a picture of another size.
+    """A window drawn in a square frame, carried over to an image of another size.
 
-    It stays within the picture, as it did in the frame, and at least one pixel remains.
+    It stays within the image, as it did in the frame, and at least one pixel remains.
     """
     return Window(
         window.top * height // frame,

@@ -1,4 +1,4 @@
-"""Random erasing: a box of a training picture becomes noise or one colour.
+"""Random erasing: a box of a training image becomes noise or one colour.
 
 Paper: Z. Zhong, L. Zheng, G. Kang, S. Li, Y. Yang, "Random Erasing Data Augmentation",
 https://arxiv.org/abs/1708.04896; ranges of area and shape are those of its classification runs.
@@ -15,18 +15,18 @@ from jumar.ground.errors import UserError
 from jumar.settings import Component, setting
 
 _ATTEMPTS = 100
-"""Boxes that are drawn before the picture stays as it is; a box must fit into it."""
+"""Boxes that are drawn before the image stays as it is; a box must fit into it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErasingSettings(Component, ABC):
-    """Whether a part of training pictures is erased."""
+    """Whether a part of training images is erased."""
 
     @abstractmethod
     def erased(
         self, pixels: NDArray[np.uint8], random: np.random.Generator, mean: tuple[float, ...]
     ) -> NDArray[np.uint8]:
-        """A picture with a part erased.
+        """An image with a part erased.
 
         Args:
             pixels: uint8 [height, width, 3]; may be changed.
@@ -37,23 +37,23 @@ class ErasingSettings(Component, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class NoErasing(ErasingSettings, kind="none"):
-    """Pictures stay whole."""
+    """Images stay whole."""
 
     def erased(
         self, pixels: NDArray[np.uint8], random: np.random.Generator, mean: tuple[float, ...]
     ) -> NDArray[np.uint8]:
-        """The picture; see `ErasingSettings.erased`."""
+        """The image; see `ErasingSettings.erased`."""
         del random, mean
         return pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomErasing(ErasingSettings, kind="random"):
-    """One box of some of the pictures."""
+    """One box of some of the images."""
 
-    probability: float = setting(0.5, "share of the pictures", minimum=0, maximum=1)
+    probability: float = setting(0.5, "share of the images", minimum=0, maximum=1)
     area: tuple[float, ...] = setting(
-        (0.02, 0.4), "smallest and largest part of the picture", minimum=0.0, maximum=1.0
+        (0.02, 0.4), "smallest and largest part of the image", minimum=0.0, maximum=1.0
     )
     aspect: tuple[float, ...] = setting(
         (0.3, 3.33), "smallest and largest height divided by width", minimum=0.01

@@ -1,4 +1,4 @@
-"""Mixing training pictures and their labels in pairs: mixup and CutMix.
+"""Mixing training images and their labels in pairs: mixup and CutMix.
 
 Papers: H. Zhang, M. Cisse, Y. Dauphin, D. Lopez-Paz, "mixup: Beyond Empirical Risk Minimization",
 https://arxiv.org/abs/1710.09412; S. Yun et al., "CutMix: Regularization Strategy to Train Strong
@@ -36,34 +36,34 @@ how much of it shows there, float32 [N]."""
 
 
 class Mix(NamedTuple):
-    """How a pair is mixed; both pictures alike.
+    """How a pair is mixed; both images alike.
 
     Attributes:
         box: Top, left, bottom, right of what the partner covers.
-        opacity: 1 where the partner replaces the picture.
+        opacity: 1 where the partner replaces the image.
     """
 
     box: tuple[int, int, int, int]
     opacity: float
 
     def own_share(self, height: int, width: int) -> float:
-        """The share of the own label: how much of the own picture is left."""
+        """The share of the own label: how much of the own image is left."""
         top, left, bottom, right = self.box
         return 1 - self.opacity * (bottom - top) * (right - left) / (height * width)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixingSettings(Component, ABC):
-    """How training pictures are mixed."""
+    """How training images are mixed."""
 
     @abstractmethod
     def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
-        """How a pair of pictures is mixed; None to leave both as they are."""
+        """How a pair of images is mixed; None to leave both as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoMixing(MixingSettings, kind="none"):
-    """Every picture on its own."""
+    """Every image on its own."""
 
     def drawn(self, random: np.random.Generator, height: int, width: int) -> None:
         """Nothing; see `MixingSettings.drawn`."""
@@ -87,7 +87,7 @@ class _SometimesMixed(MixingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixup(_SometimesMixed, kind="mixup"):
-    """mixup: both pictures laid over each other."""
+    """mixup: both images laid over each other."""
 
     alpha: float = setting(0.2, "both parameters of the beta distribution of shares", minimum=0.01)
 
@@ -97,7 +97,7 @@ class Mixup(_SometimesMixed, kind="mixup"):
 
 @dataclass(frozen=True, kw_only=True)
 class CutMix(_SometimesMixed, kind="cutmix"):
-    """CutMix: a box of one picture in the other."""
+    """CutMix: a box of one image in the other."""
 
     alpha: float = setting(1.0, "both parameters of the beta distribution of areas", minimum=0.01)
 
@@ -127,9 +127,9 @@ def overlaid(random: np.random.Generator, alpha: float, height: int, width: int)
 
 
 def pasted(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
-    """The mix of CutMix: a box of the picture's shape around a uniform centre, cut at the edges.
+    """The mix of CutMix: a box of the image's shape around a uniform centre, cut at the edges.
 
-    Its area is 1 - lambda of the picture, lambda drawn from Beta(alpha, alpha).
+    Its area is 1 - lambda of the image, lambda drawn from Beta(alpha, alpha).
     """
     side = np.sqrt(1 - random.beta(alpha, alpha))
     half_height, half_width = int(height * side) // 2, int(width * side) // 2
@@ -156,7 +156,7 @@ class PairMixer:
         `mixed_opacity`.
 
         Raises:
-            UserError: A picture has no partner.
+            UserError: An image has no partner.
         """
         if len(keys) % 2:
             raise uneven("data.batch_size", len(keys))
@@ -188,7 +188,7 @@ def uneven(field: str, size: int) -> UserError:
         size: How many.
     """
     return UserError(
-        f"pictures are mixed in pairs, and {size} is odd",
+        f"images are mixed in pairs, and {size} is odd",
         where=field,
         todo="Choose an even number, on every rank.",
     )

@@ -1,4 +1,4 @@
-"""Pictures with outlines drawn into them."""
+"""Images with outlines drawn into them."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ LABELLED: Colour = (255, 140, 0)
 def with_outlines(
     pixels: NDArray[np.uint8], outlines: Iterable[tuple[NDArray[np.floating], Colour]]
 ) -> NDArray[np.uint8]:
-    """A copy of a picture with closed outlines, the later ones above.
+    """A copy of an image with closed outlines, the later ones above.
 
     Args:
         pixels: [height, width, 3].

@@ -1,4 +1,4 @@
-"""From an encoded picture to the network's input: the half on the host and the half on the device.
+"""From an encoded image to the network's input: the half on the host and the half on the device.
 
 The host decodes, crops, resizes and mirrors, and ships bytes. The device changes colours and
 normalises, a batch at a time; doing that on the host costs a third of the pipeline and ships four
@@ -37,41 +37,41 @@ _COLOR_CHANGES = ("brightness", "contrast", "saturation")
 """Names of the tensors that carry how much, [N]."""
 
 _CACHED_PICTURES = 4
-"""Pictures whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
+"""Images whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
 megabytes would each go to memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImagePreprocessing:
-    """How pictures are cropped, changed and normalised, in training and in evaluation."""
+    """How images are cropped, changed and normalised, in training and in evaluation."""
 
     crop: str = setting(
         "picture",
-        "Training window: drawn in the picture, drawn in a square frame and stretched to the "
-        "picture (as ResNeXt's original does), or none.",
+        "Training window: drawn in the image, drawn in a square frame and stretched to the "
+        "image (as ResNeXt's original does), or none.",
         choices=("picture", "frame", "none"),
     )
     crop_area: tuple[float, ...] = setting(
-        (0.08, 1.0), "Smallest and largest part of the picture.", minimum=0.0, maximum=1.0
+        (0.08, 1.0), "Smallest and largest part of the image.", minimum=0.0, maximum=1.0
     )
     crop_aspect: tuple[float, ...] = setting(
         (0.75, 1.333), "Smallest and largest width divided by height.", minimum=0.01
     )
-    crop_attempts: int = setting(10, "Draws before the whole picture is taken.", minimum=1)
+    crop_attempts: int = setting(10, "Draws before the whole image is taken.", minimum=1)
     crop_object_covered: float = setting(
         0.1,
-        "Least part of an annotated object (without annotation: of the picture) in the window.",
+        "Least part of an annotated object (without annotation: of the image) in the window.",
         minimum=0.0,
         maximum=1.0,
     )
     crop_frame: int = setting(280, "Side of the square frame of crop=frame.", unit="px", minimum=1)
     resize: str = setting(
         "antialias",
-        "Training pictures: antialias is fast and averages; legacy is the original's bilinear, "
+        "Training images: antialias is fast and averages; legacy is the original's bilinear, "
         "without averaging, and slower.",
         choices=("antialias", "legacy"),
     )
-    flip: bool = setting(True, "Mirror half of the training pictures; never for digits or text.")
+    flip: bool = setting(True, "Mirror half of the training images; never for digits or text.")
     brightness: float = setting(
         0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0.0
     )
@@ -83,8 +83,8 @@ class ImagePreprocessing:
     )
     eval_view: str = setting(
         "center",
-        "Evaluation: center squeezes the whole picture and takes the central part (AlexNet), box "
-        "takes the central part and squeezes that (ResNeXt), whole squeezes the whole picture.",
+        "Evaluation: center squeezes the whole image and takes the central part (AlexNet), box "
+        "takes the central part and squeezes that (ResNeXt), whole squeezes the whole image.",
         choices=("center", "box", "whole"),
     )
     eval_fraction: float = setting(
@@ -124,7 +124,7 @@ class ImagePreprocessing:
         """One training sample on the host.
 
         Args:
-            record: The encoded picture with its annotated objects.
+            record: The encoded image with its annotated objects.
             image_size: Side of the result.
             random: All randomness of this sample; made from seed, epoch and index, so that it is
                 the same in whichever worker and on whichever rank the sample is made.
@@ -134,7 +134,7 @@ class ImagePreprocessing:
             that `on_device` is to make.
 
         Raises:
-            DecodeError: The picture is damaged.
+            DecodeError: The image is damaged.
         """
         picture = EncodedImage(record.encoded)
         window = self._window(picture, record, random)
@@ -159,7 +159,7 @@ class ImagePreprocessing:
         """One sample for evaluation on the host: `eval_levels` rounded to bytes.
 
         Raises:
-            DecodeError: The picture is damaged.
+            DecodeError: The image is damaged.
         """
         return {"image": _levels(self.eval_levels(record, image_size))}
 
@@ -170,7 +170,7 @@ class ImagePreprocessing:
         originals use in evaluation too, then legacy bilinear or `crop_and_resize`.
 
         Raises:
-            DecodeError: The picture is damaged.
+            DecodeError: The image is damaged.
         """
         pixels = EncodedImage(record.encoded).decode(fast=True, reuse=True)
         if self.eval_view == "whole":
@@ -219,7 +219,7 @@ class ImagePreprocessing:
 
 
 def alexnet_preprocessing() -> ImagePreprocessing:
-    """As the original AlexNet script, except that each picture is mirrored on its own (the script
+    """As the original AlexNet script, except that each image is mirrored on its own (the script
     decides once for a whole run) and that training resizes with antialiasing.
     """
     return ImagePreprocessing()
@@ -246,7 +246,7 @@ def resnext_preprocessing() -> ImagePreprocessing:
 
 
 def plain_preprocessing() -> ImagePreprocessing:
-    """Resize only, for small pictures of digits, signs or symbols."""
+    """Resize only, for small images of digits, signs or symbols."""
     return ImagePreprocessing(
         crop="none",
         flip=False,
@@ -258,7 +258,7 @@ def plain_preprocessing() -> ImagePreprocessing:
 
 
 def _decoded_window(picture: EncodedImage, window: Window, image_size: int) -> NDArray[np.uint8]:
-    """The pixels of a window, from a picture decoded no larger than the window needs."""
+    """The pixels of a window, from an image decoded no larger than the window needs."""
     at_least = (
         math.ceil(picture.height * image_size / window.height),
         math.ceil(picture.width * image_size / window.width),

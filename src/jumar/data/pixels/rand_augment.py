@@ -1,4 +1,4 @@
-"""RandAugment: some of 14 operations, drawn for each picture, all at one magnitude.
+"""RandAugment: some of 14 operations, drawn for each image, all at one magnitude.
 
 Paper: E. Cubuk, B. Zoph, J. Shlens, Q. Le, "RandAugment: Practical automated data augmentation
 with a reduced search space", https://arxiv.org/abs/1909.13719. The operations and the linear scale
@@ -29,16 +29,16 @@ _ENHANCEMENT = 0.9
 _LOST_BITS = 4
 
 _Operation = Callable[[Image.Image, float, int], Image.Image]
-"""A picture, a strength of -1 to 1, and the level that fills what comes from outside."""
+"""An image, a strength of -1 to 1, and the level that fills what comes from outside."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AutoAugmentSettings(Component, ABC):
-    """Which operations change training pictures after crop and flip."""
+    """Which operations change training images after crop and flip."""
 
     @abstractmethod
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
-        """A changed picture, uint8 [height, width, 3].
+        """A changed image, uint8 [height, width, 3].
 
         Args:
             pixels: uint8 [height, width, 3]; is not changed.
@@ -51,7 +51,7 @@ class NoAutoAugment(AutoAugmentSettings, kind="none"):
     """None."""
 
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
-        """The picture; see `AutoAugmentSettings.changed`."""
+        """The image; see `AutoAugmentSettings.changed`."""
         del random
         return pixels
 
@@ -60,12 +60,12 @@ class NoAutoAugment(AutoAugmentSettings, kind="none"):
 class RandAugment(AutoAugmentSettings, kind="randaugment"):
     """RandAugment."""
 
-    operations: int = setting(2, "operations a picture (N)", minimum=0, maximum=14)
+    operations: int = setting(2, "operations an image (N)", minimum=0, maximum=14)
     magnitude: float = setting(
         9.0, "how strong each operation is (M)", minimum=0, maximum=LARGEST_MAGNITUDE
     )
     fill: int = setting(
-        128, "level of what comes from outside of the picture", minimum=0, maximum=255
+        128, "level of what comes from outside of the image", minimum=0, maximum=255
     )
 
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:

@@ -153,7 +153,7 @@ def crop_and_resize(
         box: (y1, x1, y2, x2) relative to the last row and column; y1 > y2 mirrors.
         size: (height, width) of the result.
         method: How to read between pixels.
-        extrapolation: The value of places outside of the picture.
+        extrapolation: The value of places outside of the image.
 
     Returns:
         float32 [height, width, channels].
@@ -170,14 +170,14 @@ def crop_and_resize(
 
 
 def resize_fast(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Antialiased bilinear resizing in integers, the fastest here; for training pictures.
+    """Antialiased bilinear resizing in integers, the fastest here; for training images.
 
     Against the legacy bilinear of the originals: pixel centres are aligned and a reduction
-    averages, so a picture has no aliasing; on an enlargement the two differ by a shift of less
+    averages, so an image has no aliasing; on an enlargement the two differ by a shift of less
     than half a pixel.
 
     Args:
-        image: uint8 [height, width, 3]; may be a window of a larger picture.
+        image: uint8 [height, width, 3]; may be a window of a larger image.
         size: (height, width) of the result.
 
     Returns:

@@ -202,7 +202,7 @@ class VideoWriter:
                 f"a frame of {size[1]} x {size[0]} pixels does not fit into a video of "
                 f"{self._size[1]} x {self._size[0]}",
                 where=str(self._path),
-                todo="Write a folder of pictures instead.",
+                todo="Write a folder of images instead.",
             )
         kind = "rgb24" if self.bits == 8 else f"gbrp{self.bits}le"
         frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
@@ -272,7 +272,7 @@ def check_written_video(path: Path) -> None:
         raise UserError(
             f"videos cannot be written as '{path.suffix}'",
             where=str(path),
-            todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single pictures.",
+            todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single images.",
         )
 
 

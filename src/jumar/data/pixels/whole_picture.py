@@ -1,6 +1,6 @@
-"""A picture with everything in its file besides 8-bit red, green and blue.
+"""An image with everything in its file besides 8-bit red, green and blue.
 
-Training sees pictures as `decode_image` gives them. Whoever hands a picture back to its owner
+Training sees images as `decode_image` gives them. Whoever hands an image back to its owner
 keeps the transparency, 16 bits, the colour profile and the EXIF data, or says what is lost.
 """
 
@@ -25,7 +25,7 @@ _WITH_ALPHA = ("RGBA", "LA", "PA", "La", "RGBa")
 
 @dataclass(frozen=True, kw_only=True)
 class WholePicture:
-    """A decoded picture, upright.
+    """A decoded image, upright.
 
     Attributes:
         pixels: [height, width, 3] for RGB or [height, width] for grey; uint8, or uint16 of 16 bits.
@@ -51,7 +51,7 @@ class WholePicture:
 
 
 def decode_whole(encoded: bytes) -> WholePicture:
-    """A picture, always as RGB, with its transparency, depth, profile and EXIF data.
+    """An image, always as RGB, with its transparency, depth, profile and EXIF data.
 
     If there are several frames or pages, the first one is used.
 
@@ -59,7 +59,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
         encoded: The bytes of the file.
 
     Raises:
-        DecodeError: The picture is damaged, too large or of an unsupported kind; says which.
+        DecodeError: The image is damaged, too large or of an unsupported kind; says which.
     """
     picture = EncodedImage(encoded)
     alpha: Levels | None = None
@@ -99,7 +99,7 @@ def pages_left_out(encoded: bytes) -> str:
     try:
         with opened(encoded) as image:
             return pages_of(image)
-    except Exception:  # decoding the picture reports what is wrong with it
+    except Exception:  # decoding the image reports what is wrong with it
         return ""
 
 

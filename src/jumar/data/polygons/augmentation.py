@@ -1,4 +1,4 @@
-"""What training does to a picture with words: scaled, turned, cropped between words, recoloured.
+"""What training does to an image with words: scaled, turned, cropped between words, recoloured.
 
 As in the originals of PSENet and EAST a crop never cuts a word: its edges lie where no word is,
 in rows and in columns. A share of the crops is without any word. Turning and colours are not in
@@ -20,26 +20,26 @@ Pixels = NDArray[np.uint8]
 
 _LUMA = np.array([0.299, 0.587, 0.114])
 _MARGIN = 0.1
-"""How far the drawn edges of a crop may lie outside of the picture, where they are cut off: so
+"""How far the drawn edges of a crop may lie outside of the image, where they are cut off: so
 that crops reach the border more often."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextAugmentation:
-    """Crops and changes of training pictures."""
+    """Crops and changes of training images."""
 
     scales: tuple[float, ...] = setting(
         (0.5, 1.0, 2.0, 3.0), "Factors of size of which one is drawn.", minimum=0.01
     )
     background_share: float = setting(
-        0.375, "Share of crops without a word, where a picture allows them.", minimum=0, maximum=1
+        0.375, "Share of crops without a word, where an image allows them.", minimum=0, maximum=1
     )
-    crop_attempts: int = setting(50, "Draws before the whole picture is taken.", minimum=1)
+    crop_attempts: int = setting(50, "Draws before the whole image is taken.", minimum=1)
     least_side: float = setting(
-        0.1, "Least side of a crop, as a part of the picture's.", minimum=0.01, maximum=1
+        0.1, "Least side of a crop, as a part of the image's.", minimum=0.01, maximum=1
     )
     rotation: float = setting(
-        0.0, "Largest angle by which pictures are turned.", unit="degrees", minimum=0, maximum=180
+        0.0, "Largest angle by which images are turned.", unit="degrees", minimum=0, maximum=180
     )
     brightness: float = setting(
         0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0
@@ -75,14 +75,14 @@ def augmented(
     side: int,
     random: np.random.Generator,
 ) -> tuple[Pixels, list[Region]]:
-    """One training picture and the words in it.
+    """One training image and the words in it.
 
     Args:
         pixels: [height, width, 3].
         regions: Its words.
         augmentation: What is drawn.
         side: Side of the result.
-        random: All randomness, the same draws whatever the picture holds.
+        random: All randomness, the same draws whatever the image holds.
 
     Returns:
         Pixels [side, side, 3], black beside a crop that is not square, and the regions in it.
@@ -117,18 +117,18 @@ def draw_crop(
     *,
     background: bool,
 ) -> Window:
-    """A part of a picture whose edges cut no word.
+    """A part of an image whose edges cut no word.
 
     Args:
-        size: Height and width of the picture.
+        size: Height and width of the image.
         regions: Its words.
         augmentation: How often is drawn, and the least side.
         random: Source of the draws.
         background: Ask for a part without words; otherwise one with at least one word, if the
-            picture has some.
+            image has some.
 
     Returns:
-        The part, or the whole picture when no draw was as asked for.
+        The part, or the whole image when no draw was as asked for.
     """
     rows, columns = _free_edges(size[0], regions, 1), _free_edges(size[1], regions, 0)
     least = [augmentation.least_side * length for length in size]
@@ -176,7 +176,7 @@ def _within(region: Region, window: Window) -> bool:
 def rotated(
     pixels: Pixels, regions: Sequence[Region], degrees: float
 ) -> tuple[Pixels, list[Region]]:
-    """A picture turned counter-clockwise around its middle, large enough for all of it."""
+    """An image turned counter-clockwise around its middle, large enough for all of it."""
     import cv2
 
     height, width = pixels.shape[:2]

@@ -23,19 +23,19 @@ def words_of_boxes(
     overlap: float = 0.2,
     least_score: float = 0.1,
 ) -> list[Detection]:
-    """The words in the maps of a picture.
+    """The words in the maps of an image.
 
     Args:
         score: 0 to 1, [rows, columns].
         geometry: Distances to the upper, right, lower, left edge, and the angle, [5, rows,
             columns].
-        stride: Pixels of the picture for one of the maps.
+        stride: Pixels of the image for one of the maps.
         threshold: Pixels with a higher score give boxes.
         overlap: Intersection over union from which boxes are of one word.
         least_score: Words with a smaller mean score of the pixels in their box are dropped.
 
     Returns:
-        Words in pixels of the picture, with that mean score, the largest sum of scores first.
+        Words in pixels of the image, with that mean score, the largest sum of scores first.
     """
     boxes, scores = decoded(score, geometry, stride=stride, threshold=threshold)
     boxes, scores = merged(boxes, scores, overlap)

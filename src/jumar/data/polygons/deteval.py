@@ -26,7 +26,7 @@ _IGNORED_SHARE = 0.5
 
 
 def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> NDArray[np.float64]:
-    """What sums over pictures: recalled, words, precise, detections [4].
+    """What sums over images: recalled, words, precise, detections [4].
 
     Args:
         words: The true ones, with those to be ignored.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def fill(picture: NDArray[np.uint8], corners: NDArray[Any], value: int) -> None:
-    """Fill a polygon in a picture [height, width]; corners [corners, 2] are cut to whole pixels."""
+    """Fill a polygon in an image [height, width]; corners [corners, 2] are cut to whole pixels."""
     import cv2
 
     cv2.fillPoly(picture, [corners.astype(np.int32)], [value])
@@ -34,7 +34,7 @@ def smallest_rectangles(groups: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
-    """Connected parts of a picture [height, width], side by side and not across corners.
+    """Connected parts of an image [height, width], side by side and not across corners.
 
     Returns:
         How many, with the background; the number of each pixel's part, int32 [height, width],

@@ -35,7 +35,7 @@ def words_of_kernels(
     least_score: float = 0.0,
     outline: Outline = "rectangle",
 ) -> list[Detection]:
-    """The words in the maps of a picture.
+    """The words in the maps of an image.
 
     Args:
         maps: 0 to 1, [6, rows, columns], the smallest kernel first.

@@ -25,8 +25,8 @@ def kernel_maps(
     """The kernels of all words and the mask of the loss, at every `stride`-th pixel.
 
     Args:
-        regions: In pixels of the picture; what lies outside is cut off.
-        size: Height and width of the picture.
+        regions: In pixels of the image; what lies outside is cut off.
+        size: Height and width of the image.
         stride: Distance of the pixels that the maps keep.
 
     Returns:

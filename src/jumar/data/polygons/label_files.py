@@ -19,10 +19,10 @@ _README = ("readme", "license", "licence", "copying", "requirements")
 
 @dataclass(frozen=True, kw_only=True)
 class LabelFile:
-    """The outlines of one picture.
+    """The outlines of one image.
 
     Attributes:
-        name: The file's path, or the picture's name in a file of several.
+        name: The file's path, or the image's name in a file of several.
         origin: The same for messages.
         unit: What is counted in it: `line` or `word`.
         outlines: As they are in the file.

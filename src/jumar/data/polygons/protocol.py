@@ -3,7 +3,7 @@
 A detection of which more than half lies within one ignored region (`###`) does not count. Pairs of
 a word and a detection are gone through by word and then by detection; the first that overlap by
 more than half of their union belong together. Precision, recall and H-mean are of the sums over
-all pictures.
+all images.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _COVERED_SHARE = 0.5
 
 
 class Scores(NamedTuple):
-    """The scores of a set of pictures, each 0 to 1."""
+    """The scores of a set of images, each 0 to 1."""
 
     precision: float
     recall: float
@@ -41,7 +41,7 @@ class Intervals(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PictureScore:
-    """What was found in one picture; words and detections by their position.
+    """What was found in one image; words and detections by their position.
 
     Attributes:
         matched: Pairs of word and detection.
@@ -61,13 +61,13 @@ class PictureScore:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Matches, detections that count and words that count [3]: what sums over pictures."""
+        """Matches, detections that count and words that count [3]: what sums over images."""
         matched = len(self.matched)
         return np.array([matched, matched + len(self.false), matched + len(self.missed)], np.int64)
 
 
 def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> PictureScore:
-    """The detections of a picture beside its words.
+    """The detections of an image beside its words.
 
     Args:
         words: The true ones, with those to be ignored.
@@ -117,12 +117,12 @@ def scores_of(counts: NDArray[np.int64]) -> Scores:
 def intervals_of(
     counts: NDArray[np.int64], *, share: float = 0.95, rounds: int = 2000, seed: int = 0
 ) -> Intervals:
-    """Bootstrap intervals of the scores: pictures drawn again with replacement.
+    """Bootstrap intervals of the scores: images drawn again with replacement.
 
     Args:
-        counts: Those of each picture [pictures, 3].
+        counts: Those of each image [pictures, 3].
         share: Of the rounds within an interval.
-        rounds: How often as many pictures are drawn.
+        rounds: How often as many images are drawn.
         seed: Of the draws.
     """
     pictures = len(counts)

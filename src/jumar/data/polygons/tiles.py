@@ -1,4 +1,4 @@
-"""Large pictures in parts: overlapping tiles, and one list of words of what was found in each."""
+"""Large images in parts: overlapping tiles, and one list of words of what was found in each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ _JOINED = 0.1
 
 
 def tiles_of(height: int, width: int, side: int) -> list[Window]:
-    """Tiles that cover a picture, row by row; the whole picture where it is not larger than one.
+    """Tiles that cover an image, row by row; the whole image where it is not larger than one.
 
     Args:
-        height: Of the picture.
-        width: Of the picture.
+        height: Of the image.
+        width: Of the image.
         side: Of a tile.
     """
     return [
@@ -48,17 +48,17 @@ def _starts(length: int, side: int) -> list[int]:
 def seamless(
     found: Sequence[tuple[Window, Sequence[Detection]]], size: tuple[int, int]
 ) -> list[Detection]:
-    """The words of a picture from those of its tiles.
+    """The words of an image from those of its tiles.
 
     A word that an edge cuts is taken from the tile that has the whole of it. One that no tile has
     as a whole becomes the smallest rectangle around its parts.
 
     Args:
         found: Each tile with its words, in pixels of the tile.
-        size: Height and width of the picture.
+        size: Height and width of the image.
 
     Returns:
-        Words in pixels of the picture, those that no edge cuts first.
+        Words in pixels of the image, those that no edge cuts first.
     """
     words: list[Detection] = []
     cut: list[bool] = []
@@ -74,7 +74,7 @@ def seamless(
 
 
 def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
-    """Whether a word reaches an edge of its tile that is not one of the picture."""
+    """Whether a word reaches an edge of its tile that is not one of the image."""
     low, high = word.corners.min(axis=0), word.corners.max(axis=0)
     return bool(
         (window.left > 0 and low[0] < _EDGE)

@@ -1,7 +1,7 @@
 """Words to write: what stands on signs, prices and numbers, and Chinese of frequent characters.
 
 Every fourth word, number and character is for the test part alone, so that scores are of words
-that no training picture had.
+that no training image had.
 """
 
 import numpy as np

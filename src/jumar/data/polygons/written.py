@@ -1,6 +1,6 @@
 """A set of written words, so that a detector can be tried without downloading anything.
 
-Each picture is a photograph or a texture with words in fonts of the machine, in perspective, of
+Each image is a photograph or a texture with words in fonts of the machine, in perspective, of
 any contrasting colour, a little blurred. The outline of a word is exact: the rectangle around its
 ink goes through the same perspective as the ink. Some words are too small to read and are `###`.
 
@@ -51,15 +51,15 @@ class Writing:
 
     Attributes:
         script: `latin`, `chinese`, or words of `both`.
-        width: Of each picture, in pixels.
-        height: Of each picture.
-        words: Fewest and most words tried in a picture; crowded ones get fewer.
+        width: Of each image, in pixels.
+        height: Of each image.
+        words: Fewest and most words tried in an image; crowded ones get fewer.
         text_height: Smallest and largest size of a font, in pixels.
         rotation: Largest angle of a word, in degrees.
         fonts: Font files or folders; those of the machine if empty. Every fourth font, by name, is
             for the part `test` alone where there are at least four, as every fourth word is
             anyway.
-        photographs: A folder or zip of pictures to write on; textures if None.
+        photographs: A folder or zip of images to write on; textures if None.
         seed: Decides everything.
     """
 
@@ -75,7 +75,7 @@ class Writing:
 
 
 class WrittenPicture(NamedTuple):
-    """A picture with its words."""
+    """An image with its words."""
 
     pixels: Pixels
     regions: Sequence[Region]
@@ -91,7 +91,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """All that a process needs to write pictures."""
+    """All that a process needs to write images."""
 
     writing: Writing
     latin: Sequence[Path]
@@ -114,10 +114,10 @@ def write_text_pictures(
     Args:
         folder: A new folder, or an empty one.
         writing: What is written.
-        train: Pictures to learn from.
-        test: Pictures to score on, with fonts of their own where there are enough.
+        train: Images to learn from.
+        test: Images to score on, with fonts of their own where there are enough.
         workers: Processes.
-        progress: Called with how many of how many pictures are written.
+        progress: Called with how many of how many images are written.
 
     Raises:
         UserError: There is something in the folder, no font has the characters, or no photograph
@@ -139,7 +139,7 @@ def write_text_pictures(
 
 
 def written_picture(desk: Desk, number: int) -> WrittenPicture:
-    """One picture; the same for the same arguments."""
+    """One image; the same for the same arguments."""
     random = np.random.default_rng((_DRAW, desk.writing.seed, int(desk.test), number))
     pixels = _background(desk, random)
     taken = np.zeros(pixels.shape[:2], bool)
@@ -257,7 +257,7 @@ def _corners(
     rotation: float,
     random: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """A quadrilateral about as large as a word's rectangle, somewhere in the picture."""
+    """A quadrilateral about as large as a word's rectangle, somewhere in the image."""
     width, height = shape
     corners = np.array([[-width, -height], [width, -height], [width, height], [-width, height]]) / 2
     corners += random.uniform(-0.12, 0.12, (4, 2)) * height
@@ -268,7 +268,7 @@ def _corners(
 
 
 def _in_perspective(ink: Pixels, corners: NDArray[np.float64], size: tuple[int, int]) -> Pixels:
-    """Ink [height, width] moved so that its own corners come to others, in a picture of a size."""
+    """Ink [height, width] moved so that its own corners come to others, in an image of a size."""
     height, width = ink.shape
     own = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
     # Averaged first where it shrinks: the perspective takes single pixels.

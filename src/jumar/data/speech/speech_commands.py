@@ -324,7 +324,7 @@ def _files_below(tree: Tree, folder: str, depth: int = 0) -> list[str]:
 
 
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
-    """Undecoded files of a tree by index; the readers of pictures serve for sounds as well."""
+    """Undecoded files of a tree by index; the readers of images serve for sounds as well."""
     listing = ClassListing(
         classes=(),
         paths=PackedNames(paths),

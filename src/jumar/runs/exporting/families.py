@@ -33,7 +33,7 @@ _FAMILIES: Mapping[type[Recipe], Parts] = {
     VQVAERecipe: {"encoder": encoder, "decoder": decoder},
 }
 _REASONS: Mapping[type[Recipe], str] = {
-    VQVAEPriorRecipe: "generates pictures code by code, each step another pass; export the VQ-VAE "
+    VQVAEPriorRecipe: "generates images code by code, each step another pass; export the VQ-VAE "
     "of its first stage (--part decoder), and draw codes with `jumar generate`",
 }
 

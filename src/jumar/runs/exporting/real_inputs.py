@@ -14,7 +14,7 @@ from jumar.tasks.task import Task
 
 _COUNT = 3
 _LARGEST_SIDE = 320
-"""Pixels of larger pictures that are enough to compare two programs."""
+"""Pixels of larger images that are enough to compare two programs."""
 
 
 class _Seen(Exception):
@@ -67,7 +67,7 @@ def _seen(task: Task, entrance: nn.Module, batch: Any) -> tuple[Tensor, ...]:
 
 
 def _cut(tensor: Tensor, shape: Any) -> Tensor:
-    """The upper left of large pictures, where a network takes pictures of any size."""
+    """The upper left of large images, where a network takes images of any size."""
     if "height" not in shape:
         return tensor
     return tensor[..., :_LARGEST_SIDE, :_LARGEST_SIDE].contiguous()

@@ -96,7 +96,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     (sheet,) = mistakes.illustrations(("cat", "dog"))
     (table,) = mistakes.tables()
     assert table.title == "mistakes with the highest probability"
-    assert list(table.header) == ["picture", "true", "predicted", "probability %"]
+    assert list(table.header) == ["image", "true", "predicted", "probability %"]
     assert table.rows == [
         ["1", "cat", "dog", "75.0"],
         ["2", "dog", "2", "60.0"],

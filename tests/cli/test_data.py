@@ -78,7 +78,7 @@ def test_a_folder_a_zip_and_shards_of_the_same_pictures_are_trained_on(
         assert results(tmp_path / run)["eval_samples"] == 4
         losses[path.name] = train_losses(tmp_path / run)
     assert losses["pets"] == losses["pair"] == losses["one.zip"]
-    assert all(len(found) == 3 for found in losses.values())
+    assert all(len(result) == 3 for result in losses.values())
 
 
 def test_real_signs_in_a_pair_of_zips(shared: Path, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def pixels(path: Path) -> np.ndarray:
 
 def written(folder: Path) -> list[str]:
     """All files below a folder, also hidden ones."""
-    found = [path for path in folder.rglob("*") if path.is_file()]
-    return sorted(str(path.relative_to(folder)) for path in found)
+    result = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(str(path.relative_to(folder)) for path in result)
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -92,8 +92,8 @@ def test_frames_of_a_clip_come_in_the_order_of_their_numbers_and_clips_are_apart
     clips = {**{f"a/{k}": v for k, v in one.items()}, **{f"b/{k}": v for k, v in other.items()}}
     source = write_files(tmp_path / "noisy", clips)
     here("denoise", runs / "previous", source, "--to", "clean", cwd=tmp_path)
-    found = [pixels(tmp_path / f"clean/a/{number}.png")[0, 0, 0] for number in range(1, 13)]
-    assert found == [10, *range(10, 120, 10)]
+    result = [pixels(tmp_path / f"clean/a/{number}.png")[0, 0, 0] for number in range(1, 13)]
+    assert result == [10, *range(10, 120, 10)]
     assert [pixels(tmp_path / f"clean/b/{n}.png")[0, 0, 0] for n in (1, 2)] == [7, 7]
 
 
@@ -257,9 +257,9 @@ def noisy_video(path: Path, count: int, bits: int = 8) -> list[np.ndarray]:
 
 
 def frames_of(path: Path) -> list[np.ndarray]:
-    found = list(VideoReader(path).frames())
-    assert all(isinstance(frame, np.ndarray) for frame in found)
-    return found
+    result = list(VideoReader(path).frames())
+    assert all(isinstance(frame, np.ndarray) for frame in result)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_a_video_that_was_stopped_goes_on_and_equals_one_that_was_not(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [name, "noisy.mkv", f"whole-{name}"]
     )
-    expected, found = (frames_of(tmp_path / file) for file in (f"whole-{name}", name))
-    assert len(found) == 12
-    assert all(map(np.array_equal, found, expected))
+    expected, result = (frames_of(tmp_path / file) for file in (f"whole-{name}", name))
+    assert len(result) == 12
+    assert all(map(np.array_equal, result, expected))
 
 
 def damaged(video: Path) -> bytes:
@@ -321,10 +321,10 @@ def test_a_stopped_folder_of_frames_goes_on(runs: Path, tmp_path: Path) -> None:
             (tmp_path / recipe / name).unlink()
         done = here(*command, "--resume", cwd=tmp_path)
         assert "2 frames by" in done.out
-        found = {
+        result = {
             name: (tmp_path / recipe / name).read_bytes() for name in written(tmp_path / recipe)
         }
-        assert found == expected
+        assert result == expected
 
 
 @pytest.mark.parametrize(
@@ -360,8 +360,8 @@ def test_ten_bits_of_a_video_stay_ten_bits(runs: Path, tmp_path: Path) -> None:
         assert "not kept" not in done.out
     assert all(map(np.array_equal, frames_of(tmp_path / "clean.mkv"), [1023 - f for f in frames]))
     assert VideoReader(tmp_path / "clean.mp4").bits == 10
-    found = decode_whole((tmp_path / "frames/000001.png").read_bytes()).pixels
-    assert np.array_equal(found, np.rint((1023 - frames[0].astype(float)) / 1023 * 65535))
+    result = decode_whole((tmp_path / "frames/000001.png").read_bytes()).pixels
+    assert np.array_equal(result, np.rint((1023 - frames[0].astype(float)) / 1023 * 65535))
     noisy_video(tmp_path / "deep.mkv", 3, bits=12)
     done = here("denoise", runs / "inverse", "deep.mkv", "--to", "deep.mp4", cwd=tmp_path)
     assert "not kept: 2 of 12 bits: deep.mkv" in done.out
@@ -377,11 +377,11 @@ def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_said_once_a_kind
     write_picture(WholePicture(pixels=scene(), alpha=alpha), tmp_path / "noisy/cut-out.png")
     done = here("denoise", runs / "inverse", "noisy", "--to", "clean", cwd=tmp_path)
     assert "not kept" not in done.out
-    found = decode_whole((tmp_path / "clean/deep.png").read_bytes())
-    assert np.array_equal(found.pixels, 65535 - deep)
-    found = decode_whole((tmp_path / "clean/cut-out.png").read_bytes())
-    assert np.array_equal(found.pixels, 255 - scene())
-    assert np.array_equal(found.alpha, alpha)
+    result = decode_whole((tmp_path / "clean/deep.png").read_bytes())
+    assert np.array_equal(result.pixels, 65535 - deep)
+    result = decode_whole((tmp_path / "clean/cut-out.png").read_bytes())
+    assert np.array_equal(result.pixels, 255 - scene())
+    assert np.array_equal(result.alpha, alpha)
     for name, what in (("cut-out", "transparency"), ("deep", "8 of 16 bits")):
         to = f"{name}.jpg"
         done = here("denoise", runs / "inverse", f"noisy/{name}.png", "--to", to, cwd=tmp_path)

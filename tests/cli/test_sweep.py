@@ -48,8 +48,11 @@ def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--range", "optimizer.learning_rate=1:2"), "--range: has no meaning with a sweep"),
-        (("--search", "tpe", "--vary", "model.width=2,4"), "--vary: has no meaning with --search"),
+        (("--range", "optimizer.learning_rate=1:2"), "--range: cannot be combined with a sweep"),
+        (
+            ("--search", "tpe", "--vary", "model.width=2,4"),
+            "--vary: cannot be combined with --search",
+        ),
         (("--search", "tpe", "--range", "optimizer.learning_rat=1:2"), "Did you mean"),
         (("--search", "tpe", "--range", "model.width=2,wide"), "takes a whole number"),
         (("--search", "tpe", "--range", "model.width=0:4"), "cannot be 0"),

@@ -21,14 +21,14 @@ def test_pictures_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> Non
     step(tmp_path, 20, "a", captions={"a": "early"})
     step(tmp_path, 5, "old")
     faults: list[str] = []
-    found = read_pictures(tmp_path, faults)
-    assert [(p.step, p.name, p.caption) for p in found] == [
+    result = read_pictures(tmp_path, faults)
+    assert [(p.step, p.name, p.caption) for p in result] == [
         (5, "old", ""),
         (20, "a", "early"),
         (120, "b", "second letter"),
         (120, "a", "first letter"),
     ]
-    assert picture_names(found) == ["b", "a", "old"]
+    assert picture_names(result) == ["b", "a", "old"]
     assert faults == []
 
 
@@ -59,5 +59,5 @@ def test_damaged_captions_are_told_and_the_pictures_stay(tmp_path: Path, content
 def test_captions_lead_to_no_file_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(b"")
     step(tmp_path / "pictures", 7, "a", captions={"../../secret": "x", "a": 5, "gone": "y"})
-    found = read_pictures(tmp_path / "pictures", [])
-    assert [(picture.name, picture.caption) for picture in found] == [("a", "")]
+    result = read_pictures(tmp_path / "pictures", [])
+    assert [(picture.name, picture.caption) for picture in result] == [("a", "")]

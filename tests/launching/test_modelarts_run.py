@@ -204,8 +204,8 @@ def test_one_zip_is_unpacked_and_results_are_packed(place):
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(place / "out" / "results.zip") as results:
         names = results.namelist()
-        (found,) = [name for name in names if name.endswith("seen.json")]
-        assert json.loads(results.read(found))["data"] == ["cats", "labels.txt"]
+        (result,) = [name for name in names if name.endswith("seen.json")]
+        assert json.loads(results.read(result))["data"] == ["cats", "labels.txt"]
         assert "npu_profiling/summary.csv" in names
 
 

@@ -52,7 +52,7 @@ def test_fused_attention_equals_the_written_out_one_in_value_gradient_and_second
     torch.manual_seed(2)
     attention = SelfAttention(16).double().eval()
     torch.nn.init.constant_(attention.gain, 0.7)
-    found = []
+    result = []
     for fused in (False, True):
         attention.fused = fused
         images = torch.linspace(-1, 1, 16 * 64).sin().view(1, 16, 8, 8).double().requires_grad_()
@@ -60,8 +60,8 @@ def test_fused_attention_equals_the_written_out_one_in_value_gradient_and_second
             made = attention(images)
         (slope,) = torch.autograd.grad(made.square().sum(), images, create_graph=True)
         (second,) = torch.autograd.grad(slope.square().sum(), images)
-        found.append((made, slope, second))
-    for written, fused in zip(*found, strict=True):
+        result.append((made, slope, second))
+    for written, fused in zip(*result, strict=True):
         torch.testing.assert_close(fused, written)
 
 

@@ -69,14 +69,14 @@ def test_maps_have_the_sizes_of_the_paper() -> None:
     """Table 1 of the paper, with the three blocks of each size."""
     with torch.device("meta"):
         network = FidInception().eval()
-    found: dict[str, tuple[int, ...]] = {}
+    result: dict[str, tuple[int, ...]] = {}
     for name, part in network.named_children():
         part.register_forward_hook(
-            lambda _, inputs, output, name=name: found.update({name: tuple(output.shape[1:])})
+            lambda _, inputs, output, name=name: result.update({name: tuple(output.shape[1:])})
         )
     with torch.device("meta"):
         assert network(torch.empty(1, 3, 299, 299)).shape == (1, 2048)
-    assert found == {
+    assert result == {
         "Conv2d_1a_3x3": (32, 149, 149),
         "Conv2d_2a_3x3": (32, 147, 147),
         "Conv2d_2b_3x3": (64, 147, 147),
@@ -150,8 +150,8 @@ def test_convolutions_of_the_factorised_blocks_have_torchvisions_shapes() -> Non
         },
     }
     for block, expected in of_block.items():
-        found = {k.removeprefix(f"{block}."): v for k, v in shapes.items() if k.startswith(block)}
-        assert found == expected
+        result = {k.removeprefix(f"{block}."): v for k, v in shapes.items() if k.startswith(block)}
+        assert result == expected
     assert shapes["Mixed_6e.branch7x7dbl_4"] == (192, 192, 7, 1)
     norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-3, 0.1)}

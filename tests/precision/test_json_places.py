@@ -50,10 +50,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         return
     # NaN and Infinity are Python's extension, and a key twice is lost by json.
     try:
-        found = [leaf.value for leaf in read_leaves(text)]
+        result = [leaf.value for leaf in read_leaves(text)]
     except JsonError:
         return
-    assert found == [leaf for _, leaf in leaves_of(expected)]
+    assert result == [leaf for _, leaf in leaves_of(expected)]
 
 
 @pytest.mark.parametrize(

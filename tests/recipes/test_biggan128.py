@@ -108,13 +108,13 @@ def test_a_resumed_run_ends_in_the_same_weights_bit_for_bit(
 
 
 def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     for folder, num, batch in (("few", 2, 2), ("more", 3, 2)):
         request = GenerateRequest(
             run_dir=run, to=tmp_path / folder, num=num, seed=3, batch=batch, interpolate=2
         )
-        generate(request, said.append)
-    assert "averaged weights of step 2, seed 3, truncation 2" in said[0]
+        generate(request, messages.append)
+    assert "averaged weights of step 2, seed 3, truncation 2" in messages[0]
     for number in range(2):
         name = f"picture-{number:06d}.png"
         few, more = (Image.open(tmp_path / folder / name) for folder in ("few", "more"))
@@ -208,9 +208,9 @@ def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: P
     here(*command, "out", *more, "--resume", cwd=tmp_path)
     here(*command, "whole", *more, cwd=tmp_path)
     whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
-    found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert found.pop(first.name) == whole.pop(first.name) + b"mine"
-    assert found == whole
+    result = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert result.pop(first.name) == whole.pop(first.name) + b"mine"
+    assert result == whole
 
 
 def test_a_finished_drawing_is_there_already_and_a_larger_number_adds_to_it(

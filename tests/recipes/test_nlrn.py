@@ -41,8 +41,8 @@ def test_whole_pictures_are_averaged_from_the_original_s_patches() -> None:
                 place = (..., slice(top, top + 43), slice(left, left + 43))
                 total[place] += network(picture[place])
                 times[place] += 1
-        found = recipe.model.denoiser(network)(picture)
-    torch.testing.assert_close(found, total / times, rtol=1e-5, atol=1e-6)
+        result = recipe.model.denoiser(network)(picture)
+    torch.testing.assert_close(result, total / times, rtol=1e-5, atol=1e-6)
 
 
 def test_gaps_between_patches_and_colour_are_refused() -> None:

@@ -68,10 +68,10 @@ def test_a_finished_second_stage_needs_no_other_run_to_be_used(temporal_run: Pat
     with torch.no_grad():
         cleaned = list(recipe.denoise_frames(model, iter(frames)))
         assert len(cleaned) == len(frames)
-        for index, found in enumerate(cleaned):
+        for index, result in enumerate(cleaned):
             triplet = [frames[max(index - 1, 0)], frames[index], frames[min(index + 1, 3)]]
             expected = model(torch.cat(triplet, dim=1))
-            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-6)
         later = list(recipe.denoise_frames(model, iter(frames[2 - recipe.frames_before() :])))
         assert torch.equal(later[recipe.frames_before()], cleaned[2])
         assert len(list(recipe.denoise_frames(model, iter(frames[:1])))) == 1

@@ -55,7 +55,7 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
 
 
 def folder(path: Path) -> list[str]:
-    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+    return sorted(str(result.relative_to(path)) for result in path.rglob("*"))
 
 
 def test_averages_stand_beside_the_weights_that_are_trained(beside: Path) -> None:

@@ -93,18 +93,18 @@ def test_the_central_window_of_an_even_side_lies_as_in_nlrn() -> None:
 
 def test_scores_are_means_over_pictures_for_each_level_and_for_all() -> None:
     given = batch()
-    found = task(Darker())
+    result = task(Darker())
     sums = [
-        found.evaluate_batch({k: v[part] for k, v in given.items()}) for part in ([0], [1, 2, 3])
+        result.evaluate_batch({k: v[part] for k, v in given.items()}) for part in ([0], [1, 2, 3])
     ]
-    metrics = found.summarize({name: sums[0][name] + sums[1][name] for name in sums[0]})
+    metrics = result.summarize({name: sums[0][name] + sums[1][name] for name in sums[0]})
     singly = [decibels(given["clean"][i].numpy(), given["noisy"][i].numpy()) for i in range(4)]
     assert metrics["psnr"] == pytest.approx(np.mean(singly), abs=1e-4)
     assert metrics["noisy_psnr"] == pytest.approx(np.mean(singly), abs=1e-4)
     assert metrics["psnr_sigma_15"] == pytest.approx(np.mean(singly[::2]), abs=1e-4)
     assert metrics["psnr_sigma_25"] == pytest.approx(np.mean(singly[1::2]), abs=1e-4)
     assert -1 <= metrics["ssim"] <= 1
-    table = found.score_tables({name: sums[0][name] + sums[1][name] for name in sums[0]})[0]
+    table = result.score_tables({name: sums[0][name] + sums[1][name] for name in sums[0]})[0]
     assert [row[0] for row in table.rows] == ["sigma 15", "sigma 25"]
     assert table.rows[0][2] == f"{np.mean(singly[::2]):.2f}"
 
@@ -136,8 +136,8 @@ def test_levels_of_a_picture_are_the_nearest_ones() -> None:
 
 
 def test_pictures_too_small_for_ssim_are_scored_without_it() -> None:
-    found = task(Darker())
-    assert "ssim" not in found.summarize(found.evaluate_batch(batch(side=8)))
+    result = task(Darker())
+    assert "ssim" not in result.summarize(result.evaluate_batch(batch(side=8)))
 
 
 def test_of_three_frames_the_middle_one_is_the_noisy_one() -> None:
@@ -155,8 +155,8 @@ def test_levels_and_unit_scale_are_inverses() -> None:
 
 def test_only_the_named_part_is_trained() -> None:
     both = nn.Sequential(Darker(), Darker())
-    found = task(both, trained=both[1])
-    assert list(found.objectives[0].trained.parameters()) == [both[1].amount]
+    result = task(both, trained=both[1])
+    assert list(result.objectives[0].trained.parameters()) == [both[1].amount]
 
 
 @pytest.mark.parametrize("storage", ["uint8", "float"])
@@ -169,16 +169,16 @@ def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
     )
     noise = NoiseSettings(storage=storage)
     patches = patch_set(Patches(pictures=pictures, noise=noise, patch_size=8), per_picture=1)
-    found = task(Darker(), train_data=patches, eval_data=noisy)
-    shown = found.illustrate()
+    result = task(Darker(), train_data=patches, eval_data=noisy)
+    shown = result.illustrate()
     assert [picture.name for picture in shown] == ["denoised-1", "denoised-2"]
     fetched = noisy.fetch([SampleKey(0, 0)]).batch
-    metrics = found.summarize(found.evaluate_batch({**fetched}))
+    metrics = result.summarize(result.evaluate_batch({**fetched}))
     assert f"noisy, {metrics['noisy_psnr']:.2f} dB" in shown[0].caption
     assert shown[0].image.dtype == torch.uint8
     assert shown[0].image.shape[1] >= 3 * 56
     assert all(
-        torch.equal(a.image, b.image) for a, b in zip(shown, found.illustrate(), strict=True)
+        torch.equal(a.image, b.image) for a, b in zip(shown, result.illustrate(), strict=True)
     )
 
 
@@ -195,7 +195,7 @@ def summed(found: DenoisingTask, *batches: dict[str, Tensor]) -> dict[str, Tenso
 
 
 def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pictures() -> None:
-    found = DenoisingTask(
+    result = DenoisingTask(
         Darker(5 / 255),
         train_data=None,  # type: ignore[arg-type]
         eval_data=None,
@@ -203,8 +203,8 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pi
         loss=HalfSquaredError(),
     )
     big = [given_levels(11, 12, level=0), given_levels(12, 11, level=3)]
-    sums = summed(found, *big, given_levels(11, 10, level=1), given_levels(11, 12, level=0))
-    (table,) = found.score_tables(sums)
+    sums = summed(result, *big, given_levels(11, 10, level=1), given_levels(11, 12, level=0))
+    (table,) = result.score_tables(sums)
     similar = [
         ssim(unit_scale(each["noisy"]) - 5 / 255, unit_scale(each["clean"]), peak=1.0).item()
         for each in big
@@ -220,7 +220,7 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pi
         ["sigma 15", of_error(20), of_error(15), "-"],
         ["sigma 50", of_error(40), of_error(35), f"{similar[1]:.4f}"],
     ]
-    metrics = found.summarize(sums)
+    metrics = result.summarize(sums)
     decibel = {levels: 20 * np.log10(255 / levels) for levels in (5, 10, 15, 20, 35, 40)}
     assert metrics == pytest.approx(
         {
@@ -239,17 +239,17 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pi
 
 
 def test_one_level_has_neither_a_table_nor_a_score_of_its_own() -> None:
-    found = DenoisingTask(
+    result = DenoisingTask(
         Darker(),
         train_data=None,  # type: ignore[arg-type]
         eval_data=None,
         level_names=("sigma 25",),
         loss=HalfSquaredError(),
     )
-    sums = summed(found, given_levels(12, 12))
-    assert found.score_tables(sums) == ()
-    assert list(found.summarize(sums)) == ["psnr", "ssim", "noisy_psnr"]
-    assert found.illustrate() == ()
+    sums = summed(result, given_levels(12, 12))
+    assert result.score_tables(sums) == ()
+    assert list(result.summarize(sums)) == ["psnr", "ssim", "noisy_psnr"]
+    assert result.illustrate() == ()
 
 
 def test_whole_pictures_are_denoised_as_asked_clipped_and_not_rounded() -> None:
@@ -302,8 +302,8 @@ class FourPictures:
 
 
 def test_of_the_first_three_pictures_those_that_can_be_read_are_shown() -> None:
-    found = task(Darker(5 / 255), eval_data=FourPictures())
-    shown = found.illustrate()
+    result = task(Darker(5 / 255), eval_data=FourPictures())
+    shown = result.illustrate()
     assert [each.name for each in shown] == ["denoised-1", "denoised-3"]
     text = f"noisy, {20 * np.log10(255 / 10):.2f} dB", f"denoised, {20 * np.log10(255 / 5):.2f} dB"
     assert {each.caption for each in shown} == {f"sigma 15: clean; {'; '.join(text)}"}

@@ -89,9 +89,9 @@ def batch(*numbers: int) -> dict[str, Tensor]:
 def scores(task: GenerationTask, *batches: Sequence[int]) -> dict[str, float]:
     task.model.eval()
     with torch.inference_mode():
-        found = [task.evaluate_batch(batch(*numbers)) for numbers in batches]
+        result = [task.evaluate_batch(batch(*numbers)) for numbers in batches]
     task.model.train()
-    return task.summarize({key: torch.cat([f[key] for f in found]) for key in task.gathered})
+    return task.summarize({key: torch.cat([f[key] for f in result]) for key in task.gathered})
 
 
 @pytest.mark.parametrize("kind", AdversarialLoss.kinds)
@@ -312,8 +312,8 @@ def test_illustrations_are_six_rows_of_samples_and_lines_between_the_first_eight
         assert shown.image.shape == (rows * step - 2, columns * step - 2, 3)
         for number, picture in enumerate(expected):
             top, left = number // columns * step, number % columns * step
-            found = shown.image[top : top + SIDE, left : left + SIDE].int()
-            assert (found - picture).abs().max() <= 1
+            result = shown.image[top : top + SIDE, left : left + SIDE].int()
+            assert (result - picture).abs().max() <= 1
     assert samples.caption == "36 images, each from a latent vector that is always the same"
     assert interpolation.caption == ("4 lines, each between two latent vectors, from left to right")
 
@@ -340,8 +340,8 @@ def test_the_frechet_distance_compares_features_of_real_and_generated_images() -
     assert task.gathered == [
         f"{kind}_{name}" for kind in ("real", "fake") for name in ("32", "16", "features")
     ]
-    found = scores(task, range(4), range(4, 11))
-    assert list(found) == ["swd", "swd_32", "swd_16", "fid"]
+    result = scores(task, range(4), range(4, 11))
+    assert list(result) == ["swd", "swd_32", "swd_16", "fid"]
     vectors = numbered_latents(0, 11, LATENT, seed=20181, truncation=2.0)
     with torch.inference_mode():
         made = ((networks.generator.eval()(vectors) + 1) * 127.5).round() / 127.5 - 1
@@ -354,7 +354,7 @@ def test_the_frechet_distance_compares_features_of_real_and_generated_images() -
     covariances = [torch.cov(each.T).numpy() for each in sets]
     eigenvalues = np.linalg.eigvals(covariances[0] @ covariances[1]).real.clip(min=0)
     expected = means_apart + sum(map(np.trace, covariances)) - 2 * np.sqrt(eigenvalues).sum()
-    assert found["fid"] == pytest.approx(expected, rel=1e-3)
+    assert result["fid"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_without_pictures_to_score_on_there_is_a_task_too() -> None:

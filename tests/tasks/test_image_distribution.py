@@ -199,10 +199,10 @@ def test_neighbourhoods_are_those_of_the_pyramid_with_scipys_filter() -> None:
     rows = laplacian_descriptors(images, first_index=3, per_image=20)
     assert list(rows) == ["62", "31", "16"]
     for number, image in enumerate(images.double().numpy()):
-        for level, found in zip(scipy_pyramid(image), rows.values(), strict=True):
+        for level, result in zip(scipy_pyramid(image), rows.values(), strict=True):
             windows = np.lib.stride_tricks.sliding_window_view(level, (7, 7), axis=(1, 2))
             every = windows.transpose(1, 2, 0, 3, 4).reshape(-1, 147)
-            own = found[20 * number : 20 * number + 20].double().numpy()
+            own = result[20 * number : 20 * number + 20].double().numpy()
             apart = np.abs(own[:, None] - every[None]).max(axis=2)
             assert apart.min(axis=1).max() < 1e-5
             # Places are drawn on both axes, not one for all levels or images.

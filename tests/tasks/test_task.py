@@ -141,7 +141,7 @@ KERNELS: dict[str, Row] = {"text_weight": (0.7, "", (), 0, 1)}
 def test_losses_are_set_as_in_their_originals_and_papers_unless_told_otherwise(
     family: Any, expected: dict[str, dict[str, Row]]
 ) -> None:
-    found = {
+    result = {
         kind: {
             each.name: (
                 each.default,
@@ -154,7 +154,7 @@ def test_losses_are_set_as_in_their_originals_and_papers_unless_told_otherwise(
         }
         for kind, cls in family.kinds.items()
     }
-    assert found == expected
+    assert result == expected
 
 
 def test_a_family_of_losses_and_a_task_leave_nothing_out() -> None:

@@ -254,10 +254,10 @@ def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     assert task.summarize(together) == pytest.approx(
         {"hmean": 50.0, "precision": 100 / 3, "recall": 100.0}
     )
-    found, errors = task.score_tables(together)
-    assert (found.title, errors.title) == ("words found", "errors")
-    assert list(found.header) == ["score", "%", "95 % interval over images"]
-    assert found.rows == [
+    result, errors = task.score_tables(together)
+    assert (result.title, errors.title) == ("words found", "errors")
+    assert list(result.header) == ["score", "%", "95 % interval over images"]
+    assert result.rows == [
         ["hmean", "50.00", "50.00 to 50.00"],
         ["precision", "33.33", "33.33 to 33.33"],
         ["recall", "100.00", "100.00 to 100.00"],

@@ -137,11 +137,11 @@ def test_a_damaged_part_is_named_and_the_checkpoint_before_is_taken(
     write(tmp_path, 2)
     file = write_together(tmp_path, 3).path / f"optimizer-0000{part}-of-00003.safetensors"
     damage(file)
-    told: list[str] = []
-    newest = newest_checkpoint(tmp_path, told.append)
+    messages: list[str] = []
+    newest = newest_checkpoint(tmp_path, messages.append)
     assert newest is not None
     assert newest.step == 2
-    assert [str(file) in line for line in told] == [True]
+    assert [str(file) in line for line in messages] == [True]
 
 
 def test_without_a_part_nothing_is_read(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_rows_are_read_from_whichever_parts_hold_them(tmp_path: Path) -> None:
     assert tensors.shapes == {"m": (5, 2), "own1": (), "own2": (), "own3": ()}
     for start in range(6):
         for stop in range(start, 6):
-            found = tensors.read("m", start, stop)
-            assert found.shape == (stop - start, 2)
-            assert torch.equal(found, whole[start:stop])
+            result = tensors.read("m", start, stop)
+            assert result.shape == (stop - start, 2)
+            assert torch.equal(result, whole[start:stop])
         assert torch.equal(tensors.read("m", start), whole[start:])
     assert torch.equal(tensors.read("m"), whole)
     assert [tensors.read(f"own{part}").item() for part in (1, 2, 3)] == [1.0, 2.0, 3.0]

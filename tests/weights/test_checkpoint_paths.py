@@ -173,8 +173,8 @@ def test_nothing_of_another_checkpoint_is_overwritten(tmp_path: Path) -> None:
     check_free(tmp_path / "m")
     write_bundle(tmp_path / "m", {"a": np.zeros(1)})
     (tmp_path / "m.meta").write_bytes(b"")
-    told = {True: "m.meta", False: "m.data-00000-of-00001, m.index, m.meta, checkpoint"}
-    for ours, parts in told.items():
+    report = {True: "m.meta", False: "m.data-00000-of-00001, m.index, m.meta, checkpoint"}
+    for ours, parts in report.items():
         with pytest.raises(UserError) as caught:
             check_free(tmp_path / "m", ours=ours)
         assert str(caught.value) == (

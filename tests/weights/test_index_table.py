@@ -54,7 +54,7 @@ def blocks_of(data: bytes) -> list[tuple[bytes, int]]:
         numbers.append(value)
     begin, size = numbers[2:]
     index = data[begin : begin + size]
-    found: list[tuple[bytes, int]] = []
+    result: list[tuple[bytes, int]] = []
     place, end = 0, size - 4 - 4 * int.from_bytes(index[-4:], "little")
     while place < end:
         shared, rest, length = index[place : place + 3]
@@ -62,8 +62,8 @@ def blocks_of(data: bytes) -> list[tuple[bytes, int]]:
         key, handle = place + 3, place + 3 + rest
         place = handle + length
         _, after = varint(index, handle, place)
-        found.append((index[key:handle], varint(index, after, place)[0]))
-    return found
+        result.append((index[key:handle], varint(index, after, place)[0]))
+    return result
 
 
 def test_a_small_table_is_these_bytes() -> None:

@@ -20,7 +20,7 @@ app.command(
 )
 app.command(
     "jumar.cli.data_text:vocab",
-    help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's form.",
+    help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's format.",
     usage="Usage: jumar data vocab [OPTIONS] --to PATH TEXT [MORE...]",
 )
 app.command(
@@ -29,7 +29,7 @@ app.command(
 )
 app.command(
     "jumar.cli.data_check:check",
-    help="Read all of a data set and list what is broken, duplicated or odd.",
+    help="Read a whole data set and list broken, duplicate and odd items.",
     usage="Usage: jumar data check [OPTIONS] DATA",
 )
 

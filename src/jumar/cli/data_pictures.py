@@ -32,16 +32,16 @@ def words_in_pictures(
     pictures
         Number of training images.
     eval_pictures
-        Number of test images, by default a tenth of the training images. Where there are four
-        fonts or more, every fourth is for these alone.
+        Number of test images, by default a tenth of the training images. With four fonts or more,
+        every fourth is reserved for these.
     script
-        Letters of the words: latin, chinese, or words of both.
+        Script of the words: latin, chinese, or both.
     fonts
         Font files or folders of them; by default those of this machine.
     photographs
         A folder or zip of images to write on; by default textures.
     seed
-        Random seed of everything.
+        Random seed.
     workers
         Number of processes; by default one per processor.
     """
@@ -53,7 +53,7 @@ def words_in_pictures(
         raise UserError(
             f"cannot write {pictures} and {tests} images",
             where="--pictures, --eval-pictures",
-            todo="Allowed: 1 or more to learn from, 0 or more to score on.",
+            todo="Allowed: 1 or more for training, 0 or more for evaluation.",
         )
     console = Console()
     with console.bar("images", 1) as bar:

@@ -1,4 +1,4 @@
-"""Errors that nobody caught: which of them the user can fix, and how the others are reported."""
+"""Uncaught errors: which of them the user can fix, and how the others are reported."""
 
 import re
 import sys

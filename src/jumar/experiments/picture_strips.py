@@ -1,4 +1,4 @@
-"""Which images of runs a page shows side by side."""
+"""The images of runs that a page shows side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from jumar.report.content import EmbeddedImage, Picture, PictureStrip
 from jumar.report.embedding import embedded_image
 
 MOST_PICTURES = 12
-"""A page with this many stays below 4 MB."""
+"""Maximum number of images; the page stays below 4 MB."""
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""What recipes of text detectors have in common."""
+"""What text detection recipes have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -99,7 +99,7 @@ D = TypeVar("D", bound=DetectionRecipe)
 
 
 def original_schedule() -> Exponential:
-    """X 0.94 every 10,000 steps, at once."""
+    """Multiply by 0.94 every 10,000 steps, as a staircase."""
     return Exponential(rate=0.94, every="10000it", staircase=True)
 
 

@@ -1,7 +1,7 @@
 """Find the words in images with a trained text detector: `jumar detect`.
 
-Images go through the network one at a time, as in evaluation. The result is a folder that is
-there whole or not at all.
+Images go through the network one at a time, as in evaluation. The result folder is written
+completely or not at all.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -47,9 +47,9 @@ class DetectRequest(TrainedRequest):
     Attributes:
         source: An image, a folder or zip with images anywhere in it, or a video.
         to: A new folder.
-        tile: Side of the parts in which larger images are looked at, in their full size; 0 looks
-            at the whole image, shrunk to `data.eval_longest`.
-        every: Of a video, every how manieth frame is looked at.
+        tile: Side of the tiles in which larger images are processed at full size; 0 for the whole
+            image, shrunk to `data.eval_longest`.
+        every: Process every Nth frame of a video.
         drawn: Also write the images with the outlines of their words.
         skip_corrupt: Unreadable images to tolerate; they are skipped.
     """
@@ -122,7 +122,7 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     height, width = pixels.shape[:2]
     if not tile:
         return _words_in(trained, reader, pixels, input_size(height, width, data))
-    # A tile is as large for the network; a larger scale takes in less of the image.
+    # A tile is as large for the network; at a larger scale it covers less of the image.
     tiles = tiles_of(height, width, max(_LEAST_TILE, int(tile / data.eval_scale)))
     parts = [
         pixels[part.top : part.top + part.height, part.left : part.left + part.width]
@@ -132,14 +132,14 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     words = [
         _words_in(trained, reader, part, size) for part, size in zip(parts, sizes, strict=True)
     ]
-    found = list(zip(tiles, words, strict=True))
-    return seamless(found, (height, width))
+    words_of_tiles = list(zip(tiles, words, strict=True))
+    return seamless(words_of_tiles, (height, width))
 
 
 def _words_in(
     trained: Trained, reader: Reader, pixels: NDArray[np.uint8], size: tuple[int, int]
 ) -> list[Detection]:
-    """What the network finds in one input of a size."""
+    """The words that the network detects in one input of a given size."""
     height, width = pixels.shape[:2]
     image = torch.from_numpy(np.ascontiguousarray(resized(pixels, size)))
     batch = image.permute(2, 0, 1).unsqueeze(0).to(trained.device.torch)
@@ -150,7 +150,7 @@ def _words_in(
 
 
 def _write_lines(path: Path, words: Sequence[Detection]) -> None:
-    """ICDAR's form."""
+    """ICDAR's format."""
     lines = [",".join(map(str, word.corners.round().astype(int).ravel())) for word in words]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, "".join(f"{line}\n" for line in lines))

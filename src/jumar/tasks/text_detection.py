@@ -94,9 +94,9 @@ class BoxObjective(DetectionObjective):
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """Both terms of a batch of `image`, `score`, `geometry` and `mask`."""
-        found = self._network(batch["image"].float())
+        maps = self._network(batch["image"].float())
         score, mask = batch["score"].float(), batch["mask"].float()
-        return self._loss.terms(found.score[:, 0], found.geometry, score, batch["geometry"], mask)
+        return self._loss.terms(maps.score[:, 0], maps.geometry, score, batch["geometry"], mask)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -262,10 +262,10 @@ class TextDetectionTask(Task):
         """The words of each image, in pixels of its file."""
         sizes: list[list[int]] = batch["image" + SIZES].tolist()
         scales = batch["scale"].cpu().numpy().astype(np.float64)
-        found = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])
+        detections = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])
         return [
             [replace(word, corners=word.corners / scale) for word in words]
-            for words, scale in zip(found, scales, strict=True)
+            for words, scale in zip(detections, scales, strict=True)
         ]
 
 

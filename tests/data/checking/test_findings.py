@@ -91,7 +91,7 @@ def test_everything_planted_is_found_where_it_was_planted(tmp_path: Path) -> Non
     assert places(findings, "leak", "same content") == [{"a/5.png", "a/leaked.png"}]
     assert places(findings, "leak", "looks") == [{"a/6.png", "a/again.jpg"}]
     kinds = {finding.what.partition(":")[0] for finding in findings if finding.kind == "odd kind"}
-    assert kinds == {"grey", "CMYK", "turned by EXIF"}
+    assert kinds == {"grey", "CMYK", "rotated by EXIF"}
     assert {"a/long.png"} in places(findings, "odd size", "width by height")
     assert [
         group[0][:2] for finding in findings if finding.kind == "class" for group in finding.groups
@@ -320,8 +320,8 @@ def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> N
         [Place("training", "labels.txt, line 3", "no label")],
         [Place("evaluation", "e0", "empty")],
     ]
-    found = findings_of(parts)
-    assert found == [
+    result = findings_of(parts)
+    assert result == [
         Finding(kind="broken", what="cannot be used", groups=broken),
         Finding(
             kind="leak", what="the same content in training and in evaluation", groups=[[t3, e1]]
@@ -342,7 +342,7 @@ def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> N
         ),
         Finding(kind="look-alike", what="looks the same", groups=[[t1, t5]]),
     ]
-    assert [finding.count for finding in found] == [3, 1, 1, 1, 1, 1, 1]
+    assert [finding.count for finding in result] == [3, 1, 1, 1, 1, 1, 1]
 
 
 def test_look_alikes_are_also_told_apart_by_part_and_label() -> None:
@@ -388,8 +388,8 @@ def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() ->
         return Item(where=where, size=(("width", width), ("height", height)))
 
     items = [*(item(str(n), 8, 4) for n in range(9)), item("tall", 8, 40), item("flat", 8, 0)]
-    found = [(f.what, f.groups) for f in of_items(training=items) if f.kind == "odd size"]
-    assert found == [
+    result = [(f.what, f.groups) for f in of_items(training=items) if f.kind == "odd size"]
+    assert result == [
         (
             "height outside of 1 to 16, around a median of 4",
             [[Place("training", "tall", "40")], [Place("training", "flat", "0")]],
@@ -404,8 +404,8 @@ def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() ->
 def test_a_trait_is_odd_up_to_half_of_the_items() -> None:
     traits = [("grey",), ("grey", "turned"), ("turned", "alpha"), ("grey",)]
     items = [Item(where=str(n), traits=each) for n, each in enumerate(traits)]
-    found = [f for f in of_items(training=items) if f.kind == "odd kind"]
-    assert found == [
+    result = [f for f in of_items(training=items) if f.kind == "odd kind"]
+    assert result == [
         Finding(
             kind="odd kind",
             what="turned: 2 of 4 items",
@@ -423,10 +423,10 @@ def test_a_class_is_small_below_five_items_or_a_tenth_of_the_median() -> None:
             for n in range(count)
         ]
 
-    found = of_items(
+    result = of_items(
         training=items(a=100, b=100, c=100, d=9, e=10), evaluation=items(a=5, c=4, d=1, e=5)
     )
-    assert found == [
+    assert result == [
         Finding(
             kind="class",
             what="missing on one side",

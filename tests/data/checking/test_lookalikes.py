@@ -10,9 +10,9 @@ BASE = np.arange(256) * 3 % 200 + 20
 
 
 def pairs(*looks: np.ndarray, aspects: tuple[float, ...] = ()) -> list[list[int]]:
-    found = alike(np.stack(looks).astype(np.uint8), np.array(aspects or [1.0] * len(looks)))
-    assert found.crowded.tolist() == []
-    return found.pairs.tolist()
+    result = alike(np.stack(looks).astype(np.uint8), np.array(aspects or [1.0] * len(looks)))
+    assert result.crowded.tolist() == []
+    return result.pairs.tolist()
 
 
 def changed(*by: int) -> np.ndarray:

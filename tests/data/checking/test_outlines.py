@@ -90,13 +90,13 @@ def test_labels_may_lie_elsewhere_for_each_part(tmp_path: Path) -> None:
         places[f"{place} labels"] = str(
             write_files(tmp_path / f"{place}_labels", {"gt_0.txt": of["gt_0.txt"]})
         )
-    found = opened(
+    result = opened(
         Path(places["a"]),
         places["b"],
         labels=places["a labels"],
         eval_labels=places["b labels"],
     )
-    assert [(name, items[0].label[:11]) for name, items in found] == [
+    assert [(name, items[0].label[:11]) for name, items in result] == [
         ("training", "[[5.0, 5.0]"),
         ("evaluation", "[[1.0, 1.0]"),
     ]

@@ -79,8 +79,8 @@ def mirrored() -> bytes:
         (transparent_colour(), ("alpha",)),
         (two_frames(), ("several frames",)),
         (upright(), ()),
-        (mirrored(), ("turned by EXIF",)),
-        (turned(), ("turned by EXIF",)),
+        (mirrored(), ("rotated by EXIF",)),
+        (turned(), ("rotated by EXIF",)),
     ],
 )
 def test_traits_are_what_may_set_a_picture_apart(encoded: bytes, traits: tuple[str, ...]) -> None:

@@ -221,7 +221,7 @@ def test_what_is_wrong_with_clips_is_told_in_full(tmp_path: Path) -> None:
         open_triplets(replace(DATA, path=str(write_files(tmp_path / "few", few))), seed=1)
     assert str(caught.value) == (
         f"{tmp_path / 'few'}: among 4 frames no three belong to one clip\n  Give a folder of "
-        "clips, each with three frames or more besides the 2 of data.holdout_frames."
+        "clips, each with three frames or more in addition to the 2 of data.holdout_frames."
     )
     files = clips(a__frame10=flat(3, 10, 11))
     data = replace(DATA, path=str(write_files(tmp_path / "sizes", files)), eval_path="none")

@@ -107,21 +107,21 @@ def test_camera_noise_is_gaussian_noise_times_its_formula_at_every_level(
     unit = add_noise(clean, Level("gaussian", 1.0), random(), "float").astype(np.float64) * 255
     camera = add_noise(clean, Level("camera", gain, digital), random(), "float").astype(np.float64)
     far = np.abs(unit - clean) > 0.5
-    found = ((camera * 255 - clean) / (unit - clean))[far]
+    result = ((camera * 255 - clean) / (unit - clean))[far]
     brightness = clean[far] / 255
     variance = gain * digital * brightness / 7480
     variance += (digital * (gain * 1.25e-4 + 1.11e-4)) ** 2
-    np.testing.assert_allclose(found, 255 * np.sqrt(variance), rtol=2e-4, atol=2e-4)
-    assert np.median(found / np.sqrt(variance)) == pytest.approx(255, rel=1e-5)
+    np.testing.assert_allclose(result, 255 * np.sqrt(variance), rtol=2e-4, atol=2e-4)
+    assert np.median(result / np.sqrt(variance)) == pytest.approx(255, rel=1e-5)
 
 
 @pytest.mark.parametrize("photons", [1.0, 51.0, 1000.0])
 def test_photons_are_counted_whole(photons: float) -> None:
     clean = np.tile(np.arange(256, dtype=np.uint8), (50, 1))
     counts = random(4).poisson(clean / 255 * photons)
-    found = add_noise(clean, Level("poisson", photons), random(4), "float")
-    assert found.dtype == np.float32
-    close = np.isclose(found, counts / photons, rtol=1e-5, atol=1e-7)
+    result = add_noise(clean, Level("poisson", photons), random(4), "float")
+    assert result.dtype == np.float32
+    close = np.isclose(result, counts / photons, rtol=1e-5, atol=1e-7)
     # Rounding of the mean may move a draw in a great many.
     assert close.mean() > 0.999
     as_bytes = add_noise(clean, Level("poisson", photons), random(4), "uint8")

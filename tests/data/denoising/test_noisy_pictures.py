@@ -42,8 +42,8 @@ def test_nlrn_noise_is_seeded_by_the_hash_of_the_name_alone(tmp_path: Path) -> N
     image = scene(12, 16, 2).astype(np.float32) / 255.0
     reference = image + np.random.RandomState(seed).normal(0, 25 / 255.0, image.shape)
     batch = fetched(noisy(tmp_path, seeding="file_hash"), 4)
-    found = batch["noisy"][0].permute(1, 2, 0).numpy()
-    assert np.abs(found - reference).max() < 1e-6
+    result = batch["noisy"][0].permute(1, 2, 0).numpy()
+    assert np.abs(result - reference).max() < 1e-6
     assert np.array_equal(name_seed("folder/1.png"), seed)
 
 
@@ -62,8 +62,8 @@ def test_bytes_are_clipped_and_truncated(tmp_path: Path) -> None:
     batch = fetched(noisy(tmp_path, seeding="sequence", storage="uint8"), 0)
     values = np.random.RandomState(0).normal(0, 15, (12, 16, 3)) + scene(12, 16)
     reference = np.clip(values, 0, 255).astype(np.uint8)
-    found = batch["noisy"][0].permute(1, 2, 0).numpy()
-    assert np.mean(found == reference) > 0.999
+    result = batch["noisy"][0].permute(1, 2, 0).numpy()
+    assert np.mean(result == reference) > 0.999
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "poisson", "camera"])
@@ -84,9 +84,9 @@ def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Pat
 def test_an_unreadable_picture_is_left_out_and_named(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     (tmp_path / "1.png").write_bytes(b"no image")
-    found = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
-    assert len(found.batch["clean"]) == 1
-    assert found.faults[0].origin.endswith("1.png")
+    result = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
+    assert len(result.batch["clean"]) == 1
+    assert result.faults[0].origin.endswith("1.png")
     assert samples.fetch([SampleKey(0, 1)]).batch == {}
 
 
@@ -107,17 +107,17 @@ def test_noise_by_index_follows_from_the_positions_of_picture_and_level(tmp_path
         clean = scene(*((16, 12) if index == 2 else (12, 16)), index + 1)
         random = np.random.default_rng((3, index, place))
         drawn = random.standard_normal(clean.shape, dtype=np.float32) * level
-        found = fetched(samples, item)["noisy"][0].permute(1, 2, 0).numpy()
-        np.testing.assert_allclose(found * 255, clean + drawn, atol=1e-3)
+        result = fetched(samples, item)["noisy"][0].permute(1, 2, 0).numpy()
+        np.testing.assert_allclose(result * 255, clean + drawn, atol=1e-3)
 
 
 def test_camera_noise_is_scored_at_a_digital_gain_of_two(tmp_path: Path) -> None:
     samples = noisy(tmp_path, kind="camera", levels=[16.0])
     clean = scene(12, 16)
-    found = fetched(samples, 0)["noisy"][0].permute(1, 2, 0).numpy() * 255 - clean
+    result = fetched(samples, 0)["noisy"][0].permute(1, 2, 0).numpy() * 255 - clean
     drawn = np.random.default_rng((3, 0, 0)).standard_normal(clean.shape, dtype=np.float32)
     variance = 16 * 2 * (clean / 255) / 7480 + (2 * (16 * 1.25e-4 + 1.11e-4)) ** 2
-    np.testing.assert_allclose(found, drawn * 255 * np.sqrt(variance), atol=1e-3)
+    np.testing.assert_allclose(result, drawn * 255 * np.sqrt(variance), atol=1e-3)
 
 
 def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Pa
     random = np.random.RandomState(0)
     random.normal(0, 15, (12, 16, 3))
     expected = scene(16, 12, 3) + random.normal(0, 15, (16, 12, 3))
-    found = fetched(samples, 2)["noisy"][0].permute(1, 2, 0).numpy() * 255
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+    result = fetched(samples, 2)["noisy"][0].permute(1, 2, 0).numpy() * 255
+    np.testing.assert_allclose(result, expected, atol=1e-3)
 
 
 def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> None:

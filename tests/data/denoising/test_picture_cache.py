@@ -56,10 +56,10 @@ def test_forked_workers_fill_one_cache() -> None:
     for worker in workers:
         worker.join()
     kept = [cache.get(number) for number in range(60)]
-    found = [number for number, pixels in enumerate(kept) if pixels is not None]
+    result = [number for number, pixels in enumerate(kept) if pixels is not None]
     # Who does not get the lock in time keeps nothing; that is rare.
-    assert len(found) > 50
-    assert all(np.array_equal(kept[n], picture(n, 3 + n % 3)) for n in found)
+    assert len(result) > 50
+    assert all(np.array_equal(kept[n], picture(n, 3 + n % 3)) for n in result)
 
 
 def test_a_lock_that_is_never_given_back_costs_a_tenth_of_a_second_not_the_run() -> None:

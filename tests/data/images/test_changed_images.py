@@ -122,9 +122,9 @@ def test_a_folder_and_a_zip_of_it_hold_out_the_same_pictures(tmp_path: Path) -> 
     with zipfile.ZipFile(tmp_path / "pictures.zip", "w") as archive:
         for path in sorted(folder.rglob("*.png"), reverse=True):
             archive.write(path, f"top/{path.relative_to(folder)}")
-    said: list[str] = []
+    messages: list[str] = []
     data = dataclasses.replace(DIGITS, path=str(folder), val_fraction=0.2, split_seed=3)
-    train, held_out = open_image_sets(data, num_classes=2, seed=1, notice=said.append)
+    train, held_out = open_image_sets(data, num_classes=2, seed=1, notice=messages.append)
     zipped = dataclasses.replace(data, path=f"{folder}.zip")
     _, other = open_image_sets(zipped, num_classes=2, seed=1)
     assert held_out is not None
@@ -134,8 +134,8 @@ def test_a_folder_and_a_zip_of_it_hold_out_the_same_pictures(tmp_path: Path) -> 
     assert train.fingerprint != held_out.fingerprint
     labels = Counter(held_out.kind.source.read(index).label for index in range(8))
     assert labels == {0: 2, 1: 6}
-    assert any("8 of the 40 training samples" in line for line in said)
-    assert any(held_out.fingerprint in line for line in said)
+    assert any("8 of the 40 training samples" in line for line in messages)
+    assert any(held_out.fingerprint in line for line in messages)
 
 
 def test_folds_of_a_source_without_names_share_nothing() -> None:

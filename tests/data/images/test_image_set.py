@@ -319,7 +319,7 @@ def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
         **{name: value for name, value in changes.items() if which in (name, "both")},  # type: ignore[arg-type]
     )
     assert pictures.changes_pixels
-    found = image_set(pictures).fetch([SampleKey(3, 6)]).batch["image"][0].permute(1, 2, 0)
+    result = image_set(pictures).fetch([SampleKey(3, 6)]).batch["image"][0].permute(1, 2, 0)
     random = sample_random(9, SampleKey(3, 6))
     expected = preprocessing.train_image(source.read(6), SIZE, random)["image"]
     if which != "erasing":
@@ -328,7 +328,7 @@ def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
         expected = RandomErasing(probability=1.0, fill="mean").erased(  # type: ignore[arg-type]
             expected, random, (127.5, 127.5, 127.5)
         )
-    assert np.array_equal(found.numpy(), expected)
+    assert np.array_equal(result.numpy(), expected)
 
 
 def test_outputs_are_named_by_the_classes_shifted_by_the_offset() -> None:
@@ -412,18 +412,18 @@ def test_what_is_balanced_and_held_out_is_said(tmp_path: Path) -> None:
     files = {f"a/{n}.jpg": jpeg(seed=n) for n in range(4)}
     files |= {f"b/{n}.jpg": jpeg(seed=n) for n in range(8)}
     path = str(write_files(tmp_path, files))
-    said: list[str] = []
+    messages: list[str] = []
     data = ImageData(path=path, image_size=SIZE, val_fraction=0.25, sampling="balanced")
-    train, held_out = open_image_sets(data, num_classes=0, seed=0, notice=said.append)
+    train, held_out = open_image_sets(data, num_classes=0, seed=0, notice=messages.append)
     assert held_out is not None
     assert (len(train), len(held_out)) == (9, 3)
-    assert said == [
+    assert messages == [
         f"evaluation: 3 of the 12 training samples (0.25, of each class, split seed "
         f"{data.split_seed}, hash {held_out.fingerprint})",
         "balanced sampling: 2 classes of 3 to 6 samples, each taken 4 times an epoch",
     ]
-    said.clear()
+    messages.clear()
     digits = ImageData(image_size=SIZE, val_fraction=0.25)
-    open_image_sets(digits, num_classes=0, seed=0, notice=said.append)
-    assert said[1:] == ["digits: its own evaluation part is not used"]
+    open_image_sets(digits, num_classes=0, seed=0, notice=messages.append)
+    assert messages[1:] == ["digits: its own evaluation part is not used"]
     assert len(open_image_sets(ImageData(eval_path="digits"), num_classes=10, seed=0)[0]) == 1501

@@ -63,9 +63,9 @@ def test_half_of_the_training_pictures_are_mirrored_where_asked_for_and_none_in_
         assert real is not None
         plain = real.fetch([SampleKey(0, 0)]).batch["image"]
         for epoch in range(20):
-            found = train.fetch([SampleKey(epoch, 0)]).batch["image"]
-            same = torch.equal(found, plain)
-            assert same or (flip and torch.equal(found, plain.flip(3)))
+            result = train.fetch([SampleKey(epoch, 0)]).batch["image"]
+            same = torch.equal(result, plain)
+            assert same or (flip and torch.equal(result, plain.flip(3)))
             mirrored += not same
     assert 3 < mirrored < 17
 
@@ -88,11 +88,11 @@ def test_evaluation_numbers_the_pictures_and_leaves_unreadable_ones_out(tmp_path
     (path / "dog" / "1.png").write_bytes(b"no image")
     _, real = open_generator_sets(PictureData(path=str(path), image_size=16), seed=1)
     assert real is not None
-    found = real.fetch([SampleKey(0, index) for index in range(5)])
-    assert found.batch["index"].tolist() == [0, 1, 2, 4]
-    assert len(found.batch["image"]) == 4
-    assert found.batch["image"].is_contiguous(memory_format=torch.channels_last)
-    assert [fault.origin.endswith("1.png") for fault in found.faults] == [True]
+    result = real.fetch([SampleKey(0, index) for index in range(5)])
+    assert result.batch["index"].tolist() == [0, 1, 2, 4]
+    assert len(result.batch["image"]) == 4
+    assert result.batch["image"].is_contiguous(memory_format=torch.channels_last)
+    assert [fault.origin.endswith("1.png") for fault in result.faults] == [True]
     assert dict(real.fetch([SampleKey(0, 3)]).batch) == {}
 
 

@@ -49,15 +49,15 @@ def test_a_folder_tree_and_its_zip_give_the_same_pictures_by_path(
     tmp_path: Path, split: Split
 ) -> None:
     folder, zipped = write_files(tmp_path / "tree", TREE), write_zip(tmp_path / "tree.zip", TREE)
-    said: list[str] = []
+    messages: list[str] = []
     for place in (folder, zipped):
-        pictures = open_pictures(str(place), split, notice=said.append)
+        pictures = open_pictures(str(place), split, notice=messages.append)
         assert [pictures.path(index) for index in range(len(pictures))] == IN_ORDER
         records = [pictures.read(index) for index in range(len(pictures))]
         assert [record.encoded for record in records] == [TREE[name] for name in IN_ORDER]
         assert {record.label for record in records} == {0}
         assert tuple(pictures.classes) == ()
-    assert [line.partition(": ")[2] for line in said] == [
+    assert [line.partition(": ")[2] for line in messages] == [
         "skipped 2 non-image files: 1 .txt, 1 .cat"
     ] * 2
 
@@ -168,9 +168,9 @@ def test_names_go_by_text_then_value_then_leading_zeros(names: list[str]) -> Non
 
 
 def all_paths(path: Path) -> list[str]:
-    said: list[str] = []
-    pictures = open_all_pictures(path, notice=said.append)
-    return [pictures.path(index) for index in range(len(pictures))] + said
+    messages: list[str] = []
+    pictures = open_all_pictures(path, notice=messages.append)
+    return [pictures.path(index) for index in range(len(pictures))] + messages
 
 
 def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_structural_similarity_is_that_of_its_paper(peak: float) -> None:
         covariance = smooth(x * y) - mx * my
         similarity = (2 * mx * my + c1) * (2 * covariance + c2)
         expected[place] = (similarity / ((mx**2 + my**2 + c1) * (vx + vy + c2))).mean()
-    found = ssim(torch.from_numpy(clean), torch.from_numpy(other), peak=peak)
-    assert found.shape == (2,)
-    assert found.tolist() == pytest.approx(expected.mean(axis=1).tolist(), abs=1e-4)
+    result = ssim(torch.from_numpy(clean), torch.from_numpy(other), peak=peak)
+    assert result.shape == (2,)
+    assert result.tolist() == pytest.approx(expected.mean(axis=1).tolist(), abs=1e-4)
     assert ssim(torch.zeros(2, 3, 11, 11), torch.zeros(2, 3, 11, 11), peak=1).tolist() == [1.0] * 2

@@ -59,15 +59,15 @@ def test_sixteen_bits_of_colours_and_their_transparency_are_read(
 ) -> None:
     order = "be" if codec == "png" else "le"
     colours, with_alpha, grey = deep(3), deep(4), deep(1)[..., 0]
-    found = decode_whole(ffmpeg(colours, codec, f"rgb48{order}", **options))
-    assert np.array_equal(found.pixels, colours)
-    assert found.alpha is None
-    found = decode_whole(ffmpeg(with_alpha, codec, f"rgba64{order}", **options))
-    assert np.array_equal(found.pixels, with_alpha[..., :3])
-    assert np.array_equal(found.alpha, with_alpha[..., 3])
-    found = decode_whole(ffmpeg(grey, codec, f"gray16{order}", **options))
-    assert np.array_equal(found.pixels, np.repeat(grey[..., None], 3, axis=2))
-    assert found.lost == ()
+    result = decode_whole(ffmpeg(colours, codec, f"rgb48{order}", **options))
+    assert np.array_equal(result.pixels, colours)
+    assert result.alpha is None
+    result = decode_whole(ffmpeg(with_alpha, codec, f"rgba64{order}", **options))
+    assert np.array_equal(result.pixels, with_alpha[..., :3])
+    assert np.array_equal(result.alpha, with_alpha[..., 3])
+    result = decode_whole(ffmpeg(grey, codec, f"gray16{order}", **options))
+    assert np.array_equal(result.pixels, np.repeat(grey[..., None], 3, axis=2))
+    assert result.lost == ()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -85,10 +85,10 @@ def test_sixteen_bits_are_written_as_another_program_reads_them(
         frame = next(file.decode(video=0))
     kind = {(1, False): "gray16be", (1, True): "ya16be", (3, False): "rgb48be"}
     assert frame.format.name == kind.get((channels, with_alpha), "rgba64be")
-    found = frame.to_ndarray(format="rgba64be" if with_alpha else "rgb48be")
-    assert np.array_equal(found[..., :3], np.broadcast_to(levels, (7, 9, 3)))
+    result = frame.to_ndarray(format="rgba64be" if with_alpha else "rgb48be")
+    assert np.array_equal(result[..., :3], np.broadcast_to(levels, (7, 9, 3)))
     if with_alpha:
-        assert np.array_equal(found[..., 3], alpha)
+        assert np.array_equal(result[..., 3], alpha)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
@@ -220,9 +220,9 @@ def test_whole_numbers_are_levels_as_far_as_16_bits_go(value: int) -> None:
         with pytest.raises(DecodeError, match="32-bit integer pixels are not supported"):
             decode_whole(encoded)
         return
-    found = decode_whole(encoded)
-    assert found.pixels.tolist() == [[[level] * 3 for level in (0, 257, value)]]
-    assert (found.pixels.dtype, found.alpha, found.lost) == (np.uint16, None, ())
+    result = decode_whole(encoded)
+    assert result.pixels.tolist() == [[[level] * 3 for level in (0, 257, value)]]
+    assert (result.pixels.dtype, result.alpha, result.lost) == (np.uint16, None, ())
 
 
 def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
@@ -235,9 +235,9 @@ def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
 
 def test_what_of_deep_pictures_cannot_be_read_is_named() -> None:
     colours = encode_deep_png(deep(3))
-    found = decode_whole(colours)
-    assert np.array_equal(found.pixels, deep(3))
-    assert found.lost == ()
+    result = decode_whole(colours)
+    assert np.array_equal(result.pixels, deep(3))
+    assert result.lost == ()
     keyed = decode_whole(with_chunk(colours, b"tRNS", struct.pack(">HHH", 1, 2, 3)))
     assert np.array_equal(keyed.pixels, deep(3))
     assert (keyed.alpha, keyed.lost) == (None, ("the transparent colour",))

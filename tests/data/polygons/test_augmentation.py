@@ -228,8 +228,8 @@ def test_how_often_crops_reach_the_border_follows_from_a_margin_of_a_tenth() -> 
         assert min(last - first for first, last in spans) == 2
         for side, end in ((0, 0), (1, 20)):
             expected = np.mean([pair[side] == end for pair in allowed])
-            found = np.mean([span[side] == end for span in spans])
-            assert found == pytest.approx(expected, abs=0.035)
+            result = np.mean([span[side] == end for span in spans])
+            assert result == pytest.approx(expected, abs=0.035)
 
 
 def test_without_a_draw_as_asked_for_the_whole_picture_is_taken() -> None:

@@ -28,8 +28,8 @@ def test_folders_are_searched_to_their_depth_by_ending_and_files_taken_as_they_a
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
     (tmp_path / "broken.ttf").write_bytes(b"no font")
-    found = fonts_with("Aa 1", [tmp_path])
-    assert [path.name for path in found] == ["a.TTF", "b.ttf", "c.otf", "d.ttc"]
+    result = fonts_with("Aa 1", [tmp_path])
+    assert [path.name for path in result] == ["a.TTF", "b.ttf", "c.otf", "d.ttc"]
     assert fonts_with("Aa", [tmp_path / "e.txt", str(tmp_path / "b.ttf")]) == [
         tmp_path / "b.ttf",
         tmp_path / "e.txt",

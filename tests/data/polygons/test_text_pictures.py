@@ -16,17 +16,17 @@ WORD = "10,10,50,10,50,30,10,30,"
 
 def test_real_sets_are_read_whole(shared: Path) -> None:
     folder = shared / "data" / "text-det"
-    said: list[str] = []
-    icdar = open_text_pictures(str(folder / "icdar15-samples.zip"), "train", notice=said.append)
+    messages: list[str] = []
+    icdar = open_text_pictures(str(folder / "icdar15-samples.zip"), "train", notice=messages.append)
     assert len(icdar) == 11
     assert sum(map(len, icdar.regions)) > 60
     assert any(region.ignored for each in icdar.regions for region in each)
     assert icdar.paths[0] == "img/img_1.jpg"
-    receipts = open_text_pictures(str(folder / "sroie-val.zip"), "eval", notice=said.append)
+    receipts = open_text_pictures(str(folder / "sroie-val.zip"), "eval", notice=messages.append)
     assert len(receipts) == 25
     assert sum(map(len, receipts.regions)) > 900
     assert not [*icdar.faults, *receipts.faults]
-    assert not said
+    assert not messages
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -94,8 +94,8 @@ def test_every_broken_outline_is_counted_and_named_with_file_and_line(tmp_path: 
         "no numbers",
     ]
     write_files(tmp_path, {"img_1.jpg": JPEG, "gt_img_1.txt": "\n".join(lines).encode()})
-    said: list[str] = []
-    source = open_text_pictures(str(tmp_path), "train", notice=said.append)
+    messages: list[str] = []
+    source = open_text_pictures(str(tmp_path), "train", notice=messages.append)
     assert [region.text for region in source.regions[0]] == [
         "good",
         "backwards",
@@ -107,10 +107,10 @@ def test_every_broken_outline_is_counted_and_named_with_file_and_line(tmp_path: 
     lines_of = [fault.origin.rpartition(" ")[2] for fault in source.faults]
     assert sorted(lines_of) == ["4", "5", "6", "8", "9"]
     assert [fault.origin.rpartition(" ")[2] for fault in source.mended] == ["2", "3", "7"]
-    (left_out, mended) = said
+    (left_out, mended) = messages
     assert left_out.startswith("5 outlines left out: ")
     assert f"{tmp_path}/gt_img_1.txt, line 4: only 2 different corners" in left_out
-    assert mended.startswith("3 outlines mended: ")
+    assert mended.startswith("3 outlines repaired: ")
 
 
 def test_pictures_without_labels_and_labels_without_pictures_are_named(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_pictures_without_labels_and_labels_without_pictures_are_named(tmp_path:
             "gt_img_3.txt": f"{WORD}x".encode(),
         },
     )
-    said: list[str] = []
-    assert len(open_text_pictures(str(tmp_path), "train", notice=said.append)) == 1
-    assert said == [
+    messages: list[str] = []
+    assert len(open_text_pictures(str(tmp_path), "train", notice=messages.append)) == 1
+    assert messages == [
         "1 image without labels left out: img_2.jpg",
         f"1 label file without an image: {tmp_path}/gt_img_3.txt",
     ]
@@ -264,15 +264,15 @@ def test_a_folder_is_a_part_by_a_whole_word_of_its_name(
 def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
     bare = {f"img_{number}.jpg": JPEG for number in (10, 2, 3, 4, 5, 6)}
     write_files(tmp_path, {**bare, "img_1.jpg": JPEG, "img_1.txt": WORD.encode()})
-    said: list[str] = []
-    open_text_pictures(str(tmp_path), "train", notice=said.append)
-    assert said == [
+    messages: list[str] = []
+    open_text_pictures(str(tmp_path), "train", notice=messages.append)
+    assert messages == [
         "6 images without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; "
         "img_6.jpg; and 1 more"
     ]
     (tmp_path / "img_10.jpg").unlink()
-    open_text_pictures(str(tmp_path), "train", notice=said.append)
-    assert said[1] == (
+    open_text_pictures(str(tmp_path), "train", notice=messages.append)
+    assert messages[1] == (
         "5 images without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; img_6.jpg"
     )
 
@@ -280,13 +280,14 @@ def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
 def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) -> None:
     lines = ["bad", "10,10,10,30,50,30,50,10,a", "90,50,120,50,120,70,90,70,b", f"{WORD}c"]
     write_files(tmp_path, {"img_1.jpg": JPEG, "img_1.txt": "\n".join(lines).encode()})
-    said: list[str] = []
-    source = open_text_pictures(str(tmp_path), "train", notice=said.append)
+    messages: list[str] = []
+    source = open_text_pictures(str(tmp_path), "train", notice=messages.append)
     place = f"{tmp_path}/img_1.txt"
-    assert said == [
+    assert messages == [
         f"1 outline left out: {place}, line 1: 0 numbers where 8 belong",
-        f"2 outlines mended: {place}, line 2: the corners run counter-clockwise; {place}, line 3: "
-        "it reaches out of the image",
+        f"2 outlines repaired: {place}, line 2: the corners run counter-clockwise; "
+        f"{place}, line 3: "
+        "it extends beyond the image",
     ]
     # The image is 100 wide and 60 high.
     assert sorted(source.regions[0][1].corners.tolist()) == [

@@ -59,8 +59,8 @@ def test_words_that_fit_into_the_overlap_are_found_once_each(
     if upright:
         size = size[::-1]
         words = [box(*corners[0][::-1], *corners[2][::-1]) for corners in words]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, side)]
-    joined = sorted(tuple(word.corners.ravel()) for word in seamless(found, size))
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, side)]
+    joined = sorted(tuple(word.corners.ravel()) for word in seamless(result, size))
     assert joined == sorted(tuple(word.ravel()) for word in words)
 
 
@@ -70,9 +70,9 @@ def test_a_word_longer_than_a_tile_is_put_together(upright: bool) -> None:
     words = [box(20, 30, 870, 50), box(100, 70, 140, 90)]
     if upright:
         words = [box(*corners[0][::-1], *corners[2][::-1]) for corners in words]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
-    assert len(found) > 4
-    short, long = seamless(found, size)
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
+    assert len(result) > 4
+    short, long = seamless(result, size)
     np.testing.assert_allclose(short.corners, words[1], atol=0.01)
     np.testing.assert_allclose(long.corners, words[0], atol=0.01)
     assert long.score == pytest.approx(0.9)
@@ -81,16 +81,16 @@ def test_a_word_longer_than_a_tile_is_put_together(upright: bool) -> None:
 def test_words_at_the_edges_of_the_picture_are_not_cut() -> None:
     size = (100, 300)
     words = [box(0, 0, 30, 20), box(270, 80, 300, 100)]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
-    assert len(seamless(found, size)) == 2
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
+    assert len(seamless(result, size)) == 2
 
 
 def test_two_words_side_by_side_stay_two() -> None:
     """Neighbours that both are cut by an edge do not overlap."""
     size = (200, 500)
     words = [box(20, 20, 480, 40), box(20, 44, 480, 64)]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
-    assert len(seamless(found, size)) == 2
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
+    assert len(seamless(result, size)) == 2
 
 
 def test_nothing_found_is_nothing() -> None:
@@ -117,12 +117,12 @@ def found_words(
     size: tuple[int, int] = (100, 300),
 ) -> list[tuple[list[float], float]]:
     """Left, top, right and bottom of each word of a tile, and its score: 0.5, 0.6, 0.7 ..."""
-    found = [
+    result = [
         Detection(corners=box(*each), score=0.5 + place / 10) for place, each in enumerate(boxes)
     ]
     return [
         ([*word.corners.min(axis=0).tolist(), *word.corners.max(axis=0).tolist()], word.score)
-        for word in seamless([(window, found)], size)
+        for word in seamless([(window, result)], size)
     ]
 
 
@@ -202,12 +202,12 @@ def test_parts_that_meet_only_through_a_third_are_one_word() -> None:
     first, last, between = (0.0, 20, 40, 40), (60.0, 20, 100, 40), (30.0, 20, 70, 40)
     window = Window(1, 1, 298, 298)
     upper = [(left, 0.0, right, 20.0) for left, _, right, _ in (first, last, between)]
-    found = [
+    result = [
         Detection(corners=box(*each), score=score)
         for each, score in zip(upper, (0.3, 0.6, 0.9), strict=True)
     ]
     alone = Detection(corners=box(200, 0, 240, 20), score=0.1)
-    long, other = seamless([(window, [*found, alone])], (300, 300))
+    long, other = seamless([(window, [*result, alone])], (300, 300))
     np.testing.assert_allclose(long.corners, box(1, 1, 101, 21), atol=1e-3)
     assert long.score == pytest.approx(0.6)
     assert other.score == 0.1

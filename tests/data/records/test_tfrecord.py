@@ -129,8 +129,8 @@ def test_many_files_are_indexed_in_the_order_given(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(12)]
     for number, path in enumerate(paths):
         path.write_bytes(framed([b"x"] * number))
-    found = index_many(paths, [str(path) for path in paths])
-    assert [len(index) for index in found] == list(range(12))
+    result = index_many(paths, [str(path) for path in paths])
+    assert [len(index) for index in result] == list(range(12))
 
 
 def test_a_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Path) -> None:

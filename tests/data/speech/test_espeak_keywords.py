@@ -314,14 +314,14 @@ def synthesizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_missing_clips_are_made_counted_and_told(synthesizer: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    report: list[tuple[int, int]] = []
     wanted = request(tmp_path / "set", words=("no", "long"), workers=1)
-    written = write_espeak_keywords(wanted, progress=lambda *each: told.append(each))
+    written = write_espeak_keywords(wanted, progress=lambda *each: report.append(each))
     assert written == [
         WrittenPart(part="train", clips=9, made=9, left_out=3),
         WrittenPart(part="val", clips=3, made=3, left_out=1),
     ]
-    assert told == [(done, 16) for done in range(1, 17)]
+    assert report == [(done, 16) for done in range(1, 17)]
     paths = sorted((tmp_path / "set").rglob("*.wav"))
     assert len(paths) == 12
     wave = read_wav(paths[0].read_bytes(), "clip")

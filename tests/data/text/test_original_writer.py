@@ -181,4 +181,4 @@ def test_documents_that_exceed_the_memory_are_refused() -> None:
         error.value.what,
     )
     assert error.value.where == "--order original"
-    assert error.value.todo == "--order streaming takes the same little memory for any text."
+    assert error.value.todo == "--order streaming uses little memory for texts of any size."

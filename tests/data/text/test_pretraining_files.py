@@ -90,7 +90,7 @@ def test_nothing_is_written_over_texts_or_over_what_exists(
     for place in ("texts", "texts/a", "texts/../texts", "."):
         error = refused(replace(request_, destination=tmp_path / place))
         assert str(error) == (
-            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} lies where the data are to "
+            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} is where the data would to "
             "be written\n  Choose another folder."
         )
     check_request(replace(request_, destination=tmp_path / "texts" / "new"))
@@ -111,7 +111,7 @@ def test_the_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
         with pytest.raises(UserError) as error:
             check_place([str(tmp_path / "file"), str(texts)], inside)
         assert str(error.value) == (
-            f"{inside}: lies in the folder of texts {texts}\n"
+            f"{inside}: is in the folder of texts {texts}\n"
             f"  Choose a folder outside of it, for instance {texts}-pretraining."
         )
 
@@ -224,11 +224,11 @@ def test_texts_need_a_piece_and_one_that_is_known(request_: PretrainingRequest) 
         check_found(0, 0, replace(request_, files=[Path("a"), Path("b"), Path("c")]))
     assert str(error.value) == (
         "a, b, c: there is no text\n"
-        "  One sentence a line is expected, and a blank line between documents."
+        "  Expected: one sentence per line, and a blank line between documents."
     )
     with pytest.raises(UserError) as error:
         check_found(2, 2, replace(request_, files=[Path(name) for name in "abcd"]))
     assert str(error.value) == (
-        "a, b, c, ...: none of the words is made of pieces of the vocabulary\n"
+        "a, b, c, ...: no word consists of pieces of the vocabulary\n"
         "  Does vocab.txt belong to this language?"
     )

@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_whole(tmp_path: Path) -> None:
     lines = tmp_path / "a.jsonl"
     assert refused('{"text": "x", "label": 0}\n\n[1]\n', "a.jsonl") == (
         f"{lines}, line 3: is not a JSON object\n"
-        "  One a line is read. To skip N such samples: data.skip_corrupt=N"
+        "  Expected: one per line. To skip N such samples: data.skip_corrupt=N"
     )
     assert refused('{"text": "x", "label": 0}\n{"text": null, "label": 0}\n', "a.jsonl") == (
         f"{lines}, line 2: has no 'text'\n  To skip N such samples: data.skip_corrupt=N"

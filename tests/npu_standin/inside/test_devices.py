@@ -73,15 +73,15 @@ def test_every_npu_and_the_cpu_are_listed() -> None:
 
 
 def test_the_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
-    found = inspect_environment()
-    assert [(a.kind, a.index, a.memory_bytes) for a in found.accelerators] == [
+    result = inspect_environment()
+    assert [(a.kind, a.index, a.memory_bytes) for a in result.accelerators] == [
         ("npu", 0, 4 << 30),
         ("npu", 1, 4 << 30),
     ]
-    assert found.versions["torch_npu"] == npu_package_version()
+    assert result.versions["torch_npu"] == npu_package_version()
     assert torch.__version__.startswith(str(npu_package_version()))
-    assert "error" not in {finding.level for finding in check(found)}
-    json.dumps(asdict(found))
+    assert "error" not in {finding.level for finding in check(result)}
+    json.dumps(asdict(result))
 
 
 def test_memory_is_that_of_the_device() -> None:

@@ -1,4 +1,4 @@
-"""Images that show the same, in another encoding or size.
+"""Images with the same content in another encoding or size.
 
 Two images look alike if none of their 16 x 16 grey means differs by more than a few levels.
 Re-encoding as JPEG, and scaling, change these by less than that; another photograph of the same
@@ -22,7 +22,8 @@ LEAST_CONTRAST = 8.0
 """Standard deviation of the means, in levels, below which an image is not compared."""
 _BLOCKS = 4
 MOST_NEIGHBOURS = 32
-"""Other images that each is compared with; all pairs of a crowd would not fit into memory."""
+"""Maximum number of images that each is compared with; all pairs of many look-alikes would not fit
+into memory."""
 
 
 class Alike(NamedTuple):
@@ -88,11 +89,11 @@ def _confirmed(
 
 
 def groups_of(pairs: NDArray[np.int64], count: int) -> Sequence[Sequence[int]]:
-    """What is connected by pairs, each group of two or more in ascending order.
+    """Connected components of the pairs, each group in ascending order.
 
     Args:
         pairs: [pairs, 2].
-        count: How many there are to connect.
+        count: Number of items.
     """
     from scipy.sparse import coo_matrix  # see `alike`
     from scipy.sparse.csgraph import connected_components

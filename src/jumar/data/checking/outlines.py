@@ -1,4 +1,4 @@
-"""What a check learns about images with outlines of words."""
+"""What a check records about images with outlines of words."""
 
 from dataclasses import replace
 

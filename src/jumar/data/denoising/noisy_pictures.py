@@ -1,4 +1,4 @@
-"""Whole images with reproducible noise, to score a denoiser on.
+"""Whole images with reproducible noise, for evaluating a denoiser.
 
 The noise of an image does not depend on the run's seed, so scores of different runs are comparable.
 The seeding determines which published numbers they are comparable with:

@@ -1,4 +1,4 @@
-"""Training patches for denoising: cut, rotated and made noisy during training.
+"""Training patches for denoising: cropped, rotated and made noisy during training.
 
 ViDeNN's scripts first write all patches to a file: a fixed grid of stride 100 over each image at
 the scales 1 and 0.8, three copies, each in one of eight orientations, one noise level per image.

@@ -120,7 +120,7 @@ class ImageZip:
         return self._listing.key(index)
 
     def read(self, index: int) -> Record:
-        """One image as it was before it was zipped.
+        """One unpacked image.
 
         Raises:
             CorruptRecord: The member is damaged, packed in an unknown way, empty, or too large

@@ -51,7 +51,7 @@ class PictureData(LoaderSettings):
     frame: str = setting(
         "squeeze",
         "squeeze keeps the whole image whatever its shape (the original), square its central "
-        "square, head the cat's head by the landmarks of the Kaggle CAT set.",
+        "square, head the cat's head from the landmarks of the Kaggle CAT set.",
         choices=FRAMES,
     )
     resize: str = setting(
@@ -117,7 +117,7 @@ class FramedPictures(ImagePreprocessing):
 def open_generator_sets(
     data: PictureData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """The images to learn from and those to compare with, whose batches also hold `index`.
+    """The training images and those to compare with, whose batches also have `index`.
 
     Args:
         data: Settings.

@@ -1,8 +1,8 @@
-"""Unlabelled images: anywhere in a folder tree, in a zip, or in TFRecord shards.
+"""Unlabelled images: at any depth in a folder or zip, or in TFRecord shards.
 
 `open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder of
-photographs, a folder of clips with their frames, a zip of either. Parts are found in the same way:
-folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
+photographs, a folder of clips with their frames, a zip of either. Parts are detected in the same
+way: folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
 """
 
 import re
@@ -126,7 +126,7 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         path: A folder, a zip, one image, TFRecord shards with `image/encoded`, a glob of those,
             or a registered name; `~` is expanded.
         split: The part to open.
-        notice: Called with how many files were skipped, or what must be unpacked first.
+        notice: Called with how many files were skipped, or which must be unpacked first.
 
     Returns:
         A source that is pickled into workers as a block of names, not of images.

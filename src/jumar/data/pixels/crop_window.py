@@ -1,8 +1,8 @@
-"""The place of a random training crop.
+"""The position of a random training crop.
 
-The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw an aspect
-ratio evenly, then a height evenly among those that give an allowed area, then a place. It is not
-torchvision's `RandomResizedCrop`, which draws the area evenly and therefore crops less.
+The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw a uniform
+aspect ratio, then a uniform height among those with an allowed area, then a position. It differs
+from torchvision's `RandomResizedCrop`, which draws a uniform area and therefore crops less.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class CropRule(NamedTuple):
         area: Smallest and largest part of the image.
         aspect: Smallest and largest width divided by height.
         attempts: Draws before the whole image is taken.
-        object_covered: The least part of some annotated object that the crop must contain.
+        object_covered: The fraction of some annotated object that the crop must contain.
     """
 
     area: tuple[float, float]
@@ -49,7 +49,7 @@ def draw_window(
     *,
     objects: Sequence[Box] = (),
 ) -> Window:
-    """A random window that fulfils the rule, or the whole image when no attempt did.
+    """A random window that satisfies the rule, or the whole image if no attempt does.
 
     Args:
         height: Rows of the image.

@@ -1,9 +1,9 @@
 """Encoded images to RGB pixels.
 
 JPEG goes through libjpeg-turbo (simplejpeg), everything else through Pillow. The fast setting is
-libjpeg's fast integer DCT without smooth chroma upsampling, which is what the original AlexNet
-and ResNeXt-50 scripts asked TensorFlow for, in training and in evaluation: pixels are equal to
-theirs. The accurate setting equals Pillow and TensorFlow's `INTEGER_ACCURATE`.
+libjpeg's fast integer DCT without smooth chroma upsampling, which the original AlexNet and
+ResNeXt-50 scripts use in TensorFlow, in training and in evaluation: pixels are identical. The
+accurate setting equals Pillow and TensorFlow's `INTEGER_ACCURATE`.
 
 Deliberate differences from `tf.image.decode_jpeg`: the EXIF orientation is honoured, so that a
 photograph taken upright is upright.
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 MAX_PIXELS = 89_000_000
-"""Largest image that is decoded. The header is checked before memory is taken, so a file of a
-few bytes cannot ask for gigabytes; just under the limit at which Pillow warns."""
+"""Largest image that is decoded. The header is checked before memory is taken, so a file of a few
+bytes cannot claim gigabytes; just under the limit at which Pillow warns."""
 
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-"""What Pillow may open. EPS is left out: Pillow hands it to Ghostscript, an interpreter."""
+"""Formats that Pillow may open. EPS is left out: Pillow hands it to Ghostscript, an interpreter."""
 
 _ORIENTATION, _TILE_WIDTH, _TILE_HEIGHT = 0x0112, 0x0142, 0x0143
 _SOI, _SOS, _APP1, _APP14 = 0xD8, 0xDA, 0xE1, 0xEE
@@ -35,11 +35,11 @@ _thread = threading.local()
 
 
 class DecodeError(ValueError):
-    """The bytes are not an image that can be decoded; the message says why."""
+    """The bytes cannot be decoded as an image; the message says why."""
 
 
 class EncodedImage:
-    """An image whose header has been read and whose pixels have not.
+    """An image whose header has been read, but not its pixels.
 
     Args:
         encoded: The bytes of a JPEG, PNG, BMP, GIF (first frame), WebP, TIFF or PPM file.
@@ -47,7 +47,7 @@ class EncodedImage:
     Attributes:
         height: Rows as displayed, the EXIF orientation applied.
         width: Columns as displayed.
-        orientation: By its EXIF, 1 to 8; how the stored pixels are turned to be displayed.
+        orientation: From EXIF, 1 to 8; how to rotate the stored pixels for display.
 
     Raises:
         DecodeError: The header cannot be read, or the image is larger than `MAX_PIXELS`.
@@ -113,7 +113,7 @@ class EncodedImage:
                 # Before anything of a PNG is asked for: Pillow loads its pixels to find EXIF data.
                 _check_size(image.height, image.width)
                 if image.format == "TIFF":
-                    # Pillow turns a TIFF itself when it loads the pixels, and drops the tag then.
+                    # Pillow rotates a TIFF itself when it loads the pixels, and then drops the tag.
                     _check_size(*_tile_of(image))
                     image.load()
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
@@ -172,7 +172,7 @@ def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
 
 @contextmanager
 def opened(encoded: bytes) -> Generator[Image.Image, None, None]:
-    """An image as Pillow opens it, without its pixels; only of the formats that are decoded."""
+    """An image opened by Pillow, without its pixels; only for supported formats."""
     with warnings.catch_warnings():
         # The size is checked by us; a warning about damaged metadata in every epoch would be noise.
         warnings.simplefilter("ignore")
@@ -186,7 +186,7 @@ def _check_size(height: int, width: int) -> None:
 
 
 def _tile_of(image: Image.Image) -> tuple[int, int]:
-    """Height and width of a TIFF's tiles: a small image may say that they are of gigabytes."""
+    """Height and width of a TIFF's tiles: a small image may claim tiles of gigabytes."""
     tags: Any = image.getexif()
     sides = [tags.get(tag) for tag in (_TILE_HEIGHT, _TILE_WIDTH)]
     return tuple(side if isinstance(side, int) else 0 for side in sides)  # pyright: ignore[reportReturnType]

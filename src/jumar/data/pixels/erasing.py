@@ -15,12 +15,12 @@ from jumar.ground.errors import UserError
 from jumar.settings import Component, setting
 
 _ATTEMPTS = 100
-"""Boxes that are drawn before the image stays as it is; a box must fit into it."""
+"""Attempts before the image is left unchanged; a box must fit into it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErasingSettings(Component, ABC):
-    """Whether a part of training images is erased."""
+    """Whether and how a part of training images is erased."""
 
     @abstractmethod
     def erased(
@@ -51,7 +51,7 @@ class NoErasing(ErasingSettings, kind="none"):
 class RandomErasing(ErasingSettings, kind="random"):
     """One box of some of the images."""
 
-    probability: float = setting(0.5, "share of the images", minimum=0, maximum=1)
+    probability: float = setting(0.5, "fraction of the images", minimum=0, maximum=1)
     area: tuple[float, ...] = setting(
         (0.02, 0.4), "smallest and largest part of the image", minimum=0.0, maximum=1.0
     )
@@ -63,7 +63,7 @@ class RandomErasing(ErasingSettings, kind="random"):
     )
 
     def check(self) -> None:
-        """Reject what is no range.
+        """Reject invalid ranges.
 
         Raises:
             UserError: A pair is not the smaller and the larger value.
@@ -86,7 +86,7 @@ class RandomErasing(ErasingSettings, kind="random"):
         height, width = pixels.shape[:2]
         for _ in range(_ATTEMPTS):
             area = height * width * random.uniform(self.area[0], self.area[1])
-            # Evenly in the logarithm, so that lying and standing boxes are equally frequent.
+            # Uniform in the logarithm, so that wide and tall boxes are equally frequent.
             lowest, highest = (math.log(each) for each in self.aspect)
             aspect = math.exp(random.uniform(lowest, highest))
             rows, columns = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))

@@ -6,11 +6,11 @@ Classifiers with Localizable Features", https://arxiv.org/abs/1905.04899.
 
 Pairs are neighbours in the global batch: rows 0 and 1, 2 and 3, and so on, each mixed into the
 other. The order of an epoch is a permutation, so a neighbour is a random sample. How a pair is
-mixed is drawn by the seed and the keys of both. Ranks and micro-batches are runs of rows, so as
-long as they have an even number of them, no pair is torn apart, and the result is the same on any
-number of ranks and workers.
+mixed depends on the seed and the keys of both.
 
-The host draws what is done, the device does it, after colours were changed and normalised.
+Ranks and micro-batches are contiguous rows, so if their sizes are even, no pair is split, and the
+result is the same on any number of ranks and workers. The host draws the parameters, and the device
+mixes, after colour changes and normalisation.
 """
 
 from abc import ABC, abstractmethod
@@ -30,13 +30,13 @@ _MIXING = 7
 """First word of the entropy; others are in `sampler.py`, `balanced.py` and `keyword_set.py`."""
 
 LABEL, SHARE, BOX, OPACITY = "mixed_label", "own_share", "mixed_box", "mixed_opacity"
-"""What a batch also holds, by sample: the partner's label, int64 [N]; the share of the own label,
+"""Further tensors of a batch: the partner's label, int64 [N]; the weight of the sample's own label,
 float32 [N]; the box into which the partner is mixed, int64 [N, 4] as top, left, bottom, right; and
-how much of it shows there, float32 [N]."""
+its opacity there, float32 [N]."""
 
 
 class Mix(NamedTuple):
-    """How a pair is mixed; both images alike.
+    """How a pair is mixed; the same for both images.
 
     Attributes:
         box: Top, left, bottom, right of what the partner covers.
@@ -47,7 +47,7 @@ class Mix(NamedTuple):
     opacity: float
 
     def own_share(self, height: int, width: int) -> float:
-        """The share of the own label: how much of the own image is left."""
+        """The weight of the image's own label: the fraction of it that is left."""
         top, left, bottom, right = self.box
         return 1 - self.opacity * (bottom - top) * (right - left) / (height * width)
 
@@ -72,7 +72,7 @@ class NoMixing(MixingSettings, kind="none"):
 
 @dataclass(frozen=True, kw_only=True)
 class _SometimesMixed(MixingSettings):
-    probability: float = setting(1.0, "share of the pairs that are mixed", minimum=0, maximum=1)
+    probability: float = setting(1.0, "fraction of pairs that are mixed", minimum=0, maximum=1)
 
     def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
         """See `MixingSettings.drawn`."""
@@ -82,12 +82,12 @@ class _SometimesMixed(MixingSettings):
 
     @abstractmethod
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
-        """How a pair is mixed if it is."""
+        """How a pair is mixed, given that it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mixup(_SometimesMixed, kind="mixup"):
-    """mixup: both images laid over each other."""
+    """mixup: both images blended."""
 
     alpha: float = setting(0.2, "both parameters of the beta distribution of shares", minimum=0.01)
 
@@ -107,12 +107,12 @@ class CutMix(_SometimesMixed, kind="cutmix"):
 
 @dataclass(frozen=True, kw_only=True)
 class MixupOrCutMix(_SometimesMixed, kind="mixup-or-cutmix"):
-    """One of both for each pair."""
+    """mixup or CutMix for each pair."""
 
     mixup_alpha: float = setting(0.8, "alpha of mixup", minimum=0.01)
     cutmix_alpha: float = setting(1.0, "alpha of CutMix", minimum=0.01)
     cutmix_share: float = setting(
-        0.5, "share of the mixed pairs that use CutMix", minimum=0, maximum=1
+        0.5, "fraction of mixed pairs that use CutMix", minimum=0, maximum=1
     )
 
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
@@ -144,7 +144,7 @@ class PairMixer:
     """Draws how the pairs of a batch are mixed.
 
     Attributes:
-        settings: How.
+        settings: Kind of mixing.
         seed: The run's seed.
     """
 
@@ -185,7 +185,7 @@ def uneven(field: str, size: int) -> UserError:
 
     Args:
         field: The setting that decides how many there are on a rank or in a part of its batch.
-        size: How many.
+        size: Number of samples.
     """
     return UserError(
         f"images are mixed in pairs, and {size} is odd",

@@ -1,7 +1,7 @@
 """Many images as one: grids of samples, strips of before and after, and PNG files of them.
 
-Images come in as uint8 [channels, height, width] with 1 or 3 channels and go out as uint8
-[height, width, 3], which is what an illustration holds and what a PNG file is made of.
+Inputs are uint8 [channels, height, width] with 1 or 3 channels; results are uint8 [height, width,
+3], as illustrations and PNG files need.
 """
 
 import math
@@ -25,7 +25,7 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
 
     Args:
         images: uint8 [N, 3 or 1, height, width], at least one.
-        columns: Images a row; 0 makes the grid as square as whole rows allow.
+        columns: Images per row; 0 makes the grid as square as whole rows allow.
 
     Returns:
         uint8 [height', width', 3] on the CPU.
@@ -48,7 +48,7 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
 
 
 def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor:
-    """Images of any sizes in one row, their upper edges in line, each with its label below.
+    """Images of any sizes in one row, aligned at the top, each with its label below.
 
     A column is as wide as its image or its label, so that no label is cut.
 
@@ -84,11 +84,11 @@ def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor
 
 
 def save_png(image: Tensor, path: Path) -> None:
-    """Write an image beside its place and rename it, so that no reader sees half of one.
+    """Write an image atomically, so that no reader sees half of one.
 
     Args:
         image: uint8 [height, width, 3], or [height, width, 1] for grey.
-        path: The file; its folder is made where it is missing.
+        path: The file; its folder is created if missing.
 
     Raises:
         UserError: The folder cannot be written to, or the disk is full.
@@ -116,7 +116,7 @@ def _blank(height: int, width: int) -> Tensor:
 
 def _label(text: str) -> Tensor:
     """A line of text in Pillow's own font, black on white."""
-    # Pillow without FreeType has a font of Latin-1 alone, and raises on anything else.
+    # Pillow without FreeType only has a Latin-1 font, and raises on other characters.
     shown = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
     font = ImageFont.load_default()
     left, top, right, bottom = (round(edge) for edge in font.getbbox(shown))
@@ -129,7 +129,7 @@ def _label(text: str) -> Tensor:
 
 
 def _above(picture: Tensor, word: Tensor) -> Tensor:
-    """An image with its label below, both in the middle of their column."""
+    """An image with its label below, both centred in their column."""
     width = max(picture.shape[1], word.shape[1])
     column = _blank(picture.shape[0] + word.shape[0], width)
     for part, top in ((picture, 0), (word, picture.shape[0])):

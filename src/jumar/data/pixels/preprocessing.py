@@ -1,11 +1,11 @@
 """From an encoded image to the network's input: the half on the host and the half on the device.
 
-The host decodes, crops, resizes and mirrors, and ships bytes. The device changes colours and
-normalises, a batch at a time; doing that on the host costs a third of the pipeline and ships four
-times as much.
+The host decodes, crops, resizes and mirrors, and sends bytes.
 
-One class covers the original AlexNet and ResNeXt-50 recipes by its settings. For your own,
-subclass it and override `train_image`, `eval_image` or `on_device`.
+The device changes colours and normalises whole batches; on the host that would cost a third of the
+pipeline and send four times as much. One class covers the original AlexNet and ResNeXt-50 recipes
+with its settings. For your own, subclass it and override `train_image`, `eval_image` or
+`on_device`.
 """
 
 import math
@@ -34,11 +34,11 @@ from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 _COLOR_CHANGES = ("brightness", "contrast", "saturation")
-"""Names of the tensors that carry how much, [N]."""
+"""Names of the tensors with the amount of each change, [N]."""
 
 _CACHED_PICTURES = 4
-"""Images whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
-megabytes would each go to memory."""
+"""Number of images whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
+megabytes would each go to main memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +57,14 @@ class ImagePreprocessing:
     crop_aspect: tuple[float, ...] = setting(
         (0.75, 1.333), "Smallest and largest width divided by height.", minimum=0.01
     )
-    crop_attempts: int = setting(10, "Draws before the whole image is taken.", minimum=1)
+    crop_attempts: int = setting(10, "Attempts before the whole image is used.", minimum=1)
     crop_object_covered: float = setting(
         0.1,
-        "Least part of an annotated object (without annotation: of the image) in the window.",
+        "Minimum fraction of an annotated object (else of the image) in the window.",
         minimum=0.0,
         maximum=1.0,
     )
-    crop_frame: int = setting(280, "Side of the square frame of crop=frame.", unit="px", minimum=1)
+    crop_frame: int = setting(280, "Side of the square frame for crop=frame.", unit="px", minimum=1)
     resize: str = setting(
         "antialias",
         "Training images: antialias is fast and averages; legacy is the original's bilinear, "
@@ -83,7 +83,7 @@ class ImagePreprocessing:
     )
     eval_view: str = setting(
         "center",
-        "Evaluation: center squeezes the whole image and takes the central part (AlexNet), box "
+        "Evaluation: center resizes the whole image and crops the centre (AlexNet), box "
         "takes the central part and squeezes that (ResNeXt), whole squeezes the whole image.",
         choices=("center", "box", "whole"),
     )
@@ -104,7 +104,7 @@ class ImagePreprocessing:
         """Rules across fields.
 
         Raises:
-            UserError: Something that is not a range, or constants that are not three.
+            UserError: An invalid range, or not exactly three constants.
         """
         for name in ("crop_area", "crop_aspect", "contrast", "saturation"):
             values: tuple[float, ...] = getattr(self, name)
@@ -126,12 +126,12 @@ class ImagePreprocessing:
         Args:
             record: The encoded image with its annotated objects.
             image_size: Side of the result.
-            random: All randomness of this sample; made from seed, epoch and index, so that it is
-                the same in whichever worker and on whichever rank the sample is made.
+            random: Source of randomness for this sample; created from seed, epoch and index, so
+                that it is the same in every worker and on every rank.
 
         Returns:
-            `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change
-            that `on_device` is to make.
+            `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change to
+            be made by `on_device`.
 
         Raises:
             DecodeError: The image is damaged.
@@ -228,7 +228,7 @@ def alexnet_preprocessing() -> ImagePreprocessing:
 def resnext_preprocessing() -> ImagePreprocessing:
     """As the original ResNeXt-50 script, except that training resizes with antialiasing.
 
-    Its brightness of 0.4 is on the scale of 0 to 255, and so does nearly nothing.
+    Its brightness of 0.4 is on the scale of 0 to 255, so it has almost no effect.
     """
     return ImagePreprocessing(
         crop="frame",
@@ -321,9 +321,9 @@ def _normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...])
 def _constants(
     mean: tuple[float, ...], std: tuple[float, ...], repeats: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Mean and 1 / std on the device; made once, because each copy to a device is waited for."""
-    # The first call may come from an evaluation; what inference mode makes cannot be used in a
-    # graph of gradients later.
+    """Mean and 1 / std on the device; created once, because each copy to a device blocks."""
+    # # The first call may come from an evaluation; tensors made in inference mode cannot be used
+    # with autograd later.
     with torch.inference_mode(False):
         shift = torch.tensor(mean, dtype=torch.float32).repeat(repeats)
         scale = 1 / torch.tensor(std, dtype=torch.float32).repeat(repeats)

@@ -37,12 +37,12 @@ class DetectionData(LoaderSettings):
     )
     eval_scale: float = setting(
         1.0,
-        "Factor of size in evaluation, up to eval_longest; above 1 for words of few pixels.",
+        "Scale factor in evaluation, up to eval_longest; above 1 for small words.",
         minimum=0.01,
     )
     eval_rounding: str = setting(
         "up",
-        "Sides in evaluation become multiples of 32 upwards (PSENet) or downwards (EAST).",
+        "Sides in evaluation are rounded to multiples of 32, up (PSENet) or down (EAST).",
         choices=("up", "down"),
     )
     eval_batch_size: int = setting(

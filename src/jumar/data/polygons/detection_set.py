@@ -23,7 +23,7 @@ from jumar.data.samples import Arrays, Batch, CorruptRecord, Record, SampleKey
 from jumar.ground.errors import UserError
 
 STRIDE = 4
-"""Pixels of an image, along each axis, for one of the network's output."""
+"""Image pixels per output pixel, along each axis."""
 
 
 class Encoded(NamedTuple):
@@ -152,7 +152,7 @@ def training_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
 def evaluation_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
     """Whole images as batches: `image` [N, 3, height, width] of the largest in it, and the words.
 
-    Names that differ in size between images also have their own sizes (`unpadded`); those of
+    Arrays that differ in size between images also have their sizes (`unpadded`); those of
     `image` are rows, columns and channels.
     """
     return KeyedSet(kind=pictures, collate=_Whole(), training=False)
@@ -205,19 +205,19 @@ def open_detection_sets(
     seed: int,
     notice: Callable[[str], None] = lambda _: None,
 ) -> tuple[KeyedSet[DetectionPictures], KeyedSet[DetectionPictures] | None]:
-    """Crops to learn from and whole images to score on.
+    """Crops for training and whole images for evaluation.
 
     Args:
         data: Settings.
         targets: What training samples hold; see `DetectionPictures`.
         seed: The run's seed.
-        notice: Called with what of the labels was mended, left out or is missing.
+        notice: Called with which labels were repaired, left out or are missing.
 
     Returns:
         Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: A path holds no images with words, or both sets are the same.
+        UserError: A path has no images with words, or both sets are the same.
         ModuleNotFoundError: A package of the extra `detection` is missing.
     """
     for package in ("pyclipper", "shapely"):  # named here rather than by a worker

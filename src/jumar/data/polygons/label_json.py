@@ -6,7 +6,7 @@ One file for all images, as of ICDAR's ArT and LSVT, or one for each image with 
                 "transcription": "Genaxis", "illegibility": false}, ...], ...}
 
 An image is named with or without its ending. `transcription` and `illegibility` may be left out;
-a word whose `illegibility` is true is ignored, as one whose transcription is `###`.
+a word whose `illegibility` is true is ignored, like one whose transcription is `###`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
     """The words of a file: lists by image, or one list.
 
     Raises:
-        ValueError: It is not JSON, or of another form; the message says where.
+        ValueError: It is not JSON, or has another structure; the message says where.
     """
     content = parse_json(text)
     if isinstance(content, list):
@@ -38,7 +38,7 @@ def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
 
 
 def outlines_of(words: list[Any]) -> Iterator[Outline | BadLine]:
-    """The outlines of an image; what is counted as a line is the position in its list, from 1."""
+    """The outlines of an image; `line` is the position in its list, from 1."""
     for number, word in enumerate(words, start=1):
         try:
             yield _outline(number, word)

@@ -1,4 +1,4 @@
-"""EAST's targets: where words are, how far their edges are, and where the loss counts."""
+"""EAST's targets: where words are, the distances to their edges, and the mask of the loss."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def score_maps(
     """Score, geometry and mask of all words, at every `stride`-th pixel.
 
     Args:
-        regions: In pixels of the image. One of more than four corners is taken as the smallest
+        regions: In pixels of the image. One with more than four corners is replaced by the smallest
             rectangle around it.
         size: Height and width of the image.
         stride: Distance of the pixels that the maps keep.

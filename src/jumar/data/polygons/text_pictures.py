@@ -1,10 +1,11 @@
 """Images with the outlines of their words: a folder or a zip, labels recognised by content.
 
-Images and label files may lie anywhere in it; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
-and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts by a word of their
-names: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`, `test`.
+Images and label files may be at any depth; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
+and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts if their names
+contain a
+keyword: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`, `test`.
 
-All labels are read when the set is opened, so that what is wrong with them is said at once.
+All labels are read when the set is opened, so that errors are reported at once.
 """
 
 import re
@@ -48,8 +49,8 @@ class TextPictures:
         pictures: The source of the images, every label 0.
         paths: Their paths within the folder or zip.
         regions: The regions of each image.
-        faults: What of the labels could not be used, by file and line.
-        mended: What was mended, by file and line.
+        faults: Labels that could not be used, by file and line.
+        mended: Repaired outlines, by file and line.
     """
 
     pictures: ImageFolder | ImageZip
@@ -85,11 +86,11 @@ def open_text_pictures(
             splits.
         split: The part to open.
         labels: Where the label files are if not at `path`: another folder or zip.
-        notice: Called with what was mended, left out or is missing.
+        notice: Called with what was repaired, left out or is missing.
 
     Raises:
-        UserError: There is no such path, it holds no image or no labels, or there is not one
-            word in them that can be used.
+        UserError: There is no such path, it has no images or no labels, or not a single usable
+            word.
     """
     tree = _tree(path)
     label_tree = _tree(labels) if labels else tree
@@ -124,7 +125,7 @@ def open_text_pictures(
 
 
 def stem_of(name: str) -> str:
-    """What image and label file have in common: the name without folder, `gt_` and ending."""
+    """What image and label file have in common: the name without folder, `gt_` and suffix."""
     file = name.rpartition("/")[2]
     stem, dot, ending = file.rpartition(".")
     is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json", "mat"))
@@ -139,7 +140,7 @@ def _tree(path: str) -> DiskTree | ZipTree:
 
 
 def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
-    """The files of a part; all of them where no folder is named as one."""
+    """The files of a part; all of them if no folder is named like one."""
     parts = {name: _part_of(name) for name in names}
     if not set(parts.values()) - {""}:
         return names
@@ -214,7 +215,7 @@ def _opened(
         _regions(by_stem[stem_of(name)], _size_of(source, index), faults, changes)
         for index, name in enumerate(names)
     ]
-    for what, listed in (("left out", faults), ("mended", changes)):
+    for what, listed in (("left out", faults), ("repaired", changes)):
         if listed:
             notice(f"{counted(len(listed), 'outline')} {what}: {_few(list(map(str, listed)))}")
     if not any(not region.ignored for each in regions for region in each):
@@ -228,7 +229,7 @@ def _opened(
 
 
 def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:
-    """Height and width; None of an image that cannot be read, which is reported later."""
+    """Height and width; None for an unreadable image, which is reported later."""
     try:
         header = EncodedImage(source.read(index).encoded)
     except (CorruptRecord, DecodeError):

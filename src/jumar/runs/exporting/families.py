@@ -44,7 +44,7 @@ def parts_of(recipe: Recipe) -> Parts:
 
 
 def check_part(recipe: Recipe, name: str, part: str) -> str:
-    """The part to export: that of the only one there is, where none is named.
+    """The part to export; if none is named, the only one.
 
     Args:
         recipe: A run's recipe.

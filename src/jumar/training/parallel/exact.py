@@ -95,9 +95,9 @@ class _Messages(TreeExchange):
         values = chain(*(arrived[each] for each in range(self._ranks.world)))
         for span, value in zip(chain(*self._spans), values, strict=True):
             slices.add(span, value)
-        mine = self._slice(own[0], rank).copy_(slices.whole())
+        own_slice = self._slice(own[0], rank).copy_(slices.whole())
         self._pending = self._send(
-            {other: [mine] for other in self._others},
+            {other: [own_slice] for other in self._others},
             {other: [self._slice(own[0], other)] for other in self._others},
         )
 

@@ -37,7 +37,7 @@ def contents(path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("order", ["streaming", "original"])
-def test_records_are_written_and_what_they_are(folder: Path, order: str) -> None:
+def test_records_are_written_and_summarised(folder: Path, order: str) -> None:
     done = pretraining(folder, "--order", order, "--shards", "2", "--dupe-factor", "3")
     manifest = json.loads((folder / "out" / "pretraining.json").read_text())
     assert manifest["order"] == order
@@ -107,7 +107,7 @@ def test_without_jieba_the_message_says_what_to_install(
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_the_same_command_goes_on(folder: Path) -> None:
+def test_after_ctrl_c_the_same_command_resumes(folder: Path) -> None:
     (folder / "texts" / "a.txt").write_text((TEXT * 9 + "\n") * 7_000)
     arguments = ["data", "pretraining", "texts", "--vocab", "vocab.txt", "--dupe-factor", "1"]
     begun = [sys.executable, "-m", "jumar", *arguments, "--to", "out", "--workers", "1"]

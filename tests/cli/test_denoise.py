@@ -53,7 +53,7 @@ def written(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_pictures_of_a_tree_keep_their_names_and_become_png(
+def test_images_of_a_tree_keep_their_names_and_become_png(
     runs: Path, tmp_path: Path, zipped: bool
 ) -> None:
     files = {"a/2.png": png(scene()), "a/10.png": png(scene(seed=2)), "b.bmp.txt": b"-"}
@@ -66,7 +66,7 @@ def test_pictures_of_a_tree_keep_their_names_and_become_png(
     assert "2 frames by the weights of step 1" in done.out
 
 
-def test_one_picture_becomes_the_file_that_is_named_or_one_in_a_folder(
+def test_one_image_becomes_the_file_that_is_named_or_one_in_a_folder(
     runs: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path, {"noisy.png": png(scene())})
@@ -75,7 +75,7 @@ def test_one_picture_becomes_the_file_that_is_named_or_one_in_a_folder(
         assert np.array_equal(pixels(tmp_path / file), 255 - scene())
 
 
-def test_a_grey_network_cleans_the_colours_one_by_one_and_keeps_grey_pictures_grey(
+def test_a_grey_network_cleans_the_colours_one_by_one_and_keeps_grey_images_grey(
     runs: Path, tmp_path: Path
 ) -> None:
     grey = np.ascontiguousarray(scene()[..., 0])
@@ -226,7 +226,7 @@ def test_without_pyav_a_video_is_refused_with_the_way_out(
     assert "jumar[video]" in done.message
 
 
-def test_ctrl_c_leaves_whole_pictures_and_says_how_to_go_on(runs: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_whole_images_and_says_how_to_go_on(runs: Path, tmp_path: Path) -> None:
     count = 150
     source = write_files(
         tmp_path / "noisy", frames(*[number % 250 for number in range(count)], side=200)
@@ -367,7 +367,7 @@ def test_ten_bits_of_a_video_stay_ten_bits(runs: Path, tmp_path: Path) -> None:
     assert "not kept: 2 of 12 bits: deep.mkv" in done.out
 
 
-def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_said_once_a_kind(
+def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_reported_once_a_kind(
     runs: Path, tmp_path: Path
 ) -> None:
     random = np.random.default_rng(5)
@@ -404,7 +404,7 @@ def test_pages_and_frames_after_the_first_are_counted(runs: Path, tmp_path: Path
     assert np.array_equal(pixels(tmp_path / "clean/a.png"), 255 - scene(seed=0))
 
 
-def test_pictures_that_differ_in_their_ending_alone_keep_it(runs: Path, tmp_path: Path) -> None:
+def test_images_that_differ_only_in_their_suffix_keep_it(runs: Path, tmp_path: Path) -> None:
     names = ["1.bmp", "1.png", "1.png.png", "2.png", "a/1.png"]
     source = write_files(tmp_path / "noisy", {name: png(scene()) for name in names})
     done = here("denoise", runs / "inverse", source, "--to", "clean", cwd=tmp_path)

@@ -56,7 +56,7 @@ def everywhere(run: Path) -> None:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_words_are_written_as_json_as_icdars_text_and_as_pictures(
+def test_words_are_written_as_json_as_icdars_text_and_as_images(
     place: Path, tmp_path: Path, zipped: bool
 ) -> None:
     files = {"a/2.png": picture(kind="PNG", size=(50, 40)), "b.jpg": picture(size=(64, 32))}
@@ -79,7 +79,7 @@ def test_words_are_written_as_json_as_icdars_text_and_as_pictures(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found", photos.name]
 
 
-def test_a_threshold_can_be_changed_and_pictures_left_undrawn(place: Path, tmp_path: Path) -> None:
+def test_a_threshold_can_be_changed_and_images_left_undrawn(place: Path, tmp_path: Path) -> None:
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(50, 40))})
     options = ("--device", "cpu", "--set", "reading.threshold=1", "--no-pictures")
     here("detect", place / "all", "photos", "--to", "found", *options, cwd=tmp_path)
@@ -88,7 +88,7 @@ def test_a_threshold_can_be_changed_and_pictures_left_undrawn(place: Path, tmp_p
     assert (tmp_path / "found" / "icdar" / "res_1.txt").read_text() == ""
 
 
-def test_unreadable_pictures_are_named_and_skipped_only_on_request(
+def test_unreadable_images_are_named_and_skipped_only_on_request(
     place: Path, tmp_path: Path
 ) -> None:
     write_files(
@@ -134,7 +134,7 @@ def test_two_ranks_score_as_one_also_where_their_shares_differ(place: Path, tmp_
         assert line in out
 
 
-def test_large_pictures_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:
+def test_large_images_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:
     """A network that takes whatever it sees for a word finds one around the whole image."""
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(300, 150))})
     command = ("detect", place / "all", "photos", "--device", "cpu", "--tile", "128")
@@ -147,7 +147,7 @@ def test_large_pictures_are_read_in_tiles_of_their_full_size(place: Path, tmp_pa
     assert "--tile" in error
 
 
-def test_the_network_sees_tiles_unshrunk_and_whole_pictures_shrunk(place: Path) -> None:
+def test_the_network_sees_tiles_unshrunk_and_whole_images_shrunk(place: Path) -> None:
     trained = open_trained(TrainedRequest(run_dir=place / "all", device="cpu"))
     seen: list[tuple[int, ...]] = []
     trained.model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[2:]))
@@ -185,7 +185,7 @@ def test_frames_of_a_video_are_read_and_drawn_as_a_video(place: Path, tmp_path: 
     assert "--every" in here(*command, "--to", "x", "--every", "0", cwd=tmp_path, code=2).message
 
 
-def test_nothing_readable_is_an_error_even_where_pictures_may_be_skipped(
+def test_nothing_readable_is_an_error_even_where_images_may_be_skipped(
     place: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path / "photos", {"1.png": b"none"})

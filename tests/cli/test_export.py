@@ -132,7 +132,7 @@ def test_a_pt2_file_is_used_by_torch_alone_and_holds_no_pickle(place: Path) -> N
     assert image.shape == (2, 1, 32, 40)
 
 
-def test_averages_are_exported_unless_the_weights_are_asked_for(place: Path) -> None:
+def test_averages_are_exported_unless_the_weights_are_requested(place: Path) -> None:
     here("export", "bert-classify", "--to", "averages.safetensors", cwd=place)
     here("export", "bert-classify", "--to", "weights.safetensors", "--no-ema", cwd=place)
     checkpoint = max((place / "bert-classify" / "checkpoints").iterdir())

@@ -69,7 +69,7 @@ def test_memory_that_ran_out_names_what_to_lower(command: str, field: str) -> No
     assert "a=b" not in error.todo
 
 
-def test_a_network_too_large_for_memory_is_refused_with_what_was_asked_for(
+def test_a_network_too_large_for_memory_is_refused_with_what_was_requested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAILS_WITH", "torch")

@@ -108,7 +108,7 @@ def test_a_setting_that_makes_the_difference_is_found_by_changing_it_back(place:
     assert content["replays"] == {"A": 1, "B": 1}
 
 
-def test_a_checkpoint_changed_by_one_bit_is_told_from_a_divergence(place: Path) -> None:
+def test_a_checkpoint_changed_by_one_bit_is_distinguished_from_a_divergence(place: Path) -> None:
     shutil.copytree(place / "a", place / "bit")
     folder = place / "bit" / "checkpoints" / "step-00000010"
     tensors = load_file(folder / "model.safetensors")

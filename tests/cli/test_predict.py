@@ -98,7 +98,7 @@ def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
         ("folder", "no WAV files"),
     ],
 )
-def test_what_cannot_be_heard_is_told(
+def test_what_cannot_be_heard_is_reported(
     run: Path, tmp_path: Path, content: bytes | str | None, expected: str
 ) -> None:
     path = tmp_path / "clip.wav"
@@ -158,7 +158,7 @@ def test_a_call_without_files_says_how_to_give_one(run: Path) -> None:
     assert "clip.wav" in here("predict", run, cwd=run.parent, code=2).message
 
 
-def test_pictures_get_the_names_of_their_classes(tmp_path: Path) -> None:
+def test_images_get_the_names_of_their_classes(tmp_path: Path) -> None:
     from tests.cli.in_process import train
     from tests.data.pictures import pets, write_files
 

@@ -46,7 +46,7 @@ def test_the_first_look_has_the_list_the_steps_and_the_three_rankings(small: Pat
     assert "More with --view: aicpu" in out
 
 
-def test_json_holds_the_rows_of_the_views_that_were_asked_for(small: Path) -> None:
+def test_json_holds_the_rows_of_the_views_that_were_requested(small: Path) -> None:
     report = json.loads(
         here("profile", "show", small, "--view", "types", "--json", cwd=small.parent).out
     )

@@ -75,7 +75,7 @@ def test_a_recipe_is_recorded_into_a_run_that_can_be_trained_afterwards(tmp_path
     assert files(run / "profile") == recorded
 
 
-def test_memory_is_recorded_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_memory_is_recorded_where_it_is_requested(tmp_path: Path) -> None:
     here("profile", *SMALL_RECIPE, *QUICK, "--memory", "--run-dir", "with", cwd=tmp_path)
     show = ("profile", "show", "with/profile", "--json")
     report = here(

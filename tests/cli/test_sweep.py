@@ -60,7 +60,7 @@ def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path)
         (("--vary", "model.width=2,4", "--on", "moon"), "unknown place 'moon'"),
     ],
 )
-def test_what_cannot_be_run_is_said_before_anything_starts(
+def test_what_cannot_be_run_is_reported_before_anything_starts(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     done = here("sweep", *SMALL_RECIPE, *arguments, cwd=tmp_path, code=2)

@@ -74,7 +74,7 @@ def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
     assert steps == list(range(1, step + 3))
 
 
-def test_a_killed_run_goes_on_with_the_same_command_and_ends_as_if_never_killed(
+def test_a_killed_run_resumes_with_the_same_command_and_ends_as_if_never_killed(
     server: Server,
     tmp_path: Path,
 ) -> None:

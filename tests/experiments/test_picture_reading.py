@@ -16,7 +16,7 @@ def step(directory: Path, number: int, *names: str, captions: object = None) -> 
     return folder
 
 
-def test_pictures_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> None:
+def test_images_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> None:
     step(tmp_path, 120, "a", "b", captions={"b": "second letter", "a": "first letter"})
     step(tmp_path, 20, "a", captions={"a": "early"})
     step(tmp_path, 5, "old")
@@ -32,13 +32,13 @@ def test_pictures_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> Non
     assert faults == []
 
 
-def test_a_run_without_pictures_has_none(tmp_path: Path) -> None:
+def test_a_run_without_images_has_none(tmp_path: Path) -> None:
     assert read_pictures(tmp_path / "pictures", []) == ()
     (tmp_path / "pictures").write_text("a file")
     assert read_pictures(tmp_path / "pictures", []) == ()
 
 
-def test_half_written_files_and_strangers_are_no_pictures(tmp_path: Path) -> None:
+def test_half_written_files_and_strangers_are_no_images(tmp_path: Path) -> None:
     folder = step(tmp_path, 7, "a", ".b.png.123")
     (folder / ".c.png").write_bytes(b"")
     (tmp_path / "step-x").mkdir()
@@ -48,7 +48,7 @@ def test_half_written_files_and_strangers_are_no_pictures(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "null", '"text"', "[" * 100_000, "\x00"])
-def test_damaged_captions_are_told_and_the_pictures_stay(tmp_path: Path, content: str) -> None:
+def test_damaged_captions_are_reported_and_the_images_stay(tmp_path: Path, content: str) -> None:
     folder = step(tmp_path, 7, "a")
     (folder / "captions.json").write_text(content)
     faults: list[str] = []

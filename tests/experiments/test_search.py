@@ -215,7 +215,7 @@ def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -
     assert lab.num_measured == 1
 
 
-def test_a_stopped_search_goes_on(laboratory: Callable[..., Laboratory]) -> None:
+def test_a_stopped_search_resumes(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", codes={"float32-seed-2": 143})
     with pytest.raises(ExperimentStopped) as stopped:
         lab.search()
@@ -351,7 +351,7 @@ def test_no_layers_are_named_where_all_are_needed_or_trainings_run_out(
     assert not (lab.folder / "ops_info-layers.json").exists()
 
 
-def test_a_small_harm_with_every_seed_is_told_from_chance(
+def test_a_small_harm_with_every_seed_is_distinguished_from_chance(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     """The seeds of float32 differ by 2, and the harm of 1 is the same with each of them."""

@@ -320,7 +320,7 @@ def test_files_of_somebody_else_are_not_overwritten(case: Case, name: str) -> No
     assert [path.read_text() for path in case.directory.iterdir()] == ["mine"]
 
 
-def test_a_sweep_whose_plan_was_deleted_goes_on(case: Case) -> None:
+def test_a_sweep_whose_plan_was_deleted_resumes(case: Case) -> None:
     case.run()
     (case.directory / "sweep.json").unlink()
     assert case.run().table.rows[0].num_finished == 1
@@ -373,7 +373,7 @@ def test_two_sweeps_never_work_in_one_directory(case: Case) -> None:
     assert case.run().table.rows[0].num_finished == 1
 
 
-def test_a_sweep_killed_in_a_run_goes_on_there(case: Case) -> None:
+def test_a_sweep_killed_in_a_run_resumes_there(case: Case) -> None:
     """A process of its own is killed with no chance to tidy up, as `kill -9` does."""
     code = f"""
 import os, sys

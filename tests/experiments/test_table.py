@@ -301,6 +301,6 @@ def test_where_the_seed_is_varied_repeats_are_not_recommended(runs: Runs) -> Non
     assert "--repeats" not in text
 
 
-def test_without_times_nothing_is_said_of_times(runs: Runs) -> None:
+def test_without_times_nothing_is_reported_of_times(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[{"throughput": None}])
     assert "Batch time" not in " ".join(runs.table().explanations)

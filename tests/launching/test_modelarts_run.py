@@ -313,7 +313,7 @@ def test_of_several_ranks_one_brings_the_data_and_one_takes_the_results(place):
         (["--ma_script=nothing.py"], "there is no"),
     ],
 )
-def test_what_is_wrong_is_said_before_training(place, arguments, message):
+def test_what_is_wrong_is_reported_before_training(place, arguments, message):
     done = run(place, *arguments)
     assert done.returncode == 2
     assert message in done.stderr

@@ -24,7 +24,7 @@ def test_the_original_has_as_many_parameters() -> None:
     assert count == {"generator": 99_832_561, "discriminator": 98_985_584}
 
 
-def test_latent_vectors_are_cut_as_in_the_original() -> None:
+def test_latent_vectors_are_split_as_in_the_original() -> None:
     assert latent_parts(128) == [20, 20, 20, 20, 20, 28]
     assert latent_parts(120) == [20] * 6
     for wrong in (100, 0, 5):
@@ -74,7 +74,7 @@ def test_images_are_float32_within_bounds_in_low_precision_too() -> None:
     assert images.abs().max().item() <= 1
 
 
-def test_a_discriminator_without_norms_sees_each_picture_alone_and_its_brightness() -> None:
+def test_a_discriminator_without_norms_sees_each_image_alone_and_its_brightness() -> None:
     torch.manual_seed(3)
     images = torch.rand(3, 3, 128, 128) * 2 - 1
     for norms in (True, False):

@@ -49,7 +49,7 @@ def test_logits_are_those_of_the_codes_vectors() -> None:
     torch.testing.assert_close(made(codes, labels), made.prior(vectors, labels))
 
 
-def test_pictures_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() -> None:
+def test_images_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() -> None:
     made = model(classes=3)
     labels = torch.tensor([2, 0, 1])
     options = {"seed": 5, "first_row": 7, "labels": labels, "temperature": 0.5}

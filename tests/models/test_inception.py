@@ -30,7 +30,7 @@ def test_it_has_the_parameters_of_torchvisions_network_without_its_logits(
     assert names["Mixed_7b.branch3x3dbl_3b.conv.weight"].shape == (384, 384, 3, 1)
 
 
-def test_pictures_of_any_size_give_features_without_gradients_in_float32(
+def test_images_of_any_size_give_features_without_gradients_in_float32(
     network: FidInception,
 ) -> None:
     images = torch.rand(1, 3, 40, 64) * 2 - 1
@@ -169,7 +169,7 @@ def test_a_unit_is_a_convolution_a_norm_and_a_relu_and_features_are_means() -> N
     assert ConvolutionUnit(2, 3, (3, 3), stride=2)(torch.zeros(2, 2, 7, 7)).shape == (2, 3, 3, 3)
 
 
-def test_pictures_are_resized_between_the_centres_of_pixels() -> None:
+def test_images_are_resized_between_the_centres_of_pixels() -> None:
     seen: list[torch.Tensor] = []
 
     class Seeing(torch.nn.Module):

@@ -8,9 +8,7 @@ from jumar.models.legacy_bilinear import enlarge
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (7, 4)])
-def test_maps_are_enlarged_as_tensorflow_resizes_pictures(
-    size: tuple[int, int], factor: int
-) -> None:
+def test_maps_are_enlarged_as_tensorflow_resizes_images(size: tuple[int, int], factor: int) -> None:
     maps = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(1))
     result = enlarge(maps, factor)
     assert result.shape == (2, 3, size[0] * factor, size[1] * factor)

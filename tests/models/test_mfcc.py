@@ -175,7 +175,7 @@ def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() ->
         assert message in str(error.value)
 
 
-def test_the_front_end_is_the_published_one_unless_told_otherwise() -> None:
+def test_the_front_end_is_the_published_one_by_default() -> None:
     """40 ms every 20 ms at 16 kHz, 10 of 40 bands between 20 and 4000 Hz."""
     report = Mfcc(
         sample_rate=16_000,

@@ -67,7 +67,7 @@ def test_a_failing_backward_leaves_no_batch_norm_that_forgets_to_count() -> None
 
 
 @pytest.mark.parametrize("similarities", [7 * 99, 99 * 99, 2 * 99 * 99, 1])
-def test_similarities_in_parts_give_the_same_picture_and_gradients(similarities: int) -> None:
+def test_similarities_in_parts_give_the_same_image_and_gradients(similarities: int) -> None:
     pictures = torch.rand(3, 1, 9, 11)
     result: list[list[torch.Tensor]] = []
     for limit in (3 * 99 * 99, similarities):
@@ -98,7 +98,7 @@ def test_parameters_of_the_original_are_as_many() -> None:
     assert trained == sum(layers.values())
 
 
-def test_a_picture_of_512_px_takes_far_less_than_4_gb() -> None:
+def test_an_image_of_512_px_takes_far_less_than_4_gb() -> None:
     """One step of full width and three batches of patches, because steps and batches reuse their
     memory; in a process of its own, whose peak is not that of other tests."""
     script = """
@@ -168,7 +168,7 @@ def test_a_network_is_the_layers_of_the_original() -> None:
         torch.testing.assert_close(model(pictures), expected)
 
 
-def test_weights_start_as_in_the_original_and_steps_are_recomputed_unless_told_otherwise() -> None:
+def test_weights_start_as_in_the_original_and_steps_are_recomputed_by_default() -> None:
     torch.manual_seed(5)
     model = NLRN()
     assert (len(model.norms), {len(each) for each in model.norms}) == (12, {3})

@@ -23,7 +23,7 @@ def deep() -> SpatialCNN:
     tile=st.integers(20, 60),
     frames=st.integers(1, 2),
 )
-def test_tiles_equal_the_whole_picture(height: int, width: int, tile: int, frames: int) -> None:
+def test_tiles_equal_the_whole_image(height: int, width: int, tile: int, frames: int) -> None:
     torch.manual_seed(3)
     network = Temp3CNN(width=2).eval().double()
     pictures = torch.rand(frames, 9, height, width).double()
@@ -59,7 +59,7 @@ def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
     stride=st.integers(1, 12),
     batch=st.integers(1, 40),
 )
-def test_patches_of_a_network_that_changes_nothing_give_the_picture(
+def test_patches_of_a_network_that_changes_nothing_give_the_image(
     height: int, width: int, patch: int, stride: int, batch: int
 ) -> None:
     stride = min(stride, patch)
@@ -95,7 +95,7 @@ def test_a_stride_without_gaps_is_needed() -> None:
     assert in_patches(lambda p: p, pictures[:0], patch=3, stride=1, batch=1).shape == (0, 1, 4, 4)
 
 
-def test_pictures_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None:
+def test_images_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None:
     seen: list[tuple[int, ...]] = []
 
     def network(pictures: torch.Tensor) -> torch.Tensor:
@@ -110,7 +110,7 @@ def test_pictures_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None
     assert seen == [(8, 8), (9, 8), (3, 8), (8, 10), (8, 11), (8, 3)]
 
 
-def test_patches_are_processed_in_batches_in_reading_order_of_each_picture() -> None:
+def test_patches_are_processed_in_batches_in_reading_order_of_each_image() -> None:
     sizes: list[int] = []
     firsts: list[float] = []
 

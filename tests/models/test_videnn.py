@@ -225,7 +225,7 @@ def test_networks_are_the_layers_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_networks_have_twenty_convolutions_of_64_channels_unless_told_otherwise(
+def test_networks_have_twenty_convolutions_of_64_channels_by_default(
     network: Network,
 ) -> None:
     with torch.device("meta"):

@@ -34,7 +34,7 @@ def pictures(model: VQVAE, size: int = 16) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_picture_comes_back_in_its_size_from_codes_as_small_as_said(variant: str) -> None:
+def test_an_image_comes_back_in_its_size_from_codes_as_small_as_said(variant: str) -> None:
     model = small(variant)
     images = pictures(model, 24)
     result = model(images)
@@ -82,7 +82,7 @@ def test_the_reconstruction_passes_to_the_encoder_what_the_codes_would_get() -> 
         torch.testing.assert_close(parameter.grad, expected[name])
 
 
-def test_a_picture_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
+def test_an_image_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
     model = small()
     images = pictures(model)
     with torch.no_grad():

@@ -74,7 +74,7 @@ def test_a_sum_over_ranks_and_nan_count_as_one_overflow() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(0, 60))
-def test_a_restored_scale_goes_on_as_if_it_had_never_stopped(found: list[bool], at: int) -> None:
+def test_a_restored_scale_resumes_as_if_it_had_never_stopped(found: list[bool], at: int) -> None:
     whole, first, second = (exponential(decr_ratio=0.8) for _ in range(3))
     for bad in found:
         whole.update(torch.tensor(float(bad)))

@@ -46,7 +46,7 @@ def policy_for(mode: str, device_type: str = "cpu", **changes: object) -> Precis
         ("origin", "npu", "float32", False),
     ],
 )
-def test_the_description_says_what_is_computed_and_whether_it_was_asked_for(
+def test_the_description_says_what_is_computed_and_whether_it_was_requested(
     mode: str, device_type: str, computed: str, substituted: bool
 ) -> None:
     described = policy_for(mode, device_type).description

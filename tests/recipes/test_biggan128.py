@@ -107,7 +107,7 @@ def test_a_resumed_run_ends_in_the_same_weights_bit_for_bit(
             assert torch.equal(value, again[name]), f"{place.name} {name}"
 
 
-def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
+def test_images_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
     messages: list[str] = []
     for folder, num, batch in (("few", 2, 2), ("more", 3, 2)):
         request = GenerateRequest(
@@ -160,7 +160,7 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     assert not (tmp_path / "new").exists()
 
 
-def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
+def test_more_images_than_the_disk_holds_are_refused_after_the_first_ones(
     tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["generate", run, "--batch", "2", "--device", "cpu", "--to", "out", "--num"]
@@ -188,7 +188,7 @@ def test_a_folder_in_which_nothing_could_be_written_is_gone_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: Path) -> None:
+def test_a_stopped_drawing_resumes_with_the_same_images(tmp_path: Path, run: Path) -> None:
     command = ["generate", run, "--seed", "3", "--batch", "1", "--device", "cpu", "--to"]
     process = start([*command, tmp_path / "out", "--num", "400"], cwd=Path.cwd())
     while process.poll() is None and not (tmp_path / "out/picture-000001.png").exists():
@@ -245,7 +245,7 @@ def test_a_number_below_what_a_stopped_drawing_has_does_not_close_it(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
 
 
-def test_lines_are_drawn_between_the_pictures_that_are_asked_for_and_added_later(
+def test_lines_are_drawn_between_the_images_that_are_requested_and_added_later(
     tmp_path: Path, run: Path
 ) -> None:
     command = ["generate", run, "--device", "cpu", "--to", "out"]

@@ -178,7 +178,7 @@ def test_a_second_stage_that_kept_nothing_is_told_where_the_first_one_went(
         resume(run, "training.duration=4it", "spatial_run=nowhere")
 
 
-def test_a_first_stage_of_another_size_is_told_with_what_to_do(
+def test_a_first_stage_of_another_size_is_reported_with_what_to_do(
     spatial_run: Path, tmp_path: Path
 ) -> None:
     write_frames(tmp_path / "frames")

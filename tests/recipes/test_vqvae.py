@@ -143,9 +143,7 @@ def drawn(folder: Path) -> list[bytes]:
     return [picture.tobytes() for picture in pictures]
 
 
-def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
-    prior_run: Path, tmp_path: Path
-) -> None:
+def test_a_prior_draws_the_images_of_a_seed_in_any_number(prior_run: Path, tmp_path: Path) -> None:
     for folder, more in (
         ("five", ["--num", "5"]),
         ("three", ["--num", "3", "--batch", "2"]),
@@ -203,7 +201,7 @@ def test_a_vqvae_alone_draws_nothing(first_stage: Path, tmp_path: Path) -> None:
     assert "the recipe 'vqvae-mnist' does not generate images" in done.message
 
 
-def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_pictures(
+def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_images(
     first_stage: Path,
 ) -> None:
     made = recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}")
@@ -250,7 +248,7 @@ def test_a_prior_without_data_has_the_vqvae_of_its_run(first_stage: Path) -> Non
         ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere.*\\n.*--set vqvae.run=DIRECTORY"),
     ],
 )
-def test_what_does_not_fit_is_told_with_what_to_do(
+def test_what_does_not_fit_is_reported_with_what_to_do(
     name: str, settings: tuple[str, ...], told: str
 ) -> None:
     with pytest.raises(UserError, match=told):

@@ -185,7 +185,7 @@ def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_and_only_taken_in_part_when_asked(
+def test_what_does_not_fit_is_reported_and_only_taken_in_part_when_asked(
     beside: Path, tmp_path: Path, changes: dict[str, np.ndarray | None], told: str
 ) -> None:
     file = changed(beside, tmp_path, **changes)

@@ -91,7 +91,7 @@ def test_the_central_window_of_an_even_side_lies_as_in_nlrn() -> None:
     assert central_window(values, 3).tolist() == values[..., 2:5, 2:5].tolist()
 
 
-def test_scores_are_means_over_pictures_for_each_level_and_for_all() -> None:
+def test_scores_are_means_over_images_for_each_level_and_for_all() -> None:
     given = batch()
     result = task(Darker())
     sums = [
@@ -130,12 +130,12 @@ def test_the_output_is_clipped_and_rounded_as_asked(
     assert metrics["psnr"] == pytest.approx(decibels(output, given["clean"][0].numpy()), abs=2e-3)
 
 
-def test_levels_of_a_picture_are_the_nearest_ones() -> None:
+def test_levels_of_an_image_are_the_nearest_ones() -> None:
     values = torch.tensor([-0.1, 0.4, 0.6, 1.5, 253.7, 254.6, 300.0]) / 255
     assert picture_levels(values).tolist() == [0, 0, 1, 2, 254, 255, 255]
 
 
-def test_pictures_too_small_for_ssim_are_scored_without_it() -> None:
+def test_images_too_small_for_ssim_are_scored_without_it() -> None:
     result = task(Darker())
     assert "ssim" not in result.summarize(result.evaluate_batch(batch(side=8)))
 
@@ -160,9 +160,7 @@ def test_only_the_named_part_is_trained() -> None:
 
 
 @pytest.mark.parametrize("storage", ["uint8", "float"])
-def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
-    tmp_path: Path, storage: str
-) -> None:
+def test_images_show_clean_noisy_and_denoised_with_their_psnr(tmp_path: Path, storage: str) -> None:
     pictures = photographs(tmp_path, scene(), scene(seed=2))
     noisy = whole_pictures_set(
         NoisyPictures(pictures, kind="gaussian", levels=[15.0], storage=storage, seeding="index")
@@ -194,7 +192,7 @@ def summed(found: DenoisingTask, *batches: dict[str, Tensor]) -> dict[str, Tenso
     return {name: torch.stack([part[name] for part in parts]).sum(0).double() for name in parts[0]}
 
 
-def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pictures() -> None:
+def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_images() -> None:
     result = DenoisingTask(
         Darker(5 / 255),
         train_data=None,  # type: ignore[arg-type]
@@ -252,7 +250,7 @@ def test_one_level_has_neither_a_table_nor_a_score_of_its_own() -> None:
     assert result.illustrate() == ()
 
 
-def test_whole_pictures_are_denoised_as_asked_clipped_and_not_rounded() -> None:
+def test_whole_images_are_denoised_as_asked_clipped_and_not_rounded() -> None:
     given = given_levels(12, 12)
     plain = task(Darker())
     other = task(Darker(), denoise=lambda noisy: noisy + 200.3 / 255)
@@ -301,7 +299,7 @@ class FourPictures:
         return Fetched(batch={} if key.index == 1 else given_levels(12, 16, level=key.index % 2))
 
 
-def test_of_the_first_three_pictures_those_that_can_be_read_are_shown() -> None:
+def test_of_the_first_three_images_those_that_can_be_read_are_shown() -> None:
     result = task(Darker(5 / 255), eval_data=FourPictures())
     shown = result.illustrate()
     assert [each.name for each in shown] == ["denoised-1", "denoised-3"]

@@ -130,7 +130,7 @@ def test_the_networks_statistics_move_in_both_turns() -> None:
         assert not torch.equal(before["d.norm.running_mean"], after["d.norm.running_mean"])
 
 
-def test_every_tower_also_shows_the_discriminator_real_pictures_in_the_generators_turn() -> None:
+def test_every_tower_also_shows_the_discriminator_real_images_in_the_generators_turn() -> None:
     moved: list[int] = []
     for every_tower in (False, True):
         task = task_for(every_tower=every_tower)
@@ -184,7 +184,7 @@ def test_scores_do_not_depend_on_how_the_set_is_split_and_name_every_level() -> 
     assert whole["swd"] == pytest.approx((whole["swd_32"] + whole["swd_16"]) / 2)
 
 
-def test_a_generator_of_the_real_pictures_has_no_distance() -> None:
+def test_a_generator_of_the_real_images_has_no_distance() -> None:
     real = torch.stack([batch(n)["image"][0] for n in range(11)]).float() / 127.5 - 1
     vectors = numbered_latents(0, 11, LATENT, seed=EVALUATION_SEED, truncation=2.0)
 
@@ -357,7 +357,7 @@ def test_the_frechet_distance_compares_features_of_real_and_generated_images() -
     assert result["fid"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_without_pictures_to_score_on_there_is_a_task_too() -> None:
+def test_without_images_to_score_on_there_is_a_task_too() -> None:
     networks = task_for()._networks
     task = GenerationTask(
         networks,

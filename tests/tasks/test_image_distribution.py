@@ -81,7 +81,7 @@ def test_descriptors_do_not_depend_on_how_the_set_is_split() -> None:
         assert torch.equal(rows, torch.cat([part[name] for part in parts]))
 
 
-def test_neighbourhoods_lie_anywhere_in_the_picture_and_differ_by_picture() -> None:
+def test_neighbourhoods_lie_anywhere_in_the_image_and_differ_by_image() -> None:
     # The coarsest level of a ramp is nearly the ramp itself: its values say where they lie.
     ramp = torch.linspace(-1, 1, 16).expand(1, 3, 16, 16)
     rows = laplacian_descriptors(ramp.expand(64, -1, -1, -1), first_index=0, per_image=8)["16"]
@@ -93,7 +93,7 @@ def test_neighbourhoods_lie_anywhere_in_the_picture_and_differ_by_picture() -> N
     assert not torch.equal(columns[:8], columns[8:16])
 
 
-def test_a_picture_without_change_has_nothing_in_the_fine_levels() -> None:
+def test_an_image_without_change_has_nothing_in_the_fine_levels() -> None:
     """Mirrored borders and filters that sum to 1: also at the edges."""
     rows = laplacian_descriptors(torch.full((2, 3, 64, 48), 0.5), first_index=0)
     assert list(rows) == ["48", "24"]
@@ -159,7 +159,7 @@ def test_a_generator_that_has_collapsed_gets_a_finite_and_large_distance() -> No
 @pytest.mark.parametrize(
     ("images", "each"), [(1, 128), (1024, 128), (2048, 64), (10_000, 13), (10**6, 1)]
 )
-def test_large_sets_take_fewer_neighbourhoods_a_picture(images: int, each: int) -> None:
+def test_large_sets_take_fewer_neighbourhoods_an_image(images: int, each: int) -> None:
     assert neighbourhoods_per_image(images) == each
 
 

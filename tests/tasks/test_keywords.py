@@ -61,7 +61,7 @@ def test_the_score_is_the_share_of_the_right_labels_over_batches_of_any_size() -
     assert parts == pytest.approx(whole)
 
 
-def test_rows_of_the_table_are_true_labels_and_columns_are_what_was_heard() -> None:
+def test_rows_of_the_table_are_true_labels_and_columns_predictions() -> None:
     task = task_for()
     (table,) = task.score_tables(sums(task, batch([1, 2, 2, 2], [3, 2, 2, 3])))
     assert list(table.header) == ["true \\ predicted", *LABELS, "right %"]
@@ -86,7 +86,7 @@ def test_the_loss_is_the_mean_cross_entropy_and_flows_into_the_network() -> None
     assert smoothed.item() != pytest.approx(loss.item())
 
 
-def test_pictures_have_time_to_the_right_and_pitch_upwards() -> None:
+def test_images_have_time_to_the_right_and_pitch_upwards() -> None:
     features = torch.zeros(1, 6, 3)
     features[0, :, 0] = 1.0  # low in pitch, over all of the time
     features[0, 5, :] = 2.0  # all pitches, at the end

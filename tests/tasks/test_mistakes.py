@@ -115,7 +115,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     assert torch.equal(sheet.image, expected)
 
 
-def test_small_pictures_are_enlarged_by_repetition_and_large_ones_averaged() -> None:
+def test_small_images_are_enlarged_by_repetition_and_large_ones_averaged() -> None:
     def shown(picture: torch.Tensor) -> torch.Tensor:
         mistakes = SurestMistakes()
         mistakes.add(

@@ -60,7 +60,7 @@ def test_error_and_psnr_are_those_of_pixels_from_0_to_1() -> None:
     assert result["psnr"] == pytest.approx(20.0, abs=1e-3)
 
 
-def test_a_picture_without_error_does_not_make_the_mean_infinite() -> None:
+def test_an_image_without_error_does_not_make_the_mean_infinite() -> None:
     assert score(Shifted(0.0))["psnr"] == 100.0
 
 
@@ -121,13 +121,13 @@ def test_originals_stand_above_their_reconstructions(size: int) -> None:
         assert below - original == pytest.approx(127.5, abs=1)
 
 
-def test_no_held_back_pictures_no_illustration() -> None:
+def test_no_held_back_images_no_illustration() -> None:
     task = task_for(Shifted(0.1))
     task.eval_data = None
     assert task.illustrate() == ()
 
 
-def test_small_pictures_are_enlarged_and_large_ones_are_not() -> None:
+def test_small_images_are_enlarged_and_large_ones_are_not() -> None:
     assert visible(torch.rand(2, 3, 24, 24)).shape == (2, 3, 72, 72)
     assert visible(torch.rand(2, 1, 128, 128)).shape == (2, 1, 128, 128)
     assert visible(torch.tensor([[[[-1.0, 0.5, math.pi]]]]))[0, 0, 0, 0] == 0
@@ -187,7 +187,7 @@ def test_grey_networks_take_the_mean_of_the_colours() -> None:
     torch.testing.assert_close(coloured, image / 255)
 
 
-def test_small_pictures_are_repeated_to_about_64_px_and_rounded() -> None:
+def test_small_images_are_repeated_to_about_64_px_and_rounded() -> None:
     values = torch.tensor([[0.0, 0.3], [0.5, 2.0]]).expand(1, 1, 2, 2)
     shown = visible(values)
     assert shown.shape == (1, 1, 64, 64)

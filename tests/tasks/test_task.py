@@ -138,7 +138,7 @@ KERNELS: dict[str, Row] = {"text_weight": (0.7, "", (), 0, 1)}
         ),
     ],
 )
-def test_losses_are_set_as_in_their_originals_and_papers_unless_told_otherwise(
+def test_losses_are_set_as_in_their_originals_and_papers_by_default(
     family: Any, expected: dict[str, dict[str, Row]]
 ) -> None:
     result = {
@@ -187,7 +187,7 @@ def reader(cls: type[KernelReader] | type[BoxReader]) -> Any:
     return cls(**{each.name: 0 for each in fields(cls)})
 
 
-def test_what_holds_networks_or_pictures_is_equal_only_to_itself() -> None:
+def test_what_holds_networks_or_images_is_equal_only_to_itself() -> None:
     for make in (ErrorSheets, lambda: reader(KernelReader), lambda: reader(BoxReader)):
         one, other = make(), make()
         assert one != other

@@ -78,7 +78,7 @@ def test_easts_objective_is_its_loss_of_the_batchs_maps() -> None:
     assert set(terms) == {"loss", "score", "geometry"}
 
 
-def test_kernels_are_read_within_each_picture_only() -> None:
+def test_kernels_are_read_within_each_image_only() -> None:
     maps = torch.zeros(2, 6, 16, 16)
     maps[:, :, 4:10, 4:10] = 0.95
     maps[:, :, 12:16, 2:14] = 0.95
@@ -94,7 +94,7 @@ def test_kernels_are_read_within_each_picture_only() -> None:
     assert word.score == pytest.approx(0.95)
 
 
-def test_boxes_are_read_within_each_picture_only() -> None:
+def test_boxes_are_read_within_each_image_only() -> None:
     maps = torch.zeros(2, 6, 16, 16)
     for top, bottom in ((4, 8), (13, 15)):
         maps[:, 0, top:bottom, 4:10] = 0.9
@@ -221,7 +221,7 @@ def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
 @pytest.mark.parametrize(
     ("size", "pictures"), [(2, "2 images"), (50, "50 images"), (51, "the first 50 images")]
 )
-def test_errors_are_looked_for_in_the_first_fifty_pictures_and_three_are_shown(
+def test_errors_are_looked_for_in_the_first_fifty_images_and_three_are_shown(
     size: int, pictures: str
 ) -> None:
     task = task_of(Scenes(size), square(0, 20, 6, 6))
@@ -266,7 +266,7 @@ def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     assert errors.rows == [["missed", "0"], ["false", "4"], ["merged", "0"], ["split", "0"]]
 
 
-def test_maps_reach_to_the_last_pixel_of_a_picture_that_is_no_multiple_of_four() -> None:
+def test_maps_reach_to_the_last_pixel_of_an_image_that_is_no_multiple_of_four() -> None:
     maps = torch.zeros(1, 6, 16, 16)
     maps[:, :, 8:12, 8:13] = 0.9375
     reader = KernelReader(

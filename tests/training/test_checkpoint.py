@@ -215,7 +215,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (caused(RuntimeError("mine"), OSError(30, "Read-only")), "mine"),
     ],
 )
-def test_what_hinders_the_writing_is_said_with_the_step(error: Exception, reason: str) -> None:
+def test_what_hinders_the_writing_is_reported_with_the_step(error: Exception, reason: str) -> None:
     beside = checkpoints.unfinished(Path("run/checkpoints"), 12)
     with pytest.raises(checkpoints.NotWrittenError) as result, checkpoints.not_written(beside):
         raise error
@@ -256,7 +256,7 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
-def test_a_place_where_no_folder_can_be_made_is_said(tmp_path: Path) -> None:
+def test_a_place_where_no_folder_can_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(checkpoints.NotWrittenError) as result:
         write(tmp_path / "file" / "checkpoints", 12)

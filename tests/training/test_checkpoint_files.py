@@ -38,7 +38,7 @@ def test_a_file_of_several_blocks_has_the_mark_of_its_whole_content(tmp_path: Pa
     )
 
 
-def test_a_file_that_changed_is_said_with_its_sizes_or_its_sum(tmp_path: Path) -> None:
+def test_a_file_that_changed_is_reported_with_its_sizes_or_its_sum(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"a" * 1234)
     mark = mark_of(file)

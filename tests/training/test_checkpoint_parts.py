@@ -88,7 +88,7 @@ def test_what_three_ranks_wrote_one_reads_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", [Adam(), AdamW(), Lamb(bias_correction="variable")])
-def test_a_run_goes_on_from_what_three_ranks_wrote_bit_for_bit(
+def test_a_run_resumes_from_what_three_ranks_wrote_bit_for_bit(
     tmp_path: Path, optimizer: OptimizerSettings
 ) -> None:
     plan = small_plan(optimizer=optimizer)
@@ -183,7 +183,7 @@ def test_what_a_killed_rank_left_is_gone_when_the_next_begins(tmp_path: Path) ->
     assert len(list((tmp_path / "step-00000003").iterdir())) == 6
 
 
-def test_the_name_of_the_whole_is_told_from_that_of_a_part() -> None:
+def test_the_name_of_the_whole_is_distinguished_from_that_of_a_part() -> None:
     assert whole_name("optimizer-00002-of-00010.safetensors") == "optimizer.safetensors"
     assert whole_name("my-1-of-2.safetensors") == "my-1-of-2.safetensors"
 

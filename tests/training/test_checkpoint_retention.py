@@ -202,7 +202,7 @@ def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_newer_than_the_checkpoint_gone_on_from_counts_no_more(tmp_path: Path) -> None:
+def test_checkpoints_newer_than_the_resumed_one_no_longer_count(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         write(tmp_path, step)
     for attempt in range(2):
@@ -268,7 +268,7 @@ def test_a_checkpoint_is_found_by_its_step_or_refused_with_those_there_are(tmp_p
         )
 
 
-def test_the_newest_is_at_most_that_of_the_step_asked_for(tmp_path: Path) -> None:
+def test_the_newest_is_at_most_that_of_the_step_requested(tmp_path: Path) -> None:
     for step in (2, 5, 10):
         write(tmp_path, step)
     for until, expected in ((None, 10), (10, 10), (9, 5), (5, 5), (2, 2)):
@@ -278,7 +278,7 @@ def test_the_newest_is_at_most_that_of_the_step_asked_for(tmp_path: Path) -> Non
     assert checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail, until=1) is None
 
 
-def test_what_is_skipped_is_said_with_the_file_and_why(
+def test_what_is_skipped_is_reported_with_the_file_and_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step in (1, 2, 3):

@@ -122,7 +122,7 @@ def test_only_several_readings_without_any_load_are_a_finding(
         (RuntimeError("driver\nbroken"), "RuntimeError: driver broken"),
     ],
 )
-def test_a_device_that_cannot_be_read_is_said_once_and_fails_nothing(
+def test_a_device_that_cannot_be_read_is_reported_once_and_fails_nothing(
     error: Exception, why: str
 ) -> None:
     observer, message = observed(error, count=0)

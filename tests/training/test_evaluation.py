@@ -91,7 +91,7 @@ def test_every_sample_counts_once_in_evaluation_mode_without_gradients(
     assert result.metrics == pytest.approx({"top1": 100 * right, "loss": loss}, rel=1e-5)
 
 
-def test_rows_of_all_batches_are_put_one_after_another_and_pictures_drawn_if_asked() -> None:
+def test_rows_of_all_batches_are_put_one_after_another_and_images_drawn_if_asked() -> None:
     torch.manual_seed(5)
     task = GanTask()
     result = scored(task, illustrate=True)

@@ -230,7 +230,7 @@ def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
             Momentum(layer_rates=(wrong,), momentum=0.0).check()
 
 
-def test_what_is_said_of_parameters_names_how_many_train_and_since_when(tmp_path: Path) -> None:
+def test_what_is_reported_of_parameters_names_how_many_train_and_since_when(tmp_path: Path) -> None:
     net = SmallNet()
 
     def lines(**options: object) -> list[str]:
@@ -250,7 +250,7 @@ def test_what_is_said_of_parameters_names_how_many_train_and_since_when(tmp_path
         random,
     ]
     moving = (
-        "batch norms of frozen parts (1): normalise by the batch and move their averages "
+        "batch norms of frozen parts (1): normalise by the batch and update their averages "
         "(transfer.freeze_batch_norms=true keeps them)"
     )
     assert lines(freeze=("first", "norm"), unfreeze_at="2ep", start_from="x") == [

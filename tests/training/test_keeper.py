@@ -106,7 +106,7 @@ def test_going_on_costs_the_same_at_a_late_step_as_at_an_early_one(tmp_path: Pat
     assert late < 3 * early + 0.5
 
 
-def test_what_changed_is_said_with_what_would_differ(tmp_path: Path) -> None:
+def test_what_changed_is_reported_with_what_would_differ(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(), tmp_path).train()
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
     advice = (

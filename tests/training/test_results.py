@@ -88,7 +88,7 @@ NOTHING = {
 }
 
 
-def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_told(
+def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_reported(
     tmp_path: Path,
 ) -> None:
     outcome = Outcome(
@@ -101,7 +101,7 @@ def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_told(
     assert written(tmp_path, outcome) == NOTHING
 
 
-def test_of_a_finished_run_everything_is_told(tmp_path: Path) -> None:
+def test_of_a_finished_run_everything_is_reported(tmp_path: Path) -> None:
     hands = Hands()
     clock = StepClock(24, hands)
     for seconds in (1.0, 3.0, 2.0):

@@ -113,7 +113,7 @@ def test_a_run_without_a_loss_scale_is_not_asked(tmp_path: Path) -> None:
     assert SkipWatch(trainer.state).warnings() == []
 
 
-def test_three_skipped_in_a_row_are_told_and_again_when_they_are_twice_as_many(
+def test_three_skipped_in_a_row_are_reported_and_again_when_they_are_twice_as_many(
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(point_task(), scaled_plan(), tmp_path)

@@ -111,7 +111,7 @@ def test_a_part_has_the_hash_of_all_its_names_in_order() -> None:
 
 
 @pytest.mark.parametrize(("first", "hashed"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3])])
-def test_steps_before_the_first_that_is_asked_for_are_not_hashed(
+def test_steps_before_the_first_that_is_requested_are_not_hashed(
     first: int, hashed: list[int], tmp_path: Path
 ) -> None:
     hashes = StepHashes(3, first)

@@ -247,7 +247,7 @@ def test_gradients_are_clipped_to_their_true_size(tmp_path: Path, scaled: bool) 
     assert sum(moved).sqrt().item() == pytest.approx(limit * rate, rel=1e-3)
 
 
-def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> None:
+def test_rows_tables_and_images_of_an_evaluation_are_kept(tmp_path: Path) -> None:
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     trainer.train()
@@ -260,7 +260,7 @@ def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> N
     assert Image.open(folder / "weights.png").size == (3, 2)
 
 
-def test_pictures_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> None:
+def test_images_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> None:
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     trainer.run.pictures.write_text("in the way")

@@ -152,7 +152,7 @@ def test_a_table_that_is_none_says_where(data: bytes, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_a_block_of_no_key_at_all_is_an_empty_one() -> None:
+def test_a_block_without_keys_is_empty() -> None:
     assert list(read_table(table(trailed(b"\0\0\0\0"), GOOD))) == [(b"a", b"1")]
 
 

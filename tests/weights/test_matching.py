@@ -60,7 +60,7 @@ def test_averages_are_where_the_saver_of_the_original_puts_them(averages: str) -
     assert result.has_averages
 
 
-def test_what_is_left_over_on_either_side_is_told() -> None:
+def test_what_is_left_over_on_either_side_is_reported() -> None:
     result = matched(
         {"scope/dense/kernel": (3, 5), "other": (1,), f"gone{AVERAGE}": ()},
         shapes={**SHAPES, "head.weight": (1,)},
@@ -70,7 +70,7 @@ def test_what_is_left_over_on_either_side_is_told() -> None:
     assert result.unnamed == ["head.weight"]
 
 
-def test_another_shape_is_told_with_both_in_the_layout_of_the_file() -> None:
+def test_another_shape_is_reported_with_both_in_the_layout_of_the_file() -> None:
     result = matched({**FILE, "scope/dense/kernel": (3, 7)})
     assert [str(wrong) for wrong in result.wrong_shape] == [
         "scope/dense/kernel 3x7 for net.weight, which needs 3x5"

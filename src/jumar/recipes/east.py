@@ -62,7 +62,7 @@ class BoxReading:
         0.8, "a pixel gives a box if its score is above this", minimum=0, maximum=1
     )
     overlap: float = setting(
-        0.2, "boxes that overlap more are one word (share of their union)", minimum=0, maximum=1
+        0.2, "boxes with a larger overlap (IoU) are one word", minimum=0, maximum=1
     )
     least_score: float = setting(
         0.1, "words whose box has a lower mean score are dropped", minimum=0, maximum=1

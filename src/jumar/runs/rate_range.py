@@ -235,7 +235,7 @@ def _objective(request: RateRequest, plan: Plan) -> str:
 
 
 def _with_ramp(plan: Plan, objective: str, request: RateRequest) -> Plan:
-    """The plan with rising rates, and without anything that ends or explains a run."""
+    """The plan with rising rates, without early stopping and overflow explanations."""
     own = plan.optimization[objective]
     ramp = Optimization(
         optimizer=replace(own.optimizer, learning_rate=request.low),

@@ -1,4 +1,4 @@
-"""What a classifier got wrong: the mistakes it was surest of, as images and as a table."""
+"""The most confident mistakes of a classifier, as images and as a table."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from jumar.data.pixels.picture_grid import picture_grid, side_by_side
 from jumar.tasks.task import Illustration, ScoreTable
 
 MOST = 24
-"""Mistakes kept; an evaluation costs the same however many there are."""
+"""Number of mistakes kept; the cost of an evaluation does not depend on how many there are."""
 _SIDE = 96
 """Height of a thumbnail in pixels."""
 _COLUMNS = 8
@@ -86,7 +86,7 @@ class SurestMistakes:
 
 
 def weakest_classes(right: Tensor, count: Tensor, names: Sequence[str], most: int) -> ScoreTable:
-    """The classes of which the smallest share is recognised.
+    """The classes with the lowest accuracy.
 
     Args:
         right: [classes], how many samples of each were right.

@@ -157,7 +157,7 @@ def _own(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32
 
 
 class TextDetectionTask(Task):
-    """A text detector, scored as in ICDAR 2015: by words found, with every word of equal weight.
+    """A text detector, scored as in ICDAR 2015: by detected words, all with equal weight.
 
     Args:
         objective: The loss of the network.
@@ -206,7 +206,7 @@ class TextDetectionTask(Task):
         return {name: 100 * getattr(scores, name) for name in _SCORES}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """The scores with what other images of the same kind would give."""
+        """The scores with their confidence intervals."""
         counts = _counts(sums)
         scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
         rows: list[list[str]] = []
@@ -225,7 +225,7 @@ class TextDetectionTask(Task):
         ]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first images with labels and detections, and cut-outs of what went wrong."""
+        """The first images with labels and detections, and crops of the errors."""
         if self.eval_data is None:
             return ()
         device = next(self.model.parameters()).device

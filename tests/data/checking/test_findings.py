@@ -109,7 +109,7 @@ def test_the_same_pixels_in_another_file_format_are_a_duplicate(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("change", ["quality 40", "half the size", "a level brighter"])
-def test_another_encoding_looks_alike_and_another_picture_does_not(change: str) -> None:
+def test_another_encoding_looks_alike_and_another_image_does_not(change: str) -> None:
     from jumar.data.checking.pictures import picture_item
     from jumar.data.samples import Record
 
@@ -142,7 +142,7 @@ def test_a_crowd_is_named_where_not_all_of_it_is_compared(others: int) -> None:
     assert near.crowded.tolist() == crowded
 
 
-def test_pictures_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path) -> None:
+def test_images_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path) -> None:
     base = scene(96, 128, seed=9)
     files = {f"a/{n}.png": png(np.maximum(base, 1) - (n % 2)) for n in range(2)}
     draw = np.random.default_rng(5)
@@ -162,7 +162,7 @@ def test_equal_looks_are_one_group_without_comparing_all_pairs() -> None:
     assert len(near.crowded) == 0
 
 
-def test_pictures_of_other_shapes_do_not_look_alike() -> None:
+def test_images_of_other_shapes_do_not_look_alike() -> None:
     look = np.random.default_rng(4).integers(0, 256, (1, 256)).astype(np.uint8)
     near = alike(np.tile(look, (3, 1)), np.array([1.0, 1.01, 1.05]))
     assert near.pairs.tolist() == [[0, 1]]
@@ -258,7 +258,7 @@ def test_tagged_texts_and_questions_are_told_apart_and_checked(tmp_path: Path) -
     assert "question 2" in findings[0].groups[0][0].where
 
 
-def test_pictures_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
+def test_images_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
     pytest.importorskip("shapely")
     files = {f"img/{n}.png": png(scene(48, 64, seed=n)) for n in range(6)}
     files |= {f"gt/gt_{n}.txt": b"5,5,40,5,40,20,5,20,word\n" for n in range(6)}

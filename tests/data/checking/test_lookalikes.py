@@ -48,7 +48,7 @@ def test_a_block_that_differs_by_the_whole_bound_is_a_candidate() -> None:
 
 
 @pytest.mark.parametrize(("contrast", "compared"), [(8, True), (7, False)])
-def test_pictures_with_less_than_8_levels_of_contrast_are_not_compared(
+def test_images_with_less_than_8_levels_of_contrast_are_not_compared(
     contrast: int, compared: bool
 ) -> None:
     flat = np.where(np.arange(256) % 2, 100 + contrast, 100 - contrast)

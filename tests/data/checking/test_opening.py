@@ -115,7 +115,7 @@ def test_images_have_a_second_part_where_there_is_one_or_one_is_named(tmp_path: 
     ]
 
 
-def test_the_labels_of_pictures_have_no_meaning_where_there_are_no_classes(tmp_path: Path) -> None:
+def test_the_labels_of_images_have_no_meaning_where_there_are_no_classes(tmp_path: Path) -> None:
     whole = str(write_files(tmp_path, pets(1)))
     labels = {}
     for kind in ("images", "pictures"):
@@ -156,7 +156,7 @@ def test_texts_have_the_parts_that_are_there(tmp_path: Path, kind: str) -> None:
         opened(tmp_path)
 
 
-def test_clips_have_the_parts_that_are_there_and_what_lacks_is_said(tmp_path: Path) -> None:
+def test_clips_have_the_parts_that_are_there_and_what_lacks_is_reported(tmp_path: Path) -> None:
     files = {f"train/low/{n}_nohash_0.wav": tone("low", n) for n in range(3)}
     files |= {f"val/low/{n}_nohash_0.wav": tone("low", n) for n in range(4, 6)}
     messages: list[str] = []

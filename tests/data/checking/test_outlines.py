@@ -38,7 +38,7 @@ def opened(path: Path, eval_path: str = "", **labels: str) -> list[tuple[str, li
     ]
 
 
-def test_the_outlines_are_the_label_and_a_picture_without_words_is_set_apart(
+def test_the_outlines_are_the_label_and_an_image_without_words_is_set_apart(
     tmp_path: Path,
 ) -> None:
     of = files(OTHER + WORD, "", IGNORED, WORD + IGNORED) | {"4.png": b"no image"}

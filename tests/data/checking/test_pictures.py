@@ -83,7 +83,7 @@ def mirrored() -> bytes:
         (turned(), ("rotated by EXIF",)),
     ],
 )
-def test_traits_are_what_may_set_a_picture_apart(encoded: bytes, traits: tuple[str, ...]) -> None:
+def test_traits_are_what_may_set_an_image_apart(encoded: bytes, traits: tuple[str, ...]) -> None:
     assert picture_item(Record(encoded=encoded, label=0, origin="")).traits == traits
 
 

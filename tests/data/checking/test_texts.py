@@ -76,7 +76,7 @@ def test_an_entity_that_does_not_begin_is_a_trait(
     )
 
 
-def test_a_question_has_its_passage_and_what_is_moved_is_said(tmp_path: Path) -> None:
+def test_a_question_has_its_passage_and_what_is_moved_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "train.json"
     path.write_text(
         '{"data": [{"paragraphs": [{"context": "The sky is blue", "qas": ['

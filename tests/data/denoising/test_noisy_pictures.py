@@ -24,7 +24,7 @@ def fetched(samples: KeyedSet[NoisyPictures], index: int) -> dict[str, torch.Ten
     return dict(samples.fetch([SampleKey(0, index)]).batch)
 
 
-def test_every_picture_comes_at_every_level(tmp_path: Path) -> None:
+def test_every_image_comes_at_every_level(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     assert len(samples) == 6
     for index in range(6):
@@ -47,7 +47,7 @@ def test_nlrn_noise_is_seeded_by_the_hash_of_the_name_alone(tmp_path: Path) -> N
     assert np.array_equal(name_seed("folder/1.png"), seed)
 
 
-def test_one_sequence_runs_through_all_pictures_in_any_order_of_asking(tmp_path: Path) -> None:
+def test_one_sequence_runs_through_all_images_in_any_order_of_asking(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     random = np.random.RandomState(0)
     reference = [random.normal(0, 15, (12, 16, 3)) for _ in range(2)]
@@ -72,7 +72,7 @@ def test_noise_by_index_is_always_the_same(tmp_path: Path, kind: str) -> None:
     assert torch.equal(first, second)
 
 
-def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Path) -> None:
+def test_images_of_one_size_fit_into_a_batch_and_others_are_reported(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     batch = samples.fetch([SampleKey(0, 0), SampleKey(0, 4)]).batch
     assert batch["level"].tolist() == [0, 1]
@@ -81,7 +81,7 @@ def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Pat
         samples.fetch([SampleKey(0, 1), SampleKey(0, 2)])
 
 
-def test_an_unreadable_picture_is_left_out_and_named(tmp_path: Path) -> None:
+def test_an_unreadable_image_is_left_out_and_named(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     (tmp_path / "1.png").write_bytes(b"no image")
     result = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
@@ -100,7 +100,7 @@ def test_seeding_by_name_is_for_gaussian_noise(tmp_path: Path) -> None:
         noisy(tmp_path, kind="camera", seeding="file_hash")
 
 
-def test_noise_by_index_follows_from_the_positions_of_picture_and_level(tmp_path: Path) -> None:
+def test_noise_by_index_follows_from_the_positions_of_image_and_level(tmp_path: Path) -> None:
     """The generator's entropy is 3, which no other use of a seed has, and the two positions."""
     samples = noisy(tmp_path)
     for item, (index, place, level) in {1: (1, 0, 15), 4: (1, 1, 25), 5: (2, 1, 25)}.items():
@@ -120,7 +120,7 @@ def test_camera_noise_is_scored_at_a_digital_gain_of_two(tmp_path: Path) -> None
     np.testing.assert_allclose(result, drawn * 255 * np.sqrt(variance), atol=1e-3)
 
 
-def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_sequence_draws_nothing_for_an_image_that_cannot_be_read(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     (tmp_path / "1.png").write_bytes(b"no image")
     random = np.random.RandomState(0)
@@ -130,7 +130,7 @@ def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Pa
     np.testing.assert_allclose(result, expected, atol=1e-3)
 
 
-def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> None:
+def test_the_later_of_two_images_may_be_requested_twice(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     first, again, before = (fetched(samples, index)["noisy"] for index in (1, 1, 0))
     assert torch.equal(first, again)
@@ -153,7 +153,7 @@ def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_levels_and_seedings_that_do_not_fit_are_told_in_full(
+def test_levels_and_seedings_that_do_not_fit_are_reported_in_full(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -167,7 +167,7 @@ def test_one_photon_is_a_level_and_zero_is_one_of_other_kinds(tmp_path: Path) ->
     assert torch.allclose(clean["noisy"] * 255, clean["clean"].float(), atol=1e-4)
 
 
-def test_sizes_that_differ_in_a_batch_are_told_in_full(tmp_path: Path) -> None:
+def test_sizes_that_differ_in_a_batch_are_reported_in_full(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         noisy(tmp_path).fetch([SampleKey(0, 0), SampleKey(0, 2)])
     assert str(caught.value) == (

@@ -13,7 +13,7 @@ def picture(number: int, height: int = 4, width: int = 5) -> np.ndarray:
     return np.full((height, width, 3), number, np.uint8)
 
 
-def test_a_kept_picture_comes_back_and_cannot_be_changed() -> None:
+def test_a_kept_image_comes_back_and_cannot_be_changed() -> None:
     cache = PictureCache(3, 1000)
     assert cache.get(1) is None
     cache.put(1, picture(7))
@@ -81,7 +81,7 @@ def test_a_pickled_cache_is_empty_and_works() -> None:
     assert np.array_equal(other.get(1), picture(2))
 
 
-def test_pictures_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
+def test_images_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
     cache = PictureCache(4, 24 + 6 + 20)
     shapes = [(2, 4, 3), (3, 2, 1), (5, 4, 1), (1, 1, 1)]
     pictures = [

@@ -95,7 +95,7 @@ def test_with_all_of_it_a_resumed_run_and_any_ranks_and_workers_get_the_same_bit
             assert equal(joined, whole[step])
 
 
-def test_augmented_pictures_differ_from_plain_ones_but_their_labels_do_not() -> None:
+def test_augmented_images_differ_from_plain_ones_but_their_labels_do_not() -> None:
     plain = batches(DIGITS, steps=range(2))[0]
     changed = batches(
         dataclasses.replace(DIGITS, auto_augment=RandAugment(), erasing=RandomErasing()),
@@ -117,7 +117,7 @@ def test_evaluation_is_never_changed_or_mixed() -> None:
     assert equal(plain.fetch(keys).batch, changed.fetch(keys).batch)
 
 
-def test_a_folder_and_a_zip_of_it_hold_out_the_same_pictures(tmp_path: Path) -> None:
+def test_a_folder_and_a_zip_of_it_hold_out_the_same_images(tmp_path: Path) -> None:
     folder = folders(tmp_path / "pictures", {"a": 10, "b": 30})
     with zipfile.ZipFile(tmp_path / "pictures.zip", "w") as archive:
         for path in sorted(folder.rglob("*.png"), reverse=True):

@@ -267,7 +267,7 @@ def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_chan
     assert changeable & (own | expected.keys()) == {"eval_path"}
 
 
-def test_pictures_are_mixed_in_batches_of_even_numbers() -> None:
+def test_images_are_mixed_in_batches_of_even_numbers() -> None:
     for size in (2, 4, 6):
         assert checked(ImageData(mixing=CutMix(), batch_size=size)).mixes
     assert not checked(ImageData(batch_size=5)).mixes
@@ -280,7 +280,7 @@ def test_pictures_are_mixed_in_batches_of_even_numbers() -> None:
     )
 
 
-def test_what_is_not_said_of_pictures_is_nothing_special(source: MemorySource) -> None:
+def test_what_is_not_said_of_images_is_nothing_special(source: MemorySource) -> None:
     plain = LabelledPictures(
         source=source,
         preprocessing=plain_preprocessing(),
@@ -301,7 +301,7 @@ def test_what_is_not_said_of_pictures_is_nothing_special(source: MemorySource) -
 
 
 @pytest.mark.parametrize("which", ["auto_augment", "erasing", "both"])
-def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
+def test_images_are_changed_and_then_erased_by_the_generator_of_the_sample(
     source: MemorySource, which: str
 ) -> None:
     preprocessing = dataclasses.replace(plain_preprocessing(), flip=True)
@@ -408,7 +408,7 @@ def test_wrong_numbers_of_classes_are_said_in_whole_sentences(
     )
 
 
-def test_what_is_balanced_and_held_out_is_said(tmp_path: Path) -> None:
+def test_what_is_balanced_and_held_out_is_reported(tmp_path: Path) -> None:
     files = {f"a/{n}.jpg": jpeg(seed=n) for n in range(4)}
     files |= {f"b/{n}.jpg": jpeg(seed=n) for n in range(8)}
     path = str(write_files(tmp_path, files))

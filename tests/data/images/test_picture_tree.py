@@ -45,7 +45,7 @@ def paths_of(path: Path, split: Split = "train") -> list[str]:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_a_folder_tree_and_its_zip_give_the_same_pictures_by_path(
+def test_a_folder_tree_and_its_zip_give_the_same_images_by_path(
     tmp_path: Path, split: Split
 ) -> None:
     folder, zipped = write_files(tmp_path / "tree", TREE), write_zip(tmp_path / "tree.zip", TREE)
@@ -79,14 +79,12 @@ def test_parts_may_be_zips_of_their_own(tmp_path: Path) -> None:
     assert paths_of(tmp_path, "eval") == ["1.png"]
 
 
-def test_one_picture_is_a_set_of_one(tmp_path: Path) -> None:
+def test_one_image_is_a_set_of_one(tmp_path: Path) -> None:
     write_files(tmp_path, TREE)
     assert paths_of(tmp_path / "10.png") == ["10.png"]
 
 
-def test_records_without_labels_are_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_without_labels_are_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
     images = [picture(size=(side, 4)) for side in (3, 4, 5)]
     payloads = [encode_example({"image/encoded": BytesFeature((image,))}) for image in images]
@@ -121,7 +119,7 @@ def test_what_is_missing_is_said(
 
 
 @pytest.mark.parametrize("path", ["", "nowhere", "notes.txt", "~nobody-of-that-name/x"])
-def test_a_path_that_is_no_pictures_is_an_error(
+def test_a_path_that_is_no_images_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.chdir(write_files(tmp_path, TREE))
@@ -173,7 +171,7 @@ def all_paths(path: Path) -> list[str]:
     return [pictures.path(index) for index in range(len(pictures))] + messages
 
 
-def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:
+def test_all_images_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:
     folder, zipped = write_files(tmp_path / "a", PARTS), write_zip(tmp_path / "a.ZIP", PARTS)
     names = [f"train/{name}" for name in IN_ORDER] + ["val/1.png"]
     for place in (folder, zipped):
@@ -195,7 +193,7 @@ def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path
         all_paths(tmp_path / "nowhere.zip")
 
 
-def test_pictures_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> None:
+def test_images_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> None:
     class Store(MemorySource):
         fingerprint = "of the store"
         wanted: tuple[int, ...] = ()
@@ -212,7 +210,7 @@ def test_pictures_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() ->
     assert (len(pictures), pictures.path(1)) == (2, "1")
 
 
-def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
+def test_shards_with_labels_are_images_too_in_any_tree_that_holds_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))

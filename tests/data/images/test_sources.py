@@ -229,7 +229,7 @@ def test_a_part_that_holds_the_other_part_is_refused(tmp_path: Path) -> None:
         open_source(str(tmp_path), "eval")
 
 
-def test_files_that_are_left_out_are_said(tmp_path: Path) -> None:
+def test_files_that_are_left_out_are_reported(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {**pets(), "cat/notes.txt": b"-", "readme": b"-"})
     messages: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=messages.append)
@@ -238,14 +238,14 @@ def test_files_that_are_left_out_are_said(tmp_path: Path) -> None:
     ]
 
 
-def test_classes_that_differ_in_case_alone_are_said(tmp_path: Path) -> None:
+def test_classes_that_differ_in_case_alone_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {f"{name}/a.jpg": picture() for name in ("Cat", "cat", "dog")})
     messages: list[str] = []
     open_source(str(tmp_path), "train", notice=messages.append)
     assert messages == [f"{tmp_path}: Cat and cat differ in case alone and are taken as classes"]
 
 
-def test_what_lies_beside_shards_is_said(tmp_path: Path) -> None:
+def test_what_lies_beside_shards_is_reported(tmp_path: Path) -> None:
     write_tfrecords(open_digits("train"), tmp_path, shards=1, split_prefix="train")
     write_files(tmp_path, {"cat/a.jpg": picture(), "readme.md": b"-"})
     messages: list[str] = []
@@ -268,7 +268,7 @@ def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_re
     assert ["2 of 4 shards" in messages[0], "1 of 4 shards" in messages[1]] == [True, True]
 
 
-def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
+def test_a_zip_that_holds_an_image_twice_is_refused(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {"cat/a.jpg": picture(), "cat\\a.jpg": picture("L")})
     with pytest.raises(UserError, match=r"'cat/a\.jpg' occurs twice"):
         open_source(str(tmp_path / "pets.zip"), "train")
@@ -351,7 +351,7 @@ def refused(path: Path | str, split: Split = "train") -> tuple[str, str, str]:
     return caught.value.what, caught.value.where, caught.value.todo
 
 
-def test_what_lacks_is_said_with_what_was_expected(tmp_path: Path) -> None:
+def test_what_lacks_is_reported_with_what_was_expected(tmp_path: Path) -> None:
     write_files(tmp_path / "a", under("train", TRAIN))
     assert refused(tmp_path / "a", "eval") == (
         "there are no images for evaluation in it",
@@ -485,7 +485,7 @@ def test_what_wraps_class_folders_holds_folders_and_no_images(tmp_path: Path) ->
     assert classes(under("train", TRAIN)) == ("cat", "horse")
 
 
-def test_everything_beside_shards_is_said_and_three_are_named(tmp_path: Path) -> None:
+def test_everything_beside_shards_is_reported_and_three_are_named(tmp_path: Path) -> None:
     write_tfrecords(MemorySource([picture()]), tmp_path, shards=1, split_prefix="train")
     write_files(tmp_path, dict.fromkeys(("cat/a.jpg", "b.jpg", "c.zip", "d.txt"), b"-"))
     messages: list[str] = []

@@ -262,7 +262,7 @@ def test_parts_with_other_classes_do_not_go_into_one_folder(tmp_path: Path) -> N
     assert len(contents(tmp_path)) == 3
 
 
-def test_a_disk_that_is_too_small_is_said_before_writing(
+def test_a_disk_that_is_too_small_is_reported_before_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin = str(write_files(tmp_path / "from", pets()))

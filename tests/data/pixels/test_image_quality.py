@@ -14,7 +14,7 @@ def noisy(amount: float) -> tuple[torch.Tensor, torch.Tensor]:
     return clean, clean + amount * torch.randn(clean.shape, generator=generator)
 
 
-def test_a_picture_is_as_close_as_can_be_to_itself() -> None:
+def test_an_image_is_as_close_as_can_be_to_itself() -> None:
     clean, _ = noisy(0.0)
     assert psnr(clean, clean, peak=1).eq(math.inf).all()
     assert torch.allclose(ssim(clean, clean, peak=1), torch.ones(2), atol=1e-5)
@@ -32,7 +32,7 @@ def test_a_difference_of_one_level_is_48_db() -> None:
     assert float(psnr(images + 1, images, peak=255)) == pytest.approx(20 * math.log10(255))
 
 
-def test_a_picture_smaller_than_the_window_is_refused() -> None:
+def test_an_image_smaller_than_the_window_is_refused() -> None:
     small = torch.zeros(1, 3, 10, 30)
     with pytest.raises(ValueError, match="11 pixels or more, not 30 x 10"):
         ssim(small, small, peak=1)

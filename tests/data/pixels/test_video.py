@@ -68,7 +68,7 @@ class TestWithPyAv:
         assert isinstance(last, Fault)
         assert "announces 20 frames" in last.reason
 
-    def test_sound_that_lasts_longer_than_the_pictures_is_no_fault(self, tmp_path: Path) -> None:
+    def test_sound_that_lasts_longer_than_the_images_is_no_fault(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")
         with av.open(str(tmp_path / "clip.mkv"), "w") as container:
             video = container.add_stream("ffv1", rate=25)

@@ -113,7 +113,7 @@ def test_transparency_is_read_and_written_unchanged(tmp_path: Path, mode: str) -
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("is_deep", [False, True])
-def test_profile_and_exif_stay_and_the_picture_is_upright_once(
+def test_profile_and_exif_stay_and_the_image_is_upright_once(
     tmp_path: Path, kind: str, is_deep: bool
 ) -> None:
     exif = Image.Exif()
@@ -133,7 +133,7 @@ def test_profile_and_exif_stay_and_the_picture_is_upright_once(
     assert len(not_kept_in(picture, tmp_path / "a.bmp")) == 2 + is_deep
 
 
-def test_a_turned_picture_and_its_transparency_are_turned_alike() -> None:
+def test_a_turned_image_and_its_transparency_are_turned_alike() -> None:
     exif = Image.Exif()
     exif[0x0112] = 8
     alpha = np.arange(40 * 56, dtype=np.uint8).reshape(40, 56)
@@ -233,7 +233,7 @@ def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
     return encoded[:place] + chunk + encoded[place:]
 
 
-def test_what_of_deep_pictures_cannot_be_read_is_named() -> None:
+def test_what_of_deep_images_cannot_be_read_is_named() -> None:
     colours = encode_deep_png(deep(3))
     result = decode_whole(colours)
     assert np.array_equal(result.pixels, deep(3))
@@ -248,7 +248,7 @@ def test_what_of_deep_pictures_cannot_be_read_is_named() -> None:
     assert np.array_equal(grey.alpha, deep(2)[..., 1] >> 8)
 
 
-def test_deep_pictures_with_transparency_are_turned_upright() -> None:
+def test_deep_images_with_transparency_are_turned_upright() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = decode_whole(encode_deep_png(deep(4), exif=exif.tobytes()))
@@ -267,7 +267,7 @@ def test_exif_data_are_kept_without_the_orientation_where_they_are_whole() -> No
         assert decode_whole(saved(Image.fromarray(scene()), kind, **options)).exif == b""
 
 
-def test_pictures_of_inks_lose_them_and_their_profile() -> None:
+def test_images_of_inks_lose_them_and_their_profile() -> None:
     encoded = saved(Image.new("CMYK", (8, 8)), "JPEG", icc_profile=PROFILE)
     picture = decode_whole(encoded)
     assert picture.lost == ("inks (CMYK become RGB) and their colour profile",)

@@ -110,7 +110,7 @@ def test_uncertain_words_are_masked_in_training_and_count_in_scores(
     assert not batch_regions(evaluation.fetch(KEYS[:1]).batch)[0][0].ignored
 
 
-def test_damaged_pictures_are_counted_and_replaced(
+def test_damaged_images_are_counted_and_replaced(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     (tmp_path / "train" / "img_2.jpg").write_bytes(b"not an image")
@@ -179,7 +179,7 @@ def test_sides_are_rounded_down_but_not_one_step_too_far_as_by_east_s(parity: Pa
             assert ours == max(32, theirs if shrunk % 32 == 0 else theirs + 32 * (shrunk >= 64))
 
 
-def test_pictures_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
+def test_images_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
     data = DetectionData(eval_longest=320, eval_scale=2.0, eval_rounding="down")
     assert input_size(64, 128, data) == (128, 256)
     assert input_size(100, 200, data) == (160, 320)
@@ -204,7 +204,9 @@ def test_sides_are_multiples_of_32_and_never_less(
     assert input_size(*size, data) == expected
 
 
-def test_settings_that_do_not_fit_are_told_in_full(settings: Callable[..., DetectionData]) -> None:
+def test_settings_that_do_not_fit_are_reported_in_full(
+    settings: Callable[..., DetectionData],
+) -> None:
     with pytest.raises(UserError) as caught:
         settings(image_size=70).check()
     assert str(caught.value) == "data.image_size: 70 is not a multiple of 32\n  Use 64 or 96."
@@ -216,7 +218,7 @@ def test_settings_that_do_not_fit_are_told_in_full(settings: Callable[..., Detec
     )
 
 
-def test_the_same_pictures_on_both_sides_are_told(
+def test_the_same_images_on_both_sides_are_reported(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -227,7 +229,7 @@ def test_the_same_pictures_on_both_sides_are_told(
     )
 
 
-def test_labels_beside_the_pictures_serve_the_part_that_they_are_named_for(
+def test_labels_beside_the_images_serve_the_part_that_they_are_named_for(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     """`labels` for both parts of `path`; of another path only `eval_labels`."""
@@ -271,7 +273,7 @@ def test_words_too_small_to_learn_are_those_of_the_settings(
     assert masks == [True, False]
 
 
-def test_evaluation_pads_pictures_with_black_and_words_as_ignored(
+def test_evaluation_pads_images_with_black_and_words_as_ignored(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     (tmp_path / "test" / "gt_img_2.txt").write_bytes(b"1,1,9,1,9,9,1,9,a")

@@ -44,7 +44,7 @@ def test_a_character_that_a_font_lacks_and_one_without_ink_leave_it_out(latin: P
     assert fonts_with("A ", [latin]) == [latin]
 
 
-def test_no_font_is_told_with_some_of_the_characters(tmp_path: Path) -> None:
+def test_no_font_is_reported_with_some_of_the_characters(tmp_path: Path) -> None:
     (tmp_path / "a.ttf").write_bytes(b"no font")
     (tmp_path / "b.ttf").write_bytes(b"no font")
     install = (

@@ -136,13 +136,13 @@ def test_a_row_needs_five_cells_and_the_sixth_tells_what_to_ignore() -> None:
         (np.zeros((2, 6)), "words", "has no array 'polygt', but words"),
     ],
 )
-def test_arrays_of_another_form_are_told(array: np.ndarray, name: str, reason: str) -> None:
+def test_arrays_of_another_form_are_reported(array: np.ndarray, name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         outlines_of(saved(array, name))
     assert str(caught.value) == reason
 
 
-def test_a_file_without_arrays_and_of_another_format_are_told() -> None:
+def test_a_file_without_arrays_and_of_another_format_are_reported() -> None:
     file = io.BytesIO()
     savemat(file, {})
     with pytest.raises(ValueError, match=r"^has no array 'polygt', but nothing$"):
@@ -157,7 +157,7 @@ def test_a_file_without_arrays_and_of_another_format_are_told() -> None:
         outlines_of(bytes(LARGEST))
 
 
-def test_coordinates_that_are_no_numbers_are_told_and_the_next_row_is_read() -> None:
+def test_coordinates_that_are_no_numbers_are_reported_and_the_next_row_is_read() -> None:
     both = np.concatenate([row("x:", "a", "y:", 2, "b", "c"), row("x:", 1, "y:", 2, "b", "c")])
     bad, good = outlines_of(saved(both))
     assert bad == BadLine(1, "its coordinates are not numbers")

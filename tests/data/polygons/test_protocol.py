@@ -128,7 +128,7 @@ def test_scores_are_of_the_sums() -> None:
     assert scores_of(np.array([1, 2, 4])).hmean == pytest.approx(1 / 3)
 
 
-def test_intervals_hold_the_score_and_shrink_with_more_pictures() -> None:
+def test_intervals_hold_the_score_and_shrink_with_more_images() -> None:
     random = np.random.default_rng(0)
     few = np.stack([random.binomial(8, 0.8, 20), np.full(20, 8), np.full(20, 10)], axis=1)
     many = np.concatenate([few] * 25)
@@ -172,7 +172,7 @@ def test_one_of_each_is_all() -> None:
     assert scores_of(np.array([1, 2, 4])) == pytest.approx((0.5, 0.25, 1 / 3))
 
 
-def test_intervals_are_quantiles_of_the_scores_of_drawn_pictures() -> None:
+def test_intervals_are_quantiles_of_the_scores_of_drawn_images() -> None:
     counts = np.array([[3, 4, 6], [1, 4, 2], [0, 1, 5]])
     random = np.random.default_rng(5)
     values: list[tuple[float, float, float]] = []

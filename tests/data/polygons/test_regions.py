@@ -93,7 +93,7 @@ def test_what_comes_out_is_simple_clockwise_and_inside(points: list[tuple[int, i
         ([[1, 1], [-1_000_001, 1], [3, 3]], "a coordinate is not a number of pixels"),
     ],
 )
-def test_the_whole_reason_is_told(corners: list[list[float]], reason: str) -> None:
+def test_the_whole_reason_is_reported(corners: list[list[float]], reason: str) -> None:
     with pytest.raises(BrokenPolygon) as caught:
         mended(np.array(corners), (80, 100))
     assert str(caught.value) == reason
@@ -137,7 +137,7 @@ def test_everything_wrong_with_an_outline_is_told_in_turn() -> None:
     assert signed_area(backwards) == 100
 
 
-def test_one_pixel_within_the_picture_is_enough() -> None:
+def test_one_pixel_within_the_image_is_enough() -> None:
     corners, _ = mended(np.array([[-9, 3], [1, 3], [1, 4], [-9, 4]]), (80, 100))
     assert sorted(map(tuple, corners.tolist())) == [(0, 3), (0, 4), (1, 3), (1, 4)]
     with pytest.raises(BrokenPolygon, match=r"^it lies outside"):

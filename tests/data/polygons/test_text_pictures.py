@@ -63,7 +63,7 @@ def test_labels_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("each", [False, True])
-def test_plain_json_is_one_file_or_one_for_each_picture(each: bool, tmp_path: Path) -> None:
+def test_plain_json_is_one_file_or_one_for_each_image(each: bool, tmp_path: Path) -> None:
     words = [
         {"points": [[1, 1], [30, 1], [40, 20], [20, 30], [1, 20]], "transcription": "five"},
         {"points": [[50, 1], [80, 1], [80, 20]], "illegibility": True},
@@ -113,7 +113,7 @@ def test_every_broken_outline_is_counted_and_named_with_file_and_line(tmp_path: 
     assert mended.startswith("3 outlines repaired: ")
 
 
-def test_pictures_without_labels_and_labels_without_pictures_are_named(tmp_path: Path) -> None:
+def test_images_without_labels_and_labels_without_images_are_named(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -217,7 +217,7 @@ FOUND = (
         ),
     ],
 )
-def test_a_set_that_cannot_be_used_is_told_in_full(
+def test_a_set_that_cannot_be_used_is_reported_in_full(
     files: dict[str, bytes], message: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "set"
@@ -228,7 +228,7 @@ def test_a_set_that_cannot_be_used_is_told_in_full(
     assert str(caught.value) == message.format(set=place)
 
 
-def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_told(tmp_path: Path) -> None:
+def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         open_text_pictures(str(tmp_path / "gone"), "train")
     assert str(caught.value) == f"{tmp_path}/gone: there is no such file or folder\n  {GIVE}"
@@ -277,7 +277,7 @@ def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) -> None:
+def test_what_was_left_out_and_mended_is_reported_by_line_in_full(tmp_path: Path) -> None:
     lines = ["bad", "10,10,10,30,50,30,50,10,a", "90,50,120,50,120,70,90,70,b", f"{WORD}c"]
     write_files(tmp_path, {"img_1.jpg": JPEG, "img_1.txt": "\n".join(lines).encode()})
     messages: list[str] = []
@@ -298,21 +298,21 @@ def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) ->
     ]
 
 
-def test_labels_of_a_picture_that_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
+def test_labels_of_an_image_that_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
     write_files(tmp_path, {"img_1.jpg": b"broken", "img_1.txt": b"90,50,190,50,190,70,90,70,b"})
     source = open_text_pictures(str(tmp_path), "train")
     assert source.regions[0][0].corners.max() == 190
     assert not source.mended
 
 
-def test_only_endings_of_pictures_and_labels_are_no_part_of_a_name() -> None:
+def test_only_endings_of_images_and_labels_are_no_part_of_a_name() -> None:
     assert stem_of("a/gt_label_x.TXT") == "label_x"
     assert stem_of("label_x.Mat") == stem_of("poly_label_x.jpeg") == stem_of("x") == "x"
     assert stem_of("x.v2") == "x.v2"
     assert stem_of("gt_gt_x") == "gt_x"
 
 
-def test_the_fingerprint_follows_names_corners_and_which_picture_has_a_word(tmp_path: Path) -> None:
+def test_the_fingerprint_follows_names_corners_and_which_image_has_a_word(tmp_path: Path) -> None:
     def printed(name: str, **labels: str) -> str:
         place = tmp_path / name
         files = {f"{stem}.jpg": JPEG for stem in labels}

@@ -30,7 +30,7 @@ def seen(window: Window, words: list[Corners]) -> list[Detection]:
 
 
 @given(height=st.integers(1, 900), width=st.integers(1, 900), side=st.integers(64, 300))
-def test_tiles_cover_the_picture_and_overlap(height: int, width: int, side: int) -> None:
+def test_tiles_cover_the_image_and_overlap(height: int, width: int, side: int) -> None:
     tiles = tiles_of(height, width, side)
     covered = np.zeros((height, width), bool)
     for top, left, rows, columns in tiles:
@@ -78,7 +78,7 @@ def test_a_word_longer_than_a_tile_is_put_together(upright: bool) -> None:
     assert long.score == pytest.approx(0.9)
 
 
-def test_words_at_the_edges_of_the_picture_are_not_cut() -> None:
+def test_words_at_the_edges_of_the_image_are_not_cut() -> None:
     size = (100, 300)
     words = [box(0, 0, 30, 20), box(270, 80, 300, 100)]
     result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
@@ -135,7 +135,7 @@ def found_words(
         ((40, 80, 60, 92.1), (40, 80, 60, 92)),
     ],
 )
-def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_picture(
+def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_image(
     cut: tuple[float, float, float, float], whole: tuple[float, float, float, float]
 ) -> None:
     """Words that an edge cuts come last."""
@@ -151,7 +151,7 @@ def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_pictu
     assert places == [0.5, 0.6]
 
 
-def test_words_are_told_in_pixels_of_the_picture() -> None:
+def test_words_are_told_in_pixels_of_the_image() -> None:
     window = Window(10, 200, 80, 100)
     assert found_words((20, 30, 60, 40), window=window) == [([220, 40, 260, 50], 0.5)]
 

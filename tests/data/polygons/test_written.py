@@ -244,7 +244,7 @@ def test_every_fourth_font_is_the_test_part_s_where_there_are_four(
     assert (named("train", *"abc"), named("test", *"abc")) == ("abc", "abc")
 
 
-def test_words_lie_apart_and_inside_and_as_many_are_tried_as_asked_for(
+def test_words_lie_apart_and_inside_and_as_many_are_tried_as_requested(
     fonts: tuple[Path, ...],
 ) -> None:
     writing = small(fonts, words=(1, 3), width=420, height=300, text_height=(20, 30))
@@ -385,7 +385,9 @@ def test_parts_of_photographs_are_half_of_what_fits_or_more() -> None:
     assert whole.shape == (40, 60, 3)
 
 
-def test_no_photograph_that_can_be_read_is_told(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+def test_no_photograph_that_can_be_read_is_reported(
+    fonts: tuple[Path, ...], tmp_path: Path
+) -> None:
     write_files(tmp_path, {"a.png": b"x", "b.png": b""})
     desk = open_desk(small(fonts, photographs=tmp_path))
     with pytest.raises(UserError, match=r"no photograph can be read: .+"):

@@ -48,7 +48,7 @@ def test_what_is_encoded_is_decoded(features) -> None:
 
 
 @given(features=EXAMPLES, wanted=st.data())
-def test_only_the_keys_asked_for_are_decoded(features, wanted: st.DataObject) -> None:
+def test_only_the_keys_requested_are_decoded(features, wanted: st.DataObject) -> None:
     keys = wanted.draw(st.sets(st.sampled_from(sorted(features)))) if features else set()
     result = decode_example(encode_example(features), {key.encode() for key in keys})
     assert result == {key: features[key] for key in keys}

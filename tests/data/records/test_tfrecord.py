@@ -207,7 +207,7 @@ def test_headers_of_small_records_are_read_many_at_once_and_of_large_ones_one_by
     assert seen == [(12, 0), (12, 4112), (65536, 4112 + 4111)]
 
 
-def test_damage_is_told_with_the_bytes_that_there_are(tmp_path: Path) -> None:
+def test_damage_is_reported_with_the_bytes_that_there_are(tmp_path: Path) -> None:
     path = tmp_path / "a"
     content = framed([b"first", b"second"])
 

@@ -141,7 +141,7 @@ def test_a_decompression_bomb_is_stopped(
     assert not list(cache.iterdir())
 
 
-def test_a_full_disk_is_said_with_the_variable_that_moves_the_cache(
+def test_a_full_disk_is_reported_with_the_variable_that_moves_the_cache(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tfrecord_cache, "KEPT_FREE", 2**62)
@@ -241,7 +241,7 @@ def test_a_large_file_is_unpacked_in_pieces_over_members_of_any_size(tmp_path: P
     assert plain(path).read_bytes() == content
 
 
-def test_what_stops_an_unpacking_is_said_whole(
+def test_what_stops_an_unpacking_is_reported_whole(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
@@ -291,7 +291,7 @@ def test_what_stops_an_unpacking_is_said_whole(
     assert read_all(plain(path)) == [bytes(5000)]
 
 
-def test_a_cache_without_permission_is_told_with_the_systems_reason(
+def test_a_cache_without_permission_is_reported_with_the_systems_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")

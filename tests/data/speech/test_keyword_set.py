@@ -240,7 +240,7 @@ def test_shares_are_rounded_up_and_unknown_words_never_more_than_there_are(tmp_p
         assert train.kind.label_counts().tolist() == [silences, unknowns, 6, 6, 6]
 
 
-def test_the_sets_are_told_with_their_counts(tmp_path: Path) -> None:
+def test_the_sets_are_reported_with_their_counts(tmp_path: Path) -> None:
     messages: list[str] = []
     data = replace(DATA, path=str(divided(tmp_path)))
     open_keyword_sets(data, seed=1, notice=messages.append)
@@ -296,7 +296,7 @@ def test_evaluation_is_the_clip_itself_between_minus_one_and_one(tmp_path: Path)
     assert (silent.shape, silent.dtype, silent.any()) == ((16_000,), np.float32, False)
 
 
-def test_words_that_are_missing_are_told_with_those_that_are_there(tmp_path: Path) -> None:
+def test_words_that_are_missing_are_reported_with_those_that_are_there(tmp_path: Path) -> None:
     folder = divided(tmp_path / "a")
     path = str(folder)
     for words, hint in ((("lov", "high"), "Did you mean 'low'? "), (("xyz", "qqq"), "")):
@@ -332,7 +332,7 @@ def test_noises_are_repeated_until_a_clip_fits_with_one_sample_to_spare(tmp_path
     assert str(caught.value) == f"{folder}/_background_noise_/hum.wav: the file is empty"
 
 
-def test_the_test_part_is_scored_if_that_is_asked_for(tmp_path: Path) -> None:
+def test_the_test_part_is_scored_if_that_is_requested(tmp_path: Path) -> None:
     folder = in_folder(divided(tmp_path), tone_files([f"test/{word}" for word in WORDS], 2))
     messages: list[str] = []
     data = replace(DATA, path=str(folder), eval_part="testing")
@@ -367,7 +367,7 @@ def test_decoded_clips_are_kept_in_as_many_million_bytes_as_set(tmp_path: Path) 
     assert (train.collate.what, train.collate.fields) == ("clips", "data.batch_size")
 
 
-def test_divided_clips_are_told_with_how_they_were_divided(tmp_path: Path) -> None:
+def test_divided_clips_are_reported_with_how_they_were_divided(tmp_path: Path) -> None:
     in_folder(tmp_path, tone_files([*WORDS, "other"], 30))
     messages: list[str] = []
     data = replace(DATA, path=str(tmp_path), val_fraction=0.2)

@@ -341,7 +341,7 @@ MAKE = (
 )
 
 
-def test_what_is_no_set_is_told_in_full(tmp_path: Path) -> None:
+def test_what_is_no_set_is_reported_in_full(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(b"x")
     in_folder(tmp_path / "set", {"low/a.txt": b"x"})
     divided(tmp_path / "parts")

@@ -284,7 +284,7 @@ def test_a_file_is_written_with_these_bytes() -> None:
         ),
     ],
 )
-def test_the_reason_is_told_in_full(encoded: bytes, said: str) -> None:
+def test_the_reason_is_reported_in_full(encoded: bytes, said: str) -> None:
     assert reason(encoded) == said
 
 
@@ -295,7 +295,7 @@ def test_the_reason_is_told_in_full(encoded: bytes, said: str) -> None:
         *((49, "GSM 6.10"), (85, "MP3")),
     ],
 )
-def test_other_codings_are_told_by_name(coding: int, name: str) -> None:
+def test_other_codings_are_reported_by_name(coding: int, name: str) -> None:
     assert reason(riff(chunk(b"fmt ", form(coding)), DATA)) == (
         f"its encoding is {name}; only PCM and float are supported, convert it"
     )

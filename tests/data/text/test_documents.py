@@ -244,7 +244,7 @@ def test_the_place_of_a_line_without_an_end_is_that_of_the_search(
     assert [list(chunk) for chunk in chunks_of([path], 7)] == [[Span(path, 0, path.stat().st_size)]]
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_place_and_reason(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported_with_their_place_and_reason(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"ab\n\nc\xff\n")
     with pytest.raises(UserError) as error:

@@ -167,7 +167,7 @@ def test_a_file_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_malformed_sentence_is_told_once_with_its_line_and_what_a_tag_is(
+def test_a_malformed_sentence_is_reported_once_with_its_line_and_what_a_tag_is(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "a"

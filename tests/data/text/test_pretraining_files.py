@@ -52,7 +52,7 @@ def refused(request: PretrainingRequest) -> UserError:
     return error.value
 
 
-def test_a_request_asks_for_eight_shards_in_one_process_unless_told_otherwise(
+def test_a_request_asks_for_eight_shards_in_one_process_by_default(
     request_: PretrainingRequest,
 ) -> None:
     assert (request_.shards, request_.workers, request_.chunk_bytes) == (8, 1, 4 * 2**20)
@@ -171,7 +171,7 @@ def test_a_workplace_belongs_to_one_process_and_stays(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_full_disk_in_a_workplace_is_said_of_the_destination_and_a_closed_pipe_is_not(
+def test_a_full_disk_in_a_workplace_is_reported_of_the_destination_and_a_closed_pipe_is_not(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(UserError, match="cannot be written") as error, workplace(tmp_path / "out"):

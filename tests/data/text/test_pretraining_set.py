@@ -256,7 +256,7 @@ def test_new_masks_are_those_that_the_same_numbers_give_one_by_one(
         assert batch["masked_lm_weights"][row].tolist() == padded([1] * count, width)
 
 
-def test_a_set_is_opened_for_training_with_seed_0_unless_told_otherwise(folder: Path) -> None:
+def test_a_set_is_opened_for_training_with_seed_0_by_default(folder: Path) -> None:
     plain = open_pretraining_set(str(folder), VOCABULARY, new_masks=NewMasks())
     report = open_pretraining_set(
         str(folder), VOCABULARY, new_masks=NewMasks(), seed=0, training=True
@@ -314,7 +314,7 @@ def test_a_mask_holds_zeros_and_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["input_mask", "segment_ids", "masked_lm_ids"])
-def test_lengths_that_differ_are_told_with_the_features_they_are_of(
+def test_lengths_that_differ_are_reported_with_the_features_they_are_of(
     tmp_path: Path, name: str
 ) -> None:
     longer = IntegerFeature((*USUAL[name].values, 1))  # type: ignore[arg-type]

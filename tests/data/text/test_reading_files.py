@@ -163,7 +163,7 @@ def test_training_leaves_out_questions_without_an_answer_and_counts_what_it_saw(
         ({"data": [article(("a", []))]}, "", "there are no usable questions", ""),
     ],
 )
-def test_another_form_is_told_with_its_place(
+def test_another_form_is_reported_with_its_place(
     tmp_path: Path, content: Any, where: str, what: str, todo: str
 ) -> None:
     path = written(tmp_path / "a.json", content)

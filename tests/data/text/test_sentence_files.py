@@ -142,7 +142,7 @@ def test_the_settings_and_their_limits() -> None:
         SentenceData(folds=2, fold=2).check()
 
 
-def test_what_is_wrong_is_said_whole(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
 
     def refused(content: str, name: str = "a.tsv", **settings: Any) -> str:

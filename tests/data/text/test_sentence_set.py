@@ -158,7 +158,7 @@ def test_labels_that_only_a_list_knows_are_left_out_or_refused(tmp_path: Path) -
     assert sets.train.epoch_keys is None
 
 
-def test_what_cannot_be_told_apart_or_scored_is_said_with_its_files(tmp_path: Path) -> None:
+def test_what_cannot_be_told_apart_or_scored_is_reported_with_its_files(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         opened(tmp_path, "label\ttext_a\n1\ta\n1\tb\n")
     assert str(error.value) == (

@@ -277,7 +277,7 @@ def test_progress_counts_the_text_twice_once_for_the_chunks_and_once_for_the_sha
     assert progress == [(done, 2 * whole) for done in (*by_chunk, *by_shard)]
 
 
-def test_a_call_that_goes_on_says_what_is_there_and_counts_from_it(
+def test_a_call_that_resumes_says_what_is_there_and_counts_from_it(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     chunks = [
@@ -397,7 +397,7 @@ class DiesInWorkers(Tokenizer):
         return DiesInWorkers, (self.vocabulary, self.rules)
 
 
-def test_a_process_that_dies_is_an_error_after_which_the_same_call_goes_on(
+def test_a_process_that_dies_is_an_error_after_which_the_same_call_resumes(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     asked = replace(request_, workers=2)

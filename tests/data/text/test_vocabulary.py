@@ -65,7 +65,7 @@ def test_the_same_pieces_make_the_same_ids() -> None:
     assert Vocabulary(SPECIAL).ids == {piece: number for number, piece in enumerate(SPECIAL)}
 
 
-def test_what_is_wrong_with_a_vocabulary_is_said_whole(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_vocabulary_is_reported_whole(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
 
     def refused(content: bytes) -> str:

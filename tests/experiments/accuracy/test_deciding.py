@@ -76,7 +76,7 @@ def test_where_nothing_keeps_the_target_the_best_is_named() -> None:
     )
 
 
-def test_scores_without_step_times_decide_nothing_and_that_is_said() -> None:
+def test_scores_without_step_times_decide_nothing_and_that_is_reported() -> None:
     measured = [setting("a", "keeps", None, margin=1)]
     assert decide(measured).chosen is None
     message = sentence(decide(measured), Target(metric="top1", value=60), measured)

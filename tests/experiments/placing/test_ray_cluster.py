@@ -170,7 +170,7 @@ def test_a_run_that_fails_by_itself_is_not_started_again(cluster: Any, tmp_path:
     assert (tmp_path / "run" / "output.txt").read_text() == "it broke\n"
 
 
-def test_what_the_cluster_lacks_is_said(cluster: Any) -> None:
+def test_what_the_cluster_lacks_is_reported(cluster: Any) -> None:
     with pytest.raises(UserError, match="has no NPU, only CPU"):
         open_place("ray", jobs=None, device="npu", say=lambda _: None)
     with pytest.raises(UserError, match="chooses the device of each run"):

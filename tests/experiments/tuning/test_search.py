@@ -216,7 +216,7 @@ def test_a_start_whose_weights_differ_between_processes_proves_nothing(tmp_path:
 
 
 @pytest.mark.parametrize("moment", ["start", "block"])
-def test_a_candidate_that_dies_is_reported_and_the_search_goes_on(
+def test_a_candidate_that_dies_is_reported_and_the_search_resumes(
     tmp_path: Path, moment: str
 ) -> None:
     def planted(combination: Combination) -> dict[str, Any]:

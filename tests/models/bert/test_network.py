@@ -201,7 +201,7 @@ def test_weights_begin_as_a_normal_cut_at_two_deviations() -> None:
     assert not layer.bias.any()
 
 
-def test_a_network_has_the_size_of_bert_base_unless_told_otherwise() -> None:
+def test_a_network_has_the_size_of_bert_base_by_default() -> None:
     assert BertSize(vocab_size=7) == BertSize(
         vocab_size=7,
         hidden_size=768,

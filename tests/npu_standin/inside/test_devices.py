@@ -24,7 +24,7 @@ def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("request_", "index"), [("auto", 0), ("npu", 0), ("npu:0", 0), ("npu:1", 1), ("NPU:1", 1)]
 )
-def test_the_npu_that_was_asked_for_is_opened_and_selected(request_: str, index: int) -> None:
+def test_the_npu_that_was_requested_is_opened_and_selected(request_: str, index: int) -> None:
     device = open_device(request_)
     assert (device.kind, device.index, str(device)) == ("npu", index, f"npu:{index}")
     assert device.torch == torch.device("npu", index)
@@ -35,7 +35,7 @@ def test_the_npu_that_was_asked_for_is_opened_and_selected(request_: str, index:
     open_device("npu:0")
 
 
-def test_a_cpu_can_still_be_asked_for() -> None:
+def test_a_cpu_can_still_be_requested() -> None:
     assert open_device("cpu").kind == "cpu"
 
 

@@ -162,7 +162,7 @@ def test_a_softmax_on_the_wrong_axis_is_named_from_npu_against_tensorflow(shared
 
 
 @pytest.mark.parametrize("tensors", [True, False])
-def test_the_error_that_is_added_is_told_from_the_one_inherited(tensors: bool) -> None:
+def test_the_error_that_is_added_is_distinguished_from_the_one_inherited(tensors: bool) -> None:
     compared = compare_dumps(
         network().dump(tensors=tensors), network(fault="softmax").dump(tensors=tensors)
     )

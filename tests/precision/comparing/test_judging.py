@@ -430,14 +430,14 @@ def test_beside_a_reference_of_zeros_the_largest_error_counts() -> None:
     assert result.verdict == "offender"
 
 
-def test_an_infinite_error_of_an_operand_counts_if_something_is_said_of_it() -> None:
+def test_an_infinite_error_of_an_operand_counts_if_something_is_reported_of_it() -> None:
     for remark, reason in (("", False), ("NaN in one", True)):
         operand = row("input", apart(math.inf, rms=0.0, remark=remark))
         result = judged(Judge(), operand, row("output", SAME))
         assert bool(result.reason) is reason
 
 
-def test_what_is_said_of_an_offender_is_its_argument_its_remark_or_that_it_differs() -> None:
+def test_what_is_reported_of_an_offender_is_its_argument_its_remark_or_that_it_differs() -> None:
     def reason(one: dict[str, str], two: dict[str, str], remark: str = "") -> str:
         output = row("output", apart(0.5, remark=remark))
         return judged(Judge(), row("input", SAME), output, arguments=(one, two)).reason

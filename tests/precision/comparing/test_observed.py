@@ -121,7 +121,7 @@ def test_equal_hashes_of_one_dtype_are_exact_and_equal_numbers_of_other_hashes_a
 @pytest.mark.parametrize(
     "bad", [{"nan": 1}, {"inf": 2}, {"min": -math.inf}, {"mean": math.nan}, {"l2": math.inf}]
 )
-def test_what_is_not_finite_on_one_side_alone_is_said(bad: dict[str, float]) -> None:
+def test_what_is_not_finite_on_one_side_alone_is_reported(bad: dict[str, float]) -> None:
     broken = replace(PLAIN, **bad)  # type: ignore[arg-type]
     for one, two, side in ((broken, PLAIN, "first"), (PLAIN, broken, "second")):
         result = as_numbers(seen(one, two))

@@ -95,7 +95,7 @@ def test_a_healthy_product_adds_what_rounding_explains() -> None:
     assert result.added < 1e-6
 
 
-def test_who_adds_an_error_is_told_by_replaying_both_sides() -> None:
+def test_who_adds_an_error_is_reported_by_replaying_both_sides() -> None:
     good = call("Functional.linear", OPERANDS, OUT)
     bad = call("Functional.linear", OPERANDS, 1.25 * OUT)
     for pair, of_reference in (((good, bad), False), ((bad, good), True)):

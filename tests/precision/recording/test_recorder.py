@@ -185,7 +185,7 @@ def train(net: nn.Module, dump: Dumping | None, steps: int, *, explicit: bool = 
             dump.step()
 
 
-def test_every_dump_is_said_with_its_step_and_place(
+def test_every_dump_is_reported_with_its_step_and_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     messages: list[str] = []

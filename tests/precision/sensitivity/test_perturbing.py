@@ -164,7 +164,7 @@ CALLS: list[tuple[OpCall, int]] = [
         ("op", [[1, 2, 8], [4], [16]]),
     ],
 )
-def test_calls_get_noise_together_by_the_unit_that_is_asked_for(
+def test_calls_get_noise_together_by_the_unit_that_is_requested(
     by: Any, sums: list[list[int]]
 ) -> None:
     def sizes(settings: NoiseSettings) -> list[list[int]]:
@@ -235,7 +235,7 @@ def test_a_step_without_gradients_is_refused_with_its_numbers() -> None:
     assert NoiseSettings() == NoiseSettings(dtype="bfloat16", by="group", backward=True, seed=0)
 
 
-def test_what_is_said_before_is_the_number_of_passes_and_the_time_of_those_to_come() -> None:
+def test_what_is_reported_before_is_the_number_of_passes_and_the_time_of_those_to_come() -> None:
     messages: list[str] = []
     weight = torch.ones(2)
     result = sensitivity(

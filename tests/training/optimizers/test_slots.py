@@ -220,7 +220,7 @@ def test_another_number_of_groups_is_refused(tmp_path: Path) -> None:
             )
 
 
-def test_what_a_checkpoint_cannot_hold_is_said_with_what_it_can() -> None:
+def test_what_a_checkpoint_cannot_hold_is_reported_with_what_it_can() -> None:
     own = parameters()
     optimizer = create(Momentum(), own)
     optimizer.param_groups[1] |= {"odd": {1}, "odder": {2}}

@@ -325,7 +325,7 @@ def test_numbers_of_steps_that_cannot_be_recorded_are_refused(settings: dict[str
         CaptureSettings(**settings).check()
 
 
-def test_a_capture_has_these_settings_unless_asked_for_others() -> None:
+def test_a_capture_has_these_settings_unless_requested_others() -> None:
     assert CaptureSettings() == CaptureSettings(steps=3, warm_up=3, memory=False, shapes=True)
     cpu = open_device("cpu")
     for options, further in (

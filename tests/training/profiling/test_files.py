@@ -106,7 +106,7 @@ def test_kernels_of_an_npu_get_the_layer_whose_flow_ends_where_they_begin() -> N
     assert result["module"].to_list() == ["head", None, "stem", None, None, "stem"]
 
 
-def test_a_step_waited_for_the_data_that_were_asked_for_within_it() -> None:
+def test_a_step_waited_for_the_data_that_were_requested_within_it() -> None:
     ops = table(OPS_SCHEMA, [{"rank": 0, "step": 1, "start_ns": 110, "duration_ns": 5}])
     bounds = [(1, 100, 200), (2, 200, 300), (3, 300, 400)]
     steps = table(

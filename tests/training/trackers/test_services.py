@@ -85,7 +85,7 @@ def test_a_service_gets_settings_and_every_number_with_its_step(run: RunDirector
     assert not any(name.endswith("/step") for _, numbers in service.sent for name in numbers)
 
 
-def test_a_resumed_run_goes_on_in_the_same_one_without_what_was_sent(run: RunDirectory) -> None:
+def test_a_resumed_run_resumes_in_the_same_one_without_what_was_sent(run: RunDirectory) -> None:
     track(run, Diary(), range(1, 4))
     again = Diary()
     track(run, again, range(2, 6))
@@ -379,7 +379,7 @@ def test_a_service_that_cannot_begin_is_refused_with_what_to_do(run: RunDirector
     )
 
 
-def test_a_service_that_cannot_be_ended_is_said_and_what_it_was_sent_is_noted(
+def test_a_service_that_cannot_be_ended_is_reported_and_what_it_was_sent_is_noted(
     run: RunDirectory,
 ) -> None:
     class Stuck(Diary):

@@ -149,7 +149,7 @@ def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
     assert written(RunDirectory(tmp_path))[0]["loss"] is None
 
 
-def test_a_run_that_goes_on_appends(tmp_path: Path) -> None:
+def test_a_run_that_resumes_appends(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for first_step in (0, 120):
         events = Observers(create_trackers(run, Console(stream=io.StringIO())))
@@ -324,7 +324,7 @@ def test_the_console_heads_the_first_log_line_alone_and_leaves_out_empty_ones() 
     ]
 
 
-def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_goes_on(
+def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_resumes(
     tmp_path: Path,
 ) -> None:
     loader = pytest.importorskip(

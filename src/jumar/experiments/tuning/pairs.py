@@ -129,7 +129,7 @@ def _sign_test(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
 def _outside(count: int, level: float = _LEVEL) -> int:
     """Number of values outside the interval at each end.
 
-    As many as fair coins show heads, or fewer, in at most half of the level.
+    From the binomial distribution of fair coins, at half of the level per side.
     """
     heads, outside = 0, -1
     while (heads + math.comb(count, outside + 1)) / 2**count <= level / 2:

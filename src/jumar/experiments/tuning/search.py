@@ -159,8 +159,8 @@ class SpeedSearch:
             say(f"limit: {limit.kind}: {limit.reason}")
         if not result.reproducible:
             say(
-                "two processes of the start have different weights after the same steps, so that "
-                "no setting can be proved to leave them alone; training.deterministic=true may help"
+                "two processes of the start have different weights after the same steps, so no "
+                "setting can be shown to leave them unchanged; training.deterministic=true may help"
             )
 
     def _race_all(self) -> None:

@@ -140,7 +140,7 @@ def test_what_was_read_before_a_device_fell_silent_is_kept() -> None:
     assert "busy 50 %" in observer.last_line()
 
 
-def test_several_readings_are_their_mean_but_the_most_memory_and_heat() -> None:
+def test_several_readings_give_the_mean_and_the_peak_of_memory_and_temperature() -> None:
     loads = [
         DeviceLoad(busy_percent=80, memory_used_bytes=10, power_w=100, temperature_c=40),
         DeviceLoad(busy_percent=100, memory_used_bytes=30, power_w=200, temperature_c=60),

@@ -110,7 +110,7 @@ class Side:
     Attributes:
         run: Its directory.
         name: The name of its recipe.
-        recipe: The recipe, changed as asked.
+        recipe: The recipe, with the requested changes.
         checkpoints: By step.
         replay: How it is replayed.
     """

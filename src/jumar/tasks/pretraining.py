@@ -85,7 +85,7 @@ class PretrainingTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Losses, right answers and their weights, summed over the batch."""
+        """Losses, correct answers and their weights, summed over the batch."""
         return self._objective.scored(batch)
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What is learned about an image, from files of every kind."""
+"""What a check records about an image, for files of every kind."""
 
 import hashlib
 import io

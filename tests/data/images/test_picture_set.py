@@ -140,7 +140,7 @@ def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_chan
     ],
 )
 @pytest.mark.parametrize("kind", ["legacy", "antialias"])
-def test_the_square_is_central_in_lying_and_standing_images(
+def test_the_square_is_central_in_landscape_and_portrait_images(
     shape: tuple[int, int], square: tuple[slice, slice], kind: str
 ) -> None:
     pixels = noise(*shape)

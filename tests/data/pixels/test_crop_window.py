@@ -75,9 +75,7 @@ def test_windows_are_distributed_as_those_of_tensorflow(
 
 
 @given(seed=st.integers(0, 300), height=SIDES, width=SIDES)
-def test_a_window_of_the_frame_is_carried_into_the_image(
-    seed: int, height: int, width: int
-) -> None:
+def test_a_window_of_the_frame_is_mapped_to_the_image(seed: int, height: int, width: int) -> None:
     drawn = draw_window(280, 280, RECIPE, np.random.default_rng(seed))
     top, left, rows, columns = scaled(drawn, 280, height, width)
     assert rows >= 1

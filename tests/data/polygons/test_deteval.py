@@ -155,7 +155,7 @@ def test_counts_are_those_of_plain_loops(seed: int) -> None:
     assert deteval_counts(words, result).tolist() == pytest.approx(plain_counts(words, result))
 
 
-def test_scores_are_of_the_sums() -> None:
+def test_scores_are_computed_from_sums() -> None:
     assert deteval_scores(np.array([1, 4, 1, 2])) == pytest.approx((0.5, 0.25, 1 / 3))
     assert deteval_scores(np.array([1.0, 1, 1, 1])) == (1, 1, 1)
     assert deteval_scores(np.array([0.0, 3, 0, 2])) == (0, 0, 0)

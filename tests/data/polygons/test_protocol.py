@@ -121,7 +121,7 @@ def test_counts_are_those_of_plain_loops(seed: int) -> None:
     assert tuple(picture_score(truth, result).counts) == plain_counts(truth, result)
 
 
-def test_scores_are_of_the_sums() -> None:
+def test_scores_are_computed_from_sums() -> None:
     scores = scores_of(np.array([[3, 4, 6], [1, 4, 2]]).sum(axis=0))
     assert scores == (0.5, 0.5, 0.5)
     assert scores_of(np.zeros(3, np.int64)) == (0, 0, 0)

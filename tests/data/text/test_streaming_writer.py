@@ -277,7 +277,7 @@ def test_progress_counts_the_text_twice_once_for_the_chunks_and_once_for_the_sha
     assert progress == [(done, 2 * whole) for done in (*by_chunk, *by_shard)]
 
 
-def test_a_call_that_resumes_says_what_is_there_and_counts_from_it(
+def test_a_call_that_resumes_reports_what_exists_and_counts_from_it(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     chunks = [

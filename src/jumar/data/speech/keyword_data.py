@@ -23,7 +23,7 @@ class KeywordData(DividedData, LoaderSettings):
         changeable=True,
     )
     eval_part: str = setting(
-        "validation", "The part to score on.", choices=("validation", "testing")
+        "validation", "The part used for evaluation.", choices=("validation", "testing")
     )
     words: tuple[str, ...] = setting(
         SPEECH_COMMANDS_WORDS, "The keywords; all other words in the data are unknown words."

@@ -50,7 +50,7 @@ def test_files_folders_and_globs_are_taken_in_their_order(tmp_path: Path) -> Non
         (["none.txt"], "no such text file"),
         (["*.none"], "no file matches"),
         (["empty"], "has no files"),
-        (["a.txt", "a.txt"], "named twice"),
+        (["a.txt", "a.txt"], "given twice"),
     ],
 )
 def test_inputs_without_a_file_are_errors(tmp_path: Path, inputs: list[str], what: str) -> None:

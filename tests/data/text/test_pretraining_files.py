@@ -90,7 +90,7 @@ def test_nothing_is_written_over_texts_or_over_what_exists(
     for place in ("texts", "texts/a", "texts/../texts", "."):
         error = refused(replace(request_, destination=tmp_path / place))
         assert str(error) == (
-            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} is where the data would to "
+            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} is where the data would "
             "be written\n  Choose another folder."
         )
     check_request(replace(request_, destination=tmp_path / "texts" / "new"))

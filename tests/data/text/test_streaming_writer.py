@@ -194,7 +194,7 @@ def test_a_call_with_other_options_does_not_go_on_with_the_work_of_another(
     [
         (b"", "there is no text"),
         (b"\n\n \n", "there is no text"),
-        ("☃\n☃ ☃\n".encode(), "none of the words"),
+        ("☃\n☃ ☃\n".encode(), "no word consists"),
         (b"the cat\n" * 3000 + b"he \xff ran\n", "line 3001: is not UTF-8 text"),
     ],
 )

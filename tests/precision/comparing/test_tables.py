@@ -277,7 +277,7 @@ def test_the_error_of_a_call_is_the_largest_of_its_outputs() -> None:
 
 def test_what_is_unequal_first_is_said_in_a_line_with_four_of_its_values() -> None:
     assert unequal_text(UNEQUAL) == (
-        "net.0: mul #2 forward: its inputs differ already; unequal: input 0 (float32 and float16),"
+        "net.0: mul #2 forward: its inputs already differ; unequal: input 0 (float32 and float16),"
         " output 0, output 1, output 2"
     )
     alone = replace(UNEQUAL, values=UNEQUAL.values[1:2], inputs_equal=True, unpaired=None)

@@ -107,11 +107,11 @@ def test_what_cannot_be_found_is_none_and_the_rest_is_still_there(
     monkeypatch.setattr(Path, "read_text", lost)
     monkeypatch.setattr(Path, "cwd", lost)
     monkeypatch.setattr(module.shutil, "disk_usage", lost)
-    found = inspect_environment()
-    assert found.processor.usable_cores is None
-    assert all(storage.free_bytes is None for storage in found.storage)
-    assert found.versions["torch"] == torch.__version__
-    assert isinstance(check(found), list)
+    result = inspect_environment()
+    assert result.processor.usable_cores is None
+    assert all(storage.free_bytes is None for storage in result.storage)
+    assert result.versions["torch"] == torch.__version__
+    assert isinstance(check(result), list)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_the_script_to_source_is_found_within_or_beside_cann(
     (tmp_path / "cann").mkdir()
     (tmp_path / place).touch()
     monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path / "cann"))
-    found = inspect_environment().ascend
-    assert (found.cann_home, found.cann_is_sourced) == (str(tmp_path / "cann"), True)
-    assert found.cann_script == str(tmp_path / place)
+    result = inspect_environment().ascend
+    assert (result.cann_home, result.cann_is_sourced) == (str(tmp_path / "cann"), True)
+    assert result.cann_script == str(tmp_path / place)
 
 
 def test_the_version_of_the_driver_is_read_from_its_folder(tmp_path: Path) -> None:

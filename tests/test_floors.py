@@ -70,13 +70,13 @@ def file_imports(package: Path) -> dict[str, set[str]]:
         ".".join((package.name, *path.relative_to(package).with_suffix("").parts)): path
         for path in package.rglob("*.py")
     }
-    found: dict[str, set[str]] = {name: set() for name in files}
+    result: dict[str, set[str]] = {name: set() for name in files}
     for name, path in files.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for imported in _names(node):
                 known = {imported, imported.rpartition(".")[0]} & set(files)
-                found[name] |= {max(known, key=len)} if known else set()
-    return found
+                result[name] |= {max(known, key=len)} if known else set()
+    return result
 
 
 def _names(node: ast.AST) -> list[str]:
@@ -103,11 +103,11 @@ def violations(package: Path, house: House) -> list[str]:
     """Imports that go up, or sideways without leave."""
     floors = {**house.floors, "__init__": -1, "__main__": max(house.floors.values()) + 1}
     return [
-        f"{found.place}: {found.room} imports {found.imported}"
-        for found in imports(package)
-        if found.room != found.imported
-        and floors[found.imported] >= floors[found.room]
-        and (found.room, found.imported) not in house.allowed
+        f"{result.place}: {result.room} imports {result.imported}"
+        for result in imports(package)
+        if result.room != result.imported
+        and floors[result.imported] >= floors[result.room]
+        and (result.room, result.imported) not in house.allowed
     ]
 
 
@@ -120,8 +120,8 @@ def test_every_room_stands_in_the_table_and_every_row_is_a_room() -> None:
 
 
 def test_imports_go_down_only() -> None:
-    found = violations(PACKAGE, HOUSE)
-    assert not found, "\n".join(found)
+    result = violations(PACKAGE, HOUSE)
+    assert not result, "\n".join(result)
 
 
 def test_no_two_files_need_each_other() -> None:
@@ -139,7 +139,7 @@ def test_files_that_need_each_other_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("room", ["failures", "launching", "porting", "profiling"])
 def test_what_reads_scripts_and_files_imports_no_torch(room: str) -> None:
-    found = [
+    result = [
         f"{path}: {module}"
         for path in sorted((PACKAGE / room).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -149,12 +149,14 @@ def test_what_reads_scripts_and_files_imports_no_torch(room: str) -> None:
         )
         if module and module.split(".")[0] == "torch"
     ]
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
 
 
 def test_models_import_nothing_of_jumar() -> None:
     outside = [
-        found for found in imports(PACKAGE) if found.room == "models" and found.imported != "models"
+        result
+        for result in imports(PACKAGE)
+        if result.room == "models" and result.imported != "models"
     ]
     assert not outside, outside
 
@@ -190,9 +192,9 @@ def test_an_import_that_goes_up_or_sideways_is_found(line: str, tmp_path: Path) 
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "load.py").write_text(line, encoding="utf-8")
-    found = violations(tmp_path, house)
-    assert found
-    assert all(text.startswith("data/load.py") for text in found)
+    result = violations(tmp_path, house)
+    assert result
+    assert all(text.startswith("data/load.py") for text in result)
 
 
 WORDS = ("porting", "profiling")
@@ -243,24 +245,24 @@ def code(tree: ast.AST) -> str:
     ],
 )
 def test_what_only_some_rooms_know(pattern: str, rooms: tuple[str, ...]) -> None:
-    found = [
+    result = [
         f"{name}: {line.strip()}"
         for name, tree in sources([PACKAGE], outside=rooms)
         for line in code(tree).splitlines()
         if re.search(pattern, line)
     ]
-    assert not found, "\n".join(map(str, found))
+    assert not result, "\n".join(map(str, result))
 
 
 def test_no_file_is_named_for_being_left_over() -> None:
     left_over = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
-    found = [
+    result = [
         path
         for root in [*OURS, CHECKOUT / "tests"]
         for path in root.rglob("*")
         if path.stem in left_over and STANDIN not in path.parents
     ]
-    assert not found, "\n".join(map(str, found))
+    assert not result, "\n".join(map(str, result))
 
 
 def _keyword(call: ast.Call, name: str) -> object:
@@ -314,13 +316,13 @@ def unsafe(tree: ast.AST) -> Iterator[str]:
 
 def test_nothing_runs_code_from_data() -> None:
     runner = str(RUNNER.relative_to(CHECKOUT))
-    found = [
+    result = [
         f"{name} {text}"
         for name, tree in sources(OURS)
         for text in unsafe(tree)
         if not name.startswith(runner)
     ]
-    assert not found, "\n".join(map(str, found))
+    assert not result, "\n".join(map(str, result))
 
 
 @pytest.mark.parametrize(

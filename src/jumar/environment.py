@@ -208,7 +208,7 @@ def check(environment: Environment) -> list[Finding]:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings in the order of their levels, otherwise as they are."""
+    """Findings sorted by level, otherwise in their order."""
     order = ("error", "warning", "note")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 

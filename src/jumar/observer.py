@@ -1,7 +1,7 @@
 """Observers of a training run: the profiler, memory recorders, and any others.
 
 The loop notifies its observers and knows nothing about them. The protocol is below the precision
-and the training rooms, so that either can have observers.
+and training packages, so that either can have observers.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -58,9 +58,9 @@ class Observer:
         """Called with each log line and each evaluation."""
 
     def further_records(self) -> Iterable[Record]:
-        """What this observer itself has to report.
+        """The observer's own records.
 
-        Asked after each record, and at the end of a run that no error ended.
+        Requested after each record, and at the end of a run without error.
         """
         return ()
 
@@ -74,7 +74,7 @@ class Observer:
             steps_left: The steps left; None if the run ends by the clock.
 
         Raises:
-            UserError: The run is too short for what is to be observed.
+            UserError: The run is too short for the observation.
         """
 
     def begin(self) -> None:
@@ -123,7 +123,7 @@ class Observers:
                 stack.callback(observer.close)
                 observer.open(first_step)
             yield
-            # Not after an error: a record that a full disk refuses would hide what went wrong.
+            # Not after an error: a record refused by a full disk would hide the original error.
             self._record_further()
 
     def record(self, record: Record) -> None:
@@ -146,7 +146,7 @@ class Observers:
             for observer in self._observers:
                 stack.callback(observer.end)
                 observer.begin()
-            # Only from here on: the step rehearsed before the loop is not to be observed.
+            # Only from here on: the step rehearsed before the loop must not be observed.
             self._watching = tuple(
                 observer
                 for observer in self._observers

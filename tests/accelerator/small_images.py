@@ -1,4 +1,4 @@
-"""A small network of the layers that recipes have, and pictures for it."""
+"""A small network of the layers that recipes have, and images for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class SmallNetwork(Network):
 
 @register(NAME)
 def small_images() -> ClassificationRecipe:
-    """A small network on written pictures."""
+    """A small network on written images."""
     return ClassificationRecipe(
         model=SmallNetwork(),
         data=ImageData(

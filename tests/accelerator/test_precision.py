@@ -39,8 +39,8 @@ def dtypes(device: Device, mixlist: Path | None) -> dict[str, torch.dtype]:
 
 
 def test_without_a_list_products_and_convolutions_are_low(device: Device) -> None:
-    found = dtypes(device, None)
-    assert (found["convolution"], found["product"]) == (torch.bfloat16, torch.bfloat16)
+    result = dtypes(device, None)
+    assert (result["convolution"], result["product"]) == (torch.bfloat16, torch.bfloat16)
 
 
 def test_a_mixlist_keeps_the_named_op_in_float32_and_no_other(

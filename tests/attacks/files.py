@@ -1,4 +1,4 @@
-"""Files of others, by kind: pictures, profiles, dumps, scripts, rank tables, logs."""
+"""Files of others, by kind: images, profiles, dumps, scripts, rank tables, logs."""
 
 import json
 import os
@@ -210,7 +210,7 @@ def rank_table(ground: Ground) -> list[Path]:
         "device": [{"device_id": "0", "device_ip": "192.168.1.1", "rank_id": "0"}],
     }
     table = {"version": "1.0", "server_count": "1", "status": "completed", "server_list": [server]}
-    said = [
+    message = [
         {
             **server,
             "server_id": word,
@@ -220,7 +220,7 @@ def rank_table(ground: Ground) -> list[Path]:
         for word in ONE_LINE
     ]
     kinds = {
-        "words": {**table, "server_list": said, "server_count": str(len(said))},
+        "words": {**table, "server_list": message, "server_count": str(len(message))},
         "everything": worded(table),
         "ranks": {
             **table,

@@ -123,7 +123,7 @@ def lying_zip(name: str, size: int = 2**31) -> bytes:
 
 
 def huge_png() -> bytes:
-    """A picture of 2 gigapixels by its header."""
+    """An image of 2 gigapixels by its header."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checksum = zlib.crc32(kind + data)

@@ -108,7 +108,7 @@ def test_classifiers_and_bert_stand_beside_peers_with_their_shares(small: Small)
 
 
 @pytest.mark.slow
-def test_real_pictures_say_what_of_a_step_waits_for_them(small: Small) -> None:
+def test_real_images_say_what_of_a_step_waits_for_them(small: Small) -> None:
     (row,) = [row for row in small.rows("classifiers") if "ms waiting for data" in row]
     assert 0 <= row["ms waiting for data"] < row["ms"]
 
@@ -160,7 +160,7 @@ def test_the_same_command_again_measures_nothing_twice(small: Small) -> None:
         (["--device", "cpu", "--out", "taken"], "'taken' is not a folder"),
     ],
 )
-def test_what_the_user_can_mend_is_said_with_exit_code_2(
+def test_what_the_user_can_mend_is_reported_with_exit_code_2(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -111,7 +111,7 @@ def test_a_second_call_repeats_only_what_failed_or_was_missing(calls: Calls) -> 
     assert calls.began() == ["raise", "good-1", "lack", "good-2", "lack", "raise"]
 
 
-def test_a_failure_that_is_mended_is_measured_in_the_next_call(calls: Calls) -> None:
+def test_a_failure_that_is_fixed_is_measured_in_the_next_call(calls: Calls) -> None:
     calls.plan("raise", "good")
     assert calls.call() == 1
     (calls.data / "mended").touch()
@@ -120,7 +120,7 @@ def test_a_failure_that_is_mended_is_measured_in_the_next_call(calls: Calls) -> 
     assert (record["state"], record["reason"]) == ("measured", "")
 
 
-def test_the_time_is_kept_and_the_next_call_goes_on(calls: Calls) -> None:
+def test_the_time_is_kept_and_the_next_call_resumes(calls: Calls) -> None:
     calls.plan("good-1", "good-2=100", "good-3=1")
     assert calls.call(minutes=0.5) == 3
     assert calls.began() == ["good-1", "good-3"]

@@ -17,7 +17,7 @@ SAVING_S = 25.0
 
 
 def one_slice(context: Context, steps: int) -> tuple[str, list[Row]]:
-    """What a process makes of a slice, as a call of the command starts it."""
+    """The result of a slice in a process, as the command starts it."""
     settings = [
         f"data.path={clips(context)}",
         "data.batch_size=4",

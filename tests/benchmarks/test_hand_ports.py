@@ -95,7 +95,7 @@ def test_a_change_is_of_the_topic_that_its_words_say(
     original = write_files(tmp_path / "original", {"a.py": f"{TRAIN}{before}\n"})
     hand = write_files(tmp_path / "hand", {"a.py": f"{TRAIN}{after}\n"})
     (change,) = paired(original, hand).changes
-    assert topic in [found.name for found in topics_of(change)]
+    assert topic in [result.name for result in topics_of(change)]
 
 
 def test_the_port_gets_the_options_of_the_person(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ class Wavering(Inverse):
 
 
 class Undecided(Inverse):
-    """Decides by the brightness of the picture what it computes."""
+    """Decides by the brightness of the image what it computes."""
 
     def forward(self, noisy: Tensor) -> Tensor:
         return super().forward(noisy if noisy.mean() > 0.5 else 1 - noisy)

@@ -1,4 +1,4 @@
-"""A data source that fills the disk of FILLED_FOLDER when its 13th picture is read.
+"""A data source that fills the disk of FILLED_FOLDER when its 13th image is read.
 
 With batches of four and no workers that is after the third step. Where AWAITED_CHECKPOINTS
 names a folder, the disk is filled only once that folder holds the second and third step's

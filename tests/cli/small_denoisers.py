@@ -14,7 +14,7 @@ from jumar.training.settings import TrainingSettings
 
 
 class Inverse(nn.Module):
-    """The negative of a picture, plus a number that training leaves alone."""
+    """The negative of an image, plus a number that training leaves alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ SMALL = {
 
 @register("inverse")
 def inverse() -> DenoisingRecipe:
-    """Each picture by itself."""
+    """Each image by itself."""
     return DenoisingRecipe(**SMALL)
 
 

@@ -1,6 +1,6 @@
 """A data source that sends its own process a Ctrl-C, as a person does in the middle of scoring.
 
-With a file `stop` in the working folder, when as many pictures are read as the file says.
+With a file `stop` in the working folder, when as many images are read as the file says.
 """
 
 import os

@@ -50,7 +50,7 @@ def test_a_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["optimizer.safetensors", "state.json"])
-def test_a_run_goes_on_from_the_newest_intact_checkpoint_to_the_same_end(
+def test_a_run_resumes_from_the_newest_intact_checkpoint_to_the_same_end(
     run: Path, whole: Path, name: str
 ) -> None:
     flip(run / "checkpoints" / "step-00000006" / name)
@@ -86,7 +86,7 @@ def test_transfer_takes_the_newest_intact_weights_or_refuses_those_named(run: Pa
         assert ("step-00000004" in done.out) == (code == 0)
 
 
-def test_where_all_checkpoints_are_damaged_no_command_goes_on(run: Path) -> None:
+def test_where_all_checkpoints_are_damaged_no_command_resumes(run: Path) -> None:
     for file in run.glob("checkpoints/*/model.safetensors"):
         flip(file)
     (run / "results.json").unlink()

@@ -22,7 +22,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """12 pictures to learn from and 4 to score on, of two classes."""
+    """12 images to learn from and 4 to score on, of two classes."""
     parts = {"train": pets(6), "val": pets(2)}
     return write_files(
         tmp_path / "pets",
@@ -52,7 +52,7 @@ def train_losses(run: Path) -> list[float]:
     return [record["loss"] for record in records if record["kind"] == "train"]
 
 
-def test_a_folder_a_zip_and_shards_of_the_same_pictures_are_trained_on(
+def test_a_folder_a_zip_and_shards_of_the_same_images_are_trained_on(
     folder: Path, shards: Path, tmp_path: Path
 ) -> None:
     def files(part: str) -> dict[str, bytes]:
@@ -78,7 +78,7 @@ def test_a_folder_a_zip_and_shards_of_the_same_pictures_are_trained_on(
         assert results(tmp_path / run)["eval_samples"] == 4
         losses[path.name] = train_losses(tmp_path / run)
     assert losses["pets"] == losses["pair"] == losses["one.zip"]
-    assert all(len(found) == 3 for found in losses.values())
+    assert all(len(result) == 3 for result in losses.values())
 
 
 def test_real_signs_in_a_pair_of_zips(shared: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_real_signs_in_a_pair_of_zips(shared: Path, tmp_path: Path) -> None:
     assert results(tmp_path / "run")["eval_samples"] == 300
 
 
-def test_jpeg_png_grey_cmyk_and_turned_pictures_in_one_folder(folder: Path, tmp_path: Path) -> None:
+def test_jpeg_png_grey_cmyk_and_turned_images_in_one_folder(folder: Path, tmp_path: Path) -> None:
     write_files(folder / "train" / "cat", MIXED)
     write_files(folder / "val" / "horse", MIXED)
     on(folder, *EPOCH, cwd=tmp_path, data__batch_size=19)
@@ -214,7 +214,7 @@ def test_a_flipped_bit_stops_the_run_at_its_record_before_its_update(
     assert len(train_losses(tmp_path / "run")) == len(whole)
 
 
-def test_an_unreadable_picture_in_the_first_batch_leaves_nothing(
+def test_an_unreadable_image_in_the_first_batch_leaves_nothing(
     folder: Path, tmp_path: Path
 ) -> None:
     for file in (folder / "train" / "cat").iterdir():
@@ -249,7 +249,7 @@ def test_a_label_offset_that_does_not_fit_is_a_label_out_of_range(
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_corrupt_pictures_stop_the_run_or_are_counted_and_listed(
+def test_corrupt_images_stop_the_run_or_are_counted_and_listed(
     folder: Path, tmp_path: Path, workers: int
 ) -> None:
     broken = [folder / "train" / "cat" / "0.jpg", folder / "val" / "horse" / "1.jpg"]
@@ -298,7 +298,7 @@ def test_an_evaluation_of_which_nothing_can_be_read_is_an_error(
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "no such path": ({"data__path": "nowhere"}, "nowhere: there is no such file or folder"),
     "no such evaluation path": ({"data__eval_path": "nix"}, "nix: there is no such file"),
-    "the same pictures twice": (
+    "the same images twice": (
         {"data__path": "pets/train", "data__eval_path": "./pets/../pets/train"},
         "training images themselves",
     ),

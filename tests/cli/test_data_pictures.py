@@ -17,7 +17,7 @@ def written(folder: Path, *options: str) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file()
     }
-    assert f"in {len(files) // 2} picture" in done.out
+    assert f"in {len(files) // 2} image" in done.out
     return files
 
 

@@ -37,7 +37,7 @@ def contents(path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("order", ["streaming", "original"])
-def test_records_are_written_and_what_they_are(folder: Path, order: str) -> None:
+def test_records_are_written_and_summarised(folder: Path, order: str) -> None:
     done = pretraining(folder, "--order", order, "--shards", "2", "--dupe-factor", "3")
     manifest = json.loads((folder / "out" / "pretraining.json").read_text())
     assert manifest["order"] == order
@@ -75,12 +75,12 @@ def test_options_reach_the_records(folder: Path) -> None:
     [
         (("--max-seq-length", "4"), "--max-seq-length: 4"),
         (("--vocab", "none.txt"), "none.txt: there is no such vocabulary"),
-        (("--to", "texts/out"), "texts/out: lies in the folder of texts"),
-        (("--to", "texts"), "lies in the folder of texts"),
+        (("--to", "texts/out"), "texts/out: is in the folder of texts"),
+        (("--to", "texts"), "is in the folder of texts"),
         (("--to", "vocab.txt"), "vocab.txt: already exists"),
         (("--shards", "0"), "--shards: 0 shards"),
         (("--workers", "0"), "--workers: 0 processes"),
-        (("--segmenter", "spaces"), "--segmenter: a segmenter finds words"),
+        (("--segmenter", "spaces"), "--segmenter: a segmenter has no effect"),
         (("--order", "original", "--no-next-sentence"), "pairs of segments only"),
     ],
 )
@@ -94,7 +94,7 @@ def test_what_cannot_be_done_is_an_error_before_anything_is_written(
 
 def test_a_text_in_the_folder_to_be_written_is_refused(folder: Path) -> None:
     done = pretraining(folder, "--to", "texts", texts="texts/a.txt", code=2)
-    assert "lies where the data are to be written" in done.message
+    assert "is where the data would be written" in done.message
 
 
 def test_without_jieba_the_message_says_what_to_install(
@@ -107,7 +107,7 @@ def test_without_jieba_the_message_says_what_to_install(
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_the_same_command_goes_on(folder: Path) -> None:
+def test_after_ctrl_c_the_same_command_resumes(folder: Path) -> None:
     (folder / "texts" / "a.txt").write_text((TEXT * 9 + "\n") * 7_000)
     arguments = ["data", "pretraining", "texts", "--vocab", "vocab.txt", "--dupe-factor", "1"]
     begun = [sys.executable, "-m", "jumar", *arguments, "--to", "out", "--workers", "1"]
@@ -119,9 +119,9 @@ def test_after_ctrl_c_the_same_command_goes_on(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from here" in out
+    assert "the same command resumes from here" in out
     done = here(*arguments, "--to", "out", "--workers", "2", cwd=folder)
-    assert "going on: 1 of 2 chunks and 0 of 8 shards" in done.out
+    assert "resuming: 1 of 2 chunks and 0 of 8 shards" in done.out
     here(*arguments, "--to", "whole", cwd=folder)
     assert contents(folder / "out") == contents(folder / "whole")
     assert not (folder / ".out.unfinished").exists()

@@ -36,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def frames(*levels: int, side: int = 12) -> dict[str, bytes]:
-    """Flat pictures 1.png, 2.png, ... of these levels."""
+    """Flat images 1.png, 2.png, ... of these levels."""
     flat = [np.full((side, side, 3), level, np.uint8) for level in levels]
     return {f"{number}.png": png(pixels) for number, pixels in enumerate(flat, start=1)}
 
@@ -48,12 +48,12 @@ def pixels(path: Path) -> np.ndarray:
 
 def written(folder: Path) -> list[str]:
     """All files below a folder, also hidden ones."""
-    found = [path for path in folder.rglob("*") if path.is_file()]
-    return sorted(str(path.relative_to(folder)) for path in found)
+    result = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(str(path.relative_to(folder)) for path in result)
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_pictures_of_a_tree_keep_their_names_and_become_png(
+def test_images_of_a_tree_keep_their_names_and_become_png(
     runs: Path, tmp_path: Path, zipped: bool
 ) -> None:
     files = {"a/2.png": png(scene()), "a/10.png": png(scene(seed=2)), "b.bmp.txt": b"-"}
@@ -66,7 +66,7 @@ def test_pictures_of_a_tree_keep_their_names_and_become_png(
     assert "2 frames by the weights of step 1" in done.out
 
 
-def test_one_picture_becomes_the_file_that_is_named_or_one_in_a_folder(
+def test_one_image_becomes_the_file_that_is_named_or_one_in_a_folder(
     runs: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path, {"noisy.png": png(scene())})
@@ -75,7 +75,7 @@ def test_one_picture_becomes_the_file_that_is_named_or_one_in_a_folder(
         assert np.array_equal(pixels(tmp_path / file), 255 - scene())
 
 
-def test_a_grey_network_cleans_the_colours_one_by_one_and_keeps_grey_pictures_grey(
+def test_a_grey_network_cleans_the_colours_one_by_one_and_keeps_grey_images_grey(
     runs: Path, tmp_path: Path
 ) -> None:
     grey = np.ascontiguousarray(scene()[..., 0])
@@ -92,8 +92,8 @@ def test_frames_of_a_clip_come_in_the_order_of_their_numbers_and_clips_are_apart
     clips = {**{f"a/{k}": v for k, v in one.items()}, **{f"b/{k}": v for k, v in other.items()}}
     source = write_files(tmp_path / "noisy", clips)
     here("denoise", runs / "previous", source, "--to", "clean", cwd=tmp_path)
-    found = [pixels(tmp_path / f"clean/a/{number}.png")[0, 0, 0] for number in range(1, 13)]
-    assert found == [10, *range(10, 120, 10)]
+    result = [pixels(tmp_path / f"clean/a/{number}.png")[0, 0, 0] for number in range(1, 13)]
+    assert result == [10, *range(10, 120, 10)]
     assert [pixels(tmp_path / f"clean/b/{n}.png")[0, 0, 0] for n in (1, 2)] == [7, 7]
 
 
@@ -129,7 +129,7 @@ def test_a_clip_whose_frames_need_each_other_is_resumed_as_a_whole(
 
 
 def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Path) -> None:
-    (tmp_path / "noisy.png").write_bytes(b"no picture")
+    (tmp_path / "noisy.png").write_bytes(b"no image")
     command = ("denoise", runs / "inverse", "noisy.png", "--to", "clean.png")
     done = here(*command, "--skip-corrupt", "1", cwd=tmp_path, code=2)
     assert "no image could be denoised" in done.message
@@ -142,7 +142,7 @@ def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Pat
 def test_an_unreadable_frame_stops_or_is_left_out_as_allowed(
     runs: Path, tmp_path: Path, recipe: str
 ) -> None:
-    files = {**frames(10, 20, 30), "2.png": b"no picture"}
+    files = {**frames(10, 20, 30), "2.png": b"no image"}
     source = write_files(tmp_path / "noisy", files)
     command = ("denoise", runs / recipe, source, "--to", "clean")
     refused = here(*command, cwd=tmp_path, code=2)
@@ -166,7 +166,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
     ("source", "to", "message"),
     [
         ("nowhere", "clean", "no such file or folder"),
-        ("empty", "clean", "no pictures in it"),
+        ("empty", "clean", "no images in it"),
         ("notes.txt", "clean", "not a folder, a zip or an image"),
         ("noisy", "noisy/clean", "would be written among the noisy ones"),
         ("noisy/1.png", "noisy/1.png", "would overwrite the noisy image"),
@@ -226,7 +226,7 @@ def test_without_pyav_a_video_is_refused_with_the_way_out(
     assert "jumar[video]" in done.message
 
 
-def test_ctrl_c_leaves_whole_pictures_and_says_how_to_go_on(runs: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_whole_images_and_says_how_to_go_on(runs: Path, tmp_path: Path) -> None:
     count = 150
     source = write_files(
         tmp_path / "noisy", frames(*[number % 250 for number in range(count)], side=200)
@@ -257,9 +257,9 @@ def noisy_video(path: Path, count: int, bits: int = 8) -> list[np.ndarray]:
 
 
 def frames_of(path: Path) -> list[np.ndarray]:
-    found = list(VideoReader(path).frames())
-    assert all(isinstance(frame, np.ndarray) for frame in found)
-    return found
+    result = list(VideoReader(path).frames())
+    assert all(isinstance(frame, np.ndarray) for frame in result)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_a_video_that_was_stopped_goes_on_and_equals_one_that_was_not(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [name, "noisy.mkv", f"whole-{name}"]
     )
-    expected, found = (frames_of(tmp_path / file) for file in (f"whole-{name}", name))
-    assert len(found) == 12
-    assert all(map(np.array_equal, found, expected))
+    expected, result = (frames_of(tmp_path / file) for file in (f"whole-{name}", name))
+    assert len(result) == 12
+    assert all(map(np.array_equal, result, expected))
 
 
 def damaged(video: Path) -> bytes:
@@ -321,10 +321,10 @@ def test_a_stopped_folder_of_frames_goes_on(runs: Path, tmp_path: Path) -> None:
             (tmp_path / recipe / name).unlink()
         done = here(*command, "--resume", cwd=tmp_path)
         assert "2 frames by" in done.out
-        found = {
+        result = {
             name: (tmp_path / recipe / name).read_bytes() for name in written(tmp_path / recipe)
         }
-        assert found == expected
+        assert result == expected
 
 
 @pytest.mark.parametrize(
@@ -360,14 +360,14 @@ def test_ten_bits_of_a_video_stay_ten_bits(runs: Path, tmp_path: Path) -> None:
         assert "not kept" not in done.out
     assert all(map(np.array_equal, frames_of(tmp_path / "clean.mkv"), [1023 - f for f in frames]))
     assert VideoReader(tmp_path / "clean.mp4").bits == 10
-    found = decode_whole((tmp_path / "frames/000001.png").read_bytes()).pixels
-    assert np.array_equal(found, np.rint((1023 - frames[0].astype(float)) / 1023 * 65535))
+    result = decode_whole((tmp_path / "frames/000001.png").read_bytes()).pixels
+    assert np.array_equal(result, np.rint((1023 - frames[0].astype(float)) / 1023 * 65535))
     noisy_video(tmp_path / "deep.mkv", 3, bits=12)
     done = here("denoise", runs / "inverse", "deep.mkv", "--to", "deep.mp4", cwd=tmp_path)
     assert "not kept: 2 of 12 bits: deep.mkv" in done.out
 
 
-def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_said_once_a_kind(
+def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_reported_once_a_kind(
     runs: Path, tmp_path: Path
 ) -> None:
     random = np.random.default_rng(5)
@@ -377,11 +377,11 @@ def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_said_once_a_kind
     write_picture(WholePicture(pixels=scene(), alpha=alpha), tmp_path / "noisy/cut-out.png")
     done = here("denoise", runs / "inverse", "noisy", "--to", "clean", cwd=tmp_path)
     assert "not kept" not in done.out
-    found = decode_whole((tmp_path / "clean/deep.png").read_bytes())
-    assert np.array_equal(found.pixels, 65535 - deep)
-    found = decode_whole((tmp_path / "clean/cut-out.png").read_bytes())
-    assert np.array_equal(found.pixels, 255 - scene())
-    assert np.array_equal(found.alpha, alpha)
+    result = decode_whole((tmp_path / "clean/deep.png").read_bytes())
+    assert np.array_equal(result.pixels, 65535 - deep)
+    result = decode_whole((tmp_path / "clean/cut-out.png").read_bytes())
+    assert np.array_equal(result.pixels, 255 - scene())
+    assert np.array_equal(result.alpha, alpha)
     for name, what in (("cut-out", "transparency"), ("deep", "8 of 16 bits")):
         to = f"{name}.jpg"
         done = here("denoise", runs / "inverse", f"noisy/{name}.png", "--to", to, cwd=tmp_path)
@@ -404,7 +404,7 @@ def test_pages_and_frames_after_the_first_are_counted(runs: Path, tmp_path: Path
     assert np.array_equal(pixels(tmp_path / "clean/a.png"), 255 - scene(seed=0))
 
 
-def test_pictures_that_differ_in_their_ending_alone_keep_it(runs: Path, tmp_path: Path) -> None:
+def test_images_that_differ_only_in_their_suffix_keep_it(runs: Path, tmp_path: Path) -> None:
     names = ["1.bmp", "1.png", "1.png.png", "2.png", "a/1.png"]
     source = write_files(tmp_path / "noisy", {name: png(scene()) for name in names})
     done = here("denoise", runs / "inverse", source, "--to", "clean", cwd=tmp_path)

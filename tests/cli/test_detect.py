@@ -1,4 +1,4 @@
-"""`jumar detect`: what is written for which pictures, and what is refused."""
+"""`jumar detect`: what is written for which images, and what is refused."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ SMALL = settings(
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run whose network takes the whole picture for a word."""
+    """A folder with a run whose network takes the whole image for a word."""
     folder = tmp_path_factory.mktemp("detectors")
     write_signs(folder / "signs")
     where = ("--device", "cpu", "--run-dir", "run", "--set", "data.path=signs")
@@ -56,14 +56,14 @@ def everywhere(run: Path) -> None:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_words_are_written_as_json_as_icdars_text_and_as_pictures(
+def test_words_are_written_as_json_as_icdars_text_and_as_images(
     place: Path, tmp_path: Path, zipped: bool
 ) -> None:
     files = {"a/2.png": picture(kind="PNG", size=(50, 40)), "b.jpg": picture(size=(64, 32))}
     photos = tmp_path / ("photos.zip" if zipped else "photos")
     (write_zip if zipped else write_files)(photos, files)
     done = here("detect", place / "all", photos, "--to", "found", "--device", "cpu", cwd=tmp_path)
-    assert "2 words in 2 pictures: found" in done.out
+    assert "2 words in 2 images: found" in done.out
     listed = json.loads((tmp_path / "found" / "words.json").read_text())
     assert set(listed) == {"a/2.png", "b.jpg"}
     (word,) = listed["a/2.png"]
@@ -79,7 +79,7 @@ def test_words_are_written_as_json_as_icdars_text_and_as_pictures(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found", photos.name]
 
 
-def test_a_threshold_can_be_changed_and_pictures_left_undrawn(place: Path, tmp_path: Path) -> None:
+def test_a_threshold_can_be_changed_and_images_left_undrawn(place: Path, tmp_path: Path) -> None:
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(50, 40))})
     options = ("--device", "cpu", "--set", "reading.threshold=1", "--no-pictures")
     here("detect", place / "all", "photos", "--to", "found", *options, cwd=tmp_path)
@@ -88,7 +88,7 @@ def test_a_threshold_can_be_changed_and_pictures_left_undrawn(place: Path, tmp_p
     assert (tmp_path / "found" / "icdar" / "res_1.txt").read_text() == ""
 
 
-def test_unreadable_pictures_are_named_and_skipped_only_on_request(
+def test_unreadable_images_are_named_and_skipped_only_on_request(
     place: Path, tmp_path: Path
 ) -> None:
     write_files(
@@ -134,8 +134,8 @@ def test_two_ranks_score_as_one_also_where_their_shares_differ(place: Path, tmp_
         assert line in out
 
 
-def test_large_pictures_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:
-    """A network that takes whatever it sees for a word finds one around the whole picture."""
+def test_large_images_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:
+    """A network that takes whatever it sees for a word finds one around the whole image."""
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(300, 150))})
     command = ("detect", place / "all", "photos", "--device", "cpu", "--tile", "128")
     here(*command, "--to", "found", cwd=tmp_path)
@@ -147,7 +147,7 @@ def test_large_pictures_are_read_in_tiles_of_their_full_size(place: Path, tmp_pa
     assert "--tile" in error
 
 
-def test_the_network_sees_tiles_unshrunk_and_whole_pictures_shrunk(place: Path) -> None:
+def test_the_network_sees_tiles_unshrunk_and_whole_images_shrunk(place: Path) -> None:
     trained = open_trained(TrainedRequest(run_dir=place / "all", device="cpu"))
     seen: list[tuple[int, ...]] = []
     trained.model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[2:]))
@@ -172,7 +172,7 @@ def test_frames_of_a_video_are_read_and_drawn_as_a_video(place: Path, tmp_path: 
             video.write(np.full((32, 64, 3), 40 * level, np.uint8))
     command = ("detect", place / "all", "clip.mkv", "--device", "cpu")
     done = here(*command, "--to", "found", "--every", "2", cwd=tmp_path)
-    assert "3 words in 3 pictures: found" in done.out
+    assert "3 words in 3 images: found" in done.out
     listed = json.loads((tmp_path / "found" / "words.json").read_text())
     assert list(listed) == [f"clip.mkv/{number:06d}" for number in (1, 3, 5)]
     assert (tmp_path / "found" / "icdar" / "clip" / "res_000003.txt").exists()
@@ -185,10 +185,10 @@ def test_frames_of_a_video_are_read_and_drawn_as_a_video(place: Path, tmp_path: 
     assert "--every" in here(*command, "--to", "x", "--every", "0", cwd=tmp_path, code=2).message
 
 
-def test_nothing_readable_is_an_error_even_where_pictures_may_be_skipped(
+def test_nothing_readable_is_an_error_even_where_images_may_be_skipped(
     place: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path / "photos", {"1.png": b"none"})
     command = ("detect", place / "all", "photos", "--to", "found", "--skip-corrupt", "3")
-    assert "no picture could be read" in here(*command, cwd=tmp_path, code=2).message
+    assert "no image could be read" in here(*command, cwd=tmp_path, code=2).message
     assert not (tmp_path / "found").exists()

@@ -62,7 +62,7 @@ def test_a_firmware_that_the_driver_does_not_take_is_an_error(
     )
 
 
-def test_of_an_old_driver_and_a_wrong_variable_both_are_said_and_in_json_too(
+def test_of_an_old_driver_and_a_wrong_variable_both_are_reported_and_in_json_too(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(machine, "driver/version.info", "Version=23.0.3\n")

@@ -40,9 +40,9 @@ def noted(run: Path) -> dict[int, dict[str, float]]:
 
 def test_all_kept_checkpoints_are_scored_as_in_training(run: Path, tmp_path: Path) -> None:
     before = noted(run)
-    found = table(here("evaluate", "run", "--device", "cpu", cwd=tmp_path).out)
-    assert list(found) == [2, 4, 6]
-    for step, (top1, top5, loss) in found.items():
+    result = table(here("evaluate", "run", "--device", "cpu", cwd=tmp_path).out)
+    assert list(result) == [2, 4, 6]
+    for step, (top1, top5, loss) in result.items():
         assert top1 == pytest.approx(before[step]["top1"], abs=1e-3)
         assert top5 == pytest.approx(before[step]["top5"], abs=1e-3)
         assert loss == pytest.approx(before[step]["loss"], abs=1e-3)
@@ -68,8 +68,8 @@ def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(
 def test_scores_of_changed_settings_are_not_noted_in_the_run(run: Path, tmp_path: Path) -> None:
     before = noted(run)
     changed = settings(loss__label_smoothing=0.5)
-    found = table(here("evaluate", "run", *changed, cwd=tmp_path).out)
-    assert found[6][2] != pytest.approx(before[6]["loss"], abs=1e-3)
+    result = table(here("evaluate", "run", *changed, cwd=tmp_path).out)
+    assert result[6][2] != pytest.approx(before[6]["loss"], abs=1e-3)
     assert noted(run) == before
 
 

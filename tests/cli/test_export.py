@@ -101,7 +101,7 @@ def test_a_detector_with_fixed_sides_gives_the_same_maps_for_any_batch(place: Pa
     sides = ("--fix", "height=64", "--fix", "width=64")
     to = ("--to", "signs.onnx", "--soc-version", "Ascend310P3")
     done = here("export", "signs-run", *to, *sides, cwd=place)
-    assert "kernels 2x6x16x16" in done.out  # there are two pictures to score
+    assert "kernels 2x6x16x16" in done.out  # there are two images to score
     network = session(place / "signs.onnx")
     assert network.get_inputs()[0].shape == ["batch", 3, 64, 64]
     assert network.get_outputs()[0].shape == ["batch", 6, 16, 16]
@@ -140,7 +140,7 @@ def test_a_pt2_file_is_used_by_torch_alone_and_holds_no_pickle(place: Path) -> N
     assert image.shape == (2, 1, 32, 40)
 
 
-def test_averages_are_exported_unless_the_weights_are_asked_for(place: Path) -> None:
+def test_averages_are_exported_unless_the_weights_are_requested(place: Path) -> None:
     here("export", "bert-classify", "--to", "averages.safetensors", cwd=place)
     here("export", "bert-classify", "--to", "weights.safetensors", "--no-ema", cwd=place)
     checkpoint = max((place / "bert-classify" / "checkpoints").iterdir())

@@ -169,7 +169,7 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(place: Path, tmp_
     done = here(*export, place / "bert-ner-exported", cwd=place, code=2)
     assert "already exists" in done.message
     done = here(*export, tmp_path / "x", "--recipe", "bert-ner", cwd=place, code=2)
-    assert "--recipe: is not for --to huggingface" in done.message
+    assert "--recipe: cannot be used with --to huggingface" in done.message
     vocabulary = ("--set", f"model.vocabulary={tmp_path / 'none.txt'}")
     done = here(*export, tmp_path / "x", *vocabulary, cwd=place, code=2)
     assert "there is no such vocabulary" in done.message

@@ -25,8 +25,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def records(run: Path, kind: str) -> list[dict[str, float]]:
-    found = [json.loads(line) for line in (run / "metrics.jsonl").open()]
-    return [record for record in found if record["kind"] == kind]
+    result = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+    return [record for record in result if record["kind"] == kind]
 
 
 def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(

@@ -69,7 +69,7 @@ def test_memory_that_ran_out_names_what_to_lower(command: str, field: str) -> No
     assert "a=b" not in error.todo
 
 
-def test_a_network_too_large_for_memory_is_refused_with_what_was_asked_for(
+def test_a_network_too_large_for_memory_is_refused_with_what_was_requested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAILS_WITH", "torch")
@@ -143,7 +143,7 @@ def test_every_command_answers_paths_that_the_system_refuses(
         tokens = [token.replace("PATH", path) for token in command]
         done = here(*tokens, cwd=tmp_path, code=2)
         assert reason in done.err
-    assert [found.name for found in tmp_path.iterdir()] == ["loop"]
+    assert [result.name for result in tmp_path.iterdir()] == ["loop"]
 
 
 def test_every_command_names_the_folder_that_may_not_be_entered() -> None:
@@ -156,14 +156,14 @@ def test_every_command_names_the_folder_that_may_not_be_entered() -> None:
     )
     with open_folder() as place:
         (place / "closed").mkdir(mode=0o600)
-        said = run_without_rights(
+        message = run_without_rights(
             # With a path that is missing first: it loads what a command needs.
             f"import os, sys; sys.path[:0] = {sys.path!r}\n"
             f"from jumar.cli.main import run\nCOMMANDS = {COMMANDS!r}\n{code}print('=' * 9)",
             code,
             cwd=place,
         )
-    answers = said.partition("=" * 9)[2]
+    answers = message.partition("=" * 9)[2]
     assert answers.count("2 ") >= len(COMMANDS)
     assert "Traceback" not in answers
     assert answers.count(f"This user may not enter {place}/closed.") == len(COMMANDS), answers

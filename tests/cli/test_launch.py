@@ -89,7 +89,7 @@ def test_a_launch_that_could_not_work_writes_nothing(arguments, says, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_script_outside_of_what_nodes_get_is_refused(tmp_path):
+def test_a_script_outside_the_copied_folder_is_refused(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "train.py").write_text("")
     done = launch(
@@ -206,7 +206,7 @@ def test_slurm_starts_torchrun_once_a_node_with_its_rank(tmp_path):
     assert ranks[3]["arguments"] == ["it's", "$HOME"]
 
 
-def test_what_sbatch_refuses_is_said(tmp_path):
+def test_what_sbatch_refuses_is_reported(tmp_path):
     (tmp_path / "train.py").write_text("")
     program = stand_in(tmp_path / "bin", "sbatch", then="sys.exit('invalid partition')")
     path = f"{program.parent}:{os.environ['PATH']}"

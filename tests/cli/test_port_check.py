@@ -99,10 +99,10 @@ def test_a_check_is_printed_and_written_and_its_arguments_are_the_scripts(
         cwd=tmp_path,
         code=1,
     )
-    found = json.loads(done.out)
-    assert found["passed"] is False
-    assert found["command"] == ["A=b", "train.py", "--json", "--steps=3", "--", "-x"]
-    failed = next(stage for stage in found["stages"] if stage["status"] == "failed")
+    result = json.loads(done.out)
+    assert result["passed"] is False
+    assert result["command"] == ["A=b", "train.py", "--json", "--steps=3", "--", "-x"]
+    failed = next(stage for stage in result["stages"] if stage["status"] == "failed")
     assert (
         failed["reason"] == "the script exited with sys.exit(['--json', '--steps=3', '--', '-x'])"
     )

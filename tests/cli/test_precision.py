@@ -76,22 +76,24 @@ def test_every_mode_trains_with_a_finite_loss(
     done = here("train", *command, *settings(precision__mode=mode), cwd=tmp_path)
     assert len(losses(tmp_path / "r")) == 2
     assert all(map(math.isfinite, losses(tmp_path / "r")))
-    found = precision(tmp_path / "r")
-    assert f"precision: {found['mode']} computed in {found['computed']}" in done.out.splitlines()[0]
+    result = precision(tmp_path / "r")
+    assert (
+        f"precision: {result['mode']} computed in {result['computed']}" in done.out.splitlines()[0]
+    )
 
 
 def test_an_op_list_from_a_file_changes_what_is_computed(tmp_path: Path) -> None:
     (tmp_path / "ops.json").write_text(json.dumps({"black-list": {"to-add": ["Conv2D", "MatMul"]}}))
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for run, values in {
         "full": {"precision__mode": "must_keep_origin_dtype"},
         "mixed": {"precision__mode": MIXED},
         "listed": {"precision__mode": MIXED, "precision__modify_mixlist": "ops.json"},
     }.items():
         train("--run-dir", run, *settings(**values), cwd=tmp_path)
-        found[run] = losses(tmp_path / run)
-    assert found["mixed"] != found["full"]
-    assert found["listed"] == found["full"]
+        result[run] = losses(tmp_path / run)
+    assert result["mixed"] != result["full"]
+    assert result["listed"] == result["full"]
 
 
 def test_emulated_fp16_overflows_where_bf16_does_not_and_says_that_the_loss_scale_is_gone(

@@ -108,7 +108,7 @@ def test_a_setting_that_makes_the_difference_is_found_by_changing_it_back(place:
     assert content["replays"] == {"A": 1, "B": 1}
 
 
-def test_a_checkpoint_changed_by_one_bit_is_told_from_a_divergence(place: Path) -> None:
+def test_a_checkpoint_changed_by_one_bit_is_distinguished_from_a_divergence(place: Path) -> None:
     shutil.copytree(place / "a", place / "bit")
     folder = place / "bit" / "checkpoints" / "step-00000010"
     tensors = load_file(folder / "model.safetensors")
@@ -180,7 +180,7 @@ def test_what_cannot_be_equal_is_refused(place: Path) -> None:
         (["shorter", "seed"], "they take other samples: the seed is 1 and 9"),
         (["a", "odd"], "they have no checkpoint of the same step: 2, 10; 1"),
         (["a", "same", "--hashes", "x.json"], "--hashes takes one run"),
-        (["a.json", "no.json"], "no.json: does not hold hashes of steps"),
+        (["a.json", "no.json"], "no.json: has no hashes of steps"),
         (["a", "--hashes", "no.json"], "no.json: exists already"),
         (["a", "low", "--to", "folder"], "folder: exists already"),
         (["a", "low", "--set-b", "modell=3"], "modell"),

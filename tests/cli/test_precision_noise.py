@@ -38,7 +38,7 @@ def test_a_recipe_is_ranked_and_written_as_table_and_page(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("dumps*"))
 
 
-def test_a_run_goes_on_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_run_resumes_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
     train("--run-dir", "r", *settings(training__duration="4it"), cwd=tmp_path)
     before = {path: path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file()}
     longer = settings(training__duration="6it")

@@ -66,7 +66,7 @@ def test_without_an_overflow_the_nearest_ops_are_listed(tmp_path: Path) -> None:
     assert "classifier" in done.out
 
 
-def test_a_run_is_gone_on_with_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_run_is_resumed_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
     train("--run-dir", tmp_path / "run", *settings(training__duration="4it"), cwd=tmp_path)
     before = files(tmp_path / "run")
     changed = settings(training__duration="6it")

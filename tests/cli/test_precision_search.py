@@ -91,7 +91,7 @@ def test_a_layer_in_float32_does_not_overflow_in_training_or_evaluation(tmp_path
         (("smal", *SHORT, "--tolerance", "loss=1%"), "unknown recipe"),
     ],
 )
-def test_what_cannot_be_searched_is_said_before_any_training(
+def test_what_cannot_be_searched_is_reported_before_any_training(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     done = any_end("precision", "search", *arguments, *OWN, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Asking a trained network about clips and pictures."""
+"""Asking a trained network about clips and images."""
 
 import json
 import re
@@ -40,9 +40,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers(run: Path, *files: Path) -> list[dict[str, object]]:
     done = here("predict", run, *files, "--json", "--device", "cpu", cwd=run.parent)
-    told = json.loads(done.out)
-    assert told["errors"] == []
-    return told["results"]
+    report = json.loads(done.out)
+    assert report["errors"] == []
+    return report["results"]
 
 
 def write(path: Path, encoded: bytes) -> Path:
@@ -75,10 +75,10 @@ def test_short_long_and_differently_sampled_clips_are_heard(run: Path, tmp_path:
     late = write(
         tmp_path / "late.wav", write_wav(np.concatenate([silence, silence, word, silence]), 16_000)
     )
-    found = answers(run, other_rate, short, late)
-    assert [answer["start_s"] for answer in found[:2]] == [None, None]
-    assert likeliest(found[0]) == likeliest(found[2]) == "high"
-    assert abs(float(str(found[2]["start_s"])) - 2) <= 0.5
+    result = answers(run, other_rate, short, late)
+    assert [answer["start_s"] for answer in result[:2]] == [None, None]
+    assert likeliest(result[0]) == likeliest(result[2]) == "high"
+    assert abs(float(str(result[2]["start_s"])) - 2) <= 0.5
 
 
 def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
         ("folder", "no WAV files"),
     ],
 )
-def test_what_cannot_be_heard_is_told(
+def test_what_cannot_be_heard_is_reported(
     run: Path, tmp_path: Path, content: bytes | str | None, expected: str
 ) -> None:
     path = tmp_path / "clip.wav"
@@ -140,13 +140,13 @@ def test_json_has_the_answers_and_the_errors_of_all_files(run: Path, tmp_path: P
     (tmp_path / "empty").mkdir()
     command = ("predict", run, *clips, tmp_path / "empty", "--json", "--device", "cpu")
     refused = here(*command, cwd=tmp_path, code=2)
-    told = json.loads(refused.out)
-    assert [answer["file"] for answer in told["results"]] == [str(clips[0]), str(clips[2])]
-    assert [error["file"] for error in told["errors"]] == [str(clips[1]), str(tmp_path / "empty")]
-    assert "not a WAV file" in told["errors"][0]["error"]
+    report = json.loads(refused.out)
+    assert [answer["file"] for answer in report["results"]] == [str(clips[0]), str(clips[2])]
+    assert [error["file"] for error in report["errors"]] == [str(clips[1]), str(tmp_path / "empty")]
+    assert "not a WAV file" in report["errors"][0]["error"]
     assert "2 of 4 files cannot be read" in refused.message
     tolerated = here(*command, "--skip-corrupt", "2", cwd=tmp_path)
-    assert json.loads(tolerated.out) == told
+    assert json.loads(tolerated.out) == report
 
 
 def test_no_guesses_are_no_answer(run: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_call_without_files_says_how_to_give_one(run: Path) -> None:
     assert "clip.wav" in here("predict", run, cwd=run.parent, code=2).message
 
 
-def test_pictures_get_the_names_of_their_classes(tmp_path: Path) -> None:
+def test_images_get_the_names_of_their_classes(tmp_path: Path) -> None:
     from tests.cli.in_process import train
     from tests.data.pictures import pets, write_files
 
@@ -167,9 +167,9 @@ def test_pictures_get_the_names_of_their_classes(tmp_path: Path) -> None:
     options = settings(data__path=folder, training__duration="1it")
     train("--run-dir", "run", *options, cwd=tmp_path)
     done = here("predict", "run", folder / "val", "--json", "--device", "cpu", cwd=tmp_path)
-    found = json.loads(done.out)["results"]
-    assert len(found) == 8
-    assert all(set(answer["probabilities"]) == {"cat", "horse"} for answer in found)
+    result = json.loads(done.out)["results"]
+    assert len(result) == 8
+    assert all(set(answer["probabilities"]) == {"cat", "horse"} for answer in result)
     pages = [Image.new("RGB", (64, 64), color) for color in ("red", "green", "blue")]
     for name, what in (("a.gif", "2 of 3 frames"), ("b.tif", "2 of 3 pages")):
         (tmp_path / "more").mkdir(exist_ok=True)
@@ -185,13 +185,13 @@ def test_a_published_network_says_of_a_recording_what_it_says_in_tensorflow(
     published = shared / "data" / "pretrained" / "ml-kws"
     graph = published / "DS_CNN_S.pb"
     here("weights", "import", "ds-cnn-s", graph, "--to", "run", cwd=tmp_path)
-    told = json.loads((published / "expected_tf1.15.json").read_text())
-    expected = told["models"][graph.name]["softmax"]
-    found = answers(tmp_path / "run", published / "samples")
-    assert len(found) == len(expected) == 4
-    for answer in found:
+    report = json.loads((published / "expected_tf1.15.json").read_text())
+    expected = report["models"][graph.name]["softmax"]
+    result = answers(tmp_path / "run", published / "samples")
+    assert len(result) == len(expected) == 4
+    for answer in result:
         numbers = expected[Path(str(answer["file"])).name.split("_")[0]]
         # The expected numbers are rounded to six digits.
         assert answer["probabilities"] == pytest.approx(
-            dict(zip(told["labels"], numbers, strict=True)), abs=2e-6
+            dict(zip(report["labels"], numbers, strict=True)), abs=2e-6
         )

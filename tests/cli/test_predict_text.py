@@ -106,7 +106,7 @@ def test_answers_are_listed_with_their_place(place: Path) -> None:
         ("bert-classify", [], "no file given"),
     ],
 )
-def test_what_cannot_be_answered_is_said(
+def test_what_cannot_be_answered_is_reported(
     place: Path, name: str, arguments: list[str], message: str
 ) -> None:
     run = place / name

@@ -46,14 +46,14 @@ def test_the_first_look_has_the_list_the_steps_and_the_three_rankings(small: Pat
     assert "More with --view: aicpu" in out
 
 
-def test_json_holds_the_rows_of_the_views_that_were_asked_for(small: Path) -> None:
-    told = json.loads(
+def test_json_holds_the_rows_of_the_views_that_were_requested(small: Path) -> None:
+    report = json.loads(
         here("profile", "show", small, "--view", "types", "--json", cwd=small.parent).out
     )
-    assert list(told["views"]) == ["types"]
-    assert [line["type"] for line in told["views"]["types"]] == ["Add", "Cast", "TopK"]
-    assert told["views"]["types"][0]["total_ms"] == 0.01
-    assert told["peak_rates"] is None
+    assert list(report["views"]) == ["types"]
+    assert [line["type"] for line in report["views"]["types"]] == ["Add", "Cast", "TopK"]
+    assert report["views"]["types"][0]["total_ms"] == 0.01
+    assert report["peak_rates"] is None
 
 
 def test_figures_unlike_the_captures_own_are_said_in_the_terminal_in_json_and_on_the_page(
@@ -77,8 +77,8 @@ def test_whoever_sees_head_room_sees_where_the_chips_rates_come_from(small: Path
     assert "Ascend 910B3 (assumed" in here(*ask, cwd=small.parent).out
     source = "Ascend 910B3 (assumed from the cores that ops used), estimate: computed from Huawei"
     assert source in " ".join(here(*ask, cwd=small.parent).out.split())
-    told = json.loads(here(*ask, "--json", cwd=small.parent).out)
-    assert source in told["peak_rates"]
+    report = json.loads(here(*ask, "--json", cwd=small.parent).out)
+    assert source in report["peak_rates"]
 
 
 def test_every_view_is_written_as_csv(small: Path, tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_the_gate_leaves_with_1_where_a_limit_is_passed(small: Path) -> None:
     done = here(*ask, "--max-cast-share", "24", "--max-step-ms", "1", cwd=small.parent, code=1)
     assert "cast-share: 25.000 %, limit 24 %: EXCEEDED" in done.out
     assert "step-ms: 0.020 ms, limit 1 ms: ok" in done.out
-    told = json.loads(here(*ask, "--max-cast-share", "1", "--json", cwd=small.parent, code=1).out)
-    assert told[0]["measured"] == 25.0
+    report = json.loads(here(*ask, "--max-cast-share", "1", "--json", cwd=small.parent, code=1).out)
+    assert report[0]["measured"] == 25.0
 
 
 def test_the_gate_leaves_with_2_where_it_cannot_measure_or_has_no_limit(small: Path) -> None:

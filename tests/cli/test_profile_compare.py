@@ -24,10 +24,10 @@ def _kernels(path: Path, *ops: tuple[str, float, str, str]) -> Path:
         rows.writerow(_HEADER.split(","))
         for step in range(3):
             for place, (kind, length, taken, given) in enumerate(ops):
-                told = ("8,8", taken, "ND", "8,8", given, "ND")
+                report = ("8,8", taken, "ND", "8,8", given, "ND")
                 core = "AI_CORE" if kind == "MatMulV2" else "AI_VECTOR_CORE"
                 name = f"{kind}_{place}"
-                rows.writerow([step, 0, name, kind, core, f"{now}.000", length, 0, 20, *told])
+                rows.writerow([step, 0, name, kind, core, f"{now}.000", length, 0, 20, *report])
                 now += round(length)
     return path
 
@@ -52,11 +52,11 @@ def _pair(folder: Path) -> tuple[Path, Path]:
 
 def test_the_parts_in_json_add_up_to_the_difference(tmp_path: Path) -> None:
     before, after = _pair(tmp_path)
-    told = json.loads(here("profile", "compare", before, after, "--json", cwd=tmp_path).out)
-    assert told["steps"] == 3
-    assert told["delta_ns"] == 3 * (910_000 - 2_300_000)
-    assert sum(part["delta_ns"] for part in told["parts"]) == told["delta_ns"]
-    assert {part["part"]: part["delta_ns"] for part in told["parts"]} == {
+    report = json.loads(here("profile", "compare", before, after, "--json", cwd=tmp_path).out)
+    assert report["steps"] == 3
+    assert report["delta_ns"] == 3 * (910_000 - 2_300_000)
+    assert sum(part["delta_ns"] for part in report["parts"]) == report["delta_ns"]
+    assert {part["part"]: part["delta_ns"] for part in report["parts"]} == {
         "kernel": 0,
         "dtype": -4_500_000,
         "casts": 330_000,

@@ -75,17 +75,17 @@ def test_a_recipe_is_recorded_into_a_run_that_can_be_trained_afterwards(tmp_path
     assert files(run / "profile") == recorded
 
 
-def test_memory_is_recorded_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_memory_is_recorded_where_it_is_requested(tmp_path: Path) -> None:
     here("profile", *SMALL_RECIPE, *QUICK, "--memory", "--run-dir", "with", cwd=tmp_path)
     show = ("profile", "show", "with/profile", "--json")
-    told = here(
+    report = here(
         *show, "--view", "memory", "--view", "memory-by-op", "--view", "roofline", cwd=tmp_path
     )
-    views = json.loads(told.out)["views"]
+    views = json.loads(report.out)["views"]
     assert views["memory"][0]["peak_allocated_mib"] > 0
     assert any(row["module"] for row in views["memory-by-op"])
     assert views["roofline"]
-    assert "measured after the recording" in json.loads(told.out)["peak_rates"]
+    assert "measured after the recording" in json.loads(report.out)["peak_rates"]
     environment = json.loads((tmp_path / "with" / "profile" / "environment.json").read_text())
     assert environment["capture"]["memory"] is True
     here("profile", *SMALL_RECIPE, *QUICK, "--run-dir", "without", cwd=tmp_path)

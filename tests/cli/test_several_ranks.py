@@ -21,7 +21,7 @@ TORCHELASTIC = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS", "MASTER_ADDR
 
 
 @pytest.mark.slow
-def test_pictures_are_cleaned_once_by_the_first_rank(tmp_path: Path) -> None:
+def test_images_are_cleaned_once_by_the_first_rank(tmp_path: Path) -> None:
     inverse = ("inverse", "--import", "tests.cli.small_denoisers", "--device", "cpu")
     here("train", *inverse, "--run-dir", "run", cwd=tmp_path)
     flat = {f"{n}.png": png(np.full((8, 8, 3), n, np.uint8)) for n in range(20)}

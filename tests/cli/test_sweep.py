@@ -48,8 +48,11 @@ def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--range", "optimizer.learning_rate=1:2"), "--range: has no meaning with a sweep"),
-        (("--search", "tpe", "--vary", "model.width=2,4"), "--vary: has no meaning with --search"),
+        (("--range", "optimizer.learning_rate=1:2"), "--range: cannot be combined with a sweep"),
+        (
+            ("--search", "tpe", "--vary", "model.width=2,4"),
+            "--vary: cannot be combined with --search",
+        ),
         (("--search", "tpe", "--range", "optimizer.learning_rat=1:2"), "Did you mean"),
         (("--search", "tpe", "--range", "model.width=2,wide"), "takes a whole number"),
         (("--search", "tpe", "--range", "model.width=0:4"), "cannot be 0"),
@@ -57,7 +60,7 @@ def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path)
         (("--vary", "model.width=2,4", "--on", "moon"), "unknown place 'moon'"),
     ],
 )
-def test_what_cannot_be_run_is_said_before_anything_starts(
+def test_what_cannot_be_run_is_reported_before_anything_starts(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     done = here("sweep", *SMALL_RECIPE, *arguments, cwd=tmp_path, code=2)

@@ -74,7 +74,7 @@ def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
     assert steps == list(range(1, step + 3))
 
 
-def test_a_killed_run_goes_on_with_the_same_command_and_ends_as_if_never_killed(
+def test_a_killed_run_resumes_with_the_same_command_and_ends_as_if_never_killed(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -110,7 +110,7 @@ MISTAKES = {
     ),
     "a missing module": (["alexnet-demo", "--import", "my_nothing"], "no module 'my_nothing'"),
     "an unknown mode": (["alexnet-demo", "--set", "precision.mode=fp15"], "fp15"),
-    "too small a picture": (["alexnet-demo", "--set", "data.image_size=20"], "63"),
+    "too small an image": (["alexnet-demo", "--set", "data.image_size=20"], "63"),
 }
 
 

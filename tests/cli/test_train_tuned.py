@@ -46,7 +46,7 @@ def test_a_file_may_be_named_before_the_recipe(tmp_path: Path) -> None:
     assert "tuned by mine.json: threads.intra_op=1" in done.out
 
 
-def test_what_set_says_wins_and_that_is_said(tmp_path: Path) -> None:
+def test_what_set_says_wins_and_that_is_reported(tmp_path: Path) -> None:
     tuned(tmp_path)
     done = train("--tuned", "--run-dir", "run", *settings(data__workers=0), cwd=tmp_path)
     assert "not changed by it, since you set it: data.workers\n" in done.out
@@ -104,7 +104,7 @@ def test_variables_are_there_before_torch_starts(
         (("--tuned-anyway",), "there is nothing to apply"),
     ],
 )
-def test_a_mistake_is_said_before_anything_is_written(
+def test_a_mistake_is_reported_before_anything_is_written(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
     done = train(*words, "--run-dir", "run", cwd=tmp_path, code=2)

@@ -68,7 +68,7 @@ def test_a_safetensors_file_is_a_source_too(first: Path, tmp_path: Path) -> None
     assert torch.equal(old["classifier.weight"], new["classifier.weight"])
 
 
-def test_a_run_that_goes_on_does_not_start_from_the_other_weights_again(
+def test_a_run_that_resumes_does_not_start_from_the_other_weights_again(
     first: Path, tmp_path: Path
 ) -> None:
     options = settings(transfer__start_from=first)

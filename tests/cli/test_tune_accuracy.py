@@ -43,7 +43,7 @@ def test_a_mode_that_keeps_the_target_is_named_with_its_command(
         (("--target", "top1=1", "--set", "model.widht=3"), "Did you mean"),
     ],
 )
-def test_mistakes_are_said_before_any_training(
+def test_mistakes_are_reported_before_any_training(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     done = here("tune", "accuracy", *SMALL_RECIPE, *arguments, cwd=tmp_path, code=2)

@@ -1,4 +1,4 @@
-"""Small clean pictures for denoising, opened as a recipe opens them."""
+"""Small clean images for denoising, opened as a recipe opens them."""
 
 import io
 from pathlib import Path

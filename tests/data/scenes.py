@@ -1,4 +1,4 @@
-"""Pictures with structure and colour, and a source that holds them in memory."""
+"""Images with structure and colour, and a source that holds them in memory."""
 
 import io
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def jpeg(height: int = 40, width: int = 50, seed: int = 0, **save: Any) -> bytes
 
 
 class MemorySource:
-    """An image source of encoded pictures; None stands for a record that cannot be had."""
+    """An image source of encoded images; None stands for a record that cannot be had."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ def test_what_is_no_reading_is_named(text: str) -> None:
         parse_nvidia_smi(text)
 
 
-def test_without_the_drivers_library_nvidia_smi_is_asked_for_this_gpu(
+def test_without_the_drivers_library_nvidia_smi_is_requested_this_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "nvidia-smi"

@@ -69,7 +69,7 @@ def beads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("request_", "index"), [("xpu", 0), ("XPU:3", 3), ("auto", 0)])
-def test_a_registered_device_is_opened_when_it_is_asked_for(request_: str, index: int) -> None:
+def test_a_registered_device_is_opened_when_it_is_requested(request_: str, index: int) -> None:
     device = open_device(request_)
     assert (type(device), device.index, str(device)) == (Bead, index, f"xpu:{index}")
     assert device.torch == torch.device("xpu", index)

@@ -51,9 +51,9 @@ def test_each_setting_of_other_fields_has_its_mean_and_unfinished_folds_do_not_c
         row(["0.2", "0"], None, 60.0),
         row(["0.2", "1"], None, None),
     ]
-    said = explained(["optimizer.learning_rate", "data.fold"], rows)
-    assert said[0].startswith("Over the folds of optimizer.learning_rate=0.1: top1 85 % ± 7.1")
-    assert said[1] == "Over the folds of optimizer.learning_rate=0.2: top1 60 %."
+    message = explained(["optimizer.learning_rate", "data.fold"], rows)
+    assert message[0].startswith("Over the folds of optimizer.learning_rate=0.1: top1 85 % ± 7.1")
+    assert message[1] == "Over the folds of optimizer.learning_rate=0.2: top1 60 %."
 
 
 def test_other_sweeps_stay_as_they_are() -> None:

@@ -39,8 +39,8 @@ def test_commas_in_brackets_separate_items_and_not_values() -> None:
 
 @given(first=VALUES, second=VALUES)
 def test_the_grid_is_the_product_of_the_values(first: list[str], second: list[str]) -> None:
-    found = parse_vary([f"a.x={','.join(first)}", f"b={','.join(second)}"])
-    assert found == [[f"a.x={x}", f"b={y}"] for x, y in itertools.product(first, second)]
+    result = parse_vary([f"a.x={','.join(first)}", f"b={','.join(second)}"])
+    assert result == [[f"a.x={x}", f"b={y}"] for x, y in itertools.product(first, second)]
 
 
 @pytest.mark.parametrize(

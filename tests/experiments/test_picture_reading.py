@@ -16,29 +16,29 @@ def step(directory: Path, number: int, *names: str, captions: object = None) -> 
     return folder
 
 
-def test_pictures_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> None:
+def test_images_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> None:
     step(tmp_path, 120, "a", "b", captions={"b": "second letter", "a": "first letter"})
     step(tmp_path, 20, "a", captions={"a": "early"})
     step(tmp_path, 5, "old")
     faults: list[str] = []
-    found = read_pictures(tmp_path, faults)
-    assert [(p.step, p.name, p.caption) for p in found] == [
+    result = read_pictures(tmp_path, faults)
+    assert [(p.step, p.name, p.caption) for p in result] == [
         (5, "old", ""),
         (20, "a", "early"),
         (120, "b", "second letter"),
         (120, "a", "first letter"),
     ]
-    assert picture_names(found) == ["b", "a", "old"]
+    assert picture_names(result) == ["b", "a", "old"]
     assert faults == []
 
 
-def test_a_run_without_pictures_has_none(tmp_path: Path) -> None:
+def test_a_run_without_images_has_none(tmp_path: Path) -> None:
     assert read_pictures(tmp_path / "pictures", []) == ()
     (tmp_path / "pictures").write_text("a file")
     assert read_pictures(tmp_path / "pictures", []) == ()
 
 
-def test_half_written_files_and_strangers_are_no_pictures(tmp_path: Path) -> None:
+def test_half_written_files_and_strangers_are_no_images(tmp_path: Path) -> None:
     folder = step(tmp_path, 7, "a", ".b.png.123")
     (folder / ".c.png").write_bytes(b"")
     (tmp_path / "step-x").mkdir()
@@ -48,16 +48,16 @@ def test_half_written_files_and_strangers_are_no_pictures(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "null", '"text"', "[" * 100_000, "\x00"])
-def test_damaged_captions_are_told_and_the_pictures_stay(tmp_path: Path, content: str) -> None:
+def test_damaged_captions_are_reported_and_the_images_stay(tmp_path: Path, content: str) -> None:
     folder = step(tmp_path, 7, "a")
     (folder / "captions.json").write_text(content)
     faults: list[str] = []
     assert [picture.caption for picture in read_pictures(tmp_path, faults)] == [""]
-    assert faults == ["the captions of the pictures of step 7 cannot be read"]
+    assert faults == ["the captions of the images of step 7 cannot be read"]
 
 
 def test_captions_lead_to_no_file_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(b"")
     step(tmp_path / "pictures", 7, "a", captions={"../../secret": "x", "a": 5, "gone": "y"})
-    found = read_pictures(tmp_path / "pictures", [])
-    assert [(picture.name, picture.caption) for picture in found] == [("a", "")]
+    result = read_pictures(tmp_path / "pictures", [])
+    assert [(picture.name, picture.caption) for picture in result] == [("a", "")]

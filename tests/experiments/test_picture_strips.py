@@ -48,14 +48,14 @@ def test_a_run_shows_the_first_and_the_newest_of_each_name(tmp_path: Path) -> No
     assert reader.texts["p"].count("cats") == 2
 
 
-def test_captions_that_differ_stand_with_their_picture(tmp_path: Path) -> None:
+def test_captions_that_differ_stand_with_their_image(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     draw(run, 20, "strip", caption="21.3 dB")
     draw(run, 40, "strip", caption="28.9 dB")
     assert alternatives(read(run)) == ["strip, step 20, 21.3 dB", "strip, step 40, 28.9 dB"]
 
 
-def test_damaged_and_missing_pictures_are_told_and_the_next_ones_shown(tmp_path: Path) -> None:
+def test_damaged_and_missing_images_are_reported_and_the_next_ones_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     for step in (20, 40, 60):
         draw(run, step, "samples")
@@ -65,10 +65,10 @@ def test_damaged_and_missing_pictures_are_told_and_the_next_ones_shown(tmp_path:
     reader = read(run)
     assert alternatives(reader) == ["samples, step 20", "samples, step 60"]
     assert "samples.png of step 80 cannot be read and is omitted here." in reader.texts["li"]
-    assert "the captions of the pictures of step 20 cannot be read, omitted." in reader.texts["p"]
+    assert "the captions of the images of step 20 cannot be read, omitted." in reader.texts["p"]
 
 
-def test_a_run_of_which_every_picture_is_damaged_has_a_page(tmp_path: Path) -> None:
+def test_a_run_of_which_every_image_is_damaged_has_a_page(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     (draw(run, 20, "samples") / "samples.png").write_bytes(b"")
     reader = read(run)
@@ -76,7 +76,7 @@ def test_a_run_of_which_every_picture_is_damaged_has_a_page(tmp_path: Path) -> N
     assert "samples.png of step 20 cannot be read and is omitted here." in reader.texts["li"]
 
 
-def test_no_more_than_twelve_pictures_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_no_more_than_twelve_images_and_the_rest_is_reported(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     names = [f"p{number}" for number in range(9)]
     draw(run, 20, *names, size=20)
@@ -86,7 +86,7 @@ def test_no_more_than_twelve_pictures_and_the_rest_is_told(tmp_path: Path) -> No
     assert any("first 6 of 9 names" in text for text in reader.texts["li"])
 
 
-def test_a_page_with_the_largest_pictures_is_below_four_megabytes(tmp_path: Path) -> None:
+def test_a_page_with_the_largest_images_is_below_four_megabytes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     noise = torch.randint(0, 256, (500, 600, 3), dtype=torch.uint8)
     for step in (20, 40):
@@ -109,7 +109,7 @@ def sweep(directory: Path, modes: int) -> list[Path]:
     return [write_run(directory / run.name, assignments=run.assignments) for run in plan.runs]
 
 
-def test_a_sweep_shows_the_newest_picture_of_each_run_side_by_side(tmp_path: Path) -> None:
+def test_a_sweep_shows_the_newest_image_of_each_run_side_by_side(tmp_path: Path) -> None:
     runs = sweep(tmp_path, 3)
     for run, last in zip(runs, (40, 60), strict=False):
         draw(run, 20, "samples", "strip")
@@ -122,7 +122,7 @@ def test_a_sweep_shows_the_newest_picture_of_each_run_side_by_side(tmp_path: Pat
     ]
 
 
-def test_a_large_sweep_shows_twelve_pictures(tmp_path: Path) -> None:
+def test_a_large_sweep_shows_twelve_images(tmp_path: Path) -> None:
     for run in sweep(tmp_path, 14):
         draw(run, 20, "samples", "strip", size=20)
     reader = read(tmp_path)
@@ -150,7 +150,7 @@ def test_tables_of_scores_are_shown_with_numbers_to_the_right(tmp_path: Path) ->
     "damage",
     [{"rows": [["w0", "1"]]}, {"header": "text"}, {"rows": None}, {"header": [], "rows": [[]]}],
 )
-def test_a_damaged_table_is_told_and_left_out(tmp_path: Path, damage: dict[str, Any]) -> None:
+def test_a_damaged_table_is_reported_and_left_out(tmp_path: Path, damage: dict[str, Any]) -> None:
     reader = read(write_run(tmp_path / "run", score_tables=[confusion(3, **damage), "text"]))
     assert "Confusion matrix" not in reader.texts["h2"]
     assert "a score table in results.json is damaged, omitted." in reader.texts["p"]

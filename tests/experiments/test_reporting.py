@@ -91,7 +91,7 @@ def test_a_sweep_of_which_nothing_has_run_has_a_page(tmp_path: Path) -> None:
     assert not [svg for svg in reader.all("svg") if "aria-hidden" not in svg]
 
 
-def test_a_substitution_is_said_once_for_all_runs_that_share_it(tmp_path: Path) -> None:
+def test_a_substitution_is_reported_once_for_all_runs_that_share_it(tmp_path: Path) -> None:
     why = "many CPU kernels compute fp16 slowly"
     low = {"precision": precision("any", "bfloat16", why)}
     reader = sweep(tmp_path, {"force_fp16": low, "allow_mix": low})
@@ -151,7 +151,7 @@ def test_a_run_without_one_of_its_files_still_has_a_page(tmp_path: Path, missing
         assert reader.texts["p"] == ["not finished, last record at step 200."]
 
 
-def test_null_nan_and_damaged_lines_are_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
+def test_null_nan_and_damaged_lines_are_reported_and_the_rest_is_drawn(tmp_path: Path) -> None:
     lines = metric_lines()
     lines[3] = '{"kind": "train", "step": 80, "epoch": 1.6, "loss": NaN, "total_loss": null}'
     lines[5] = '{"kind": "tra'

@@ -144,11 +144,15 @@ def test_what_a_training_needs_is_kept_and_confirmed(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory("SoftmaxV2", "Add")
-    found = lab.search()
-    assert (found.kept, found.is_minimal, found.is_confirmed) == (("SoftmaxV2", "Add"), True, True)
-    assert found.reference == [90.1, 90.2, 90.3]
-    assert found.worse == pytest.approx(0.0)
-    assert found.num_trainings == len(lab.trained) == len(set(lab.trained))
+    result = lab.search()
+    assert (result.kept, result.is_minimal, result.is_confirmed) == (
+        ("SoftmaxV2", "Add"),
+        True,
+        True,
+    )
+    assert result.reference == [90.1, 90.2, 90.3]
+    assert result.worse == pytest.approx(0.0)
+    assert result.num_trainings == len(lab.trained) == len(set(lab.trained))
     lists = json.loads((lab.folder / "ops_info.json").read_text())
     assert lists == {
         "black-list": {"to-add": ["SoftmaxV2", "Add"]},
@@ -157,39 +161,39 @@ def test_what_a_training_needs_is_kept_and_confirmed(
 
 
 def test_nothing_is_kept_where_nothing_is_needed(laboratory: Callable[..., Laboratory]) -> None:
-    found = laboratory().search()
-    assert (found.kept, found.is_confirmed, found.num_trainings) == ((), True, 6)
+    result = laboratory().search()
+    assert (result.kept, result.is_confirmed, result.num_trainings) == ((), True, 6)
 
 
 def test_what_leaves_the_range_alone_is_kept_untried(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory("Conv2D", sure=["Conv2D"])
-    found = lab.search()
-    assert (found.kept, found.num_trainings) == (("Conv2D",), 6)
-    assert found.bought("Conv2D") is None
+    result = lab.search()
+    assert (result.kept, result.num_trainings) == (("Conv2D",), 6)
+    assert result.bought("Conv2D") is None
 
 
 def test_a_training_that_diverges_fails_its_set(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("Conv2D", diverges=True)
-    found = lab.search()
-    assert found.kept == ("Conv2D",)
-    assert found.bought("Conv2D") == float("inf")
+    result = lab.search()
+    assert result.kept == ("Conv2D",)
+    assert result.bought("Conv2D") == float("inf")
     assert any("the loss is not finite" in line for line in lab.lines)
 
 
 def test_what_a_kept_type_buys_is_what_the_training_without_it_lost(
     laboratory: Callable[..., Laboratory],
 ) -> None:
-    found = laboratory("Conv2D").search()
-    assert found.bought("Conv2D") == pytest.approx(5.0)
+    result = laboratory("Conv2D").search()
+    assert result.bought("Conv2D") == pytest.approx(5.0)
 
 
 def test_other_seeds_may_ask_for_one_more(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", later=["Conv2D"])
-    found = lab.search()
-    assert (found.kept, found.is_confirmed) == (("Conv2D", "SoftmaxV2"), True)
-    assert not found.is_minimal
+    result = lab.search()
+    assert (result.kept, result.is_confirmed) == (("Conv2D", "SoftmaxV2"), True)
+    assert not result.is_minimal
     assert any("Conv2D stays in float32 too" in line for line in lab.lines)
 
 
@@ -197,10 +201,10 @@ def test_other_seeds_may_ask_for_one_more(laboratory: Callable[..., Laboratory])
 def test_no_more_trainings_are_made_than_allowed(
     laboratory: Callable[..., Laboratory], most: int
 ) -> None:
-    found = laboratory("Relu", "MatMul").search(most=most)
-    assert found.num_trainings <= most
-    assert {"Relu", "MatMul"} <= set(found.kept)
-    assert found.is_confirmed, "trainings for the other seeds are kept back"
+    result = laboratory("Relu", "MatMul").search(most=most)
+    assert result.num_trainings <= most
+    assert {"Relu", "MatMul"} <= set(result.kept)
+    assert result.is_confirmed, "trainings for the other seeds are kept back"
 
 
 def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -> None:
@@ -211,7 +215,7 @@ def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -
     assert lab.num_measured == 1
 
 
-def test_a_stopped_search_goes_on(laboratory: Callable[..., Laboratory]) -> None:
+def test_a_stopped_search_resumes(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", codes={"float32-seed-2": 143})
     with pytest.raises(ExperimentStopped) as stopped:
         lab.search()
@@ -223,8 +227,8 @@ def test_a_stopped_search_goes_on(laboratory: Callable[..., Laboratory]) -> None
 
 def test_trainings_side_by_side_give_the_same(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", "Relu")
-    found = lab.search(jobs=3)
-    assert (found.kept, found.is_confirmed) == (("SoftmaxV2", "Relu"), True)
+    result = lab.search(jobs=3)
+    assert (result.kept, result.is_confirmed) == (("SoftmaxV2", "Relu"), True)
 
 
 def test_a_training_that_breaks_ends_the_search_with_its_words(
@@ -328,12 +332,12 @@ def test_a_layer_takes_the_place_of_an_op_type_where_it_is_enough(
         layered_type="Conv2D",
         layer="block.3",
     )
-    found = lab.search(most=30, refines=True)
-    assert found.kept == ("Conv2D", "SoftmaxV2")
-    assert found.layered == (("SoftmaxV2",), ("block.3",))
+    result = lab.search(most=30, refines=True)
+    assert result.kept == ("Conv2D", "SoftmaxV2")
+    assert result.layered == (("SoftmaxV2",), ("block.3",))
     lists = json.loads((lab.folder / "ops_info-layers.json").read_text())
     assert lists["black-list"] == {"to-add": ["SoftmaxV2"]}
-    assert found.bought("Conv2D") == pytest.approx(5.0), "layers have no part in that"
+    assert result.bought("Conv2D") == pytest.approx(5.0), "layers have no part in that"
     assert lab.search(most=30).layered is None
 
 
@@ -347,13 +351,13 @@ def test_no_layers_are_named_where_all_are_needed_or_trainings_run_out(
     assert not (lab.folder / "ops_info-layers.json").exists()
 
 
-def test_a_small_harm_with_every_seed_is_told_from_chance(
+def test_a_small_harm_with_every_seed_is_distinguished_from_chance(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     """The seeds of float32 differ by 2, and the harm of 1 is the same with each of them."""
     lab = laboratory("Conv2D", harm=1, spread=2)
-    found = lab.search()
-    assert found.kept == ("Conv2D",)
+    result = lab.search()
+    assert result.kept == ("Conv2D",)
     assert any("may be chance" in line for line in lab.lines)
 
 
@@ -361,5 +365,5 @@ def test_a_harm_that_other_seeds_do_not_show_is_chance(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory("Conv2D", harm=1, spread=2, luck=[0, 2, 2.5])
-    found = lab.search()
-    assert (found.kept, found.is_confirmed, found.num_trainings) == ((), True, 6)
+    result = lab.search()
+    assert (result.kept, result.is_confirmed, result.num_trainings) == ((), True, 6)

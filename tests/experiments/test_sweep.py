@@ -82,30 +82,30 @@ def case(tmp_path: Path) -> Case:
 
 
 def test_every_combination_runs_once_in_order_and_the_files_are_saved(case: Case) -> None:
-    found = case.run(common_assignments=["optimizer.momentum=0.8"])
+    result = case.run(common_assignments=["optimizer.momentum=0.8"])
     assert case.trainer.names == ["must_keep_origin_dtype", "allow_mix_precision", "force_fp16"]
     assert case.trainer.started[1].assignments == (
         "optimizer.momentum=0.8",
         "precision.mode=allow_mix_precision",
     )
-    assert found.stopped_by == 0
-    assert [path.name for path in found.files] == [
+    assert result.stopped_by == 0
+    assert [path.name for path in result.files] == [
         "table.md",
         "table.csv",
         "table.json",
         "report.html",
     ]
-    assert all(path.is_file() for path in found.files)
-    assert [row.num_finished for row in found.table.rows] == [1, 1, 1]
+    assert all(path.is_file() for path in result.files)
+    assert [row.num_finished for row in result.table.rows] == [1, 1, 1]
 
 
 def test_the_table_and_the_paths_are_said_at_the_end(case: Case) -> None:
     case.run()
-    said = "\n".join(case.said)
-    assert "= Baseline" in said
-    assert str(case.directory / "report.html") in said
+    message = "\n".join(case.said)
+    assert "= Baseline" in message
+    assert str(case.directory / "report.html") in message
     assert case.said[0] == "Run 1 of 3: precision.mode=must_keep_origin_dtype"
-    assert re.search(r"Run 3 of 3: .* so far, about .* to go", said)
+    assert re.search(r"Run 3 of 3: .* so far, about .* to go", message)
 
 
 def test_finished_runs_are_not_run_again(case: Case) -> None:
@@ -119,9 +119,9 @@ def test_finished_runs_are_not_run_again(case: Case) -> None:
 
 def test_a_crash_of_one_run_does_not_end_the_sweep(case: Case) -> None:
     case.trainer.special["allow_mix"] = lambda _: -signal.SIGKILL
-    found = case.run()
+    result = case.run()
     assert case.trainer.names[-1] == "force_fp16"
-    row = found.table.rows[1]
+    row = result.table.rows[1]
     assert row.notes[0].startswith("not available: its process was ended by SIGKILL")
     assert any("allow_mix_precision is not available" in line for line in case.said)
 
@@ -135,10 +135,10 @@ def test_a_crashed_run_is_started_again_and_told_that_it_is_resumed(case: Case) 
     case.trainer.special["allow_mix"] = crash
     case.run()
     case.trainer.special.clear()
-    found = case.run()
+    result = case.run()
     assert case.trainer.names == ["allow_mix_precision"]
     assert case.trainer.started[0].is_resumed
-    assert found.table.rows[1].num_finished == 1
+    assert result.table.rows[1].num_finished == 1
 
 
 def test_a_run_that_diverged_is_a_result_and_is_not_run_again(case: Case) -> None:
@@ -147,9 +147,9 @@ def test_a_run_that_diverged_is_a_result_and_is_not_run_again(case: Case) -> Non
         return 1
 
     case.trainer.special["force_fp16"] = diverge
-    found = case.run()
+    result = case.run()
     reason = "the loss is not finite (step 40, objective classifier)"
-    assert found.table.rows[2].notes == (f"not available: {reason}",)
+    assert result.table.rows[2].notes == (f"not available: {reason}",)
     case.run()
     assert case.trainer.names == []
     assert any("delete" in line and "to try again" in line for line in case.said)
@@ -163,9 +163,9 @@ def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> 
         return code
 
     case.trainer.special["allow_mix"] = interrupt
-    found = case.run()
+    result = case.run()
     assert case.trainer.names == ["must_keep_origin_dtype", "allow_mix_precision"]
-    assert found.stopped_by == (code - 128 if code > 0 else -code)
+    assert result.stopped_by == (code - 128 if code > 0 else -code)
     assert any("2 runs are left. The same command continues" in line for line in case.said)
     assert [row["notes"] for row in case.table()["rows"]] == [
         [],
@@ -173,10 +173,10 @@ def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> 
         ["not available: not run yet"],
     ]
     case.trainer.special.clear()
-    found = case.run()
+    result = case.run()
     assert case.trainer.names == ["allow_mix_precision", "force_fp16"]
     assert [request.is_resumed for request in case.trainer.started] == [True, False]
-    assert found.stopped_by == 0
+    assert result.stopped_by == 0
 
 
 def test_a_run_that_finishes_although_it_was_asked_to_stop_is_not_left(case: Case) -> None:
@@ -197,8 +197,8 @@ def test_ctrl_c_that_reaches_the_sweep_itself_stops_it_too(case: Case) -> None:
         raise KeyboardInterrupt
 
     case.trainer.special["must_keep"] = interrupt
-    found = case.run()
-    assert found.stopped_by == signal.SIGINT
+    result = case.run()
+    assert result.stopped_by == signal.SIGINT
     assert len(case.trainer.started) == 1
 
 
@@ -222,7 +222,7 @@ def test_a_changed_default_of_the_recipe_is_refused_too(case: Case) -> None:
 def test_tuples_of_the_settings_equal_the_lists_of_the_file(case: Case) -> None:
     case.run()
     case.settings = {**SETTINGS, "optimizer": {**SETTINGS["optimizer"], "milestones": (30, 60)}}
-    found = run_sweep(
+    result = run_sweep(
         "alexnet",
         vary=[MODES],
         common_assignments=[],
@@ -237,7 +237,7 @@ def test_tuples_of_the_settings_equal_the_lists_of_the_file(case: Case) -> None:
         },
         say=case.said.append,
     )
-    assert found.table.rows[0].num_finished == 1
+    assert result.table.rows[0].num_finished == 1
 
 
 def test_the_sweep_of_another_recipe_or_a_single_run_is_refused(case: Case) -> None:
@@ -274,13 +274,13 @@ def test_a_mistake_is_found_before_anything_runs_or_is_written(
 
 def test_repeats_run_with_successive_seeds_and_give_the_tolerance(case: Case) -> None:
     case.run()
-    found = case.run(repeats=3)
+    result = case.run(repeats=3)
     assert [request.assignments[-1] for request in case.trainer.started] == [
         *["seed=1"] * 3,
         *["seed=2"] * 3,
     ]
-    assert [row.num_finished for row in found.table.rows] == [3, 3, 3]
-    assert "n = 3 seeds" in found.table.explanations[0]
+    assert [row.num_finished for row in result.table.rows] == [3, 3, 3]
+    assert "n = 3 seeds" in result.table.explanations[0]
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ def test_a_sweep_that_would_drop_runs_of_another_from_its_table_is_refused(
 def test_a_value_that_never_ran_may_be_corrected(case: Case) -> None:
     case.trainer.special["momentum=5"] = lambda _: 2
     case.run(["optimizer.momentum=0.5,5.0"])
-    found = case.run(["optimizer.momentum=0.5,0.8"])
-    assert [row.num_finished for row in found.table.rows] == [1, 1]
+    result = case.run(["optimizer.momentum=0.5,0.8"])
+    assert [row.num_finished for row in result.table.rows] == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["table.md", "table.csv", "table.json", "report.html"])
@@ -320,7 +320,7 @@ def test_files_of_somebody_else_are_not_overwritten(case: Case, name: str) -> No
     assert [path.read_text() for path in case.directory.iterdir()] == ["mine"]
 
 
-def test_a_sweep_whose_plan_was_deleted_goes_on(case: Case) -> None:
+def test_a_sweep_whose_plan_was_deleted_resumes(case: Case) -> None:
     case.run()
     (case.directory / "sweep.json").unlink()
     assert case.run().table.rows[0].num_finished == 1
@@ -358,9 +358,9 @@ def test_repeats_of_a_recipe_without_a_seed_are_refused(case: Case) -> None:
 
 
 def test_a_single_combination_is_a_sweep_of_one_run(case: Case) -> None:
-    found = case.run([])
+    result = case.run([])
     assert [request.directory.name for request in case.trainer.started] == ["run"]
-    assert [row.loss.relation for row in found.table.rows] == ["baseline"]
+    assert [row.loss.relation for row in result.table.rows] == ["baseline"]
 
 
 def test_two_sweeps_never_work_in_one_directory(case: Case) -> None:
@@ -373,7 +373,7 @@ def test_two_sweeps_never_work_in_one_directory(case: Case) -> None:
     assert case.run().table.rows[0].num_finished == 1
 
 
-def test_a_sweep_killed_in_a_run_goes_on_there(case: Case) -> None:
+def test_a_sweep_killed_in_a_run_resumes_there(case: Case) -> None:
     """A process of its own is killed with no chance to tidy up, as `kill -9` does."""
     code = f"""
 import os, sys
@@ -386,6 +386,6 @@ case.run()
     checkout = Path(__file__).resolve().parents[2]
     ended = subprocess.run([sys.executable, "-c", code], cwd=checkout, check=False)
     assert ended.returncode == -signal.SIGKILL
-    found = case.run()
+    result = case.run()
     assert case.trainer.names == ["allow_mix_precision", "force_fp16"]
-    assert all(row.num_finished == 1 for row in found.table.rows)
+    assert all(row.num_finished == 1 for row in result.table.rows)

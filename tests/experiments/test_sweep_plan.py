@@ -110,7 +110,7 @@ def test_the_seeds_of_a_combination_stand_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_wish_to_stop_is_told_from_a_crash(number: int) -> None:
+def test_a_wish_to_stop_is_distinguished_from_a_crash(number: int) -> None:
     assert stopping_signal(128 + number) == stopping_signal(-number) == number
     assert exit_text(128 + number) == ""
     assert stopping_signal(-signal.SIGKILL) == stopping_signal(1) == stopping_signal(0) == 0

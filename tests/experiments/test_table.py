@@ -59,9 +59,9 @@ def test_where_the_other_repeats_have_no_result_repeats_are_not_recommended(runs
     waiting = {"state": "interrupted", "metrics": {}}
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25), waiting, waiting])
     runs.add(FORCED, seeds=[scored(95.0, 0.25), waiting, waiting])
-    told = " ".join(runs.table().explanations)
-    assert "One result from 3 seeds so far" in told
-    assert "--repeats" not in told
+    report = " ".join(runs.table().explanations)
+    assert "One result from 3 seeds so far" in report
+    assert "--repeats" not in report
 
 
 def test_one_result_without_a_standard_error_says_how_many_runs_have_none(runs: Runs) -> None:
@@ -215,8 +215,8 @@ def test_modes_with_the_same_reason_share_its_words(runs: Runs) -> None:
         name = mode.partition("=")[2]
         described = precision(name, "bfloat16", f"{name} asks for fp16, which is slow here")
         runs.add(mode, seeds=[scored(96.0, 0.25, precision=described)])
-    said = "computed in bfloat16: the mode asks for fp16, which is slow here"
-    assert [row.notes for row in runs.table().rows] == [(said,), (said,)]
+    message = "computed in bfloat16: the mode asks for fp16, which is slow here"
+    assert [row.notes for row in runs.table().rows] == [(message,), (message,)]
 
 
 def test_an_emulated_type_is_a_note_although_nothing_was_substituted(runs: Runs) -> None:
@@ -301,6 +301,6 @@ def test_where_the_seed_is_varied_repeats_are_not_recommended(runs: Runs) -> Non
     assert "--repeats" not in text
 
 
-def test_without_times_nothing_is_said_of_times(runs: Runs) -> None:
+def test_without_times_nothing_is_reported_of_times(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[{"throughput": None}])
     assert "Batch time" not in " ".join(runs.table().explanations)

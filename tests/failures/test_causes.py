@@ -30,7 +30,7 @@ def test_of_two_that_were_raised_the_earlier_is_first(tmp_path: Path) -> None:
     assert named(explanation) == ["module-missing", "cuda-out-of-memory"]
 
 
-def test_what_nccl_calls_a_warning_is_believed_as_an_error(tmp_path: Path) -> None:
+def test_nccl_warnings_count_as_errors(tmp_path: Path) -> None:
     line = (
         "n1:12:12 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left\n"
     )

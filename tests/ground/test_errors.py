@@ -6,8 +6,8 @@ from jumar.ground.errors import UserError, nearest, unknown_name
 
 
 def test_an_error_says_where_what_and_what_to_do() -> None:
-    error = UserError("is empty", where="data/cat", todo="Put pictures into it.")
-    assert str(error) == "data/cat: is empty\n  Put pictures into it."
+    error = UserError("is empty", where="data/cat", todo="Put images into it.")
+    assert str(error) == "data/cat: is empty\n  Put images into it."
 
 
 def test_an_error_survives_the_way_between_processes() -> None:

@@ -27,9 +27,9 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def advice(root: Path, accelerators: int = 0, **variables: str) -> list[Advice]:
-    found = machine_advice(root, variables, accelerators=accelerators)
+    result = machine_advice(root, variables, accelerators=accelerators)
     # Of the process that runs the tests, not of the files.
-    return [each for each in found if each.source != "RLIMIT_NOFILE"]
+    return [each for each in result if each.source != "RLIMIT_NOFILE"]
 
 
 def test_a_machine_without_lacks_gets_no_advice(root: Path) -> None:
@@ -46,11 +46,11 @@ def test_each_lack_has_its_source_and_warnings_come_first(root: Path) -> None:
     write(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
     write(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "acpi-cpufreq\n")
     write(root, "sys/fs/cgroup/cpu.stat", "nr_periods 1000\nnr_throttled 510\n")
-    found = advice(root, accelerators=999, CUDA_LAUNCH_BLOCKING="1", ATEN_CPU_CAPABILITY="default")
-    levels = [each.level for each in found]
+    result = advice(root, accelerators=999, CUDA_LAUNCH_BLOCKING="1", ATEN_CPU_CAPABILITY="default")
+    levels = [each.level for each in result]
     assert levels == sorted(levels, key=["warning", "note"].index)
-    assert all(each.todo and each.source for each in found)
-    texts = "\n".join(each.what for each in found)
+    assert all(each.todo and each.source for each in result)
+    texts = "\n".join(each.what for each in result)
     for expected in (
         "only 1.0 GiB of ",
         "CUDA_LAUNCH_BLOCKING=1: the host waits",
@@ -69,14 +69,14 @@ def test_small_shared_memory_is_named_with_its_size(
     values = list(os.statvfs("/"))
     values[1], values[2] = 4096, (64 << 20) // 4096  # size and number of blocks, as in Docker
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(values))
-    (found,) = advice(root)
-    assert found.what.startswith("shared memory has only 64 MiB")
-    assert "--shm-size" in found.todo
-    assert found.source == "size of /dev/shm"
+    (result,) = advice(root)
+    assert result.what.startswith("shared memory has only 64 MiB")
+    assert "--shm-size" in result.todo
+    assert result.source == "size of /dev/shm"
 
 
 @pytest.mark.skipif(CORES < 2, reason="needs two cores")
 def test_threads_fewer_than_cores_are_a_note(root: Path) -> None:
-    (found,) = advice(root, OMP_NUM_THREADS="1")
-    assert (found.level, found.source) == ("note", "OMP_NUM_THREADS")
+    (result,) = advice(root, OMP_NUM_THREADS="1")
+    assert (result.level, result.source) == ("note", "OMP_NUM_THREADS")
     assert advice(root, OMP_NUM_THREADS="") == []

@@ -45,15 +45,15 @@ def test_a_folder_that_may_not_be_entered_is_named(check: Callable[[Path], bool]
     with open_folder() as place:
         closed = place / "closed"
         closed.mkdir(mode=0o600)
-        said = run_without_rights(
+        message = run_without_rights(
             "import sys; from pathlib import Path; from jumar.ground import errors, paths",
             f"try: print(paths.{check.__name__}(Path(sys.argv[1])))\n"
             "except errors.UserError as error: print(error)",
             closed / "inside",
             cwd=place,
         )
-    assert "inside: cannot be reached: Permission denied" in said
-    assert f"This user may not enter {closed}." in said
+    assert "inside: cannot be reached: Permission denied" in message
+    assert f"This user may not enter {closed}." in message
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_shellcheck_finds_nothing_in_the_steps_of_aoe(tmp_path: Path) -> None:
 def test_the_command_says_what_is_unproved_and_what_overrules_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text('import tensorflow as tf\naoe_mode = "2"\n')
     done = here("tune", "aoe", "train.py", "--to", "aoe", cwd=tmp_path)
-    assert "not run on an NPU by us" in done.out
+    assert "we have not run it on an NPU" in done.out
     assert "sets aoe_mode itself" in done.out
     assert (tmp_path / "aoe" / "2-subgraphs.sh").is_file()
     others = here("tune", "aoe", "train.py", "--to", "aoe", "--chip", "910b", cwd=tmp_path, code=2)

@@ -83,7 +83,7 @@ def test_values_that_hccl_takes_have_no_advice(root: Path, variables: dict[str, 
         (
             {"HCCL_CONECT_TIMEOUT": "1200"},
             "warning",
-            "HCCL_CONECT_TIMEOUT is no variable of HCCL",
+            "HCCL_CONECT_TIMEOUT is not a known HCCL variable",
             "Is HCCL_CONNECT_TIMEOUT meant?",
         ),
     ],

@@ -127,7 +127,7 @@ def test_the_label_of_an_ascendjob_follows_the_chip(chip, label):
         ("950", "huawei.com/npu"),
     ],
 )
-def test_npus_are_asked_for_by_the_name_of_their_chip(chip, resource):
+def test_npus_are_requested_by_the_name_of_their_chip(chip, resource):
     for pod in pods("ascendjob", objects("ascendjob", chip=chip)[1]):
         (container,) = pod["containers"]
         assert container["resources"]["limits"] == {resource: 8}

@@ -96,7 +96,7 @@ def test_without_the_file_the_drivers_tool_is_asked(program):
         ([], "required"),
     ],
 )
-def test_what_is_wrong_is_said_and_no_table_is_written(program, arguments, message):
+def test_what_is_wrong_is_reported_and_no_table_is_written(program, arguments, message):
     done = run(program, *arguments)
     assert done.returncode == 2
     assert message in done.stderr

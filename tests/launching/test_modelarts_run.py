@@ -204,8 +204,8 @@ def test_one_zip_is_unpacked_and_results_are_packed(place):
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(place / "out" / "results.zip") as results:
         names = results.namelist()
-        (found,) = [name for name in names if name.endswith("seen.json")]
-        assert json.loads(results.read(found))["data"] == ["cats", "labels.txt"]
+        (result,) = [name for name in names if name.endswith("seen.json")]
+        assert json.loads(results.read(result))["data"] == ["cats", "labels.txt"]
         assert "npu_profiling/summary.csv" in names
 
 
@@ -313,7 +313,7 @@ def test_of_several_ranks_one_brings_the_data_and_one_takes_the_results(place):
         (["--ma_script=nothing.py"], "there is no"),
     ],
 )
-def test_what_is_wrong_is_said_before_training(place, arguments, message):
+def test_what_is_wrong_is_reported_before_training(place, arguments, message):
     done = run(place, *arguments)
     assert done.returncode == 2
     assert message in done.stderr

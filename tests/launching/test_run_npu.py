@@ -279,7 +279,7 @@ def test_torch_finds_its_own_variables_and_needs_no_table(tmp_path):
         ([], {"RANK_TABLE_FILE": "nothing.json"}, "there is no 'nothing.json'"),
     ],
 )
-def test_what_is_given_wrong_is_said_and_starts_nothing(tree, arguments, more, message):
+def test_what_is_given_wrong_is_reported_and_starts_nothing(tree, arguments, more, message):
     done = run(tree, *arguments, **more)
     assert done.returncode == 2
     assert message in done.stderr

@@ -24,7 +24,7 @@ def test_the_original_has_as_many_parameters() -> None:
     assert count == {"generator": 99_832_561, "discriminator": 98_985_584}
 
 
-def test_latent_vectors_are_cut_as_in_the_original() -> None:
+def test_latent_vectors_are_split_as_in_the_original() -> None:
     assert latent_parts(128) == [20, 20, 20, 20, 20, 28]
     assert latent_parts(120) == [20] * 6
     for wrong in (100, 0, 5):
@@ -52,7 +52,7 @@ def test_fused_attention_equals_the_written_out_one_in_value_gradient_and_second
     torch.manual_seed(2)
     attention = SelfAttention(16).double().eval()
     torch.nn.init.constant_(attention.gain, 0.7)
-    found = []
+    result = []
     for fused in (False, True):
         attention.fused = fused
         images = torch.linspace(-1, 1, 16 * 64).sin().view(1, 16, 8, 8).double().requires_grad_()
@@ -60,8 +60,8 @@ def test_fused_attention_equals_the_written_out_one_in_value_gradient_and_second
             made = attention(images)
         (slope,) = torch.autograd.grad(made.square().sum(), images, create_graph=True)
         (second,) = torch.autograd.grad(slope.square().sum(), images)
-        found.append((made, slope, second))
-    for written, fused in zip(*found, strict=True):
+        result.append((made, slope, second))
+    for written, fused in zip(*result, strict=True):
         torch.testing.assert_close(fused, written)
 
 
@@ -74,7 +74,7 @@ def test_images_are_float32_within_bounds_in_low_precision_too() -> None:
     assert images.abs().max().item() <= 1
 
 
-def test_a_discriminator_without_norms_sees_each_picture_alone_and_its_brightness() -> None:
+def test_a_discriminator_without_norms_sees_each_image_alone_and_its_brightness() -> None:
     torch.manual_seed(3)
     images = torch.rand(3, 3, 128, 128) * 2 - 1
     for norms in (True, False):

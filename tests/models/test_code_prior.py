@@ -36,8 +36,8 @@ def test_codes_are_those_of_float32_in_mixed_precision_too() -> None:
         expected = made.vqvae.nearest(made.vqvae.encode(images))
     assert len(expected.unique()) > 1
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = made.codes(images)
-    assert torch.equal(found, expected)
+        result = made.codes(images)
+    assert torch.equal(result, expected)
     assert torch.equal(made.codes(images.double()), expected)
 
 
@@ -49,15 +49,15 @@ def test_logits_are_those_of_the_codes_vectors() -> None:
     torch.testing.assert_close(made(codes, labels), made.prior(vectors, labels))
 
 
-def test_pictures_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() -> None:
+def test_images_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() -> None:
     made = model(classes=3)
     labels = torch.tensor([2, 0, 1])
     options = {"seed": 5, "first_row": 7, "labels": labels, "temperature": 0.5}
     codes = sample_codes(made.prior, made.vqvae.codebook, rows=3, height=4, width=4, **options)
-    found = made.draw(rows=3, image_size=16, **options)
-    assert found.shape == (3, 3, 16, 16)
-    assert not found.requires_grad
-    torch.testing.assert_close(found, made.vqvae.decode(made.vqvae.vectors(codes)))
+    result = made.draw(rows=3, image_size=16, **options)
+    assert result.shape == (3, 3, 16, 16)
+    assert not result.requires_grad
+    torch.testing.assert_close(result, made.vqvae.decode(made.vqvae.vectors(codes)))
     plain = made.draw(rows=3, image_size=16, seed=5, labels=labels)
     first = sample_codes(
         made.prior,
@@ -71,7 +71,7 @@ def test_pictures_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() 
         temperature=1.0,
     )
     torch.testing.assert_close(plain, made.vqvae.decode(made.vqvae.vectors(first)))
-    assert not torch.equal(plain, found)
+    assert not torch.equal(plain, result)
 
 
 @pytest.mark.parametrize("classes", [0, 3])

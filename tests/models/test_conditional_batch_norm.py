@@ -26,11 +26,11 @@ def test_evaluation_uses_the_running_statistics_and_leaves_them() -> None:
     norm.running_var.copy_(torch.tensor([4.0, 5.0, 6.0]))
     before = norm.running_var.clone()
     images, condition = torch.randn(1, 3, 4, 5).double(), torch.randn(1, 4).double()
-    found = norm(images, condition)
+    result = norm(images, condition)
     gain, shift = norm.gain(condition)[:, :, None, None], norm.shift(condition)[:, :, None, None]
     mean, variance = norm.running_mean[:, None, None], norm.running_var[:, None, None]
     expected = (images - mean) / (variance + EPSILON).sqrt() * gain + shift
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(result, expected)
     assert torch.equal(norm.running_var, before)
 
 

@@ -35,11 +35,11 @@ def test_east_gives_scores_distances_up_to_the_text_scale_and_angles_up_to_a_qua
     with torch.no_grad():
         for head, bias in ((model.distances, 50.0), (model.angle, -50.0)):
             head.conv.bias.fill_(bias)
-        found = model(image())
-    assert found.score.shape == (2, 1, 16, 24)
-    assert found.geometry.shape == (2, 5, 16, 24)
-    assert found.geometry[:, :4].max().item() == pytest.approx(100)
-    assert found.geometry[:, 4].min().item() == pytest.approx(-math.pi / 4)
+        result = model(image())
+    assert result.score.shape == (2, 1, 16, 24)
+    assert result.geometry.shape == (2, 5, 16, 24)
+    assert result.geometry[:, :4].max().item() == pytest.approx(100)
+    assert result.geometry[:, 4].min().item() == pytest.approx(-math.pi / 4)
 
 
 @pytest.mark.parametrize("model", [small_psenet(), East(depth=18)], ids=["psenet", "east"])

@@ -39,7 +39,7 @@ def test_a_translation_moves_every_pixel_exactly_and_fills_up_with_zeros(
     assert torch.equal(moved, padded[:, :, 16 - down : 32 - down, 24 - right : 48 - right])
 
 
-def test_pictures_move_one_by_one() -> None:
+def test_images_move_one_by_one() -> None:
     images = pictures(2)
     moved = translated(images, torch.tensor([0.0, 3.0]), torch.tensor([0.0, 0.0]))
     assert torch.equal(moved[0], images[0])
@@ -69,7 +69,7 @@ def test_colours_follow_the_papers_formulas() -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_alters_pictures_and_lets_a_gradient_through(change: str) -> None:
+def test_a_change_alters_images_and_lets_a_gradient_through(change: str) -> None:
     images = pictures().requires_grad_()
     result = changed(images, change)
     assert result.shape == images.shape
@@ -79,7 +79,7 @@ def test_a_change_alters_pictures_and_lets_a_gradient_through(change: str) -> No
     assert bool(images.grad.abs().sum() > 0)
 
 
-def test_no_change_gives_the_same_pictures_and_an_unknown_one_is_refused() -> None:
+def test_no_change_gives_the_same_images_and_an_unknown_one_is_refused() -> None:
     images = pictures()
     assert changed(images) is images
     with pytest.raises(ValueError, match="rotation"):
@@ -113,7 +113,7 @@ def test_shifts_go_up_to_an_eighth_of_the_side_in_every_direction() -> None:
     assert set((places % 16).tolist()) == {6, 7, 8, 9, 10}
 
 
-def test_changes_are_drawn_from_seven_numbers_of_each_picture() -> None:
+def test_changes_are_drawn_from_seven_numbers_of_each_image() -> None:
     """Brightness, saturation, contrast, shift down and right, and the middle of the hole."""
     images = pictures(5, 16, 32)
     numbers = keyed_uniform(5, 7, random_position(splitmix(3), 6), torch.device("cpu"))

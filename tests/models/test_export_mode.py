@@ -70,7 +70,7 @@ def test_the_mode_ends_with_its_region_also_after_an_error() -> None:
     assert not in_export_mode()
 
 
-def test_folded_spectral_norms_give_the_same_pictures() -> None:
+def test_folded_spectral_norms_give_the_same_images() -> None:
     torch.manual_seed(5)
     generator = BigGan(width=8, latent=6, gain_starts_at=1.0).generator.eval()
     latent = torch.randn(1, 6)

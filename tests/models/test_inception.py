@@ -30,7 +30,7 @@ def test_it_has_the_parameters_of_torchvisions_network_without_its_logits(
     assert names["Mixed_7b.branch3x3dbl_3b.conv.weight"].shape == (384, 384, 3, 1)
 
 
-def test_pictures_of_any_size_give_features_without_gradients_in_float32(
+def test_images_of_any_size_give_features_without_gradients_in_float32(
     network: FidInception,
 ) -> None:
     images = torch.rand(1, 3, 40, 64) * 2 - 1
@@ -45,7 +45,7 @@ def test_pictures_of_any_size_give_features_without_gradients_in_float32(
 def test_mean_pools_leave_out_the_border_and_the_last_block_takes_the_maximum(
     network: FidInception,
 ) -> None:
-    """A constant picture stays constant through a mean that does not count its padding."""
+    """A constant image stays constant through a mean that does not count its padding."""
     blocks = dict(network.named_children())
     for name in ("Mixed_5b", "Mixed_6b", "Mixed_7b", "Mixed_7c"):
         channels = blocks[name].get_submodule("branch_pool").conv.in_channels
@@ -69,14 +69,14 @@ def test_maps_have_the_sizes_of_the_paper() -> None:
     """Table 1 of the paper, with the three blocks of each size."""
     with torch.device("meta"):
         network = FidInception().eval()
-    found: dict[str, tuple[int, ...]] = {}
+    result: dict[str, tuple[int, ...]] = {}
     for name, part in network.named_children():
         part.register_forward_hook(
-            lambda _, inputs, output, name=name: found.update({name: tuple(output.shape[1:])})
+            lambda _, inputs, output, name=name: result.update({name: tuple(output.shape[1:])})
         )
     with torch.device("meta"):
         assert network(torch.empty(1, 3, 299, 299)).shape == (1, 2048)
-    assert found == {
+    assert result == {
         "Conv2d_1a_3x3": (32, 149, 149),
         "Conv2d_2a_3x3": (32, 147, 147),
         "Conv2d_2b_3x3": (64, 147, 147),
@@ -150,8 +150,8 @@ def test_convolutions_of_the_factorised_blocks_have_torchvisions_shapes() -> Non
         },
     }
     for block, expected in of_block.items():
-        found = {k.removeprefix(f"{block}."): v for k, v in shapes.items() if k.startswith(block)}
-        assert found == expected
+        result = {k.removeprefix(f"{block}."): v for k, v in shapes.items() if k.startswith(block)}
+        assert result == expected
     assert shapes["Mixed_6e.branch7x7dbl_4"] == (192, 192, 7, 1)
     norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-3, 0.1)}
@@ -169,7 +169,7 @@ def test_a_unit_is_a_convolution_a_norm_and_a_relu_and_features_are_means() -> N
     assert ConvolutionUnit(2, 3, (3, 3), stride=2)(torch.zeros(2, 2, 7, 7)).shape == (2, 3, 3, 3)
 
 
-def test_pictures_are_resized_between_the_centres_of_pixels() -> None:
+def test_images_are_resized_between_the_centres_of_pixels() -> None:
     seen: list[torch.Tensor] = []
 
     class Seeing(torch.nn.Module):

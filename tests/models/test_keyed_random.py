@@ -70,10 +70,10 @@ def test_bits_and_uniform_numbers_are_those_of_the_hash(key: int, first: int) ->
     expected = expected_bits(key, first, 4, 6)
     assert keyed_bits(4, 6, position, CPU).tolist() == expected
     uniform = [[((bits % 2**32 >> 9) + 0.5) / 2**23 for bits in row] for row in expected]
-    found = keyed_uniform(4, 6, position, CPU)
-    assert found.dtype == torch.float32
+    result = keyed_uniform(4, 6, position, CPU)
+    assert result.dtype == torch.float32
     # Exactly: 23 bits and a half fit into float32.
-    assert found.double().tolist() == uniform
+    assert result.double().tolist() == uniform
     for truncation in (math.inf, 0.7):
         normal = keyed_normal(4, 6, position, CPU, truncation=truncation)
         within = torch.tensor(stats.truncnorm.ppf(uniform, -truncation, truncation)).float()
@@ -90,8 +90,8 @@ def test_bits_of_tokens_are_those_of_the_hash_of_sample_place_and_feature() -> N
         token = lowbias(lowbias(sample + mixed + 40) + (mixed >> 32))
         token = lowbias(token + lowbias(place + 1))
         expected.append([signed(lowbias(token + lowbias(column))) for column in range(4)])
-    found = keyed_token_bits(samples, places, 4, random_position(11, 40))
-    assert found.tolist() == expected
+    result = keyed_token_bits(samples, places, 4, random_position(11, 40))
+    assert result.tolist() == expected
 
 
 def test_layers_get_numbers_by_their_order_in_the_network() -> None:

@@ -31,9 +31,9 @@ def test_power_is_that_of_the_windowed_fourier_transform(
         spectrogram = PowerSpectrogram(
             window_samples=window, stride_samples=stride, matrices=matrices
         )
-        found = spectrogram(audio)
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5 * expected.max())
+        result = spectrogram(audio)
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
 def test_wanted_bins_are_those_of_all_bins() -> None:
@@ -49,8 +49,8 @@ def test_wanted_bins_are_those_of_all_bins() -> None:
 def test_frames_and_coefficients_are_as_many_as_said() -> None:
     for window, stride, coefficients in ((640, 320, 10), (640, 640, 10), (480, 160, 40)):
         mfcc = Mfcc(window_samples=window, stride_samples=stride, coefficients=coefficients)
-        found = mfcc(noise(2, 16_000))
-        assert found.shape == (2, mfcc.frames(16_000), coefficients)
+        result = mfcc(noise(2, 16_000))
+        assert result.shape == (2, mfcc.frames(16_000), coefficients)
     assert Mfcc().frames(639) == 0
 
 
@@ -67,16 +67,16 @@ def test_mixed_precision_does_not_reach_the_coefficients() -> None:
     mfcc = Mfcc()
     expected = mfcc(audio)
     with torch.autocast("cpu", torch.bfloat16):
-        found = mfcc(audio)
+        result = mfcc(audio)
         assert mfcc.log_mel(audio).dtype == torch.float32
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, expected, rtol=0, atol=0)
 
 
 def test_silence_is_finite_and_only_in_the_first_coefficient() -> None:
-    found = Mfcc()(torch.zeros(1, 640))[0, 0]
-    assert found[0] == pytest.approx(math.sqrt(2 / 40) * 40 * math.log(1e-12), rel=1e-6)
-    torch.testing.assert_close(found[1:], torch.zeros(9), rtol=0, atol=1e-3)
+    result = Mfcc()(torch.zeros(1, 640))[0, 0]
+    assert result[0] == pytest.approx(math.sqrt(2 / 40) * 40 * math.log(1e-12), rel=1e-6)
+    torch.testing.assert_close(result[1:], torch.zeros(9), rtol=0, atol=1e-3)
 
 
 def test_a_tone_is_loudest_in_the_band_around_it() -> None:
@@ -126,9 +126,9 @@ def test_coefficients_are_those_of_the_formulas_written_out_with_scipys_transfor
     energies = np.log(magnitudes @ filters.T)
     np.testing.assert_allclose(mfcc.log_mel(audio).numpy(), energies, rtol=1e-3, atol=1e-3)
     expected = fft.dct(energies, type=2, axis=-1)[..., :7] / 2 * np.sqrt(2 / 12)
-    found = mfcc(audio)
-    assert found.shape == (3, len(starts), 7)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-3, atol=2e-3)
+    result = mfcc(audio)
+    assert result.shape == (3, len(starts), 7)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-3, atol=2e-3)
 
 
 def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() -> None:
@@ -175,9 +175,9 @@ def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() ->
         assert message in str(error.value)
 
 
-def test_the_front_end_is_the_published_one_unless_told_otherwise() -> None:
+def test_the_front_end_is_the_published_one_by_default() -> None:
     """40 ms every 20 ms at 16 kHz, 10 of 40 bands between 20 and 4000 Hz."""
-    told = Mfcc(
+    report = Mfcc(
         sample_rate=16_000,
         window_samples=640,
         stride_samples=320,
@@ -188,6 +188,6 @@ def test_the_front_end_is_the_published_one_unless_told_otherwise() -> None:
         matrices=False,
     )
     audio = noise(11, 1400)
-    assert torch.equal(Mfcc()(audio), told(audio))
-    assert (told.sample_rate, told.window_samples, told.stride_samples) == (16_000, 640, 320)
-    assert [told.frames(samples) for samples in (639, 640, 959, 960)] == [0, 1, 1, 2]
+    assert torch.equal(Mfcc()(audio), report(audio))
+    assert (report.sample_rate, report.window_samples, report.stride_samples) == (16_000, 640, 320)
+    assert [report.frames(samples) for samples in (639, 640, 959, 960)] == [0, 1, 1, 2]

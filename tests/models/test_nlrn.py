@@ -29,7 +29,7 @@ def test_recomputing_gives_the_same_bits_and_counts_each_batch_once(
     pictures = torch.rand(2, 1, 9, 11)
     policy = PrecisionPolicy(PrecisionSettings(mode=mode), device_type="cpu")
     policy.install()
-    found: list[dict[str, torch.Tensor]] = []
+    result: list[dict[str, torch.Tensor]] = []
     try:
         for recompute in (False, True):
             model = create(recompute=recompute).train()
@@ -41,13 +41,13 @@ def test_recomputing_gives_the_same_bits_and_counts_each_batch_once(
                     loss = output.float().square().mean()
                 loss.backward()
             gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
-            found.append({"output": output, **gradients, **dict(model.named_buffers())})
+            result.append({"output": output, **gradients, **dict(model.named_buffers())})
     finally:
         policy.close()
-    assert found[0].keys() == found[1].keys()
-    for name, value in found[0].items():
-        assert torch.equal(value, found[1][name]), name
-    assert found[1]["norms.0.0.num_batches_tracked"].item() == 2
+    assert result[0].keys() == result[1].keys()
+    for name, value in result[0].items():
+        assert torch.equal(value, result[1][name]), name
+    assert result[1]["norms.0.0.num_batches_tracked"].item() == 2
 
 
 def test_a_failing_backward_leaves_no_batch_norm_that_forgets_to_count() -> None:
@@ -67,15 +67,15 @@ def test_a_failing_backward_leaves_no_batch_norm_that_forgets_to_count() -> None
 
 
 @pytest.mark.parametrize("similarities", [7 * 99, 99 * 99, 2 * 99 * 99, 1])
-def test_similarities_in_parts_give_the_same_picture_and_gradients(similarities: int) -> None:
+def test_similarities_in_parts_give_the_same_image_and_gradients(similarities: int) -> None:
     pictures = torch.rand(3, 1, 9, 11)
-    found: list[list[torch.Tensor]] = []
+    result: list[list[torch.Tensor]] = []
     for limit in (3 * 99 * 99, similarities):
         model = create(recompute=False, similarities=limit).double()
         output = model(pictures.double())
         output.square().sum().backward()
-        found.append([output, *(p.grad for p in model.parameters() if p.grad is not None)])
-    for one, other in zip(*found, strict=True):
+        result.append([output, *(p.grad for p in model.parameters() if p.grad is not None)])
+    for one, other in zip(*result, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
@@ -98,7 +98,7 @@ def test_parameters_of_the_original_are_as_many() -> None:
     assert trained == sum(layers.values())
 
 
-def test_a_picture_of_512_px_takes_far_less_than_4_gb() -> None:
+def test_an_image_of_512_px_takes_far_less_than_4_gb() -> None:
     """One step of full width and three batches of patches, because steps and batches reuse their
     memory; in a process of its own, whose peak is not that of other tests."""
     script = """
@@ -106,7 +106,7 @@ import re, torch
 from jumar.models.nlrn import NLRN, tf_names
 from jumar.models.tiling import in_patches
 torch.set_num_threads(1)
-network, picture, batches = NLRN(steps=1).eval(), torch.rand(1, 1, 512, 512), 0
+network, image, batches = NLRN(steps=1).eval(), torch.rand(1, 1, 512, 512), 0
 
 def three_times(patches):
     global batches
@@ -114,15 +114,15 @@ def three_times(patches):
     return network(patches) if batches <= 3 else patches
 
 with torch.no_grad():
-    in_patches(three_times, picture, patch=43, stride=7, batch=16)
+    in_patches(three_times, image, patch=43, stride=7, batch=16)
 assert batches == 289
 # ru_maxrss would begin at the memory of the process that started this one.
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert int(found.stdout) * 1024 < 1e9
+    assert int(result.stdout) * 1024 < 1e9
 
 
 def test_a_network_is_the_layers_of_the_original() -> None:
@@ -168,7 +168,7 @@ def test_a_network_is_the_layers_of_the_original() -> None:
         torch.testing.assert_close(model(pictures), expected)
 
 
-def test_weights_start_as_in_the_original_and_steps_are_recomputed_unless_told_otherwise() -> None:
+def test_weights_start_as_in_the_original_and_steps_are_recomputed_by_default() -> None:
     torch.manual_seed(5)
     model = NLRN()
     assert (len(model.norms), {len(each) for each in model.norms}) == (12, {3})

@@ -66,7 +66,7 @@ def test_position_by_position_gives_what_whole_forward_passes_give(classes: int)
     assert torch.equal(drawn, codes)
 
 
-def test_a_picture_of_a_seed_is_the_same_however_many_are_drawn() -> None:
+def test_an_image_of_a_seed_is_the_same_however_many_are_drawn() -> None:
     model, codebook = small()
 
     def draw(rows: int, first: int, seed: int = 5) -> torch.Tensor:
@@ -162,7 +162,7 @@ def test_weights_start_within_glorots_bounds_and_biases_at_zero_but_for_those_of
     assert published.hidden.weight.shape == (256, 256, 1, 1)
 
 
-def test_pictures_of_labels_temperatures_and_rows_are_drawn_by_their_own_numbers() -> None:
+def test_images_of_labels_temperatures_and_rows_are_drawn_by_their_own_numbers() -> None:
     model, codebook = small(3)
     labels = torch.tensor([0, 2])
     drawn = sample_codes(

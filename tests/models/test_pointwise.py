@@ -59,7 +59,7 @@ def test_operators_are_convolutions_where_asked_or_without_channels_last() -> No
 
 
 @pytest.mark.parametrize(("side", "stride"), [(1, 1), (2, 2), (4, 2), (4, 1)])
-def test_pictures_share_one_product_instead_of_a_copy_of_the_weight_each(
+def test_images_share_one_product_instead_of_a_copy_of_the_weight_each(
     side: int, stride: int
 ) -> None:
     layer = PointwiseConv2d(6, 8, stride=stride).to(memory_format=torch.channels_last).bfloat16()

@@ -39,7 +39,7 @@ def test_a_strided_unit_without_a_convolution_in_its_shortcut_takes_every_second
 
 
 def test_the_mean_colour_gives_what_the_padding_around_it_gives() -> None:
-    """Zeros are padded after the mean is subtracted, so such a picture is as if without border."""
+    """Zeros are padded after the mean is subtracted, so such an image is as if without border."""
     backbone = ResNetV1(18).eval()
     image = torch.tensor(IMAGE_MEAN).view(1, 3, 1, 1).expand(1, 3, 32, 32)
     with torch.no_grad():

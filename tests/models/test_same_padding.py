@@ -14,16 +14,16 @@ def windows(image: torch.Tensor, kernel: int, stride: int, outside: float) -> to
     rows, columns = math.ceil(height / stride), math.ceil(width / stride)
     top = max((rows - 1) * stride + kernel - height, 0) // 2
     left = max((columns - 1) * stride + kernel - width, 0) // 2
-    found = torch.full((*image.shape[:2], rows, columns, kernel, kernel), outside)
-    found = found.to(image.dtype)
+    result = torch.full((*image.shape[:2], rows, columns, kernel, kernel), outside)
+    result = result.to(image.dtype)
     for row in range(rows):
         for column in range(columns):
             for i in range(kernel):
                 for j in range(kernel):
                     y, x = row * stride - top + i, column * stride - left + j
                     if 0 <= y < height and 0 <= x < width:
-                        found[:, :, row, column, i, j] = image[:, :, y, x]
-    return found
+                        result[:, :, row, column, i, j] = image[:, :, y, x]
+    return result
 
 
 def test_same_padding_puts_the_odd_pixel_after() -> None:

@@ -11,7 +11,7 @@ from jumar.models.slim_convolution import SlimConv2d, decays, detector_names, se
 from jumar.models.tf_layout import ConvolutionKernel, TfVariable, Unchanged
 
 
-def test_a_convolution_has_a_norm_or_a_bias_and_a_relu_unless_told_otherwise() -> None:
+def test_a_convolution_has_a_norm_or_a_bias_and_a_relu_by_default() -> None:
     normed = SlimConv2d(3, 4, 3, stride=2, norm=True)
     plain = SlimConv2d(3, 4, 5, norm=False, relu=False)
     assert isinstance(normed.conv, nn.Conv2d)
@@ -80,7 +80,7 @@ def test_names_are_those_of_slims_scopes() -> None:
     assert list(names.ignored) == [r"^resnet_v1_50/(logits/|mean_rgb$)"]
 
 
-def test_kernels_decay_and_norms_keep_what_they_are_told() -> None:
+def test_kernels_decay_and_norms_keep_what_they_are_reported() -> None:
     network = nn.Sequential(SlimConv2d(1, 2, 3, norm=True), SlimConv2d(2, 1, 1, norm=False))
     decaying = [name for name, p in network.named_parameters() if decays(name, p)]
     assert decaying == ["0.conv.weight", "1.conv.weight"]

@@ -37,7 +37,7 @@ def test_the_vector_is_as_long_as_the_last_axis_of_the_tensorflow_kernel(layer: 
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_evaluation_moves_the_vector_only_where_the_original_is_asked_for(moves: bool) -> None:
+def test_evaluation_moves_the_vector_only_where_the_original_is_requested(moves: bool) -> None:
     layer = SpectralConv2d(3, 4, 3, bias=False).eval()
     layer.moves_in_evaluation = moves
     before = layer.u.clone()

@@ -1,4 +1,4 @@
-"""Large pictures in pieces: exact tiles, averaged patches."""
+"""Large images in pieces: exact tiles, averaged patches."""
 
 import pytest
 import torch
@@ -23,20 +23,20 @@ def deep() -> SpatialCNN:
     tile=st.integers(20, 60),
     frames=st.integers(1, 2),
 )
-def test_tiles_equal_the_whole_picture(height: int, width: int, tile: int, frames: int) -> None:
+def test_tiles_equal_the_whole_image(height: int, width: int, tile: int, frames: int) -> None:
     torch.manual_seed(3)
     network = Temp3CNN(width=2).eval().double()
     pictures = torch.rand(frames, 9, height, width).double()
     with torch.no_grad():
-        found = in_tiles(network, pictures, tile=tile, radius=RECEPTIVE_RADIUS)
-        torch.testing.assert_close(found, network(pictures), rtol=1e-11, atol=1e-12)
+        result = in_tiles(network, pictures, tile=tile, radius=RECEPTIVE_RADIUS)
+        torch.testing.assert_close(result, network(pictures), rtol=1e-11, atol=1e-12)
 
 
 def test_a_smaller_radius_than_the_network_sees_does_not_equal_the_whole(deep: SpatialCNN) -> None:
     pictures = torch.rand(1, 3, 70, 30).double()
     with torch.no_grad():
-        found = in_tiles(deep, pictures, tile=35, radius=RECEPTIVE_RADIUS - 1)
-        assert not torch.allclose(found, deep(pictures), rtol=1e-11, atol=1e-13)
+        result = in_tiles(deep, pictures, tile=35, radius=RECEPTIVE_RADIUS - 1)
+        assert not torch.allclose(result, deep(pictures), rtol=1e-11, atol=1e-13)
 
 
 def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
@@ -59,13 +59,13 @@ def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
     stride=st.integers(1, 12),
     batch=st.integers(1, 40),
 )
-def test_patches_of_a_network_that_changes_nothing_give_the_picture(
+def test_patches_of_a_network_that_changes_nothing_give_the_image(
     height: int, width: int, patch: int, stride: int, batch: int
 ) -> None:
     stride = min(stride, patch)
     pictures = torch.rand(2, 1, height, width)
-    found = in_patches(lambda p: p, pictures, patch=patch, stride=stride, batch=batch)
-    torch.testing.assert_close(found, pictures)
+    result = in_patches(lambda p: p, pictures, patch=patch, stride=stride, batch=batch)
+    torch.testing.assert_close(result, pictures)
 
 
 def test_patches_lie_as_in_the_original() -> None:
@@ -79,8 +79,8 @@ def test_patches_lie_as_in_the_original() -> None:
 def test_overlapping_patches_are_averaged_with_equal_weight() -> None:
     pictures = torch.zeros(1, 1, 1, 5)
     shares = torch.tensor([1.0, 2.0, 3.0])
-    found = in_patches(lambda p: p + shares, pictures, patch=3, stride=2, batch=1)
-    assert found.flatten().tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
+    result = in_patches(lambda p: p + shares, pictures, patch=3, stride=2, batch=1)
+    assert result.flatten().tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
 
 
 def test_a_stride_without_gaps_is_needed() -> None:
@@ -90,12 +90,12 @@ def test_a_stride_without_gaps_is_needed() -> None:
             in_patches(lambda p: p, pictures, patch=3, stride=stride, batch=1)
         assert str(error.value) == f"patches of 3 px every {stride} px leave gaps"
     for stride in (1, 3):
-        found = in_patches(lambda p: p, pictures, patch=3, stride=stride, batch=1)
-        torch.testing.assert_close(found, pictures)
+        result = in_patches(lambda p: p, pictures, patch=3, stride=stride, batch=1)
+        torch.testing.assert_close(result, pictures)
     assert in_patches(lambda p: p, pictures[:0], patch=3, stride=1, batch=1).shape == (0, 1, 4, 4)
 
 
-def test_pictures_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None:
+def test_images_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None:
     seen: list[tuple[int, ...]] = []
 
     def network(pictures: torch.Tensor) -> torch.Tensor:
@@ -104,13 +104,13 @@ def test_pictures_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None
 
     for height, width in ((8, 8), (9, 8), (8, 17)):
         pictures = torch.rand(2, 3, height, width)
-        found = in_tiles(network, pictures, tile=8, radius=2)
-        assert torch.equal(found, 2 * pictures[:, :1])
-    # To each side as far as there is a picture.
+        result = in_tiles(network, pictures, tile=8, radius=2)
+        assert torch.equal(result, 2 * pictures[:, :1])
+    # To each side as far as there is an image.
     assert seen == [(8, 8), (9, 8), (3, 8), (8, 10), (8, 11), (8, 3)]
 
 
-def test_patches_are_processed_in_batches_in_reading_order_of_each_picture() -> None:
+def test_patches_are_processed_in_batches_in_reading_order_of_each_image() -> None:
     sizes: list[int] = []
     firsts: list[float] = []
 

@@ -40,15 +40,15 @@ def index_names(path: Path) -> set[str]:
     def entries(offset: int, size: int) -> list[tuple[bytes, int]]:
         end = offset + size - 4
         end -= 4 * int.from_bytes(data[end : end + 4], "little")
-        at, key, found = offset, b"", []
+        at, key, result = offset, b"", []
         while at < end:
             shared, at = varint(at)
             rest, at = varint(at)
             length, at = varint(at)
             key = key[:shared] + data[at : at + rest]
-            found.append((key, at + rest))
+            result.append((key, at + rest))
             at += rest + length
-        return found
+        return result
 
     at = len(data) - 48
     numbers: list[int] = []
@@ -66,17 +66,17 @@ def index_names(path: Path) -> set[str]:
 def matched(names: TfNames, stored: set[str]) -> tuple[set[str], set[str]]:
     """What of a checkpoint is a variable of the network, and what is neither that nor ignored."""
     known = {variable.tf_name for variable in names.variables}
-    found: set[str] = set()
+    result: set[str] = set()
     left: set[str] = set()
     for name in stored:
         renamed = name
         for pattern, replacement in names.renamings:
             renamed = re.sub(pattern, replacement, renamed)
         if renamed in known:
-            found.add(renamed)
+            result.add(renamed)
         elif not any(re.search(pattern, name) for pattern in names.ignored):
             left.add(name)
-    return found, left
+    return result, left
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +93,16 @@ def test_names_account_for_every_variable_of_the_published_checkpoint(
 ) -> None:
     for output_bias in (False, network is Temp3CNN):
         model = network(output_bias=output_bias)
-        found, left = matched(tf_names(model), published)
-        assert found == {variable.tf_name for variable in tf_variables(model)}
+        result, left = matched(tf_names(model), published)
+        assert result == {variable.tf_name for variable in tf_variables(model)}
         assert not left
 
 
 def test_both_networks_are_found_in_one_checkpoint(published: set[str]) -> None:
     spatial, temporal = SpatialCNN(), Temp3CNN(output_bias=True)
     names = joint_tf_names(spatial, temporal, spatial_prefix="s.", temporal_prefix="t.")
-    found, left = matched(names, published)
-    assert len(found) == len(names.variables) == 93 + 22
+    result, left = matched(names, published)
+    assert len(result) == len(names.variables) == 93 + 22
     assert not left
     state = {f"s.{name}" for name in spatial.state_dict()}
     state |= {f"t.{name}" for name in temporal.state_dict()}
@@ -113,8 +113,8 @@ def test_names_with_the_prefixes_of_id1146_are_those_of_the_network() -> None:
     model = SpatialCNN()
     own = {variable.tf_name for variable in tf_variables(model)}
     prefixed = {f"{graph}_graph/{name}" for name in own for graph in ("static", "dynamic")}
-    found, left = matched(tf_names(model), prefixed | {"static_graph/beta1_power"})
-    assert found == own
+    result, left = matched(tf_names(model), prefixed | {"static_graph/beta1_power"})
+    assert result == own
     assert not left
 
 
@@ -225,7 +225,7 @@ def test_networks_are_the_layers_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_networks_have_twenty_convolutions_of_64_channels_unless_told_otherwise(
+def test_networks_have_twenty_convolutions_of_64_channels_by_default(
     network: Network,
 ) -> None:
     with torch.device("meta"):

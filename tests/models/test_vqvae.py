@@ -34,15 +34,15 @@ def pictures(model: VQVAE, size: int = 16) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_picture_comes_back_in_its_size_from_codes_as_small_as_said(variant: str) -> None:
+def test_an_image_comes_back_in_its_size_from_codes_as_small_as_said(variant: str) -> None:
     model = small(variant)
     images = pictures(model, 24)
-    found = model(images)
+    result = model(images)
     side = 24 // model.shrinking
-    assert found.reconstruction.shape == images.shape
-    assert found.codes.shape == (3, side, side)
-    assert found.features.shape == found.chosen.shape == (3, 8, side, side)
-    assert 0 < found.reconstruction.min() < found.reconstruction.max() < 1
+    assert result.reconstruction.shape == images.shape
+    assert result.codes.shape == (3, side, side)
+    assert result.features.shape == result.chosen.shape == (3, 8, side, side)
+    assert 0 < result.reconstruction.min() < result.reconstruction.max() < 1
 
 
 def test_parameters_are_as_many_as_the_published_mnist_checkpoint_holds() -> None:
@@ -82,7 +82,7 @@ def test_the_reconstruction_passes_to_the_encoder_what_the_codes_would_get() -> 
         torch.testing.assert_close(parameter.grad, expected[name])
 
 
-def test_a_picture_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
+def test_an_image_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
     model = small()
     images = pictures(model)
     with torch.no_grad():
@@ -102,12 +102,12 @@ def test_the_nearest_code_is_the_nearest_however_many_distances_are_held(
     book = torch.randn(codes, width, generator=generator)
     before, vqvae._MOST_DISTANCES = vqvae._MOST_DISTANCES, most
     try:
-        found = nearest_codes(features, book)
+        result = nearest_codes(features, book)
     finally:
         vqvae._MOST_DISTANCES = before
     rows = features.permute(0, 2, 3, 1).reshape(-1, 1, width).double()
     distances = (rows - book.double()).square().sum(-1)
-    chosen = distances.gather(1, found.reshape(-1, 1))[:, 0]
+    chosen = distances.gather(1, result.reshape(-1, 1))[:, 0]
     torch.testing.assert_close(chosen, distances.min(1).values, rtol=1e-5, atol=1e-5)
 
 
@@ -209,16 +209,16 @@ def test_layers_are_those_of_the_published_networks(
 def test_the_loss_is_its_formulas_and_the_result_holds_what_was_chosen() -> None:
     model = small()
     images = pictures(model)
-    found = model(images)
-    rows = found.features.permute(0, 2, 3, 1)
+    result = model(images)
+    rows = result.features.permute(0, 2, 3, 1)
     apart = (rows[..., None, :] - model.codebook).square().sum(-1)
-    assert torch.equal(found.codes, apart.argmin(-1))
-    torch.testing.assert_close(found.chosen, model.codebook[found.codes].permute(0, 3, 1, 2))
-    torch.testing.assert_close(found.reconstruction, model.decoder(found.chosen).sigmoid())
+    assert torch.equal(result.codes, apart.argmin(-1))
+    torch.testing.assert_close(result.chosen, model.codebook[result.codes].permute(0, 3, 1, 2))
+    torch.testing.assert_close(result.reconstruction, model.decoder(result.chosen).sigmoid())
     distance = apart.min(-1).values.mean()
-    terms = vq_losses(images, found)
+    terms = vq_losses(images, result)
     assert list(terms) == ["recon", "vq", "commit"]
-    torch.testing.assert_close(terms["recon"], (found.reconstruction - images).square().mean())
+    torch.testing.assert_close(terms["recon"], (result.reconstruction - images).square().mean())
     for name in ("vq", "commit"):
         torch.testing.assert_close(terms[name], distance)
 

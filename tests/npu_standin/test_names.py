@@ -43,14 +43,14 @@ def chain(node: ast.expr) -> tuple[str, ...]:
 
 def used_names() -> set[tuple[str, ...]]:
     """Every attribute chain in devices/ that starts at torch_npu.npu or torch_npu.profiler."""
-    found: set[tuple[str, ...]] = set()
+    result: set[tuple[str, ...]] = set()
     inner = {id(node.value) for node in ast.walk(SOURCE) if isinstance(node, ast.Attribute)}
     for node in ast.walk(SOURCE):
         if isinstance(node, ast.Attribute) and id(node) not in inner:
             root, *rest = chain(node) or ("",)
             if root in ROOTS:
-                found.add((*ROOTS[root], *rest))
-    return found
+                result.add((*ROOTS[root], *rest))
+    return result
 
 
 def in_the_table(name: tuple[str, ...], release: str) -> bool:

@@ -78,10 +78,10 @@ def test_training_says_in_line_one_and_in_the_results_that_it_ran_on_the_npu(
 ) -> None:
     run, printed = trained
     assert printed.startswith("device: npu (stand-in NPU 0)")
-    found = results(run)
-    assert found["device"] == {"kind": "npu", "name": "stand-in NPU 0"}
-    assert found["precision"]["computed"] == "bfloat16"
-    assert found["memory_peak_bytes"] > 0
+    result = results(run)
+    assert result["device"] == {"kind": "npu", "name": "stand-in NPU 0"}
+    assert result["precision"]["computed"] == "bfloat16"
+    assert result["memory_peak_bytes"] > 0
     environment = json.loads((run / "environment.json").read_text())
     assert [device["kind"] for device in environment["accelerators"]] == ["npu", "npu"]
 
@@ -107,9 +107,9 @@ def test_float16_with_a_moving_loss_scale_skips_overflows_on_the_npu(
     )
     shorter = ("training.duration=3it", "data.eval_path=none")
     jumar.train(run, "precision.mode=allow_mix_precision", *scale, *sinking, *shorter)
-    found = results(run)
-    assert found["precision"]["computed"] == "float16"
-    assert found["skipped_steps"] == 2
+    result = results(run)
+    assert result["precision"]["computed"] == "float16"
+    assert result["skipped_steps"] == 2
 
 
 def test_evaluation_scores_every_checkpoint_on_the_npu(

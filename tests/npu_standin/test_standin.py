@@ -39,5 +39,5 @@ def test_two_ranks_average_their_gradients_over_hccl(
         check=False,
     )
     assert result.returncode == 0, result.stderr[-4000:]
-    said = sorted(path.read_text() for path in tmp_path.iterdir())
-    assert said == ["npu:0 of 2, equal gradients", "npu:1 of 2, equal gradients"]
+    message = sorted(path.read_text() for path in tmp_path.iterdir())
+    assert message == ["npu:0 of 2, equal gradients", "npu:1 of 2, equal gradients"]

@@ -99,11 +99,13 @@ class ParityCase:
         limit = self.tolerance(key)
         if limit is None:
             return False
-        found = self.error(key, ours, doubt)
-        assert found <= limit, f"{self.meta['case']} {key}: error {found:.2e} above {limit:.2e}"
+        result = self.error(key, ours, doubt)
+        assert result <= limit, f"{self.meta['case']} {key}: error {result:.2e} above {limit:.2e}"
         if f"i/{key}" in self.arrays.files:
-            found = self.norm_error(key, ours, doubt)
-            assert found <= limit, f"{self.meta['case']} {key}: norm {found:.2e} above {limit:.2e}"
+            result = self.norm_error(key, ours, doubt)
+            assert result <= limit, (
+                f"{self.meta['case']} {key}: norm {result:.2e} above {limit:.2e}"
+            )
         return True
 
     def check_all(

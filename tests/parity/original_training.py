@@ -38,8 +38,8 @@ def run_script(name, *options):
 
 def newest(folder, otherwise):
     """The number at the end of the newest checkpoint's name."""
-    found = tf.train.latest_checkpoint(folder)
-    return int(found.rpartition("-")[2]) if found else otherwise
+    result = tf.train.latest_checkpoint(folder)
+    return int(result.rpartition("-")[2]) if result else otherwise
 
 
 def ds_cnn(updates):

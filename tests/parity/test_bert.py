@@ -91,12 +91,12 @@ def gradients(model: BertForPretraining) -> Results:
         for name, parameter in model.named_parameters()
         if parameter.grad is not None
     }
-    found = {
+    result = {
         f"grad/{variable.tf_name}": variable.to_tensorflow(named[variable.name])
         for variable in tf_names(named).variables
     }
-    squares = sum(float(np.square(value, dtype=np.float64).sum()) for value in found.values())
-    return found | {"grad_global_norm": np.asarray(np.sqrt(squares))}
+    squares = sum(float(np.square(value, dtype=np.float64).sum()) for value in result.values())
+    return result | {"grad_global_norm": np.asarray(np.sqrt(squares))}
 
 
 @contextmanager
@@ -134,8 +134,8 @@ def test_every_result_equals_the_original(case: ParityCase) -> None:
     with recorded_attention(model) as weights:
         encoded = model.bert(*inputs(case), all_layers=True)
     embedded, *layers = (encoded.packing.unpack(layer) for layer in encoded.layers)
-    found = losses(case, model, encoded)
-    found["total_loss"].backward()
+    result = losses(case, model, encoded)
+    result["total_loss"].backward()
     positions = torch.from_numpy(case.input("masked_lm_positions")).long()
     words = encoded.tokens.index_select(0, encoded.packing.at(positions))
     words = model.cls.predictions.transform(words)
@@ -145,7 +145,7 @@ def test_every_result_equals_the_original(case: ParityCase) -> None:
         "pooled_output": model.bert.pooler(encoded.first()),
         "masked_lm_log_probs": model.word_logits(words).log_softmax(1),
         **{f"layer{number}": layer for number, layer in enumerate(layers)},
-        **found,
+        **result,
     }
     arrays = {name: value.detach().numpy() for name, value in results.items()}
     arrays |= {f"attention_probs{number}": value for number, value in enumerate(weights)}
@@ -169,10 +169,10 @@ def test_losses_and_gradients_without_padding_equal_the_original(
     encoded = model.bert(*inputs(case))
     lengths = case.input("lengths")
     assert encoded.tokens.shape == (lengths.sum(), case.config["hidden_size"])
-    found = losses(case, model, encoded)
-    found["total_loss"].backward()
+    result = losses(case, model, encoded)
+    result["total_loss"].backward()
     relative_positions.cache_clear()
-    for name, value in found.items():
+    for name, value in result.items():
         assert case.check(name, value.detach().numpy())
     unchecked = {name for name, value in gradients(model).items() if not case.check(name, value)}
     assert unchecked <= KEY_BIASES

@@ -125,7 +125,7 @@ def trained(case: Case) -> Sequence[Results]:
 
     In float64, so that the rounding of the original alone is compared.
     """
-    found: list[Results] = []
+    result: list[Results] = []
     for side in (1, -1):
         replay = Replay(case, *WAYS["channels_last, attention fused"])
         with torch.no_grad():
@@ -134,8 +134,8 @@ def trained(case: Case) -> Sequence[Results]:
         with leaning_relu(side):
             discriminator_step(replay, fake.double())
             generator_steps(replay)
-        found.append(replay.found)
-    return found
+        result.append(replay.found)
+    return result
 
 
 class LeaningRelu(torch.autograd.Function):
@@ -169,17 +169,17 @@ def leaning_relu(side: int) -> Iterator[None]:
 
 def towers(replay: Replay) -> torch.Tensor:
     """Both networks in both modes, and what one forward in training leaves in the state."""
-    found = replay.found
+    result = replay.found
     with torch.no_grad():
         fake = replay.reset().generator(replay.latent)
         replay.note_state("g_train_after", replay.of("generator/", trained=False))
-        found["g_train/images"] = fake.permute(0, 2, 3, 1).numpy()
+        result["g_train/images"] = fake.permute(0, 2, 3, 1).numpy()
         images = replay.reset(training=False).generator(replay.latent)
-        found["g_eval/images"] = images.permute(0, 2, 3, 1).numpy()
-        found["d_train_real/logits"] = replay.reset().discriminator(replay.images).numpy()
+        result["g_eval/images"] = images.permute(0, 2, 3, 1).numpy()
+        result["d_train_real/logits"] = replay.reset().discriminator(replay.images).numpy()
         replay.note_state("d_train_real_after", replay.of("discriminator/", trained=False))
-        found["d_train_fake/logits"] = replay.reset().discriminator(fake).numpy()
-        found["d_eval_real/logits"] = (
+        result["d_train_fake/logits"] = replay.reset().discriminator(fake).numpy()
+        result["d_eval_real/logits"] = (
             replay.reset(training=False).discriminator(replay.images).numpy()
         )
     return fake

@@ -1,7 +1,7 @@
 """The published DnCNN on Set12, through our noise, clipping and PSNR.
 
 Neither its weights nor its scores were made here, so a slip in any of the three would show.
-`benchmarks/dncnn_set12.py DATA` scores all twelve pictures, which takes a minute.
+`benchmarks/dncnn_set12.py DATA` scores all twelve images, which takes a minute.
 """
 
 import runpy

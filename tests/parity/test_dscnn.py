@@ -56,14 +56,14 @@ def replay(case: ParityCase, request: pytest.FixtureRequest) -> Replay:
     What is trained is computed in float64: the sign of a ReLU input next to zero, of which the
     smallest network has one, is chance in float32.
     """
-    found: Results = {}
+    result: Results = {}
     models: dict[str, DSCNN] = {}
     for size in case.meta["variables"]:
         model = DSCNN(
             num_labels=case.config["label_count"], size=case.config["model_size_info"][size]
         )
         model.to(memory_format=MEMORY_FORMATS[request.param])
-        found |= evaluated(case, model, size)
+        result |= evaluated(case, model, size)
         models[size] = model.double()
 
     def all_trained() -> Results:
@@ -73,7 +73,7 @@ def replay(case: ParityCase, request: pytest.FixtureRequest) -> Replay:
         return results
 
     ours, doubt = with_doubt(all_trained)
-    return found | ours, doubt
+    return result | ours, doubt
 
 
 @pytest.fixture
@@ -85,19 +85,19 @@ def evaluated(case: ParityCase, model: DSCNN, size: str) -> Results:
     """Logits and every activation with the moving statistics."""
     load(model, case.variables(size))
     model.eval()
-    found: Results = {}
+    result: Results = {}
     names = relu_names(model)
 
     def record(module: nn.Module, inputs: Any, output: torch.Tensor) -> None:
         del module, inputs
-        found[f"eval_{size}/act/{next(names)}"] = channels_at_the_end(output)
+        result[f"eval_{size}/act/{next(names)}"] = channels_at_the_end(output)
 
     handles = [m.register_forward_hook(record) for m in model.modules() if isinstance(m, nn.ReLU)]
     with torch.no_grad():
-        found[f"eval_{size}/logits"] = model(features(case)).numpy()
+        result[f"eval_{size}/logits"] = model(features(case)).numpy()
     for handle in handles:
         handle.remove()
-    return found
+    return result
 
 
 def trained(case: ParityCase, model: DSCNN, size: str) -> Results:
@@ -116,7 +116,7 @@ def trained(case: ParityCase, model: DSCNN, size: str) -> Results:
     logits = model(features(case).double())
     loss = F.cross_entropy(logits, labels)
     loss.backward()
-    found: Results = {
+    result: Results = {
         f"train_{size}/logits": logits.detach().numpy(),
         f"train_{size}/loss": loss.detach().numpy(),
     }
@@ -125,18 +125,18 @@ def trained(case: ParityCase, model: DSCNN, size: str) -> Results:
     for variable in tf_variables(model):
         if "/moving_" in variable.tf_name:
             key = f"train_{size}/stats1/{variable.tf_name}"
-            found[key] = variable.to_tensorflow(state[variable.name])
+            result[key] = variable.to_tensorflow(state[variable.name])
         else:
             gradient = gradients[variable.name]
             assert gradient is not None
             key = f"train_{size}/grad/{variable.tf_name}"
-            found[key] = variable.to_tensorflow(gradient)
+            result[key] = variable.to_tensorflow(gradient)
     optimizer.step()
     for variable in tf_variables(model):
         if variable.name in parameters:
             key = f"train_{size}/step1/{variable.tf_name}"
-            found[key] = variable.to_tensorflow(parameters[variable.name])
-    return found
+            result[key] = variable.to_tensorflow(parameters[variable.name])
+    return result
 
 
 def load(model: DSCNN, values: Mapping[str, NDArray[Any]]) -> None:
@@ -259,7 +259,7 @@ def test_spectrograms_and_coefficients_of_made_clips_are_the_originals(
 def test_published_networks_give_the_originals_activations(
     case: ParityCase, published: Path
 ) -> None:
-    found: Results = {}
+    result: Results = {}
     keys = {key for key in case.meta["results"] if FROZEN.match(key)}
     pairs = {(matched[1], matched[2]) for key in keys if (matched := FROZEN.match(key))}
     if not pairs:
@@ -270,19 +270,19 @@ def test_published_networks_give_the_originals_activations(
             prefix = f"frozen_{size}/{clip}"
             audio = recording(published, clip)
             coefficients = Mfcc()(audio)
-            found[f"{prefix}/audio"] = audio[0].numpy()
-            found[f"{prefix}/mfcc"] = coefficients[0].numpy()
+            result[f"{prefix}/audio"] = audio[0].numpy()
+            result[f"{prefix}/mfcc"] = coefficients[0].numpy()
             with torch.no_grad():
                 maps = model.first(coefficients[:, None])
                 pooled = model.blocks(maps).mean((2, 3))
                 logits = model(coefficients)
-            found[f"{prefix}/conv_1"] = channels_at_the_end(maps)[0]
-            found[f"{prefix}/avg_pool"] = pooled.numpy()
-            found[f"{prefix}/logits"] = logits[0].numpy()
-            found[f"{prefix}/softmax"] = logits[0].softmax(-1).numpy()
-    assert keys <= set(found)
+            result[f"{prefix}/conv_1"] = channels_at_the_end(maps)[0]
+            result[f"{prefix}/avg_pool"] = pooled.numpy()
+            result[f"{prefix}/logits"] = logits[0].numpy()
+            result[f"{prefix}/softmax"] = logits[0].softmax(-1).numpy()
+    assert keys <= set(result)
     for key in keys:
-        assert case.check(key, found[key]), key
+        assert case.check(key, result[key]), key
 
 
 @pytest.mark.parametrize("size", list(SIZES))

@@ -36,7 +36,7 @@ def records(parity: Path, case: ParityCase) -> Sequence[Record]:
 def on_device(
     preprocessing: ImagePreprocessing, pixels: NDArray[np.generic]
 ) -> NDArray[np.float32]:
-    """The device half on one [height, width, 3] picture, as [height, width, 3] again."""
+    """The device half on one [height, width, 3] image, as [height, width, 3] again."""
     batch = {"image": torch.from_numpy(pixels)[None].permute(0, 3, 1, 2)}
     return preprocessing.on_device(batch, training=False)[0].permute(1, 2, 0).numpy()
 
@@ -44,7 +44,7 @@ def on_device(
 @pytest.mark.parametrize(
     ("result", "fast"), [("decode_accurate", False), ("decode_fast_nofancy", True)]
 )
-def test_every_picture_decodes_to_the_pixels_of_tensorflow(
+def test_every_image_decodes_to_the_pixels_of_tensorflow(
     case: ParityCase, records: Sequence[Record], result: str, fast: bool
 ) -> None:
     for number, record in enumerate(records):
@@ -54,7 +54,7 @@ def test_every_picture_decodes_to_the_pixels_of_tensorflow(
         assert np.array_equal(pixels.reshape(-1)[case.arrays[f"i/{key}"]], case.arrays[f"r/{key}"])
 
 
-def test_the_picture_stored_whole_decodes_to_the_same_bytes(
+def test_the_image_stored_whole_decodes_to_the_same_bytes(
     case: ParityCase, records: Sequence[Record]
 ) -> None:
     pixels = decode_image(records[1].encoded, fast=True)

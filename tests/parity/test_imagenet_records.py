@@ -59,10 +59,10 @@ def test_records_written_by_us_say_of_size_and_name_what_tensorflow_wrote(
 
 
 def examples(paths: list[Path]):
-    found = {}
+    result = {}
     for path in paths:
         index, files = index_records(path), OffsetFiles([path])
         for offset, length in zip(index.offsets, index.lengths, strict=True):
             example = decode_example(read_payload(files, 0, int(offset), int(length), "here"))
-            found[hashlib.sha1(example["image/encoded"].values[0]).hexdigest()] = example
-    return found
+            result[hashlib.sha1(example["image/encoded"].values[0]).hexdigest()] = example
+    return result

@@ -44,12 +44,12 @@ def case(parity: Path) -> ParityCase:
 @pytest.fixture(scope="module")
 def results(case: ParityCase) -> Results:
     """Everything that the original computed, computed here."""
-    found: Results = {}
+    result: Results = {}
     for recurrences in {int(matched[1]) for matched in matches(case, OUTPUT)}:
-        evaluate(case, recurrences, found)
+        evaluate(case, recurrences, result)
     for recurrences in {int(matched[1]) for matched in matches(case, STEP)}:
-        train(case, recurrences, found)
-    return found
+        train(case, recurrences, result)
+    return result
 
 
 def matches(case: ParityCase, pattern: re.Pattern[str]) -> list[re.Match[str]]:
@@ -57,7 +57,7 @@ def matches(case: ParityCase, pattern: re.Pattern[str]) -> list[re.Match[str]]:
     return [matched for key in case.meta["results"] if (matched := pattern.match(key))]
 
 
-def evaluate(case: ParityCase, recurrences: int, found: Results) -> None:
+def evaluate(case: ParityCase, recurrences: int, result: Results) -> None:
     """Outputs and some states, with the moving statistics."""
     model = NLRN(steps=recurrences, filters=case.config["num_filters"]).eval()
     load(case, model, f"steps{recurrences}")
@@ -68,13 +68,13 @@ def evaluate(case: ParityCase, recurrences: int, found: Results) -> None:
         sums.clear()
         with torch.no_grad():
             output = model(nchw(case.input(f"image{number}")))
-        found[f"eval{recurrences}/output{number}"] = nhwc(output)
+        result[f"eval{recurrences}/output{number}"] = nhwc(output)
         for matched in matches(case, STATE):
             if (int(matched[1]), int(matched[2])) == (recurrences, number):
-                found[matched[0]] = nhwc(sums[int(matched[3]) - 1])
+                result[matched[0]] = nhwc(sums[int(matched[3]) - 1])
 
 
-def train(case: ParityCase, recurrences: int, found: Results) -> None:
+def train(case: ParityCase, recurrences: int, result: Results) -> None:
     """Clipped steps of Adam across the boundaries of the learning rate."""
     config, prefix = case.config, f"train{recurrences}"
     kept = {int(matched[2]) for matched in matches(case, STEP)}
@@ -100,14 +100,14 @@ def train(case: ParityCase, recurrences: int, found: Results) -> None:
         optimizer.zero_grad()
         loss.backward()
         if step == 0:
-            found[f"{prefix}/output"] = nhwc(output.detach())
-            found[f"{prefix}/loss"] = loss.detach().numpy()
+            result[f"{prefix}/output"] = nhwc(output.detach())
+            result[f"{prefix}/loss"] = loss.detach().numpy()
             for variable in tf_variables(model):
                 if variable.name in parameters:
                     gradient = parameters[variable.name].grad
                     assert gradient is not None
                     key = f"{prefix}/grad/{variable.tf_name}"
-                    found[key] = variable.to_tensorflow(gradient)
+                    result[key] = variable.to_tensorflow(gradient)
         clip_gradients(parameters.values(), "norm", config["clip_norm"])
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(
@@ -118,9 +118,9 @@ def train(case: ParityCase, recurrences: int, found: Results) -> None:
             state = model.state_dict()
             for variable in tf_variables(model):
                 key = f"{prefix}/step{step + 1}/{variable.tf_name}"
-                found[key] = variable.to_tensorflow(state[variable.name])
+                result[key] = variable.to_tensorflow(state[variable.name])
     with torch.no_grad():
-        found[f"{prefix}/loss_after{steps}"] = central_loss(model(source), target).numpy()
+        result[f"{prefix}/loss_after{steps}"] = central_loss(model(source), target).numpy()
 
 
 def central_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

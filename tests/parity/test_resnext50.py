@@ -42,8 +42,8 @@ def replay(case: ParityCase, request: pytest.FixtureRequest) -> Replay:
     images = torch.from_numpy(case.input("images").transpose(0, 3, 1, 2).copy())
     images = images.contiguous(memory_format=memory_format)
     labels = torch.from_numpy(case.input("labels").astype(np.int64))
-    found: Results = {}
-    evaluate(case, model, images, labels, found)
+    result: Results = {}
+    evaluate(case, model, images, labels, result)
     model.double()
 
     def trained() -> Results:
@@ -53,7 +53,7 @@ def replay(case: ParityCase, request: pytest.FixtureRequest) -> Replay:
         return results
 
     ours, doubt = with_doubt(trained)
-    return found | ours, doubt
+    return result | ours, doubt
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def evaluate(
     model: ResNeXt50,
     images: torch.Tensor,
     labels: torch.Tensor,
-    found: Results,
+    result: Results,
 ) -> None:
     """Logits, loss and every activation with the moving statistics."""
     model.load_state_dict(imported(case, model, "eval"))
@@ -74,7 +74,7 @@ def evaluate(
     names = activation_names()
 
     def record(module: Any, inputs: Any, output: torch.Tensor) -> None:
-        found[f"eval/act/{next(names)}"] = output.permute(0, 2, 3, 1).numpy().copy()
+        result[f"eval/act/{next(names)}"] = output.permute(0, 2, 3, 1).numpy().copy()
 
     watched = [m for m in model.modules() if isinstance(m, torch.nn.ReLU)] + [model.pool]
     handles = [module.register_forward_hook(record) for module in watched]
@@ -82,8 +82,8 @@ def evaluate(
         logits = model(images)
     for handle in handles:
         handle.remove()
-    found["eval/logits"] = logits.numpy()
-    found["eval/loss"] = smoothed(case, logits, labels).numpy()
+    result["eval/logits"] = logits.numpy()
+    result["eval/loss"] = smoothed(case, logits, labels).numpy()
 
 
 def train(
@@ -91,7 +91,7 @@ def train(
     model: ResNeXt50,
     images: torch.Tensor,
     labels: torch.Tensor,
-    found: Results,
+    result: Results,
 ) -> None:
     """Losses, gradients, moving statistics and one optimizer step with batch statistics."""
     config = case.config
@@ -104,10 +104,10 @@ def train(
     loss = smoothed(case, logits, labels)
     l2 = config["weight_decay"] * torch.stack([0.5 * p.square().sum() for p in decayed]).sum()
     (loss * config["loss_scale"]).backward()
-    found["train/logits"] = logits.detach().numpy()
-    found["train/loss"] = loss.detach().numpy()
-    found["train/l2"] = l2.detach().numpy()
-    found["train/total_loss"] = (loss + l2).detach().numpy()
+    result["train/logits"] = logits.detach().numpy()
+    result["train/loss"] = loss.detach().numpy()
+    result["train/l2"] = l2.detach().numpy()
+    result["train/total_loss"] = (loss + l2).detach().numpy()
     for p in parameters.values():
         assert p.grad is not None
         p.grad /= config["loss_scale"]
@@ -116,14 +116,14 @@ def train(
     for variable in variables:
         if "/moving_" in variable.tf_name:
             values = variable.to_tensorflow(state[variable.name])
-            found[f"stats1/{variable.tf_name}"] = values
+            result[f"stats1/{variable.tf_name}"] = values
         else:
             parameter = parameters[variable.name]
             gradient = parameter.grad
             assert gradient is not None
             if decays(variable.name, parameter):
                 gradient = gradient + config["weight_decay"] * parameter.detach()
-            found[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
+            result[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
     torch.optim.SGD(
         [
             {"params": decayed, "weight_decay": config["weight_decay"]},
@@ -136,7 +136,7 @@ def train(
     for variable in variables:
         key = f"step1/{variable.tf_name}"
         if key in case.meta["results"]:
-            found[key] = variable.to_tensorflow(parameters[variable.name])
+            result[key] = variable.to_tensorflow(parameters[variable.name])
 
 
 def imported(case: ParityCase, model: ResNeXt50, group: str) -> dict[str, torch.Tensor]:

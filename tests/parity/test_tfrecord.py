@@ -60,7 +60,7 @@ def feature(stored: dict[str, Any]) -> Feature:
 def test_every_file_gives_the_records_before_its_damage_and_says_what_it_is(
     parity: Path, case: ParityCase
 ) -> None:
-    said = {
+    message = {
         "truncated_payload.tfrecord": "ends inside a record",
         "truncated_header.tfrecord": "ends inside a record header",
         "bad_payload.tfrecord": "does not match",
@@ -72,9 +72,9 @@ def test_every_file_gives_the_records_before_its_damage_and_says_what_it_is(
         payloads, reason = read(folder / name)
         assert len(payloads) == facts["good_records_before_end"], name
         # TensorFlow says nothing of a cut header; every error of its own is one of ours.
-        assert bool(reason) == (name in said), name
+        assert bool(reason) == (name in message), name
         assert bool(reason) or not facts["error"], name
-        assert said.get(name, "") in reason, name
+        assert message.get(name, "") in reason, name
 
 
 @pytest.mark.parametrize("name", ["plain.tfrecord", "gzip.tfrecord.gz", "zlib.tfrecord.zlib"])

@@ -36,7 +36,7 @@ def everything(case: ParityCase, memory_format: torch.memory_format) -> Results:
     noisy = nchw(case.input("noise") + clean).contiguous(memory_format=memory_format).double()
     target = nchw(clean[..., 3:6] if clean.shape[-1] == 9 else clean).double()
     model = create(case).to(memory_format=memory_format).double()
-    found: Results = {}
+    result: Results = {}
 
     def loss_of(output: torch.Tensor) -> torch.Tensor:
         return 0.5 * (target - output).square().sum() / case.config["loss_batch_size"]
@@ -44,7 +44,7 @@ def everything(case: ParityCase, memory_format: torch.memory_format) -> Results:
     load(case, model, "eval")
     with torch.no_grad():
         output = model.eval()(noisy)
-    found["eval/output"], found["eval/loss"] = nhwc(output), loss_of(output).numpy()
+    result["eval/output"], result["eval/loss"] = nhwc(output), loss_of(output).numpy()
 
     load(case, model, "train" if "train" in groups else "eval")
     model.train()
@@ -57,19 +57,19 @@ def everything(case: ParityCase, memory_format: torch.memory_format) -> Results:
         optimizer.zero_grad()
         loss.backward()
         if step == 1:
-            found["train/output"] = nhwc(output.detach())
-            found["train/loss"] = loss.detach().numpy()
+            result["train/output"] = nhwc(output.detach())
+            result["train/loss"] = loss.detach().numpy()
         optimizer.step()
         state = model.state_dict()
         for variable in tf_variables(model):
             parameter = parameters.get(variable.name)
             if step == 1 and parameter is not None:
                 assert parameter.grad is not None
-                found[f"grad/{variable.tf_name}"] = variable.to_tensorflow(parameter.grad)
+                result[f"grad/{variable.tf_name}"] = variable.to_tensorflow(parameter.grad)
             if step == STEPS or parameter is None:
                 values = variable.to_tensorflow(state[variable.name])
-                found[f"step{step}/{variable.tf_name}"] = values
-    return found
+                result[f"step{step}/{variable.tf_name}"] = values
+    return result
 
 
 def load(case: ParityCase, model: Model, group: str) -> None:
@@ -91,8 +91,8 @@ def test_every_result_of_the_original_is_within_its_tolerance(case: ParityCase) 
     # Of the temporal network tests/models/test_videnn.py compares the formats, on small frames.
     names = MEMORY_FORMATS if case.config["channels"] == 3 else ("contiguous",)
     for name in names:
-        found, doubt = with_doubt(lambda name=name: everything(case, MEMORY_FORMATS[name]))
-        assert case.check_all(found, doubt) == set(), name
+        result, doubt = with_doubt(lambda name=name: everything(case, MEMORY_FORMATS[name]))
+        assert case.check_all(result, doubt) == set(), name
 
 
 def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:

@@ -80,7 +80,7 @@ def replay(case: ParityCase, variant: str, memory_format: torch.memory_format) -
     images = images.contiguous(memory_format=memory_format)
     optimizer = optimizer_for(model, config["learning_rate"])
     output, terms, loss = backward(model, images, config["beta"])
-    found = {
+    result = {
         "z_e": output.features.detach().permute(0, 2, 3, 1).numpy().copy(),
         "codes": output.codes.numpy(),
         "reconstruction": output.reconstruction.detach().permute(0, 2, 3, 1).numpy().copy(),
@@ -100,8 +100,8 @@ def replay(case: ParityCase, variant: str, memory_format: torch.memory_format) -
         optimizer.step()
     parameters = dict(model.named_parameters())
     for variable in vqvae.tf_variables(model):
-        found[f"step2/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
-    return {f"{variant}/{key}": value for key, value in found.items()}
+        result[f"step2/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
+    return {f"{variant}/{key}": value for key, value in result.items()}
 
 
 def backward(
@@ -149,13 +149,13 @@ def likelihood(shown: torch.Tensor, codes: int) -> torch.Tensor:
 
 
 def gradients(model: nn.Module, variables: Sequence[TfVariable]) -> Results:
-    found: Results = {}
+    result: Results = {}
     parameters = dict(model.named_parameters())
     for variable in variables:
         gradient = parameters[variable.name].grad
         assert gradient is not None, variable.name
-        found[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
-    return found
+        result[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
+    return result
 
 
 def replay_prior(case: ParityCase) -> Results:
@@ -168,7 +168,7 @@ def replay_prior(case: ParityCase) -> Results:
     loss.backward()
     variables = pixelcnn.tf_variables(model)
     parameters = dict(model.named_parameters())
-    found: Results = {
+    result: Results = {
         "logits": logits.detach().permute(0, 2, 3, 1).numpy().copy(),
         "loss": loss.detach().numpy(),
         **gradients(model, variables),
@@ -176,18 +176,18 @@ def replay_prior(case: ParityCase) -> Results:
     clip_gradients(model.parameters(), "value", config["grad_clip"])
     optimizer_for(model, config["learning_rate"]).step()
     for variable in variables:
-        found[f"step1/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
-    return {f"pixelcnn/{key}": value for key, value in found.items()}
+        result[f"step1/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
+    return {f"pixelcnn/{key}": value for key, value in result.items()}
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_every_result_of_the_original_is_within_its_tolerance(
     case: ParityCase, layout: torch.memory_format
 ) -> None:
-    found = replay_prior(case)
+    result = replay_prior(case)
     for variant in vqvae.VARIANTS:
-        found |= replay(case, variant, layout)
-    assert case.check_all(found) == set()
+        result |= replay(case, variant, layout)
+    assert case.check_all(result) == set()
 
 
 @pytest.mark.parametrize("variant", vqvae.VARIANTS)

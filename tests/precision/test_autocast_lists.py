@@ -74,11 +74,11 @@ def test_a_black_op_computes_exactly_what_fp32_computes(op: str) -> None:
     install("cpu", treatments("mixed", lists))
     torch.manual_seed(0)
     with region():
-        found = CALLS[op](maker("cpu", torch.float32))
+        result = CALLS[op](maker("cpu", torch.float32))
     torch.manual_seed(0)
     expected = CALLS[op](maker("cpu", torch.float32))
-    assert found.dtype == torch.float32
-    assert torch.equal(found, expected)
+    assert result.dtype == torch.float32
+    assert torch.equal(result, expected)
 
 
 @pytest.mark.parametrize("op", ["softmax.int", "layer_norm", "add.Tensor", "gelu", "mean"])
@@ -254,10 +254,10 @@ def test_cube_ops_give_fp32_and_round_their_inputs() -> None:
     inputs, weight = small_integers(4, 8), small_integers(3, 8)
     install("cpu", treatments("cube", default_lists()))
     with region():
-        found = F.linear(with_lost_digits(inputs), with_lost_digits(weight))
-        assert (found + 1).dtype == torch.float32
-    assert found.dtype == torch.float32
-    assert torch.equal(found, inputs @ weight.T)
+        result = F.linear(with_lost_digits(inputs), with_lost_digits(weight))
+        assert (result + 1).dtype == torch.float32
+    assert result.dtype == torch.float32
+    assert torch.equal(result, inputs @ weight.T)
 
 
 def test_fp16_in_fp32_out_is_exact_for_fp16_inputs_forward_and_backward() -> None:
@@ -266,9 +266,9 @@ def test_fp16_in_fp32_out_is_exact_for_fp16_inputs_forward_and_backward() -> Non
     weight = with_lost_digits(kernel).requires_grad_()
     install("cpu", treatments("cube_fp32_out", default_lists()))
     with region():
-        found = F.linear(with_lost_digits(inputs), weight)
-    found.backward(with_lost_digits(upstream))
-    assert torch.equal(found, inputs @ kernel.T)
+        result = F.linear(with_lost_digits(inputs), weight)
+    result.backward(with_lost_digits(upstream))
+    assert torch.equal(result, inputs @ kernel.T)
     assert weight.grad is not None
     assert torch.equal(weight.grad, upstream.T @ inputs)
 
@@ -313,9 +313,9 @@ def test_compiled_code_computes_what_eager_code_computes(form: str) -> None:
     expected, gradient = run(net)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found, compiled_gradient = run(torch.compile(net, backend="aot_eager"))
-    assert found.dtype == expected.dtype
-    assert torch.equal(found, expected)
+        actual, compiled_gradient = run(torch.compile(net, backend="aot_eager"))
+    assert actual.dtype == expected.dtype
+    assert torch.equal(actual, expected)
     torch.testing.assert_close(compiled_gradient, gradient)
 
 

@@ -50,10 +50,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         return
     # NaN and Infinity are Python's extension, and a key twice is lost by json.
     try:
-        found = [leaf.value for leaf in read_leaves(text)]
+        result = [leaf.value for leaf in read_leaves(text)]
     except JsonError:
         return
-    assert found == [leaf for _, leaf in leaves_of(expected)]
+    assert result == [leaf for _, leaf in leaves_of(expected)]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,9 @@ def test_leaves_have_their_paths_and_lines() -> None:
         ("[1 2,\n# why\n]", "not JSON: Expecting ',' delimiter", 1, ""),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, what: str, line: int, todo: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(
+    text: str, what: str, line: int, todo: str
+) -> None:
     with pytest.raises(JsonError) as error:
         read_leaves(text)
     assert (error.value.what, error.value.line, error.value.todo) == (what, line, todo)

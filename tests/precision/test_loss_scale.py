@@ -24,15 +24,15 @@ def exponential(scale: float = 1024.0, **changes: Any) -> LossScale:
 
 def test_overflows_add_up_over_finite_steps() -> None:
     scale = exponential(incr_every_n_steps=100)
-    for found in (BAD, GOOD, GOOD, BAD):
-        scale.update(found)
+    for result in (BAD, GOOD, GOOD, BAD):
+        scale.update(result)
     assert scale.scale.item() == 512
 
 
 def test_growth_needs_consecutive_finite_steps() -> None:
     scale = exponential(decr_every_n_nan_or_inf=100)
-    for found in (GOOD, BAD, GOOD, BAD, GOOD):
-        scale.update(found)
+    for result in (GOOD, BAD, GOOD, BAD, GOOD):
+        scale.update(result)
     assert scale.scale.item() == 1024
     scale.update(GOOD)
     assert scale.scale.item() == 2048
@@ -67,14 +67,14 @@ def test_a_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
 
 def test_a_sum_over_ranks_and_nan_count_as_one_overflow() -> None:
     scale = FixedLossScale(init_loss_scale=8).create("cpu")
-    for found in (3.0, float("nan"), 0.0):
-        scale.update(torch.tensor(found))
+    for result in (3.0, float("nan"), 0.0):
+        scale.update(torch.tensor(result))
     assert scale.skipped.item() == 2
     assert scale.scale.item() == 8
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(0, 60))
-def test_a_restored_scale_goes_on_as_if_it_had_never_stopped(found: list[bool], at: int) -> None:
+def test_a_restored_scale_resumes_as_if_it_had_never_stopped(found: list[bool], at: int) -> None:
     whole, first, second = (exponential(decr_ratio=0.8) for _ in range(3))
     for bad in found:
         whole.update(torch.tensor(float(bad)))

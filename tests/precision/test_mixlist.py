@@ -51,9 +51,9 @@ def test_an_op_is_named_by_cann_type_or_aten_name(write: Any, name: str) -> None
 
 
 def test_an_op_type_moves_every_torch_op_it_stands_for(write: Any) -> None:
-    found = changes(write(black("BatchNorm", "ReduceMeanD", "Mul")))
-    assert found.keys() >= {"batch_norm", "native_batch_norm", "mean", "mean.dim", "mul.Tensor"}
-    assert set(found.values()) == {"black"}
+    result = changes(write(black("BatchNorm", "ReduceMeanD", "Mul")))
+    assert result.keys() >= {"batch_norm", "native_batch_norm", "mean", "mean.dim", "mul.Tensor"}
+    assert set(result.values()) == {"black"}
 
 
 def test_an_aten_name_moves_that_op_alone(write: Any) -> None:
@@ -122,8 +122,8 @@ def test_adding_alone_decides_without_removing(write: Any) -> None:
 
 
 def test_removing_alone_makes_gray(write: Any) -> None:
-    found = changes(write({"black-list": {"to-remove": ["SoftmaxV2", "exp"]}}))
-    assert found == {"softmax.int": "gray", "exp": "gray"}
+    result = changes(write({"black-list": {"to-remove": ["SoftmaxV2", "exp"]}}))
+    assert result == {"softmax.int": "gray", "exp": "gray"}
 
 
 def test_removing_from_a_list_it_is_not_on_changes_nothing_and_is_mentioned(write: Any) -> None:
@@ -257,9 +257,9 @@ def test_two_names_of_one_op_on_different_lists_are_an_error(
     write: Any, names: list[str], ops: str
 ) -> None:
     path = write({"black-list": {"to-add": names[:1]}, "white-list": {"to-add": names[1:]}})
-    (found,) = errors(path)
-    assert "different lists" in found
-    assert ops in found
+    (result,) = errors(path)
+    assert "different lists" in result
+    assert ops in result
 
 
 def test_two_op_types_that_torch_cannot_tell_apart_get_the_safer_list(write: Any) -> None:
@@ -271,27 +271,27 @@ def test_two_op_types_that_torch_cannot_tell_apart_get_the_safer_list(write: Any
 
 
 def test_an_op_type_without_an_op_of_its_own_says_what_else_changes(write: Any) -> None:
-    found = warnings(write(black("SquaredDifference")))
-    assert found == [
+    result = warnings(write(black("SquaredDifference")))
+    assert result == [
         "torch cannot tell 'SquaredDifference' from Sub, Pow, Square, so those change too: torch "
         "computes it from sub and square"
     ]
 
 
 def test_only_one_kind_of_matrix_product_can_be_moved(write: Any) -> None:
-    found = changes(write(black("BatchMatMul")))
-    assert found["bmm"] == "black"
-    assert found["matmul"] == "gray"
-    assert "mm" not in found
-    assert "linear" not in found
+    result = changes(write(black("BatchMatMul")))
+    assert result["bmm"] == "black"
+    assert result["matmul"] == "gray"
+    assert "mm" not in result
+    assert "linear" not in result
     assert changes(write(black("BatchMatMul", "MatMul")))["matmul"] == "black"
 
 
 def test_only_one_kind_of_convolution_can_be_moved(write: Any) -> None:
-    found = changes(write(black("Conv2D")))
-    assert found["conv2d"] == "black"
-    assert found["convolution"] == "gray"
-    assert "conv3d" not in found
+    result = changes(write(black("Conv2D")))
+    assert result["conv2d"] == "black"
+    assert result["convolution"] == "gray"
+    assert "conv3d" not in result
 
 
 @pytest.mark.parametrize("name", ["ReluGrad", "SoftmaxGrad", "BiasAddGrad", "EmbeddingDenseGrad"])
@@ -417,8 +417,8 @@ def test_loading_names_the_first_error_and_nine_others(write: Any) -> None:
 
 
 def test_names_without_effect_say_what_to_list_instead(write: Any) -> None:
-    (found,) = warnings(write(black("ReluGrad")))
-    assert found == (
+    (result,) = warnings(write(black("ReluGrad")))
+    assert result == (
         "'ReluGrad' runs in the backward, which follows the dtypes of the forward: no effect; "
         "list Relu, ReluV2 instead"
     )

@@ -55,10 +55,10 @@ def test_torch_treats_ops_as_the_table_of_its_own_lists_says(
     ):
         monkeypatch.delitem(CALLS, op)
     for given in (torch.bfloat16, torch.float32):
-        for op, found in result_dtypes(device_type, given).items():
+        for op, result in result_dtypes(device_type, given).items():
             treatment = native_treatment(device_type, op)
             expected = {Treatment.LOW: torch.bfloat16, Treatment.FP32: torch.float32}
-            assert found == str(expected.get(treatment, given)), (op, given)
+            assert result == str(expected.get(treatment, given)), (op, given)
 
 
 def test_the_default_list_is_that_of_cuda_where_cuda_has_one() -> None:
@@ -82,11 +82,11 @@ def test_losses_and_sensitive_ops_are_black() -> None:
 def test_the_lists_decide_the_dtype_of_every_result(device_type: str, given: torch.dtype) -> None:
     lists = install(device_type, treatments("mixed", default_lists()))
     try:
-        found = result_dtypes(device_type, given)
+        result = result_dtypes(device_type, given)
     finally:
         lists.close()
     expected = {"white": torch.bfloat16, "black": torch.float32, "gray": given}
-    assert found == {op: str(expected[default_list(op)]) for op in CALLS}
+    assert result == {op: str(expected[default_list(op)]) for op in CALLS}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -46,7 +46,7 @@ def policy_for(mode: str, device_type: str = "cpu", **changes: object) -> Precis
         ("origin", "npu", "float32", False),
     ],
 )
-def test_the_description_says_what_is_computed_and_whether_it_was_asked_for(
+def test_the_description_says_what_is_computed_and_whether_it_was_requested(
     mode: str, device_type: str, computed: str, substituted: bool
 ) -> None:
     described = policy_for(mode, device_type).description
@@ -232,8 +232,8 @@ def test_any_gradient_that_is_not_finite_is_found_in_any_dtype(
     bad = nn.Parameter(torch.zeros(3, dtype=dtype))
     for parameter in (*parameters[:2], bad):
         parameter.grad = torch.full_like(parameter, 1024)
-    found = policy.unscale_and_check([*parameters, bad])
-    assert (found.item(), found.dtype, found.shape) == (0, torch.float32, ())
+    result = policy.unscale_and_check([*parameters, bad])
+    assert (result.item(), result.dtype, result.shape) == (0, torch.float32, ())
     assert bad.grad is not None
     assert bad.grad.tolist() == [1, 1, 1]
     bad.grad[1] = value
@@ -253,7 +253,7 @@ def test_emulated_fp16_overflows_and_the_exponential_scale_finds_a_scale_that_fi
     policy = policy_for("allow_mix_precision", emulate_fp16=True, loss_scale=scale)
     assert policy.loss_scale is not None
     policy.install()
-    found: list[float] = []
+    result: list[float] = []
     for _ in range(12):
         net.zero_grad()
         with policy.forward():
@@ -261,9 +261,9 @@ def test_emulated_fp16_overflows_and_the_exponential_scale_finds_a_scale_that_fi
         policy.scale(loss).backward()
         bad = policy.unscale_and_check(net.parameters())
         policy.loss_scale.update(bad)
-        found.append(bad.item())
-    assert found[0] == 1
-    assert found[-1] == 0
+        result.append(bad.item())
+    assert result[0] == 1
+    assert result[-1] == 0
     assert policy.loss_scale.scale.item() <= 65504 / 20
     assert not policy.loss_scale.overflow_at_floor
 

@@ -11,7 +11,7 @@ from tests.data.text.vocabularies import write_vocabulary
 
 
 def write_pictures(folder: Path, *, side: int = 64, train: int = 6, val: int = 2) -> None:
-    """Parts `train` and `val` with smooth coloured pictures."""
+    """Parts `train` and `val` with smooth coloured images."""
     random = np.random.default_rng(1)
     for part, count in (("train", train), ("val", val)):
         (folder / part).mkdir(parents=True)
@@ -22,7 +22,7 @@ def write_pictures(folder: Path, *, side: int = 64, train: int = 6, val: int = 2
 
 
 def write_frames(folder: Path, *, side: int = 48, frames: int = 6) -> None:
-    """Parts `train` and `val` with one clip each, of a picture that moves."""
+    """Parts `train` and `val` with one clip each, of an image that moves."""
     random = np.random.default_rng(2)
     coarse = Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8))
     scene = np.asarray(coarse.resize((side + frames, side), Image.Resampling.BILINEAR))
@@ -47,7 +47,7 @@ def write_words(folder: Path, words: tuple[str, ...], *, speakers: int = 12) -> 
 
 
 def write_signs(folder: Path, *, side: int = 64) -> None:
-    """Parts `train` and `val` of pictures with two dark words each, and ICDAR's label files."""
+    """Parts `train` and `val` of images with two dark words each, and ICDAR's label files."""
     random = np.random.default_rng(5)
     for part, count in (("train", 4), ("val", 2)):
         (folder / part).mkdir(parents=True)

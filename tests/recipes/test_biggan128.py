@@ -107,14 +107,14 @@ def test_a_resumed_run_ends_in_the_same_weights_bit_for_bit(
             assert torch.equal(value, again[name]), f"{place.name} {name}"
 
 
-def test_pictures_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
-    said: list[str] = []
+def test_images_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
+    messages: list[str] = []
     for folder, num, batch in (("few", 2, 2), ("more", 3, 2)):
         request = GenerateRequest(
             run_dir=run, to=tmp_path / folder, num=num, seed=3, batch=batch, interpolate=2
         )
-        generate(request, said.append)
-    assert "averaged weights of step 2, seed 3, truncation 2" in said[0]
+        generate(request, messages.append)
+    assert "averaged weights of step 2, seed 3, truncation 2" in messages[0]
     for number in range(2):
         name = f"picture-{number:06d}.png"
         few, more = (Image.open(tmp_path / folder / name) for folder in ("few", "more"))
@@ -156,11 +156,11 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     assert "already exists and is not empty" in done.message
     here("train", "small", "--import", "tests.cli.small_recipe", "--run-dir", "other", cwd=tmp_path)
     done = here("generate", "other", "--to", "new", cwd=tmp_path, code=2)
-    assert "the recipe 'small' does not generate pictures" in done.message
+    assert "the recipe 'small' does not generate images" in done.message
     assert not (tmp_path / "new").exists()
 
 
-def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
+def test_more_images_than_the_disk_holds_are_refused_after_the_first_ones(
     tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["generate", run, "--batch", "2", "--device", "cpu", "--to", "out", "--num"]
@@ -168,7 +168,7 @@ def test_more_pictures_than_the_disk_holds_are_refused_after_the_first_ones(
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
         done = here(*command, "1000", cwd=tmp_path, code=2)
-    assert "998 more pictures need about" in done.message
+    assert "998 more images need about" in done.message
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 2
     here(*command, "3", "--resume", cwd=tmp_path)
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3
@@ -188,7 +188,7 @@ def test_a_folder_in_which_nothing_could_be_written_is_gone_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: Path) -> None:
+def test_a_stopped_drawing_resumes_with_the_same_images(tmp_path: Path, run: Path) -> None:
     command = ["generate", run, "--seed", "3", "--batch", "1", "--device", "cpu", "--to"]
     process = start([*command, tmp_path / "out", "--num", "400"], cwd=Path.cwd())
     while process.poll() is None and not (tmp_path / "out/picture-000001.png").exists():
@@ -208,9 +208,9 @@ def test_a_stopped_drawing_goes_on_with_the_same_pictures(tmp_path: Path, run: P
     here(*command, "out", *more, "--resume", cwd=tmp_path)
     here(*command, "whole", *more, cwd=tmp_path)
     whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
-    found = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert found.pop(first.name) == whole.pop(first.name) + b"mine"
-    assert found == whole
+    result = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert result.pop(first.name) == whole.pop(first.name) + b"mine"
+    assert result == whole
 
 
 def test_a_finished_drawing_is_there_already_and_a_larger_number_adds_to_it(
@@ -245,7 +245,7 @@ def test_a_number_below_what_a_stopped_drawing_has_does_not_close_it(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
 
 
-def test_lines_are_drawn_between_the_pictures_that_are_asked_for_and_added_later(
+def test_lines_are_drawn_between_the_images_that_are_requested_and_added_later(
     tmp_path: Path, run: Path
 ) -> None:
     command = ["generate", run, "--device", "cpu", "--to", "out"]

@@ -14,7 +14,7 @@ def counted(frames: int, taken: list[int]) -> Iterator[Tensor]:
         yield torch.full((1, 3, 2, 2), number / 10)
 
 
-def test_a_frame_comes_out_before_the_next_one_is_asked_for() -> None:
+def test_a_frame_comes_out_before_the_next_one_is_requested() -> None:
     recipe, taken = inverse(), []
     clean = recipe.denoise_frames(recipe.build_model(), counted(5, taken))
     for number in range(5):

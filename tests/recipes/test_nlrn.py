@@ -1,4 +1,4 @@
-"""NLRN's recipes: the original's numbers, whole pictures in patches."""
+"""NLRN's recipes: the original's numbers, whole images in patches."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def test_the_learning_rate_halves_at_the_original_s_steps() -> None:
         assert rate == pytest.approx(expected), step
 
 
-def test_whole_pictures_are_averaged_from_the_original_s_patches() -> None:
+def test_whole_images_are_averaged_from_the_original_s_patches() -> None:
     recipe = override(create_recipe("nlrn"), ["model.steps=1", "model.filters=2"])
     assert isinstance(recipe, DenoisingRecipe)
     network = recipe.build_model().eval()
@@ -41,8 +41,8 @@ def test_whole_pictures_are_averaged_from_the_original_s_patches() -> None:
                 place = (..., slice(top, top + 43), slice(left, left + 43))
                 total[place] += network(picture[place])
                 times[place] += 1
-        found = recipe.model.denoiser(network)(picture)
-    torch.testing.assert_close(found, total / times, rtol=1e-5, atol=1e-6)
+        result = recipe.model.denoiser(network)(picture)
+    torch.testing.assert_close(result, total / times, rtol=1e-5, atol=1e-6)
 
 
 def test_gaps_between_patches_and_colour_are_refused() -> None:

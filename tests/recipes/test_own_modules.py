@@ -152,10 +152,10 @@ def test_recorded_modules_are_named_with_what_to_type(tmp_path: Path) -> None:
     lay(tmp_path / "my_named.py")
     import_named(["my_named"])
     check_named(["my_named"], "recipe.json")
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as result:
         check_named(["my_named", "my_other", "my.third"], "run/recipe.json")
-    assert "my_other, my.third" in found.value.what
-    assert found.value.todo.endswith("--import my_other --import my.third")
+    assert "my_other, my.third" in result.value.what
+    assert result.value.todo.endswith("--import my_other --import my.third")
 
 
 COMMANDS = {

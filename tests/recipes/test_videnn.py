@@ -68,10 +68,10 @@ def test_a_finished_second_stage_needs_no_other_run_to_be_used(temporal_run: Pat
     with torch.no_grad():
         cleaned = list(recipe.denoise_frames(model, iter(frames)))
         assert len(cleaned) == len(frames)
-        for index, found in enumerate(cleaned):
+        for index, result in enumerate(cleaned):
             triplet = [frames[max(index - 1, 0)], frames[index], frames[min(index + 1, 3)]]
             expected = model(torch.cat(triplet, dim=1))
-            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-6)
         later = list(recipe.denoise_frames(model, iter(frames[2 - recipe.frames_before() :])))
         assert torch.equal(later[recipe.frames_before()], cleaned[2])
         assert len(list(recipe.denoise_frames(model, iter(frames[:1])))) == 1
@@ -178,7 +178,7 @@ def test_a_second_stage_that_kept_nothing_is_told_where_the_first_one_went(
         resume(run, "training.duration=4it", "spatial_run=nowhere")
 
 
-def test_a_first_stage_of_another_size_is_told_with_what_to_do(
+def test_a_first_stage_of_another_size_is_reported_with_what_to_do(
     spatial_run: Path, tmp_path: Path
 ) -> None:
     write_frames(tmp_path / "frames")

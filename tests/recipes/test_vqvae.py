@@ -1,4 +1,4 @@
-"""The VQ-VAE recipes from training to pictures, on the digits."""
+"""The VQ-VAE recipes from training to images, on the digits."""
 
 import json
 import shutil
@@ -123,7 +123,7 @@ def test_the_vqvae_stays_as_it_was_while_the_prior_learns(
 
 @pytest.fixture(scope="module")
 def prior_run(first_stage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prior with classes whose VQ-VAE gives each code another picture."""
+    """A prior with classes whose VQ-VAE gives each code another image."""
     path = tmp_path_factory.mktemp("prior") / "run"
     settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}", "model.classes=10")
     trained("vqvae-prior", path, *settings, steps=2)
@@ -143,9 +143,7 @@ def drawn(folder: Path) -> list[bytes]:
     return [picture.tobytes() for picture in pictures]
 
 
-def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
-    prior_run: Path, tmp_path: Path
-) -> None:
+def test_a_prior_draws_the_images_of_a_seed_in_any_number(prior_run: Path, tmp_path: Path) -> None:
     for folder, more in (
         ("five", ["--num", "5"]),
         ("three", ["--num", "3", "--batch", "2"]),
@@ -154,7 +152,7 @@ def test_a_prior_draws_the_pictures_of_a_seed_in_any_number(
         chosen = ["--seed", "3", *more] if "--seed" not in more else more
         done = here("generate", prior_run, "--to", folder, *chosen, cwd=tmp_path)
         if folder == "five":
-            assert done.out == "5 pictures by the weights of step 2, seed 3: five/grid.png\n"
+            assert done.out == "5 images by the weights of step 2, seed 3: five/grid.png\n"
     five, three, other = (drawn(tmp_path / name) for name in ("five", "three", "other"))
     assert (len(five), len(other)) == (5, 5)
     assert five[:3] == three
@@ -200,10 +198,10 @@ def test_a_prior_refuses_what_needs_latent_vectors_and_writes_nothing(
 
 def test_a_vqvae_alone_draws_nothing(first_stage: Path, tmp_path: Path) -> None:
     done = here("generate", first_stage, "--to", "out", cwd=tmp_path, code=2)
-    assert "the recipe 'vqvae-mnist' does not generate pictures" in done.message
+    assert "the recipe 'vqvae-mnist' does not generate images" in done.message
 
 
-def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_pictures(
+def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_images(
     first_stage: Path,
 ) -> None:
     made = recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}")
@@ -250,7 +248,7 @@ def test_a_prior_without_data_has_the_vqvae_of_its_run(first_stage: Path) -> Non
         ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere.*\\n.*--set vqvae.run=DIRECTORY"),
     ],
 )
-def test_what_does_not_fit_is_told_with_what_to_do(
+def test_what_does_not_fit_is_reported_with_what_to_do(
     name: str, settings: tuple[str, ...], told: str
 ) -> None:
     with pytest.raises(UserError, match=told):

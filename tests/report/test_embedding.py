@@ -42,7 +42,7 @@ def test_a_small_file_is_embedded_byte_for_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(1038, 1038), (3000, 40), (500, 5000)])
-def test_a_large_picture_becomes_small_and_keeps_its_shape(
+def test_a_large_image_becomes_small_and_keeps_its_shape(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     image = embedded(saved(tmp_path / "x.png", *size))
@@ -54,7 +54,7 @@ def test_a_large_picture_becomes_small_and_keeps_its_shape(
     assert picture.width <= image.width
 
 
-def test_pictures_of_one_size_are_shown_in_one_size_however_noisy(tmp_path: Path) -> None:
+def test_images_of_one_size_are_shown_in_one_size_however_noisy(tmp_path: Path) -> None:
     noisy = embedded(saved(tmp_path / "noisy.png", 1038, 900))
     plain = embedded(saved(tmp_path / "plain.png", 1038, 900, noise=False))
     assert (noisy.width, noisy.height) == (plain.width, plain.height) == (1038, 900)
@@ -81,7 +81,7 @@ def test_what_is_no_whole_png_is_left_out(tmp_path: Path) -> None:
     assert embedded_image(tmp_path) is None
 
 
-def test_the_page_holds_the_pictures_and_obeys_no_caption(tmp_path: Path) -> None:
+def test_the_page_holds_the_images_and_obeys_no_caption(tmp_path: Path) -> None:
     image = embedded(saved(tmp_path / "x.png", 300, 300, noise=False))
     pictures = [Picture(label=HOSTILE, caption=HOSTILE, image=image) for _ in range(2)]
     strip = PictureStrip(title=HOSTILE, caption=HOSTILE, pictures=pictures)
@@ -97,5 +97,5 @@ def test_the_page_holds_the_pictures_and_obeys_no_caption(tmp_path: Path) -> Non
     assert "Pictures" in read.texts["h2"]
 
 
-def test_a_page_without_pictures_has_no_heading_for_them() -> None:
+def test_a_page_without_images_has_no_heading_for_them() -> None:
     assert "Pictures" not in PageReader(render(Page(title="t"))).texts.get("h2", [])

@@ -39,9 +39,9 @@ def test_one_gap_in_a_hundred_thousand_steps_is_still_seen() -> None:
 
 @given(st.integers(0, 1000), st.integers(1, 50))
 def test_even_indices_are_few_and_hold_the_last(count: int, most: int) -> None:
-    found = evenly(count, most)
-    assert len(found) <= most
-    assert found == sorted(set(found))
-    assert all(0 <= index < count for index in found)
+    result = evenly(count, most)
+    assert len(result) <= most
+    assert result == sorted(set(result))
+    assert all(0 <= index < count for index in result)
     if count:
-        assert found[-1] == count - 1
+        assert result[-1] == count - 1

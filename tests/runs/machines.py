@@ -213,7 +213,7 @@ def _descendants(ancestor: int) -> list[int]:
             with contextlib.suppress(OSError):
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 children.setdefault(parent, []).append(int(entry.name))
-    found = [ancestor]
-    for each in found:
-        found += children.get(each, [])
-    return found
+    result = [ancestor]
+    for each in result:
+        result += children.get(each, [])
+    return result

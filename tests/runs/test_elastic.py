@@ -133,10 +133,10 @@ def test_the_doctor_names_the_links_of_a_machine_with_a_narrow_line(tmp_path: Pa
         for machine in machines:
             machine.torchrun("3:3", "doctor", "--ranks", "--device", "cpu", pace_s=0)
         assert [machine.end(within_s=90) for machine in machines] == [0, 0, 0]
-        said = machines[0].text()
-    slow = re.findall(r"slow: the link from rank (\d) \(\S+\) to rank (\d)", said)
+        message = machines[0].text()
+    slow = re.findall(r"slow: the link from rank (\d) \(\S+\) to rank (\d)", message)
     assert slow
-    assert all("2" in link for link in slow), said
+    assert all("2" in link for link in slow), message
 
 
 def begun(folder: Path, batch: int, *more: str) -> Path:

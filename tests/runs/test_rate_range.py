@@ -34,9 +34,9 @@ def test_the_proposal_is_a_tenth_of_the_rate_with_the_lowest_loss() -> None:
 def test_a_ramp_that_shows_no_lowest_loss_proposes_nothing(
     losses: list[float], diverged: bool, reason: str
 ) -> None:
-    rate, said = proposed(ramp(losses), diverged=diverged)
+    rate, message = proposed(ramp(losses), diverged=diverged)
     assert rate is None
-    assert reason in said
+    assert reason in message
 
 
 def test_rates_rise_by_the_same_factor_from_the_first_to_the_last_step() -> None:
@@ -47,7 +47,7 @@ def test_rates_rise_by_the_same_factor_from_the_first_to_the_last_step() -> None
     assert rates == pytest.approx([1e-3, 1e-2, 1e-1, 1, 10])
 
 
-def test_the_command_writes_table_and_picture_and_nothing_else(tmp_path: Path) -> None:
+def test_the_command_writes_table_and_image_and_nothing_else(tmp_path: Path) -> None:
     # A rate at which any network diverges.
     options = ["--steps", "20", "--low", "1e-4", "--high", "1e9"]
     first = any_end("tune", "rate", *SMALL_RECIPE, *options, cwd=tmp_path)

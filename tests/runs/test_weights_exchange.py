@@ -58,7 +58,7 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
 
 
 def folder(path: Path) -> list[str]:
-    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+    return sorted(str(result.relative_to(path)) for result in path.rglob("*"))
 
 
 def test_averages_stand_beside_the_weights_that_are_trained(beside: Path) -> None:
@@ -188,7 +188,7 @@ def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_and_only_taken_in_part_when_asked(
+def test_what_does_not_fit_is_reported_and_only_taken_in_part_when_asked(
     beside: Path, tmp_path: Path, changes: dict[str, np.ndarray | None], told: str
 ) -> None:
     file = changed(beside, tmp_path, **changes)

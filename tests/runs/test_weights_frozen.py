@@ -97,9 +97,9 @@ def test_tensorflow_answers_as_jumar_does(weights: Path, published: Path, tmp_pa
     done = here("predict", run, *clips, "--json", "--top", "12", cwd=tmp_path)
     labels = (published / "labels.txt").read_text().split()
     for row, expected in zip(json.loads(done.out)["results"], theirs, strict=True):
-        said: dict[str, Any] = row["probabilities"]
-        assert said.keys() == set(labels)
-        ours = [said[label] for label in labels]
+        message: dict[str, Any] = row["probabilities"]
+        assert message.keys() == set(labels)
+        ours = [message[label] for label in labels]
         assert np.allclose(ours, expected, rtol=0, atol=1e-5)
 
 

@@ -158,7 +158,7 @@ def test_tensorflow_restores_every_weight_under_the_name_of_the_original(
 ) -> None:
     tensorflow_python()
     cases = [exported(name) for name in CASES]
-    found = run_tensorflow(RESTORED, *(str(case.prefix) for case in cases), timeout_s=600)
+    result = run_tensorflow(RESTORED, *(str(case.prefix) for case in cases), timeout_s=600)
     for case in cases:
         expected = {
             name: [list(array.shape), hashlib.sha1(np.ascontiguousarray(array).data).hexdigest()]
@@ -166,4 +166,4 @@ def test_tensorflow_restores_every_weight_under_the_name_of_the_original(
                 (name, made()) for name, made in place_weights(case.network, case.averages).items()
             )
         }
-        assert found[str(case.prefix)] == expected, case.network.name
+        assert result[str(case.prefix)] == expected, case.network.name

@@ -169,7 +169,7 @@ def test_the_tests_that_mirror_a_file_are_timed_and_chosen_without_coverage(
     assert again.seconds == covering.seconds
 
 
-def test_defects_are_drawn_only_from_the_files_asked_for(checkout: Path) -> None:
+def test_defects_are_drawn_only_from_the_files_requested(checkout: Path) -> None:
     (checkout / "src/jumar/models/others.py").write_text("ONE = 1\nTWO = 2\nTHREE = 3\n")
     drawn = draw(checkout, 1, 8, ["models"], ["models/oth"])
     assert {mutant.file for mutant in drawn} == {"src/jumar/models/others.py"}

@@ -76,8 +76,8 @@ def test_credentials_come_from_the_environment(
 ) -> None:
     for name in names:
         monkeypatch.setenv(name, f"value of {name}")
-    found = credentials(parse(f"{scheme}://pictures"))
-    assert (found.key, found.secret, found.token) == tuple(f"value of {name}" for name in names)
+    result = credentials(parse(f"{scheme}://pictures"))
+    assert (result.key, result.secret, result.token) == tuple(f"value of {name}" for name in names)
 
 
 def test_a_token_of_another_pair_of_variables_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_half_a_pair_and_none_at_all_say_what_to_set(monkeypatch: pytest.MonkeyP
 def test_no_message_and_no_repr_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA12345")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very/secret+key")
-    found = credentials(S3)
-    assert "secret+key" not in repr(found)
-    assert "AKIA12345" not in repr(found)
+    result = credentials(S3)
+    assert "secret+key" not in repr(result)
+    assert "AKIA12345" not in repr(result)
     text = without_secrets("signed by AKIA12345 with very/secret+key", S3)
     assert text == "signed by *** with ***"
 

@@ -126,7 +126,7 @@ def test_a_store_that_dies_leaves_no_half_file_and_no_credentials_in_the_message
     assert on_disk(tmp_path / "cache") == 0
 
 
-def test_a_refusal_is_told_at_once_and_shows_no_credentials(
+def test_a_refusal_is_reported_at_once_and_shows_no_credentials(
     store: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(handler: object, number: int) -> bool:

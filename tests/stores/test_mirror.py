@@ -60,12 +60,12 @@ def contents(folder: Path) -> dict[str, str]:
 def stored(run: Location) -> dict[str, str]:
     client = Client(run)
     names = {each.location.key[len(run.key) + 1 :]: each.location for each in client.list(run)}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, place in names.items():
         if name not in (MANIFEST, OWNER):
             with contextlib.suppress(Absent):  # deleted by the mirror since it was listed
-                found[name] = client.read_small(place)[0].decode()
-    return found
+                result[name] = client.read_small(place)[0].decode()
+    return result
 
 
 def until(happens: Callable[[], object]) -> None:
@@ -130,9 +130,9 @@ def test_whatever_moment_the_machine_is_lost_the_store_has_a_complete_state(
         point_at(store_server, monkeypatch, tmp_path)
         client_of(run).delete(run.below(OWNER))
         shutil.rmtree(tmp_path / "other machine", ignore_errors=True)
-        found = contents(on_a_bare_machine(run, tmp_path, monkeypatch))
-        assert found in (RUN, after)
-        states.append(found == after)
+        result = contents(on_a_bare_machine(run, tmp_path, monkeypatch))
+        assert result in (RUN, after)
+        states.append(result == after)
     assert states[0] is False
     assert states[-1] is True
 
@@ -157,18 +157,18 @@ def test_one_failing_request_in_ten_changes_nothing(
 def test_a_mirror_that_fails_says_so_once_and_the_end_reports_it(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     death = Dies(10**9)
     with proxy(store_server, death) as dying:
         point_at(dying, monkeypatch, tmp_path)
         monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.05")
-        mirror = opened(run, said.append)
+        mirror = opened(run, messages.append)
         death.after = 0
         write(local_run(run), RUN)
-        until(lambda: said)
+        until(lambda: messages)
         time.sleep(0.3)
-        assert len(said) == 1
-        assert "Training goes on" in said[0]
+        assert len(messages) == 1
+        assert "Training goes on" in messages[0]
         failure = mirror.close()
     assert failure is not None
     assert "does not answer" in str(failure)
@@ -211,20 +211,20 @@ def test_of_jobs_that_start_at_once_one_gets_the_run(run: Location) -> None:
 def test_a_run_whose_owner_shows_no_sign_of_life_is_taken_over(run: Location) -> None:
     dead = {"id": "x", "host": "elsewhere", "process": 1, "boot": "other", "space": "y"}
     client_of(run).write(run.below(OWNER), json.dumps(dead).encode())
-    said: list[str] = []
+    messages: list[str] = []
     began = time.monotonic()
-    mirror = opened(run, said.append)
+    mirror = opened(run, messages.append)
     assert time.monotonic() - began >= 0.6
-    assert "process 1 on elsewhere" in said[0]
+    assert "process 1 on elsewhere" in messages[0]
     assert mirror.close() is None
 
 
 def test_an_owner_who_is_replaced_stops_writing(run: Location) -> None:
-    said: list[str] = []
-    mirror = opened(run, said.append)
+    messages: list[str] = []
+    mirror = opened(run, messages.append)
     client_of(run).write(run.below(OWNER), b'{"id": "another"}')
     write(local_run(run), RUN)
-    until(lambda: any("another job has taken this run" in line for line in said))
+    until(lambda: any("another job has taken this run" in line for line in messages))
     assert "taken this run" in str(mirror.close())
     assert client_of(run).read_small(run.below(OWNER))[0] == b'{"id": "another"}'
 
@@ -242,9 +242,9 @@ def test_a_copy_with_more_than_the_store_is_kept_and_an_outdated_one_set_aside(
     write(there, {"metrics.jsonl": "from elsewhere"})
     assert opened(run).close() is None
     monkeypatch.setenv("JUMAR_CACHE", str(here))
-    said: list[str] = []
-    assert contents(pull(run, said.append))["metrics.jsonl"] == "from elsewhere"
-    assert "set aside" in said[0]
+    messages: list[str] = []
+    assert contents(pull(run, messages.append))["metrics.jsonl"] == "from elsewhere"
+    assert "set aside" in messages[0]
     assert "grown" in contents(local.with_name(f"{local.name}.aside-1")).values()
 
 
@@ -282,11 +282,11 @@ def without_conditions(handler: ProxyHandler, number: int) -> bool:
 def test_a_store_without_conditions_is_said_to_be_one(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     with proxy(store_server, without_conditions) as careless:
         point_at(careless, monkeypatch, tmp_path)
         write(local_run(run), RUN)
-        mirror = opened(run, said.append)
+        mirror = opened(run, messages.append)
         assert mirror.close() is None
         assert stored(run) == RUN
-    assert any("whatever the condition" in line for line in said)
+    assert any("whatever the condition" in line for line in messages)

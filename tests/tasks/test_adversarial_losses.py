@@ -72,12 +72,12 @@ def test_losses_are_the_formulas_of_their_papers(
 ) -> None:
     loss = AdversarialLoss.kinds[kind]()
     logits = torch.from_numpy(LOGITS).float()
-    for found, expected in (
+    for result, expected in (
         (loss.real(logits), real),
         (loss.fake(logits), fake),
         (loss.generated(logits), generated),
     ):
-        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["wgan-gp", "wgan-lp", "dragan"])

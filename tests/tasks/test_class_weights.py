@@ -34,10 +34,10 @@ COUNTS = np.array([60, 30, 0])
 
 
 def chosen(*asked: str) -> list[float]:
-    said: list[str] = []
-    weights = class_weights(asked, NAMES, lambda: COUNTS, said.append)
+    messages: list[str] = []
+    weights = class_weights(asked, NAMES, lambda: COUNTS, messages.append)
     assert weights is not None
-    assert said[-1].startswith("class weights: ")
+    assert messages[-1].startswith("class weights: ")
     return weights.tolist()
 
 
@@ -142,27 +142,27 @@ def test_parts_of_any_size_give_the_gradient_of_the_whole_batch(tmp_path: Path) 
 
 
 def test_what_is_said_lists_the_weights_from_the_smallest_on_and_classes_without_samples() -> None:
-    said: list[str] = []
-    class_weights(("balanced",), NAMES, lambda: COUNTS, said.append)
-    assert said == [
+    messages: list[str] = []
+    class_weights(("balanced",), NAMES, lambda: COUNTS, messages.append)
+    assert messages == [
         "no training samples, so weight 1: owl",
         "class weights: cat=0.75, owl=1, dog=1.5",
     ]
-    said.clear()
+    messages.clear()
     names = [f"c{number}" for number in range(10)]
     asked = [f"{name}={10 - number + 0.12345}" for number, name in enumerate(names)]
-    class_weights(asked[:8], names[:8], lambda: COUNTS, said.append)
-    class_weights(asked[:9], names[:9], lambda: COUNTS, said.append)
-    assert said == [
+    class_weights(asked[:8], names[:8], lambda: COUNTS, messages.append)
+    class_weights(asked[:9], names[:9], lambda: COUNTS, messages.append)
+    assert messages == [
         "class weights: c7=3.123, c6=4.123, c5=5.123, c4=6.123, c3=7.123, c2=8.123, c1=9.123, "
         "c0=10.12",
         "class weights: c8=2.123, c7=3.123, c6=4.123, c5=5.123, ..., c3=7.123, c2=8.123, "
         "c1=9.123, c0=10.12",
     ]
-    said.clear()
+    messages.clear()
     counts = np.array([0] * 9 + [4])
-    weights = class_weights(("balanced",), names, lambda: counts, said.append)
-    assert said[0] == "no training samples, so weight 1: c0, c1, c2, c3, c4, c5, c6, c7"
+    weights = class_weights(("balanced",), names, lambda: counts, messages.append)
+    assert messages[0] == "no training samples, so weight 1: c0, c1, c2, c3, c4, c5, c6, c7"
     assert weights is not None
     assert weights.dtype == torch.float32
     assert weights.tolist() == [1.0] * 10
@@ -200,8 +200,8 @@ def test_an_item_without_a_name_or_a_weight_is_refused_with_an_example() -> None
         assert "is not of the form NAME=WEIGHT" in str(error.value)
         assert "--set loss.class_weights=cat=2,dog=0.5" in str(error.value)
     # A name may have an equals sign; the last one divides it from the weight.
-    said: list[str] = []
-    weights = class_weights(("a=b=0", "c=4"), ("a=b", "c", "d"), lambda: COUNTS, said.append)
+    messages: list[str] = []
+    weights = class_weights(("a=b=0", "c=4"), ("a=b", "c", "d"), lambda: COUNTS, messages.append)
     assert weights is not None
     assert weights.tolist() == [0.0, 4.0, 1.0]
 

@@ -51,15 +51,15 @@ def test_top1_and_top5_agree_with_sorting() -> None:
     logits = torch.randn(50, 9, generator=torch.Generator().manual_seed(1))
     labels = [i % 9 for i in range(50)]
     order = logits.argsort(dim=1, descending=True)
-    found = score(logits, labels)
+    result = score(logits, labels)
     for k in (1, 5):
         right = sum(labels[i] in order[i, :k] for i in range(50))
-        assert found[f"top{k}"] == pytest.approx(100 * right / 50)
+        assert result[f"top{k}"] == pytest.approx(100 * right / 50)
 
 
 def test_a_dead_network_with_equal_logits_scores_as_one_that_always_says_the_first_class() -> None:
-    found = score(torch.zeros(10, 10), list(range(10)))
-    assert (found["top1"], found["top5"]) == (10.0, 50.0)
+    result = score(torch.zeros(10, 10), list(range(10)))
+    assert (result["top1"], result["top5"]) == (10.0, 50.0)
 
 
 def test_logits_that_are_no_numbers_are_never_right() -> None:
@@ -149,10 +149,10 @@ def test_the_loss_of_an_evaluation_is_divided_by_the_weights_of_the_samples() ->
     weights = torch.tensor([1.0, 4.0])
     task = task_for(logits, smoothing=0.0, weights=weights)
     losses = [math.log1p(math.exp(-2)), math.log1p(math.exp(-1)), math.log1p(math.exp(3))]
-    found = task.evaluate_batch(batch([0, 1, 1]))
-    assert found["confusion"].tolist() == [[1, 0], [1, 1]]
-    assert (found["count"].item(), found["weight"].item()) == (3, 9)
-    assert task.summarize(found) == pytest.approx(
+    result = task.evaluate_batch(batch([0, 1, 1]))
+    assert result["confusion"].tolist() == [[1, 0], [1, 1]]
+    assert (result["count"].item(), result["weight"].item()) == (3, 9)
+    assert task.summarize(result) == pytest.approx(
         {
             "top1": 100 * 2 / 3,
             "top5": 100.0,
@@ -183,7 +183,7 @@ def test_up_to_fifty_classes_are_counted_in_pairs(classes: int, counted: str) ->
 def test_classes_without_names_are_numbered_in_the_table_and_decay_is_the_networks() -> None:
     task = task_for(torch.tensor([[0.0, 1, 0], [0, 0, 1]]))
     (table,) = task.score_tables(task.evaluate_batch(batch([1, 0])))
-    assert table.title == "confusion matrix (pictures)"
+    assert table.title == "confusion matrix (images)"
     assert list(table.header) == ["true \\ predicted", "0", "1", "2", "right %"]
     assert table.rows == [
         ["0", "0", "0", "1", "0.0"],

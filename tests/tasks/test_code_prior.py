@@ -32,7 +32,7 @@ def model(classes: int = 0, variant: str = "cifar10") -> CodePrior:
 
 
 class Pictures:
-    """Pictures of noise."""
+    """Images of noise."""
 
     def __len__(self) -> int:
         return 4
@@ -72,7 +72,7 @@ def nats(made: CodePrior, given: dict[str, torch.Tensor]) -> list[float]:
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_the_score_is_the_nats_of_a_pictures_codes_and_the_bits_of_one_code(classes: int) -> None:
+def test_the_score_is_the_nats_of_a_images_codes_and_the_bits_of_one_code(classes: int) -> None:
     made = model(classes)
     task = task_of(made)
     expected = nats(made, batch(0, 1, 2, 3))
@@ -100,7 +100,7 @@ def test_only_the_prior_is_trained_and_averaged() -> None:
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_thirty_two_pictures_are_drawn_in_rows_of_eight_of_each_class_in_turn(
+def test_thirty_two_images_are_drawn_in_rows_of_eight_of_each_class_in_turn(
     classes: int,
 ) -> None:
     made = model(classes)

@@ -35,7 +35,7 @@ def test_a_model_that_gives_one_label_to_all_is_named() -> None:
     assert "predicts '2' in all 6" in only_label(confusion, [])
 
 
-def test_nothing_is_said_of_two_predicted_labels_or_of_samples_of_one_label() -> None:
+def test_nothing_is_reported_of_two_predicted_labels_or_of_samples_of_one_label() -> None:
     assert only_label(confusion_of(TRUE, PREDICTED, 3), []) == ""
     assert only_label(confusion_of(torch.tensor([1, 1]), torch.tensor([2, 2]), 3), []) == ""
     assert only_label(torch.zeros(3, 3), []) == ""

@@ -91,20 +91,20 @@ def test_the_central_window_of_an_even_side_lies_as_in_nlrn() -> None:
     assert central_window(values, 3).tolist() == values[..., 2:5, 2:5].tolist()
 
 
-def test_scores_are_means_over_pictures_for_each_level_and_for_all() -> None:
+def test_scores_are_means_over_images_for_each_level_and_for_all() -> None:
     given = batch()
-    found = task(Darker())
+    result = task(Darker())
     sums = [
-        found.evaluate_batch({k: v[part] for k, v in given.items()}) for part in ([0], [1, 2, 3])
+        result.evaluate_batch({k: v[part] for k, v in given.items()}) for part in ([0], [1, 2, 3])
     ]
-    metrics = found.summarize({name: sums[0][name] + sums[1][name] for name in sums[0]})
+    metrics = result.summarize({name: sums[0][name] + sums[1][name] for name in sums[0]})
     singly = [decibels(given["clean"][i].numpy(), given["noisy"][i].numpy()) for i in range(4)]
     assert metrics["psnr"] == pytest.approx(np.mean(singly), abs=1e-4)
     assert metrics["noisy_psnr"] == pytest.approx(np.mean(singly), abs=1e-4)
     assert metrics["psnr_sigma_15"] == pytest.approx(np.mean(singly[::2]), abs=1e-4)
     assert metrics["psnr_sigma_25"] == pytest.approx(np.mean(singly[1::2]), abs=1e-4)
     assert -1 <= metrics["ssim"] <= 1
-    table = found.score_tables({name: sums[0][name] + sums[1][name] for name in sums[0]})[0]
+    table = result.score_tables({name: sums[0][name] + sums[1][name] for name in sums[0]})[0]
     assert [row[0] for row in table.rows] == ["sigma 15", "sigma 25"]
     assert table.rows[0][2] == f"{np.mean(singly[::2]):.2f}"
 
@@ -130,14 +130,14 @@ def test_the_output_is_clipped_and_rounded_as_asked(
     assert metrics["psnr"] == pytest.approx(decibels(output, given["clean"][0].numpy()), abs=2e-3)
 
 
-def test_levels_of_a_picture_are_the_nearest_ones() -> None:
+def test_levels_of_an_image_are_the_nearest_ones() -> None:
     values = torch.tensor([-0.1, 0.4, 0.6, 1.5, 253.7, 254.6, 300.0]) / 255
     assert picture_levels(values).tolist() == [0, 0, 1, 2, 254, 255, 255]
 
 
-def test_pictures_too_small_for_ssim_are_scored_without_it() -> None:
-    found = task(Darker())
-    assert "ssim" not in found.summarize(found.evaluate_batch(batch(side=8)))
+def test_images_too_small_for_ssim_are_scored_without_it() -> None:
+    result = task(Darker())
+    assert "ssim" not in result.summarize(result.evaluate_batch(batch(side=8)))
 
 
 def test_of_three_frames_the_middle_one_is_the_noisy_one() -> None:
@@ -155,35 +155,33 @@ def test_levels_and_unit_scale_are_inverses() -> None:
 
 def test_only_the_named_part_is_trained() -> None:
     both = nn.Sequential(Darker(), Darker())
-    found = task(both, trained=both[1])
-    assert list(found.objectives[0].trained.parameters()) == [both[1].amount]
+    result = task(both, trained=both[1])
+    assert list(result.objectives[0].trained.parameters()) == [both[1].amount]
 
 
 @pytest.mark.parametrize("storage", ["uint8", "float"])
-def test_pictures_show_clean_noisy_and_denoised_with_their_psnr(
-    tmp_path: Path, storage: str
-) -> None:
+def test_images_show_clean_noisy_and_denoised_with_their_psnr(tmp_path: Path, storage: str) -> None:
     pictures = photographs(tmp_path, scene(), scene(seed=2))
     noisy = whole_pictures_set(
         NoisyPictures(pictures, kind="gaussian", levels=[15.0], storage=storage, seeding="index")
     )
     noise = NoiseSettings(storage=storage)
     patches = patch_set(Patches(pictures=pictures, noise=noise, patch_size=8), per_picture=1)
-    found = task(Darker(), train_data=patches, eval_data=noisy)
-    shown = found.illustrate()
+    result = task(Darker(), train_data=patches, eval_data=noisy)
+    shown = result.illustrate()
     assert [picture.name for picture in shown] == ["denoised-1", "denoised-2"]
     fetched = noisy.fetch([SampleKey(0, 0)]).batch
-    metrics = found.summarize(found.evaluate_batch({**fetched}))
+    metrics = result.summarize(result.evaluate_batch({**fetched}))
     assert f"noisy, {metrics['noisy_psnr']:.2f} dB" in shown[0].caption
     assert shown[0].image.dtype == torch.uint8
     assert shown[0].image.shape[1] >= 3 * 56
     assert all(
-        torch.equal(a.image, b.image) for a, b in zip(shown, found.illustrate(), strict=True)
+        torch.equal(a.image, b.image) for a, b in zip(shown, result.illustrate(), strict=True)
     )
 
 
 def given_levels(*sides: int, level: int = 0) -> dict[str, Tensor]:
-    """One picture of the level, whose noisy copy is 10 or more levels brighter."""
+    """One image of the level, whose noisy copy is 10 or more levels brighter."""
     clean = torch.full((1, 1, *sides), 100, dtype=torch.uint8)
     clean[..., ::2, :] = 150
     return {"clean": clean, "noisy": clean + 10 * (level + 1), "level": torch.tensor([level])}
@@ -194,8 +192,8 @@ def summed(found: DenoisingTask, *batches: dict[str, Tensor]) -> dict[str, Tenso
     return {name: torch.stack([part[name] for part in parts]).sum(0).double() for name in parts[0]}
 
 
-def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pictures() -> None:
-    found = DenoisingTask(
+def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_images() -> None:
+    result = DenoisingTask(
         Darker(5 / 255),
         train_data=None,  # type: ignore[arg-type]
         eval_data=None,
@@ -203,8 +201,8 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pi
         loss=HalfSquaredError(),
     )
     big = [given_levels(11, 12, level=0), given_levels(12, 11, level=3)]
-    sums = summed(found, *big, given_levels(11, 10, level=1), given_levels(11, 12, level=0))
-    (table,) = found.score_tables(sums)
+    sums = summed(result, *big, given_levels(11, 10, level=1), given_levels(11, 12, level=0))
+    (table,) = result.score_tables(sums)
     similar = [
         ssim(unit_scale(each["noisy"]) - 5 / 255, unit_scale(each["clean"]), peak=1.0).item()
         for each in big
@@ -220,7 +218,7 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pi
         ["sigma 15", of_error(20), of_error(15), "-"],
         ["sigma 50", of_error(40), of_error(35), f"{similar[1]:.4f}"],
     ]
-    metrics = found.summarize(sums)
+    metrics = result.summarize(sums)
     decibel = {levels: 20 * np.log10(255 / levels) for levels in (5, 10, 15, 20, 35, 40)}
     assert metrics == pytest.approx(
         {
@@ -239,20 +237,20 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_pi
 
 
 def test_one_level_has_neither_a_table_nor_a_score_of_its_own() -> None:
-    found = DenoisingTask(
+    result = DenoisingTask(
         Darker(),
         train_data=None,  # type: ignore[arg-type]
         eval_data=None,
         level_names=("sigma 25",),
         loss=HalfSquaredError(),
     )
-    sums = summed(found, given_levels(12, 12))
-    assert found.score_tables(sums) == ()
-    assert list(found.summarize(sums)) == ["psnr", "ssim", "noisy_psnr"]
-    assert found.illustrate() == ()
+    sums = summed(result, given_levels(12, 12))
+    assert result.score_tables(sums) == ()
+    assert list(result.summarize(sums)) == ["psnr", "ssim", "noisy_psnr"]
+    assert result.illustrate() == ()
 
 
-def test_whole_pictures_are_denoised_as_asked_clipped_and_not_rounded() -> None:
+def test_whole_images_are_denoised_as_asked_clipped_and_not_rounded() -> None:
     given = given_levels(12, 12)
     plain = task(Darker())
     other = task(Darker(), denoise=lambda noisy: noisy + 200.3 / 255)
@@ -291,7 +289,7 @@ def test_the_central_window_of_a_wide_image_is_in_the_middle_of_each_side() -> N
 
 
 class FourPictures:
-    """Four pictures, of which the second cannot be read."""
+    """Four images, of which the second cannot be read."""
 
     def __len__(self) -> int:
         return 4
@@ -301,9 +299,9 @@ class FourPictures:
         return Fetched(batch={} if key.index == 1 else given_levels(12, 16, level=key.index % 2))
 
 
-def test_of_the_first_three_pictures_those_that_can_be_read_are_shown() -> None:
-    found = task(Darker(5 / 255), eval_data=FourPictures())
-    shown = found.illustrate()
+def test_of_the_first_three_images_those_that_can_be_read_are_shown() -> None:
+    result = task(Darker(5 / 255), eval_data=FourPictures())
+    shown = result.illustrate()
     assert [each.name for each in shown] == ["denoised-1", "denoised-3"]
     text = f"noisy, {20 * np.log10(255 / 10):.2f} dB", f"denoised, {20 * np.log10(255 / 5):.2f} dB"
     assert {each.caption for each in shown} == {f"sigma 15: clean; {'; '.join(text)}"}

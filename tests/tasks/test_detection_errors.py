@@ -49,7 +49,7 @@ def test_cut_outs_show_the_error_with_labels_and_detections() -> None:
     pixels[50:60, 10:60] = 250
     pixels[90:110, 10:60] = 200
     sheets.add(pixels, WORDS, DETECTIONS, SCORE)
-    shown = {each.name: each for each in sheets.illustrations("the first picture")}
+    shown = {each.name: each for each in sheets.illustrations("the first image")}
     assert list(shown) == ["errors-missed", "errors-false", "errors-merged", "errors-split"]
     missed, false, merged, split = (each.image.numpy() for each in shown.values())
     assert has(missed, LABELLED)
@@ -61,7 +61,7 @@ def test_cut_outs_show_the_error_with_labels_and_detections() -> None:
     assert (false == 200).all(axis=2).mean() > 0.1
     assert all(has(each, FOUND) for each in (merged, split))
     assert shown["errors-merged"].caption == (
-        "1 of 1 detections that merge several words in the first picture; labels orange, "
+        "1 of 1 detections that merge several words in the first image; labels orange, "
         "detections green"
     )
 
@@ -72,21 +72,21 @@ def test_a_sheet_has_room_for_some_and_says_how_many_there_are() -> None:
     score = picture_score([Region(corners=word) for word in words], [])
     for _ in range(9):
         sheets.add(np.zeros((120, 200, 3), np.uint8), words, [], score)
-    (sheet,) = sheets.illustrations("9 pictures")
-    assert sheet.caption == ("32 of 81 missed words in 9 pictures; labels orange, detections green")
-    # Four of each picture, in rows of four with gaps of 2 px.
+    (sheet,) = sheets.illustrations("9 images")
+    assert sheet.caption == ("32 of 81 missed words in 9 images; labels orange, detections green")
+    # Four of each image, in rows of four with gaps of 2 px.
     assert sheet.image.shape == (8 * 98 - 2, 4 * 226 - 2, 3)
     few = ErrorSheets()
     few.add(np.zeros((120, 200, 3), np.uint8), words, [], score)
-    (sheet,) = few.illustrations("1 picture")
+    (sheet,) = few.illustrations("1 image")
     assert sheet.caption.startswith("4 of 9 missed words")
 
 
 def test_captions_name_the_kind_of_error() -> None:
     sheets = ErrorSheets()
     sheets.add(np.zeros((120, 200, 3), np.uint8), WORDS, DETECTIONS, SCORE)
-    captions = [each.caption for each in sheets.illustrations("a picture")]
-    end = "in a picture; labels orange, detections green"
+    captions = [each.caption for each in sheets.illustrations("an image")]
+    end = "in an image; labels orange, detections green"
     assert captions == [
         f"1 of 1 missed words {end}",
         f"1 of 1 false detections {end}",
@@ -100,7 +100,7 @@ def test_words_at_the_border_and_beyond_are_cut_out_too() -> None:
     words = [box(-30, -20, 5, 4), box(190, 110, 240, 150), box(300, 300, 340, 320)]
     score = picture_score([Region(corners=word) for word in words], [])
     sheets.add(np.full((120, 200, 3), 7, np.uint8), words, [], score)
-    (sheet,) = sheets.illustrations("1 picture")
+    (sheet,) = sheets.illustrations("1 image")
     assert sheet.image.shape[0] == 96
 
 
@@ -129,7 +129,7 @@ def test_a_cut_out_is_the_word_and_a_margin_as_large_as_the_tile_allows(
     sheets = ErrorSheets()
     score = picture_score([Region(corners=word)], [])
     sheets.add(ramp(120, 240), [word], [], score)
-    (sheet,) = sheets.illustrations("1 picture")
+    (sheet,) = sheets.illustrations("1 image")
     tile = sheet.image.numpy().astype(int)
     assert tile.shape == (96, 224, 3)
     height, width = shown
@@ -138,7 +138,7 @@ def test_a_cut_out_is_the_word_and_a_margin_as_large_as_the_tile_allows(
     inside = tile[:height, :width]
     assert (inside[[0, 0, -1, -1], [0, -1, 0, -1], 2] == 255).all()
     left, top, right, bottom = part
-    # Corners of the picture are its outermost pixels, give or take what enlarging mixes.
+    # Corners of the image are its outermost pixels, give or take what enlarging mixes.
     assert abs(inside[0, 0] - (left, top, 255)).max() <= 1
     assert abs(inside[-1, -1] - (right - 1, bottom - 1, 255)).max() <= 1
-    assert sheet.caption == "1 of 1 missed words in 1 picture; labels orange, detections green"
+    assert sheet.caption == "1 of 1 missed words in 1 image; labels orange, detections green"

@@ -203,8 +203,8 @@ def test_text_begins_at_one_half_for_the_kernels_within_it() -> None:
     linear = 1 - 2 * 0.2 / (1 + 1.0 + 1e-5)
     squared = 1 - 2 * 0.2 / (1 + 0.04 + 0.64 + 1e-5)
     for loss, expected in ((BatchDice(), linear), (HardDice(), squared)):
-        found = loss.terms(maps, kernels, mask)["kernels"].item()
-        assert found == pytest.approx(0.3 * expected, rel=1e-5)
+        result = loss.terms(maps, kernels, mask)["kernels"].item()
+        assert result == pytest.approx(0.3 * expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -218,10 +218,10 @@ def test_the_hardest_background_counts_by_the_pixels_of_text(
     maps = torch.stack([text, text], dim=1)
     kernels = torch.stack([one_row(1, 0, 0, 0, 0)] * 2, dim=1)
     mask = one_row(1, 1, 1, 1, 0)  # the last pixel, which would be the hardest, does not count
-    found = HardDice(negatives=negatives, text_weight=1.0).terms(maps, kernels, mask)
+    result = HardDice(negatives=negatives, text_weight=1.0).terms(maps, kernels, mask)
     squares = 0.36 + sum(value**2 for value in counting) + 1
-    assert found["text"].item() == pytest.approx(1 - 2 * 0.6 / (squares + 1e-5), rel=1e-5)
-    assert found["kernels"].item() == 0
+    assert result["text"].item() == pytest.approx(1 - 2 * 0.6 / (squares + 1e-5), rel=1e-5)
+    assert result["kernels"].item() == 0
 
 
 def test_a_single_pixel_of_text_has_the_whole_weight() -> None:
@@ -243,5 +243,5 @@ def test_a_single_pixel_of_text_has_the_whole_weight() -> None:
 def test_scores_that_are_surely_wrong_have_the_largest_loss_there_is() -> None:
     score, target = one_row(0.0, 1.0), one_row(1, 0)
     zeros = torch.zeros(1, 5, 1, 2)
-    found = BalancedCrossEntropy().terms(score, zeros, target, zeros, one_row(1, 1))["score"]
-    assert found.item() == pytest.approx(-np.log(1e-5) / 2, rel=1e-2)
+    result = BalancedCrossEntropy().terms(score, zeros, target, zeros, one_row(1, 1))["score"]
+    assert result.item() == pytest.approx(-np.log(1e-5) / 2, rel=1e-2)

@@ -37,7 +37,7 @@ def test_the_distance_is_that_of_scipys_matrix_root(count: int, other: int) -> N
     assert frechet_distance(real, fake) == pytest.approx(by_matrix_root(real, fake), rel=1e-9)
 
 
-def test_fewer_pictures_than_features_are_no_difficulty() -> None:
+def test_fewer_images_than_features_are_no_difficulty() -> None:
     real, fake = features(20, 48, 1), features(30, 48, 2)
     # The root of a singular product is exact to the root of the rounding error only.
     assert frechet_distance(real, fake) == pytest.approx(by_matrix_root(real, fake), rel=1e-5)
@@ -152,7 +152,7 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
-def test_what_is_wrong_with_a_file_is_said_once_with_how_many_more(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_reported_once_with_how_many_more(tmp_path: Path) -> None:
     path = tmp_path / "inception.pth"
     with torch.device("meta"):
         expected = FidInception().state_dict()

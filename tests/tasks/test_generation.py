@@ -44,7 +44,7 @@ class Critic(nn.Module):
 
 
 class Pictures:
-    """Eleven pictures of noise, numbered."""
+    """Eleven images of noise, numbered."""
 
     def __len__(self) -> int:
         return 11
@@ -89,9 +89,9 @@ def batch(*numbers: int) -> dict[str, Tensor]:
 def scores(task: GenerationTask, *batches: Sequence[int]) -> dict[str, float]:
     task.model.eval()
     with torch.inference_mode():
-        found = [task.evaluate_batch(batch(*numbers)) for numbers in batches]
+        result = [task.evaluate_batch(batch(*numbers)) for numbers in batches]
     task.model.train()
-    return task.summarize({key: torch.cat([f[key] for f in found]) for key in task.gathered})
+    return task.summarize({key: torch.cat([f[key] for f in result]) for key in task.gathered})
 
 
 @pytest.mark.parametrize("kind", AdversarialLoss.kinds)
@@ -130,7 +130,7 @@ def test_the_networks_statistics_move_in_both_turns() -> None:
         assert not torch.equal(before["d.norm.running_mean"], after["d.norm.running_mean"])
 
 
-def test_every_tower_also_shows_the_discriminator_real_pictures_in_the_generators_turn() -> None:
+def test_every_tower_also_shows_the_discriminator_real_images_in_the_generators_turn() -> None:
     moved: list[int] = []
     for every_tower in (False, True):
         task = task_for(every_tower=every_tower)
@@ -184,7 +184,7 @@ def test_scores_do_not_depend_on_how_the_set_is_split_and_name_every_level() -> 
     assert whole["swd"] == pytest.approx((whole["swd_32"] + whole["swd_16"]) / 2)
 
 
-def test_a_generator_of_the_real_pictures_has_no_distance() -> None:
+def test_a_generator_of_the_real_images_has_no_distance() -> None:
     real = torch.stack([batch(n)["image"][0] for n in range(11)]).float() / 127.5 - 1
     vectors = numbered_latents(0, 11, LATENT, seed=EVALUATION_SEED, truncation=2.0)
 
@@ -312,8 +312,8 @@ def test_illustrations_are_six_rows_of_samples_and_lines_between_the_first_eight
         assert shown.image.shape == (rows * step - 2, columns * step - 2, 3)
         for number, picture in enumerate(expected):
             top, left = number // columns * step, number % columns * step
-            found = shown.image[top : top + SIDE, left : left + SIDE].int()
-            assert (found - picture).abs().max() <= 1
+            result = shown.image[top : top + SIDE, left : left + SIDE].int()
+            assert (result - picture).abs().max() <= 1
     assert samples.caption == "36 images, each from a latent vector that is always the same"
     assert interpolation.caption == ("4 lines, each between two latent vectors, from left to right")
 
@@ -340,8 +340,8 @@ def test_the_frechet_distance_compares_features_of_real_and_generated_images() -
     assert task.gathered == [
         f"{kind}_{name}" for kind in ("real", "fake") for name in ("32", "16", "features")
     ]
-    found = scores(task, range(4), range(4, 11))
-    assert list(found) == ["swd", "swd_32", "swd_16", "fid"]
+    result = scores(task, range(4), range(4, 11))
+    assert list(result) == ["swd", "swd_32", "swd_16", "fid"]
     vectors = numbered_latents(0, 11, LATENT, seed=20181, truncation=2.0)
     with torch.inference_mode():
         made = ((networks.generator.eval()(vectors) + 1) * 127.5).round() / 127.5 - 1
@@ -354,10 +354,10 @@ def test_the_frechet_distance_compares_features_of_real_and_generated_images() -
     covariances = [torch.cov(each.T).numpy() for each in sets]
     eigenvalues = np.linalg.eigvals(covariances[0] @ covariances[1]).real.clip(min=0)
     expected = means_apart + sum(map(np.trace, covariances)) - 2 * np.sqrt(eigenvalues).sum()
-    assert found["fid"] == pytest.approx(expected, rel=1e-3)
+    assert result["fid"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_without_pictures_to_score_on_there_is_a_task_too() -> None:
+def test_without_images_to_score_on_there_is_a_task_too() -> None:
     networks = task_for()._networks
     task = GenerationTask(
         networks,

@@ -20,7 +20,7 @@ COUNT = 128
 
 
 def random_pictures(count: int, size: int = 32, seed: int = 0) -> Tensor:
-    """Smooth pictures: noise that was enlarged, so that every level holds something."""
+    """Smooth images: noise that was enlarged, so that every level holds something."""
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.rand(count, 3, size // 8, size // 8, generator=generator) * 2 - 1
     smooth = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bilinear")
@@ -81,7 +81,7 @@ def test_descriptors_do_not_depend_on_how_the_set_is_split() -> None:
         assert torch.equal(rows, torch.cat([part[name] for part in parts]))
 
 
-def test_neighbourhoods_lie_anywhere_in_the_picture_and_differ_by_picture() -> None:
+def test_neighbourhoods_lie_anywhere_in_the_image_and_differ_by_image() -> None:
     # The coarsest level of a ramp is nearly the ramp itself: its values say where they lie.
     ramp = torch.linspace(-1, 1, 16).expand(1, 3, 16, 16)
     rows = laplacian_descriptors(ramp.expand(64, -1, -1, -1), first_index=0, per_image=8)["16"]
@@ -93,7 +93,7 @@ def test_neighbourhoods_lie_anywhere_in_the_picture_and_differ_by_picture() -> N
     assert not torch.equal(columns[:8], columns[8:16])
 
 
-def test_a_picture_without_change_has_nothing_in_the_fine_levels() -> None:
+def test_an_image_without_change_has_nothing_in_the_fine_levels() -> None:
     """Mirrored borders and filters that sum to 1: also at the edges."""
     rows = laplacian_descriptors(torch.full((2, 3, 64, 48), 0.5), first_index=0)
     assert list(rows) == ["48", "24"]
@@ -159,7 +159,7 @@ def test_a_generator_that_has_collapsed_gets_a_finite_and_large_distance() -> No
 @pytest.mark.parametrize(
     ("images", "each"), [(1, 128), (1024, 128), (2048, 64), (10_000, 13), (10**6, 1)]
 )
-def test_large_sets_take_fewer_neighbourhoods_a_picture(images: int, each: int) -> None:
+def test_large_sets_take_fewer_neighbourhoods_an_image(images: int, each: int) -> None:
     assert neighbourhoods_per_image(images) == each
 
 
@@ -199,10 +199,10 @@ def test_neighbourhoods_are_those_of_the_pyramid_with_scipys_filter() -> None:
     rows = laplacian_descriptors(images, first_index=3, per_image=20)
     assert list(rows) == ["62", "31", "16"]
     for number, image in enumerate(images.double().numpy()):
-        for level, found in zip(scipy_pyramid(image), rows.values(), strict=True):
+        for level, result in zip(scipy_pyramid(image), rows.values(), strict=True):
             windows = np.lib.stride_tricks.sliding_window_view(level, (7, 7), axis=(1, 2))
             every = windows.transpose(1, 2, 0, 3, 4).reshape(-1, 147)
-            own = found[20 * number : 20 * number + 20].double().numpy()
+            own = result[20 * number : 20 * number + 20].double().numpy()
             apart = np.abs(own[:, None] - every[None]).max(axis=2)
             assert apart.min(axis=1).max() < 1e-5
             # Places are drawn on both axes, not one for all levels or images.

@@ -48,20 +48,20 @@ def batch(true: Sequence[int], said: Sequence[int]) -> dict[str, torch.Tensor]:
 
 
 def sums(task: KeywordTask, *batches: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    found = [task.evaluate_batch(one) for one in batches]
-    return {name: sum(one[name].double() for one in found) for name in found[0]}
+    result = [task.evaluate_batch(one) for one in batches]
+    return {name: sum(one[name].double() for one in result) for name in result[0]}
 
 
 def test_the_score_is_the_share_of_the_right_labels_over_batches_of_any_size() -> None:
     task = task_for()
-    true, said = [0, 1, 2, 3, 2, 2, 3], [0, 2, 2, 3, 3, 2, 3]
-    whole = task.summarize(sums(task, batch(true, said)))
-    parts = task.summarize(sums(task, batch(true[:2], said[:2]), batch(true[2:], said[2:])))
+    true, message = [0, 1, 2, 3, 2, 2, 3], [0, 2, 2, 3, 3, 2, 3]
+    whole = task.summarize(sums(task, batch(true, message)))
+    parts = task.summarize(sums(task, batch(true[:2], message[:2]), batch(true[2:], message[2:])))
     assert whole["accuracy"] == pytest.approx(100 * 5 / 7)
     assert parts == pytest.approx(whole)
 
 
-def test_rows_of_the_table_are_true_labels_and_columns_are_what_was_heard() -> None:
+def test_rows_of_the_table_are_true_labels_and_columns_predictions() -> None:
     task = task_for()
     (table,) = task.score_tables(sums(task, batch([1, 2, 2, 2], [3, 2, 2, 3])))
     assert list(table.header) == ["true \\ predicted", *LABELS, "right %"]
@@ -86,7 +86,7 @@ def test_the_loss_is_the_mean_cross_entropy_and_flows_into_the_network() -> None
     assert smoothed.item() != pytest.approx(loss.item())
 
 
-def test_pictures_have_time_to_the_right_and_pitch_upwards() -> None:
+def test_images_have_time_to_the_right_and_pitch_upwards() -> None:
     features = torch.zeros(1, 6, 3)
     features[0, :, 0] = 1.0  # low in pitch, over all of the time
     features[0, 5, :] = 2.0  # all pitches, at the end
@@ -123,7 +123,7 @@ def test_the_illustration_has_up_to_sixteen_clips_in_rows_of_eight(tmp_path: Pat
         task = task_for()
         task.eval_data = evaluation
         (one,) = task.illustrate()
-        # Pictures begin in the first line of pixels; between them it is white.
+        # Images begin in the first line of pixels; between them it is white.
         coloured_places = (one.image[0] != 255).any(dim=1).int()
         in_first_row = int((coloured_places.diff() == 1).sum()) + int(coloured_places[0])
         drawn.append((len(evaluation), in_first_row, one.image.shape[0]))
@@ -148,10 +148,10 @@ class Clips:
         self.asked = [key.index for key in keys]
         assert {key.epoch for key in keys} == {0}
         true = [index % 4 for index in self.asked]
-        said = [
+        message = [
             (label + (index % 3 == 2)) % 4 for index, label in zip(self.asked, true, strict=True)
         ]
-        return Fetched(batch=batch(true, said) if self.readable else {})
+        return Fetched(batch=batch(true, message) if self.readable else {})
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_colours_go_from_dark_blue_over_purple_and_orange_to_light_yellow() -> N
     values = torch.tensor([0.0, 1, 2, 3, 1.5]).view(1, 5, 1) * 7 - 3
     (picture,) = coloured(values)
     assert picture.shape == (3, 2, 10)
-    found = picture[:, 0, ::2].T.int()
+    result = picture[:, 0, ::2].T.int()
     expected = [(13, 8, 51), (115, 26, 115), (230, 89, 64), (255, 242, 153), (172, 57, 89)]
-    assert (found - torch.tensor(expected)).abs().max() <= 1
+    assert (result - torch.tensor(expected)).abs().max() <= 1
     assert torch.equal(picture, picture[:, :1, ::2].repeat_interleave(2, 2).expand(3, 2, 10))
 
 

@@ -25,7 +25,7 @@ def task_for(logits: torch.Tensor, classes: int) -> ClassificationTask:
 
 
 def pictures(count: int, height: int = 4) -> torch.Tensor:
-    """Pictures of which each is all of its number."""
+    """Images of which each is all of its number."""
     numbers = torch.arange(count, dtype=torch.uint8).view(-1, 1, 1, 1)
     return numbers.expand(-1, 3, height, 6).contiguous()
 
@@ -96,7 +96,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     (sheet,) = mistakes.illustrations(("cat", "dog"))
     (table,) = mistakes.tables()
     assert table.title == "mistakes with the highest probability"
-    assert list(table.header) == ["picture", "true", "predicted", "probability %"]
+    assert list(table.header) == ["image", "true", "predicted", "probability %"]
     assert table.rows == [
         ["1", "cat", "dog", "75.0"],
         ["2", "dog", "2", "60.0"],
@@ -106,7 +106,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     assert sheet.caption == (
         "the 3 mistakes with the highest probability, numbered as in the table of mistakes"
     )
-    # Thumbnails are 96 px high, and half as wide as these pictures are high.
+    # Thumbnails are 96 px high, and half as wide as these images are high.
     tiles = [
         side_by_side([torch.full((3, 96, 48), level, dtype=torch.uint8)], [number])
         for number, level in (("1", 10), ("2", 20), ("3", 40))
@@ -115,7 +115,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     assert torch.equal(sheet.image, expected)
 
 
-def test_small_pictures_are_enlarged_by_repetition_and_large_ones_averaged() -> None:
+def test_small_images_are_enlarged_by_repetition_and_large_ones_averaged() -> None:
     def shown(picture: torch.Tensor) -> torch.Tensor:
         mistakes = SurestMistakes()
         mistakes.add(

@@ -147,19 +147,19 @@ def test_a_window_is_scored_by_its_best_answer_in_characters_of_the_passage() ->
     assert task.eval_data is not None
     batch = task.eval_data.fetch([SampleKey(0, number) for number in range(4)]).batch
     with torch.no_grad():
-        found = task.evaluate_batch(batch)
-    assert found["count"].item() == 4
-    assert found["answers"].tolist() == [
+        result = task.evaluate_batch(batch)
+    assert result["count"].item() == 4
+    assert result["answers"].tolist() == [
         [0, 0, 3, 5.0],  # "a b" in the first window
         [0, 12, 15, 8.0],  # "g h" in the second
         [1, 0, 3, 5.0],
         [2, 0, 3, 5.0],
     ]
     # Windows without an answer add no row, and questions without one count as wrong.
-    sums = {**found, "answers": found["answers"][[0, 2]], "count": torch.tensor(8.0)}
+    sums = {**result, "answers": result["answers"][[0, 2]], "count": torch.tensor(8.0)}
     scores = task.summarize({name: value.double() for name, value in sums.items()})
     assert scores["em"] == pytest.approx(100 / 3)
-    assert scores["loss"] == pytest.approx(found["loss"].item() / 8)
+    assert scores["loss"] == pytest.approx(result["loss"].item() / 8)
 
 
 def test_of_equally_good_answers_the_first_window_counts() -> None:

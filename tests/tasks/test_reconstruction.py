@@ -13,7 +13,7 @@ SIDE = 16
 
 
 class Pictures:
-    """Grey pictures, each of one level, its number."""
+    """Grey images, each of one level, its number."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -28,7 +28,7 @@ class Pictures:
 
 
 class Shifted(VQVAE):
-    """Reconstructs each picture brighter by a constant and takes the codes it was told to."""
+    """Reconstructs each image brighter by a constant and takes the codes it was told to."""
 
     def __init__(self, shift: float, codes: Sequence[int] = (0,), size: int = 4) -> None:
         super().__init__(variant="cifar10", codes=size, width=4)
@@ -55,12 +55,12 @@ def score(network: VQVAE, count: int = 6) -> dict[str, float]:
 
 
 def test_error_and_psnr_are_those_of_pixels_from_0_to_1() -> None:
-    found = score(Shifted(0.1))
-    assert found["mse"] == pytest.approx(0.01, rel=1e-5)
-    assert found["psnr"] == pytest.approx(20.0, abs=1e-3)
+    result = score(Shifted(0.1))
+    assert result["mse"] == pytest.approx(0.01, rel=1e-5)
+    assert result["psnr"] == pytest.approx(20.0, abs=1e-3)
 
 
-def test_a_picture_without_error_does_not_make_the_mean_infinite() -> None:
+def test_an_image_without_error_does_not_make_the_mean_infinite() -> None:
     assert score(Shifted(0.0))["psnr"] == 100.0
 
 
@@ -71,9 +71,9 @@ def test_a_picture_without_error_does_not_make_the_mean_infinite() -> None:
 def test_perplexity_is_the_number_of_equally_frequent_codes(
     codes: tuple[int, ...], perplexity: float, used: float
 ) -> None:
-    found = score(Shifted(0.1, codes))
-    assert found["perplexity"] == pytest.approx(perplexity)
-    assert found["codes_used"] == pytest.approx(used)
+    result = score(Shifted(0.1, codes))
+    assert result["perplexity"] == pytest.approx(perplexity)
+    assert result["codes_used"] == pytest.approx(used)
 
 
 def test_sums_over_parts_equal_those_over_the_whole() -> None:
@@ -121,13 +121,13 @@ def test_originals_stand_above_their_reconstructions(size: int) -> None:
         assert below - original == pytest.approx(127.5, abs=1)
 
 
-def test_no_held_back_pictures_no_illustration() -> None:
+def test_no_held_back_images_no_illustration() -> None:
     task = task_for(Shifted(0.1))
     task.eval_data = None
     assert task.illustrate() == ()
 
 
-def test_small_pictures_are_enlarged_and_large_ones_are_not() -> None:
+def test_small_images_are_enlarged_and_large_ones_are_not() -> None:
     assert visible(torch.rand(2, 3, 24, 24)).shape == (2, 3, 72, 72)
     assert visible(torch.rand(2, 1, 128, 128)).shape == (2, 1, 128, 128)
     assert visible(torch.tensor([[[[-1.0, 0.5, math.pi]]]]))[0, 0, 0, 0] == 0
@@ -144,11 +144,11 @@ def test_small_pictures_are_enlarged_and_large_ones_are_not() -> None:
 def test_the_originals_shown_are_spread_over_the_set(size: int, levels: list[int]) -> None:
     (shown,) = task_for(Shifted(0.5), size).illustrate()
     step = SIDE * 4 + 2
-    found = [
+    result = [
         int(shown.image[2 * (number // 8) * step + 5, number % 8 * step + 5, 0])
         for number in range(len(levels))
     ]
-    assert found == levels
+    assert result == levels
     assert shown.name == "reconstructions"
     assert shown.caption == "held-out images, each above its reconstruction"
     assert task_for(Shifted(0.5), 0).illustrate() == ()
@@ -159,15 +159,15 @@ def test_the_sums_are_means_of_an_image_times_the_images_and_no_pull_unless_aske
     network = VQVAE(variant="cifar10", codes=5, width=4)
     task = task_for(network)
     made = Pictures(8).fetch([SampleKey(0, index) for index in (3, 60, 200)]).batch
-    found = task.objectives[0](made)
-    assert list(found) == ["loss", "recon", "vq", "commit"]
+    actual = task.objectives[0](made)
+    assert list(actual) == ["loss", "recon", "vq", "commit"]
     images = made["image"] / 255
     with torch.no_grad():
         result = network(images)
     recon = (result.reconstruction - images).square().mean().item()
     apart = (result.features - result.chosen).square().sum(dim=1).mean().item()
     expected = {"recon": recon, "vq": apart, "commit": apart, "loss": recon + 1.25 * apart}
-    assert {name: value.item() / 3 for name, value in found.items()} == pytest.approx(expected)
+    assert {name: value.item() / 3 for name, value in actual.items()} == pytest.approx(expected)
 
 
 def test_grey_networks_take_the_mean_of_the_colours() -> None:
@@ -187,7 +187,7 @@ def test_grey_networks_take_the_mean_of_the_colours() -> None:
     torch.testing.assert_close(coloured, image / 255)
 
 
-def test_small_pictures_are_repeated_to_about_64_px_and_rounded() -> None:
+def test_small_images_are_repeated_to_about_64_px_and_rounded() -> None:
     values = torch.tensor([[0.0, 0.3], [0.5, 2.0]]).expand(1, 1, 2, 2)
     shown = visible(values)
     assert shown.shape == (1, 1, 64, 64)

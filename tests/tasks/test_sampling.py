@@ -35,7 +35,7 @@ def test_lines_are_straight_and_hold_both_ends() -> None:
     torch.testing.assert_close(lines[:, 2], (starts + ends) / 2)
 
 
-def test_batches_do_not_change_the_pictures_and_bound_what_is_made_at_once() -> None:
+def test_batches_do_not_change_the_images_and_bound_what_is_made_at_once() -> None:
     sizes: list[int] = []
 
     def generator(latents: torch.Tensor) -> torch.Tensor:
@@ -55,7 +55,7 @@ def test_bytes_are_the_inverse_of_the_normalisation() -> None:
     assert as_bytes(torch.tensor([-3.0, 3.0])).tolist() == [0, 255]
 
 
-def test_sixteen_pictures_are_made_at_once_without_gradients() -> None:
+def test_sixteen_images_are_made_at_once_without_gradients() -> None:
     sizes: list[int] = []
     weight = torch.ones(1, requires_grad=True)
 

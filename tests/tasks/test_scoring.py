@@ -102,7 +102,7 @@ def test_f1_is_that_of_the_longest_part_in_common_of_the_best_answer() -> None:
 def test_places_are_the_largest_first_and_of_equal_ones_the_first() -> None:
     assert best_indexes(np.array([1.0, 3, 2, 3, 0]), 4) == [1, 3, 2, 0]
     ones = np.ones(3, dtype=bool)
-    found = best_spans(
+    result = best_spans(
         np.array([2.0, 1, 0]),
         np.array([0.0, 1, 2]),
         may_begin=ones,
@@ -110,7 +110,7 @@ def test_places_are_the_largest_first_and_of_equal_ones_the_first() -> None:
         n_best=3,
         longest=2,
     )
-    assert found == [Guess(0, 1, 3.0), Guess(0, 0, 2.0), Guess(1, 1, 2.0)]
+    assert result == [Guess(0, 1, 3.0), Guess(0, 0, 2.0), Guess(1, 1, 2.0)]
 
 
 def test_a_predicted_text_is_found_in_the_original_or_the_whole_is_taken() -> None:

@@ -43,9 +43,9 @@ def batch(
     made = {name: torch.zeros(shape, dtype=torch.int64) for name in ("input_ids", "segment_ids")}
     made |= {"input_mask": torch.zeros(shape, dtype=torch.int64)}
     made |= {"label": torch.full(shape, UNSCORED)}
-    for row, (truth, said) in enumerate(sentences):
+    for row, (truth, message) in enumerate(sentences):
         made["input_mask"][row, : len(truth) + 2] = 1
-        for place, (true, tag) in enumerate(zip(truth, said, strict=True), start=1):
+        for place, (true, tag) in enumerate(zip(truth, message, strict=True), start=1):
             made["input_ids"][row, place] = LABELS.index(tag)
             if true != "-":
                 made["label"][row, place] = LABELS.index(true)
@@ -104,9 +104,9 @@ def test_the_table_lists_rates_by_type_and_the_loss_is_that_of_a_token() -> None
     }
     assert sums["entities"].tolist() == [[0, 1, 2], [1, 3, 1]]
     confusion = torch.zeros(5, 5)
-    for true, said in zip(FIRST[0] + SECOND[0], FIRST[1] + SECOND[1], strict=True):
+    for true, message in zip(FIRST[0] + SECOND[0], FIRST[1] + SECOND[1], strict=True):
         if true != "-":
-            confusion[LABELS.index(true), LABELS.index(said)] += 1
+            confusion[LABELS.index(true), LABELS.index(message)] += 1
     assert torch.equal(sums["confusion"].float(), confusion)
     (table,) = task.score_tables(sums)
     assert table.title == "entities"

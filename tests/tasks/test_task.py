@@ -43,7 +43,7 @@ LOSS = ("loss",)
     ("task", "name", "headline", "unit", "higher_is_better", "gathered"),
     [
         (ClassificationTask, "classification", "top1", "%", True, ()),
-        (CodePriorTask, "code prior", "nll", "nats a picture", False, ()),
+        (CodePriorTask, "code prior", "nll", "nats an image", False, ()),
         (DenoisingTask, "denoising", "psnr", "dB", True, ()),
         (GenerationTask, "generation", "swd", "", False, ()),
         (KeywordTask, "keywords", "accuracy", "%", True, ()),
@@ -138,10 +138,10 @@ KERNELS: dict[str, Row] = {"text_weight": (0.7, "", (), 0, 1)}
         ),
     ],
 )
-def test_losses_are_set_as_in_their_originals_and_papers_unless_told_otherwise(
+def test_losses_are_set_as_in_their_originals_and_papers_by_default(
     family: Any, expected: dict[str, dict[str, Row]]
 ) -> None:
-    found = {
+    result = {
         kind: {
             each.name: (
                 each.default,
@@ -154,7 +154,7 @@ def test_losses_are_set_as_in_their_originals_and_papers_unless_told_otherwise(
         }
         for kind, cls in family.kinds.items()
     }
-    assert found == expected
+    assert result == expected
 
 
 def test_a_family_of_losses_and_a_task_leave_nothing_out() -> None:
@@ -187,7 +187,7 @@ def reader(cls: type[KernelReader] | type[BoxReader]) -> Any:
     return cls(**{each.name: 0 for each in fields(cls)})
 
 
-def test_what_holds_networks_or_pictures_is_equal_only_to_itself() -> None:
+def test_what_holds_networks_or_images_is_equal_only_to_itself() -> None:
     for make in (ErrorSheets, lambda: reader(KernelReader), lambda: reader(BoxReader)):
         one, other = make(), make()
         assert one != other

@@ -78,7 +78,7 @@ def test_easts_objective_is_its_loss_of_the_batchs_maps() -> None:
     assert set(terms) == {"loss", "score", "geometry"}
 
 
-def test_kernels_are_read_within_each_picture_only() -> None:
+def test_kernels_are_read_within_each_image_only() -> None:
     maps = torch.zeros(2, 6, 16, 16)
     maps[:, :, 4:10, 4:10] = 0.95
     maps[:, :, 12:16, 2:14] = 0.95
@@ -94,7 +94,7 @@ def test_kernels_are_read_within_each_picture_only() -> None:
     assert word.score == pytest.approx(0.95)
 
 
-def test_boxes_are_read_within_each_picture_only() -> None:
+def test_boxes_are_read_within_each_image_only() -> None:
     maps = torch.zeros(2, 6, 16, 16)
     for top, bottom in ((4, 8), (13, 15)):
         maps[:, 0, top:bottom, 4:10] = 0.9
@@ -117,7 +117,7 @@ def signs(folder: Path, **changes: object) -> DetectionData:
 
 
 def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
-    """Pictures of 64 px are shrunk to 32; a reader that finds the labels themselves is right."""
+    """Images of 64 px are shrunk to 32; a reader that finds the labels themselves is right."""
     train, evaluation = open_detection_sets(
         signs(tmp_path, eval_longest=32), targets="kernels", seed=1
     )
@@ -130,7 +130,7 @@ def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
         picture = len(shown) % 2
         shown.append(picture)
         words = [Detection(corners=r.corners / 2, score=1.0) for r in regions[picture]]
-        # In the second picture one of two words, and one where none is.
+        # In the second image one of two words, and one where none is.
         return [
             words
             if picture == 0
@@ -155,7 +155,7 @@ def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
     pictures = task.illustrate()
     names = ["words-1", "words-2", "errors-missed", "errors-false"]
     assert [picture.name for picture in pictures] == names
-    assert pictures[2].caption.startswith("1 of 1 missed words in 2 pictures;")
+    assert pictures[2].caption.startswith("1 of 1 missed words in 2 images;")
     assert pictures[0].image.shape == (32, 32, 3)
     assert (pictures[0].image == torch.tensor([0, 220, 0])).all(dim=2).any()
     assert pictures[0].caption == "2 words found (green), 2 labelled (orange)"
@@ -171,7 +171,7 @@ def test_no_word_found_and_none_labelled_is_no_division_by_zero(tmp_path: Path) 
 
 
 def scene(*words: Corners, scale: float = 0.5, side: int = 40) -> dict[str, Tensor]:
-    """A batch of one black picture that was shrunk by `scale`, with words in the file's pixels."""
+    """A batch of one black image that was shrunk by `scale`, with words in the file's pixels."""
     return {
         "image": torch.zeros(1, 3, side, side, dtype=torch.uint8),
         "image_sizes": torch.tensor([[side, side - 4, 3]]),
@@ -184,7 +184,7 @@ def scene(*words: Corners, scale: float = 0.5, side: int = 40) -> dict[str, Tens
 
 
 class Scenes:
-    """Pictures with one word each; one of them cannot be read."""
+    """Images with one word each; one of them cannot be read."""
 
     def __init__(self, size: int, broken: int = 1) -> None:
         self.size = size
@@ -208,7 +208,7 @@ WORD = square(8, 12, 24, 16)
 
 
 def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
-    """A reader that finds the same in every picture, in pixels of the network's input."""
+    """A reader that finds the same in every image, in pixels of the network's input."""
 
     def read(images: Tensor, sizes: Sequence[tuple[int, int]]) -> list[list[Detection]]:
         assert sizes == [(40, 36)] * len(images)
@@ -219,9 +219,9 @@ def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
 
 
 @pytest.mark.parametrize(
-    ("size", "pictures"), [(2, "2 pictures"), (50, "50 pictures"), (51, "the first 50 pictures")]
+    ("size", "pictures"), [(2, "2 images"), (50, "50 images"), (51, "the first 50 images")]
 )
-def test_errors_are_looked_for_in_the_first_fifty_pictures_and_three_are_shown(
+def test_errors_are_looked_for_in_the_first_fifty_images_and_three_are_shown(
     size: int, pictures: str
 ) -> None:
     task = task_of(Scenes(size), square(0, 20, 6, 6))
@@ -254,10 +254,10 @@ def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     assert task.summarize(together) == pytest.approx(
         {"hmean": 50.0, "precision": 100 / 3, "recall": 100.0}
     )
-    found, errors = task.score_tables(together)
-    assert (found.title, errors.title) == ("words found", "errors")
-    assert list(found.header) == ["score", "%", "95 % interval over pictures"]
-    assert found.rows == [
+    result, errors = task.score_tables(together)
+    assert (result.title, errors.title) == ("words found", "errors")
+    assert list(result.header) == ["score", "%", "95 % interval over images"]
+    assert result.rows == [
         ["hmean", "50.00", "50.00 to 50.00"],
         ["precision", "33.33", "33.33 to 33.33"],
         ["recall", "100.00", "100.00 to 100.00"],
@@ -266,7 +266,7 @@ def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     assert errors.rows == [["missed", "0"], ["false", "4"], ["merged", "0"], ["split", "0"]]
 
 
-def test_maps_reach_to_the_last_pixel_of_a_picture_that_is_no_multiple_of_four() -> None:
+def test_maps_reach_to_the_last_pixel_of_an_image_that_is_no_multiple_of_four() -> None:
     maps = torch.zeros(1, 6, 16, 16)
     maps[:, :, 8:12, 8:13] = 0.9375
     reader = KernelReader(

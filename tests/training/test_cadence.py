@@ -168,12 +168,12 @@ def test_an_interval_of_no_length_is_never_due() -> None:
 
 def test_each_interval_on_the_clock_is_due_by_itself() -> None:
     cadence = Cadence(plan(log="10s", evaluate="20s", save="15s"), 10, None)
-    found = [
+    result = [
         (second, now.log, now.evaluate, now.checkpoint)
         for second in range(0, 46, 5)
         if (now := due(cadence, second + 1, float(second))).log or now.evaluate or now.checkpoint
     ]
-    assert found == [
+    assert result == [
         (10, True, False, False),
         (15, False, False, True),
         (20, True, True, False),

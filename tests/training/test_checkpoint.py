@@ -141,9 +141,9 @@ def test_a_record_that_does_not_hold_together_is_damaged(
 ) -> None:
     file = write(tmp_path, 7).path / "checkpoint.json"
     write_json(file, sealed({**read_json(file), **changed}))
-    with pytest.raises(DamagedError) as found:
+    with pytest.raises(DamagedError) as result:
         checkpoints.read_checkpoint(file.parent)
-    assert str(found.value).startswith(f"{file}: {message}")
+    assert str(result.value).startswith(f"{file}: {message}")
 
 
 def test_a_record_lacks_nothing_but_may_be_of_an_earlier_version(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_record_lacks_nothing_but_may_be_of_an_earlier_version(tmp_path: Path)
     assert older.has_ema
     assert older.files == ["model.safetensors", "ema.safetensors", "state.pt"]
     write_json(file, {**whole, "epoch": 99.0})
-    with pytest.raises(DamagedError) as found:
+    with pytest.raises(DamagedError) as result:
         checkpoints.read_checkpoint(file.parent)
-    assert str(found.value) == f"{file}: is damaged: its content has changed since it was written"
+    assert str(result.value) == f"{file}: is damaged: its content has changed since it was written"
     moved = file.parent.rename(tmp_path / "imported")
     write_json(moved / "checkpoint.json", first)
     assert checkpoints.read_checkpoint(moved).step == 7
@@ -215,11 +215,11 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (caused(RuntimeError("mine"), OSError(30, "Read-only")), "mine"),
     ],
 )
-def test_what_hinders_the_writing_is_said_with_the_step(error: Exception, reason: str) -> None:
+def test_what_hinders_the_writing_is_reported_with_the_step(error: Exception, reason: str) -> None:
     beside = checkpoints.unfinished(Path("run/checkpoints"), 12)
-    with pytest.raises(checkpoints.NotWrittenError) as found, checkpoints.not_written(beside):
+    with pytest.raises(checkpoints.NotWrittenError) as result, checkpoints.not_written(beside):
         raise error
-    assert str(found.value) == (
+    assert str(result.value) == (
         f"run/checkpoints: the checkpoint of step 12 could not be written: {reason}\n"
         "  Free some space or choose another --run-dir; earlier checkpoints are intact."
     )
@@ -256,11 +256,11 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
-def test_a_place_where_no_folder_can_be_made_is_said(tmp_path: Path) -> None:
+def test_a_place_where_no_folder_can_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(checkpoints.NotWrittenError) as found:
+    with pytest.raises(checkpoints.NotWrittenError) as result:
         write(tmp_path / "file" / "checkpoints", 12)
-    assert str(found.value) == (
+    assert str(result.value) == (
         f"{tmp_path}/file/checkpoints: the checkpoint of step 12 could not be written: "
         "Not a directory\n"
         "  Free some space or choose another --run-dir; earlier checkpoints are intact."
@@ -316,10 +316,10 @@ def test_every_checkpoint_is_whole_after_kill_9_at_any_moment(tmp_path: Path, de
     time.sleep(delay)
     child.kill()
     child.wait()
-    found = checkpoint_retention.list_checkpoints(tmp_path)
-    assert len(found) >= 3
-    assert checkpoint_retention.intact_checkpoints(tmp_path, pytest.fail) == found
-    for each in found:
+    result = checkpoint_retention.list_checkpoints(tmp_path)
+    assert len(result) >= 3
+    assert checkpoint_retention.intact_checkpoints(tmp_path, pytest.fail) == result
+    for each in result:
         for name in (checkpoints.MODEL, checkpoints.EMA):
             assert float(checkpoints.load_weights(each.path / name)["w"][-1]) == each.step
         state = checkpoints.load_state(each)

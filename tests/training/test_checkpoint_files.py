@@ -38,7 +38,7 @@ def test_a_file_of_several_blocks_has_the_mark_of_its_whole_content(tmp_path: Pa
     )
 
 
-def test_a_file_that_changed_is_said_with_its_sizes_or_its_sum(tmp_path: Path) -> None:
+def test_a_file_that_changed_is_reported_with_its_sizes_or_its_sum(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"a" * 1234)
     mark = mark_of(file)
@@ -46,21 +46,21 @@ def test_a_file_that_changed_is_said_with_its_sizes_or_its_sum(tmp_path: Path) -
     messages = []
     for content in (b"a" * 1233, b"a" * 1235, b"a" * 1233 + b"b"):
         file.write_bytes(content)
-        with pytest.raises(DamagedError) as found:
+        with pytest.raises(DamagedError) as result:
             check_file(file, mark)
-        messages.append(str(found.value))
+        messages.append(str(result.value))
     assert messages == [
         f"{file}: has 1,233 bytes instead of 1,234",
         f"{file}: has 1,235 bytes instead of 1,234",
         f"{file}: is damaged: its CRC-32C differs from the recorded one",
     ]
     file.unlink()
-    with pytest.raises(DamagedError) as found:
+    with pytest.raises(DamagedError) as result:
         check_file(file, mark)
-    assert str(found.value) == f"{file}: is missing"
-    with pytest.raises(DamagedError) as found, damage_of(file):
+    assert str(result.value) == f"{file}: is missing"
+    with pytest.raises(DamagedError) as result, damage_of(file):
         raise PermissionError(13, "Permission denied")
-    assert str(found.value) == f"{file}: cannot be read: Permission denied"
+    assert str(result.value) == f"{file}: cannot be read: Permission denied"
 
 
 def test_a_seal_is_the_sum_of_the_content_in_any_order() -> None:

@@ -88,7 +88,7 @@ def test_what_three_ranks_wrote_one_reads_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", [Adam(), AdamW(), Lamb(bias_correction="variable")])
-def test_a_run_goes_on_from_what_three_ranks_wrote_bit_for_bit(
+def test_a_run_resumes_from_what_three_ranks_wrote_bit_for_bit(
     tmp_path: Path, optimizer: OptimizerSettings
 ) -> None:
     plan = small_plan(optimizer=optimizer)
@@ -137,11 +137,11 @@ def test_a_damaged_part_is_named_and_the_checkpoint_before_is_taken(
     write(tmp_path, 2)
     file = write_together(tmp_path, 3).path / f"optimizer-0000{part}-of-00003.safetensors"
     damage(file)
-    told: list[str] = []
-    newest = newest_checkpoint(tmp_path, told.append)
+    messages: list[str] = []
+    newest = newest_checkpoint(tmp_path, messages.append)
     assert newest is not None
     assert newest.step == 2
-    assert [str(file) in line for line in told] == [True]
+    assert [str(file) in line for line in messages] == [True]
 
 
 def test_without_a_part_nothing_is_read(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_a_killed_rank_left_is_gone_when_the_next_begins(tmp_path: Path) ->
     assert len(list((tmp_path / "step-00000003").iterdir())) == 6
 
 
-def test_the_name_of_the_whole_is_told_from_that_of_a_part() -> None:
+def test_the_name_of_the_whole_is_distinguished_from_that_of_a_part() -> None:
     assert whole_name("optimizer-00002-of-00010.safetensors") == "optimizer.safetensors"
     assert whole_name("my-1-of-2.safetensors") == "my-1-of-2.safetensors"
 
@@ -208,9 +208,9 @@ def test_rows_are_read_from_whichever_parts_hold_them(tmp_path: Path) -> None:
     assert tensors.shapes == {"m": (5, 2), "own1": (), "own2": (), "own3": ()}
     for start in range(6):
         for stop in range(start, 6):
-            found = tensors.read("m", start, stop)
-            assert found.shape == (stop - start, 2)
-            assert torch.equal(found, whole[start:stop])
+            result = tensors.read("m", start, stop)
+            assert result.shape == (stop - start, 2)
+            assert torch.equal(result, whole[start:stop])
         assert torch.equal(tensors.read("m", start), whole[start:])
     assert torch.equal(tensors.read("m"), whole)
     assert [tensors.read(f"own{part}").item() for part in (1, 2, 3)] == [1.0, 2.0, 3.0]

@@ -116,18 +116,18 @@ def test_whatever_happened_to_a_file_the_newest_intact_checkpoint_is_taken(
         write(tmp_path, step)
     file = tmp_path / "step-00000003" / name
     damage(file)
-    told: list[str] = []
-    newest = checkpoint_retention.newest_checkpoint(tmp_path, told.append)
+    messages: list[str] = []
+    newest = checkpoint_retention.newest_checkpoint(tmp_path, messages.append)
     assert newest is not None
     assert newest.step == 2
-    assert [str(file) in line for line in told] == [True]
+    assert [str(file) in line for line in messages] == [True]
     if name not in TO_GO_ON:
-        assert checkpoint_retention.find_checkpoint(tmp_path, "last", say=told.append).step == 2
-        intact = checkpoint_retention.intact_checkpoints(tmp_path, told.append)
+        assert checkpoint_retention.find_checkpoint(tmp_path, "last", say=messages.append).step == 2
+        intact = checkpoint_retention.intact_checkpoints(tmp_path, messages.append)
         assert [checkpoint.step for checkpoint in intact] == [1, 2]
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as result:
             checkpoint_retention.find_checkpoint(tmp_path, "3")
-        assert found.value.where == str(file)
+        assert result.value.where == str(file)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -153,10 +153,10 @@ def test_weights_are_used_whatever_became_of_the_state_for_going_on(
     write(tmp_path, 1, scored=50.0)
     flip(tmp_path / "step-00000001" / name)
     for which in ("last", "best", "1"):
-        found = checkpoint_retention.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
-        assert found.step == 1
+        result = checkpoint_retention.find_checkpoint(tmp_path, which, ("top1", True), pytest.fail)
+        assert result.step == 1
     with pytest.raises(UserError, match="CRC-32C") as error:
-        load_state(found)
+        load_state(result)
     assert error.value.where.endswith(name)
 
 
@@ -166,10 +166,10 @@ def test_the_best_intact_checkpoint_is_taken_and_a_better_damaged_one_named(
     for step, score in ((1, 50.0), (2, 90.0), (3, 70.0)):
         write(tmp_path, step, scored=score)
     flip(tmp_path / "step-00000002" / EMA)
-    told: list[str] = []
-    best = checkpoint_retention.find_checkpoint(tmp_path, "best", ("top1", True), told.append)
+    messages: list[str] = []
+    best = checkpoint_retention.find_checkpoint(tmp_path, "best", ("top1", True), messages.append)
     assert best.step == 3
-    assert ["step-00000002" in line for line in told] == [True]
+    assert ["step-00000002" in line for line in messages] == [True]
 
 
 def test_where_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_newer_than_the_checkpoint_gone_on_from_counts_no_more(tmp_path: Path) -> None:
+def test_checkpoints_newer_than_the_resumed_one_no_longer_count(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         write(tmp_path, step)
     for attempt in range(2):
@@ -237,11 +237,11 @@ def test_a_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: 
 def test_without_its_record_a_directory_is_no_checkpoint(tmp_path: Path) -> None:
     write(tmp_path, 1)
     (write(tmp_path, 2).path / RECORD).unlink()
-    told: list[str] = []
-    newest = checkpoint_retention.newest_checkpoint(tmp_path, told.append)
+    messages: list[str] = []
+    newest = checkpoint_retention.newest_checkpoint(tmp_path, messages.append)
     assert newest is not None
     assert newest.step == 1
-    assert "checkpoint.json" in told[0]
+    assert "checkpoint.json" in messages[0]
 
 
 def test_a_checkpoint_is_found_by_its_step_or_refused_with_those_there_are(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_checkpoint_is_found_by_its_step_or_refused_with_those_there_are(tmp_p
         )
 
 
-def test_the_newest_is_at_most_that_of_the_step_asked_for(tmp_path: Path) -> None:
+def test_the_newest_is_at_most_that_of_the_step_requested(tmp_path: Path) -> None:
     for step in (2, 5, 10):
         write(tmp_path, step)
     for until, expected in ((None, 10), (10, 10), (9, 5), (5, 5), (2, 2)):
@@ -278,7 +278,7 @@ def test_the_newest_is_at_most_that_of_the_step_asked_for(tmp_path: Path) -> Non
     assert checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail, until=1) is None
 
 
-def test_what_is_skipped_is_said_with_the_file_and_why(
+def test_what_is_skipped_is_reported_with_the_file_and_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step in (1, 2, 3):
@@ -326,12 +326,12 @@ def test_only_what_was_left_half_written_is_removed(tmp_path: Path) -> None:
 def test_the_best_is_kept_only_where_it_is_scored_by_that_metric(tmp_path: Path) -> None:
     for step, metrics in ((1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"top1": 9.0}), (4, {})):
         note_metrics(write(tmp_path, step), metrics)
-    found = checkpoint_retention.list_checkpoints(tmp_path)
+    result = checkpoint_retention.list_checkpoints(tmp_path)
     for headline, step in ((("loss", False), 2), (("loss", True), 1), (("top1", True), 3)):
-        best = checkpoint_retention.best_checkpoint(found, headline)
+        best = checkpoint_retention.best_checkpoint(result, headline)
         assert best is not None
         assert best.step == step
-    assert checkpoint_retention.best_checkpoint(found, ("other", True)) is None
+    assert checkpoint_retention.best_checkpoint(result, ("other", True)) is None
     checkpoint_retention.drop_checkpoints(
         tmp_path, keep=1, keep_best=True, headline=("loss", False)
     )

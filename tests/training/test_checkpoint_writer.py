@@ -161,7 +161,7 @@ def test_a_rank_without_the_first_ones_disk_leaves_all_to_it(tmp_path: Path) -> 
     assert (checkpoint.path / OPTIMIZER).is_file()
 
 
-def test_what_another_rank_could_not_write_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+def test_what_another_rank_could_not_write_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, First())
     writer.begin(content())
     write_json(unfinished(tmp_path, 3) / "written-00002.json", {"error": "the disk is full"})
@@ -253,7 +253,7 @@ def test_memory_of_copies_is_used_again_where_it_fits(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_what_is_asked_for_afterwards_comes_after_the_checkpoint(tmp_path: Path) -> None:
+def test_what_is_requested_afterwards_comes_after_the_checkpoint(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, Ranks())
     seen: list[list[int]] = []
     writer.begin(content(slots={"w": torch.zeros(LARGE)}))

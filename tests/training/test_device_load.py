@@ -50,17 +50,17 @@ class Accelerated(Cpu):
 
 def observed(*readings: DeviceLoad | Exception, count: int = 1) -> tuple[LoadObserver, list[str]]:
     """An observer that has ended, after it took some readings."""
-    said: list[str] = []
+    messages: list[str] = []
     meter = Scripted(list(readings))
     device = Accelerated(index=0, name="card", meter=meter)
-    observer = LoadObserver(device, every_s=0.001, say=said.append)
+    observer = LoadObserver(device, every_s=0.001, say=messages.append)
     observer.begin_step(7)
     observer.begin()
     end = time.monotonic() + 5
     while len(meter.taken) < count and time.monotonic() < end:
         time.sleep(0.001)
     observer.end()
-    return observer, said
+    return observer, messages
 
 
 def records(observer: LoadObserver) -> list[dict[str, Any]]:
@@ -70,32 +70,32 @@ def records(observer: LoadObserver) -> list[dict[str, Any]]:
 def test_a_run_records_its_load_and_no_bit_of_it_changes(tmp_path: Path) -> None:
     weights: list[dict[str, torch.Tensor]] = []
     for name in ("without", "with"):
-        said: list[str] = []
-        load = LoadObserver(Cpu.open(), every_s=0.001, say=said.append)
+        messages: list[str] = []
+        load = LoadObserver(Cpu.open(), every_s=0.001, say=messages.append)
         observers = [load] if name == "with" else []
         trainer = trainer_for(point_task(), small_plan(), tmp_path / name, observers=observers)
         trainer.train()
         weights.append(trainer.task.model.state_dict())
-        assert said == []
-        found = [r for r in trainer.run.read_metrics() if r["kind"] == "device"]
+        assert messages == []
+        result = [r for r in trainer.run.read_metrics() if r["kind"] == "device"]
         if name == "without":
-            assert found == []
+            assert result == []
             continue
-        steps = [record["step"] for record in found]
+        steps = [record["step"] for record in result]
         assert steps == sorted(steps)
         assert steps[-1] == trainer.state.step
-        assert all(record["readings"] >= 1 for record in found)
-        assert all(record["memory_used_bytes"] > 0 for record in found)
+        assert all(record["readings"] >= 1 for record in result)
+        assert all(record["memory_used_bytes"] > 0 for record in result)
         assert load.last_line().startswith("cpu: busy ")
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
 
 
 def test_an_idle_accelerator_is_a_finding_said_once() -> None:
-    observer, said = observed(DeviceLoad(busy_percent=0.0), count=3)
+    observer, message = observed(DeviceLoad(busy_percent=0.0), count=3)
     assert records(observer)[0]["busy_percent"] == 0
     assert records(observer) == []
-    (line,) = said
+    (line,) = message
     assert line.startswith("cpu was busy 0 % of the time in all ")
 
 
@@ -122,13 +122,13 @@ def test_only_several_readings_without_any_load_are_a_finding(
         (RuntimeError("driver\nbroken"), "RuntimeError: driver broken"),
     ],
 )
-def test_a_device_that_cannot_be_read_is_said_once_and_fails_nothing(
+def test_a_device_that_cannot_be_read_is_reported_once_and_fails_nothing(
     error: Exception, why: str
 ) -> None:
-    observer, said = observed(error, count=0)
+    observer, message = observed(error, count=0)
     assert records(observer) == [{"kind": "device", "step": 7, "readings": 0, "unreadable": why}]
     assert records(observer) == []
-    assert said == [f"the load of cpu is not recorded: {why}"]
+    assert message == [f"the load of cpu is not recorded: {why}"]
     assert observer.last_line() == ""
 
 
@@ -140,7 +140,7 @@ def test_what_was_read_before_a_device_fell_silent_is_kept() -> None:
     assert "busy 50 %" in observer.last_line()
 
 
-def test_several_readings_are_their_mean_but_the_most_memory_and_heat() -> None:
+def test_several_readings_give_the_mean_and_the_peak_of_memory_and_temperature() -> None:
     loads = [
         DeviceLoad(busy_percent=80, memory_used_bytes=10, power_w=100, temperature_c=40),
         DeviceLoad(busy_percent=100, memory_used_bytes=30, power_w=200, temperature_c=60),

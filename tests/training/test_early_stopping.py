@@ -108,7 +108,7 @@ def test_a_run_that_was_interrupted_anywhere_ends_where_it_would_have(tmp_path: 
         assert again.state.early.state_dict() == whole.state.early.state_dict()
 
 
-def test_a_stopped_run_stays_stopped_until_more_patience_is_asked_for(tmp_path: Path) -> None:
+def test_a_stopped_run_stays_stopped_until_more_patience_is_requested(tmp_path: Path) -> None:
     trainer_for(net_task(), stopping_plan(), tmp_path).train()
     steps: list[int] = []
     for plan in (stopping_plan(duration="60it"), stopping_plan(patience=4, duration="60it")):

@@ -133,9 +133,9 @@ def test_averages_of_another_model_are_refused_by_name() -> None:
 
 def test_the_decay_is_that_of_tensorflow_with_a_step() -> None:
     """`tf.train.ExponentialMovingAverage(decay, num_updates)`: min(decay, (1 + n) / (10 + n))."""
-    found = [ema_decay(0.9, step, warm_up=True) for step in (0, 1, 8, 79, 80, 81, 1000)]
-    assert found == pytest.approx([0.1, 2 / 11, 0.5, 80 / 89, 0.9, 0.9, 0.9])
-    assert found[3] < 0.9
+    result = [ema_decay(0.9, step, warm_up=True) for step in (0, 1, 8, 79, 80, 81, 1000)]
+    assert result == pytest.approx([0.1, 2 / 11, 0.5, 80 / 89, 0.9, 0.9, 0.9])
+    assert result[3] < 0.9
     assert ema_decay(0.9, 0, warm_up=False) == 0.9
 
 
@@ -166,8 +166,8 @@ def test_only_the_part_that_is_averaged_differs_from_the_model_and_may_be_swappe
     ema.update(0)
     for _ in range(2):
         with ema.swapped():
-            found = [each.item() for each in model.parameters()]
-        assert found == pytest.approx([start[0] + 1.0, start[1] + 0.5])
+            result = [each.item() for each in model.parameters()]
+        assert result == pytest.approx([start[0] + 1.0, start[1] + 0.5])
     assert [each.item() for each in model.parameters()] == pytest.approx(
         [value + 1.0 for value in start]
     )

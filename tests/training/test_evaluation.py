@@ -72,43 +72,43 @@ def test_every_sample_counts_once_in_evaluation_mode_without_gradients(
     task.model.train()
     task.model.norm.eval()
     task.objectives[0].training = True
-    found = scored(task, batch_size=batch_size)
+    result = scored(task, batch_size=batch_size)
     assert task.sizes == sizes
     assert (task.modes, task.gradients) == ({False}, {False})
     assert (task.model.training, task.model.keyed.training) == (True, True)
     assert not task.model.norm.training
     assert task.objectives[0].training
-    assert found.samples == 11
-    assert found.seconds > 0
-    assert found.tables == [ScoreTable(title="kind", header=["dtype"], rows=[["torch.float64"]])]
-    assert found.illustrations == ()
+    assert result.samples == 11
+    assert result.seconds > 0
+    assert result.tables == [ScoreTable(title="kind", header=["dtype"], rows=[["torch.float64"]])]
+    assert result.illustrations == ()
     whole = task.eval_data.fetch([SampleKey(0, index) for index in range(11)]).batch
     task.model.eval()
     with torch.no_grad():
         logits = task.model(whole["point"])
     loss = torch.nn.functional.cross_entropy(logits, whole["label"]).item()
     right = (logits.argmax(1) == whole["label"]).float().mean().item()
-    assert found.metrics == pytest.approx({"top1": 100 * right, "loss": loss}, rel=1e-5)
+    assert result.metrics == pytest.approx({"top1": 100 * right, "loss": loss}, rel=1e-5)
 
 
-def test_rows_of_all_batches_are_put_one_after_another_and_pictures_drawn_if_asked() -> None:
+def test_rows_of_all_batches_are_put_one_after_another_and_images_drawn_if_asked() -> None:
     torch.manual_seed(5)
     task = GanTask()
-    found = scored(task, illustrate=True)
+    result = scored(task, illustrate=True)
     whole = task.eval_data.fetch([SampleKey(0, index) for index in range(11)]).batch
     with torch.no_grad():
         expected = task.model["g"](whole["point"][:, :2])
-    assert found.metrics["median"] == pytest.approx(expected.median().item())
-    assert found.tables[0].rows[0][0] == "11"
-    assert [each.name for each in found.illustrations] == ["weights"]
+    assert result.metrics["median"] == pytest.approx(expected.median().item())
+    assert result.tables[0].rows[0][0] == "11"
+    assert [each.name for each in result.illustrations] == ["weights"]
     assert list(scored(task).illustrations) == []
 
 
 def test_a_rank_scores_its_share_and_only_the_first_draws() -> None:
     task = Noting()
-    found = scored(task, ranks=Ranks(rank=1, world=2, local_world=2), illustrate=True)
-    assert (task.sizes, found.samples) == ([4], 4)
-    assert found.illustrations == ()
+    result = scored(task, ranks=Ranks(rank=1, world=2, local_world=2), illustrate=True)
+    assert (task.sizes, result.samples) == ([4], 4)
+    assert result.illustrations == ()
 
 
 def test_without_data_or_with_none_that_can_be_read_there_is_no_score() -> None:

@@ -118,7 +118,7 @@ def test_another_size_of_parts_is_refused_on_resume(tmp_path: Path) -> None:
     ("size", "wrong"),
     [(0, "is not set"), (3, "3 does not divide the batch of a rank")],
 )
-def test_parts_of_one_size_are_asked_for(tmp_path: Path, size: int, wrong: str) -> None:
+def test_parts_of_one_size_are_requested(tmp_path: Path, size: int, wrong: str) -> None:
     plan = small_plan(training=TrainingSettings(sums="exact", micro_batch_size=size))
     with pytest.raises(UserError) as refused:
         trainer_for(point_task(), plan, tmp_path)

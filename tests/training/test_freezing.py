@@ -172,8 +172,8 @@ def factors(model: nn.Module, settings: OptimizerSettings) -> dict[str, float]:
 
 
 def test_of_several_patterns_the_last_that_matches_counts() -> None:
-    found = factors(SmallNet(), Momentum(layer_rates=("*=0.1", "last=10", "last.b*=2")))
-    assert found == {
+    result = factors(SmallNet(), Momentum(layer_rates=("*=0.1", "last=10", "last.b*=2")))
+    assert result == {
         "first.weight": 0.1,
         "first.bias": 0.1,
         "norm.weight": 0.1,
@@ -181,7 +181,7 @@ def test_of_several_patterns_the_last_that_matches_counts() -> None:
         "last.weight": 10.0,
         "last.bias": 2.0,
     }
-    assert factor_lines(found) == [
+    assert factor_lines(result) == [
         "factors on the learning rate: 0.1 for first.weight and 3 more, 2 for last.bias, "
         "10 for last.weight"
     ]
@@ -204,20 +204,20 @@ def test_layers_of_bert_decay_from_the_head_down() -> None:
     size = BertSize(
         vocab_size=8, hidden_size=4, num_layers=2, num_heads=1, intermediate_size=8, max_positions=4
     )
-    found = factors(
+    result = factors(
         BertForClassification(size, 2), AdamW(layer_decay=0.5, layer_rates=("*.bias=2",))
     )
-    assert found["classifier.weight"] == found["bert.pooler.dense.weight"] == 1.0
-    assert found["bert.encoder.layer.1.output.dense.weight"] == 0.5
-    assert found["bert.encoder.layer.0.output.dense.weight"] == 0.25
-    assert found["bert.encoder.layer.0.output.dense.bias"] == 0.5
-    assert found["bert.embeddings.word_embeddings.weight"] == 0.125
+    assert result["classifier.weight"] == result["bert.pooler.dense.weight"] == 1.0
+    assert result["bert.encoder.layer.1.output.dense.weight"] == 0.5
+    assert result["bert.encoder.layer.0.output.dense.weight"] == 0.25
+    assert result["bert.encoder.layer.0.output.dense.bias"] == 0.5
+    assert result["bert.embeddings.word_embeddings.weight"] == 0.125
 
 
 def test_a_sequence_of_layers_is_its_own_order() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2), nn.Linear(2, 1))
-    found = factors(net, AdamW(layer_decay=0.1))
-    assert [found[f"{layer}.bias"] for layer in (0, 2, 3)] == pytest.approx([0.01, 0.1, 1.0])
+    result = factors(net, AdamW(layer_decay=0.1))
+    assert [result[f"{layer}.bias"] for layer in (0, 2, 3)] == pytest.approx([0.01, 0.1, 1.0])
 
 
 def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
@@ -230,7 +230,7 @@ def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
             Momentum(layer_rates=(wrong,), momentum=0.0).check()
 
 
-def test_what_is_said_of_parameters_names_how_many_train_and_since_when(tmp_path: Path) -> None:
+def test_what_is_reported_of_parameters_names_how_many_train_and_since_when(tmp_path: Path) -> None:
     net = SmallNet()
 
     def lines(**options: object) -> list[str]:
@@ -238,10 +238,10 @@ def test_what_is_said_of_parameters_names_how_many_train_and_since_when(tmp_path
         frozen = find_frozen(net, settings, steps_per_epoch=5)
         if frozen is not None:
             frozen.begin(net)
-        said = parameter_lines(net, settings, frozen)
+        message = parameter_lines(net, settings, frozen)
         if frozen is not None:
             frozen.end(net)
-        return said
+        return message
 
     assert lines() == ["195 parameters, all trained"]
     random = "warning: frozen parameters stay random, since transfer.start_from is empty"
@@ -250,7 +250,7 @@ def test_what_is_said_of_parameters_names_how_many_train_and_since_when(tmp_path
         random,
     ]
     moving = (
-        "batch norms of frozen parts (1): normalise by the batch and move their averages "
+        "batch norms of frozen parts (1): normalise by the batch and update their averages "
         "(transfer.freeze_batch_norms=true keeps them)"
     )
     assert lines(freeze=("first", "norm"), unfreeze_at="2ep", start_from="x") == [

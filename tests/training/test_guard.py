@@ -21,7 +21,7 @@ def test_the_first_bad_step_and_objective_are_remembered_and_all_later_updates_b
         guard.raise_if_blocked("why")
         return
     first = flags.index(1.0)
-    with pytest.raises(NonFiniteLoss) as found:
+    with pytest.raises(NonFiniteLoss) as result:
         guard.raise_if_blocked("why")
-    assert (found.value.step, found.value.objective) == (first // 2 + 1, names[first % 2])
-    assert str(found.value) == f"step {found.value.step}, objective '{names[first % 2]}': why"
+    assert (result.value.step, result.value.objective) == (first // 2 + 1, names[first % 2])
+    assert str(result.value) == f"step {result.value.step}, objective '{names[first % 2]}': why"

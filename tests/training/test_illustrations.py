@@ -1,4 +1,4 @@
-"""Pictures of an evaluation, as files beside the run."""
+"""Images of an evaluation, as files beside the run."""
 
 import io
 import json
@@ -23,7 +23,7 @@ PICTURES = [
 ]
 
 
-def test_each_picture_is_a_file_and_all_captions_are_one(tmp_path: Path) -> None:
+def test_each_image_is_a_file_and_all_captions_are_one(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     for step in (120, 120, 7):
         keep_illustrations(run, step, PICTURES, Console(stream=stream))
@@ -45,13 +45,13 @@ def test_each_picture_is_a_file_and_all_captions_are_one(tmp_path: Path) -> None
     assert stream.getvalue() == ""
 
 
-def test_without_pictures_there_is_no_folder(tmp_path: Path) -> None:
+def test_without_images_there_is_no_folder(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     keep_illustrations(run, 1, [], Console(silent=True))
     assert not run.pictures.exists()
 
 
-def test_pictures_that_cannot_be_written_are_said_in_a_line(tmp_path: Path) -> None:
+def test_images_that_cannot_be_written_are_said_in_a_line(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     run.pictures.write_text("in the way")
     keep_illustrations(run, 9, PICTURES, Console(stream=stream))

@@ -36,8 +36,8 @@ def test_scores_that_are_better_than_all_before_are_known(
 ) -> None:
     kept = keeper(tmp_path, higher=higher)
     scores = [50.0, 40.0, 60.0, 30.0, 70.0, 70.0 if higher else 30.0]
-    found = [kept.add_scores(step, {"top1": value}) for step, value in enumerate(scores)]
-    assert [step for step, improved in enumerate(found) if improved] == best
+    result = [kept.add_scores(step, {"top1": value}) for step, value in enumerate(scores)]
+    assert [step for step, improved in enumerate(result) if improved] == best
 
 
 def test_scores_of_earlier_starts_count(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_going_on_costs_the_same_at_a_late_step_as_at_an_early_one(tmp_path: Pat
     assert late < 3 * early + 0.5
 
 
-def test_what_changed_is_said_with_what_would_differ(tmp_path: Path) -> None:
+def test_what_changed_is_reported_with_what_would_differ(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(), tmp_path).train()
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
     advice = (
@@ -146,11 +146,11 @@ def test_what_changed_is_said_with_what_would_differ(tmp_path: Path) -> None:
 
 def test_only_scores_up_to_the_checkpoint_gone_on_from_count(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(duration="15it"), tmp_path).train()
-    found = {c.step: c for c in list_checkpoints(tmp_path / "checkpoints")}
-    assert {step for step, each in found.items() if each.metrics} == {5, 10, 15}
+    result = {c.step: c for c in list_checkpoints(tmp_path / "checkpoints")}
+    assert {step for step, each in result.items() if each.metrics} == {5, 10, 15}
     again = keeper(tmp_path)
-    again.resume_from(found[10], total_steps=15)
-    assert again.scores == {step: found[step].metrics for step in (5, 10)}
+    again.resume_from(result[10], total_steps=15)
+    assert again.scores == {step: result[step].metrics for step in (5, 10)}
 
 
 def test_scores_are_compared_by_the_main_metric_of_those_that_have_it(tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_a_step_is_saved_once_and_then_its_scores_are_noted_and_old_ones_dropped
         kept.save(state)
         kept.finish()
         assert path.stat().st_mtime_ns == written
-    found = {c.step: dict(c.metrics) for c in list_checkpoints(tmp_path / "checkpoints")}
-    assert found == {1: {"top1": 90.0}, 3: {"top1": 60.0}, 4: {"top1": 70.0}, 5: {}}
+    result = {c.step: dict(c.metrics) for c in list_checkpoints(tmp_path / "checkpoints")}
+    assert result == {1: {"top1": 90.0}, 3: {"top1": 60.0}, 4: {"top1": 70.0}, 5: {}}
     assert [c.epoch for c in list_checkpoints(tmp_path / "checkpoints")] == [0.2, 0.6, 0.8, 1.0]
     best = kept.best()
     assert best is not None

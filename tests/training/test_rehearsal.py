@@ -49,7 +49,7 @@ def lines(**changed: object) -> list[str]:
     return announcement(BATCH, Rehearsal(step_s=0.25, memory_bytes=3 << 20), **values)
 
 
-def test_first_batch_memory_and_the_time_to_the_end_are_said() -> None:
+def test_first_batch_memory_and_the_time_to_the_end_are_reported() -> None:
     first, second, third = lines()
     assert first == "first batch: image uint8 4x3x8x8, label int64 4 · memory: 3 MiB"
     assert second == "40 samples, 5 steps per epoch · checkpoints: 1 KiB each, at most 6 kept"
@@ -192,8 +192,8 @@ def test_both_objectives_of_a_gan_have_gradients(tmp_path: Path) -> None:
     assert all(each is not None for each in gradients)
 
 
-def test_what_is_not_known_is_left_out_and_what_falls_back_is_said() -> None:
-    found = announcement(
+def test_what_is_not_known_is_left_out_and_what_falls_back_is_reported() -> None:
+    result = announcement(
         {"x": torch.zeros(2)},
         Rehearsal(step_s=0.5, memory_bytes=None),
         samples=1,
@@ -203,7 +203,7 @@ def test_what_is_not_known_is_left_out_and_what_falls_back_is_said() -> None:
         checkpoints="none",
         fallback_note="an op is slow",
     )
-    assert found == [
+    assert result == [
         "first batch: x float32 2",
         "1 sample, 1 step per epoch · checkpoints: none",
         "an op is slow",
@@ -246,7 +246,7 @@ def test_the_bytes_of_a_checkpoint_are_weights_averages_and_slots(
     assert checkpoint_bytes(trainer.state, trainer.plan) == expected
 
 
-def test_memory_and_disk_that_do_not_suffice_are_said_with_what_to_do(tmp_path: Path) -> None:
+def test_memory_and_disk_that_do_not_suffice_are_reported_with_what_to_do(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), small_plan(), tmp_path)
     with pytest.raises(UserError) as refused:
         check_memory(trainer.state, trainer.device, 1 << 50)
@@ -308,11 +308,11 @@ def test_a_first_pass_that_is_long_is_not_repeated_unless_it_compiled(
     monkeypatch.setattr("jumar.training.rehearsal.SECOND_PASS_BELOW_S", 0.25)
     for seconds, compiles, calls in ((0.0, False, 2), (0.3, False, 1), (0.3, True, 2)):
         forward = Forward(seconds)
-        found = rehearsed_with(forward, tmp_path, compiles=compiles)
+        result = rehearsed_with(forward, tmp_path, compiles=compiles)
         assert forward.calls == calls
-        assert seconds <= found.step_s < 60
-        assert found.memory_bytes is not None
-        assert found.memory_bytes > 1 << 20
+        assert seconds <= result.step_s < 60
+        assert result.memory_bytes is not None
+        assert result.memory_bytes > 1 << 20
 
 
 def test_errors_of_a_rehearsal_are_told_apart(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ NOTHING = {
 }
 
 
-def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_told(
+def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_reported(
     tmp_path: Path,
 ) -> None:
     outcome = Outcome(
@@ -101,7 +101,7 @@ def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_told(
     assert written(tmp_path, outcome) == NOTHING
 
 
-def test_of_a_finished_run_everything_is_told(tmp_path: Path) -> None:
+def test_of_a_finished_run_everything_is_reported(tmp_path: Path) -> None:
     hands = Hands()
     clock = StepClock(24, hands)
     for seconds in (1.0, 3.0, 2.0):
@@ -120,7 +120,7 @@ def test_of_a_finished_run_everything_is_told(tmp_path: Path) -> None:
         batch={},
     )
     table = ScoreTable(title="t", header=["a", "b"], rows=[["1", "2"]])
-    found = written(
+    result = written(
         tmp_path,
         Outcome(
             state="finished",
@@ -138,7 +138,7 @@ def test_of_a_finished_run_everything_is_told(tmp_path: Path) -> None:
         memory_peak_bytes=1 << 20,
         elapsed_s=12.34567,
     )
-    throughput = found.pop("throughput")
+    throughput = result.pop("throughput")
     assert throughput.pop("excludes") == (
         "the first 5 steps after a start, evaluation and checkpoints"
     )
@@ -167,7 +167,7 @@ def test_of_a_finished_run_everything_is_told(tmp_path: Path) -> None:
         "best": {"step": 2, "metric": "loss", "value": 0.25},
     }
     del expected["throughput"]
-    assert found == expected
+    assert result == expected
 
 
 def test_an_outcome_has_no_failure_and_no_early_end_unless_it_says_so() -> None:

@@ -86,7 +86,7 @@ def test_the_next_free_number_is_taken(tmp_path: Path) -> None:
     assert next_run_path(tmp_path, "alexnet").name == "alexnet-2"
 
 
-def test_the_command_that_goes_on_names_the_modules_of_the_run(tmp_path: Path) -> None:
+def test_the_command_that_resumes_names_the_modules_of_the_run(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "my run")
     assert run.resume_command("auto") == f"jumar train --resume --run-dir '{run}'"
     stored = {"recipe": "r", "imports": ["my_net", "my.data"], "settings": {}}
@@ -189,7 +189,9 @@ def test_results_tell_the_headline_once_there_are_any(tmp_path: Path) -> None:
     )
 
 
-def test_json_that_cannot_be_read_is_said_with_the_advice_that_was_given(tmp_path: Path) -> None:
+def test_json_that_cannot_be_read_is_reported_with_the_advice_that_was_given(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "x.json"
     with pytest.raises(UserError) as refused:
         read_json(file, todo="Make one.")

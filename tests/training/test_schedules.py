@@ -36,43 +36,43 @@ def test_constant_stays_at_the_base_rate() -> None:
 
 
 def test_linear_warm_up_reaches_the_base_rate_at_its_last_step() -> None:
-    found = rates(Constant(warmup="4it"))
-    assert found[:5] == [0.5, 1.0, 1.5, 2.0, 2.0]
+    result = rates(Constant(warmup="4it"))
+    assert result[:5] == [0.5, 1.0, 1.5, 2.0, 2.0]
 
 
 def test_warm_up_from_zero_reaches_the_base_rate_one_step_after_its_last() -> None:
-    found = rates(Constant(warmup="4it", warmup_from_zero=True))
-    assert found[:5] == [0.0, 0.5, 1.0, 1.5, 2.0]
+    result = rates(Constant(warmup="4it", warmup_from_zero=True))
+    assert result[:5] == [0.0, 0.5, 1.0, 1.5, 2.0]
 
 
 def test_cosine_warm_up_rises_along_half_a_cosine() -> None:
-    found = rates(Constant(warmup="4it", warmup_kind="cosine"))
+    result = rates(Constant(warmup="4it", warmup_kind="cosine"))
     expected = [1.0 - math.cos(math.pi * k / 4) for k in (1, 2, 3, 4)]
-    assert found[:4] == pytest.approx(expected, abs=1e-15)
+    assert result[:4] == pytest.approx(expected, abs=1e-15)
 
 
 def test_warm_up_none_ignores_its_length() -> None:
-    found = rates(Constant(warmup="4it", warmup_kind="none"))
-    assert set(found) == {2.0}
+    result = rates(Constant(warmup="4it", warmup_kind="none"))
+    assert set(result) == {2.0}
 
 
 def test_decay_after_the_warm_up_starts_at_the_base_rate() -> None:
-    found = rates(Polynomial(warmup="1ep", decay_from="warmup"))
-    assert found[9] == found[10] == 2.0
-    assert found[25] == 1.0
-    assert found[40] == 0.0
+    result = rates(Polynomial(warmup="1ep", decay_from="warmup"))
+    assert result[9] == result[10] == 2.0
+    assert result[25] == 1.0
+    assert result[40] == 0.0
 
 
 def test_decay_from_the_start_runs_under_the_warm_up() -> None:
-    found = rates(Polynomial(warmup="1ep", decay_from="start"))
-    assert found[10] == 1.5
-    assert found[20] == 1.0
+    result = rates(Polynomial(warmup="1ep", decay_from="start"))
+    assert result[10] == 1.5
+    assert result[20] == 1.0
 
 
 def test_per_epoch_decay_is_constant_within_an_epoch() -> None:
-    found = rates(Cosine(per_epoch=True))
-    assert len(set(found[:40])) == 4
-    assert found[10] == found[19] == 1.0 + math.cos(math.pi / 4)
+    result = rates(Cosine(per_epoch=True))
+    assert len(set(result[:40])) == 4
+    assert result[10] == result[19] == 1.0 + math.cos(math.pi / 4)
 
 
 def test_counting_the_current_step_ends_at_the_last_step() -> None:
@@ -83,10 +83,10 @@ def test_counting_the_current_step_ends_at_the_last_step() -> None:
 
 def test_boundaries_may_be_epochs_and_the_boundary_step_keeps_the_old_rate() -> None:
     settings = Piecewise(boundaries=("1ep", "50%"), values=(1.0, 0.5, 0.1))
-    found = rates(settings)
-    assert found[10] == 2.0
-    assert found[11] == found[20] == 1.0
-    assert found[21] == pytest.approx(0.2)
+    result = rates(settings)
+    assert result[10] == 2.0
+    assert result[11] == result[20] == 1.0
+    assert result[21] == pytest.approx(0.2)
 
 
 def test_boundaries_count_from_step_0_whatever_the_warm_up() -> None:
@@ -96,15 +96,15 @@ def test_boundaries_count_from_step_0_whatever_the_warm_up() -> None:
 
 
 def test_staircase_falls_once_per_period() -> None:
-    found = rates(Exponential(rate=0.5, every="1ep", staircase=True))
-    assert found[9:11] == [2.0, 1.0]
-    assert found[19:21] == [1.0, 0.5]
+    result = rates(Exponential(rate=0.5, every="1ep", staircase=True))
+    assert result[9:11] == [2.0, 1.0]
+    assert result[19:21] == [1.0, 0.5]
 
 
 def test_restarts_of_equal_periods_return_to_the_base_rate() -> None:
-    found = rates(CosineRestarts(every="1ep", period_factor=1.0))
-    assert found[0] == found[10] == found[20] == 2.0
-    assert found[5] == pytest.approx(1.0)
+    result = rates(CosineRestarts(every="1ep", period_factor=1.0))
+    assert result[0] == result[10] == result[20] == 2.0
+    assert result[5] == pytest.approx(1.0)
 
 
 @given(
@@ -249,8 +249,8 @@ def test_settings_come_from_the_command_line_and_go_through_json() -> None:
 def test_rates_are_those_of_the_formulas(
     settings: ScheduleSettings, expected: dict[int, float]
 ) -> None:
-    found = rates(settings)
-    assert {step: found[step] for step in expected} == pytest.approx(expected, abs=1e-12)
+    result = rates(settings)
+    assert {step: result[step] for step in expected} == pytest.approx(expected, abs=1e-12)
 
 
 WARMUP = {

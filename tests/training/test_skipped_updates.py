@@ -113,21 +113,21 @@ def test_a_run_without_a_loss_scale_is_not_asked(tmp_path: Path) -> None:
     assert SkipWatch(trainer.state).warnings() == []
 
 
-def test_three_skipped_in_a_row_are_told_and_again_when_they_are_twice_as_many(
+def test_three_skipped_in_a_row_are_reported_and_again_when_they_are_twice_as_many(
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(point_task(), scaled_plan(), tmp_path)
     (lane,) = trainer.state.lanes
     lane.updates.fill_(7)  # as a resumed run begins
     watch = SkipWatch(trainer.state)
-    told: list[tuple[int, str]] = []
+    report: list[tuple[int, str]] = []
     for step in range(1, 21):
         lane.attempts += 1
         lane.updates.add_(step == 12)
-        told += [(step, line) for line in watch.warnings()]
-    assert [step for step, _ in told] == [3, 6, 15, 18]
-    assert "the last 6 updates of 'points' were skipped" in told[1][1]
-    assert "loss scale is 4" in told[1][1]
+        report += [(step, line) for line in watch.warnings()]
+    assert [step for step, _ in report] == [3, 6, 15, 18]
+    assert "the last 6 updates of 'points' were skipped" in report[1][1]
+    assert "loss scale is 4" in report[1][1]
 
 
 @pytest.mark.parametrize("is_fixed", [True, False])
@@ -150,13 +150,13 @@ def test_each_objective_is_warned_of_by_itself(tmp_path: Path) -> None:
     one, other = trainer.state.lanes
     one.attempts = 5  # of an earlier start
     watch = SkipWatch(trainer.state)
-    told: list[list[str]] = []
+    report: list[list[str]] = []
     for _ in range(4):
         one.attempts += 1
         other.attempts += 1
         other.updates.add_(1)
-        told.append(watch.warnings())
-    assert told == [
+        report.append(watch.warnings())
+    assert report == [
         [],
         [],
         [

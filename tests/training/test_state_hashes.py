@@ -111,7 +111,7 @@ def test_a_part_has_the_hash_of_all_its_names_in_order() -> None:
 
 
 @pytest.mark.parametrize(("first", "hashed"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3])])
-def test_steps_before_the_first_that_is_asked_for_are_not_hashed(
+def test_steps_before_the_first_that_is_requested_are_not_hashed(
     first: int, hashed: list[int], tmp_path: Path
 ) -> None:
     hashes = StepHashes(3, first)
@@ -129,13 +129,13 @@ def test_what_is_hashed_tells_type_and_shape_and_leaves_out_the_sums_of_log_line
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(point_task(), plan_of(Momentum(), 0.9, False), tmp_path)
-    found = live_hashes(trainer.state)
+    result = live_hashes(trainer.state)
     names = list(trainer.task.model.state_dict())
     slots = [name for name, _ in trainer.task.model.named_parameters()]
-    assert set(found) == {
+    assert set(result) == {
         *(f"{part}/{name}" for part in ("weights", "averages") for name in names),
         *(f"optimizer/points/{name}/momentum_buffer" for name in slots),
         *("counters/points", "counters/loss scale"),
     }
-    assert found["weights/first.weight"].startswith("torch.float32 (16, 6) ")
-    assert found["weights/norm.num_batches_tracked"].startswith("torch.int64 () ")
+    assert result["weights/first.weight"].startswith("torch.float32 (16, 6) ")
+    assert result["weights/norm.num_batches_tracked"].startswith("torch.int64 () ")

@@ -74,7 +74,7 @@ def test_a_run_tells_its_observers_all_that_happens_in_order(tmp_path: Path) -> 
     assert again.seen[:4] == ["check 1", "open 2", "begin", "step 2"]
 
 
-def test_as_many_steps_are_run_as_observers_need_or_are_asked_for(tmp_path: Path) -> None:
+def test_as_many_steps_are_run_as_observers_need_or_are_requested(tmp_path: Path) -> None:
     plan = small_plan(duration="100it")
     diary = Diary(span=3)
     observed = trainer_for(point_task(), plan, tmp_path, observers=[diary, Diary(span=1)])

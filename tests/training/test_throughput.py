@@ -123,10 +123,10 @@ def test_a_run_leaves_out_warm_up_evaluation_and_checkpoints_and_says_so(tmp_pat
         assert line["fps"] == pytest.approx(8)
         assert line["step_ms"] == pytest.approx(1000)
         assert line["data_ms"] == pytest.approx(250)
-    found = json.loads(trainer.run.results.read_text())["throughput"]
-    assert found["counted_steps"] == 20 - WARM_UP_STEPS
-    assert found["samples_per_second"] == pytest.approx(8)
-    assert found["excludes"] == EXCLUDES
+    result = json.loads(trainer.run.results.read_text())["throughput"]
+    assert result["counted_steps"] == 20 - WARM_UP_STEPS
+    assert result["samples_per_second"] == pytest.approx(8)
+    assert result["excludes"] == EXCLUDES
     assert str(WARM_UP_STEPS) in EXCLUDES
 
 

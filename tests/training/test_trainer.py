@@ -175,7 +175,7 @@ def test_only_the_named_part_of_a_model_is_averaged(tmp_path: Path) -> None:
 
 
 def test_averages_move_only_when_what_they_average_was_trained(tmp_path: Path) -> None:
-    found = {}
+    result = {}
     for steps in (3, 4):
         torch.manual_seed(5)
         plan = small_plan(duration=f"{steps}it", objectives=("discriminator", "generator"))
@@ -186,9 +186,9 @@ def test_averages_move_only_when_what_they_average_was_trained(tmp_path: Path) -
         trainer = trainer_for(GanTask(), plan, tmp_path / str(steps))
         trainer.train()
         assert trainer.state.ema is not None
-        found[steps] = trainer.state.ema.state_dict()["g.weight"].clone()
+        result[steps] = trainer.state.ema.state_dict()["g.weight"].clone()
     # The generator is trained at steps 0 and 2, so the fourth step leaves its average alone.
-    assert torch.equal(found[3], found[4])
+    assert torch.equal(result[3], result[4])
 
 
 def test_averages_follow_the_schedule_of_the_step_just_finished(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_gradients_are_clipped_to_their_true_size(tmp_path: Path, scaled: bool) 
     assert sum(moved).sqrt().item() == pytest.approx(limit * rate, rel=1e-3)
 
 
-def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> None:
+def test_rows_tables_and_images_of_an_evaluation_are_kept(tmp_path: Path) -> None:
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     trainer.train()
@@ -260,7 +260,7 @@ def test_rows_tables_and_pictures_of_an_evaluation_are_kept(tmp_path: Path) -> N
     assert Image.open(folder / "weights.png").size == (3, 2)
 
 
-def test_pictures_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> None:
+def test_images_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> None:
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     trainer.run.pictures.write_text("in the way")
@@ -455,8 +455,8 @@ def test_what_scores_better_than_all_before_is_saved_besides_what_is_due(
     )
     trainer = trainer_for(Scored(10.0, 5.0, 20.0, 20.0, 15.0), plan, tmp_path)
     assert trainer.train().metrics == {"top1": 15.0}
-    found = {c.step: c.metrics.get("top1") for c in list_checkpoints(trainer.run.checkpoints)}
-    assert found == saved
+    result = {c.step: c.metrics.get("top1") for c in list_checkpoints(trainer.run.checkpoints)}
+    assert result == saved
     results = json.loads(trainer.run.results.read_text())
     best = max(value for value in saved.values() if value is not None)
     assert results["best"]["value"] == best
@@ -477,9 +477,9 @@ def test_a_resumed_run_drops_the_records_and_results_that_it_will_write_again(
 ) -> None:
     class Looking(Observer):
         def begin(self) -> None:
-            found.append((trainer.run.results.exists(), len(trainer.run.read_metrics())))
+            result.append((trainer.run.results.exists(), len(trainer.run.read_metrics())))
 
-    found: list[tuple[bool, int]] = []
+    result: list[tuple[bool, int]] = []
     plan = small_plan(training=TrainingSettings(log_every="1it", evaluate_every=""))
     first = trainer_for(point_task(), plan, tmp_path)
     begun: list[int] = []
@@ -489,7 +489,7 @@ def test_a_resumed_run_drops_the_records_and_results_that_it_will_write_again(
     trainer.resume(next(c for c in list_checkpoints(tmp_path / "checkpoints") if c.step == 3))
     assert trainer.state.step == 3
     trainer.train()
-    assert found == [(False, 3)]
+    assert result == [(False, 3)]
     assert [r["step"] for r in trainer.run.read_metrics() if r["kind"] == "train"] == [
         *range(1, 11)
     ]
@@ -582,9 +582,9 @@ def test_unreadable_samples_are_told_once_and_kept_in_the_results(tmp_path: Path
     fetch = task.train_data.fetch
 
     def with_faults(keys):
-        found = fetch(keys)
+        result = fetch(keys)
         faults = [Fault(origin=f"{k.index}.png", reason="cut off") for k in keys if k.index < 2]
-        return replace(found, faults=faults)
+        return replace(result, faults=faults)
 
     task.train_data.fetch = with_faults
     plan = replace(small_plan(), skip_corrupt=2)
@@ -602,10 +602,10 @@ def test_a_run_that_blows_up_says_where_and_keeps_what_was_saved(tmp_path: Path)
     fetch = task.train_data.fetch
 
     def fetch_and_spoil(keys):
-        found = fetch(keys)
+        result = fetch(keys)
         if keys[0].epoch == 1:
-            found.batch["point"][:] = float("nan")
-        return found
+            result.batch["point"][:] = float("nan")
+        return result
 
     task.train_data.fetch = fetch_and_spoil
     trainer = trainer_for(task, small_plan(), tmp_path, console=Console(stream=stream))

@@ -34,19 +34,21 @@ def test_another_number_of_classes_leaves_the_last_layer_out_and_says_so(tmp_pat
     old, new = net(5), net(2)
     kept = new[1].weight.detach().clone()
     file = saved(old, tmp_path / "w.safetensors", extra=torch.zeros(1))
-    found = transfer_weights(new, TransferSettings(start_from=str(file)))
+    result = transfer_weights(new, TransferSettings(start_from=str(file)))
     assert torch.equal(new[0].weight, old[0].weight)
     assert torch.equal(new[1].weight, kept)
-    assert found.loaded == ["0.bias", "0.weight"]
-    assert found.wrong_shape == ["1.bias 5 instead of 2", "1.weight 5x4 instead of 2x4"]
-    assert found.unknown == ["extra"]
-    assert set(found.initialised) == {"1.weight", "1.bias"}
+    assert result.loaded == ["0.bias", "0.weight"]
+    assert result.wrong_shape == ["1.bias 5 instead of 2", "1.weight 5x4 instead of 2x4"]
+    assert result.unknown == ["extra"]
+    assert set(result.initialised) == {"1.weight", "1.bias"}
 
 
 def test_restore_exclude_leaves_out_by_name_prefix_or_pattern(tmp_path: Path) -> None:
     file = saved(net(2), tmp_path / "w.safetensors")
-    found = transfer_weights(net(2), TransferSettings(start_from=str(file), restore_exclude=("1",)))
-    assert set(found.left_out) == {"1.weight", "1.bias"}
+    result = transfer_weights(
+        net(2), TransferSettings(start_from=str(file), restore_exclude=("1",))
+    )
+    assert set(result.left_out) == {"1.weight", "1.bias"}
     assert matches("a.b.weight", "a.*.weight")
     assert not matches("ab.weight", "a")
 
@@ -79,7 +81,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_the_lines_count_every_weight_and_name_at_most_eight() -> None:
     many = [f"w{number}" for number in range(9)]
-    found = Transferred(
+    result = Transferred(
         source="x",
         loaded=["a", "b"],
         left_out=many,
@@ -88,7 +90,7 @@ def test_the_lines_count_every_weight_and_name_at_most_eight() -> None:
         initialised=["c"],
     )
     eight = "w0, w1, w2, w3, w4, w5, w6, w7"
-    assert found.lines() == [
+    assert result.lines() == [
         "weights from x: 2 loaded",
         f"  excluded by restore_exclude (9): {eight}, ...",
         f"  not loaded, wrong shape (8): {eight}",
@@ -147,10 +149,10 @@ def test_names_of_older_files_of_hugging_face_are_those_of_today() -> None:
         "nezha.scale.weight": torch.tensor([[6.0]]),
         "gamma": torch.zeros(()),
     }
-    found = load_matching(
+    result = load_matching(
         model, {_renamed(name): value for name, value in tensors.items()}, (), "x"
     )
-    assert found == Transferred(
+    assert result == Transferred(
         source="x",
         loaded=["bert.LayerNorm.weight", "bert.LayerNorm.bias", "bert.scale.weight"],
         left_out=[],
@@ -185,9 +187,9 @@ def test_what_cannot_be_transferred_is_refused_with_what_there_is(tmp_path: Path
         "  Examples of weight names: b, c, d, e."
     )
     scalar = {"0.weight": torch.zeros(()), "0.bias": torch.zeros(2)}
-    found = load_matching(model, scalar, (), "x")
-    assert found.wrong_shape == ["0.weight scalar instead of 2x2"]
-    assert (found.loaded, found.initialised) == (["0.bias"], ["0.weight", "1.weight", "1.bias"])
+    result = load_matching(model, scalar, (), "x")
+    assert result.wrong_shape == ["0.weight scalar instead of 2x2"]
+    assert (result.loaded, result.initialised) == (["0.bias"], ["0.weight", "1.weight", "1.bias"])
 
 
 def test_weights_are_found_in_a_run_a_checkpoint_a_file_and_a_folder_of_hugging_face(

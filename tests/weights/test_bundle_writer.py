@@ -176,7 +176,7 @@ def test_each_tensor_s_entry_and_bytes_are_these(tmp_path: Path) -> None:
     )
 
 
-def test_what_cannot_be_written_is_told_with_the_prefix(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported_with_the_prefix(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         write_bundle(tmp_path / "m", Failing(a=np.float32(2), b=np.float32(2)))
     assert caught.value.what == "the checkpoint cannot be written: No space left on device"

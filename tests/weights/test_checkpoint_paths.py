@@ -103,7 +103,7 @@ def test_any_file_of_a_checkpoint_means_it_if_it_is_named_as_one(
 WHAT = "Give its folder, its .index file, or its prefix (before '.index')."
 
 
-def test_what_is_no_checkpoint_is_told_with_what_to_give(tmp_path: Path) -> None:
+def test_what_is_no_checkpoint_is_reported_with_what_to_give(tmp_path: Path) -> None:
     assert refusal(tmp_path) == (
         "contains no TensorFlow checkpoint",
         str(tmp_path),
@@ -124,7 +124,7 @@ def test_what_is_no_checkpoint_is_told_with_what_to_give(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", [MAGIC, b"many bytes" + MAGIC])
-def test_a_checkpoint_of_one_file_is_told_from_any_other_file(
+def test_a_checkpoint_of_one_file_is_distinguished_from_any_other_file(
     tmp_path: Path, content: bytes
 ) -> None:
     old = tmp_path / "old.ckpt"
@@ -143,7 +143,7 @@ def test_a_checkpoint_of_one_file_is_told_from_any_other_file(
     assert (caught.value.what, caught.value.where, caught.value.todo) == expected
 
 
-def test_a_checkpoint_file_that_names_nothing_there_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_file_that_names_nothing_there_is_reported(tmp_path: Path) -> None:
     state = tmp_path / "checkpoint"
     state.write_bytes(b'model_checkpoint_path: "/a/b\\000c"')
     assert refusal(tmp_path) == (
@@ -173,8 +173,8 @@ def test_nothing_of_another_checkpoint_is_overwritten(tmp_path: Path) -> None:
     check_free(tmp_path / "m")
     write_bundle(tmp_path / "m", {"a": np.zeros(1)})
     (tmp_path / "m.meta").write_bytes(b"")
-    told = {True: "m.meta", False: "m.data-00000-of-00001, m.index, m.meta, checkpoint"}
-    for ours, parts in told.items():
+    report = {True: "m.meta", False: "m.data-00000-of-00001, m.index, m.meta, checkpoint"}
+    for ours, parts in report.items():
         with pytest.raises(UserError) as caught:
             check_free(tmp_path / "m", ours=ours)
         assert str(caught.value) == (

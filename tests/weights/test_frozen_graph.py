@@ -309,7 +309,7 @@ DAMAGED = "The file is damaged: copy or download it again."
         ),
     ],
 )
-def test_what_is_no_frozen_graph_is_told_in_full(data: bytes, message: str) -> None:
+def test_what_is_no_frozen_graph_is_reported_in_full(data: bytes, message: str) -> None:
     with pytest.raises(UserError) as caught:
         FrozenConstants(data, "a.pb")
     assert str(caught.value) == message
@@ -327,7 +327,7 @@ def test_what_is_no_frozen_graph_is_told_in_full(data: bytes, message: str) -> N
         ),
     ],
 )
-def test_values_that_do_not_fit_are_told_with_the_constant(tensor: bytes, reason: str) -> None:
+def test_values_that_do_not_fit_are_reported_with_the_constant(tensor: bytes, reason: str) -> None:
     with pytest.raises(UserError) as caught:
         constant(number(1, 1) + tensor)
     assert str(caught.value) == f"a.pb, constant 'c': cannot be read: {reason}\n  {DAMAGED}"
@@ -338,7 +338,7 @@ def test_a_quarter_of_a_gibibyte_may_be_filled_with_one_number() -> None:
     assert (values.shape, values[-1]) == ((2**26,), 1.5)
 
 
-def test_a_name_that_is_not_there_is_told_with_the_nearest_if_there_is_one() -> None:
+def test_a_name_that_is_not_there_is_reported_with_the_nearest_if_there_is_one() -> None:
     constants = FrozenConstants(node("conv/weights", number(1, 1)), "a.pb")
     for name, hint in (("conv/weigths", "\n  Did you mean 'conv/weights'?"), ("x", "")):
         with pytest.raises(UserError) as caught:

@@ -54,7 +54,7 @@ def blocks_of(data: bytes) -> list[tuple[bytes, int]]:
         numbers.append(value)
     begin, size = numbers[2:]
     index = data[begin : begin + size]
-    found: list[tuple[bytes, int]] = []
+    result: list[tuple[bytes, int]] = []
     place, end = 0, size - 4 - 4 * int.from_bytes(index[-4:], "little")
     while place < end:
         shared, rest, length = index[place : place + 3]
@@ -62,8 +62,8 @@ def blocks_of(data: bytes) -> list[tuple[bytes, int]]:
         key, handle = place + 3, place + 3 + rest
         place = handle + length
         _, after = varint(index, handle, place)
-        found.append((index[key:handle], varint(index, after, place)[0]))
-    return found
+        result.append((index[key:handle], varint(index, after, place)[0]))
+    return result
 
 
 def test_a_small_table_is_these_bytes() -> None:
@@ -152,7 +152,7 @@ def test_a_table_that_is_none_says_where(data: bytes, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_a_block_of_no_key_at_all_is_an_empty_one() -> None:
+def test_a_block_without_keys_is_empty() -> None:
     assert list(read_table(table(trailed(b"\0\0\0\0"), GOOD))) == [(b"a", b"1")]
 
 

@@ -38,50 +38,50 @@ def is_whole(matching: Matching) -> bool:
 
 
 def test_every_name_finds_its_place_and_a_counter_of_batches_needs_none() -> None:
-    found = matched(FILE)
-    assert placed(found) == {
+    result = matched(FILE)
+    assert placed(result) == {
         "net.weight": ("scope/dense/kernel", ""),
         "net.bias": ("scope/dense/bias", ""),
     }
-    assert is_whole(found)
-    assert not found.has_averages
+    assert is_whole(result)
+    assert not result.has_averages
 
 
 @pytest.mark.parametrize("averages", ["none", "beside", "swapped"])
 def test_averages_are_where_the_saver_of_the_original_puts_them(averages: str) -> None:
     names = TfNames(variables=dense_variables("scope/dense", "net"), averages=averages)  # type: ignore[arg-type]
     plain, other = "scope/dense/kernel", f"scope/dense/kernel{AVERAGE}"
-    found = matched({**FILE, other: (3, 5)}, names=names)
+    result = matched({**FILE, other: (3, 5)}, names=names)
     expected = (other, plain) if averages == "swapped" else (plain, other)
-    assert placed(found)["net.weight"] == expected
+    assert placed(result)["net.weight"] == expected
     # What has no average there, such as a discriminator, is its own value in either case.
-    assert placed(found)["net.bias"] == ("scope/dense/bias", "")
-    assert is_whole(found)
-    assert found.has_averages
+    assert placed(result)["net.bias"] == ("scope/dense/bias", "")
+    assert is_whole(result)
+    assert result.has_averages
 
 
-def test_what_is_left_over_on_either_side_is_told() -> None:
-    found = matched(
+def test_what_is_left_over_on_either_side_is_reported() -> None:
+    result = matched(
         {"scope/dense/kernel": (3, 5), "other": (1,), f"gone{AVERAGE}": ()},
         shapes={**SHAPES, "head.weight": (1,)},
     )
-    assert [variable.name for variable in found.missing] == ["net.bias"]
-    assert sorted(found.leftover) == [f"gone{AVERAGE}", "other"]
-    assert found.unnamed == ["head.weight"]
+    assert [variable.name for variable in result.missing] == ["net.bias"]
+    assert sorted(result.leftover) == [f"gone{AVERAGE}", "other"]
+    assert result.unnamed == ["head.weight"]
 
 
-def test_another_shape_is_told_with_both_in_the_layout_of_the_file() -> None:
-    found = matched({**FILE, "scope/dense/kernel": (3, 7)})
-    assert [str(wrong) for wrong in found.wrong_shape] == [
+def test_another_shape_is_reported_with_both_in_the_layout_of_the_file() -> None:
+    result = matched({**FILE, "scope/dense/kernel": (3, 7)})
+    assert [str(wrong) for wrong in result.wrong_shape] == [
         "scope/dense/kernel 3x7 for net.weight, which needs 3x5"
     ]
-    assert placed(found) == {"net.bias": ("scope/dense/bias", "")}
+    assert placed(result) == {"net.bias": ("scope/dense/bias", "")}
 
 
 def test_an_average_of_another_shape_is_told_too() -> None:
     other = f"scope/dense/bias{AVERAGE}"
-    found = matched({**FILE, other: (6,)})
-    assert [wrong.source for wrong in found.wrong_shape] == [other]
+    result = matched({**FILE, other: (6,)})
+    assert [wrong.source for wrong in result.wrong_shape] == [other]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_an_average_of_another_shape_is_told_too() -> None:
     ],
 )
 def test_slots_and_counters_of_training_are_known_to_be_no_weights(name: str) -> None:
-    found = matched({**FILE, name: ()})
-    assert found.ignored == [name]
-    assert is_whole(found)
+    result = matched({**FILE, name: ()})
+    assert result.ignored == [name]
+    assert is_whole(result)
 
 
 def test_renamings_are_applied_in_turn_until_the_name_is_known() -> None:
@@ -114,26 +114,26 @@ def test_renamings_are_applied_in_turn_until_the_name_is_known() -> None:
         renamings=((r"^old/", "scope/"), (r"/fc/", "/dense/"), (r"dense", "never")),
         ignored=(r"^copy/",),
     )
-    found = matched(
+    result = matched(
         {"old/fc/kernel": (3, 5), f"old/fc/kernel{AVERAGE}": (3, 5), "scope/fc/bias": (5,)}
         | {"copy/scope/fc/bias": (5,)},
         names=names,
     )
-    assert placed(found) == {
+    assert placed(result) == {
         "net.weight": ("old/fc/kernel", f"old/fc/kernel{AVERAGE}"),
         "net.bias": ("scope/fc/bias", ""),
     }
-    assert found.ignored == ["copy/scope/fc/bias"]
-    assert is_whole(found)
+    assert result.ignored == ["copy/scope/fc/bias"]
+    assert is_whole(result)
 
 
 def test_a_name_as_it_is_comes_before_one_that_is_renamed() -> None:
     names = TfNames(
         variables=dense_variables("scope/dense", "net"), renamings=((r"^a_copy/", "scope/"),)
     )
-    found = matched({**FILE, "a_copy/dense/bias": (5,)}, names=names)
-    assert placed(found)["net.bias"] == ("scope/dense/bias", "")
-    assert found.leftover == ["a_copy/dense/bias"]
+    result = matched({**FILE, "a_copy/dense/bias": (5,)}, names=names)
+    assert placed(result)["net.bias"] == ("scope/dense/bias", "")
+    assert result.leftover == ["a_copy/dense/bias"]
 
 
 def test_a_shape_in_tensorflow_costs_no_memory() -> None:
@@ -150,8 +150,8 @@ def test_an_average_alone_and_the_shape_of_either_decide() -> None:
     names = TfNames(variables=dense_variables("scope/dense", "net"), averages="swapped")
     average = f"scope/dense/bias{AVERAGE}"
     # Only one of both names: swapped or not, it is the value itself.
-    found = matched({**FILE, average: (6,)}, names=names)
-    assert [(wrong.source, wrong.found, wrong.needed) for wrong in found.wrong_shape] == [
+    result = matched({**FILE, average: (6,)}, names=names)
+    assert [(wrong.source, wrong.found, wrong.needed) for wrong in result.wrong_shape] == [
         (average, (6,), (5,))
     ]
     lone = matched({"scope/dense/kernel": (3, 5), average: (5,)}, names=names)
@@ -176,9 +176,9 @@ def test_what_only_looks_like_a_slot_is_left_over() -> None:
         "a/_CHECKPOINTABLE_OBJECT_GRAPH",
         "save_counter",
     ]
-    found = matched({**FILE, **dict.fromkeys(names, ()), "a/save_counter/x": ()})
-    assert sorted(found.leftover) == sorted([*names, "a/save_counter/x"])
-    assert not found.ignored
+    result = matched({**FILE, **dict.fromkeys(names, ()), "a/save_counter/x": ()})
+    assert sorted(result.leftover) == sorted([*names, "a/save_counter/x"])
+    assert not result.ignored
     known = ["k/RMSProp_1", "k/Adagrad", "k/Ftrl_12", "b/bad_steps", "save_counter/.ATTRIBUTES"]
     assert sorted(matched({**FILE, **dict.fromkeys(known, ())}).ignored) == sorted(known)
 
@@ -197,6 +197,6 @@ def test_of_two_names_for_one_variable_the_first_by_name_is_taken() -> None:
         variables=dense_variables("scope/dense", "net"), renamings=((r"^[ab]/", "scope/"),)
     )
     file = {"b/dense/kernel": (3, 5), "a/dense/kernel": (3, 5), "scope/dense/bias": (5,)}
-    found = matched(file, names=names)
-    assert placed(found)["net.weight"] == ("a/dense/kernel", "")
-    assert found.leftover == ["b/dense/kernel"]
+    result = matched(file, names=names)
+    assert placed(result)["net.weight"] == ("a/dense/kernel", "")
+    assert result.leftover == ["b/dense/kernel"]

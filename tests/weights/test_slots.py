@@ -59,10 +59,10 @@ def slots_of(variable: TfVariable, name: str) -> VariableSlots:
 
 
 def test_slots_are_found_beside_the_values_of_trained_variables() -> None:
-    found = match_slots(NAMES, MATCHES, WHOLE, {"a", "b"})
-    assert found == SlotMatching(found=[slots_of(A, "net/a"), slots_of(B, "net/b")], lacking=[])
-    assert found.is_complete
-    assert found.sources == {
+    result = match_slots(NAMES, MATCHES, WHOLE, {"a", "b"})
+    assert result == SlotMatching(found=[slots_of(A, "net/a"), slots_of(B, "net/b")], lacking=[])
+    assert result.is_complete
+    assert result.sources == {
         *("net/a/Adam", "net/a/Adam_1", "net/b/Adam", "net/b/Adam_1"),
         *("beta1_power", "beta2_power"),
     }
@@ -73,9 +73,9 @@ def test_a_variable_without_all_of_its_slots_lacks_them() -> None:
     one_gone = {name: entry for name, entry in WHOLE.items() if name != "net/a/Adam_1"}
     other_shape = {**WHOLE, **entries(net__a__Adam=(3,))}
     for held in (one_gone, other_shape):
-        found = match_slots(NAMES, MATCHES, held, {"a", "b"})
-        assert found == SlotMatching(found=[slots_of(B, "net/b")], lacking=[A])
-        assert not found.is_complete
+        result = match_slots(NAMES, MATCHES, held, {"a", "b"})
+        assert result == SlotMatching(found=[slots_of(B, "net/b")], lacking=[A])
+        assert not result.is_complete
     # No optimizer of the original trains it.
     assert match_slots(NAMES, MATCHES, WHOLE, {"a", "c"}).lacking == [C]
 
@@ -90,10 +90,10 @@ def test_nothing_found_is_not_complete() -> None:
 def test_an_optimizer_without_powers_has_none() -> None:
     names = TfNames(variables=(A,), optimizers=(momentum_state(),))
     held = entries(net__a=(2,), net__a__Momentum=(2,))
-    (found,) = match_slots(names, MATCHES[:1], held, {"a"}).found
-    assert found.powers is None
-    assert list(found.slots.values()) == ["net/a/Momentum"]
-    assert SlotMatching(found=[found], lacking=[]).sources == {"net/a/Momentum"}
+    (result,) = match_slots(names, MATCHES[:1], held, {"a"}).found
+    assert result.powers is None
+    assert list(result.slots.values()) == ["net/a/Momentum"]
+    assert SlotMatching(found=[result], lacking=[]).sources == {"net/a/Momentum"}
 
 
 @pytest.mark.parametrize(

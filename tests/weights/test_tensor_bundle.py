@@ -518,7 +518,7 @@ def test_each_value_is_read_from_its_own_place_in_its_own_file(tmp_path: Path) -
         ),
     ],
 )
-def test_damage_is_told_in_full(
+def test_damage_is_reported_in_full(
     tmp_path: Path, entries: list[tuple[bytes, bytes]], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:

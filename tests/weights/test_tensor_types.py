@@ -9,8 +9,8 @@ from jumar.weights.tensor_types import ELEMENT_TYPES, TensorEntry, decode_shape,
 
 
 def test_element_types_have_the_numbers_and_sizes_of_tensorflow_s_types_proto() -> None:
-    found = {each.number: (each.name, each.stored.str) for each in ELEMENT_TYPES.values()}
-    assert found == {
+    result = {each.number: (each.name, each.stored.str) for each in ELEMENT_TYPES.values()}
+    assert result == {
         1: ("float32", "<f4"),
         2: ("float64", "<f8"),
         3: ("int32", "<i4"),

@@ -7,7 +7,7 @@ from jumar.ground.machine import checked_count, usable_cores
 
 
 def checked_workers(requested: int | None, what: Literal["processes", "threads"]) -> int:
-    """The number that `--workers` asks for; one per usable core where it does not.
+    """The number given by `--workers`; one per usable core by default.
 
     Raises:
         UserError: Less than one, or more than this machine can handle.

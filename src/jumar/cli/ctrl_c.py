@@ -16,9 +16,9 @@ _AGAIN_S = 0.01
 def noting_ctrl_c() -> Generator[list[int]]:
     """Within the block, remember SIGINT, and raise it again if it was swallowed.
 
-    torch's C++, asked for a tensor's shape while safetensors reads a file, answers an interruption
-    with a ValueError. Python itself drops what is raised in a finalizer or a weak reference's
-    callback, after printing it.
+    torch's C++, when safetensors queries a tensor's shape while reading a file, answers an
+    interruption with a ValueError. Python itself drops what is raised in a finalizer or a weak
+    reference's callback, after printing it.
 
     Yields:
         The signals received; empty if SIGINT is ignored, as in a background job of a script.
@@ -37,7 +37,7 @@ def noting_ctrl_c() -> Generator[list[int]]:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             before(dropped)
             return
-        # Not at once, as it would be dropped again; as a signal, because that ends a sleep.
+        # Not immediately, as it would be dropped again; as a signal, because that ends a sleep.
         again = Timer(_AGAIN_S, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
         again.daemon = True
         again.start()

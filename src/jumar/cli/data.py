@@ -1,6 +1,6 @@
-"""`jumar data`: pictures and spoken words.
+"""`jumar data`: images and spoken words.
 
-`data_text.py` has the texts, `data_pictures.py` the words in pictures.
+`data_text.py` has the texts, `data_pictures.py` the words in images.
 """
 
 from pathlib import Path
@@ -20,16 +20,16 @@ app.command(
 )
 app.command(
     "jumar.cli.data_text:vocab",
-    help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's form.",
+    help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's format.",
     usage="Usage: jumar data vocab [OPTIONS] --to PATH TEXT [MORE...]",
 )
 app.command(
     "jumar.cli.data_pictures:words_in_pictures",
-    help="Write pictures with words in fonts of this machine, for text detectors.",
+    help="Write images with words in fonts of this machine, for text detectors.",
 )
 app.command(
     "jumar.cli.data_check:check",
-    help="Read all of a data set and list what is broken, duplicated or odd.",
+    help="Read a whole data set and list broken, duplicate and odd items.",
     usage="Usage: jumar data check [OPTIONS] DATA",
 )
 

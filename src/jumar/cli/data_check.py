@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jumar.runs.check_data import DataCheck
 
 _SHOWN = 3
-"""Places that the table shows of a finding; --json has all."""
+"""Places that the table shows for each finding; --json has all."""
 
 
 def check(
@@ -30,12 +30,12 @@ def check(
     all_: Annotated[bool, Parameter(name="--all")] = False,
     workers: int | None = None,
 ) -> int:
-    """Read all of a data set and list what is broken, duplicated or odd.
+    """Read a whole data set and list broken, duplicate and odd items.
 
-    Broken: what cannot be decoded, is truncated or empty. Duplicated: the same bytes, the same
-    content in another encoding, or pictures that look the same, within a part, in training and
-    evaluation, and with different labels. Odd: sizes far from the median, pictures of another kind
-    than the others, small classes, classes that one side lacks.
+    Broken: cannot be decoded, truncated or empty. Duplicate: the same bytes, the same
+    content in another encoding, or images that look the same, within a part, in training and
+    evaluation, and with different labels. Odd: sizes far from the median, images of a different
+    kind, small classes, classes missing on one side.
 
     The exit code is 0 if there is nothing to report, 1 if there is, 2 if the path cannot be used.
 
@@ -46,7 +46,7 @@ def check(
     eval_
         Evaluation data, if it is not in the same folder.
     kind
-        What the data is; by default by the names of its files, or as the recipe reads it.
+        Kind of data; by default taken from its file names, or from the recipe.
     set_
         Change a field of the recipe; repeatable.
     import_

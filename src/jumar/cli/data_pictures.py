@@ -19,7 +19,7 @@ def words_in_pictures(
     seed: int = 1,
     workers: int | None = None,
 ) -> int:
-    """Write pictures with words in fonts of this machine, for text detectors.
+    """Write images with words in fonts of this machine, for text detectors.
 
     The outline of each word is exact; some words are too small to read (###). The folder is written
     completely or not at all. The same options, fonts and photographs give the same bytes, with the
@@ -30,18 +30,18 @@ def words_in_pictures(
     to
         Folder for the data set; train and test are created in it.
     pictures
-        Number of training pictures.
+        Number of training images.
     eval_pictures
-        Number of test pictures, by default a tenth of the training pictures. Where there are four
-        fonts or more, every fourth is for these alone.
+        Number of test images, by default a tenth of the training images. With four fonts or more,
+        every fourth is reserved for these.
     script
-        Letters of the words: latin, chinese, or words of both.
+        Script of the words: latin, chinese, or both.
     fonts
         Font files or folders of them; by default those of this machine.
     photographs
-        A folder or zip of pictures to write on; by default textures.
+        A folder or zip of images to write on; by default textures.
     seed
-        Random seed of everything.
+        Random seed.
     workers
         Number of processes; by default one per processor.
     """
@@ -51,12 +51,12 @@ def words_in_pictures(
     tests = max(1, pictures // 10) if eval_pictures is None else eval_pictures
     if pictures < 1 or tests < 0:
         raise UserError(
-            f"cannot write {pictures} and {tests} pictures",
+            f"cannot write {pictures} and {tests} images",
             where="--pictures, --eval-pictures",
-            todo="Allowed: 1 or more to learn from, 0 or more to score on.",
+            todo="Allowed: 1 or more for training, 0 or more for evaluation.",
         )
     console = Console()
-    with console.bar("pictures", 1) as bar:
+    with console.bar("images", 1) as bar:
         written = write_text_pictures(
             to,
             Writing(script=script, fonts=fonts, photographs=photographs, seed=seed),
@@ -67,6 +67,6 @@ def words_in_pictures(
         )
     console.line(
         f"{counted(written.words, 'word')}, {written.ignored} of them ignored, in "
-        f"{counted(written.pictures, 'picture')}: {to}"
+        f"{counted(written.pictures, 'image')}: {to}"
     )
     return 0

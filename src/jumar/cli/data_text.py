@@ -37,7 +37,7 @@ def pretraining(
 ) -> int:
     """Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.
 
-    The texts hold one sentence a line and a blank line between documents. The records have the
+    The texts have one sentence per line and a blank line between documents. The records have the
     features of google-research/bert. The folder is written completely or not at all; the same
     texts and options always give the same bytes, with any number of processes.
 
@@ -52,34 +52,34 @@ def pretraining(
     to
         Folder for the records; it must not exist.
     order
-        streaming: in parallel, in little memory, and after Ctrl-C the same command goes on.
-        original: the very instances that google-research/bert's create_pretraining_data.py makes
-        of the same files and seed, in its order.
+        streaming: in parallel, with little memory; after Ctrl-C the same command resumes.
+        original: exactly the instances that google-research/bert's create_pretraining_data.py makes
+        from the same files and seed, in its order.
     max_seq_length
-        Word pieces of an instance, with [CLS] and [SEP].
+        Word pieces per instance, including [CLS] and [SEP].
     max_predictions_per_seq
-        Masked word pieces of an instance at most.
+        Maximum number of masked word pieces per instance.
     masked_lm_prob
-        Share of the word pieces that are masked.
+        Fraction of word pieces that are masked.
     short_seq_prob
-        Share of the documents whose instances have a random, shorter length.
+        Fraction of documents whose instances have a random, shorter length.
     dupe_factor
-        How often each document is used, each time with other masks.
+        How often each document is used, each time with different masks.
     random_seed
-        Decides all that is random.
+        Random seed.
     case
-        lower: text becomes lower case and loses its accents; cased: it stays as it is; auto: what
-        a tokenizer's folder says, and lower for a vocab.txt.
+        lower: text becomes lower case and loses its accents; cased: it stays as it is; auto: as the
+        tokenizer's folder says, lower for a vocab.txt.
     do_whole_word_mask
         Mask all word pieces of a word or none.
     segmenter
-        What finds words of Chinese for --do-whole-word-mask: blanks in the text, or jieba.
+        What splits Chinese into words for --do-whole-word-mask: spaces in the text, or jieba.
     next_sentence
         Whether an instance is a pair of segments, of which half do not belong together; otherwise
         it is one segment.
     longest_word
-        Characters above which a word is unknown; 200 as in google-research/bert and NEZHA, 100 in
-        Ascend's Bert-base and Nezha-large.
+        Number of characters above which a word is unknown; 200 as in google-research/bert and
+        NEZHA, 100 in Ascend's Bert-base and Nezha-large.
     shards
         Number of TFRecord files.
     workers
@@ -142,7 +142,7 @@ def vocab(
     case: Literal["lower", "cased"] = "lower",
     min_frequency: int = 2,
 ) -> int:
-    """Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's form.
+    """Make a vocabulary of word pieces from texts, as a vocab.txt in BERT's format.
 
     The same texts and options always give the same vocabulary.
 
@@ -155,11 +155,11 @@ def vocab(
     to
         The file to write; it must not exist.
     size
-        Number of word pieces at most, with the special ones; 21128 is that of Chinese BERT.
+        Maximum number of word pieces, including special ones; Chinese BERT has 21128.
     case
         lower: text becomes lower case and loses its accents; cased: it stays as it is.
     min_frequency
-        How often two pieces must stand side by side to become one.
+        How often two pieces must be adjacent to be merged.
     """
     from jumar.data.text.basic_words import BasicWords
     from jumar.data.text.documents import text_files

@@ -29,7 +29,7 @@ def denoise(
         An image, a folder or zip with images at any depth, or a video (needs PyAV).
     to
         A folder, for PNG files under the names of the sources; or a file: an image for an image, a
-        video (.mkv, .mp4, .mov; without sound) for a video. What is lost is named.
+        video (.mkv, .mp4, .mov; without sound) for a video. Anything lost is listed.
     resume
         Keep the images or frames that are denoised already, and denoise the rest.
     skip_corrupt

@@ -21,27 +21,27 @@ def detect(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Find the words in pictures with the network of a run.
+    """Find the words in images with the network of a run.
 
     Parameters
     ----------
     run
         The run directory.
     source
-        A picture, a folder or zip with pictures at any depth, or a video.
+        An image, a folder or zip with images at any depth, or a video.
     to
         A new folder: `words.json` with the outline and the score of each word, `icdar/` with a text
-        file for each picture in the form of ICDAR's submissions, and `drawn/`, the pictures with
+        file for each image in the format of ICDAR submissions, and `drawn/`, the images with
         the outlines of their words, or the video with them.
     tile
-        Look at larger pictures in overlapping parts with sides of this many pixels, in their full
-        size; by default pictures are shrunk to the recipe's `data.eval_longest`.
+        Process larger images in overlapping tiles with sides of this many pixels, at full size; by
+        default images are shrunk to the recipe's `data.eval_longest`.
     every
-        Of a video, look at every Nth frame only.
+        Process only every Nth frame of a video.
     no_pictures
-        Do not write the pictures with the outlines of their words.
+        Do not write the images with the outlines of their words.
     skip_corrupt
-        Skip up to this many unreadable pictures.
+        Skip up to this many unreadable images.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     ema

@@ -43,7 +43,7 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
     """Print what a machine has and what is wrong with it.
 
     Args:
-        root: Where its files are.
+        root: Root of its files.
         variables: Its environment variables.
         as_json: Whether to print JSON.
 
@@ -80,7 +80,7 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
 
 
 def stack_of(environment: "Environment") -> "Stack":
-    """The versions that have to fit each other on a machine with NPUs."""
+    """The versions that must match on a machine with NPUs."""
     from jumar.devices.npu import NPU_PACKAGE
     from jumar.launching.matrix import Stack
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jumar.failures import Candidate, Explanation
 
 _Log = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""So that `-` is no unknown option."""
+"""Rename `-`, so that it is not taken for an unknown option."""
 
 
 def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
@@ -25,7 +25,7 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
     Parameters
     ----------
     logs
-        Log files, folders of them, zip, tar or gz files; `-` is the standard input.
+        Log files, folders of them, zip, tar or gz files; `-` is standard input.
     json_
         Print JSON.
     lang
@@ -35,7 +35,7 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
     from jumar.failures.wording import lines_of
 
     if not logs:
-        raise UserError("no log given", todo="Name a file or folder, or - for the standard input.")
+        raise UserError("no log given", todo="Name a file or folder, or - for standard input.")
     if unknown := next((log for log in logs if log.startswith("-") and log != "-"), ""):
         raise UserError(
             f"unknown option '{unknown}'",
@@ -50,7 +50,7 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
 
 
 def _spelt(text: str) -> str:
-    """JSON with the letters escaped that a terminal may obey, as those of C1 and of direction."""
+    """JSON with terminal control characters escaped, such as C1 and bidirectional ones."""
     return "".join(
         letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
         for letter in text

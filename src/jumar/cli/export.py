@@ -39,7 +39,7 @@ def export(
         FILE.safetensors: the weights; tf: a TensorFlow checkpoint in the run; FOLDER: BERT or NEZHA
         for Hugging Face.
     part
-        Of a VQ-VAE encoder or decoder; of BigGAN generator.
+        For a VQ-VAE encoder or decoder; for BigGAN generator.
     fix
         Give an axis one length in the file, for example `--fix height=640`; may be repeated.
     checkpoint
@@ -51,7 +51,7 @@ def export(
     soc_version
         The chip in FILE.atc.sh, for example Ascend910B1.
     overwrite
-        Replace files that are there.
+        Replace existing files.
     set_
         Change a field, for example `--set data.max_seq_length=64`.
     import_

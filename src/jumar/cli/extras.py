@@ -19,13 +19,13 @@ TRAIN_MODULES = frozenset(
 )
 """The modules of the extra `train`, whose packages pyproject.toml lists."""
 DETECTION_MODULES = frozenset({"cv2", "shapely", "pyclipper"})
-"""Those of the extra `detection`, beyond `train`."""
+"""Modules of the extra `detection`, beyond `train`."""
 ONNX_MODULES = frozenset({"onnx", "onnxscript", "onnxruntime"})
-"""Those of the extra `onnx`."""
+"""Modules of the extra `onnx`."""
 RAY_MODULES = frozenset({"ray"})
-"""That of the extra `ray`, which places runs elsewhere."""
+"""The module of the extra `ray`, which places runs elsewhere."""
 SEARCH_MODULES = frozenset({"optuna"})
-"""That of the extra `search`, which draws hyperparameters."""
+"""The module of the extra `search`, which draws hyperparameters."""
 _EXTRAS = {
     "train": TRAIN_MODULES,
     "detection": DETECTION_MODULES,

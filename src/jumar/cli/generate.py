@@ -22,7 +22,7 @@ def generate(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Generate images with the network of a run, as one file each and a grid of all.
+    """Generate images with the network of a run, one file each, and a grid of all.
 
     Parameters
     ----------

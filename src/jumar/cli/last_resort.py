@@ -1,4 +1,4 @@
-"""Errors that nobody caught: which of them the user can fix, and how the others are reported."""
+"""Uncaught errors: which of them the user can fix, and how the others are reported."""
 
 import re
 import sys
@@ -15,9 +15,9 @@ _PACKAGE = Path(jumar.__file__).resolve().parent
 
 _LESS_MEMORY = {
     "generate": "Lower --batch, or use a --device with more memory.",
-    "denoise": "Denoise in tiles: --set model.tile=256, or smaller; or use smaller pictures.",
-    "predict": "Use smaller pictures or shorter clips, or a --device with more memory.",
-    "data": "Lower --workers, or use smaller pictures.",
+    "denoise": "Denoise in tiles: --set model.tile=256, or smaller; or use smaller images.",
+    "predict": "Use smaller images or shorter clips, or a --device with more memory.",
+    "data": "Lower --workers, or use smaller images.",
     "port": "Lower --jobs.",
     "profile": "Name fewer files at once.",
     "export": "Fix smaller lengths, as in --fix height=320, or use a machine with more memory.",

@@ -64,12 +64,12 @@ def launch(
     pool: Annotated[str, Parameter(metavar="POOL"), _MODELARTS] = "",
     engine_version: Annotated[str, Parameter(metavar="VERSION"), _MODELARTS] = "",
 ) -> int:
-    """Write the files that start a training somewhere, as plain files, and start it with --run.
+    """Write plain files that start training elsewhere, and start it with --run.
 
-    Options of `jumar train`, or arguments of the script, come last, behind `--`:
+    Options of `jumar train`, or arguments of the script, come last, after `--`:
     `jumar launch alexnet --on slurm --to launches/a --device npu -- --set training.duration=90ep`.
-    Without a run directory among them, it is `run` beside the files, so that a job that is
-    started again goes on from its last checkpoint.
+    The default run directory is `run` next to the files, so that a restarted job resumes from its
+    last checkpoint.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def launch(
     rest
         Options of `jumar train`, or arguments of the script.
     on
-        Where it is started.
+        Where to start it.
     to
-        Folder for the files. Files in it that no launch wrote stay as they are.
+        Folder for the files. Files in it that were not written by a launch are left alone.
     run
         Start it as well: on this machine, by sbatch, or in docker.
     name
@@ -88,21 +88,21 @@ def launch(
     nodes
         Number of machines, 1 by default. On this one, they are processes of it.
     devices
-        Processes of each node, one a device, 1 by default.
+        Processes per node, one per device, 1 by default.
     device
-        What they compute on; needed unless the training runs on this machine.
+        Device they compute on; required unless the training runs on this machine.
     python
-        The interpreter on the nodes; by default this one, in containers python3.
+        Python interpreter on the nodes; by default this one, in containers python3.
     env
         Set a variable on the nodes; may be repeated.
     cann
-        The CANN release on the nodes, such as 8.3.RC1; by default it is looked for there.
+        The CANN release on the nodes, such as 8.3.RC1; by default it is detected there.
     chip
         The chip, as in tags of CANN's images: 910, 910b, a3, 310p or 950.
     ascend_runtime
         Let Ascend's docker runtime map the devices.
     rank_table
-        The rank table that HCCL reads; nodes and devices are those of the table.
+        Rank table for HCCL; it also sets nodes and devices.
     partition
         Partition of the cluster.
     account
@@ -110,25 +110,25 @@ def launch(
     time
         Time limit; a checkpoint is written two minutes before.
     cpus
-        Cores of each node.
+        Cores per node.
     sbatch
         A further directive, such as `--sbatch qos=high`; may be repeated.
     image
-        An image that has jumar; by default docker gets a Dockerfile for one.
+        An image with jumar; for docker, by default a Dockerfile is written.
     mount
-        A folder that the container sees under the same path; may be repeated.
+        A folder to mount in the container under the same path; may be repeated.
     kind
-        What is scheduled; by default an AscendJob for NPUs, else an indexed Job.
+        Kind of job; by default an AscendJob for NPUs, else an indexed Job.
     namespace
         Namespace of the objects.
     claim
-        PersistentVolumeClaim that the pods see as /work.
+        PersistentVolumeClaim mounted as /work in the pods.
     queue
         Volcano's queue.
     obs
         Folder in OBS for code, results and logs, such as obs://bucket/cats.
     data
-        The data in OBS; `{data}` behind `--` becomes its place on the nodes.
+        The data in OBS; `{data}` after `--` becomes its path on the nodes.
     flavor
         The kind of machine, as ModelArts lists it.
     pool
@@ -192,7 +192,7 @@ def launch(
 
 
 def _training(what: str, rest: tuple[str, ...]) -> "Training":
-    """What is started; options of `jumar train` are checked as that command would."""
+    """What to start; options of `jumar train` are checked as that command would."""
     from jumar.cli.train import assignments, train
     from jumar.runs.launch import Training
 
@@ -238,22 +238,23 @@ def ranktable(
     hccn: Path = Path("/etc/hccn.conf"),
     server_id: Annotated[str, Parameter(metavar="ID")] = "",
 ) -> int:
-    """Check a rank table of any form against itself, the environment and this machine; convert it.
+    """Check a rank table of any version against itself, the environment and this machine; convert
+    it.
 
-    The exit code is 1 if something contradicts it, a line each.
+    Prints a line for each contradiction; the exit code is 1 if there is one.
 
     Parameters
     ----------
     file
         The table: hccl.json, rank_table_*.json, jobstart_hccl.json.
     to_version
-        Write it in this form; 0 is the first one, which has no version.
+        Convert it to this version; 0 is the first one, which has no version number.
     to
         The file to write.
     hccn
         The driver's file with the addresses of this machine's devices.
     server_id
-        The server that this machine is; by default found by its addresses.
+        The server_id of this machine; by default detected by its addresses.
     """
     import os
 

@@ -34,25 +34,23 @@ app.command(
 app.command("jumar.cli.evaluate:evaluate", help="Evaluate the checkpoints of a run.")
 app.command("jumar.cli.generate:generate", help="Generate images with a trained generator.")
 app.command("jumar.cli.denoise:denoise", help="Denoise images, frames or a video.")
-app.command("jumar.cli.detect:detect", help="Find the words in pictures.")
+app.command("jumar.cli.detect:detect", help="Find the words in images.")
 app.command(
     "jumar.cli.predict:predict",
     help="Classify audio clips or images.",
     usage="Usage: jumar predict [OPTIONS] RUN FILES...",
 )
-app.command(
-    "jumar.cli.sweep:sweep", help="Train every combination of some fields and compare them."
-)
+app.command("jumar.cli.sweep:sweep", help="Train all combinations of some fields and compare them.")
 app.command("jumar.cli.tune:app", name="tune", help="Choose settings by measuring them.")
 app.command(
     "jumar.cli.report:report",
     usage="Usage: jumar report [OPTIONS] RUNS...",
-    help="Write one page of a run or a sweep, or of any runs beside each other.",
+    help="Write one page for a run or a sweep, or comparing any runs.",
 )
 app.command("jumar.cli.recipes:app", name="recipes", help="List and show recipes.")
 app.command("jumar.cli.weights:app", name="weights", help="Show, import and export weights.")
 app.command(
-    "jumar.cli.export:export", help="Write a network for ONNX, torch.export, an Ascend .om."
+    "jumar.cli.export:export", help="Export a network to ONNX, torch.export or an Ascend .om."
 )
 app.command("jumar.cli.data:app", name="data", help="Prepare data sets.")
 app.command(
@@ -65,11 +63,11 @@ app.command("jumar.cli.port:app", name="port", help="Port scripts to the NPU; ch
 app.command(
     "jumar.cli.launch:app",
     name="launch",
-    help="Write the files that start a training somewhere, and start it.",
+    help="Write the files that start training elsewhere, and start it.",
 )
 app.command(
     "jumar.cli.explain:explain",
-    help="Say why a job failed, from the logs of its ranks.",
+    help="Explain why a job failed, from the logs of its ranks.",
     usage="Usage: jumar explain [OPTIONS] LOGS...",
 )
 app.command(
@@ -78,13 +76,12 @@ app.command(
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code.
+    """Run the command line and exit with its exit code.
 
-    Errors that the user can fix are printed without a traceback, with exit code 2; Ctrl-C
-    outside of training leaves with 130; a reader of our output that went away with 141. What the
-    system refuses (a path, memory, a full disk) and an extra that is not installed are such
-    errors too; a bug keeps its traceback under one line that says what happened, with exit
-    code 1.
+    Errors that the user can fix are printed without a traceback, with exit code 2; Ctrl-C outside
+    of training exits with 130, a broken pipe with 141. What the system refuses (a path, memory, a
+    full disk) and an extra that is not installed are such errors too; a bug keeps its traceback
+    under one line that says what happened, with exit code 1.
     """
     keep_runs_from_being_imported()
     tokens = list(sys.argv[1:] if arguments is None else arguments)
@@ -100,7 +97,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         except StartAgain as request:
             code = start_again(request, tokens, replaces=arguments is None)
         except (BrokenPipeError, SystemExit) as leaving:
-            # Where rich prints, as the help pages do, it makes an exit with 1 of a broken pipe.
+            # Where rich prints, as on help pages, it turns a broken pipe into an exit with 1.
             if not any(
                 isinstance(each, BrokenPipeError) for each in (leaving, leaving.__context__)
             ):
@@ -115,10 +112,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
 def _check_for_emptiness(tokens: Sequence[str]) -> None:
     """Refuse an empty argument: as a path it would be the current folder.
 
-    Arguments behind `--` belong to somebody else's script.
+    Arguments after `--` belong to the user's script.
 
     Raises:
-        UserError: One is empty, as an unset shell variable leaves it.
+        UserError: An argument is empty, as from an unset shell variable.
     """
     own_tokens = tokens[: tokens.index("--")] if "--" in tokens else tokens
     for place, token in enumerate(own_tokens):

@@ -22,8 +22,7 @@ _LARGEST_WHOLE = 2**63 - 1
 def shown_default(value: object) -> str | None:
     """An option's default as its help page shows it, or None if it is not worth showing.
 
-    A flag that is off, a list without entries and an empty text are what everybody expects when
-    an option is not given.
+    Flags that are off, empty lists and empty strings are obvious defaults.
     """
     if value is None or value is False or value in ((), ""):
         return None
@@ -46,4 +45,4 @@ def check_number(_: Any, value: Any) -> None:
 EVERY_OPTION = Parameter(
     negative=(), consume_multiple=False, show_default=shown_default, validator=check_number
 )
-"""What holds for all options: no `--no-` or `--empty-` form unless an option names one."""
+"""Rules for all options: no `--no-` or `--empty-` form unless an option names one."""

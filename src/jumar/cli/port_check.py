@@ -105,7 +105,7 @@ def check(
 
 
 def _print(lines: Iterable[str]) -> None:
-    """The report; with colours on a terminal, where people look for the stages' verdicts."""
+    """The report; on a terminal, the verdicts of the stages are coloured."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`jumar precision`: modes, ops and lint; the rest is a file a command."""
+"""`jumar precision`: modes, ops and lint; the other commands have a file each."""
 
 import json
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ app = App(
 app.command(
     "jumar.cli.precision_dump:dump",
     name="dump",
-    help="Dump training steps: what every op, layer and parameter takes and gives.",
+    help="Dump training steps: inputs and outputs of every op, layer and parameter.",
     usage="Usage: jumar precision dump [OPTIONS] RECIPE|RUN\n"
     "       jumar precision dump --script FILE [OPTIONS] [-- ARGUMENTS...]",
 )
 app.command(
     "jumar.cli.precision_overflow:overflow",
     name="overflow",
-    help="Name the op that overflows, or say how near the others are to it.",
+    help="Name the op that overflows, or show how close ops are to overflowing.",
 )
 
 
@@ -39,7 +39,7 @@ app.command(
 )
 app.command(
     "jumar.cli.precision_runs:runs",
-    help="Show where two runs part: in which step, in which loss, and in which weights most.",
+    help="Show where two runs diverge: at which step, in which losses and weights.",
 )
 app.command(
     "jumar.cli.precision_diverge:diverge",
@@ -57,7 +57,7 @@ app.command(
 
 @app.command
 def modes(*, json_: JsonFlag = False) -> int:
-    """Show every precision mode: its meaning on Ascend, and what it does here on NPU, CUDA and CPU.
+    """Show every precision mode: its meaning on Ascend, and its effect here on NPU, CUDA and CPU.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def lint(
 
 
 def print_table(columns: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
-    """Print a table of texts, its columns aligned."""
+    """Print a table with aligned columns."""
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns[:-1]}
     for row in [dict(zip(columns, columns, strict=True)), *rows]:
         cells = [f"{row[name]:<{width}}" for name, width in widths.items()]

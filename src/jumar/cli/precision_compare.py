@@ -37,12 +37,12 @@ def compare(
     after
         Folder or file of the candidate.
     truth
-        A more precise dump of the same step; then only what the candidate differs from it more than
-        the reference does, counts.
+        A more precise dump of the same step; an error then counts only where the candidate is
+        further from it than the reference.
     step
-        Which step, where the folders hold several.
+        Which step, if the folders hold several.
     rank
-        Which rank, where the folders hold several.
+        Which rank, if the folders hold several.
     top
         Number of calls to show; 0 for all.
     csv

@@ -36,9 +36,9 @@ def diverge(
 ) -> int:
     """Find the first step and op at which two runs that should be equal differ.
 
-    Checkpoints of both give the interval. It is replayed with a hash of the state after each step,
-    and the first step that differs once more with a hash of every tensor. Each run is replayed with
-    its own settings; nothing in it changes. The exit code is 1 if the runs differ.
+    Their common checkpoints give the interval. It is replayed with a hash of the state after each
+    step, and the first differing step once more with a hash of every tensor. Each run is replayed
+    with its own settings; the runs do not change. The exit code is 1 if the runs differ.
 
     For runs on two machines: on each `jumar precision diverge RUN --hashes FILE`, then
     `jumar precision diverge FILE FILE`.
@@ -56,10 +56,10 @@ def diverge(
     to
         Folder for dumps of the step; by default the next free `dumps/diverge-N`.
     hashes
-        Replay A alone, and write the hashes of its steps to this file.
+        Replay only A, and write the hashes of its steps to this file.
     first_step
-        With --hashes, the first step, counted from 0; by default that of the last checkpoint but
-        one.
+        With --hashes, the first step, counted from 0; by default that of the second to last
+        checkpoint.
     steps
         With --hashes, the number of steps; 0 for all up to the last checkpoint.
     json_
@@ -142,7 +142,7 @@ def _op_lines(report: "Divergence") -> Iterator[str]:
 
     if report.op is None:
         if report.dump is not None:
-            yield "  no op of it differs: it is what happens after the update"
+            yield "  none of its ops differ: the difference arises after the update"
         return
     cann = report.op.pair.before.cann
     yield f"  {unequal_text(report.op)}" + (f" ({cann})" if cann else "")

@@ -29,20 +29,20 @@ def dump(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Dump training steps: what every op, layer and parameter takes and gives, in numbers.
+    """Dump training steps: statistics of the inputs and outputs of every op, layer and parameter.
 
-    Of a recipe or a run: with its own seed, order of data and dropout; a run goes on from its
-    newest checkpoint before the first step asked for, and nothing in it changes. Of your own
-    script, unchanged: `jumar precision dump --script train.py -- --lr 0.1`.
+    For a recipe or a run: with its own seed, sample order and dropout; a run resumes from its
+    newest checkpoint before the first requested step, and does not change. For your own script,
+    unchanged: `jumar precision dump --script train.py -- --lr 0.1`.
 
     Parameters
     ----------
     what
-        Name of a recipe, or a run directory; with --script, behind `--`, the script's arguments.
+        Name of a recipe, or a run directory; with --script, the script's arguments, after `--`.
     script
         Run this training script; each step of its optimizer ends a step.
     steps
-        Steps counted from 0, such as 3,10; by default the first that is trained.
+        Steps counted from 0, such as 3,10; by default the first trained step.
     level
         `modules`: statistics of layers; `statistics`: of ops too; `tensors`: the tensors as well.
     ops
@@ -50,17 +50,18 @@ def dump(
     layers
         Only layers whose path matches, such as `encoder.0.*`; may be repeated.
     counts
-        Count zeros and elements out of float16's range; without, a dump takes half the time.
+        Count zeros and elements outside float16's range; --no-counts halves the time.
     parameters
-        Record parameters, their gradients, the optimizer's state and what the update changes.
+        Record parameters, their gradients, the optimizer state and the updates.
     to
-        Folder for dumps, one in it a step and rank; by default the next free `dumps/NAME-N`.
+        Folder for the dumps, one per step and rank; by default the next free `dumps/NAME-N`.
     max_gib
-        Largest size of a step's tensors in GiB; checked before anything of the step is written.
+        Size limit of a step's tensors in GiB; checked before anything of the step is written.
     sample
         Keep this many elements of a larger tensor, evenly spaced; 0 keeps all.
     digests
-        Record a hash of every tensor, so that `compare` names the first op that is not equal.
+        Record a hash of every tensor, so that `compare` names the first op that is not
+        bit-identical.
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     device
@@ -85,9 +86,9 @@ def dump(
     if script is not None:
         if set_ or import_ or device != "auto":
             raise UserError(
-                "a script has no use for --set, --import and --device",
+                "--set, --import and --device do not apply to a script",
                 where="--script",
-                todo="Give it arguments of its own, behind `--`.",
+                todo="Pass its own arguments after `--`.",
             )
         return dump_script(script, what, steps=wanted, settings=settings, to=to)
     if len(what) != 1:
@@ -113,7 +114,7 @@ def _steps(text: str) -> Sequence[int]:
     """The steps in a text such as `3,10`.
 
     Raises:
-        UserError: It is something else.
+        UserError: It is not a list of steps.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isdecimal() and len(part) < 19 for part in parts):

@@ -47,10 +47,10 @@ def noise(
     dtype
         float16 or bfloat16; by default that of the precision mode, or bfloat16.
     by
-        What gets noise in one pass: `group` (an op type in a layer), `layer`, `op` (an op type), or
-        `call`.
+        What gets noise in each pass: `group` (an op type in a layer), `layer`, `op` (an op type),
+        or `call`.
     backward
-        Add noise to ops of the backward pass too; without, there are half as many passes.
+        Add noise to ops of the backward pass too; leaving it out halves the number of passes.
     step
         Which step, counted from 0; by default the first after the newest checkpoint.
     seed

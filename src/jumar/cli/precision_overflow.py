@@ -30,13 +30,13 @@ def overflow(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Name the op that overflows, or say how near the others are to it.
+    """Name the op that overflows, or show how close ops are to overflowing.
 
     Trains until a loss or gradient is not finite, repeats that step with every op recorded, and
     names step, rank, layer and op with its inputs and the loss scale. While nothing overflows, it
     lists the ops that are nearest to float16's largest number, 65504, and the layers whose
-    gradients float16 would round to 0. The exit code is 1 if a step was bad. Nothing in a run
-    changes. On a CPU, which has no float16, add --set precision.emulate_fp16=true.
+    gradients float16 would round to 0. The exit code is 1 if a step was not finite. A run is not
+    changed. On a CPU, which has no float16, add --set precision.emulate_fp16=true.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     if report.is_bad and not report.origins:
         yield "  every recorded op gave finite values: the loss or the update itself overflowed"
     low = [row for row in report.head_room if row.dtype != "float32"]
-    # Where float16 is emulated, the results of casts are its only tensors.
+    # With emulated float16, the results of casts are its only tensors.
     rows = low if any(row.cann != "Cast" for row in low) else report.head_room
     yield "nearest to 65504: doublings left, largest value, dtype, op, layer"
     yield from map(_room_line, rows[:top])

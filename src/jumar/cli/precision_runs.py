@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def runs(first: Path, second: Path, /, *, top: int = 10, json_: JsonFlag = False) -> int:
-    """Show where two runs part: in which step, in which loss, and in which weights most.
+    """Show where two runs diverge: at which step, in which losses and weights.
 
     The exit code is 1 if they differ.
 

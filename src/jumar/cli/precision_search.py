@@ -41,8 +41,8 @@ def search(
 
     Everything else is computed in low precision. Passes of one step rank the op types; short
     trainings then try which of them are needed so that a score stays within the tolerance of
-    float32's, and the result is confirmed with several seeds. Give trainings a length of minutes:
-    --set training.duration=300it. The same command goes on after an interruption. The exit code is
+    float32's, and the result is confirmed with several seeds. Keep trainings to minutes:
+    --set training.duration=300it. The same command resumes after an interruption. The exit code is
     1 if the result could not be confirmed.
 
     Parameters
@@ -50,7 +50,7 @@ def search(
     what
         Name of a recipe, or a run directory.
     tolerance
-        A score and by how much it may be worse than in float32: loss=0.1%, top1=0.3 or psnr=0.02.
+        A score, and how much worse it may be than in float32: loss=0.1%, top1=0.3 or psnr=0.02.
     to
         The op list to write.
     runs
@@ -58,9 +58,9 @@ def search(
     seeds
         Number of seeds for float32 and for the result.
     trainings
-        Most trainings to make, those in float32 included.
+        Maximum number of trainings, including those in float32.
     jobs
-        Trainings side by side; by default one here, and as many as fit on a cluster.
+        Trainings in parallel; by default one here, and as many as fit on a cluster.
     on
         Where the trainings run: this machine, ray, or ray://HOST:PORT.
     layers
@@ -103,16 +103,16 @@ def search(
     )
     measured = prepared.effects
     try:
-        found = prepared.search.run()
+        result = prepared.search.run()
     except ExperimentStopped as stopped:
-        say("Stopped. The same command goes on from here.")
+        say("Stopped. The same command resumes from here.")
         return 128 + stopped.signal
-    costs = keeping_costs(measured, [row.candidate for row in found.effects], found.kept)
+    costs = keeping_costs(measured, [row.candidate for row in result.effects], result.kept)
     if json_:
-        print(json.dumps(_to_json(found, costs), indent=1))
+        print(json.dumps(_to_json(result, costs), indent=1))
     else:
-        print_plain("\n".join(_lines(found, costs)))
-    return 0 if found.is_confirmed else 1
+        print_plain("\n".join(_lines(result, costs)))
+    return 0 if result.is_confirmed else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,14 +135,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A search that may run, and what its passes of one step measure."""
+    """A validated search, and what its passes of one step measure."""
 
     search: "Search"
     effects: "EffectsRequest"
 
 
 def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepared:
-    """A search of op types, as the options ask for it.
+    """A search of op types, as the options specify.
 
     Raises:
         UserError: The tolerance, the recipe or its settings are wrong.
@@ -195,60 +195,60 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
     return Prepared(search=made, effects=effects)
 
 
-def _lines(found: "Found", costs: Mapping[str, float]) -> Iterator[str]:
+def _lines(result: "Found", costs: Mapping[str, float]) -> Iterator[str]:
     from jumar.experiments.search import layers_path
 
-    goal, kept = found.goal, ", ".join(found.kept) or "nothing"
+    goal, kept = result.goal, ", ".join(result.kept) or "nothing"
     yield f"in float32: {kept}"
-    sure = "" if found.is_minimal else "; not every smaller set was tried"
-    if found.is_confirmed:
+    sure = "" if result.is_minimal else "; not every smaller set was tried"
+    if result.is_confirmed:
         yield (
-            f"{goal.metric} over {counted(len(found.reference), 'seed')}: {found.worse:.3g} worse "
-            f"than float32, limit {found.limit:.3g}{sure}"
+            f"{goal.metric} over {counted(len(result.reference), 'seed')}: {result.worse:.3g} "
+            f"worse than float32, limit {result.limit:.3g}{sure}"
         )
     else:
         yield f"not confirmed with all seeds: no trainings are left (--trainings){sure}"
     yield "each op type alone in low precision: change of gradients, of the loss, largest value"
-    for row in found.effects:
-        yield _row(row, found, costs)
-    yield f"{counted(found.num_trainings, 'training')}; op list: {found.to}"
-    yield f"use it with --set precision.modify_mixlist={found.to}"
-    if found.layered is not None:
-        types, kept_layers = found.layered
+    for row in result.effects:
+        yield _row(row, result, costs)
+    yield f"{counted(result.num_trainings, 'training')}; op list: {result.to}"
+    yield f"use it with --set precision.modify_mixlist={result.to}"
+    if result.layered is not None:
+        types, kept_layers = result.layered
         yield f"or with less in float32, {', '.join((*types, *kept_layers))}:"
-        yield f"  --set precision.modify_mixlist={layers_path(found.to)}"
+        yield f"  --set precision.modify_mixlist={layers_path(result.to)}"
         yield f"  --set precision.float32_layers={','.join(kept_layers)}"
 
 
-def _row(row: "Effect", found: "Found", costs: Mapping[str, float]) -> str:
+def _row(row: "Effect", result: "Found", costs: Mapping[str, float]) -> str:
     name = row.candidate.name
     change = "infinite" if row.is_out_of_range else f"{row.gradient_error:.2%}"
     text = f"  {change:>9}  {row.loss_change:9.2e}  {row.largest:9.3g}  {name}"
-    if name not in found.kept:
+    if name not in result.kept:
         return text
-    bought = found.bought(name)
+    bought = result.bought(name)
     cost = costs[name]
     notes = [f"costs {cost:.1f} ms a step" if cost >= 0.05 else "costs no time here"]
     if bought is not None:
-        notes.append(f"without it {found.goal.metric} is {bought:.3g} worse")
+        notes.append(f"without it {result.goal.metric} is {bought:.3g} worse")
     return f"{text}: float32, {', '.join(notes)}"
 
 
-def _to_json(found: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
+def _to_json(result: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
     from jumar.training.run_directory import finite
 
     return finite(
         {
-            "tolerance": str(found.goal),
-            "limit": found.limit,
-            "float32": list(found.reference),
+            "tolerance": str(result.goal),
+            "limit": result.limit,
+            "float32": list(result.reference),
             "kept": [
-                {"type": name, "cost_ms": costs[name], "worse_without": found.bought(name)}
-                for name in found.kept
+                {"type": name, "cost_ms": costs[name], "worse_without": result.bought(name)}
+                for name in result.kept
             ],
-            "worse": found.worse,
-            "is_confirmed": found.is_confirmed,
-            "is_minimal": found.is_minimal,
+            "worse": result.worse,
+            "is_confirmed": result.is_confirmed,
+            "is_minimal": result.is_minimal,
             "op_types": [
                 {
                     "type": row.candidate.name,
@@ -262,7 +262,7 @@ def _to_json(found: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
                     "vanishing": row.vanishing,
                     "layers": {layer.layer: layer.loss_change for layer in row.layers},
                 }
-                for row in found.effects
+                for row in result.effects
             ],
             "trainings": [
                 {
@@ -272,10 +272,11 @@ def _to_json(found: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
                     "value": each.value,
                     "worse": each.worse,
                 }
-                for each in found.judged
+                for each in result.judged
             ],
-            "layered": found.layered and dict(zip(("kept", "layers"), found.layered, strict=True)),
-            "num_trainings": found.num_trainings,
-            "op_list": str(found.to),
+            "layered": result.layered
+            and dict(zip(("kept", "layers"), result.layered, strict=True)),
+            "num_trainings": result.num_trainings,
+            "op_list": str(result.to),
         }
     )

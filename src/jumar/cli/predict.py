@@ -35,9 +35,9 @@ def predict(
     """Classify audio clips by word, images by class or texts by label; find entities and answers.
 
     Clips may have any length and sample rate: those shorter than the training clips are padded with
-    silence at the end; over a longer one a window is moved, and the window with the most probable
+    silence at the end; over a longer one a window slides, and the window with the most probable
     word is printed. For images the class number is printed, since a run does not store class names.
-    Of texts, runs of `bert-classify` print labels, of `bert-ner` entities with their characters, of
+    For texts, runs of `bert-classify` print labels, `bert-ner` entities with their positions,
     `bert-reading` answers to questions.
 
     Parameters
@@ -45,13 +45,13 @@ def predict(
     run
         The run directory.
     files
-        WAV files for a keyword spotting run, images for an image classification run; or folders,
-        of which all such files are used. For labels and entities a text file with a text a line,
-        for labels also TSV or JSON lines with named columns; for answers JSON in SQuAD's form.
+        WAV files for a keyword spotting run, images for an image classification run; or folders of
+        them. For labels and entities a text file with one text per line, for labels also TSV or
+        JSON lines with named columns; for answers JSON in SQuAD's format.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     top
-        Number of guesses to print for each file or text.
+        Number of predictions to print for each file or text.
     json_
         Print one JSON object instead: `results` with the probabilities of all labels, and
         `errors` with the files that cannot be read; exit code 2 if there are more of these than
@@ -70,7 +70,7 @@ def predict(
         The second text of a pair, or the question about the text.
     features
         Instead of predictions print the vectors of each word piece in these layers of a BERT or
-        NEZHA, as JSON lines in the form of the original's extract_features.py: -1 for the last
+        NEZHA, as JSON lines in the format of the original's extract_features.py: -1 for the last
         layer, -1,-2 for two. Runs of pre-training have them too.
     """
     from jumar.ground.errors import UserError
@@ -82,7 +82,7 @@ def predict(
     if not files and not text:
         raise UserError("no file given", todo=f"For instance: jumar predict {run} clip.wav")
     if top < 1:
-        raise UserError(f"cannot print {top} guesses", where="--top", todo="1 or more.")
+        raise UserError(f"cannot print {top} predictions", where="--top", todo="1 or more.")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
@@ -108,7 +108,7 @@ def predict(
 
 
 def _print_json(request: "PredictRequest") -> int:
-    """All answers and all errors as one JSON object; 2 where more files fail than are tolerated."""
+    """Print all results and errors as one JSON object; return 2 if too many files fail."""
     from jumar.runs.predict import Prediction, answers
 
     results: list[dict[str, Any]] = []
@@ -192,7 +192,7 @@ def _row(result: "TextResult") -> dict[str, Any]:
 
 
 def _lines(result: "TextResult", top: int) -> list[str]:
-    """A result for people: the text, and below it what was found in it."""
+    """A result as text: the input, followed by what was found in it."""
     from jumar.runs.predict_text import LabelledText, TaggedText
 
     if isinstance(result, LabelledText):

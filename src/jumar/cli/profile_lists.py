@@ -51,7 +51,7 @@ def _shorter(name: str) -> list[str]:
 def _types_by_packet() -> dict[str, str]:
     """The first CANN type of each aten op, whatever its overload.
 
-    Where several types stand for one op, as `BiasAdd` and `Add` do, it is that which torch means.
+    Where several types stand for one op, as `BiasAdd` and `Add` do, it is the one that torch means.
     """
     from jumar.precision.optypes import op_groups
 

@@ -20,7 +20,7 @@ app = App(
 
 _VALUE_WIDTH = 24
 _NARROWEST_MEANING = 40
-"""Columns; where fewer are left beside path and value, a meaning goes on lines of its own."""
+"""With fewer columns left next to path and value, a meaning gets its own lines."""
 
 _SOURCE_WIDTH = 100
 """Columns at which the descriptions of recipes are wrapped in their source."""
@@ -110,7 +110,7 @@ def show(
 
 
 def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
-    """A line for each field, or several where a terminal has too few columns; 0 sets no limit."""
+    """A line for each field, or several if a terminal is too narrow; 0 means no limit."""
     from jumar.settings import value_text
 
     path_width = max(len(row.path) for row in rows)
@@ -131,7 +131,7 @@ def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
 
 
 def _wrapped(text: str, columns: int) -> str:
-    """A recipe's description, its paragraphs and list items filled anew to the columns."""
+    """A recipe's description, its paragraphs and list items rewrapped to the columns."""
     if not columns or columns >= _SOURCE_WIDTH:
         return text
     paragraphs: list[str] = []

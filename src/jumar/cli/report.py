@@ -11,15 +11,15 @@ def report(*runs: Path, to: Path | None = None) -> int:
     """Write one self-contained page with tables and curves.
 
     For one run or sweep it is its `report.html`. Several runs, sweeps or folders of runs are
-    compared on one page, with the table as Markdown and CSV beside it.
+    compared on one page, with the table also as Markdown and CSV.
 
     Parameters
     ----------
     runs
         Run directories, sweep directories, or folders that hold run directories.
     to
-        The page of a comparison, by default `comparison.html` in the current folder; one path is
-        then also compared.
+        The page of a comparison, by default `comparison.html` in the current folder; also for a
+        single path.
     """
     from jumar.experiments.comparing import PAGE, run_directories, write_comparison
     from jumar.experiments.reporting import has_own_report, write_report

@@ -1,7 +1,7 @@
 """How commands behave in the processes of torchrun.
 
-Decided here for all commands: a few divide their work among the ranks, the others would do it
-once a rank, into the same files. Those work in the first rank alone.
+A few commands divide their work among the ranks. The others would repeat it in every rank, writing
+to the same files, so they run only in the first rank.
 """
 
 import os
@@ -16,7 +16,7 @@ _DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump"), ("do
 
 def _starts_runs(what: str) -> UserError:
     return UserError(
-        f"{what} starts a process of its own for each run, and these know nothing of torchrun",
+        f"{what} starts a separate process for each run, without torchrun",
         todo="Start it without torchrun. Runs on several ranks are started one by one: torchrun "
         "--nproc-per-node N -m jumar train ..., and `jumar report` shows each.",
     )
@@ -26,7 +26,7 @@ _REFUSED: dict[tuple[str, ...], UserError] = {
     ("sweep",): _starts_runs("a sweep"),
     ("tune", "accuracy"): _starts_runs("a tuning"),
 }
-"""Commands that would not do on one rank what was asked of several."""
+"""Commands that cannot do on one rank what was requested for several."""
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
@@ -34,19 +34,19 @@ _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 def takes_part(command: Sequence[str]) -> bool:
     """Whether this process takes part in a command.
 
-    Outside of torchrun every process has. Where the first rank works alone, torchrun's variables
+    Outside torchrun every process does. Where the first rank works alone, torchrun's variables
     are removed from the environment, so that neither it nor a process that it starts waits for
     ranks that have left.
 
-    The other ranks are to leave with 0 even where the command is refused: when one fails, torchrun
-    ends the first one too, maybe before it has said why.
+    The other ranks must exit with 0 even if the command is refused: when one fails, torchrun kills
+    the first one too, perhaps before it has printed why.
 
     Args:
         command: The names of command and subcommand.
 
     Raises:
-        UserError: In the first rank, of a command that several ranks cannot do; or the variables
-            of torchrun contradict each other.
+        UserError: In the first rank, if the command does not support several ranks; or the
+            variables of torchrun contradict each other.
     """
     name = tuple(command)
     if not name or name in _DIVIDED:
@@ -55,7 +55,7 @@ def takes_part(command: Sequence[str]) -> bool:
 
 
 def alone_or_first(*name: str) -> bool:
-    """Whether this process is the one that does what is not divided.
+    """Whether this process does the work that is not divided.
 
     Raises:
         UserError: See `takes_part`.

@@ -1,7 +1,7 @@
-"""Starting a command again in an environment with more variables.
+"""Restarting a command with more environment variables.
 
-The C library, its loader and OpenMP read theirs before Python runs a line of ours, so a command
-that needs some unwinds all that it has opened, and the process is replaced by itself, once.
+The C library, its loader and OpenMP read theirs before Python runs any of our code, so a command
+that needs some closes all it has opened, and the process replaces itself, once.
 """
 
 import os
@@ -13,7 +13,7 @@ _MARK = "JUMAR_STARTED_AGAIN"
 
 
 class StartAgain(Exception):
-    """A command has to begin anew with these variables.
+    """A command has to restart with these variables.
 
     Attributes:
         variables: What to set.
@@ -25,7 +25,7 @@ class StartAgain(Exception):
 
 
 def was_started_again() -> bool:
-    """Whether this process was started again; true only the first time it is asked."""
+    """Whether this process was started again; true only on the first call."""
     return bool(os.environ.pop(_MARK, ""))
 
 
@@ -35,8 +35,8 @@ def start_again(request: StartAgain, tokens: Sequence[str], *, replaces: bool) -
     Args:
         request: What is to be set.
         tokens: The command line.
-        replaces: Whether this process is replaced; otherwise a child runs it, which is for callers
-            that go on afterwards.
+        replaces: Whether to replace this process; otherwise a child runs it, for callers that
+            continue afterwards.
 
     Returns:
         The exit code of the child.

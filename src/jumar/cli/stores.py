@@ -1,8 +1,8 @@
 """Paths of object stores on the command line, for all commands in one place.
 
-A command gets local paths: what it reads is fetched before, what it writes is uploaded after, and
-a run that is trained is mirrored meanwhile. Paths in `--set FIELD=s3://...` stay as they are, so
-that a run records them; whoever opens them fetches them, see `jumar.ground.paths.expanded`.
+A command gets local paths: inputs are fetched before, outputs are uploaded after, and a training
+run is mirrored meanwhile. Paths in `--set FIELD=s3://...` stay as they are, so that a run records
+them; the code that opens them fetches them, see `jumar.ground.paths.expanded`.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WRITTEN = ("--to", "--out", "--csv", "--page", "--report")
 """Options whose file or folder a command writes."""
 _VERBATIM_COMMANDS = ("launch",)
-"""Commands that write URLs into files and open none."""
+"""Commands that write URLs into files without opening them."""
 _VERBATIM_OPTIONS = (
     "--set",
     "--set-a",
@@ -41,12 +41,12 @@ _NOT_MIRRORED: Mapping[tuple[str, ...], Sequence[str]] = {
     ("profile",): ("--run-dir",),
     ("precision", "dump"): ("--to",),
 }
-"""Options that name runs or dumps which grow for hours, and are not mirrored."""
+"""Options for runs or dumps that grow for hours and are not mirrored."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Named:
-    """A URL among the words of a command line: where it stands, and the option before it."""
+    """A URL among the words of a command line: its position, and the option before it."""
 
     place: int
     option: str
@@ -54,7 +54,7 @@ class _Named:
     url: str
 
     def replaced(self, path: Path) -> str:
-        """The word with a path instead of the URL."""
+        """The word with its URL replaced by a path."""
         return f"{self.option}={path}" if self.is_joined else str(path)
 
 
@@ -66,10 +66,10 @@ def with_local_paths(
     Args:
         tokens: The command line.
         command: The names of command and subcommand.
-        call: Called with the command line as it is on this machine; returns the exit code.
+        call: Called with the local command line; returns the exit code.
 
     Returns:
-        What the command returned; 2 where it ended well and the store lacks something of it.
+        What the command returned; 2 if it succeeded but not everything was uploaded.
 
     Raises:
         UserError: A store does not answer, or does not have what is named.
@@ -84,9 +84,9 @@ def with_local_paths(
     for each in named:
         if each.option in _NOT_MIRRORED.get(tuple(command), ()):
             raise UserError(
-                "cannot be in a store: what is written there grows while the command runs",
+                "cannot be in a store: its files grow while the command runs",
                 where=f"{each.option} {each.url}",
-                todo="Name a local folder; `jumar train --run-dir` alone mirrors while it trains.",
+                todo="Name a local folder; only `jumar train --run-dir` mirrors while it runs.",
             )
         if tuple(command) == ("train",) and each.option == "--run-dir":
             mirrored.append(each)
@@ -106,8 +106,8 @@ def _fetched(url: str) -> Path:
 
 
 def _urls(tokens: Sequence[str]) -> list[_Named]:
-    """The words that are URLs of stores, except those behind `--` and those that are no paths."""
-    found: list[_Named] = []
+    """The words that are URLs of stores, except those after `--` and those that are not paths."""
+    urls: list[_Named] = []
     own_words = tokens[: tokens.index("--")] if "--" in tokens else tokens
     for place, word in enumerate(own_words):
         before = own_words[place - 1] if place else ""
@@ -117,12 +117,12 @@ def _urls(tokens: Sequence[str]) -> list[_Named]:
         if not is_joined:
             option = before if before.startswith("--") and "=" not in before else ""
         if url is not None and option not in _VERBATIM_OPTIONS:
-            found.append(_Named(place=place, option=option, is_joined=is_joined, url=url))
-    return found
+            urls.append(_Named(place=place, option=option, is_joined=is_joined, url=url))
+    return urls
 
 
 def _train(run_dir: _Named, tokens: list[str], call: Callable[[Sequence[str]], object]) -> object:
-    """Train in a local directory that is mirrored by the first rank."""
+    """Train in a local directory that the first rank mirrors."""
     from jumar.stores.client import client_of
     from jumar.stores.location import parse
     from jumar.stores.mirror import Mirror, pull
@@ -162,7 +162,7 @@ def _train(run_dir: _Named, tokens: list[str], call: Callable[[Sequence[str]], o
 def _write(
     written: Sequence[_Named], tokens: list[str], call: Callable[[Sequence[str]], object]
 ) -> object:
-    """Write to a local place, and upload what is there if the command ends well."""
+    """Write to a local path, and upload it if the command succeeds."""
     from jumar.stores.location import parse
     from jumar.stores.uploading import Outgoing
 

@@ -62,19 +62,20 @@ def sweep(
     search
         How settings are drawn: tpe, random, gp or qmc.
     range_
-        What a search may choose: `--range optimizer.learning_rate=1e-4:1e-1:log` or
+        Values a search may choose: `--range optimizer.learning_rate=1e-4:1e-1:log` or
         `--range data.batch_size=16,32,64`; may be repeated.
     trials
         Trials of a search, those of earlier calls included.
     metric
-        The score that a search goes by: NAME, NAME:max or NAME:min; by default the recipe's own.
+        The score that a search optimises: NAME, NAME:max or NAME:min; by default the recipe's
+        own.
     pruner
         When a search ends a hopeless run: median, halving, hyperband or none.
     to
         Folder for the runs and the table; by default `runs/RECIPE-sweep` or, with
         --search, `runs/RECIPE-search`.
     jobs
-        Runs side by side; by default one here, and as many as fit on a cluster.
+        Runs in parallel; by default one here, and as many as fit on a cluster.
     on
         Where the runs are computed: this machine, ray, or ray://HOST:PORT.
     device
@@ -135,7 +136,7 @@ def sweep(
 
 
 def train_command(imports: Sequence[str], request: "RunRequest", on_device: str) -> Sequence[str]:
-    """The command of one run, in the terms of `jumar train`."""
+    """The command of one run, as options of `jumar train`."""
     words = [sys.executable, "-m", "jumar", "train", request.recipe_name]
     words += ["--run-dir", str(request.directory), "--device", on_device]
     for assignment in request.assignments:
@@ -146,7 +147,7 @@ def train_command(imports: Sequence[str], request: "RunRequest", on_device: str)
 
 
 def _refuse_options(what: str, **given: object) -> None:
-    """Refuse options that have no meaning with others.
+    """Refuse options that cannot be combined.
 
     Raises:
         UserError: One was given.
@@ -156,5 +157,5 @@ def _refuse_options(what: str, **given: object) -> None:
     for name, value in given.items():
         if value:
             raise UserError(
-                f"has no meaning with {what}", where=f"--{name}", todo="Omit one of the two."
+                f"cannot be combined with {what}", where=f"--{name}", todo="Omit one of the two."
             )

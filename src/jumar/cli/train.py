@@ -11,7 +11,7 @@ from jumar.cli.started_again import StartAgain, was_started_again
 from jumar.ground.errors import UserError
 
 TunedOption = Annotated[tuple[Path, ...] | None, Parameter(metavar="[FILE]", consume_multiple=True)]
-"""Without a file, the one in the recipe's default place."""
+"""The default: the file in the recipe's default place."""
 
 
 def train(
@@ -58,10 +58,10 @@ def train(
         training; `jumar profile show RUN/profile` shows them.
     tuned
         Apply what `jumar tune speed` measured as faster: this file, or without one
-        `tuned/RECIPE/tuned.json`. What --set says wins. A file that was measured on another
-        machine, recipe or version is not applied.
+        `tuned/RECIPE/tuned.json`. --set takes precedence. A file measured with another machine,
+        recipe or version is not applied.
     tuned_anyway
-        Apply it all the same.
+        Apply it anyway.
     track
         Also send log lines and scores to wandb, mlflow or swanlab; may be repeated.
     import_
@@ -98,12 +98,12 @@ def train(
 
 
 def _split(recipe: str | None, tuned: tuple[Path, ...] | None) -> tuple[str | None, Path | None]:
-    """The recipe and the tuned file, whichever comes first on the command line.
+    """The recipe and the tuned file, in whichever order they come.
 
     `--tuned FILE RECIPE` arrives as two files and no recipe.
 
     Raises:
-        UserError: More than a file and a recipe were given.
+        UserError: More than one file and one recipe were given.
     """
     words = tuned or ()
     if recipe is None and len(words) == 2:

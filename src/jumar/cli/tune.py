@@ -18,7 +18,7 @@ app.command(
 app.command(
     "jumar.cli.tune_accuracy:accuracy",
     name="accuracy",
-    help="Find the fastest precision setting that keeps a target.",
+    help="Find the fastest precision setting that meets a target.",
 )
 app.command(
     "jumar.cli.tune_rate:rate",
@@ -32,5 +32,5 @@ app.command(
     help="Write what Ascend's tuner AOE needs for a ported script or a run.",
     usage="Usage: jumar tune aoe [OPTIONS] SCRIPT|RUN",
 )
-# What `tune speed` starts for each setting; people have no use for it.
+# Started by `tune speed` for each setting; not meant for users.
 app.command("jumar.cli.tune_speed:measure", name="measure", show=False)

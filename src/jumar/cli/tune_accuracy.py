@@ -31,12 +31,12 @@ def accuracy(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Find the fastest precision setting that keeps a target.
+    """Find the fastest precision setting that meets a target.
 
     Every mode is trained with several seeds. Where a faster mode misses the target, its op list is
     searched as `jumar precision search` does, and an exponential loss scale is tried. It ends with
-    a table of modes, scores and step times, and one sentence that says what decided. The same
-    command goes on after an interruption. The exit code is 1 if no setting keeps the target beyond
+    a table of modes, scores and step times, and one sentence that explains the choice. The same
+    command resumes after an interruption. The exit code is 1 if no setting meets the target beyond
     chance.
 
     Parameters
@@ -49,18 +49,18 @@ def accuracy(
         Precision modes to measure, in the order of preference among equals; by default
         must_keep_origin_dtype, allow_mix_precision, allow_fp32_to_fp16 and force_fp16.
     seeds
-        Trainings of each setting, with successive seeds.
+        Trainings per setting, with successive seeds.
     trainings
-        Most trainings of a search for an op list.
+        Maximum number of trainings when searching an op list.
     to
-        Folder for everything; by default `runs/RECIPE-accuracy`.
+        Output folder; by default `runs/RECIPE-accuracy`.
     set_
         Change a field in all runs; may be repeated.
     emulate_fp16
         On a CPU, round to float16 instead of computing in bfloat16.
     jobs
-        Runs side by side; by default one here, and as many as fit on a cluster. Step times of runs
-        side by side on one machine are not those of a run alone.
+        Runs in parallel; by default one here, and as many as fit on a cluster. Step times of
+        parallel runs on one machine are not those of a single run.
     on
         Where the runs are computed: this machine, ray, or ray://HOST:PORT.
     device
@@ -125,8 +125,8 @@ def accuracy(
             device=device,
             imports=import_,
         )
-        found = prepare_search(options, say).search.run()
-        return options.to.absolute() if found.is_confirmed else None
+        result = prepare_search(options, say).search.run()
+        return options.to.absolute() if result.is_confirmed else None
 
     def say(line: str) -> None:
         print_plain(line)
@@ -141,7 +141,7 @@ def accuracy(
     try:
         tuned = tune_accuracy(request, train=train, find_list=find_list, say=say)
     except ExperimentStopped as stopped:
-        say("Stopped. The same command goes on from here.")
+        say("Stopped. The same command resumes from here.")
         return 128 + stopped.signal
     chosen = tuned.decision.chosen
     if chosen is not None:

@@ -28,22 +28,22 @@ def aoe(
     """Write what Ascend's tuner AOE needs for a ported script or a run.
 
     Numbered shell scripts in the vendor's order: sub-graphs first, then operators. The first and
-    the last record a profile, and `jumar profile compare` shows what was won. None of it has been
-    run on an NPU by us.
+    the last record a profile, and `jumar profile compare` shows the gain. We have not run any of it
+    on an NPU.
 
     Parameters
     ----------
     what
         A script of TensorFlow 1.15 (ported by `jumar port`) or PyTorch, or a run directory.
     words
-        Words for the script, behind `--`.
+        Arguments for the script, after `--`.
     to
         Folder for the files.
     chip
-        The NPU: 910 (Atlas training products), 910b (Atlas A2) or a3, which have no tuning of
-        sub-graphs.
+        The NPU: 910 (Atlas training products), 910b (Atlas A2) or a3, which do not support
+        sub-graph tuning.
     cann
-        The CANN release, such as 8.3.RC1; by default it is looked for where the scripts run.
+        The CANN release, such as 8.3.RC1; by default it is detected where the scripts run.
     python
         The interpreter there.
     """
@@ -63,7 +63,7 @@ def aoe(
     if tuned.framework == "tensorflow" and "aoe_mode" in read_text(what):
         print_plain(
             f"note: {what} sets aoe_mode itself, which overrules AOE_MODE: remove it from the "
-            "script, or no step tunes what it is named after"
+            "script, or the steps do not tune what their names say"
         )
     print_plain(f"next: bash {to}/1-before.sh, then the others in their order")
     return 0
@@ -72,7 +72,7 @@ def aoe(
 def _run(
     run: Path, words: tuple[str, ...], chip: Literal["910", "910b", "a3"], cann: str, python: str
 ) -> "Tuned":
-    """A run of jumar, of which some steps are profiled."""
+    """A jumar run, some steps of which are profiled."""
     from jumar.launching.aoe import Tuned
 
     if not is_file(run / "recipe.json"):
@@ -85,7 +85,7 @@ def _run(
     return Tuned(
         framework="torch",
         folder=str(Path.cwd()),
-        # Profiling writes into the run unless it is told another place.
+        # Profiling writes into the run by default.
         command=(*command, "--steps", "1", "--warm-up", "1"),
         profile=command,
         chip=chip,
@@ -107,7 +107,7 @@ def _script(
     )
     if not is_torch and not is_tensorflow:
         raise UserError(
-            "imports neither TensorFlow nor torch, so that it is not clear whose graphs AOE gets",
+            "imports neither TensorFlow nor torch, so it is not clear which graphs to tune",
             where=str(script),
             todo="Name the script that builds the network.",
         )

@@ -38,7 +38,7 @@ def rate(
 
     Trains real steps of the recipe from its initial weights, each with a higher rate than the one
     before, until the loss diverges. Proposes a tenth of the rate at which the smoothed loss was
-    lowest. Nothing of the training is kept.
+    lowest. The training itself is discarded.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def rate(
         print_plain(line, stream)
         stream.flush()
 
-    found = find_rate(
+    result = find_rate(
         RateRequest(
             recipe=recipe,
             objective=objective,
@@ -84,55 +84,55 @@ def rate(
         ),
         say,
     )
-    _write(found, recipe, to or Path(f"{recipe}-rate"), say)
+    _write(result, recipe, to or Path(f"{recipe}-rate"), say)
     if json_:
-        print(json.dumps(asdict(found), indent=1))
+        print(json.dumps(asdict(result), indent=1))
         return 0
-    say(f"the ramp ended after step {found.steps[-1].step}: {found.end}")
-    if found.proposal is None:
-        say(f"no proposal: {found.reason}")
+    say(f"the ramp ended after step {result.steps[-1].step}: {result.end}")
+    if result.proposal is None:
+        say(f"no proposal: {result.reason}")
         return 1
-    say(f"proposal: {found.proposal:.2g}, {found.reason}; the recipe has {found.own_rate:g}")
+    say(f"proposal: {result.proposal:.2g}, {result.reason}; the recipe has {result.own_rate:g}")
     return 0
 
 
-def _write(found: "RateRange", recipe: str, folder: Path, say: "Callable[[str], None]") -> None:
-    """Write the table and the picture."""
+def _write(result: "RateRange", recipe: str, folder: Path, say: "Callable[[str], None]") -> None:
+    """Write the table and the image."""
     from jumar.report.page import save_page
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error, more="Choose another folder with --to.") from error
-    rows = [f"{each.step},{each.rate!r},{each.loss!r},{each.smoothed!r}" for each in found.steps]
+    rows = [f"{each.step},{each.rate!r},{each.loss!r},{each.smoothed!r}" for each in result.steps]
     table, picture = folder / "rates.csv", folder / "rates.html"
     write_text(table, "\n".join(["step,rate,loss,smoothed_loss", *rows]) + "\n")
-    save_page(_page(found, recipe), picture)
+    save_page(_page(result, recipe), picture)
     say(f"written: {table}, {picture}")
 
 
-def _page(found: "RateRange", recipe: str) -> "Page":
+def _page(result: "RateRange", recipe: str) -> "Page":
     from jumar.report.content import Chart, Curve, Page, Point
 
     curves = [
         Curve(
             label=label,
             group=group,
-            points=[Point(each.rate, getattr(each, name)) for each in found.steps],
+            points=[Point(each.rate, getattr(each, name)) for each in result.steps],
         )
         for group, (label, name) in enumerate((("smoothed loss", "smoothed"), ("loss", "loss")))
     ]
-    proposal = "none" if found.proposal is None else f"{found.proposal:.2g}"
+    proposal = "none" if result.proposal is None else f"{result.proposal:.2g}"
     return Page(
         title=f"{recipe}: loss over the learning rate",
         facts=[
-            ("Proposal", f"{proposal}: {found.reason}"),
-            ("The recipe's rate", f"{found.own_rate:g}"),
-            ("End of the ramp", found.end),
+            ("Proposal", f"{proposal}: {result.reason}"),
+            ("The recipe's rate", f"{result.own_rate:g}"),
+            ("End of the ramp", result.end),
         ],
         charts=[
             Chart(
-                title=f"Loss of {found.objective}",
+                title=f"Loss of {result.objective}",
                 x_label="learning rate",
                 curves=curves,
                 logarithmic_x=True,

@@ -30,10 +30,10 @@ def speed(
 ) -> int:
     """Find the fastest settings of a recipe by short paired measurements.
 
-    Only settings that can help against what limits the speed here are tried, each in a process of
-    its own that takes turns with the best so far. By default those that leave the weights the same
-    bits, which is proved by their hash. What wins is confirmed in fresh processes and written as
-    tuned.json, for `jumar train RECIPE --tuned`. The same command goes on after an interruption.
+    Only settings that can help with the bottleneck here are tried, each in its own process, taking
+    turns with the best so far; by default only those that leave the weights bit-identical, which a
+    hash confirms. Winners are confirmed in fresh processes and written as tuned.json, for `jumar
+    train RECIPE --tuned`. The same command resumes after an interruption.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def speed(
     set_
         Change a field of the settings to start from; may be repeated.
     allow
-        Also try what makes weights round differently: `rounding`.
+        Also try settings that change the rounding of the weights: `rounding`.
     minutes
-        How long it may take.
+        Time limit.
     to
         Folder for tuned.json and the measurements; by default `tuned/RECIPE`.
     device
@@ -76,7 +76,7 @@ def speed(
         print_plain(line)
         sys.stdout.flush()
 
-    found = tune_speed(
+    result = tune_speed(
         SpeedTuning(
             what=what,
             validity=validity_of(
@@ -89,7 +89,7 @@ def speed(
         ),
         say,
     )
-    return INTERRUPTED if found is not None and found.interrupted else 0
+    return INTERRUPTED if result is not None and result.interrupted else 0
 
 
 def measure(
@@ -118,7 +118,7 @@ def measure(
     """
     from jumar.runs.speed import SpeedRequest, answer_requests
 
-    # Replies have the standard output to themselves; what anybody prints goes with the errors.
+    # Standard output is reserved for replies; anything printed goes to standard error.
     with os.fdopen(os.dup(1), "w") as replies:
         os.dup2(2, 1)
         request = SpeedRequest(

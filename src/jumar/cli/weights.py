@@ -121,9 +121,9 @@ def export(
         The run directory; or a .safetensors file, with --recipe and --out.
     to
         tf1: a TensorFlow checkpoint in format V2, with the original model's variable names; frozen:
-        a copy of the frozen graph that --like names, with these weights in its constants;
+        a copy of the frozen graph given by --like, with these weights as its constants;
         huggingface: a folder for `from_pretrained` with weights, configuration, tokenizer, labels
-        and answer settings of a run of BERT or NEZHA.
+        and answer settings of a BERT or NEZHA run.
     like
         A frozen .pb graph of the same network, as the original's scripts write it.
     out
@@ -177,7 +177,7 @@ def _to_huggingface(
 
     for option, value in (("--recipe", recipe), ("--like", like)):
         if value is not None:
-            raise UserError("is not for --to huggingface", where=option, todo="Omit it.")
+            raise UserError("cannot be used with --to huggingface", where=option, todo="Omit it.")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=assignments, imports=imports, device="cpu"
     )

@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     import torch  # which takes seconds, and whoever writes data needs none
 
 Arrays = dict[str, NDArray[np.generic]]
-"""One sample by name. A picture is [height, width, channels]; a number is an array of shape []."""
+"""The arrays of one sample, by name. An image is [height, width, channels]; a number is an array of
+shape []."""
 
 Batch = Mapping[str, "torch.Tensor"]
 """Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""
 
 
 Notice = Callable[[str], None]
-"""Called with what a user should know and no program needs: files skipped, files unpacked."""
+"""Called with information for the user only, such as skipped or unpacked files."""
 
 
 class SampleKey(NamedTuple):
-    """A sample and its epoch: all that its augmentation depends on besides the seed."""
+    """A sample and its epoch: with the seed, they determine its augmentation."""
 
     epoch: int
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -63,7 +64,7 @@ class SampleSet(Protocol):
         ...
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch for these keys, in order; the same for the same keys and seed."""
+        """The batch for these keys, in order; deterministic in keys and seed."""
         ...
 
 
@@ -79,21 +80,21 @@ class Fingerprinted(Protocol):
 
 @runtime_checkable
 class ReadsAhead(Protocol):
-    """Data that is faster when told which items are read next, such as that of a store."""
+    """Data that benefits from knowing which items are read next, such as that of a store."""
 
     def read_ahead(self, items: Sequence[int]) -> None:
-        """Read some items at once; each of them is then read one by one."""
+        """Prefetch some items, which are then read one by one."""
         ...
 
 
 def read_ahead(data: object, items: Sequence[int]) -> None:
-    """Tell data which items are read next, if that is of use to it."""
+    """Tell data which items are read next, if it can use that."""
     if isinstance(data, ReadsAhead):
         data.read_ahead(items)
 
 
 def fingerprint_of(data: object) -> str:
-    """The fingerprint of a source or of a set; empty where it has none."""
+    """The fingerprint of a source or set; empty if it has none."""
     return data.fingerprint if isinstance(data, Fingerprinted) else ""
 
 
@@ -141,7 +142,7 @@ class CorruptRecord(Exception):
         reason: What is wrong, or the error itself.
 
     Attributes:
-        fault: Both, in the form that runs count and report.
+        fault: Both, as runs count and report them.
     """
 
     def __init__(self, origin: str, reason: str | Exception) -> None:

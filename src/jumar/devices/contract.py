@@ -14,7 +14,7 @@ from jumar.devices.load import LoadMeter, NoMeter
 
 
 class Recorder(Protocol):
-    """A profiler, of torch or of torch_npu."""
+    """The profiler of torch or torch_npu."""
 
     def start(self) -> None:
         """Start recording."""
@@ -38,8 +38,8 @@ class Recording:
     """What a profiler records.
 
     Attributes:
-        folder: Where a profiler that writes files leaves them.
-        steps: How many steps are recorded.
+        folder: Where a profiler that writes files puts them.
+        steps: Number of steps to record.
         warm_up: Steps before them; torch's profiler records these too.
         memory: Whether allocations are recorded.
         shapes: Whether the shapes of ops are recorded.
@@ -70,8 +70,8 @@ class Device(ABC):
         has_float64: Whether it computes in float64.
         profiler_activities: What torch's profiler records besides the host.
         fallback_message: A pattern of what its library prints for an op without a kernel, which
-            the CPU computes instead; the first group is the op. None where that is an error.
-        fallback_remedy: What else to know about such an op.
+            the CPU computes instead; the first group is the op. None if that is an error.
+        fallback_remedy: Additional advice about such an op.
         profiler_writes_files: Whether its profiler marks steps itself and writes files instead of
             returning events.
         index: Number among the visible devices of its kind; 0 on a CPU.
@@ -183,7 +183,7 @@ class Device(ABC):
         """Memory of the device; on a CPU the container's limit, if there is one."""
 
     def load_meter(self) -> LoadMeter:
-        """What reads its load, memory, power and temperature beside a training."""
+        """Reads its load, memory, power and temperature during training."""
         return NoMeter(f"the load of {self.kind} devices cannot be read")
 
     @abstractmethod
@@ -206,8 +206,8 @@ class Device(ABC):
         before the first matmul and before torch.distributed starts: cuBLAS and HCCL read their
         variables once.
         """
-        # The call imports the compiler, a second and a half of each start; a process begins with
-        # what False asks for.
+        # # The call imports the compiler, which takes a second and a half; False is the default
+        # anyway.
         if deterministic or torch.are_deterministic_algorithms_enabled():
             torch.use_deterministic_algorithms(deterministic)
 

@@ -12,15 +12,15 @@ _POWERCAP = "sys/class/powercap"
 _THERMAL = "sys/class/thermal"
 _HWMON = "sys/class/hwmon"
 _PROCESSOR_ZONES = ("x86_pkg_temp", "cpu", "soc", "acpitz")
-"""How the names of thermal zones of a processor begin, the most exact first."""
+"""Prefixes of the names of a processor's thermal zones, the most exact first."""
 _PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower")
 
 
 class CpuMeter:
-    """Reads what this process and the processor do since the previous reading.
+    """Reads the load of this process and the processor since the previous reading.
 
     Args:
-        system: Below it lie `proc` and `sys`.
+        system: The folder with `proc` and `sys`.
     """
 
     def __init__(self, system: Path | None = None) -> None:
@@ -53,9 +53,9 @@ class CpuMeter:
         return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if len(pages) > 1 else None
 
     def _energies(self) -> list[tuple[int, int]]:
-        """Of each processor package the microjoules counted, and where the counter wraps.
+        """For each processor package the microjoules counted, and where the counter wraps.
 
-        Root alone may read them on most systems.
+        On most systems only root may read them.
         """
         counters: list[tuple[int, int]] = []
         for zone in sorted((self._system / _POWERCAP).glob("*-rapl:[0-9]")):
@@ -95,10 +95,10 @@ class CpuMeter:
 
 
 class MachineMeter:
-    """Reads how busy the whole machine is, whoever uses it, since the previous reading.
+    """Reads how busy the whole machine was since the previous reading.
 
     Args:
-        system: Below it lies `proc`.
+        system: The folder with `proc`.
     """
 
     def __init__(self, system: Path | None = None) -> None:
@@ -106,7 +106,7 @@ class MachineMeter:
         self._before = self._ticks()
 
     def busy_percent(self) -> float | None:
-        """The share of its cores' time in which they did not wait; None where it is unknown."""
+        """The fraction of its cores' time that was not idle; None if unknown."""
         before, self._before = self._before, self._ticks()
         if before is None or self._before is None:
             return None

@@ -10,7 +10,7 @@ _MIB = 1 << 20
 
 
 class DriverMeter:
-    """Asks the driver's library, which needs the package pynvml (amdsmi for ROCm).
+    """Queries the driver's library, which needs the package pynvml (amdsmi for ROCm).
 
     Args:
         backend: `torch.cuda`.
@@ -36,10 +36,10 @@ class DriverMeter:
 
 
 class NvidiaSmiMeter:
-    """Asks nvidia-smi.
+    """Queries nvidia-smi.
 
     Args:
-        identity: The UUID of the GPU, `GPU-...`, which does not depend on what is visible.
+        identity: The UUID of the GPU, `GPU-...`, independent of visible devices.
     """
 
     def __init__(self, identity: str) -> None:
@@ -72,16 +72,16 @@ def cuda_meter(backend: ModuleType, index: int) -> LoadMeter:
 
 
 def parse_nvidia_smi(text: str) -> DeviceLoad:
-    """The reading in a line of CSV with the fields that `NvidiaSmiMeter` asks for.
+    """The reading in a line of CSV with the fields that `NvidiaSmiMeter` queries.
 
     Raises:
         UnreadableLoadError: The text is something else.
     """
     lines = [line for line in text.splitlines() if line.count(",") == len(_FIELDS) - 1]
     if not lines:
-        said = text.strip().splitlines()
+        printed = text.strip().splitlines()
         raise UnreadableLoadError(
-            f"nvidia-smi printed no reading: {said[0] if said else 'nothing'}"
+            f"nvidia-smi printed no reading: {printed[0] if printed else 'nothing'}"
         )
     busy, used, total, power, temperature = map(number_in, lines[0].split(","))
     return DeviceLoad(
@@ -94,7 +94,7 @@ def parse_nvidia_smi(text: str) -> DeviceLoad:
 
 
 def _number(ask: Callable[[], float]) -> float | None:
-    """One answer of the driver; None where it has none, such as power on a part of a GPU."""
+    """One answer of the driver; None if it has none, such as power on a part of a GPU."""
     try:
         return float(ask())
     except Exception:

@@ -1,4 +1,4 @@
-"""How busy, full, hot and hungry a device is, read beside a training."""
+"""Load, memory, temperature and power of a device, read during training."""
 
 import shutil
 import subprocess
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 _PATIENCE_S = 20.0
-"""npu-smi takes seconds while a driver is busy, and hangs with some that are broken."""
+"""npu-smi takes seconds while a driver is busy, and hangs with some broken drivers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceLoad:
-    """One reading; None for what the device does not tell.
+    """One reading; None for values that the device does not report.
 
     Attributes:
-        busy_percent: Share of the time in which it computed; on a CPU, of this process in the
+        busy_percent: Fraction of the time in which it computed; on a CPU, of this process in the
             cores that it may use, since the previous reading.
         memory_used_bytes: Memory in use, by all processes on an accelerator, by this process on a
             CPU.
         memory_total_bytes: All of its memory.
-        power_w: What it draws.
-        temperature_c: Of its hottest sensor.
+        power_w: Power draw.
+        temperature_c: Temperature of its hottest sensor.
     """
 
     busy_percent: float | None = None
@@ -36,7 +36,7 @@ class UnreadableLoadError(Exception):
 
 
 class LoadMeter(Protocol):
-    """Reads the load of one device, from a thread of its own."""
+    """Reads the load of one device, in its own thread."""
 
     def read(self) -> DeviceLoad:
         """The load now.
@@ -63,7 +63,7 @@ class NoMeter:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """What a vendor's program prints.
+    """The output of a vendor's program.
 
     Raises:
         UnreadableLoadError: It is missing, fails, or does not answer.
@@ -81,14 +81,14 @@ def output_of(command: Sequence[str]) -> str:
         raise UnreadableLoadError(f"{name} cannot be started: {error.strerror}") from None
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode:
-        said = (done.stderr.decode("utf-8", "replace") or text).strip().splitlines()
-        why = f": {said[0]}" if said else ""
+        lines = (done.stderr.decode("utf-8", "replace") or text).strip().splitlines()
+        why = f": {lines[0]}" if lines else ""
         raise UnreadableLoadError(f"{name} failed with exit code {done.returncode}{why}")
     return text
 
 
 def number_in(text: str) -> float | None:
-    """The number that a field of such a program begins with; None for `NA`, `-`, `[N/A]`."""
+    """The number at the start of a field of such a program; None for `NA`, `-`, `[N/A]`."""
     words = text.split()
     try:
         return float(words[0]) if words else None

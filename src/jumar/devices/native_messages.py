@@ -1,4 +1,4 @@
-"""What libraries in C++ print to standard error, read while it is printed."""
+"""Reads what C++ libraries print to standard error, while it is printed."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _BLOCK = 1 << 16
 
 @contextmanager
 def names_in_messages(pattern: str | None) -> Generator[list[str]]:
-    """The context in which names are read out of messages; what is printed still appears.
+    """Context that extracts names from messages, which are still printed.
 
     Args:
         pattern: Its first group is a name; None for a device without such messages.
@@ -42,7 +42,7 @@ def names_in_messages(pattern: str | None) -> Generator[list[str]]:
         yield names
     finally:
         sys.stderr.flush()
-        # The last end of the pipe that is written to: the thread reads what is left, and ends.
+        # The last write end of the pipe: the thread reads what is left, and ends.
         os.dup2(original, 2)
         thread.join()
         os.close(reading)

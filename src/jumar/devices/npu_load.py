@@ -1,9 +1,9 @@
 """The load of an NPU, from `npu-smi info`, whose table differs from release to release.
 
-Two lines a chip: card, name, health, power, temperature and huge pages; then chip, perhaps its
-number on the host, bus, AI Core and memory. The heads say what stands in a field; which numbers
-are in it depends on the card (HBM stands after DDR, and inference cards have only DDR). Chips after
-the first of a card leave out what is the card's, with `-` or `NA`.
+Two lines per chip: card, name, health, power, temperature and huge pages; then chip, perhaps its
+number on the host, bus, AI Core and memory. The headers name the fields; which numbers they have
+depends on the card (HBM comes after DDR, and inference cards have only DDR). Chips after the first
+of a card omit the card's values, with `-` or `NA`.
 """
 
 import os
@@ -26,7 +26,7 @@ class Chip:
     Attributes:
         card: The NPU's number there, which may have gaps.
         chip: Number on its card.
-        load: What the table says of it.
+        load: Its values in the table.
     """
 
     card: int
@@ -35,7 +35,7 @@ class Chip:
 
 
 class NpuMeter:
-    """Asks npu-smi.
+    """Queries npu-smi.
 
     Args:
         index: Number of the NPU among the visible ones.
@@ -67,14 +67,14 @@ def place_of(index: int, visible: str) -> int:
 
 
 def parse_npu_smi(text: str) -> list[Chip]:
-    """The chips in what `npu-smi info` prints, in its order, which is that of their numbers.
+    """The chips in the output of `npu-smi info`, in order of their numbers.
 
     Raises:
         UnreadableLoadError: There is no such table in it.
     """
     if not (re.search(r"\|\s*NPU\s+Name\s*\|", text) and "AICore(%)" in text):
-        said = text.strip().splitlines()
-        raise UnreadableLoadError(f"npu-smi printed no table: {said[0] if said else 'nothing'}")
+        lines = text.strip().splitlines()
+        raise UnreadableLoadError(f"npu-smi printed no table: {lines[0] if lines else 'nothing'}")
     chips: list[Chip] = []
     card: tuple[int, str] | None = None
     for line in text.splitlines():

@@ -23,7 +23,7 @@ _TOO_LARGE_FOR_NUMPY = re.compile("array is too big|Maximum allowed dimension ex
 
 
 def register(kind: type[Device]) -> None:
-    """Let `--device` accept a kind; `auto` prefers it to those registered earlier."""
+    """Register a kind for `--device`; `auto` prefers it to those registered earlier."""
     _KINDS[kind.names.kind] = kind
 
 

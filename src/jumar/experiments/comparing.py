@@ -1,4 +1,4 @@
-"""Any runs on one page: their curves over each other, and a table of what differs.
+"""Any runs on one page: their curves overlaid, and a table of differences.
 
 Unlike the table of a sweep it has no baseline and no opinion on what is equal: the runs may come
 from anywhere and differ in anything.
@@ -28,7 +28,7 @@ from jumar.report.page import save_page
 
 PAGE = "comparison.html"
 _MOST_SETTINGS = 40
-"""Columns of settings in the table; a list of many recipes differs in hundreds."""
+"""Maximum number of settings in the table; different recipes differ in hundreds."""
 _NOT_COMPARED = ("training.device_load_every_s",)
 
 
@@ -50,7 +50,7 @@ class RunsTable:
 
 
 def run_directories(paths: Sequence[Path]) -> list[Path]:
-    """The run directories that some paths name, each once and in their order.
+    """The run directories of some paths, each once and in order.
 
     Args:
         paths: Runs, sweeps, and folders of runs.
@@ -70,7 +70,7 @@ def run_directories(paths: Sequence[Path]) -> list[Path]:
 def write_comparison(
     paths: Sequence[Path], to: Path, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, ...]:
-    """Write one page of any number of runs, with the table as Markdown and CSV beside it.
+    """Write one page for any number of runs, with the table also as Markdown and CSV.
 
     Args:
         paths: See `run_directories`.
@@ -81,7 +81,7 @@ def write_comparison(
         The paths of the table's files and, last, of the page.
 
     Raises:
-        UserError: A path is no run, or the files cannot be written.
+        UserError: A path is not a run, or the files cannot be written.
     """
     if is_folder(to):
         to = to / PAGE
@@ -180,7 +180,7 @@ def differing_settings(runs: Sequence[Run]) -> list[str]:
 
 
 def to_markdown(table: RunsTable) -> str:
-    """A GitHub table with its notes below."""
+    """A GitHub table, followed by its notes."""
     cells = [" | ".join(markdown_text(cell) for cell in row) for row in (table.header, *table.rows)]
     rule = " | ".join(
         "---:" if index in table.numeric else "---" for index in range(len(table.header))
@@ -190,7 +190,7 @@ def to_markdown(table: RunsTable) -> str:
 
 
 def to_csv(table: RunsTable) -> str:
-    """A line a run; no cell is a formula."""
+    """One line per run; no cell is a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in (table.header, *table.rows):
@@ -205,17 +205,17 @@ def _runs_in(path: Path) -> list[Path]:
     if is_file(path / FILE):
         planned = [path / run.name for run in read_plan(path).runs]
         return [directory for directory in planned if exists(directory)]
-    found = (
+    paths = (
         sorted(each for each in path.iterdir() if is_file(each / "recipe.json"))
         if is_folder(path)
         else []
     )
-    if not found:
+    if not paths:
         raise UserError(
             f"'{path}' is neither a run directory, nor a sweep directory, nor a folder of runs",
             todo="Give directories that `jumar train` or `jumar sweep` wrote.",
         )
-    return found
+    return paths
 
 
 def _page(
@@ -257,13 +257,13 @@ def _page(
 
 
 def _notices(shown: Sequence[ShownRun]) -> list[str]:
-    """Runs without final numbers, and what was found about others."""
+    """Unfinished runs, and findings about others."""
     runs_of: dict[str, list[str]] = {}
     for entry in shown:
         run = entry.run
         failed = [f"failed: {entry.reason}" if run.state == "failed" else entry.reason]
-        found = [*failed, precision_note(run.results), device_finding(run)]
-        for text in (*found, *(f"{fault}, omitted" for fault in run.faults)):
+        remarks = [*failed, precision_note(run.results), device_finding(run)]
+        for text in (*remarks, *(f"{fault}, omitted" for fault in run.faults)):
             if text:
                 runs_of.setdefault(text, []).append(entry.label)
     return [f"{', '.join(labels)}: {text}." for text, labels in runs_of.items()]
@@ -280,7 +280,7 @@ def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> lis
     if is_hardly_timed(runs):
         notes.append(
             f"Speed is left out for runs with fewer than {LEAST_TIMED_STEPS} timed steps, whose "
-            "median says more about the moment than about the run."
+            "median depends more on the moment than on the run."
         )
     excludes = _distinct(run.results.throughput_excludes for run in runs)
     if excludes:
@@ -309,7 +309,7 @@ def _all_differing(runs: Sequence[Run]) -> list[str]:
 
 
 def _score(run: Run, name: str) -> str:
-    """The last value of a metric: the result, or of an unfinished run its last evaluation."""
+    """The last value of a metric: the result, or the last evaluation of an unfinished run."""
     if name in run.results.metrics:
         return _number(run.results.metrics[name])
     values = [each.metrics[name] for each in run.evaluations if name in each.metrics]

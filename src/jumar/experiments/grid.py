@@ -1,4 +1,4 @@
-"""The grid of a sweep: which values are combined, in which order, under which names."""
+"""The grid of a sweep: combinations of values, their order and names."""
 
 import hashlib
 import itertools
@@ -10,7 +10,7 @@ from jumar.ground.errors import UserError
 
 _OPTION = "--vary"
 MOST_RUNS = 10_000
-"""In one sweep: nobody reads a longer table, and each run is a separate process."""
+"""Maximum number of runs in one sweep: longer tables are unreadable."""
 _LONGEST_NAME = 120
 """File systems allow 255 bytes per name, and temporary files have longer names than this."""
 

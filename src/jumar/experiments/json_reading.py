@@ -1,4 +1,4 @@
-"""JSON that a run left behind, of which any part may be missing, damaged or of another type."""
+"""Reading a run's JSON, any part of which may be missing, damaged or of another type."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -61,7 +61,7 @@ def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def finite_number(value: Any) -> float | None:
-    """A finite number; JSON's null and the NaN and Infinity that Python writes are None."""
+    """A finite number; None for JSON's null and Python's NaN and Infinity."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The pictures of a run, even if files are damaged or missing."""
+"""The images of a run, even if files are damaged or missing."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from jumar.ground.json_text import parse_json
 
 @dataclass(frozen=True, kw_only=True)
 class RunPicture:
-    """A picture file of a run, which may turn out not to be decodable."""
+    """An image file of a run, which may turn out not to be decodable."""
 
     name: str
     step: int
@@ -20,7 +20,7 @@ class RunPicture:
 
 
 def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
-    """Every picture in a folder with one folder per step, in the order of steps and captions.
+    """Every image in a folder with one folder per step, in the order of steps and captions.
 
     Names come from the files themselves, so that captions cannot point elsewhere.
 
@@ -68,7 +68,7 @@ def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
     except (OSError, ValueError):
         data = None
     if not isinstance(data, Mapping):
-        faults.append(f"the captions of the pictures of step {step} cannot be read")
+        faults.append(f"the captions of the images of step {step} cannot be read")
         return {}
     named = cast("Mapping[str, Any]", data)
     return {name: text for name, text in named.items() if isinstance(text, str)}

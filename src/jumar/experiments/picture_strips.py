@@ -1,4 +1,4 @@
-"""Which pictures of runs a page shows side by side."""
+"""The images of runs that a page shows side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from jumar.report.content import EmbeddedImage, Picture, PictureStrip
 from jumar.report.embedding import embedded_image
 
 MOST_PICTURES = 12
-"""A page with this many stays below 4 MB."""
+"""Maximum number of images; the page stays below 4 MB."""
 
 
 @dataclass(kw_only=True)
 class Strips:
-    """The pictures a page shows, and notes about those it does not."""
+    """The images a page shows, and notes about those it does not."""
 
     strips: list[PictureStrip] = field(default_factory=list[PictureStrip])
     notes: list[str] = field(default_factory=list[str])
 
 
 def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
-    """The first and the newest readable picture of each name, to show progress."""
+    """The first and the newest readable image of each name, to show progress."""
     result = Strips()
     names = picture_names(pictures)
     for name in names[: MOST_PICTURES // 2]:
@@ -39,10 +39,10 @@ def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
 
 
 def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
-    """The newest picture of each name from each run.
+    """The newest image of each name from each run.
 
     Args:
-        runs: The label of each run with its pictures, in the order of the page.
+        runs: The label of each run with its images, in the order of the page.
     """
     result = Strips()
     with_pictures = [(label, pictures) for label, pictures in runs if pictures]
@@ -97,5 +97,5 @@ def _note_left_out(result: Strips, count: int, what: str, most: int) -> None:
     if count > most:
         result.notes.append(
             f"The first {most} of {count} {what} are shown; "
-            "all pictures are in the folder pictures of each run."
+            "all images are in the folder pictures of each run."
         )

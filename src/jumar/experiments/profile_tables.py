@@ -1,4 +1,4 @@
-"""What the profile of a run says, on the run's page."""
+"""Tables of a run's profile for the run's page."""
 
 from pathlib import Path
 from typing import Final
@@ -12,11 +12,11 @@ _SHOWN: Final = ("todo", "steps", "types")
 _ROWS: Final = 8
 _LONGEST: Final = 160
 _MOST_BYTES: Final = 200 * 2**20
-"""Larger profiles take minutes to read, and have a page of their own."""
+"""Larger profiles take minutes to read, and have their own page."""
 
 
 def profile_tables(run: Run) -> list[PageTable]:
-    """What to do about the speed of a run, where its steps went, and its dearest types of ops.
+    """Advice on the speed of a run, a breakdown of its steps, and its most expensive op types.
 
     Empty without a profile; one that cannot be read, or is large, is named with the reason.
     """

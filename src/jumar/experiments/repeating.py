@@ -16,12 +16,12 @@ _ABSENT = object()
 
 @dataclass(kw_only=True)
 class Repeating:
-    """What is needed to get a run again.
+    """What is needed to repeat a run.
 
     Attributes:
-        command: To be entered in a shell; empty for a run without settings.
+        command: A shell command; empty for a run without settings.
         differences: Field, value of the recipe and value of the run, as texts.
-        notes: What to know before the command is used.
+        notes: Caveats about the command.
     """
 
     command: str = ""
@@ -30,9 +30,9 @@ class Repeating:
 
 
 def repeating(run: Run) -> Repeating:
-    """Compare a run's settings with its recipe as this version of jumar has it.
+    """Compare a run's settings with its recipe in this version of jumar.
 
-    No module of the run's own is imported for that: what a run names must not be executed.
+    The run's own modules are not imported: code named by a run must not be executed.
     """
     result = Repeating()
     if run.settings is None or not run.recipe:
@@ -74,7 +74,7 @@ def repeating(run: Run) -> Repeating:
 
 
 def setting_text(value: Any) -> str:
-    """A setting as people read it."""
+    """A setting as text."""
     if value is None:
         return "none"
     if isinstance(value, bool):

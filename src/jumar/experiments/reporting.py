@@ -32,7 +32,7 @@ _FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
 SWEEP_FILES = (*_FORMS, PAGE)
 """The files rewritten in a sweep directory after each run."""
 _MOST_ROWS, _MOST_COLUMNS = 100, 50
-"""Rows and columns shown of a score table: a 1000-class confusion matrix takes 10 MB."""
+"""Maximum rows and columns of a score table: a 1000-class confusion matrix takes 10 MB."""
 
 
 def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None) -> Path:
@@ -60,7 +60,7 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
 
 
 def has_own_report(directory: Path) -> bool:
-    """Whether `write_report` has something to say about a path: it is no folder of several runs."""
+    """Whether `write_report` accepts a path: a run or a sweep, not a folder of several runs."""
     if not is_folder(directory) or is_file(directory / FILE):
         return True
     holds_runs = any(is_file(each / "recipe.json") for each in directory.iterdir())

@@ -9,7 +9,7 @@ from jumar.report.content import Chart, Curve, Point
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run with its place on the page."""
+    """A run with its position on the page."""
 
     run: Run
     label: str
@@ -101,7 +101,7 @@ def _device_curves(
 
 
 def _epochs_per_step(run: Run) -> float:
-    """From the last record that knows both."""
+    """From the last record that has both."""
     known = [
         record.epoch / record.step
         for record in (*run.train[-1:], *run.evaluations[-1:])
@@ -136,7 +136,7 @@ def _training_curves(
 
 
 def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> list[Curve]:
-    """A curve for each objective or term of each run; a number that was not finite is a gap."""
+    """A curve for each objective or term of each run; non-finite numbers are gaps."""
     names = list(
         dict.fromkeys(
             name

@@ -55,7 +55,7 @@ class Train:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What was read of the device between two log lines; None if it did not tell."""
+    """Device readings between two log lines; None for unreported values."""
 
     step: int
     readings: int

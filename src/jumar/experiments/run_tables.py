@@ -22,7 +22,7 @@ def run_tables(run: Run) -> list[PageTable]:
 
 
 def data_table(run: Run) -> PageTable:
-    """What the run found where its settings say the data is."""
+    """The data that the run found at the paths of its settings."""
     resolved = read_object(RunDirectory(run.directory).resolved, [])
     samples, marks = section(resolved, "samples"), section(resolved, "fingerprints")
     rows = [
@@ -49,7 +49,7 @@ def data_table(run: Run) -> PageTable:
 
 
 def time_table(run: Run) -> PageTable:
-    """Where the time went, as far as the trainer knows it."""
+    """Breakdown of the time, as far as the trainer measured it."""
     timed = [(each.step_ms, each.data_ms) for each in run.train]
     known = [(step, data) for step, data in timed if step and data is not None]
     results, rows = run.results, list[tuple[str, str, str]]()
@@ -74,12 +74,12 @@ def time_table(run: Run) -> PageTable:
         header=("what", "time", "%"),
         rows=rows,
         numeric=(1, 2),
-        notes=["A step's time is the mean of the log lines, of all steps but the first ones."],
+        notes=["A step's time is the mean over log lines, excluding the first steps."],
     )
 
 
 def precision_table(run: Run) -> PageTable:
-    """What was asked for, and what it was computed in."""
+    """The requested precision, and the one computed in."""
     results = run.results
     asked = section(dict(run.settings or {}), "precision")
     rows = [
@@ -98,7 +98,7 @@ def precision_table(run: Run) -> PageTable:
 
 
 def device_table(loads: Sequence[Load]) -> PageTable:
-    """What was read of the device over the whole run."""
+    """Device readings over the whole run."""
     read = [load for load in loads if load.readings]
 
     def mean(values: Sequence[float | None]) -> float | None:
@@ -132,7 +132,7 @@ def device_table(loads: Sequence[Load]) -> PageTable:
 
 
 def device_finding(run: Run) -> str:
-    """What is wrong with the load of the run's device; empty if nothing is."""
+    """Problems with the load of the run's device; empty if there are none."""
     if run.results.device_kind in ("", "cpu"):
         return ""
     busy = [load.busy_percent for load in run.loads for _ in range(min(load.readings, 1000))]

@@ -1,4 +1,4 @@
-"""The smallest set of op types that must stay in float32, found by trainings."""
+"""The smallest set of op types that must stay in float32, found by short trainings."""
 
 import json
 import math
@@ -29,15 +29,15 @@ class SearchRequest:
     """What to search.
 
     Attributes:
-        goal: What must hold.
+        goal: The tolerance.
         to: Where the op list goes.
         directory: Where the trainings go.
-        length: How long a training is, for people.
+        length: Duration of a training, as text.
         first_seed: The recipe's seed.
-        num_seeds: With how many seeds float32 and the result are trained.
-        most: How many trainings are allowed.
-        refines: Whether layers are searched that can take the place of a kept op type.
-        identity: What a directory may be searched on with; another one is refused.
+        num_seeds: Number of seeds for float32 and the result.
+        most: Maximum number of trainings.
+        refines: Whether to search layers that can replace a kept op type.
+        identity: What identifies the search; a directory with another identity is refused.
     """
 
     goal: Goal
@@ -52,7 +52,7 @@ class SearchRequest:
 
 
 def layers_path(op_list: Path) -> Path:
-    """Where the op list lies that goes with layers in float32."""
+    """Path of the op list that goes with layers in float32."""
     return op_list.with_name(f"{op_list.stem}-layers.json")
 
 
@@ -62,8 +62,8 @@ class Judged:
 
     Attributes:
         trial: What stayed in float32, and the seed.
-        value: The metric at its end; None if it did not get there.
-        worse: By how much it is worse than float32's with the same seed.
+        value: The metric at its end; None if it did not finish.
+        worse: How much worse it is than float32's with the same seed.
     """
 
     trial: Trial
@@ -76,18 +76,17 @@ class Found:
     """The result of a search.
 
     Attributes:
-        goal: What was asked for.
-        limit: By how much the metric may be worse.
-        reference: float32's values, one a seed.
+        goal: The tolerance.
+        limit: How much worse the metric may be. reference: float32's values, one per seed.
         effects: Every op type, the ranking.
         kept: The op types that stay in float32.
-        is_minimal: Whether leaving out any one of them was tried, and fails.
+        is_minimal: Whether leaving out any one of them was tried and failed.
         is_confirmed: Whether the mean over all seeds is within the limit.
         worse: By how much the mean is worse than float32's; infinite if it was not trained.
         layered: The op types and the layers that are enough, if layers were searched and some can
             take the place of an op type.
         judged: The trainings in low precision, in order.
-        num_trainings: How many trainings were made.
+        num_trainings: Number of trainings made.
         to: The op list.
     """
 
@@ -105,14 +104,14 @@ class Found:
     to: Path
 
     def bought(self, name: str) -> float | None:
-        """By how much the metric is worse without a kept op type; None if that was not tried."""
+        """How much worse the metric is without a kept op type; None if that was not tried."""
         rest = tuple(each for each in self.kept if each != name)
         tried = (each for each in self.judged if each.trial.kept == rest and not each.trial.layers)
         return next((each.worse for each in tried), None)
 
 
 class Search:
-    """A search in a directory; what is finished there is not trained again.
+    """A search in a directory; finished trainings are not repeated.
 
     Args:
         request: What to search.
@@ -144,8 +143,8 @@ class Search:
         """Search.
 
         Raises:
-            UserError: The directory holds something else, or a training cannot be made.
-            ExperimentStopped: Somebody stopped a training.
+            UserError: The directory has other content, or a training cannot be run.
+            ExperimentStopped: A training was stopped.
         """
         request = self._request
         self._check_directory()
@@ -190,10 +189,10 @@ class Search:
         write_text(path, json.dumps(mixlist_of(self._trials.every, kept), indent=2) + "\n")
 
     def _check_directory(self) -> None:
-        """Check that the directory is free or holds this search.
+        """Check that the directory is empty or has this search.
 
         Raises:
-            UserError: It is something else, or there are too few trainings for any answer.
+            UserError: It has other content, or there are too few trainings for an answer.
         """
         request = self._request
         if request.num_seeds < 1:
@@ -211,7 +210,7 @@ class Search:
             raise UserError("is not a folder", where=str(place), todo="Choose another with --runs.")
         file = place / FILE
         if not is_file(file):
-            # Hidden files are those of the lock, which a search that was killed early leaves.
+            # Hidden files belong to the lock, which a search that was killed early leaves behind.
             if is_folder(place) and any(each.name[0] != "." for each in place.iterdir()):
                 raise UserError(
                     "it holds something that is not a search",
@@ -365,12 +364,12 @@ class Search:
         return (types, layers) if self._limits.passes(differences) else None
 
     def _differences(self, kept: tuple[str, ...]) -> list[float]:
-        """By how much each seed that was trained is worse."""
+        """How much worse each trained seed is."""
         trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
         return [self._judged[trial].worse for trial in trials if trial in self._judged]
 
     def _mean(self, trials: Sequence[Trial]) -> float:
-        """How much worse float32's mean; infinite if a training is missing."""
+        """How much worse than float32's mean; infinite if a training is missing."""
         if not all(trial in self._judged for trial in trials):
             return math.inf
         return fmean(self._judged[trial].worse for trial in trials)

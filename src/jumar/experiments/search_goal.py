@@ -10,18 +10,18 @@ from jumar.experiments.run_reading import Run
 from jumar.ground.errors import UserError, unknown_name
 
 LOSS = "loss"
-"""The evaluation's, where it has one; else the mean of the training since the log line before."""
+"""The loss of the evaluation if it has one; else the mean training loss since the last log line."""
 DEVIATIONS = 2
 _FORM = re.compile(r"([A-Za-z]\w*)=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(%?)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What is asked for.
+    """A tolerance.
 
     Attributes:
         metric: A score of the evaluation, or `loss`.
-        amount: By how much it may be worse.
+        amount: How much worse it may be.
         is_percent: Whether that is a percentage of float32's value.
     """
 
@@ -33,10 +33,10 @@ class Goal:
         return f"{self.metric}={self.amount:g}{'%' if self.is_percent else ''}"
 
     def limits(self, reference: Sequence[float]) -> "Limits":
-        """By how much a value may be worse.
+        """How much worse a value may be.
 
         Args:
-            reference: The values of float32, one a seed.
+            reference: The values of float32, one per seed.
         """
         asked = self.amount
         if self.is_percent:
@@ -46,11 +46,11 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """By how much values may be worse than float32's with the same seed.
+    """How much worse values may be than float32's with the same seed.
 
     Attributes:
-        asked: What the user allows.
-        chance: What is beyond chance in a single training: two standard deviations of float32's
+        asked: The user's tolerance.
+        chance: The threshold of chance for a single training: two standard deviations of float32's
             seeds, if that is more.
     """
 
@@ -58,13 +58,13 @@ class Limits:
     chance: float
 
     def limit(self, differences: Sequence[float]) -> float:
-        """By how much the mean of several seeds may be worse.
+        """How much worse the mean of several seeds may be.
 
         The same seed gives both trainings the same weights, batches and dropout, so their
-        difference may spread far less than the seeds do; then it is no chance.
+        difference may vary far less than the seeds do; then it is not chance.
 
         Args:
-            differences: By how much each seed is worse.
+            differences: How much worse each seed is.
         """
         finite = [each for each in differences if math.isfinite(each)]
         return max(self.asked, min(self.chance, DEVIATIONS * spread(finite)))
@@ -76,7 +76,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """In which direction a metric is better.
+    """The direction of a metric.
 
     Attributes:
         name: The metric.
@@ -87,7 +87,7 @@ class Scale:
     better: int
 
     def worse(self, value: float | None, reference: float) -> float:
-        """By how much a value is worse than float32's; infinite for none."""
+        """How much worse a value is than float32's; infinite for None."""
         if value is None or not math.isfinite(value):
             return math.inf
         change = value - reference
@@ -95,7 +95,7 @@ class Scale:
 
 
 def parse_goal(text: str) -> Goal:
-    """Read a tolerance.
+    """Parse a tolerance.
 
     Raises:
         UserError: It has another form.
@@ -105,13 +105,13 @@ def parse_goal(text: str) -> Goal:
         raise UserError(
             f"'{text}' is not a tolerance",
             where="--tolerance",
-            todo="Name a score and by how much it may be worse: loss=0.1%, top1=0.3 or psnr=0.02.",
+            todo="Give a score and how much worse it may be: loss=0.1%, top1=0.3 or psnr=0.02.",
         )
     return Goal(metric=match[1], amount=float(match[2]), is_percent=bool(match[3]))
 
 
 def scale_of(goal: Goal, run: Run) -> Scale:
-    """In which direction the goal's metric is better.
+    """The direction of the goal's metric.
 
     Raises:
         UserError: The run has no such score.

@@ -1,4 +1,4 @@
-"""The trainings of a search: each a run of its own, in a process of its own, made once."""
+"""The trainings of a search: each is a run in its own process, made once."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -52,15 +52,15 @@ class Trial:
 
 @dataclass(kw_only=True)
 class Trials:
-    """Makes trainings, up to a number.
+    """Runs trainings, up to a limit.
 
     Attributes:
         directory: Where runs and op lists go.
-        every: All op types that may be computed lower.
+        every: All op types that may be computed in lower precision.
         recorded: The content of `recipe.json` for a path of an op list (None for float32), a seed
             and the layers that stay in float32.
         command: The command that trains a run directory on a device.
-        most: How many trainings are allowed.
+        most: Maximum number of trainings.
         place: Where they run.
         finished: Those made so far, in order.
     """
@@ -77,8 +77,8 @@ class Trials:
         """Train what is not finished yet.
 
         Raises:
-            NoTrialsLeft: They are more than are left.
-            ExperimentStopped: Somebody stopped one; it can be gone on with.
+            NoTrialsLeft: There are more than are left. ExperimentStopped: One was stopped; it can
+            be resumed.
             UserError: One could not be trained.
         """
         new = [trial for trial in trials if trial not in self.finished]
@@ -127,13 +127,13 @@ class Trials:
             raise UserError(
                 "this run was made with other settings",
                 where=str(path),
-                todo="Choose another folder with --runs, or delete this one to search anew.",
+                todo="Choose another folder with --runs, or delete this one to search again.",
             )
         make_folder(path)
         write_json(run.recipe, recipe)
 
     def _has_ended(self, trial: Trial) -> bool:
-        """Whether training again would end the same."""
+        """Whether training again would have the same outcome."""
         run = read_run(self._path(trial))
         return run.state == "finished" or (
             run.state == "failed" and run.results.failure_step is not None
@@ -148,12 +148,12 @@ class Trials:
         if self._has_ended(trial):
             return
         output = self._path(trial) / OUTPUT
-        said = _last_lines(output) if is_file(output) else ""
+        output_end = _last_lines(output) if is_file(output) else ""
         reason = ended.note or exit_text(ended.code) or f"exit code {ended.code}"
         raise UserError(
             f"a training ended: {reason}",
             where=str(self._path(trial)),
-            todo=f"It said:\n{said}" if said else "",
+            todo=f"It said:\n{output_end}" if output_end else "",
         )
 
 

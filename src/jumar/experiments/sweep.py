@@ -1,4 +1,4 @@
-"""Running a sweep: each run in its own process, here or elsewhere, as its place has room.
+"""Running a sweep: each run in its own process, here or elsewhere, as resources allow.
 
 Separate processes, because the number of inter-op threads can be set only once per process, and
 because a run that crashes or is killed for lack of memory must not take the others with it.
@@ -120,7 +120,7 @@ def run_sweep(
 
 
 class _Progress:
-    """The plan, the table and its files, kept up to date while runs begin and end."""
+    """The plan, the table and its files, updated whenever a run begins or ends."""
 
     def __init__(
         self, plan: SweepPlan, directory: Path, num_runs: int, say: Callable[[str], None]
@@ -148,7 +148,7 @@ class _Progress:
         save_plan(self.plan, self._directory)
         self.table, self.files = save_sweep_report(self._directory)
         run = read_run(ended.job.directory)
-        # A run that is asked to stop during its last step still finishes.
+        # A run asked to stop during its last step still finishes.
         if run.state == "finished":
             self.num_left -= 1
         if stopping_signal(ended.code):

@@ -27,7 +27,7 @@ class PlannedRun:
         varied: The assignments that distinguish it from the other combinations.
         assignments: All assignments passed to the run: common, varied, seed.
         exit_code: Exit code of its process, negative for a signal; None until it ends.
-        note: Why it ended without results, where that is known better than from the exit code.
+        note: Why it ended without results, if there is a better reason than the exit code.
     """
 
     name: str
@@ -48,10 +48,10 @@ class SweepPlan:
     repeats: int
     runs: tuple[PlannedRun, ...] = field(default=())
     search: Mapping[str, str] = field(default_factory=dict[str, str])
-    """In a search of hyperparameters, how its runs are chosen; empty in a sweep of a grid."""
+    """How a hyperparameter search chooses its runs; empty for a grid."""
 
     def with_exit_code(self, name: str, exit_code: int | None, note: str = "") -> "SweepPlan":
-        """The same plan with how a run's process ended."""
+        """The same plan with the exit of a run's process."""
         ended = {"exit_code": exit_code, "note": note}
         runs = (replace(run, **ended) if run.name == name else run for run in self.runs)
         return replace(self, runs=tuple(runs))

@@ -1,7 +1,7 @@
 """The table of a sweep: every combination compared with the baseline.
 
-It has the form of the experiment table the project started from: precision mode, loss and accuracy
-compared with the baseline, batch time. Pure functions of the runs that were read.
+It has the layout of the experiment table the project started from: precision mode, loss and
+accuracy compared with the baseline, batch time. Pure functions of the runs that were read.
 """
 
 import statistics
@@ -83,7 +83,7 @@ class Table:
     baseline: int
     """Index of the baseline's row."""
     explanations: tuple[str, ...]
-    """What equal means and where the tolerance comes from."""
+    """The definition of equal, and where the tolerance comes from."""
 
 
 def reason_of(run: Run, end: str) -> str:
@@ -93,7 +93,7 @@ def reason_of(run: Run, end: str) -> str:
         run: The run in its current state.
         end: The reason from its process's exit code, or an empty string.
     """
-    # The run's own reason for its failure says more than its process's exit code.
+    # The run's own reason for its failure is more specific than its process's exit code.
     return run.reason if run.state == "failed" or not end else end
 
 
@@ -356,7 +356,7 @@ def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
 def _explanations(
     baseline: _Finished, headline: Headline | None, loss_name: str
 ) -> tuple[str, ...]:
-    """What "equal" means, and what the times include."""
+    """The definition of "equal", and what the times include."""
     sentences: list[str] = []
     losses, scores = baseline.losses(loss_name), baseline.headlines(headline)
     samples = baseline.num_samples

@@ -1,4 +1,4 @@
-"""The forms of the table: plain text, Markdown, CSV, JSON, and the cells of the page."""
+"""Output formats of the table: plain text, Markdown, CSV, JSON, and the cells of the page."""
 
 import csv
 import dataclasses
@@ -125,7 +125,7 @@ def _row_cells(row: Row, notes: dict[str, int], reasons_inline: bool) -> tuple[s
     names = list(row.values or (row.runs[0] if row.runs else "run",))
     names[0] = " ".join([names[0], *marks])
     same_reason = row.loss.reason == row.headline.reason
-    said = "\n".join(row.notes)
+    remarks = "\n".join(row.notes)
 
     def relation(compared: Compared, *, with_reason: bool = True) -> str:
         if compared.relation != "not available":
@@ -134,7 +134,7 @@ def _row_cells(row: Row, notes: dict[str, int], reasons_inline: bool) -> tuple[s
             return "N/A"
         if reasons_inline:
             return f"N/A ({compared.reason})"
-        return "N/A" if compared.reason in said else f"N/A {_mark(compared.reason, notes)}"
+        return "N/A" if compared.reason in remarks else f"N/A {_mark(compared.reason, notes)}"
 
     return (
         *names,

@@ -1,26 +1,26 @@
-"""What the times of a table are worth: a speed-up of a handful of steps is none."""
+"""Reliability of a table's times: a few steps do not show a speed-up."""
 
 from collections.abc import Sequence
 
 from jumar.experiments.run_reading import Run
 
 LEAST_TIMED_STEPS = 20
-"""Steps behind a median below which no speed-up is claimed: of a handful, one that another program
-disturbed decides it."""
+"""Minimum number of steps behind a median for a speed-up: with fewer, a single disturbed step could
+decide it."""
 
 
 def is_hardly_timed(runs: Sequence[Run]) -> bool:
-    """Whether a median of one of the runs is of a handful of steps."""
+    """Whether a run's median is over too few steps."""
     counts = [run.results.counted_steps for run in runs]
     return any(count is not None and count < LEAST_TIMED_STEPS for count in counts)
 
 
 def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str]:
-    """What the times are, and why a speed-up may be missing.
+    """Explanation of the times, and why a speed-up may be missing.
 
     Args:
         rows: The runs of each row.
-        baseline: Those of the baseline's.
+        baseline: The runs of the baseline row.
     """
     if not any(run.results.step_ms_median for runs in rows for run in runs):
         return []
@@ -33,7 +33,7 @@ def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str
     if len(rows) > 1 and any(short):
         sentences.append(
             f"No speed-up where fewer than {LEAST_TIMED_STEPS} steps were timed on either side: "
-            "their median says more about the moment than about the run."
+            "their median depends more on the moment than on the run."
         )
     sentences = [" ".join(sentences)]
     excludes = {run.results.throughput_excludes for run in baseline} - {""}

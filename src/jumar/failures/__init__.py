@@ -1,4 +1,4 @@
-"""Why a job failed, from the logs of its ranks: the first cause among what followed from it."""
+"""Why a job failed, from the logs of its ranks: the first cause among its consequences."""
 
 from jumar.failures.causes import Candidate, Explanation, explained
 from jumar.failures.reading.job import Job, read_job

@@ -1,4 +1,4 @@
-"""The first cause among what followed from it."""
+"""The first cause among its consequences."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from jumar.failures.waiting import SILENT, Culprit
 
 MOST_CANDIDATES: Final = 3
 _LATER: Final = timedelta(minutes=2)
-"""How much later a cause may be written than what follows from it: buffers are flushed late."""
+"""How much later a cause may be logged than its consequences: buffers are flushed late."""
 _LINES_LATER: Final = 400
 """The same for logs without times, in lines of one file."""
 _HEAD: Final = 200
@@ -20,17 +20,17 @@ _WARNING: Final = re.compile(
     r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )W\d{3,4} |"
     r"\[W \w{1,40}\.cpp|(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
 )
-"""How a line begins that only warns or tells; NCCL calls its errors warnings too."""
+"""Prefixes of lines that only warn or inform; NCCL also logs errors as warnings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A fault that may be the first one.
+    """A candidate for the first fault.
 
     Args:
-        fault: Which.
-        sightings: Where it stands, the first one first.
-        culprit: Who is to blame, where the ranks that name it only waited.
+        fault: The fault.
+        sightings: Its occurrences, earliest first.
+        culprit: Who is to blame, if the ranks that report it only waited.
     """
 
     fault: Fault
@@ -43,18 +43,18 @@ class Candidate:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that name it."""
+        """The ranks that report it."""
         return tuple(sorted({each.rank for each in self.sightings if each.rank is not None}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What the logs of a job tell.
+    """The explanation of a failed job.
 
     Args:
         candidates: The likeliest first cause, and at most two others.
-        collateral: What followed from them, the first one first.
-        errors: Lines that look like errors, where nothing was recognised.
+        collateral: Their consequences, earliest first.
+        errors: Lines that look like errors, if nothing was recognised.
         job: What was read.
     """
 
@@ -80,7 +80,7 @@ def explained(job: Job) -> Explanation:
             *(each.fault.believed, _when(each)),
         ),
     )
-    # What only ends or notes is no candidate beside something that says more.
+    # Ends and notes are candidates only if there is nothing more specific.
     telling = [each for each in own if each.fault.role not in ("end", "note")] or own
     chosen = telling[:MOST_CANDIDATES]
     candidates = tuple(_candidate(each.fault, by_fault, job) for each in chosen)
@@ -103,7 +103,7 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
         blamed = tuple(sorted({each.blamed for each in waiting if each.blamed is not None}))
         reporters = {each.rank for each in waiting if each.rank is not None}
         culprit = job.waits.culprit(reporters, job.ranks, job.world)
-        # A rank that the message names says more than one that is merely silent.
+        # A rank named by a message is stronger evidence than a silent one.
         if blamed and (culprit is None or culprit.why is SILENT):
             culprit = Culprit(ranks=blamed, why=fault.what)
     return Candidate(fault=fault, sightings=sightings, culprit=culprit)
@@ -114,18 +114,18 @@ def _of_role(groups: Iterable[list[Sighting]], role: str) -> list[Sighting]:
 
 
 def _when(sighting: Sighting) -> tuple[bool, float, int]:
-    """By time where lines have one; those without come in the order of reading, behind."""
+    """By time if lines have one; those without come last, in the order of reading."""
     seconds = sighting.time.timestamp() if sighting.time else 0.0
     return (sighting.time is None, seconds, sighting.order)
 
 
 def _is_warning(sighting: Sighting) -> bool:
-    """Whether a program only warned of it and went on; that comes behind what it raised."""
+    """Whether a program only warned of it; that ranks after raised errors."""
     return _WARNING.search(sighting.text[:_HEAD]) is not None
 
 
 def _explains(one: Sighting, other: Sighting) -> bool:
-    """Whether one fault may have the other as a consequence."""
+    """Whether one fault may lead to the other."""
     if one is other:
         return False
     named = one.fault.id in other.fault.follows

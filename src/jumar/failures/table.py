@@ -1,4 +1,4 @@
-"""The fault table: which line of a log means what, and which fault follows from which.
+"""The fault table: the meaning of log lines, and which fault follows from which.
 
 Its entries are data, in `faults/*.json`. A mark is literal text with `…` for gaps, so that no
 pattern can take longer than the line is long.
@@ -15,12 +15,11 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from jumar.ground.text import Text
 
 Role = Literal["cause", "general", "wait", "effect", "end", "note"]
-"""What a fault can be, in the order in which it is believed to be the first one.
+"""Roles of faults, the likeliest first cause first.
 
-`cause`: says itself what is wrong. `general`: an exception that only its own message explains.
-`wait`: a rank waited in vain for others. `effect`: an operation failed, for a reason that stands
-elsewhere. `end`: how processes were ended or a launcher sums up. `note`: worth knowing, fails
-nothing.
+`cause`: states what is wrong. `general`: an exception that only its own message explains. `wait`: a
+rank waited in vain for others. `effect`: an operation failed, for a reason logged elsewhere. `end`:
+how processes were ended or a launcher sums up. `note`: worth knowing, fails nothing.
 """
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -42,7 +41,7 @@ _TRIGGERS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """Literal pieces that stand in a line in this order."""
+    """Literal pieces that must occur in a line in this order."""
 
     pieces: tuple[str, ...]
 
@@ -66,14 +65,14 @@ class Fault:
 
     Args:
         id: Its name.
-        role: What it can be; see `Role`.
-        what: What it is.
+        role: See `Role`.
+        what: Its explanation.
         first: What to try first.
-        marks: Any of them in a line is this fault.
+        marks: A line with any of them is this fault.
         codes: Codes of CANN and torch_npu that mean it, where a line names one as such.
-        follows: Faults that have this one as a consequence.
+        follows: Faults that can lead to this one.
         blames: Text before and after a number that names the rank to blame.
-        sources: Where it is documented or was met.
+        sources: Where it is documented or was seen.
         example: A real line.
     """
 
@@ -114,13 +113,13 @@ class Table:
                 self._by_trigger.setdefault(trigger, []).append((mark, fault))
 
     def sieve(self, text: str) -> "Sieve":
-        """What of the table can stand in any line of a text; looking a line up in it is fast."""
+        """The entries of the table that can match lines of a text, for fast lookup."""
         lowered = text.lower()
         marks = tuple((word, marks) for word, marks in self._by_trigger.items() if word in lowered)
         return Sieve(marks, self._by_code if any(codes_in(text)) else {})
 
     def fault_in(self, line: str) -> Fault | None:
-        """The fault that a line means: of several the likeliest cause, then the longest mark."""
+        """The fault of a line: of several, the likeliest cause, then the longest mark."""
         return self.sieve(line).fault_in(line)
 
 
@@ -149,7 +148,7 @@ class Sieve(NamedTuple):
 
 
 def codes_in(line: str) -> Iterator[str]:
-    """Codes of CANN and torch_npu: `EI0002`, `ERR02200`, and `507018` where it is named as one."""
+    """Codes of CANN and torch_npu: `EI0002`, `ERR02200`, and `507018` if named as one."""
     yield from _CODE.findall(line)
     for match in _NUMBER.finditer(line):
         start = match.start()

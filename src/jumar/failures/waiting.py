@@ -1,6 +1,7 @@
-"""Who let the others wait: ranks that are behind, missing, or at the end of a chain of waiting.
+"""Which rank held up the others: ranks that are behind, missing, or at the end of a chain of
+waiting.
 
-A rank that reports a time-out did what it should; to blame is the one that it waited for.
+A rank that reports a time-out behaved correctly; the one it waited for is to blame.
 """
 
 import re
@@ -41,12 +42,12 @@ _LOST: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Culprit:
-    """Who is to blame that others waited.
+    """The culprit of a wait.
 
     Args:
-        ranks: Their ranks, where they are known.
-        where: Another description of the place, where the rank is not known.
-        why: How it was seen.
+        ranks: The ranks, if known.
+        where: Another description, if the rank is unknown.
+        why: The evidence.
     """
 
     ranks: tuple[int, ...] = ()
@@ -56,7 +57,7 @@ class Culprit:
 
 @dataclass
 class Waits:
-    """What the ranks of a job say of the collectives they waited in."""
+    """What the ranks of a job report about the collectives they waited in."""
 
     failing: dict[int, tuple[int, str]] = field(default_factory=dict[int, tuple[int, str]])
     enqueued: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
@@ -70,11 +71,11 @@ class Waits:
 
     @staticmethod
     def concerns(text: str) -> bool:
-        """Whether a line may say something of waiting."""
+        """Whether a line may be about waiting."""
         return any(word in text for word in CONCERNED)
 
     def note(self, rank: int | None, text: str) -> None:
-        """Take in one line.
+        """Process one line.
 
         Args:
             rank: The rank that wrote it, if known.
@@ -109,11 +110,11 @@ class Waits:
             self.notifiers.add((rank, int(match[1])))
 
     def culprit(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
-        """Who is to blame, or None if the logs do not tell.
+        """Who is to blame, or None if the logs do not show it.
 
         Args:
             reporters: Ranks that report a time-out.
-            ranks: Ranks of which the logs hold any line.
+            ranks: Ranks with any line in the logs.
             world: The number of ranks, or 0 if no line names it.
         """
         return (
@@ -142,7 +143,7 @@ class Waits:
         return None
 
     def _out_of_step(self) -> Culprit | None:
-        """The few ranks that waited in another operation than the most."""
+        """The minority of ranks that waited in a different operation."""
         if len(self.failing) < 3:
             works = sorted(self.failing.items())
             if len(works) == 2 and works[0][1][1] != works[1][1][1]:
@@ -156,11 +157,12 @@ class Waits:
         return Culprit(ranks=few, why=_different([works[-1], works[0]]))
 
     def _end_of_chain(self, reporters: set[int], world: int) -> Culprit | None:
-        """Ranks for which others waited and which themselves waited for nobody."""
+        """Ranks that others waited for and that waited for nobody."""
         self.for_whom |= set(self._device_edges())
         edges = self.for_whom or self.notifiers
         waiting = {rank for rank, _ in edges}
-        # A number that no rank of the job has belongs to another job or to a group's own count.
+        # A number that is not a rank of the job belongs to another job or to a group's own
+        # numbering.
         ends = {end for _, end in edges if not world or end < world} - waiting
         silent = tuple(sorted(ends - reporters)) or tuple(sorted(ends))
         if not silent:
@@ -204,7 +206,7 @@ class Waits:
 
 
 def _chain(edges: set[tuple[int, int]], end: int) -> list[int]:
-    """The longest way of waiting that ends there, of at most eight ranks."""
+    """The longest chain of waiting that ends there, of at most eight ranks."""
     chain = [end]
     while len(chain) < 8:
         before = sorted(rank for rank, target in edges if target == chain[0] and rank not in chain)

@@ -1,4 +1,4 @@
-"""An explanation in lines for people, in both languages."""
+"""An explanation as text, in both languages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -37,7 +37,7 @@ _WAS_AT: Final = Text(en="was at", zh="当时位于")
 
 
 def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
-    """The explanation, line by line; foreign text is not yet made safe."""
+    """The explanation, line by line; untrusted text is not yet escaped."""
     yield _read(explanation, language)
     for name, why in list(explanation.job.unread.items())[:5]:
         yield _UNREAD.filled(name=name, why=why).in_language(language)
@@ -99,14 +99,14 @@ def _candidate(
 
 
 def _frames(ranks: tuple[int, ...], others: tuple[Candidate, ...]) -> list[tuple[int, str]]:
-    """Where in the script the ranks to blame were, as far as their tracebacks say."""
+    """Where in the script the culprits were, according to their tracebacks."""
     sightings = (each for other in others for each in other.sightings)
     places = {each.rank: each.frame for each in sightings if each.frame and each.rank in ranks}
     return [(rank, places[rank]) for rank in ranks if rank in places][:MOST_EVIDENCE]
 
 
 def blamed(candidate: Candidate, language: Language) -> str:
-    """Who is to blame that others waited, and how it was seen."""
+    """The culprit of a wait, with the evidence."""
     culprit = candidate.culprit
     if culprit is None:
         return ""
@@ -116,7 +116,7 @@ def blamed(candidate: Candidate, language: Language) -> str:
 
 
 def _evidence(candidate: Candidate) -> list[Sighting]:
-    """The first lines, of different ranks as far as possible."""
+    """The first lines, from different ranks if possible."""
     by_rank = {each.rank: each for each in reversed(candidate.sightings)}
     chosen = sorted(by_rank.values(), key=candidate.sightings.index)
     return chosen[:MOST_EVIDENCE]
@@ -137,7 +137,7 @@ def _place(sighting: Sighting) -> Iterator[str]:
 
 
 def when(sighting: Sighting) -> str:
-    """The time of a line; without a year where the log has none."""
+    """The time of a line; without a year if the log has none."""
     time = sighting.time
     if time is None:
         return ""
@@ -151,7 +151,7 @@ def named_ranks(ranks: Sequence[int], language: Language) -> str:
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """Ranks in short: `0-3, 7`; of very many the first ones."""
+    """Ranks in short: `0-3, 7`; truncated if there are very many."""
     parts: list[str] = []
     start = end = -2
     for number in [*numbers, -1]:

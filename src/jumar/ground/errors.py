@@ -1,8 +1,8 @@
 """Errors that a user can fix.
 
-Every message says what is wrong, where (file, line, field) and what to do. The command line
-prints it without a traceback and leaves with exit code 2; anything else that is raised is a
-bug of ours and keeps its traceback.
+Every message says what is wrong, where (file, line, field) and what to do. The command line prints
+it without a traceback and exits with code 2; any other exception is a bug of ours and keeps its
+traceback.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ class UserError(Exception):
     """Something the user can fix.
 
     Args:
-        what: What is wrong, with the value that is wrong.
+        what: What is wrong, with the wrong value.
         where: File, line, field or command-line option; empty when `what` already says it.
         todo: What to type, install or check instead.
     """
@@ -35,7 +35,7 @@ class UserError(Exception):
 
 
 def _remade(what: str, where: str, todo: str) -> UserError:
-    """The error on the other side of a process boundary; pickling passes no keywords."""
+    """Rebuilds the error in another process; pickling passes no keywords."""
     return UserError(what, where=where, todo=todo)
 
 
@@ -52,7 +52,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
-    """The error for a name that is not one of the known ones, with the nearest and all of them."""
+    """The error for an unknown name, with the nearest known one and all of them."""
     candidates = sorted(known)
     close = nearest(name, candidates)
     hint = f"Did you mean '{close}'? " if close else ""

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: to a temporary file, then renamed."""
+"""Atomic file writes: to a temporary file, then renamed."""
 
 import os
 import shutil
@@ -9,7 +9,8 @@ from pathlib import Path
 from jumar.ground.paths import exists, unwritable
 
 _LONGEST = 60
-"""Letters of a name kept in its temporary file's: up to four bytes each, and 255 in all."""
+"""Characters of a name kept in its temporary file's: up to four bytes each, at most 255 bytes in
+all."""
 
 
 @contextmanager
@@ -18,12 +19,12 @@ def written_beside(
 ) -> Generator[Path]:
     """A temporary path to write to, which becomes the file when the block ends.
 
-    So no reader sees half of a file, and after an error there is neither a part of it nor a folder
-    that was made for it; what was at `path` before stays.
+    So no reader sees half of a file, and after an error neither a partial file nor a folder created
+    for it is left; what was at `path` before stays.
 
     Args:
         path: The file; its parent folders are created.
-        what: What an error says failed.
+        what: What failed, for error messages.
         more: More advice, as a sentence.
 
     Raises:
@@ -69,7 +70,7 @@ def folder_beside(
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder of ours with all that is in it, as far as the system allows it."""
+    """Remove a folder of ours with its content, as far as the system allows."""
     for inner, folders, _ in os.walk(folder):
         for name in folders:
             place = Path(inner, name)
@@ -100,13 +101,13 @@ def _beside(path: Path, what: str, more: str) -> Generator[Path]:
 
 
 def write_text(path: Path, text: str, *, errors: str = "backslashreplace") -> None:
-    r"""Write a text as UTF-8, its line ends as they are, whole or not at all.
+    r"""Write a text atomically as UTF-8, keeping its line ends.
 
     Args:
         path: The file; its parent folders are created.
         text: Its content.
         errors: How unpaired surrogates, which UTF-8 cannot hold, are encoded; see `str.encode`.
-            Names in other people's JSON may have some: they are spelt out, as `\ud800`.
+            Names in untrusted JSON may have some: they are spelt out, as `\ud800`.
 
     Raises:
         UserError: The system refuses.
@@ -115,6 +116,6 @@ def write_text(path: Path, text: str, *, errors: str = "backslashreplace") -> No
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write bytes whole or not at all; raises as `write_text`."""
+    """Write bytes atomically; raises as `write_text`."""
     with written_beside(path) as temporary:
         temporary.write_bytes(content)

@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written."""
+"""Parsing of untrusted JSON."""
 
 import json
 from typing import Any
@@ -8,9 +8,9 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: It is no JSON (`json.JSONDecodeError`, with the place), holds a number of
-            thousands of digits, or is nested so deeply that Python's parser gives up, which by
-            itself would be a RecursionError that no caller expects.
+        ValueError: It is not JSON (`json.JSONDecodeError`, with the position), has a number with
+            thousands of digits, or is nested so deeply that Python's parser gives up, which would
+            otherwise be an unexpected RecursionError.
     """
     try:
         return json.loads(text)

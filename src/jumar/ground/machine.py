@@ -1,6 +1,6 @@
-"""The machine around the devices: its processor, its memory, the limits of its container.
+"""The host machine: its processor, memory, and container limits.
 
-Read from Linux's files; elsewhere as much as Python knows.
+Read from Linux's files; elsewhere as much as Python provides.
 """
 
 import math
@@ -15,15 +15,15 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import size_text
 
 SYSTEM = Path("/")
-"""Below it lie `proc` and `sys`."""
+"""The folder with `proc` and `sys`."""
 PER_CORE = 4
-"""Processes or threads that may share a core: some wait for files while others compute; beyond,
-they only take each other's turns and memory."""
+"""Maximum processes or threads per core: some wait for files while others compute; more would only
+compete for time and memory."""
 PROCESSES_ANYWHERE, THREADS_ANYWHERE = 64, 256
-"""As many as any machine can handle, so that a server's run can be evaluated on a laptop."""
+"""A number that any machine can handle, so that a server's run can be evaluated on a laptop."""
 _ALWAYS_FITS = 1 << 30
 LEAST_BYTES_EACH = 64 << 20
-"""What a process of Python with torch takes for itself, besides what it shares with its parent."""
+"""Memory of a Python process with torch, in addition to what it shares with its parent."""
 
 
 def processor_name() -> str:
@@ -65,7 +65,7 @@ def memory_bytes() -> tuple[int, int]:
     if limit < total:
         total = limit
         used = cgroup_values("memory.current", "memory.usage_in_bytes")
-        # The file cache counts as used, and goes as soon as somebody needs the memory.
+        # The file cache counts as used, but is freed when memory is needed.
         cache = re.search(r"inactive_file (\d+)", " ".join(cgroup_values("memory.stat")))
         taken = int(used[0]) - (int(cache[1]) if cache else 0) if used else 0
         free = min(free, limit - max(taken, 0))
@@ -93,7 +93,7 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
 
     Args:
         count: How many are requested.
-        what: Processes have memory of their own, threads share it.
+        what: Processes have their own memory, threads share it.
         where: The option or field, for the message.
 
     Raises:
@@ -115,12 +115,12 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
 
 
 def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
-    """Refuse what exceeds the free memory, instead of being killed by the system for it.
+    """Reject what exceeds the free memory, instead of being killed by the system for it.
 
     Linux promises more memory than there is, and kills the process when it is used.
 
     Args:
-        count: How many are wanted at once.
+        count: How many are needed at once.
         bytes_each: Bytes of one.
         what: Their name, in the plural.
         field: The option or field to lower, for the message.
@@ -145,7 +145,7 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
 
 
 def cgroup_values(*names: str) -> list[str]:
-    """What the control groups of this process say under any of these file names, one a group.
+    """The values in these files of this process's control groups, one per group.
 
     A container's limits are in its own group or in one above it, so all of them are read.
     """
@@ -166,7 +166,7 @@ def cgroup_values(*names: str) -> list[str]:
 
 
 def _system_text(path: str) -> str:
-    """The content of one of Linux's files, or nothing if it does not exist."""
+    """The content of one of Linux's files, or an empty string if it does not exist."""
     try:
         return (SYSTEM / path).read_text()
     except OSError:

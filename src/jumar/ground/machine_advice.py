@@ -1,4 +1,4 @@
-"""What on this machine makes training slow or ends it, with what to do and how it is known."""
+"""What on this machine slows training down or ends it, with advice and evidence."""
 
 import os
 import re
@@ -14,9 +14,9 @@ _LEAST_SHARED_MEMORY = 512 << 20
 _LEAST_FREE_MEMORY = 2 << 30
 _LEAST_FILES = 1024
 _CORES_EACH = 4
-"""For each accelerator: decoding, and the process that feeds it."""
+"""Cores per accelerator: decoding, and the process that feeds it."""
 _OFTEN = 0.05
-"""Share of periods in which a container was held back."""
+"""Fraction of periods in which a container was throttled."""
 _BLOCKING = {
     "CUDA_LAUNCH_BLOCKING": "the host waits for every CUDA kernel",
     "ASCEND_LAUNCH_BLOCKING": "the host waits for every operator of the NPU",
@@ -27,11 +27,11 @@ _LIMITING = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One lack.
+    """One finding.
 
     Attributes:
         level: `warning` makes a run slow or ends it, `note` may.
-        what: What is the case.
+        what: The finding.
         todo: What to do.
         source: The file, variable or call that says so.
     """
@@ -43,14 +43,14 @@ class Advice:
 
 
 def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: int) -> list[Advice]:
-    """What is lacking, warnings first; nothing that cannot be determined.
+    """All findings, warnings first; what cannot be determined is left out.
 
     Args:
         root: Where `dev`, `proc` and `sys` are.
         variables: Environment variables.
         accelerators: Number of GPUs or NPUs.
     """
-    found = [
+    advice = [
         *_memory(),
         *_shared_memory(root),
         *_switches(variables),
@@ -61,7 +61,7 @@ def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: in
         *_load(root),
         *_open_files(),
     ]
-    return sorted(found, key=lambda each: each.level != "warning")
+    return sorted(advice, key=lambda each: each.level != "warning")
 
 
 def _memory() -> Iterator[Advice]:
@@ -118,9 +118,9 @@ def _cores(accelerators: int) -> Iterator[Advice]:
         yield Advice(
             level="warning",
             what=f"{counted(cores, 'usable core')} for {counted(accelerators, 'accelerator')}: "
-            "pictures may be decoded more slowly than they are used",
+            "images may be decoded more slowly than they are used",
             todo="Compare `data` with `batch_time` in the log; if it is a large part, give the "
-            f"process {_CORES_EACH} cores for each accelerator, or store smaller pictures.",
+            f"process {_CORES_EACH} cores for each accelerator, or store smaller images.",
             source="affinity of the process and cpu.max of the control group",
         )
 
@@ -170,7 +170,7 @@ def _threads(variables: Mapping[str, str]) -> Iterator[Advice]:
 def _load(root: Path) -> Iterator[Advice]:
     cores, text = usable_cores(), _text(root / "proc" / "loadavg")
     match = re.match(r"\d+\.\d+ (\d+\.\d+) ", text)
-    # Of the whole machine, so only where all of it may be used.
+    # The load is that of the whole machine, so only if all of it may be used.
     if match and cores == os.cpu_count() and float(match[1]) > 1.5 * cores:
         yield Advice(
             level="note",

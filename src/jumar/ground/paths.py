@@ -1,9 +1,9 @@
 """Paths that users give: the one place where they are checked, opened and created.
 
-Python's own checks answer a folder that may not be entered with an exception in one release and
-with False in another, a loop of links with False, and a name of 300 characters with an exception.
-Here a check returns True or False only if the file system knows; everything else is a `UserError`
-with the path and the system's reason.
+For a folder that may not be entered, Python's own checks raise in one release and return False in
+another; for a loop of links they return False, and for a name of 300 characters they raise. Here a
+check returns True or False only if the file system knows; everything else is a `UserError` with the
+path and the system's reason.
 """
 
 import errno
@@ -31,7 +31,7 @@ _REMEDIES = {
     errno.EAGAIN: "The system starts no more processes or threads: raise ulimit -u, or use fewer.",
 }
 _OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
-"""Errors with which the system refuses a program without a defect, even where it names no file."""
+"""Error numbers that are not the program's fault, even if no file is named."""
 _TRANSIENT = {
     errno.EAGAIN,
     errno.EBUSY,
@@ -44,26 +44,26 @@ _TRANSIENT = {
     errno.ENETUNREACH,
     errno.EHOSTUNREACH,
 }
-"""What disks behind a network answer while their server is slow or restarts."""
+"""Error numbers of network disks while their server is slow or restarts."""
 
 
 def exists(path: Path) -> bool:
-    """Whether there is anything, links followed.
+    """Whether the path exists, following links.
 
     Raises:
-        UserError: The file system cannot say: no permission, a name too long, a loop of links.
+        UserError: The file system does not know: no permission, a name too long, a loop of links.
     """
     return _mode(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a regular file, links followed; raises as `exists`."""
+    """Whether it is a regular file, following links; raises as `exists`."""
     mode = _mode(path)
     return mode is not None and stat.S_ISREG(mode)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder, links followed; raises as `exists`."""
+    """Whether it is a folder, following links; raises as `exists`."""
     mode = _mode(path)
     return mode is not None and stat.S_ISDIR(mode)
 
@@ -72,8 +72,8 @@ def open_to_read(path: Path) -> BinaryIO:
     """Open a file's bytes.
 
     Raises:
-        UserError: It cannot be opened, or is not a regular file: opening a pipe that nobody writes
-            to would never return.
+        UserError: It cannot be opened, or is not a regular file: opening a pipe without a writer
+            would block forever.
     """
     mode = _mode(path)
     if mode is None:
@@ -106,26 +106,26 @@ _fetchers: list[Callable[[str], Path]] = []
 
 
 def store_url(path: Path | str) -> str | None:
-    """The `s3://` or `obs://` URL that a path is, with the slash that `Path` removes; or None."""
+    """The `s3://` or `obs://` URL of a path, with the slash that `Path` removes; or None."""
     text = str(path)
     match = _STORE_URL.match(text)
     return None if match is None else f"{match[1]}://{text[match.end() :]}"
 
 
 def fetch_urls_with(fetch: Callable[[str], Path]) -> None:
-    """Let `expanded` fetch what an URL of an object store names.
+    """Register how `expanded` fetches URLs of object stores.
 
     Args:
-        fetch: Called with the URL; returns the local file or folder with what is there.
+        fetch: Called with the URL; returns the local file or folder.
     """
     _fetchers[:] = [fetch]
 
 
 def expanded(path: Path | str) -> Path:
-    """A path with `~` and `~name` as the home directory; an URL of a store as its local copy.
+    """A path with `~` and `~name` expanded; a store's URL as its local copy.
 
     Raises:
-        UserError: There is no such user; or what is in the store cannot be fetched.
+        UserError: There is no such user, or the URL cannot be fetched.
     """
     url = store_url(path)
     if url is not None and _fetchers:
@@ -161,10 +161,10 @@ def make_folder(path: Path) -> None:
 
 
 def make_writable(path: Path) -> None:
-    """Create a folder, and check that files can be made in it.
+    """Create a folder, and check that it is writable.
 
     Raises:
-        UserError: They cannot.
+        UserError: It is not.
     """
     make_folder(path)
     if not os.access(path, os.W_OK | os.X_OK):
@@ -179,7 +179,7 @@ def missing(
     Args:
         path: The missing path.
         kind: What was expected, such as `run directory`.
-        where: The option or field that the path comes from, where that says more than the path.
+        where: The option or field that the path comes from, if more helpful than the path.
         more: More advice, as a sentence.
     """
     mode = _mode(path)
@@ -194,7 +194,7 @@ def missing(
 
 
 def unreadable(path: Path | str, error: BaseException, *, more: str = "") -> UserError:
-    """The error for a path that cannot be read, with the system's reason and `more` to do."""
+    """The error for a path that cannot be read, with the system's reason and further advice."""
     if isinstance(error, OSError) and error.errno in _ABSENT:
         return missing(Path(path), more=more)
     return _refused("cannot be read", Path(path), error, more)
@@ -238,12 +238,12 @@ def remedy(error: BaseException, path: Path) -> str:
 
 
 def is_of_the_machine(error: OSError) -> bool:
-    """Whether disk, limits or links made the system refuse, whatever the program did."""
+    """Whether the disk, limits or links are the reason, not the program."""
     return error.errno in _OF_THE_MACHINE
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the same call may well succeed a moment later."""
+    """Whether the same call may succeed a moment later."""
     return isinstance(error, OSError) and error.errno in _TRANSIENT
 
 

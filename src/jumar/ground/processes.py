@@ -1,4 +1,4 @@
-"""Processes that work for another one: how they are started, and when they end."""
+"""Worker processes: how they are started, and when they end."""
 
 import multiprocessing
 import os
@@ -12,19 +12,19 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def process_context() -> BaseContext:
-    """Forks where that is safe: they begin with all modules loaded."""
+    """Forks if that is safe: they start with all modules loaded."""
     forks = sys.platform == "linux" and threading.active_count() == 1
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
 def begin_worker() -> None:
-    """What a worker process does first: leave Ctrl-C to its parent, and end when that is gone."""
+    """Initialise a worker process: leave Ctrl-C to its parent, and end when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """End when the process that started this one was killed: its pipes would wait for ever."""
+    """End when the parent process was killed: otherwise its pipes would block forever."""
     while os.getppid() == parent:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     os._exit(1)

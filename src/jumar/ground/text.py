@@ -1,9 +1,9 @@
-"""Text for people: both languages, numbers with their nouns, foreign text that is safe to show.
+"""Text for display: both languages, numbers with their nouns, escaped untrusted text.
 
-Names of tensors, ops, classes and files may hold anything: an escape sequence that clears the
-screen, or a mark that turns the direction of writing. What is printed of them goes through here.
-Source code is shown by `porting/report/showing.py`, where a backslash would be mistaken for one of
-the script's own.
+Names of tensors, ops, classes and files may contain anything: an escape sequence that clears the
+screen, or a mark that reverses the writing direction. They are escaped here before printing. Source
+code is shown by `porting/report/showing.py`, where a backslash would be mistaken for one of the
+script's own.
 """
 
 import re
@@ -59,7 +59,7 @@ def _plural(noun: str) -> str:
 
 
 def size_text(size: float) -> str:
-    """A size in bytes as a person reads it."""
+    """A human-readable size in bytes."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} {unit}"
@@ -68,7 +68,7 @@ def size_text(size: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A time as a person reads it."""
+    """A human-readable duration."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 6000:
@@ -77,13 +77,13 @@ def time_text(seconds: float) -> str:
 
 
 FORMULA: Final = r"^[=+\-@\t\r]"
-"""How a text begins that some spreadsheets take for a formula."""
+"""First characters of text that some spreadsheets take for a formula."""
 
 NUMBER: Final = r"^[+-]?[0-9.]+(e[+-]?[0-9]+)?$"
 
 
 def no_formula(text: str) -> str:
-    """A text that no spreadsheet executes: unless it is a number, it gets an apostrophe first."""
+    """A text that no spreadsheet executes: non-numbers get a leading apostrophe."""
     return f"'{text}" if re.search(FORMULA, text) and not re.search(NUMBER, text) else text
 
 
@@ -92,8 +92,8 @@ def plain_text(text: str, keep: str = "") -> str:
 
     Args:
         text: The text; control characters, direction marks, zero-width characters and
-            unpaired surrogates are spelt out. Blanks of other scripts stay.
-        keep: Characters that stay as well.
+            unpaired surrogates are spelt out. Whitespace of other scripts is kept.
+        keep: Further characters to keep.
     """
     if text.isprintable():
         return text
@@ -104,8 +104,8 @@ def print_plain(text: str, file: TextIO | None = None) -> None:
     """Print a text of one or more lines, with invisible characters spelt out.
 
     Args:
-        text: The text; its line ends and tabs stay.
-        file: Where to; the standard output by default.
+        text: The text; its line ends and tabs are kept.
+        file: Destination; standard output by default.
     """
     (file or sys.stdout).write(plain_text(text, keep="\n\t") + "\n")
 

@@ -1,7 +1,7 @@
-"""Files with which Ascend's own tuner, AOE, is started: for TensorFlow 1.15 and for PyTorch.
+"""Files that start Ascend's own tuner, AOE, for TensorFlow 1.15 and PyTorch.
 
-AOE compiles sub-graphs and operators in other ways, times them on the NPU and keeps the best in a
-bank. The facts are in `aoe.json`, each with its source. No machine of ours has an NPU, so none of
+AOE compiles sub-graphs and operators in different ways, times them on the NPU and keeps the best in
+a bank. The facts are in `aoe.json`, each with its source. No machine of ours has an NPU, so none of
 it has been run.
 """
 
@@ -18,7 +18,7 @@ from jumar.launching.templates import comment, script_text
 
 Chip = Literal["910", "910b", "a3"]
 
-UNPROVED: Final = "written from the vendor's documents; not run on an NPU by us"
+UNPROVED: Final = "written from the vendor's documentation; we have not run it on an NPU"
 _HEAD: Final = """\
 #!/usr/bin/env bash
 {about}
@@ -35,16 +35,16 @@ _SOURCED: Final = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What is tuned.
+    """A tuning request.
 
     Attributes:
-        framework: Whose graphs AOE gets, and how.
+        framework: Framework whose graphs AOE tunes.
         folder: Where the command is started.
         command: The command that trains.
         profile: The command that records a profile, without the folder for it; empty to record
             with msprof.
         chip: The NPU, as in the tags of CANN's images.
-        cann: The CANN release; empty to look for it there.
+        cann: The CANN release; empty to detect it there.
     """
 
     framework: Literal["tensorflow", "torch"]
@@ -56,7 +56,7 @@ class Tuned:
 
 
 def aoe_files(tuned: Tuned) -> dict[str, str]:
-    """The files, by name; the steps are numbered in the order in which they are run."""
+    """The files, by name; the steps are numbered in the order to run them."""
     steps = {"before": _profiled(tuned, "before")}
     files = {"environment.sh": _environment(tuned), "train.sh": _train(tuned)}
     if tuned.framework == "torch":
@@ -67,7 +67,7 @@ def aoe_files(tuned: Tuned) -> dict[str, str]:
     steps["operators"] = _job(tuned, "operator", 2)
     steps["after"] = _profiled(tuned, "after")
     steps["compare"] = _script(
-        "What AOE won: steps of before and after, and the operators that changed.",
+        "The gain from AOE: steps before and after, and the operators that changed.",
         'jumar profile compare "$here/before" "$here/after" --page "$here/aoe.html" "$@"\n',
         sourced=False,
     )
@@ -76,10 +76,10 @@ def aoe_files(tuned: Tuned) -> dict[str, str]:
 
 
 def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
-    """Refuse a folder with steps that these files would not replace.
+    """Reject a folder with steps that these files would not replace.
 
     Raises:
-        UserError: Whoever follows the numbers would run them too.
+        UserError: Following the numbers would run them too.
     """
     if not is_folder(to):
         return
@@ -93,7 +93,7 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
 
 
 def notes(tuned: Tuned) -> list[str]:
-    """What has to be known about the files, a sentence each."""
+    """Notes about the files, one sentence each."""
     known = [UNPROVED, _reason("gradients")]
     if tuned.chip != "910":
         known.append(f"no step for sub-graphs: {_reason('no_subgraph')}")

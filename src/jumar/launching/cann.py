@@ -1,4 +1,4 @@
-"""What each CANN release needs in the environment, and which versions fit each other.
+"""What each CANN release needs in the environment, and which versions match.
 
 The facts are in `cann.json`, each line with its reason and its source, and in `versions.json`.
 """
@@ -24,7 +24,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Versions that fit each other; `adapter` is that of the package for NPUs."""
+    """Matching versions; `adapter` is that of the package for NPUs."""
 
     cann: str
     tag: str
@@ -33,7 +33,7 @@ class Release:
 
 
 def release_names() -> list[str]:
-    """The CANN releases whose environment is known, as they are named."""
+    """The names of CANN releases whose environment is known."""
     return [name for group in facts("cann")["releases"] for name in group["names"]]
 
 
@@ -63,7 +63,7 @@ def environment_text(release: str = "") -> str:
     """The part of a shell script that brings CANN into the environment.
 
     Args:
-        release: The release; empty to look for a `set_env.sh` where CANN installs one.
+        release: The release; empty to search for a `set_env.sh` where CANN installs one.
     """
     every = "\n".join(f"{comment(each.reason)}\n{each.line}" for each in every_line())
     if not release:
@@ -76,10 +76,10 @@ def environment_text(release: str = "") -> str:
 
 
 def fitting(release: str = "") -> Release:
-    """The torch and its adapter that fit a CANN release, and the image with CANN.
+    """The torch and adapter that match a CANN release, and the image with CANN.
 
     Args:
-        release: Such as `9.0.0` or `8.5`; empty for the one that is proposed.
+        release: Such as `9.0.0` or `8.5`; empty for the default.
 
     Raises:
         UserError: No image of that release is known with a torch that jumar runs on.
@@ -108,5 +108,5 @@ def other_versions() -> dict[str, str]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """The content of one of this room's files of facts: `cann`, `versions` or `hccl`."""
+    """The content of one of this package's data files: `cann`, `versions` or `hccl`."""
     return json.loads((files("jumar.launching") / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A training in containers, and the images for it."""
+"""Training in containers, and the images for it."""
 
 import shlex
 from dataclasses import dataclass
@@ -27,18 +27,18 @@ _MOUNTED_FILES = (
     "/usr/local/Ascend/driver/version.info",
     "/etc/ascend_install.info",
 )
-"""The driver's, without which a container finds no NPU."""
+"""Driver files without which a container finds no NPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DockerOptions:
-    """How the container is made.
+    """Settings of the container.
 
     Attributes:
-        image: Its image; empty for one that the Dockerfile makes.
+        image: Its image; empty to build one from the Dockerfile.
         chip: The chip in the tag of CANN's image, such as `910b`.
         ascend_runtime: Whether Ascend's docker runtime maps the devices, instead of `--device`.
-        mounts: Further folders, seen under the same path.
+        mounts: Further folders, mounted under the same path.
     """
 
     image: str = ""
@@ -51,10 +51,10 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path
     """The files for containers.
 
     Args:
-        job: What is started.
-        options: How the container is made.
-        folder: What is `/work` in it.
-        to: Where the files will lie, which is `/launch` in it.
+        job: What to start.
+        options: Settings of the container.
+        folder: The folder mounted as `/work`.
+        to: Folder of the files, mounted as `/launch`.
     """
     _mountable(to)
     image = options.image or own_image(job.accelerator)
@@ -84,12 +84,12 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path
 
 
 def own_image(accelerator: Accelerator) -> str:
-    """The name of the image that a Dockerfile of ours makes."""
+    """The name of the image built from our Dockerfile."""
     return f"jumar-{accelerator}:{__version__}"
 
 
 def dockerfile(accelerator: Accelerator, *, image: str, cann: str = "", chip: str = "910b") -> str:
-    """The text of a Dockerfile with versions that fit each other.
+    """The text of a Dockerfile with matching versions.
 
     Raises:
         UserError: No image of that CANN release or chip is known.
@@ -119,7 +119,7 @@ def _devices(job: Job, options: DockerOptions) -> list[str]:
         return []
     cards = f"cards=${{CARDS:-{numbers}}}"
     if job.accelerator == "cuda":
-        # docker reads the list as CSV, and takes commas only within quotes.
+        # docker parses the list as CSV, and accepts commas only within quotes.
         return [cards, r'options+=(--gpus "\"device=$cards\"")']
     if options.ascend_runtime:
         return [
@@ -142,7 +142,7 @@ def _devices(job: Job, options: DockerOptions) -> list[str]:
 
 
 def _managers(chip: str) -> tuple[str, ...]:
-    """The device files beside those of the chips themselves."""
+    """The device files other than those of the chips themselves."""
     if chip == "950":
         return ("davinci_manager", "hisi_hdc", "ummu", "uburma")
     return ("davinci_manager", "devmm_svm", "hisi_hdc")
@@ -156,7 +156,7 @@ def _mounts(options: DockerOptions) -> list[str]:
 
 
 def _mountable(path: Path) -> Path:
-    """A path as `docker run --mount` takes it: its list has commas, and quotes are CSV's."""
+    """A path for `docker run --mount`, whose list is CSV."""
     if "," in str(path) or '"' in str(path):
         raise UserError(
             "docker's --mount takes neither commas nor quotes in a path",

@@ -1,6 +1,6 @@
-"""HCCL's environment variables against what HCCL takes.
+"""Checks HCCL's environment variables.
 
-A wrong one ends a job minutes after its start, as EI0001 or as a time-out without a reason. The
+A wrong one ends a job minutes after its start, with EI0001 or an unexplained time-out. The
 ranges, with their source, are in `hccl.json`.
 """
 
@@ -29,9 +29,9 @@ def hccl_advice(variables: Mapping[str, str], root: Path = Path("/")) -> list[Ad
     known = facts("hccl")
     given = {name: value for name, value in variables.items() if name.startswith("HCCL_")}
     advice = [
-        found
+        problem
         for name, value in given.items()
-        for found in _limits(name, value, known["limited"], known["others"])
+        for problem in _limits(name, value, known["limited"], known["others"])
     ]
     return [*advice, *_links(given), *_timeouts(given), *_addresses(given, root)]
 
@@ -43,7 +43,7 @@ def _limits(
     if limit is None:
         if name not in others:
             near = get_close_matches(name, [*limited, *others], 1)
-            what = f"{name} is no variable of HCCL that is known here"
+            what = f"{name} is not a known HCCL variable"
             yield Advice(
                 level="warning",
                 what=what,
@@ -103,20 +103,22 @@ def _addresses(given: Mapping[str, str], root: Path) -> Iterator[Advice]:
                     what=f"HCCL_IF_IP={address} is no address of HCCL_SOCKET_FAMILY={family}",
                     todo="Set both to the same family (EI0001).",
                 )
-    # `=eth` names one interface, `^=eth` all others, `eth` those whose names begin so.
+    # `=eth` names one interface, `^=eth` all others, `eth` those with that prefix.
     chosen = given.get("HCCL_SOCKET_IFNAME", "")
     folder = root / _INTERFACES
     if chosen and not chosen.startswith("^") and folder.is_dir():
-        there = sorted(path.name for path in folder.iterdir())
+        interfaces = sorted(path.name for path in folder.iterdir())
         names = [name.lstrip("=") for name in chosen.split(",")]
         exact = chosen.startswith("=")
         if not any(
-            each == name if exact else each.startswith(name) for name in names for each in there
+            each == name if exact else each.startswith(name)
+            for name in names
+            for each in interfaces
         ):
             yield Advice(
                 level="error",
                 what=f"HCCL_SOCKET_IFNAME={chosen} names no interface of this machine",
-                todo=f"Here are: {', '.join(there)}.",
+                todo=f"Here are: {', '.join(interfaces)}.",
             )
     if given.get("HCCL_WHITELIST_DISABLE") == "0":
         file = given.get("HCCL_WHITELIST_FILE", "")

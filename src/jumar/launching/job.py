@@ -1,4 +1,4 @@
-"""What is started, wherever it is started."""
+"""The job to start, independent of where."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Accelerator = Literal["cpu", "cuda", "npu"]
 
 _MOST_NODES, _MOST_DEVICES = 4096, 64
 _LONGEST_NAME = 52
-"""Letters of a job's name: pods of Kubernetes get a suffix, and take 63 in all."""
+"""Maximum length of a job's name: Kubernetes pods get a suffix, and allow 63 characters in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,15 +19,15 @@ class Job:
 
     Attributes:
         name: Its name in queues: lower-case letters, digits and hyphens.
-        words: What torchrun starts, an entry a line of the script: `-m jumar train`, an option
+        words: What torchrun starts, one entry per line of the script: `-m jumar train`, an option
             with its value.
         accelerator: The kind of device; each process has one.
-        nodes: How many machines.
+        nodes: Number of machines.
         devices: Processes on each.
         python: The interpreter on the nodes.
         environment: Variables of the training, beyond those of CANN.
-        cann: The CANN release on the nodes; empty to look for it there.
-        has_rank_table: Whether HCCL reads a rank table, beside the files.
+        cann: The CANN release on the nodes; empty to detect it there.
+        has_rank_table: Whether HCCL reads a rank table next to the files.
         cards: For each node the NPUs that it uses, such as `4,5,6,7`; empty for those from 0 on.
     """
 
@@ -66,7 +66,7 @@ class Job:
 
 
 def checked_text(text: str, where: str = "") -> str:
-    """A path or an argument that files of every kind can hold.
+    """A path or an argument that every file format can represent.
 
     Raises:
         UserError: It has line breaks or other control characters, or is not UTF-8.
@@ -75,20 +75,20 @@ def checked_text(text: str, where: str = "") -> str:
         raise UserError(
             f"{text!r} holds a line break, a control character or what is not UTF-8",
             where=where,
-            todo="Write it without: not every file of a launch could hold it.",
+            todo="Write it without: not every file format of a launch can represent it.",
         )
     return text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """The files of a launch, and what is done with them.
+    """The files of a launch, and how to use them.
 
     Attributes:
         files: Path to text; scripts end in `.sh`.
-        about: For each file, what it is, in a few words.
-        start: What starts the training, with `{to}` for the folder, quoted.
-        notes: What else has to be known.
+        about: A short description of each file.
+        start: The command that starts training, with `{to}` for the folder, quoted.
+        notes: Further notes.
     """
 
     files: dict[str, str]
@@ -98,7 +98,7 @@ class Launch:
 
 
 def name_from(text: str) -> str:
-    """A job's name made from a recipe's or a script's."""
+    """A job name derived from a recipe's or a script's name."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     name = name if re.match("[a-z]", name) else f"job-{name}"
     return name[:_LONGEST_NAME].strip("-")

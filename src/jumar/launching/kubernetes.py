@@ -1,4 +1,4 @@
-"""A training on Kubernetes: an indexed Job, a Job of Volcano, or an AscendJob."""
+"""Training on Kubernetes: an indexed Job, a Volcano Job, or an AscendJob."""
 
 import re
 from dataclasses import dataclass
@@ -44,15 +44,15 @@ MASTER_PORT=${{MASTER_PORT:-{port}}}
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesOptions:
-    """How the objects are made.
+    """Settings of the objects.
 
     Attributes:
         image: The image with jumar.
-        kind: What is scheduled; by default an AscendJob for NPUs, else an indexed Job.
+        kind: Kind of job; by default an AscendJob for NPUs, else an indexed Job.
         namespace: Empty for kubectl's own.
-        claim: The PersistentVolumeClaim that is `/work`; empty for none.
+        claim: The PersistentVolumeClaim mounted as `/work`; empty for none.
         queue: Volcano's queue.
-        chip: The chip, as in tags of CANN's images: it decides the labels of an AscendJob.
+        chip: The chip, as in tags of CANN's images: it determines the labels of an AscendJob.
     """
 
     image: str
@@ -128,7 +128,7 @@ def _indexed(job: Job, options: KubernetesOptions) -> list[dict[str, Any]]:
         "metadata": _metadata(job, options),
         "spec": {
             "clusterIP": "None",
-            # The first pod is asked for before it is ready.
+            # The first pod is looked up before it is ready.
             "publishNotReadyAddresses": True,
             "selector": labels,
             "ports": [{"name": "torchrun", "port": _PORT}],
@@ -142,7 +142,7 @@ def _indexed(job: Job, options: KubernetesOptions) -> list[dict[str, Any]]:
             "completionMode": "Indexed",
             "completions": job.nodes,
             "parallelism": job.nodes,
-            # A pod that is started again alone would wait for ranks that have left.
+            # A pod restarted alone would wait for ranks that have left.
             "backoffLimit": 0,
             "template": {
                 "metadata": {"labels": labels},
@@ -164,7 +164,7 @@ def _volcano(job: Job, options: KubernetesOptions) -> list[dict[str, Any]]:
             "queue": options.queue,
             "maxRetry": 3,
             "plugins": {"env": [], "svc": ["--publish-not-ready-addresses=true"]},
-            # All pods are started again: training goes on from its last checkpoint.
+            # All pods are restarted: training resumes from its last checkpoint.
             "policies": [
                 {"event": "PodFailed", "action": "RestartJob"},
                 {"event": "PodEvicted", "action": "RestartJob"},
@@ -267,13 +267,13 @@ def _resources(job: Job, options: KubernetesOptions) -> dict[str, Any]:
 
 
 def _npu_resource(options: KubernetesOptions) -> str:
-    """What Ascend's device plugin calls the chips; by it the operator chooses the rank table."""
+    """Chip names of Ascend's device plugin, by which the operator chooses the rank table."""
     others = {"950": "huawei.com/npu", "310p": "huawei.com/Ascend310P"}
     return others.get(options.chip, "huawei.com/Ascend910")
 
 
 def _ascend_variables(options: KubernetesOptions) -> list[dict[str, Any]]:
-    """What the operator's examples set: addresses for the rank table, and the devices given."""
+    """Variables as in the operator's examples: rank table addresses and assigned devices."""
     paths = {
         "XDL_IP": "status.hostIP",
         "POD_IP": "status.podIP",

@@ -1,7 +1,7 @@
-"""Whether driver, firmware, CANN, torch_npu and torch fit each other.
+"""Whether driver, firmware, CANN, torch_npu and torch match.
 
-The driver itself says which firmware it takes; the rest are published tables, in `versions.json`.
-What is in no table is not judged.
+The driver itself lists the firmware it accepts; the rest are published tables, in `versions.json`.
+Versions in no table are not judged.
 """
 
 import re
@@ -13,7 +13,7 @@ from jumar.launching.cann import facts
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What to change; `level` is `error`, `warning` or `note`."""
+    """A finding; `level` is `error`, `warning` or `note`."""
 
     level: Literal["error", "warning", "note"]
     what: str
@@ -22,7 +22,7 @@ class Advice:
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """Versions from the metal up; None for what is not there.
+    """Versions from the hardware up; None if missing.
 
     Attributes:
         firmware_range: The oldest and the newest firmware that the driver says it works with.
@@ -40,7 +40,7 @@ class Stack:
 
     @property
     def line(self) -> str:
-        """All of them; empty on a machine without any of Ascend's."""
+        """All versions; empty on a machine without Ascend software."""
         if not (self.driver or self.firmware or self.cann or self.adapter):
             return ""
         parts = {
@@ -53,7 +53,7 @@ class Stack:
         return " · ".join(f"{name} {version or '-'}" for name, version in parts.items())
 
     def first_mismatch(self) -> Advice | None:
-        """The first two, from the metal up, that do not fit; later ones often follow from it."""
+        """The first two, from the hardware up, that do not match; others often follow."""
         return _firmware(self) or _driver(self) or _adapter(self) or _torch(self)
 
 
@@ -94,9 +94,9 @@ def _adapter(stack: Stack) -> Advice | None:
         return None
     table: dict[str, Any] = facts("versions")["adapters"]
     everywhere: list[str] = table["any"]
-    releases = {name: found for name, found in table.items() if name not in ("source", "any")}
+    releases = {name: versions for name, versions in table.items() if name not in ("source", "any")}
     here = next((name for name in (*releases, *everywhere) if _is_release(cann, name)), None)
-    meant = next((name for name, found in releases.items() if adapter in found), None)
+    meant = next((name for name, versions in releases.items() if adapter in versions), None)
     if here is None or meant is None or here == meant:
         return None
     if here in everywhere and meant in everywhere:

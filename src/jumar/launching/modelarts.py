@@ -1,4 +1,4 @@
-"""A training as a job of ModelArts: the form of its API, and what lies in OBS."""
+"""Training as a ModelArts job: the body of its API request, and the files in OBS."""
 
 import json
 import re
@@ -34,10 +34,10 @@ MASTER_PORT=${{MASTER_PORT:-6060}}
 
 @dataclass(frozen=True, kw_only=True)
 class ModelArtsOptions:
-    """What the form holds besides the training itself.
+    """Settings of the job other than the training itself.
 
     Attributes:
-        obs: The folder in OBS that holds code, results and logs.
+        obs: The folder in OBS for code, results and logs.
         data: The data in OBS; empty for none.
         flavor: The kind of machine, as `modelarts.bm.8xlarge.ascend`.
         pool: A dedicated pool of machines; empty for the public one.
@@ -54,15 +54,15 @@ class ModelArtsOptions:
 
 
 def launch_on_modelarts(job: Job, options: ModelArtsOptions, *, script: str = "") -> Launch:
-    """The form, and the code that is copied to OBS.
+    """The request body, and the code that is copied to OBS.
 
     Args:
-        job: What is started; `{data}` in it becomes the place of the data.
-        options: What the form holds besides.
+        job: What to start; `{data}` in it becomes the path of the data.
+        options: Further settings.
         script: The script that a preset engine runs, relative to the code; empty with an image.
 
     Raises:
-        UserError: Something that ModelArts would refuse.
+        UserError: ModelArts would reject the job.
     """
     _check(job, options, script)
     base = _path(options.obs, "--obs")
@@ -140,7 +140,7 @@ def _form(job: Job, options: ModelArtsOptions, base: str, runs: dict[str, Any]) 
 
 
 def _is_zip(url: str) -> bool:
-    """Whether the data are one file, which the inputs of a form, being folders, cannot name."""
+    """Whether the data is a single file, which cannot be a job's input."""
     return url.lower().endswith(".zip")
 
 
@@ -152,7 +152,7 @@ def _data_parameters(url: str) -> list[dict[str, str]]:
 
 
 def _upload_of_script(script: str, code: str) -> str:
-    """The command that copies the script with the folder that holds it, and nothing beside that."""
+    """The command that copies the script's folder, and nothing else."""
     top, _, within = script.partition("/")
     if not within:
         return f"obsutil cp . {shlex.quote(code)} -r -f -flat"
@@ -183,7 +183,7 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
         raise UserError(
             "ModelArts copies folders, and this is one file",
             where=f"--data {options.data}",
-            todo="Name the folder that holds it, and write {data}/NAME.zip behind --.",
+            todo="Name the folder that holds it, and write {data}/NAME.zip after --.",
         )
     if not options.image and not options.engine_version:
         raise UserError(
@@ -207,7 +207,7 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
 
 
 def _path(url: str, where: str) -> str:
-    """An OBS address as the API takes it: `/bucket/folder`."""
+    """An OBS address as the API expects it: `/bucket/folder`."""
     match = re.fullmatch(r"(?:obs|s3):/(/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/.*)?)", url)
     if not match:
         raise UserError(
@@ -217,7 +217,7 @@ def _path(url: str, where: str) -> str:
 
 
 def _parameters(arguments: Sequence[str]) -> list[dict[str, str]]:
-    """A script's arguments as the form takes them: names with values."""
+    """A script's arguments as the API expects them: names with values."""
     pairs: list[dict[str, str]] = []
     rest = list(arguments)
     while rest:
@@ -227,7 +227,7 @@ def _parameters(arguments: Sequence[str]) -> list[dict[str, str]]:
             raise UserError(
                 f"'{word}' is not an option with a value",
                 where="-- ARGUMENTS",
-                todo="The form of a job with a preset engine takes --name value only.",
+                todo="Jobs with a preset engine only accept --name value.",
             )
         value = match[2]
         if value is None:

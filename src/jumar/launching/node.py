@@ -1,4 +1,4 @@
-"""The script that each node runs, in every place."""
+"""The script that each node runs, with every launcher."""
 
 import shlex
 
@@ -17,9 +17,9 @@ def node_script(
     """The text of `node.sh`.
 
     Args:
-        job: What is started.
-        place: Lines of shell that set NODE_RANK, MASTER_ADDR and MASTER_PORT.
-        about: What a person has to know to start it, a line.
+        job: What to start.
+        place: Shell lines that set NODE_RANK, MASTER_ADDR and MASTER_PORT.
+        about: How to start it, in one line.
         folder: The working folder on the node, as shell: quoted, or with variables.
         logs: Where the logs of all ranks are kept, as shell.
     """
@@ -49,5 +49,5 @@ def node_script(
 
 
 def words_text(job: Job) -> str:
-    """What torchrun starts, an entry a line, quoted."""
+    """What torchrun starts, one quoted entry per line."""
     return " \\\n".join(f"    {shlex.join(line)}" for line in job.words)

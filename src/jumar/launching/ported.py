@@ -1,4 +1,4 @@
-"""Scripts that lie in somebody else's tree: they start without jumar.
+"""Scripts added to a user's project: they run without jumar.
 
 `jumar port` adds them, and `jumar launch` writes them for scripts on ModelArts.
 """
@@ -24,7 +24,7 @@ _FOLDERS = "OUTPUT_FOLDERS: tuple[str, ...] = ()\n"
 
 
 def check_entry(entry: str) -> None:
-    """Check the script that is started, a path below the root of its tree.
+    """Check the script to start, a path below the root of its tree.
 
     Raises:
         UserError: It is outside of the tree, or holds control characters.
@@ -43,8 +43,8 @@ def run_script(*, entry: str, devices: int, framework: str) -> str:
     """The text of `run_npu.sh` for a script and a number of devices.
 
     Args:
-        entry: The script, relative to the tree; empty when it has to be named when starting.
-        devices: How many NPUs.
+        entry: The script, relative to the tree; empty if it is given at the start.
+        devices: Number of NPUs.
         framework: `torch` or `tensorflow`, which read different variables.
     """
     check_entry(entry)
@@ -67,8 +67,8 @@ def modelarts_script(*, entry: str, output_folders: Sequence[str] = ()) -> str:
     """The text of `modelarts_run.py` for a script.
 
     Args:
-        entry: The script, relative to the tree; empty when it has to be named when starting.
-        output_folders: What the script writes below its folder and is taken back.
+        entry: The script, relative to the tree; empty if it is given at the start.
+        output_folders: Folders that the script writes and that are copied back.
     """
     check_entry(entry)
     text = script_text(MODELARTS_SCRIPT)
@@ -79,6 +79,6 @@ def modelarts_script(*, entry: str, output_folders: Sequence[str] = ()) -> str:
 
 
 def literal(text: str) -> str:
-    """A Python string in ASCII, so that it fits a script of any encoding."""
+    """A Python string literal in ASCII, valid in a script of any encoding."""
     quoted = ascii(text)
     return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted

@@ -1,4 +1,4 @@
-"""A training on a Slurm cluster."""
+"""Training on a Slurm cluster."""
 
 import re
 import shlex
@@ -20,11 +20,11 @@ NODE_RANK=${SLURM_NODEID:-0}
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmOptions:
-    """What `sbatch` is asked for, beyond nodes and devices.
+    """Settings of `sbatch` other than nodes and devices.
 
     Attributes:
         time: Time limit, such as `8:00:00`.
-        cpus: Cores of each node; by default one a process on a CPU, else what the cluster gives.
+        cpus: Cores per node; by default one per process on a CPU, else the cluster's default.
         directives: Further ones, such as `qos=high`.
     """
 
@@ -39,10 +39,10 @@ def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) 
     """The files for Slurm.
 
     Args:
-        job: What is started.
-        options: What is asked for.
-        folder: The working folder, which all nodes see.
-        to: Where the files will lie: sbatch copies its script elsewhere, so the path is in it.
+        job: What to start.
+        options: Settings of sbatch.
+        folder: The working folder, visible to all nodes.
+        to: Folder of the files: sbatch copies its script elsewhere, so the path is in it.
     """
     batch = filled(
         BATCH_SCRIPT,
@@ -78,7 +78,7 @@ def _directives(job: Job, options: SlurmOptions) -> str:
         f"partition={options.partition}" if options.partition else "",
         f"account={options.account}" if options.account else "",
         f"time={options.time}" if options.time else "",
-        # Before the time is up: jumar writes a checkpoint on SIGTERM.
+        # Before the time limit: jumar writes a checkpoint on SIGTERM.
         f"signal=TERM@{_SECONDS_BEFORE_END}",
         "requeue",
         "open-mode=append",

@@ -1,4 +1,4 @@
-"""Starting what was written: on this machine, by Slurm, or in a container."""
+"""Starting the written files: on this machine, by Slurm, or in a container."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ _BY_HAND = {
 
 
 def check_startable(place: str) -> None:
-    """Check that a place can be started from here, before anything is written.
+    """Check that the launcher can be started from here, before anything is written.
 
     Raises:
         UserError: It cannot, or its program is not installed or does not answer.
@@ -46,12 +46,12 @@ def check_startable(place: str) -> None:
 
 
 def start_here(to: Path) -> None:
-    """Replace this process by the training on this machine; so signals and status are its own."""
+    """Replace this process by training on this machine, so that signals and status are its own."""
     _become(["bash", str(to / START_SCRIPT)])
 
 
 def start_in_docker(to: Path, accelerator: Accelerator) -> int:
-    """Build the image where there is a Dockerfile, then replace this process by the container.
+    """Build the image if there is a Dockerfile, then replace this process by the container.
 
     Returns:
         The status of a build that failed; it does not return otherwise.
@@ -72,14 +72,14 @@ def submit(to: Path) -> str:
         Its number.
 
     Raises:
-        UserError: Slurm refuses it, with what it says.
+        UserError: Slurm rejects it, with Slurm's message.
     """
     done = _answer(["sbatch", "--parsable", BATCH_SCRIPT], folder=to)
     if done.returncode != 0:
         raise UserError(
             f"sbatch refuses the job: {done.stderr.strip() or done.stdout.strip()}",
             where=str(to / BATCH_SCRIPT),
-            todo="Mend what it names, by an option or in the file, and submit it with sbatch.",
+            todo="Fix what it names, by an option or in the file, and submit it with sbatch.",
         )
     return done.stdout.strip().partition(";")[0]
 

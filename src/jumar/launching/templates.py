@@ -7,7 +7,7 @@ from importlib.resources import files
 
 
 def script_text(name: str) -> str:
-    """The text of a file in `scripts/`, as it is."""
+    """The text of a file in `scripts/`, unchanged."""
     return (files("jumar.launching") / "scripts" / name).read_text(encoding="utf-8")
 
 
@@ -16,7 +16,7 @@ def filled(name: str, **values: str) -> str:
 
     Args:
         name: The file.
-        values: Texts by placeholder; what looks like one within a text stays.
+        values: Texts by placeholder; placeholders within a text are kept.
 
     Raises:
         KeyError: A placeholder has no text.
@@ -25,7 +25,7 @@ def filled(name: str, **values: str) -> str:
 
 
 def comment(text: str) -> str:
-    """A text as one comment of a shell script, whatever lines it holds."""
+    """A text as one comment of a shell script, however many lines it has."""
     return "# " + " ".join(text.split())
 
 

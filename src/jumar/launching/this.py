@@ -1,4 +1,4 @@
-"""A training on this machine, also on several nodes that are processes of it."""
+"""Training on this machine, also with several nodes that are local processes."""
 
 import shlex
 from pathlib import Path
@@ -39,7 +39,7 @@ def launch_here(job: Job, *, folder: Path) -> Launch:
 
 
 def _visible(job: Job) -> str:
-    """Each node sees devices of its own, since all of them count from 0."""
+    """Each node sees its own devices, since all of them count from 0."""
     variable = _VISIBLE[job.accelerator]
     if not variable or job.nodes == 1:
         return ""

@@ -1,4 +1,4 @@
-"""Files of a launch, written whole; files that are not ours stay."""
+"""Writes the files of a launch atomically; other files are kept."""
 
 import hashlib
 import json
@@ -12,20 +12,20 @@ from jumar.ground.json_text import parse_json
 from jumar.ground.paths import exists, is_folder, read_text
 
 MANIFEST = "launch.json"
-"""What was asked for, and the hash of each file as it was written."""
+"""The options, and the hash of each file as written."""
 
 
 def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -> None:
     """Write the files of a launch into a folder, with `launch.json`.
 
     Args:
-        to: The folder. It may hold an earlier launch and what its training left: files that are
-            as they were written are replaced, all others stay.
+        to: The folder. It may contain an earlier launch and the results of its training: unmodified
+            files are replaced, all others are kept.
         files: Path within the folder to text.
-        asked: What was asked for, kept in `launch.json`.
+        asked: The options, recorded in `launch.json`.
 
     Raises:
-        UserError: Something else is there under the name of a file, or the system refuses.
+        UserError: Another file is in the way, or the system refuses.
     """
     written = {name: _hash(text) for name, text in files.items()}
     manifest = f"{json.dumps({**asked, 'files': written}, indent=2, ensure_ascii=False)}\n"

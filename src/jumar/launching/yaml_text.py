@@ -1,4 +1,4 @@
-"""YAML as a person would write it, of what Kubernetes needs: maps, lists, texts, numbers."""
+"""Readable YAML for Kubernetes: maps, lists, strings, numbers."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
-"""Texts that are texts in every version of YAML, without quotes; except for these:"""
+"""Strings that need no quotes in any version of YAML, except for these:"""
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "nan", "inf"}
 
 
@@ -25,7 +25,7 @@ def _lines(value: object) -> Iterator[str]:
 
 
 def _entry(head: str, value: object) -> Iterator[str]:
-    """A key with its value: beside it, or below it and indented."""
+    """A key with its value: on the same line, or below it and indented."""
     if isinstance(value, str) and "\n" in value and _fits_a_block(value):
         yield f"{head} |"
         yield from map(_indented, value[:-1].split("\n"))
@@ -37,7 +37,7 @@ def _entry(head: str, value: object) -> Iterator[str]:
 
 
 def _item(value: object) -> Iterator[str]:
-    """An entry of a list: a map begins beside the hyphen."""
+    """An entry of a list: a map begins next to the hyphen."""
     if isinstance(value, Mapping | list | tuple) and value:
         for number, line in enumerate(_lines(value)):
             yield _indented(line) if number else f"- {line}"
@@ -50,7 +50,7 @@ def _indented(line: str) -> str:
 
 
 def _fits_a_block(text: str) -> bool:
-    """Whether a literal block gives the text back: one line end at its end, nothing odd in it."""
+    """Whether a literal block preserves the text: one final line end, nothing unusual in it."""
     return (
         text.endswith("\n")
         and not text.endswith("\n\n")
@@ -72,8 +72,8 @@ def _scalar(value: object) -> str:
 
 
 def _letter(letter: str) -> str:
-    """A letter within double quotes."""
+    """A character within double quotes."""
     if letter in '"\\':
         return f"\\{letter}"
-    # JSON writes some letters as two surrogates, which YAML takes for two letters.
+    # JSON writes some characters as two surrogates, which YAML takes for two characters.
     return letter if letter.isprintable() else f"\\U{ord(letter):08X}"

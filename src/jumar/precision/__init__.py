@@ -29,15 +29,15 @@ def dump(
 ) -> "Dumping":
     """Dump steps of a training loop, as a context around it: `with jumar.precision.dump("x"):`.
 
-    A step ends where `step()` of the returned object is called, or, if it never is, with each step
-    of the optimizer; of several, with that of the first.
+    A step ends where `step()` of the returned object is called, or else with each step of the
+    optimizer; with several, that of the first.
 
     Args:
-        folder: Where dumps go, a folder a step and rank.
-        steps: Which steps, counted from 0.
+        folder: Where dumps go, one folder per step and rank.
+        steps: The steps, counted from 0.
         level: `modules`, or `statistics` of ops too, or `tensors` as well.
-        counts: Whether zeros and elements out of float16's range are counted.
-        parameters: Whether parameters, gradients, the optimizer's state and updates are recorded.
+        counts: Whether zeros and elements outside float16's range are counted.
+        parameters: Whether parameters, gradients, the optimizer state and updates are recorded.
         ops: Globs of ops, by aten name or CANN type; none for all.
         layers: Globs of layers' paths; none for all.
         max_gib: Largest size of a step's tensors.
@@ -45,11 +45,11 @@ def dump(
         digests: Whether a hash of every tensor is recorded.
         model: Its modules are named by their path in it; by default by their path in the outermost
             module that is called.
-        optimizer: The optimizer whose step ends a step, where there are several.
+        optimizer: The optimizer whose step ends a step, if there are several.
 
     Raises:
-        UserError: The folder cannot be written to or holds a dump, or a setting is not allowed;
-            when the block ends, that a step did not come.
+        UserError: The folder cannot be written to or has a dump, or a setting is not allowed; when
+            the block ends, that a step was not reached.
     """
     from jumar.precision.recording.dumping import Dumping
     from jumar.precision.recording.recorder import RecordSettings
@@ -85,8 +85,8 @@ def noise(
     """Measure how far rounding errors of each op move a step's loss and gradients.
 
     The step is repeated once for each group of ops, with noise as large as the rounding to `dtype`
-    added to their outputs. Before each pass the model's buffers and the random state are put back;
-    weights do not change, and gradients are afterwards what they were.
+    added to their outputs. Before each pass the model's buffers and the random state are restored;
+    weights do not change, and gradients are restored afterwards.
 
     Args:
         model: The network; its gradients are compared.

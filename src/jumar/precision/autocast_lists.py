@@ -101,7 +101,7 @@ def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledL
 
 
 def install_kernels(device_type: str, kernels: Mapping[str, Any]) -> InstalledLists:
-    """Run kernels of one's own in every autocast region on a device type, in place of op lists.
+    """Run custom kernels in every autocast region on a device type, in place of op lists.
 
     Args:
         device_type: `cpu`, `cuda` or `npu`.

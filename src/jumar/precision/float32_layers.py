@@ -1,4 +1,4 @@
-"""Layers whose ops all stay in float32, whatever the op lists say."""
+"""Layers whose ops all stay in float32, regardless of op lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -18,11 +18,11 @@ def keep_in_float32(
 
     Args:
         modules: The layers by path; changed in place.
-        patterns: Which of them, by path or glob.
+        patterns: Paths or globs of layers.
         device_type: `cpu`, `cuda` or `npu`.
 
     Returns:
-        The patterns that fit none.
+        The patterns that match none.
     """
     unknown: list[str] = []
     for pattern in patterns:

@@ -14,10 +14,10 @@ ITEM = "[]"
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
-    """A value that holds no others: a scalar, an empty object or an empty array."""
+    """A value without children: a scalar, an empty object or an empty array."""
 
     path: tuple[str, ...]
-    """The keys that lead to it, with `[]` for a place in an array."""
+    """The keys that lead to it, with `[]` for an array element."""
     value: Any
     line: int
 

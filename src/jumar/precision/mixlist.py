@@ -1,10 +1,10 @@
-"""`modify_mixlist`: the JSON file with which users change the op lists, in CANN's form.
+"""`modify_mixlist`: the JSON file with which users change the op lists, in CANN's format.
 
     {"black-list": {"to-add": ["SoftmaxV2", "aten::exp"]}, "white-list": {"to-remove": ["Add"]}}
 
 Names are CANN op types or aten operators. The rules for one name are those of CANN's graph
 engine: remove it from one list; add it to one list; or add it to one and remove it from one
-other. An addition alone decides; a removal without an addition makes the op gray. Unlike in
+other. An addition decides on its own; a removal without an addition makes the op gray. Unlike in
 CANN, which never checks names, an unknown name is rejected: one in seventeen published lists
 has an entry that does nothing.
 """
@@ -153,7 +153,7 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
 
 
 def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
-    """The entries of a file by name, and faults in its form."""
+    """The entries of a file by name, and structural faults."""
     entries: dict[str, _Entry] = {}
     findings: list[Finding] = []
     for leaf in leaves:

@@ -1,8 +1,8 @@
 """The precision policy: the trainer's interface to precision.
 
-The trainer runs the forward in `forward()`, the backward on `scale(loss)`, asks
-`unscale_and_check` for overflow, lets all ranks agree on the answer and gives it to
-`loss_scale.update`. It works for any number of objectives, which share one scale.
+The trainer runs the forward in `forward()`, the backward on `scale(loss)`, checks for overflow with
+`unscale_and_check`, lets all ranks agree on the result and passes it to `loss_scale.update`. It
+works for any number of objectives, which share one scale.
 """
 
 from collections.abc import Iterable, Mapping

@@ -18,7 +18,7 @@ class PrecisionSettings:
     )
     modify_mixlist: str | None = setting(
         None,
-        "Path of a JSON file that changes the op lists, in CANN's form, or the name of a list that "
+        "JSON file that changes the op lists, in CANN's format, or the name of a list that "
         "comes with the package (nlrn); mixed modes only",
     )
     float32_layers: tuple[str, ...] = setting(

@@ -63,17 +63,17 @@ class PretrainingData(LoaderSettings):
         unit="path",
     )
     mask_anew: bool = setting(
-        False, "Draw new masks in every epoch instead of taking those that were written."
+        False, "Draw new masks in every epoch instead of using the stored ones."
     )
     masked_lm_prob: float = setting(
-        0.15, "Share of the word pieces that new masks cover.", minimum=0, maximum=1
+        0.15, "Fraction of the word pieces that new masks cover.", minimum=0, maximum=1
     )
     whole_word_mask: bool = setting(
         False, "Whether new masks cover all pieces of a word (those that begin with ##) or none."
     )
 
     def new_masks(self) -> NewMasks | None:
-        """How an epoch is masked; None for the masks that were written."""
+        """How an epoch is masked; None for the stored masks."""
         if not self.mask_anew:
             return None
         return NewMasks(masked_lm_prob=self.masked_lm_prob, whole_word_mask=self.whole_word_mask)
@@ -117,7 +117,7 @@ class PretrainingRecipe(Recipe):
         return _network(model)
 
     def settled(self, task: Task) -> "PretrainingRecipe":
-        """With the number of word pieces that the vocabulary has."""
+        """With the vocabulary's number of word pieces."""
         assert isinstance(task.model, BertForPretraining)
         pieces = task.model.bert.size.vocab_size
         return replace(self, model=replace(self.model, vocab_size=pieces))

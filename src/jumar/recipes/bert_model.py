@@ -43,16 +43,16 @@ class BertModel:
         choices=SIZES,
     )
     vocabulary: str = setting(
-        "", "vocab.txt with a word piece a line, or the folder of a BERT tokenizer", unit="path"
+        "", "vocab.txt with one word piece per line, or the folder of a BERT tokenizer", unit="path"
     )
     vocab_size: int = setting(
         0, "rows of the table of word pieces; 0: as many as the vocabulary has", minimum=0
     )
-    hidden_size: int = setting(0, "numbers a token; 0: those of the size", minimum=0)
+    hidden_size: int = setting(0, "hidden units per token; 0: those of the size", minimum=0)
     num_layers: int = setting(0, "layers; 0: those of the size", minimum=0)
     num_heads: int = setting(0, "attention heads of a layer; 0: those of the size", minimum=0)
     intermediate_size: int = setting(
-        0, "numbers a token between a layer's dense layers; 0: four times hidden_size", minimum=0
+        0, "units per token between a layer's dense layers; 0: four times hidden_size", minimum=0
     )
     max_positions: int = setting(512, "longest sequence of a bert", unit="tokens", minimum=2)
     hidden_dropout: float = setting(
@@ -73,7 +73,7 @@ class BertModel:
 
 
 def bert_size(model: BertModel) -> BertSize:
-    """The shape of the network that settings ask for.
+    """The shape of the network from the settings.
 
     Raises:
         UserError: The vocabulary's size is not known, or the heads do not divide the hidden size.
@@ -132,7 +132,7 @@ def model_tokenizer(model: BertModel, *, lower_case: bool | None = None) -> Toke
 
 
 def with_vocabulary(model: BertModel, tokenizer: Tokenizer) -> BertModel:
-    """The settings with the number of word pieces, where it is left to the vocabulary."""
+    """The settings with the number of word pieces, if it is left to the vocabulary."""
     return replace(model, vocab_size=model.vocab_size or len(tokenizer.vocabulary))
 
 

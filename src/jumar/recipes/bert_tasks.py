@@ -88,7 +88,7 @@ class BertTaskRecipe(Recipe):
     )
 
     def tokenizer(self) -> Tokenizer:
-        """What cuts texts into the network's pieces; see `model_tokenizer`."""
+        """The tokenizer of the network; see `model_tokenizer`."""
         return model_tokenizer(self.model, lower_case=self.data.do_lower_case)
 
     @abstractmethod
@@ -133,7 +133,7 @@ class BertTaskRecipe(Recipe):
 
 
 def _labelled(data: L, shapes: Mapping[str, Sequence[int]]) -> L:
-    """With numbers as labels, as many as weights have, where the settings name none."""
+    """With numbers as labels, as many as weights have, if the settings name none."""
     head = next((shapes[name] for name in _HEADS if name in shapes), None)
     if data.labels or head is None:
         return data
@@ -235,7 +235,7 @@ class EntityRecipe(BertTaskRecipe):
         return BertForTagging(size, labels, unpadded=self.model.unpadded)
 
     def settled(self, task: Task) -> "EntityRecipe":
-        """With the tags, and how new texts are cut, too."""
+        """Also with the tags, and how new texts are split."""
         assert isinstance(task, TaggingTask)
         new_texts = self.data.new_texts
         if new_texts == "auto":

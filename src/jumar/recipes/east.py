@@ -4,7 +4,7 @@ Paper: X. Zhou et al., "EAST: An Efficient and Accurate Scene Text Detector",
 https://arxiv.org/abs/1704.03155. Original: EAST_ID0238 of Ascend's ModelZoo for TensorFlow 1.15.
 Its code is under the GPL and was not read: the recipe is written from the paper and from numbers.
 
-Data: pictures and the outlines of their words in ICDAR's, MLT's, Total-Text's or a JSON form.
+Data: images and the outlines of their words in ICDAR's, MLT's, Total-Text's or a JSON form.
 Expected on ICDAR 2015: H-mean 80.8 % (published for ResNet-50, trained on ICDAR 2013 and 2015 from
 ImageNet weights). The paper has 76.4 % with VGG-16 and 78.2 % with its largest network.
 
@@ -13,7 +13,7 @@ Choices where the sources disagree:
 - The loss is the original's: a hundredth of the dice loss of the score, and boxes as a mean over
   all pixels with 20 for the angle. `loss=balanced` is the paper's: class-balanced cross-entropy,
   and boxes as a mean over text with 10 for the angle.
-- Pictures are scored at sides rounded down to multiples of 32; the original goes one multiple too
+- Images are scored at sides rounded down to multiples of 32; the original goes one multiple too
   far where a side is none.
 - `east-small` is ours: ResNet-18 of half the width, the paper's loss and a higher rate, for a CPU
   and without ImageNet weights.
@@ -62,7 +62,7 @@ class BoxReading:
         0.8, "a pixel gives a box if its score is above this", minimum=0, maximum=1
     )
     overlap: float = setting(
-        0.2, "boxes that overlap more are one word (share of their union)", minimum=0, maximum=1
+        0.2, "boxes with a larger overlap (IoU) are one word", minimum=0, maximum=1
     )
     least_score: float = setting(
         0.1, "words whose box has a lower mean score are dropped", minimum=0, maximum=1
@@ -71,7 +71,7 @@ class BoxReading:
 
 @dataclass(frozen=True, kw_only=True)
 class EastRecipe(DetectionRecipe):
-    """EAST, its pictures and its optimizer."""
+    """EAST, its images and its optimizer."""
 
     targets: ClassVar[Targets] = "score"
 
@@ -140,7 +140,7 @@ def east_small() -> EastRecipe:
         for_a_cpu(east()),
         model=EastModel(backbone="resnet18", backbone_width=32),
         loss=BalancedCrossEntropy(),
-        # The best of 0.8, 0.9, 0.95 and 0.98 on training pictures: the balanced loss makes the
+        # The best of 0.8, 0.9, 0.95 and 0.98 on training images: the balanced loss makes the
         # network as sure of the neighbourhood of a word as of the word.
         reading=BoxReading(threshold=0.95),
     )

@@ -4,15 +4,15 @@ Paper: W. Wang et al., "Shape Robust Text Detection with Progressive Scale Expan
 https://arxiv.org/abs/1806.02559. Original: liuheng92/tensorflow_PSENet in TensorFlow 1.15, which is
 PSENet_ID0239 of Ascend's ModelZoo.
 
-Data: pictures and the outlines of their words in ICDAR's, MLT's, Total-Text's or a JSON form.
+Data: images and the outlines of their words in ICDAR's, MLT's, Total-Text's or a JSON form.
 Expected on ICDAR 2015: precision 74.6 %, recall 80.9 %, H-mean 77.6 % (the original's, trained on
 ICDAR 2015 and MLT 2017 from ImageNet weights). The paper has 80.6 % from ICDAR 2015 alone.
 
 Choices where the sources disagree:
 
-- The learning rate is the code's 1e-5 with 8 pictures; ID0239's text says 1e-4 with 14.
+- The learning rate is the code's 1e-5 with 8 images; ID0239's text says 1e-4 with 14.
 - The loss is the code's: dice without squares, over the whole batch, every pixel of the background.
-  `loss=dice_ohem` is the paper's: squares, each picture by itself, three pixels of background for
+  `loss=dice_ohem` is the paper's: squares, each image by itself, three pixels of background for
   each pixel of text, the hardest ones.
 - The original takes slim's ImageNet weights without the statistics of its batch norms, and trains a
   second step on the batch of every hundredth one, which it also logs. Here an import includes the
@@ -78,7 +78,7 @@ class KernelReading:
 
 @dataclass(frozen=True, kw_only=True)
 class PSENetRecipe(DetectionRecipe):
-    """PSENet, its pictures and its optimizer."""
+    """PSENet, its images and its optimizer."""
 
     targets: ClassVar[Targets] = "kernels"
 
@@ -149,6 +149,6 @@ def psenet_small() -> PSENetRecipe:
         for_a_cpu(psenet()),
         model=PSENetModel(backbone="resnet18", backbone_width=32, width=32),
         loss=HardDice(),
-        # The best of 0.5, 0.7 and 0.9 on training pictures: 0.9 splits large words.
+        # The best of 0.5, 0.7 and 0.9 on training images: 0.9 splits large words.
         reading=KernelReading(threshold=0.7),
     )

@@ -1,4 +1,4 @@
-"""What recipes of text detectors have in common."""
+"""What text detection recipes have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ class DetectorModel(NetworkSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionRecipe(Recipe, ABC):
-    """A text detector, its pictures and its optimizer.
+    """A text detector, its images and its optimizer.
 
     Attributes:
         targets: What the network learns.
@@ -65,7 +65,7 @@ class DetectionRecipe(Recipe, ABC):
 
     targets: ClassVar[Targets]
 
-    data: DetectionData = setting(DetectionData(), "The pictures and their words.")
+    data: DetectionData = setting(DetectionData(), "The images and their words.")
     optimizer: OptimizerSettings = setting(Adam(), "The optimizer.")
     schedule: ScheduleSettings = setting(Exponential(), "The learning rate over the run.")
 
@@ -78,7 +78,7 @@ class DetectionRecipe(Recipe, ABC):
         """How words are read from `build_model`'s network."""
 
     def build_task(self, say: Callable[[str], None]) -> Task:
-        """Open the pictures and build the network; see `Recipe.build_task`."""
+        """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_detection_sets(
             self.data, targets=self.targets, seed=self.seed, notice=say
         )
@@ -99,7 +99,7 @@ D = TypeVar("D", bound=DetectionRecipe)
 
 
 def original_schedule() -> Exponential:
-    """X 0.94 every 10,000 steps, at once."""
+    """Multiply by 0.94 every 10,000 steps, as a staircase."""
     return Exponential(rate=0.94, every="10000it", staircase=True)
 
 
@@ -139,7 +139,7 @@ def for_a_cpu(large: D) -> D:
             image_size=320,
             batch_size=8,
             eval_longest=640,
-            # The papers' losses have no gradient in a picture without words.
+            # The papers' losses have no gradient in an image without words.
             augmentation=TextAugmentation(scales=(0.5, 1.0, 2.0), background_share=0.0),
         ),
         optimizer=Adam(learning_rate=1e-3, weight_decay=1e-5),

@@ -35,7 +35,7 @@ VARIABLES: Final = frozenset(
         "THP_MEM_ALLOC_ENABLE",
     }
 )
-"""Those that a tuned file may set."""
+"""Fields that a tuned file may set."""
 FIELDS: Final = frozenset(
     {
         "data.prefetch",
@@ -65,7 +65,7 @@ _WITHOUT_EFFECT: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Validity:
-    """What a measurement holds for.
+    """What a measurement is valid for.
 
     Attributes:
         recipe: The recipe's name.
@@ -86,7 +86,7 @@ class Validity:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def differences(self, now: "Validity", apart_from: Sequence[str] = ()) -> list[str]:
-        """What is different now, as `name was X, is Y`.
+        """Differences to the present state, as `name was X, is Y`.
 
         Args:
             now: The present state.
@@ -107,15 +107,15 @@ class Validity:
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What a tuning arrived at.
+    """The result of a tuning.
 
     Attributes:
         state: `partial` if the tuning was interrupted before its result was confirmed.
-        validity: What it holds for.
+        validity: What it is valid for.
         settings: Fields to set, as text.
         environment: Variables to set before torch starts.
-        weights: What the settings do to the weights, by their hash: `identical` or `rounding`.
-        measured: The proof: speedups with their intervals, what each knob did.
+        weights: Effect on the weights, by their hash: `identical` or `rounding`.
+        measured: The evidence: speed-ups with their intervals, the effect of each knob.
     """
 
     state: Literal["finished", "partial"]
@@ -153,7 +153,7 @@ def read_tuned(path: Path) -> Tuned:
         path: The file, or the folder that it is in.
 
     Raises:
-        UserError: It cannot be read, or holds what no tuning writes.
+        UserError: It cannot be read, or was not written by a tuning.
     """
     place = path / FILE if is_folder(path) else path
     content = read_json(place, todo="Make one with: jumar tune speed RECIPE")
@@ -216,7 +216,7 @@ def effective_fields(recipe: Recipe) -> dict[str, Any]:
 
 
 def _check_variables(environment: Mapping[str, str], place: Path) -> None:
-    """Refuse variables that no tuning sets: some make Python or the system's loader run code.
+    """Reject variables that no tuning sets: some make Python or the system's loader run code.
 
     Raises:
         UserError: There is one.
@@ -232,7 +232,7 @@ def _check_variables(environment: Mapping[str, str], place: Path) -> None:
 
 
 def _check_fields(settings: Mapping[str, str], place: Path) -> None:
-    """Refuse fields that no tuning sets: with them the file would change the training unnoticed.
+    """Reject fields that no tuning sets: with them the file would change the training unnoticed.
 
     Raises:
         UserError: There is one.

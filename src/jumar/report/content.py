@@ -133,9 +133,9 @@ class Page:
         notices: What readers must know before seeing the numbers, such as failed runs.
         tables: Shown above the charts.
         pictures: Shown below the charts.
-        picture_notes: Lines below the pictures.
+        picture_notes: Lines below the images.
         charts: In display order; those without a finite value are omitted.
-        later_tables: Shown below charts and pictures.
+        later_tables: Shown below charts and images.
         commands: What to enter in a terminal to get the same again.
         command_notes: What to know before that.
         details: Collapsed tables at the end.

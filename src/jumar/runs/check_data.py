@@ -30,18 +30,18 @@ _KINDS: Sequence[tuple[type[LoaderSettings], Kind]] = (
     (ReadingData, "questions"),
     (DetectionData, "outlines"),
 )
-"""The kind of data that a recipe's settings are about."""
+"""The kind of data of a recipe's settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataCheck:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
-        kind: Of the data.
-        sizes: How many items each part has.
-        findings: The worst first.
-        notices: What the readers said of the whole, such as which files they skipped.
+        kind: Kind of data.
+        sizes: Number of items in each part.
+        findings: Findings, worst first.
+        notices: Notices about the whole, such as skipped files.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ def data_to_check(
     Args:
         name: A path, or a recipe where there is no such path.
         eval_path: Evaluation data, if it is elsewhere.
-        kind: Of the data; None to find out, or to take it from the recipe.
+        kind: Kind of data; None to detect it, or to take it from the recipe.
         assignments: Settings of the recipe.
         imports: Modules that register recipes and sources.
 
@@ -83,7 +83,7 @@ def data_to_check(
     if known is None:
         raise UserError(
             f"the data of '{name}' is of a kind that cannot be checked",
-            todo="Name the path of its pictures or texts instead.",
+            todo="Name the path of its images or texts instead.",
         )
     return CheckedData(
         kind=known,
@@ -105,12 +105,12 @@ def check_data(
     workers: int,
     progress: Callable[[int, int], None],
 ) -> DataCheck:
-    """Read everything and judge it.
+    """Read and check everything.
 
     Args:
         data: Where it is.
         workers: Threads that read and decode.
-        progress: Called with the items read and how many there are.
+        progress: Called with the number of items read and the total.
 
     Raises:
         UserError: The path cannot be used at all.

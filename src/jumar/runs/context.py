@@ -26,7 +26,7 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 
 LOCK_PATIENCE_S = 60.0
-"""How long a first rank that torchrun started over waits for the one before it to be ended."""
+"""How long a first rank restarted by torchrun waits for its predecessor to end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ def open_context(
             is used.
         device: The value of `--device`.
         writes: Whether to lock the run directory meanwhile.
-        again: Says how to go on after the loss of a rank.
+        again: How to resume after the loss of a rank, as text.
 
     Raises:
         UserError: The device is not available, another process is writing into the run, or another

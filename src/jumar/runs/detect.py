@@ -1,7 +1,7 @@
-"""Find the words in pictures with a trained text detector: `jumar detect`.
+"""Find the words in images with a trained text detector: `jumar detect`.
 
-Pictures go through the network one at a time, as in evaluation. The result is a folder that is
-there whole or not at all.
+Images go through the network one at a time, as in evaluation. The result folder is written
+completely or not at all.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -45,13 +45,13 @@ class DetectRequest(TrainedRequest):
     """The options of `jumar detect`, besides the weights.
 
     Attributes:
-        source: A picture, a folder or zip with pictures anywhere in it, or a video.
+        source: An image, a folder or zip with images anywhere in it, or a video.
         to: A new folder.
-        tile: Side of the parts in which larger pictures are looked at, in their full size; 0 looks
-            at the whole picture, shrunk to `data.eval_longest`.
-        every: Of a video, every how manieth frame is looked at.
-        drawn: Also write the pictures with the outlines of their words.
-        skip_corrupt: Unreadable pictures to tolerate; they are skipped.
+        tile: Side of the tiles in which larger images are processed at full size; 0 for the whole
+            image, shrunk to `data.eval_longest`.
+        every: Process every Nth frame of a video.
+        drawn: Also write the images with the outlines of their words.
+        skip_corrupt: Unreadable images to tolerate; they are skipped.
     """
 
     source: Path
@@ -63,14 +63,14 @@ class DetectRequest(TrainedRequest):
 
 
 def detect(request: DetectRequest) -> int:
-    """Write the words of all pictures: `words.json`, ICDAR's text files, and drawn pictures.
+    """Write the words of all images: `words.json`, ICDAR's text files, and drawn images.
 
     Returns:
         The exit code, 0.
 
     Raises:
         UserError: The run is not a text detector's, there is nothing to read, the folder exists,
-            or more pictures than allowed cannot be read.
+            or more images than allowed cannot be read.
     """
     console = Console()
     _check(request)
@@ -82,7 +82,7 @@ def detect(request: DetectRequest) -> int:
         with (
             folder_beside(request.to, more="Nothing was left behind.") as folder,
             _drawing(request, folder, source) as draw,
-            console.bar("pictures", source.count) as bar,
+            console.bar("images", source.count) as bar,
         ):
             for done, (name, place, pixels) in enumerate(source.frames, start=1):
                 if isinstance(pixels, Fault):
@@ -97,18 +97,18 @@ def detect(request: DetectRequest) -> int:
                 draw(place, pixels, words)
                 bar.show(done)
             if not listed:
-                raise UserError("no picture could be read", where=str(request.source))
+                raise UserError("no image could be read", where=str(request.source))
             write_json(folder / "words.json", listed)
     finally:
         trained.policy.close()
     print_unreadable(console, [str(fault) for fault in tally.faults])
     words = sum(map(len, listed.values()))
-    console.line(f"{counted(words, 'word')} in {counted(len(listed), 'picture')}: {request.to}")
+    console.line(f"{counted(words, 'word')} in {counted(len(listed), 'image')}: {request.to}")
     return 0
 
 
 def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> list[Detection]:
-    """The words of one picture, in its own pixels.
+    """The words of one image, in its own pixels.
 
     Args:
         trained: A run of a text detector.
@@ -122,7 +122,7 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     height, width = pixels.shape[:2]
     if not tile:
         return _words_in(trained, reader, pixels, input_size(height, width, data))
-    # A tile is as large for the network; a larger scale takes in less of the picture.
+    # A tile is as large for the network; at a larger scale it covers less of the image.
     tiles = tiles_of(height, width, max(_LEAST_TILE, int(tile / data.eval_scale)))
     parts = [
         pixels[part.top : part.top + part.height, part.left : part.left + part.width]
@@ -132,14 +132,14 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     words = [
         _words_in(trained, reader, part, size) for part, size in zip(parts, sizes, strict=True)
     ]
-    found = list(zip(tiles, words, strict=True))
-    return seamless(found, (height, width))
+    words_of_tiles = list(zip(tiles, words, strict=True))
+    return seamless(words_of_tiles, (height, width))
 
 
 def _words_in(
     trained: Trained, reader: Reader, pixels: NDArray[np.uint8], size: tuple[int, int]
 ) -> list[Detection]:
-    """What the network finds in one input of a size."""
+    """The words that the network detects in one input of a given size."""
     height, width = pixels.shape[:2]
     image = torch.from_numpy(np.ascontiguousarray(resized(pixels, size)))
     batch = image.permute(2, 0, 1).unsqueeze(0).to(trained.device.torch)
@@ -150,7 +150,7 @@ def _words_in(
 
 
 def _write_lines(path: Path, words: Sequence[Detection]) -> None:
-    """ICDAR's form."""
+    """ICDAR's format."""
     lines = [",".join(map(str, word.corners.round().astype(int).ravel())) for word in words]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, "".join(f"{line}\n" for line in lines))
@@ -160,7 +160,7 @@ def _write_lines(path: Path, words: Sequence[Detection]) -> None:
 def _drawing(
     request: DetectRequest, folder: Path, source: Source
 ) -> Generator[Callable[[PurePosixPath, NDArray[np.uint8], Sequence[Detection]], None]]:
-    """Writes pictures, or frames into a video, with the outlines of their words."""
+    """Writes images, or frames into a video, with the outlines of their words."""
 
     def drawn(pixels: NDArray[np.uint8], words: Sequence[Detection]) -> NDArray[np.uint8]:
         return with_outlines(pixels, [(word.corners, FOUND) for word in words])

@@ -1,4 +1,4 @@
-"""What `jumar detect` looks at: pictures of a folder or zip, or the frames of a video."""
+"""The inputs of `jumar detect`: images of a folder or zip, or the frames of a video."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from jumar.runs.denoise_work import distinct_names
 
 
 class Frame(NamedTuple):
-    """A picture of a source.
+    """An image of a source.
 
     Attributes:
         name: Its path in the source, or the video's name with the number of the frame.
@@ -33,12 +33,12 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """Everything to look at.
+    """The images of a source.
 
     Attributes:
         frames: One after the other.
-        count: How many; None where a video does not say.
-        rate: Frames a second that `frames` yields, of a video.
+        count: Number of frames; None if a video does not state it.
+        rate: Frames per second that `frames` yields, for a video.
     """
 
     frames: Iterator[Frame]
@@ -47,11 +47,11 @@ class Source:
 
 
 def open_source(path: Path, *, every: int, notice: Callable[[str], None]) -> Source:
-    """Open a picture, a folder or zip of pictures, or a video.
+    """Open an image, a folder or zip of images, or a video.
 
     Args:
         path: The source.
-        every: Of a video, every how manieth frame is looked at.
+        every: Process every Nth frame of a video.
         notice: Called with what was left out.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Where two runs that should be equal first differ, by hashes: `jumar precision diverge`.
+"""Finds where two runs that should be equal first differ, by hashes: `jumar precision diverge`.
 
-Checkpoints give the interval, a replay of it with a hash a step gives the step, one more that
-records hashes of every tensor of that step gives the op, and a last one keeps the op's tensors.
+Checkpoints give the interval, a replay with a hash per step gives the step, another one with hashes
+of every tensor of that step gives the op, and a last one keeps the op's tensors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,21 +65,21 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Where two runs differ first.
+    """Where two runs first differ.
 
     Attributes:
         equal: Steps of the checkpoints that are equal, up to the first that is not.
         unequal: Step of the first checkpoint that is not; None if all are.
         settings: Settings that differ, with both values.
-        machines: What of machine and versions differs, with both values.
+        machines: Differences of machine and versions, with both values.
         is_changed: Whether a side was replayed with changed settings.
-        replays: How many replays of each side were made.
+        replays: Number of replays of each side.
         step: The first step, counted from 0, after which the replayed states differ; None if none.
         parts: What differs after that step.
         op: The first unequal op of that step; None if there is none.
-        measured: How far its tensors lie apart.
-        unlike: By side, what of its own checkpoint its replay did not give.
-        unrepeatable: Sides of which a second replay gave another state than the first.
+        measured: The differences of its tensors.
+        unlike: By side, what its replay did not reproduce of its own checkpoint.
+        unrepeatable: Sides whose second replay gave a different state than the first.
         dump: The folder of that step's dumps.
     """
 
@@ -99,7 +99,7 @@ class Divergence:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the runs are equal; of changed settings, whether the replays are."""
+        """Whether the runs are equal; with changed settings, whether the replays are."""
         return self.step is None and (self.is_changed or self.unequal is None)
 
 
@@ -110,7 +110,7 @@ class Side:
     Attributes:
         run: Its directory.
         name: The name of its recipe.
-        recipe: The recipe, changed as asked.
+        recipe: The recipe, with the requested changes.
         checkpoints: By step.
         replay: How it is replayed.
     """
@@ -199,12 +199,12 @@ def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], dev
 
 
 def machine_of(run: RunDirectory) -> Mapping[str, Any]:
-    """What a run recorded of its machine and versions, as far as it may matter."""
+    """What a run recorded about its machine and versions, as far as relevant."""
     return relevant(read_json(run.environment) if is_file(run.environment) else {})
 
 
 def relevant(environment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of an environment may change the bits of a step."""
+    """The parts of an environment that may change the bits of a step."""
     processor = {
         name: value
         for name, value in environment.get("processor", {}).items()
@@ -221,7 +221,7 @@ def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 
 
 def _common_steps(first: Side, second: Side) -> list[int]:
-    """The steps of which both have a checkpoint.
+    """The steps at which both have a checkpoint.
 
     Raises:
         UserError: There is none, or the runs are not of the same length, recipe or data.
@@ -278,7 +278,7 @@ def _replayed(
     pairs: Sequence[tuple[Replayer, Replay]],
     folder: Path,
 ) -> Divergence:
-    """What replaying both sides adds to a report."""
+    """Replay both sides and add the results to a report."""
     start, until = pairs[0][1].first, pairs[0][1].until
     if until - start == 1:
         pairs = [(each, _recording(wanted, folder, each.name)) for each, wanted in pairs]
@@ -326,7 +326,7 @@ def _unrepeatable(
 
 
 def _measured(pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], folder: Path) -> list[Measured]:
-    """How far the tensors of a call lie apart, from one more replay that keeps them."""
+    """The differences of a call's tensors, from one more replay that keeps them."""
     dumps: list[Dump] = []
     calls: list[Call] = []
     for call, (repeater, wanted) in zip(pair, pairs, strict=True):

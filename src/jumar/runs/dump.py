@@ -34,7 +34,7 @@ class DumpRequest:
 
     Attributes:
         what: A recipe's name, or a run directory.
-        steps: Which steps, counted from 0; none for the first one that is trained.
+        steps: The steps, counted from 0; none for the first trained step.
         to: Where dumps go; by default the next free `dumps/NAME-N`.
     """
 
@@ -55,9 +55,9 @@ class ChosenSteps(ChosenRun):
 
 
 def dump_recipe(request: DumpRequest, then: Callable[[Path, Console], None] | None = None) -> int:
-    """Train a recipe, or a run from the checkpoint before the first step asked for, and dump steps.
+    """Train a recipe, or a run from the checkpoint before the first requested step, and dump steps.
 
-    Nothing changes in the run.
+    The run does not change.
 
     Args:
         request: What to dump.
@@ -95,14 +95,14 @@ def dump_script(
         script: The script.
         arguments: Its command line.
         steps: Which steps, counted from 0; none for the first.
-        settings: What is recorded.
+        settings: What to record.
         to: Where dumps go; by default the next free `dumps/NAME-N`.
 
     Returns:
         The exit code.
 
     Raises:
-        UserError: There is no such script, a step did not come, or nothing can be written.
+        UserError: There is no such script, a step was not reached, or nothing can be written.
     """
     if to is None and announced_ranks().world > 1:
         raise UserError(
@@ -159,7 +159,7 @@ def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
 def step_recorder(
     request: DumpRequest, context: RunContext[ChosenSteps], task: Task
 ) -> StepRecorder:
-    """What records the steps of a task, with its layers' names."""
+    """The recorder for the steps of a task, with its layers' names."""
     recipe, described = context.chosen.recipe, context.policy.description
     return StepRecorder(
         context.run.path,

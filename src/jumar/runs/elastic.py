@@ -1,8 +1,7 @@
 """Trainings whose number of ranks changes: `torchrun --nnodes MIN:MAX --max-restarts N`.
 
-torchrun starts everybody over when a rank or a machine is lost or comes back. What is left for
-here is the global batch, which stays the run's: as many ranks as divide it train, and the others
-wait as spares.
+torchrun restarts all ranks when a rank or a machine is lost or comes back. This module keeps the
+run's global batch: as many ranks as divide it train, and the others wait as spares.
 """
 
 # Torch documents TCPStore under this name but does not export it.
@@ -31,11 +30,11 @@ _OLD_STORE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """How the ranks that torchrun started are used.
+    """How the ranks started by torchrun are used.
 
     Attributes:
-        is_spare: Whether this rank has no part in the training.
-        line: What to say about spares; empty if there are none.
+        is_spare: Whether this rank does not train.
+        line: A message about spares; empty if there are none.
     """
 
     is_spare: bool = False
@@ -57,12 +56,12 @@ class Share:
 
     @contextmanager
     def meeting(self) -> Generator[Callable[[int], None]]:
-        """Keep the store up that spares wait in; yields what tells them the exit code."""
+        """Keep the store of the spares open; yields a function that tells them the exit code."""
         place = self.place
         if place is None or self.is_spare:
             yield lambda _: None
             return
-        # A single rank that trains joins nobody, so that it has to open the store itself.
+        # A single training rank has no process group, so it must open the store itself.
         agent_has = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         alone = os.environ["WORLD_SIZE"] == "1" and not agent_has
         store = (
@@ -78,7 +77,7 @@ class Share:
 def share_ranks(run_dir: Path | None) -> Share:
     """Decide which ranks train, and reduce WORLD_SIZE to these.
 
-    Only where torchrun starts over: elsewhere a number of ranks that does not divide the global
+    Only with torchrun restarts: elsewhere a number of ranks that does not divide the global
     batch is an error, before anything waits.
 
     Args:

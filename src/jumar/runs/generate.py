@@ -79,7 +79,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
         recipe = trained.recipe
         if not isinstance(recipe, DrawsPictures):
             raise UserError(
-                f"the recipe '{trained.name}' does not generate pictures",
+                f"the recipe '{trained.name}' does not generate images",
                 where=str(request.run_dir),
                 todo="Give a run of a recipe such as biggan128 or vqvae-prior.",
             )
@@ -102,8 +102,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
             done = _write(artist, request, record, earlier, total, stop)
         if done < total:
             say(
-                f"stopped after {counted(done, 'picture')}; resume with the same command and "
-                "--resume"
+                f"stopped after {counted(done, 'image')}; resume with the same command and --resume"
             )
             return stop.exit_code
     finally:
@@ -111,7 +110,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
     weights = "averaged weights" if trained.weights == "ema" else "weights"
     manner = f", {artist.manner}" if artist.manner else ""
     say(
-        f"{counted(request.num, 'picture')} by the {weights} of step "
+        f"{counted(request.num, 'image')} by the {weights} of step "
         f"{trained.checkpoint.step}, seed {request.seed}{manner}: {request.to / 'grid.png'}"
     )
     return 0
@@ -153,7 +152,7 @@ def _write(
         lines = artist.lines(min(_MOST_LINES, request.num // 2), request.interpolate)
     write_json(request.to / _RECORD, {**record, "finished": earlier.finished})
     shown: list[Tensor] = []
-    with Console().bar("pictures", total) as bar:
+    with Console().bar("images", total) as bar:
         for first in range(0, total, request.batch):
             if stop:
                 return first
@@ -161,7 +160,7 @@ def _write(
             files = [request.to / _name(first + n) for n in range(count)]
             in_grid = max(0, _MOST_IN_GRID - first)
             if in_grid or not all(exists(file) for file in files):
-                # Whole batches: some processors' kernels round by the number of pictures in one.
+                # Whole batches: some processors' kernels round by the number of images in one.
                 pictures = artist.draw(first, request.batch)[:count]
                 for file, picture in zip(files, pictures, strict=True):
                     if not exists(file):
@@ -195,7 +194,7 @@ def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
     free = shutil.disk_usage(request.to).free
     if free < needed:
         raise UserError(
-            f"{counted(left, 'more picture')} need about {size_text(needed)}, but only "
+            f"{counted(left, 'more image')} need about {size_text(needed)}, but only "
             f"{size_text(free)} is free",
             where=f"--to {request.to}",
             todo="Free some space and continue with --resume, or generate fewer.",

@@ -23,8 +23,8 @@ class HashRequest:
     Attributes:
         run: The run directory.
         file: The file to write.
-        first: The first step, counted from 0; None for that of the last checkpoint but one.
-        steps: How many steps; 0 for all up to the last checkpoint.
+        first: The first step, counted from 0; None for that of the second to last checkpoint.
+        steps: Number of steps; 0 for all up to the last checkpoint.
     """
 
     run: Path
@@ -37,10 +37,10 @@ class HashRequest:
 
 
 def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
-    """Replay steps of a run and write the hashes of the state after each; the run stays as it is.
+    """Replay steps of a run and write the hashes of the state after each; the run does not change.
 
     Args:
-        request: Which steps.
+        request: The steps.
         say: Prints a line before the replay.
 
     Returns:
@@ -86,7 +86,7 @@ def compare_hashes(files: Sequence[Path]) -> Divergence:
         raise UserError(f"hashes of '{first['recipe']}' and of '{second['recipe']}'", where=where)
     if not common:
         raise UserError(
-            "they hold no step in common", where=where, todo="Give both the same --first, --steps."
+            "they have no step in common", where=where, todo="Give both the same --first, --steps."
         )
     step = next((each for each in common if hashes[0][each] != hashes[1][each]), None)
     return Divergence(
@@ -104,7 +104,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     parts = ("recipe", "settings", "machine", "hashes")
     if content.get("format") != _FORMAT or not all(part in content for part in parts):
         raise UserError(
-            "does not hold hashes of steps",
+            "has no hashes of steps",
             where=str(path),
             todo="Write it: jumar precision diverge RUN --hashes FILE",
         )

@@ -1,4 +1,4 @@
-"""Write the files that start a training somewhere, and start it: `jumar launch`."""
+"""Write the files that start training elsewhere, and start it: `jumar launch`."""
 
 import os
 import shlex
@@ -92,7 +92,7 @@ class LaunchRequest:
 
 
 def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
-    """Check what is asked for, and write the files of a launch.
+    """Check the request, and write the files of a launch.
 
     Raises:
         UserError: Anything the user can fix; nothing is written then.
@@ -124,7 +124,7 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
 
 
 def _refuse_options_of_others(request: LaunchRequest) -> None:
-    """Refuse an option that this place would not see: whoever gave it expects it to do something.
+    """Reject an option that has no effect with this launcher.
 
     Raises:
         UserError: One is given.
@@ -162,9 +162,9 @@ def _refuse_options_of_others(request: LaunchRequest) -> None:
 
 
 def _check_recipe(training: Training) -> None:
-    """Refuse an unknown recipe or setting here, and not after hours in a queue.
+    """Reject an unknown recipe or setting here, not after hours in a queue.
 
-    Without torch recipes cannot be read, and the nodes check them.
+    Without torch, recipes cannot be read, and the nodes check them.
     """
     if find_spec("torch") is None:
         return
@@ -176,7 +176,7 @@ def _check_recipe(training: Training) -> None:
 
 
 def _rank_table(request: LaunchRequest) -> RankTable | None:
-    """The rank table, which has to fit what torchrun can give: equal nodes, ranks in order."""
+    """The rank table, which torchrun must support: equal nodes, ranks in order."""
     if request.rank_table is None:
         return None
     if request.place not in ("this", "slurm", "docker"):
@@ -234,7 +234,7 @@ def _cards(table: RankTable) -> tuple[str, ...]:
 
 
 def _accelerator_here(place: Place) -> Accelerator:
-    """What this machine has; what another one has must be named."""
+    """The device of this machine; that of another one must be given."""
     if place != "this":
         raise UserError(
             f"which devices do the nodes have? {place} is not this machine",
@@ -250,7 +250,7 @@ def _accelerator_here(place: Place) -> Accelerator:
 def _words(
     request: LaunchRequest, accelerator: Accelerator, name: str
 ) -> tuple[tuple[str, ...], ...]:
-    """What torchrun starts, an option with its value on a line."""
+    """What torchrun starts, one option with its value per line."""
     training = request.training
     # The start file of the preset engine knows where the data are, and fills this in itself.
     preset = training.is_script and not request.image
@@ -276,7 +276,7 @@ def _words(
 
 
 def _takes_value(words: Sequence[str], place: int) -> bool:
-    """Whether a word is an option that the next one belongs to, as far as anybody can see."""
+    """Whether a word looks like an option that takes the next word."""
     return (
         words[place].startswith("-")
         and "=" not in words[place]
@@ -286,7 +286,7 @@ def _takes_value(words: Sequence[str], place: int) -> bool:
 
 
 def _script_path(request: LaunchRequest) -> str:
-    """The script as the nodes see it: below the working folder, wherever that is for them."""
+    """The script's path on the nodes: below the working folder."""
     path = Path(request.training.what)
     if request.place in ("this", "slurm"):
         return str(path.absolute())

@@ -1,4 +1,4 @@
-"""How far rounding errors of each op move a step of a recipe or a run: `jumar precision noise`."""
+"""Sensitivity of a step to rounding errors of each op: `jumar precision noise`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class NoiseRequest:
         what: A recipe's name, or a run directory.
         step: The step, counted from 0; None for the first after the newest checkpoint.
         dtype: The dtype whose rounding the noise equals; empty for that of the precision mode.
-        settings: What else decides about the noise.
+        settings: Further settings of the noise.
     """
 
     what: str
@@ -47,7 +47,7 @@ class NoiseRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseReport:
-    """What was measured.
+    """A measurement.
 
     Attributes:
         step: The step, counted from 0.
@@ -69,8 +69,8 @@ class _Chosen(ChosenRun):
 def measure_noise(request: NoiseRequest, say: Callable[[str], None]) -> NoiseReport:
     """Repeat a step with noise in one op after another; nothing in a run changes.
 
-    The step is computed in float32, whatever the mode: between ops that round themselves, noise of
-    the same size could not be told from their rounding.
+    The step is computed in float32, whatever the mode: if the ops rounded too, noise of the same
+    size could not be told apart from their rounding.
 
     Args:
         request: Which step, and which noise.

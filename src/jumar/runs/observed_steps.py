@@ -1,4 +1,4 @@
-"""Steps of a recipe or a run that are trained only to be observed: profiled, dumped, judged."""
+"""Steps of a recipe or a run that are trained only to be observed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from jumar.training.transfer import transfer_weights
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What is trained.
+    """The training to observe.
 
     Attributes:
         name: The recipe's name.
@@ -60,7 +60,7 @@ def find_source(
         what: A recipe's name, or a run directory.
         assignments: Changed fields.
         imports: Modules to import first.
-        ranks: Of which the first one prints notices.
+        ranks: The ranks; the first one prints notices.
         until: The last step from which a run may go on; None for its newest checkpoint.
         todo: What to do if `what` is another folder.
 
@@ -89,13 +89,13 @@ def observing_trainer(
     observers: Sequence[Observer],
     console: Console | None = None,
 ) -> Trainer:
-    """The trainer of steps of which nothing is kept.
+    """A trainer whose results are discarded.
 
     Args:
         context: Where it runs.
-        task: What is trained.
-        plan: How.
-        observers: Who looks at the steps.
+        task: The task.
+        plan: The plan.
+        observers: Observers of the steps.
         console: Where its lines go; None for the context's.
     """
     return Trainer(

@@ -1,4 +1,5 @@
-"""Find the op behind a non-finite value, and how near the others are: `jumar precision overflow`.
+"""Find the op behind a non-finite value, or those close to overflowing: `jumar precision
+overflow`.
 
 Trains without recording until a step is bad, then repeats that step with every op recorded: steps
 are the same, bit for bit, each time they are trained.
@@ -45,7 +46,7 @@ class OverflowRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class OverflowReport:
-    """What became of the steps.
+    """The result of the steps.
 
     Attributes:
         step: The step that is described, counted from 0: the first bad one, or the last tried.
@@ -71,7 +72,7 @@ class _LastStep(Exception):
 
 
 class _Watch(Observer):
-    """Ends the training at the first step whose update is not made, or at the last to be tried."""
+    """Ends the training at the first skipped update, or after the last step to try."""
 
     def __init__(self, span: int, scale: LossScale | None) -> None:
         self.span = span
@@ -138,7 +139,7 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
 
 
 def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Watch:
-    """Train up to the first bad step, or all that are to be tried."""
+    """Train up to the first bad step, or all steps to try."""
     chosen = context.chosen
     start = 0 if chosen.checkpoint is None else chosen.checkpoint.step
     first = start if request.first is None else request.first

@@ -1,4 +1,4 @@
-"""Where two runs part: losses by log line, scores by evaluation, weights by checkpoint."""
+"""Where two runs diverge: losses by log line, scores by evaluation, weights by checkpoint."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ class Apart:
     Attributes:
         step: The step of the record.
         kind: `train` or `evaluation`.
-        name: Which number.
+        name: Its name.
         first: The first run's.
         second: The second run's.
     """
@@ -55,11 +55,11 @@ class WeightApart:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointsApart:
-    """The weights of both runs at a step that both have a checkpoint of.
+    """The weights of both runs at a step of a common checkpoint.
 
     Attributes:
         step: The step.
-        equal: How many weights are equal bit for bit.
+        equal: Number of bit-identical weights.
         weights: The others.
         unpaired: Names or shapes that only one of them has.
     """
@@ -72,10 +72,10 @@ class CheckpointsApart:
 
 @dataclass(frozen=True, kw_only=True)
 class Parting:
-    """Where two runs part.
+    """Where two runs diverge.
 
     Attributes:
-        compared: How many numbers of records both runs have.
+        compared: Number of record values that both runs have.
         numbers: Those that differ, in the order of steps.
         checkpoints: The steps that both have checkpoints of.
     """
@@ -86,7 +86,7 @@ class Parting:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the runs are equal as far as is known."""
+        """Whether the runs are equal, as far as is known."""
         return not self.numbers and not any(
             each.weights or each.unpaired for each in self.checkpoints
         )

@@ -1,4 +1,4 @@
-"""What low precision does to each op type of a recipe or run, in passes of one step."""
+"""The effect of low precision on each op type of a recipe or run, in passes of one step."""
 
 import math
 import tempfile
@@ -54,7 +54,7 @@ def measure_effects(request: EffectsRequest) -> list[Effect]:
         request: What to measure; `precision` holds the mode that is asked about.
 
     Returns:
-        Op types, those that change the gradients most first.
+        Op types, largest change of gradients first.
 
     Raises:
         UserError: There is no such recipe or run, or its data cannot be read.
@@ -66,7 +66,7 @@ def measure_effects(request: EffectsRequest) -> list[Effect]:
 def keeping_costs(
     request: EffectsRequest, every: Sequence[Candidate], kept: Collection[str]
 ) -> dict[str, float]:
-    """What it costs to keep each op type in float32, in milliseconds of a forward and backward.
+    """The cost of keeping each op type in float32, in milliseconds per forward and backward pass.
 
     Args:
         request: What to measure.
@@ -173,7 +173,7 @@ class _Passes:
         self._exact = exact
 
     def all(self) -> list[Effect]:
-        """Every candidate, those that change the gradients most first."""
+        """Every candidate, largest change of gradients first."""
         policy = MeasuringPolicy(device_type=self._device.torch.type)
         task = self._trainer.task
         measured = Attribution(
@@ -196,7 +196,7 @@ class _Passes:
         return sorted(ranked, key=lambda each: (-each.gradient_error, -each.loss_change))
 
     def costs(self, every: Sequence[Candidate], kept: Collection[str]) -> dict[str, float]:
-        """Milliseconds of a pass that each kept candidate costs."""
+        """Cost of each kept candidate in milliseconds per pass."""
         settings = replace(self._asked, emulate_fp16=False)
         lists = {name: mixlist_of(every, set(kept) - {name}) for name in ["", *kept]}
         seconds: dict[str, list[float]] = {name: [] for name in lists}
@@ -204,7 +204,7 @@ class _Passes:
             for name, content in lists.items():
                 write_json(self._list, content)
                 seconds[name].append(self._timed(settings))
-        # Others on the machine only make a pass slower.
+        # Other load on the machine only makes a pass slower.
         least = {name: min(values) for name, values in seconds.items()}
         return {name: 1000 * (least[""] - least[name]) for name in kept}
 

@@ -1,7 +1,7 @@
-"""How fast each rank computes and each link between ranks is: `jumar doctor --ranks`.
+"""Speed of each rank and of each link between ranks: `jumar doctor --ranks`.
 
 In a training all ranks are as slow as the slowest, and their own clocks show the same time. Here
-each computes alone, and every link is used while nobody else sends.
+each rank computes alone, and each link is used while no other rank sends.
 """
 
 import json
@@ -22,13 +22,13 @@ from jumar.ground.text import print_plain
 from jumar.training.parallel.announced import announced_ranks
 
 SLOW = 2.0
-"""A rank or link is slow from so many times the median of the others on."""
+"""A rank or link is slow from this multiple of the others' median."""
 
 _SIDE = 512
 _NUMBERS = 1 << 20
 _REPEATS = 5
 _SMALLEST_S = 5e-3
-"""Differences below are not judged: that is how long a scheduler takes."""
+"""Smaller differences are ignored: schedulers cause them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class RankSpeed:
 
 
 def check_ranks(device: str, *, as_json: bool = False) -> int:
-    """Measure all ranks, print a line each and name the slow ones.
+    """Measure all ranks, print a line for each and name the slow ones.
 
     Args:
         device: The value of `--device`.
@@ -96,19 +96,19 @@ def verdicts(measured: Sequence[RankSpeed]) -> list[str]:
         )
         for each, after in zip(measured, following, strict=True)
     ]
-    found = [*_outliers(computing), *_outliers(sending)]
-    return [sentence for _, sentence in sorted(found, reverse=True)]
+    outliers = [*_outliers(computing), *_outliers(sending)]
+    return [sentence for _, sentence in sorted(outliers, reverse=True)]
 
 
 def _outliers(named: Sequence[tuple[str, float]]) -> list[tuple[float, str]]:
-    found: list[tuple[float, str]] = []
+    outliers: list[tuple[float, str]] = []
     for place, (name, seconds) in enumerate(named):
-        # Of two others one may be slow, too: in a ring of three, two links reach the same rank.
+        # One of the two others may be slow, too: in a ring of three, two links share a rank.
         others = median_low(other for at, (_, other) in enumerate(named) if at != place)
         if seconds > SLOW * others and seconds - others > _SMALLEST_S:
             times = seconds / others
-            found.append((times, f"{name} {times:.1f} times as long as the others (median)"))
-    return found
+            outliers.append((times, f"{name} {times:.1f} times as long as the others (median)"))
+    return outliers
 
 
 def _measured(device: Device, rank: int, world: int) -> list[RankSpeed]:

@@ -22,9 +22,9 @@ from jumar.training.settings import EarlyStoppingSettings, Optimization, Plan
 from jumar.training.step_loop import StepLoop
 
 SMOOTHING = 0.9
-"""Share of earlier losses in the smoothed one, whose start is corrected as in Adam's averages."""
+"""Decay of the smoothed loss, with bias correction as in Adam."""
 DIVERGED = 4.0
-"""A smoothed loss of so many times its lowest value ends the ramp."""
+"""A smoothed loss of this multiple of its lowest value ends the ramp."""
 BELOW_LOWEST = 10.0
 """The proposal is the rate with the lowest smoothed loss divided by this."""
 FEWEST_STEPS = 20
@@ -32,7 +32,7 @@ FEWEST_STEPS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class RateRequest:
-    """What `jumar tune rate` is asked for.
+    """The options of `jumar tune rate`.
 
     Attributes:
         objective: The objective whose rate rises; empty for a recipe with only one.
@@ -82,10 +82,10 @@ class RampStep:
 
 @dataclass(frozen=True, kw_only=True)
 class RateRange:
-    """What the ramp showed.
+    """The result of the ramp.
 
     Attributes:
-        objective: Whose rate rose.
+        objective: The objective whose rate rose.
         own_rate: The recipe's learning rate.
         steps: The steps until the end or the divergence.
         end: Why the ramp ended.
@@ -115,7 +115,7 @@ class Ramp(ScheduleSettings):
 
 
 def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
-    """Train along the ramp from the recipe's initial weights, and keep nothing of it.
+    """Train along the ramp from the recipe's initial weights, discarding the result.
 
     Args:
         request: The recipe and the ramp.
@@ -235,7 +235,7 @@ def _objective(request: RateRequest, plan: Plan) -> str:
 
 
 def _with_ramp(plan: Plan, objective: str, request: RateRequest) -> Plan:
-    """The plan with rising rates, and without anything that ends or explains a run."""
+    """The plan with rising rates, without early stopping and overflow explanations."""
     own = plan.optimization[objective]
     ramp = Optimization(
         optimizer=replace(own.optimizer, learning_rate=request.low),

@@ -1,7 +1,7 @@
-"""Steps of a run repeated in a process of their own, with hashes of the state after each.
+"""Replays steps of a run in a separate process, with hashes of the state after each.
 
-A process of its own, since threads and op lists are settings of a whole process, and two runs that
-are compared may differ in them.
+It is separate because threads and op lists are settings of a whole process, and the compared runs
+may differ in them.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _NOWHERE: Final = Path("a folder that nothing is written to")
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """Which steps are repeated.
+    """The steps to replay.
 
     Attributes:
         run: The run.
@@ -42,7 +42,7 @@ class Replay:
         imports: Modules to import first.
         device: The value of `--device`.
         dump: Where the last step is recorded; None for hashes only.
-        record: What is recorded of it.
+        record: What to record of it.
     """
 
     run: Path
@@ -57,11 +57,11 @@ class Replay:
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """What a replay gave.
+    """The result of a replay.
 
     Attributes:
-        steps: The hashes of the state, one a part, by the number of finished steps; of a replay
-            that records, after its last step only.
+        steps: The hashes of the state, one per part, by the number of finished steps; when
+            recording, only after the last step.
         last: The hashes of the state after the last step.
     """
 
@@ -70,10 +70,10 @@ class Replayed:
 
 
 class Replayer:
-    """Repeats steps of one run.
+    """Replays steps of one run.
 
     Args:
-        name: What the run is called in messages.
+        name: Name of the run in messages.
         pool: The process to do it in.
         say: Prints a line before each replay.
 
@@ -146,7 +146,7 @@ def replay(wanted: Replay) -> Replayed:
             plan = replace(plan, training=replace(plan.training, compile=False))
             recorder = step_recorder(request, context, task)
             steps = (wanted.until - 1,)
-            # First, so that what hashes the state is not recorded.
+            # First, so that hashing the state is not recorded.
             observers.insert(0, DumpObserver(recorder, steps=steps, first=first, say=_say_nothing))
         trainer = observing_trainer(context, task, plan, observers, Console(silent=True))
         check_step(trainer, wanted.until - 1, "--steps")

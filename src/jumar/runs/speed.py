@@ -1,8 +1,8 @@
-"""Steps of a recipe or a run, timed in blocks on request: what `jumar tune speed` starts.
+"""Times steps of a recipe or a run in blocks on request; started by `jumar tune speed`.
 
-A process of this kind trains as `jumar train` does, and keeps nothing. First come a few steps whose
-weights are hashed, an evaluation and a checkpoint, so that the peak of the memory is that of a run;
-then it answers requests: `measure N` on a line trains N steps. Replies are JSON, a line each.
+The process trains like `jumar train`, but discards the result. First come a few steps whose weights
+are hashed, an evaluation and a checkpoint, so that peak memory is that of a run; then it answers
+requests: `measure N` on a line trains N steps. Replies are JSON, one per line.
 """
 
 import json
@@ -45,7 +45,7 @@ _ENDLESS: Final = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedRequest:
-    """What is timed.
+    """What to time.
 
     Attributes:
         what: A recipe's name, or a run directory.
@@ -68,9 +68,9 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
     """Train and time blocks of steps until there are no more requests.
 
     Args:
-        request: What is timed.
-        requests: `measure N` a line.
-        replies: Gets a line of JSON when the first block can be timed, and one a block.
+        request: What to time.
+        requests: `measure N`, one per line.
+        replies: Receives a line of JSON when the first block can be timed, and one per block.
 
     Returns:
         The exit code.
@@ -109,14 +109,14 @@ def _chosen(request: SpeedRequest, ranks: Ranks) -> _Chosen:
 
 
 class _NoMoreRequests(Exception):
-    """Whoever asked for blocks has left."""
+    """The requesting process is gone."""
 
 
 class _TimedBlocks(Observer):
     """Stops the loop between blocks of steps, and times them.
 
     Attributes:
-        trainer: Whose steps they are; to be set before the first step.
+        trainer: The trainer; set before the first step.
     """
 
     span = _ENDLESS
@@ -216,7 +216,7 @@ class _Block:
         self._begun = time.perf_counter()
 
     def ended(self, device: Device) -> dict[str, Any]:
-        """What the block took; waits for the device."""
+        """Timing of the block; waits for the device."""
         issued = time.perf_counter()
         device.synchronize()
         ended = time.perf_counter()
@@ -232,7 +232,7 @@ class _Block:
 
 
 class _FirstSamples(SampleSet):
-    """The first samples of a set, in place of all of them."""
+    """Only the first samples of a set."""
 
     def __init__(self, samples: SampleSet, length: int) -> None:
         self._samples, self._length = samples, min(length, len(samples))
@@ -280,8 +280,8 @@ def memory_peak(device: Device) -> int:
 
 
 def _peak_of(process: int) -> int:
-    found = re.search(r"VmHWM:\s+(\d+) kB", _read(f"/proc/{process}/status"))
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"VmHWM:\s+(\d+) kB", _read(f"/proc/{process}/status"))
+    return int(match[1]) * 1024 if match else 0
 
 
 def _loader_cpu_s() -> float:

@@ -51,7 +51,7 @@ class TrainRequest:
     """The options of `jumar train`.
 
     Attributes:
-        tuned: What was applied of a tuned file, for `environment.json`.
+        tuned: The applied part of a tuned file, for `environment.json`.
     """
 
     recipe: str | None
@@ -157,10 +157,11 @@ def _refuse_changes(stored: Recipe, requested: Recipe, run: RunDirectory) -> Non
 
 
 def _with_own_share(chosen: ChosenRun, checkpoint: Checkpoint | None, ranks: Ranks) -> Plan:
-    """The plan with this rank's share of the run's global batch, whatever ranks it began with.
+    """The plan with this rank's share of the run's global batch, whatever the initial number of
+    ranks.
 
     Raises:
-        UserError: So many ranks cannot share it.
+        UserError: This number of ranks cannot share it.
     """
     plan = chosen.plan
     whole = checkpoint.batch.get("global_batch_size") if checkpoint else None

@@ -1,4 +1,4 @@
-"""Applying `tuned.json` to a training: `jumar train --tuned`."""
+"""Applies `tuned.json` to training: `jumar train --tuned`."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -37,15 +37,15 @@ class TunedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """What of a tuned file is applied to a training.
+    """The applied part of a tuned file.
 
     Attributes:
         file: The file.
         tuned: Its content.
-        differences: What is different from when it was measured.
+        differences: Differences to the measured state.
         settings: The fields that are set; without those that the user set.
         environment: The variables that are set; without those that the user set.
-        own: Fields and variables that stay the user's.
+        own: Fields and variables set by the user.
         is_refused: Whether nothing is applied, since it is stale.
     """
 
@@ -65,7 +65,7 @@ class Application:
         }
 
     def lines(self) -> list[str]:
-        """What is applied, and what not."""
+        """Messages about what is applied, and what is not."""
         if self.is_refused:
             return [
                 f"{self.file} is not applied, since it is stale: {'; '.join(self.differences)}",
@@ -90,7 +90,7 @@ class Application:
         return lines
 
     def recorded(self) -> dict[str, Any]:
-        """What the run keeps about it."""
+        """The record in the run."""
         late = self.missing_variables
         return {
             "file": str(self.file),
@@ -104,7 +104,7 @@ class Application:
 
 
 def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
-    """Read a tuned file and decide what of it holds here.
+    """Read a tuned file and decide what to apply.
 
     Args:
         request: The training.
@@ -142,7 +142,7 @@ def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
 
 
 def with_application(request: TrainRequest, application: Application) -> TrainRequest:
-    """The training with what holds of a tuned file; its first rank prints that."""
+    """The training with the applied settings; its first rank prints them."""
     if announced_ranks().is_first:
         for line in application.lines():
             print_plain(line)
@@ -157,7 +157,7 @@ def with_application(request: TrainRequest, application: Application) -> TrainRe
 
 
 def _requested(request: TrainRequest) -> tuple[str, Any]:
-    """Name and settings of the recipe without what is tuned."""
+    """Name and settings of the recipe, untuned."""
     if request.recipe is None:
         run = None if request.run_dir is None else RunDirectory(request.run_dir)
         if run is None or not run.exists:

@@ -1,4 +1,4 @@
-"""What a store answers: an object as it lists it, and the ways in which it refuses."""
+"""Answers of a store: listed objects, and errors."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from jumar.stores.location import Location
 
 
 class StoreError(UserError):
-    """A store did not do what was asked, however often."""
+    """A store's request failed, even after retries."""
 
 
 class Absent(StoreError):
@@ -15,11 +15,11 @@ class Absent(StoreError):
 
 
 class Changed(StoreError):
-    """A condition of a request does not hold: the object is another one by now, or exists."""
+    """A condition of a request does not hold: the object has changed, or exists."""
 
 
 class Unsupported(StoreError):
-    """The store knows no such request."""
+    """The store does not support the request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class StoredObject:
     Attributes:
         location: Where it is.
         size: Its bytes.
-        e_tag: What the store calls this version of it; not a hash of the content where it was
+        e_tag: The store's identifier of this version; not a hash of the content where it was
             uploaded in parts or is encrypted.
     """
 

@@ -1,9 +1,9 @@
-"""The local cache of what is read from stores: bounded, shared by all processes of a user.
+"""The local cache of store contents: bounded, shared by all processes of a user.
 
-A folder holds what one listing of a store names: the same keys, sizes and ETags give the same
+A folder has the content of one listing of a store: the same keys, sizes and ETags give the same
 folder, a changed object another one, so that nothing in a folder ever changes. Room is reserved
-before the first byte is written; where it is short, the folders go first that were used longest
-ago. A folder in use is locked, by the system, so that a killed process locks nothing.
+before the first byte is written; if it is short, the least recently used folders are removed. A
+folder in use is locked by the system, so that a killed process holds no locks.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from jumar.ground.paths import make_writable, unwritable
 
 LIMIT_VARIABLE = "JUMAR_CACHE_LIMIT"
 OWN_PREFIX = ".jumar-"
-"""How names of the cache's own files begin."""
+"""Prefix of the cache's own files."""
 _DEFAULT_LIMIT = 50 * 2**30
 _KEPT_FREE = 256 * 2**20
 """Bytes that the cache leaves free on its disk."""
@@ -52,7 +52,7 @@ def limit_bytes() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheFolder:
-    """A folder of the cache, which stays as long as this object lives.
+    """A folder of the cache, kept as long as this object lives.
 
     Attributes:
         root: The folder with the cache's own files.
@@ -68,7 +68,7 @@ class CacheFolder:
 
     @contextmanager
     def filling(self) -> Generator[None]:
-        """The context in which one process at a time adds to the folder."""
+        """A context in which only one process adds to the folder."""
         with (self.root / _FILLED).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for left in self.root.glob(f"{OWN_PREFIX}part-*"):
@@ -77,7 +77,7 @@ class CacheFolder:
 
 
 def cache_root() -> Path:
-    """The folder of all that is cached of stores."""
+    """The cache folder for stores."""
     return cache_folder() / "stores"
 
 
@@ -118,7 +118,7 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
 
 
 def _make_room(root: Path, needed: int) -> int:
-    """How much of the needed room there is, once folders in nobody's use have been removed."""
+    """How much of the needed room there is, after removing unused folders."""
     folders = [entry for entry in root.iterdir() if entry.is_dir()]
     used = sum(map(_reserved, folders))
     limit = limit_bytes()
@@ -136,7 +136,7 @@ def _free(root: Path) -> int:
 
 
 def _removed(folder: Path) -> bool:
-    """Remove a folder that no process uses."""
+    """Remove an unused folder."""
     with suppress(FileNotFoundError), (folder / _USED).open("ab") as pin:
         try:
             fcntl.flock(pin, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
-"""Requests to a store: listed, read in ranges, written, with and without a condition.
+"""Requests to a store: list, read ranges, write, with and without a condition.
 
 obstore repeats a failed request by itself; what it gives up, and answers of a wrong length, are
 repeated here until `JUMAR_STORE_PATIENCE` seconds have passed. Its threads do not survive a fork:
-in a forked process every call would wait for ever, so it is refused (see `ranged.py`).
+in a forked process every call would hang, so it is refused (see `ranged.py`).
 """
 
 import os
@@ -28,13 +28,13 @@ _PATIENCE_S = 60.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 _REQUEST_S = 60
 _KEPT_FOR = timedelta(minutes=10)
-"""After which credentials are read again."""
+"""Interval after which credentials are read again."""
 _used_in: set[int] = set()
 """Processes in which obstore's threads run: this one, or the one it was forked from."""
 
 
 class _WrongLength(Exception):
-    """An answer is shorter or longer than what was asked for."""
+    """An answer is shorter or longer than requested."""
 
 
 _FINAL_STATUS: Mapping[str, type[StoreError]] = {
@@ -87,8 +87,8 @@ class Client:
         import obstore
 
         def listed(store: Any) -> list[StoredObject]:
-            found = obstore.list(store, prefix=location.key or None).collect()
-            return [_stored(self._bucket, each) for each in found]
+            listed = obstore.list(store, prefix=location.key or None).collect()
+            return [_stored(self._bucket, each) for each in listed]
 
         return sorted(self._tried(location, listed), key=lambda each: each.location.key)
 
@@ -96,7 +96,7 @@ class Client:
         """The bytes of an object from `start` to before `end`.
 
         Raises:
-            Changed: The object is another one than when it was listed.
+            Changed: The object has changed since it was listed.
             StoreError: The store does not answer, refuses, or sends another number of bytes.
         """
         import obstore
@@ -121,7 +121,7 @@ class Client:
     def read_small(self, location: Location) -> tuple[bytes, str]:
         """The whole content of a small object, and its ETag.
 
-        Its size is asked for first: of an answer that is cut short nothing else would tell.
+        Its size is requested first, to detect truncated answers.
 
         Raises:
             Absent: There is none.
@@ -138,8 +138,8 @@ class Client:
         """Write an object, in parts where it is large, and check its size in the store.
 
         Args:
-            location: Where; what was there is replaced.
-            content: Bytes, or the file that holds them.
+            location: Destination; an existing object is replaced.
+            content: Bytes, or a file with them.
 
         Raises:
             OSError: The file cannot be read.
@@ -160,14 +160,14 @@ class Client:
             self._tried(location, put)
 
     def write_if(self, location: Location, content: bytes, *, e_tag: str | None) -> str:
-        """Write a small object if it is still the one that is known.
+        """Write a small object if it is still the known version.
 
-        A request whose answer was lost counts as done if the content there is this one.
+        A request whose answer was lost counts as done if the stored content matches.
 
         Args:
             location: Where.
             content: The bytes; they should name their writer, or two writers of the same bytes
-                would both be told that theirs was written.
+                would both succeed.
             e_tag: The version to replace; None if there must be none.
 
         Returns:
@@ -202,7 +202,7 @@ class Client:
             return known
 
     def delete(self, location: Location) -> None:
-        """Delete an object; one that is not there is deleted already."""
+        """Delete an object; a missing one counts as deleted."""
         import obstore
 
         def gone(store: Any) -> None:
@@ -214,7 +214,7 @@ class Client:
         self._tried(location, gone)
 
     def _tried(self, location: Location, call: Callable[..., T], *arguments: Any) -> T:
-        """The result of a call, repeated with growing waits while it fails for a while."""
+        """The result of a call, retried with growing waits."""
         import obstore
 
         if not is_usable_here():
@@ -322,17 +322,17 @@ def _relies_on_role(bucket: Location, has_role: bool) -> bool:
 
 
 class _Provider:
-    """Gives obstore the credentials, which so never become a part of a store or its repr."""
+    """Provides obstore's credentials, so that they are never part of a store or its repr."""
 
     def __init__(self, bucket: Location) -> None:
         self._bucket = bucket
 
     def __call__(self) -> dict[str, Any]:
-        found = credentials(self._bucket)
+        keys = credentials(self._bucket)
         return {
-            "access_key_id": found.key,
-            "secret_access_key": found.secret,
-            "token": found.token,
+            "access_key_id": keys.key,
+            "secret_access_key": keys.secret,
+            "token": keys.token,
             "expires_at": datetime.now(timezone.utc) + _KEPT_FOR,
         }
 
@@ -351,7 +351,7 @@ def _patience_s() -> float:
 
 
 def _final_kind(error: BaseException) -> type[StoreError] | None:
-    """What an answer means that repeating the request will not change; None for any other.
+    """The meaning of a permanent error; None for any other answer.
 
     Some requests, such as lists, have no exceptions of their own for these.
     """
@@ -368,15 +368,15 @@ def _said(kind: type[StoreError], error: BaseException, location: Location) -> s
 
 
 def _reason(error: BaseException, location: Location) -> str:
-    """The first line of obstore's message without address, request and everything secret."""
+    """The first line of obstore's message without address, request and secrets."""
     text = str(error).partition("Debug source")[0]
     status = re.search(r"status code: (\d{3}[^:<\n]*)", text)
     code = re.search(r"<Code>([\w.-]{1,60})</Code>", text)
     if status:
-        said = status[1].strip() + (f" ({code[1]})" if code else "")
+        message = status[1].strip() + (f" ({code[1]})" if code else "")
     else:
         lines = text.strip().splitlines()
-        said = re.sub(r"\b\w+://\S+", "the store", lines[0] if lines else type(error).__name__)
-        parts = [part.strip() for part in said.split(" - ") if part.strip()]
-        said = parts[-1] if parts else said
-    return without_secrets(said, location)[:300]
+        message = re.sub(r"\b\w+://\S+", "the store", lines[0] if lines else type(error).__name__)
+        parts = [part.strip() for part in message.split(" - ") if part.strip()]
+        message = parts[-1] if parts else message
+    return without_secrets(message, location)[:300]

@@ -1,7 +1,7 @@
 """How a store is reached: endpoint, region, addressing and credentials.
 
-All of it comes from the environment or the files that the stores' own tools use; none of it can
-be given on a command line or in a recipe, where it would end in logs and recorded runs.
+All of it comes from the environment or the files that the stores' own tools use; none of it can be
+given on a command line or in a recipe, where it would end up in logs and recorded runs.
 """
 
 import configparser
@@ -39,7 +39,7 @@ _ROLES = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 )
-"""Where obstore asks for credentials of a role by itself."""
+"""Variables with which obstore gets credentials of a role by itself."""
 _OBS_DOMAIN = ".myhuaweicloud.com"
 _ON = ("1", "true", "yes", "on")
 
@@ -67,7 +67,7 @@ class Connection:
         region: The region that requests are signed for.
         is_virtual: Whether the bucket is a part of the host name.
         is_signed: Whether requests are signed; public buckets need no credentials.
-        has_role: Whether obstore asks a role for credentials by itself.
+        has_role: Whether obstore gets credentials from a role.
     """
 
     endpoint: str
@@ -77,7 +77,7 @@ class Connection:
     has_role: bool
 
     def endpoint_of(self, bucket: str) -> str:
-        """The URL that obstore is given: with the bucket, where that is a part of the name."""
+        """The URL for obstore, with the bucket if it is part of the host name."""
         if not (self.is_virtual and self.endpoint):
             return self.endpoint
         scheme, _, host = self.endpoint.partition("://")
@@ -90,9 +90,9 @@ def connection(location: Location) -> Connection:
     Raises:
         UserError: Endpoint or region of an `obs://` path are not known.
     """
-    found = _files(location.scheme)
-    region = _first(_REGIONS[location.scheme]) or found.get("region", "")
-    endpoint = _first(_ENDPOINTS[location.scheme]) or found.get("endpoint_url", "")
+    values = _files(location.scheme)
+    region = _first(_REGIONS[location.scheme]) or values.get("region", "")
+    endpoint = _first(_ENDPOINTS[location.scheme]) or values.get("endpoint_url", "")
     if not endpoint and location.scheme == "obs":
         if not region:
             raise UserError(
@@ -133,7 +133,7 @@ def credentials(location: Location) -> Credentials:
     """The credentials for a location, read anew at each call, since temporary ones are renewed.
 
     Raises:
-        UserError: There are none, or only a half of them.
+        UserError: There are none, or they are incomplete.
     """
     for key, secret, token in _VARIABLES[location.scheme]:
         values = os.environ.get(key, ""), os.environ.get(secret, "")
@@ -151,11 +151,11 @@ def credentials(location: Location) -> Credentials:
                 where=str(location),
                 todo=f"Set both, or neither of them to use {_config_names(location.scheme)}.",
             )
-    found = _files(location.scheme)
-    key, secret = found.get("aws_access_key_id", ""), found.get("aws_secret_access_key", "")
+    settings = _files(location.scheme)
+    key, secret = settings.get("aws_access_key_id", ""), settings.get("aws_secret_access_key", "")
     if key and secret:
-        token = found.get("aws_session_token") or None
-        return Credentials(key=key, secret=secret, token=token, source=found["source"])
+        token = settings.get("aws_session_token") or None
+        return Credentials(key=key, secret=secret, token=token, source=settings["source"])
     first = _VARIABLES[location.scheme][0]
     raise UserError(
         "there are no credentials for this store",
@@ -166,12 +166,12 @@ def credentials(location: Location) -> Credentials:
 
 
 def without_secrets(text: str, location: Location) -> str:
-    """A message with every known secret replaced, whatever quoted it."""
+    """A message with every known secret replaced."""
     known: list[str] = []
     for names in _VARIABLES.values():
         known += [os.environ.get(name, "") for triple in names for name in triple]
-    found = _files(location.scheme)
-    known += [found.get(name, "") for name in found if name.startswith("aws_")]
+    values = _files(location.scheme)
+    known += [values.get(name, "") for name in values if name.startswith("aws_")]
     for secret in sorted(set(known), key=len, reverse=True):
         if len(secret) > 3:
             text = text.replace(secret, "***")
@@ -179,7 +179,7 @@ def without_secrets(text: str, location: Location) -> str:
 
 
 def _is_virtual(scheme: str, endpoint: str, host: str) -> bool:
-    """Stores behind names of their own take the bucket as a part of it; test servers do not."""
+    """Stores with proper host names take the bucket as a part of it; test servers do not."""
     if not endpoint:
         return True
     if endpoint.startswith("http://") or host == "localhost":
@@ -207,8 +207,8 @@ def _config_names(scheme: str) -> str:
 
 
 def _files(scheme: str) -> dict[str, str]:
-    """What the files of the stores' own tools say; a file that cannot be read says nothing."""
-    found: dict[str, str] = {}
+    """Settings from the files of the stores' own tools; unreadable files are ignored."""
+    values: dict[str, str] = {}
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never raises
     if scheme == "obs":
         path = home / ".obsutilconfig"
@@ -220,9 +220,9 @@ def _files(scheme: str) -> dict[str, str]:
             "token": "aws_session_token",
         }
         section = dict(lines["obs"]) if lines.has_section("obs") else {}
-        found = {new: section[old] for old, new in names.items() if section.get(old)}
-        if found:
-            return {**found, "source": str(path)}
+        values = {new: section[old] for old, new in names.items() if section.get(old)}
+        if values:
+            return {**values, "source": str(path)}
     profile = os.environ.get("AWS_PROFILE", "default")
     places = (
         (os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"), f"profile {profile}"),
@@ -233,9 +233,9 @@ def _files(scheme: str) -> dict[str, str]:
         parsed = _read(path)
         for name in (section, profile):
             if parsed.has_section(name):
-                found |= {**dict(parsed[name]), "source": str(path)}
+                values |= {**dict(parsed[name]), "source": str(path)}
                 break
-    return found
+    return values
 
 
 def _read(path: Path, head: str = "") -> configparser.RawConfigParser:

@@ -1,4 +1,4 @@
-"""Objects brought to the disk: in parts, many at once, each file whole or not at all."""
+"""Downloads objects: in parts, concurrently, each file atomically."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """An object and the file that it is to become.
+    """An object and its destination file.
 
     Attributes:
         stored: The object.
@@ -81,7 +81,7 @@ class _Unfinished:
 
 
 def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None:
-    """Write objects of one bucket to files, each whole or not at all.
+    """Write objects of one bucket to files, each atomically.
 
     Args:
         client: Of their bucket.
@@ -89,7 +89,7 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
         scratch: A folder on the same disk for files that are not whole yet.
 
     Raises:
-        StoreError: The store does not answer, an object is another one by now or has another hash.
+        StoreError: The store does not answer, an object has changed or has another hash.
         UserError: The files cannot be written.
     """
     files = [

@@ -1,4 +1,4 @@
-"""What a URL names, brought into the cache whole: one object, a folder of them, or a run."""
+"""Fetches a URL into the cache: one object, a folder of them, or a run."""
 
 import hashlib
 import os
@@ -17,17 +17,17 @@ from jumar.stores.location import Location, parse
 from jumar.stores.manifest import NoManifestOfRun, is_safe, read_manifest
 
 _pinned: list[CacheFolder] = []
-"""What this process uses, which so stays in the cache as long as it runs."""
+"""Folders used by this process, kept in the cache as long as it runs."""
 
 
 def fetched(url: str) -> Path:
     """The local copy of what a URL names; fetched once, and the same within a process.
 
     Returns:
-        A file where it names an object, else a folder.
+        A file if it names an object, else a folder.
 
     Raises:
-        UserError: There is nothing, it does not fit into the cache, or the store does not answer.
+        UserError: It does not exist, does not fit into the cache, or the store does not answer.
     """
     return _fetched(url, os.getpid())
 
@@ -67,7 +67,7 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
         UserError: There are none, or a name cannot be one of a file.
     """
     start = len(location.key) + 1 if location.key else 0
-    found: dict[str, StoredObject] = {}
+    objects: dict[str, StoredObject] = {}
     for stored in client_of(location).list(location):
         name = stored.location.key[start:]
         if not stored.size and (not name or name.endswith("/")):
@@ -76,26 +76,26 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
             raise UserError(
                 "the name of this object cannot be one of a file", where=str(stored.location)
             )
-        found[name] = stored
-    folders = {name[:place] for name in found for place in _slashes(name)}
-    found = {name: each for name, each in found.items() if each.size or name not in folders}
-    if not found:
+        objects[name] = stored
+    folders = {name[:place] for name in objects for place in _slashes(name)}
+    objects = {name: each for name, each in objects.items() if each.size or name not in folders}
+    if not objects:
         raise UserError(
             "there is no such object, and none below it",
             where=str(location),
             todo="See which there are, for instance: aws s3 ls, or obsutil ls.",
         )
-    if both := sorted(folders & set(found)):
+    if both := sorted(folders & set(objects)):
         raise UserError(
             f"'{both[0]}' is an object and a folder of others",
             where=str(location),
             todo="Name another place, or rename one of them.",
         )
-    return found
+    return objects
 
 
 def cache_name(location: Location, files: Mapping[str, StoredObject], more: str = "") -> str:
-    """The name of the cache's folder for a listing: readable, and another one for another."""
+    """The name of the cache folder for a listing: readable and unique."""
     digest = hashlib.sha256(f"{location}\0{more}".encode())
     for name, stored in sorted(files.items()):
         digest.update(f"\0{name}\0{stored.size}\0{stored.e_tag}".encode(errors="surrogateescape"))
@@ -118,7 +118,7 @@ def fill(
     files: Mapping[str, StoredObject],
     hashes: Mapping[str, str] | None = None,
 ) -> None:
-    """Download what a folder of the cache lacks; other processes wait, and then have it too."""
+    """Download what a folder of the cache lacks; other processes wait for it."""
     if not _missing(folder, files):
         return
     with folder.filling():

@@ -1,4 +1,4 @@
-"""Where something is in an object store: `s3://bucket/key` or `obs://bucket/key`."""
+"""A location in an object store: `s3://bucket/key` or `obs://bucket/key`."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ _UNREADABLE_PARTS = (".", "..")
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """A bucket, and an object or the beginning of objects' keys in it.
+    """A bucket, and the key of an object or a prefix of keys in it.
 
     Attributes:
         scheme: `s3` or `obs`.
@@ -33,7 +33,7 @@ class Location:
 
     @property
     def parent(self) -> "Location":
-        """The location that holds this one."""
+        """The parent location."""
         return replace(self, key=self.key.rpartition("/")[0])
 
     def below(self, name: str) -> "Location":

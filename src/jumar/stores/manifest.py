@@ -22,12 +22,12 @@ _FORMAT = 1
 
 
 class NoManifestOfRun(UserError):
-    """An object has the manifest's name, and is something else."""
+    """An object with the manifest's name is not a manifest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptFile:
-    """A file of a run as the store holds it.
+    """A file of a run in the store.
 
     Attributes:
         key: Its object, relative to the run.
@@ -73,8 +73,7 @@ def read_manifest(client: Client, run: Location) -> Manifest:
     """The manifest of a run in a store.
 
     Raises:
-        Absent: There is none.
-        NoManifestOfRun: It is something else.
+        Absent: There is none. NoManifestOfRun: It is not a manifest.
         UserError: It is damaged.
     """
     place = run.below(MANIFEST)

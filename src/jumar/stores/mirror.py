@@ -1,8 +1,8 @@
-"""A run directory on the disk, and its copy in a store that grows while training goes on.
+"""Mirrors a local run directory to a store during training.
 
-The run is written locally, as any run. A thread looks now and then for files that are new or have
-changed, uploads them, and then replaces the manifest; only then objects that no manifest names any
-more are deleted. So whenever the machine is lost, the store's manifest names a complete state.
+The run is written locally, like any run. A thread periodically checks for new and changed files,
+uploads them, and then replaces the manifest; only then are objects deleted that no manifest names.
+So whenever the machine is lost, the store's manifest names a complete state.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ from jumar.stores.manifest import MANIFEST, KeptFile, Manifest, read_manifest
 from jumar.stores.ownership import OWNER, LostRun, Ownership
 
 STATE = ".mirror.json"
-"""What a local run directory is a copy of."""
+"""The store's run that a local directory is a copy of."""
 _PERIOD_S = 5.0
 _LONGEST_PERIOD_S = 60.0
 _IN_MEMORY = 32 * 2**20
@@ -49,7 +49,7 @@ class _Seen:
 
 
 def local_run(run: Location) -> Path:
-    """Where a run of a store is on this machine."""
+    """Local directory of a store's run."""
     return cache_root().parent / "runs" / run.scheme / run.bucket / run.key
 
 
@@ -65,7 +65,8 @@ def url_of_local(local: Path) -> str | None:
 def pull(run: Location, say: Callable[[str], None]) -> Path:
     """Bring the local copy of a run to the state that its manifest names.
 
-    A copy that this manifest was made from, and may have grown since, stays; another is set aside.
+    A copy from which this manifest was made is kept, even if it has grown since; another is set
+    aside.
 
     Args:
         run: The run.
@@ -119,13 +120,13 @@ def _pull(run: Location, local: Path, say: Callable[[str], None]) -> None:
 
 
 class Mirror:
-    """Keeps the copy of a run in a store up to date, from a thread, until it is closed.
+    """Keeps a run's copy in a store up to date, from a thread, until it is closed.
 
     Args:
         run: The run in the store, which must be owned.
         ownership: The right to write there.
         say: Called with lines for the user.
-        period_s: Seconds between two looks at the files.
+        period_s: Seconds between two checks of the files.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class Mirror:
         self._thread.start()
 
     def close(self) -> UserError | None:
-        """Bring the store up to date for the last time, and give the run up.
+        """Bring the store up to date one last time, and release the run.
 
         Returns:
             Why the store lacks something of the run; None if it has all.
@@ -207,7 +208,7 @@ class Mirror:
         return None
 
     def _pass(self) -> None:
-        """Upload what is new or has changed, then the manifest."""
+        """Upload new and changed files, then the manifest."""
         self._ownership.check()
         files: dict[str, KeptFile] = {}
         for name, path in sorted(_files(self._local).items()):
@@ -287,16 +288,16 @@ class Mirror:
 
 def _files(local: Path) -> dict[str, Path]:
     """The files of a run that are complete: what is being written has a name with a dot."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     if not local.is_dir():
-        return found
+        return files
     for path in local.rglob("*"):
         parts = path.relative_to(local).parts
         if not any(part.startswith(".") for part in parts) and path.is_file():
             name = "/".join(parts)
             if name not in (MANIFEST, OWNER):
-                found[name] = path
-    return found
+                files[name] = path
+    return files
 
 
 def _base(local: Path) -> str | None:

@@ -1,9 +1,9 @@
-"""One writer a run: a store has no locks, so an object says whose the run is.
+"""One writer per run: a store has no locks, so an object records the owner.
 
 The object is created on the condition that there is none, and renewed on the condition that it is
 still the one that was written; both are decided by the store. A job that was killed stops renewing
-it. Whoever wants the run then watches whether the object changes during `JUMAR_STORE_LEASE`
-seconds, by his own clock, and replaces it if not: no two clocks are ever compared.
+it. Another job that wants the run watches whether the object changes during `JUMAR_STORE_LEASE`
+seconds, by its own clock, and replaces it if not: no two clocks are ever compared.
 """
 
 import json
@@ -82,7 +82,7 @@ class Ownership:
             raise self._lost
 
     def release(self) -> None:
-        """Give the run up, so that the next job need not wait.
+        """Release the run, so that the next job need not wait.
 
         Raises:
             StoreError: The store does not answer.
@@ -136,7 +136,7 @@ class Ownership:
                 )
 
     def _check_conditions(self) -> None:
-        """Say so where a store writes whatever the condition is; the same bytes do no harm."""
+        """Warn if a store ignores conditions; the same bytes do no harm."""
         content, e_tag = self._client.read_small(self._place)
         try:
             self._client.write_if(self._place, content + b" ", e_tag=None)

@@ -1,8 +1,8 @@
 """Ranges of objects, many at once, in any process.
 
-Workers that load data are forked from a process in which obstore's threads run; they do not
-survive the fork, and a request would wait for ever. Such a process asks a helper of its own, a
-fresh interpreter that reads the ranges and ends with its worker.
+Workers that load data are forked from a process in which obstore's threads run; they do not survive
+the fork, and a request would hang. Such a process uses its own helper, a fresh interpreter that
+reads the ranges and ends with its worker.
 """
 
 import json
@@ -30,10 +30,10 @@ class Range:
 
 
 def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
-    """The bytes of some ranges, in their order, read at once.
+    """The bytes of some ranges, in order, read concurrently.
 
     Raises:
-        StoreError: The store does not answer, or an object is another one by now.
+        StoreError: The store does not answer, or an object has changed.
     """
     if not ranges:
         return []

@@ -1,4 +1,4 @@
-"""What a command writes, brought to a store when it has ended: a file, a folder or a run."""
+"""Uploads a command's output to a store when it has ended: a file, a folder or a run."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ _OF_A_RUN = "recipe.json"
 
 
 class Outgoing:
-    """Local places for what is to be uploaded; removed at the end, unless an upload failed."""
+    """Local paths of output to upload; removed at the end, unless an upload failed."""
 
     def __init__(self) -> None:
         folder = cache_root().parent / "outgoing"
@@ -41,7 +41,7 @@ class Outgoing:
             remove_folder(self._folder)
 
     def place(self, target: Location) -> Path:
-        """A local path for what will be at a location.
+        """A local path for output to a location.
 
         Raises:
             UserError: A folder with something in it is there already, or the store does not answer.
@@ -58,7 +58,7 @@ class Outgoing:
         return folder / target.name
 
     def upload(self, target: Location, local: Path) -> str:
-        """Upload a folder, or a file and what was written beside it; returns the line that says so.
+        """Upload a folder, or a file and its companions; returns a message.
 
         Raises:
             StoreError: The store does not answer; the files then stay where they are.

@@ -111,7 +111,7 @@ def cross_entropy_sum(
 
 
 def loss_weights(labels: Tensor, weights: Tensor | None) -> Mapping[str, Tensor]:
-    """What the sum is divided by, for `Objective.weights`: the samples' weights."""
+    """The divisor of the sum, for `Objective.weights`: the samples' weights."""
     return {} if weights is None else {"loss": weights[labels].sum()}
 
 

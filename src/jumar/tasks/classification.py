@@ -186,14 +186,14 @@ class ClassificationTask(Task):
         """
         if "confusion" in sums:
             names = self.outputs or [str(each) for each in range(len(sums["confusion"]))]
-            table = confusion_table(sums["confusion"], names, "pictures")
+            table = confusion_table(sums["confusion"], names, "images")
         else:
             right, count = sums["class_right"], sums["class_count"]
             table = weakest_classes(right, count, self.outputs, _WEAKEST)
         return [table, *self._mistakes.tables()]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The pictures that were taken for another class with the highest probability, of those
+        """The images that were taken for another class with the highest probability, of those
         that the first rank scored.
         """
         return self._mistakes.illustrations(self.outputs)

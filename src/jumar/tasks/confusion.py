@@ -1,4 +1,4 @@
-"""Confusion matrices: how often each label was taken for which."""
+"""Confusion matrices: how often each label was predicted as which."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def confusion_of(labels: Tensor, predicted: Tensor, count: int) -> Tensor:
 
 
 def accuracy(confusion: Tensor) -> float:
-    """The share of right labels in percent."""
+    """The percentage of correct labels."""
     return 100 * confusion.diagonal().sum().item() / max(confusion.sum().item(), 1)
 
 

@@ -1,4 +1,4 @@
-"""What a text detector got wrong: counted by kind, and shown as cut-outs."""
+"""Errors of a text detector: counted by kind, and shown as crops."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,15 +22,15 @@ _MOST = 32
 _PER_PICTURE = 4
 _COLUMNS = 4
 _TILE = (96, 224)
-"""Height and width of a cut-out."""
+"""Height and width of a crop."""
 _MARGIN = 0.4
-"""Of the shorter side of what is shown, around it."""
+"""Margin, as a fraction of the shorter side."""
 _LEAST_MARGIN = 12
 _GREY = 96
 
 
 def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]]]:
-    """The errors of a picture by kind, each as positions of words and of detections.
+    """The errors of an image by kind, each as positions of words and of detections.
 
     Each error is counted once: a missed word that is one of several in a detection is `merged`, a
     false detection that covers a part of a split word is `split`.
@@ -49,11 +49,11 @@ def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]
 
 @dataclass(frozen=True, eq=False)
 class ErrorSheets:
-    """Cut-outs of the first errors of each kind, a few of each picture.
+    """Crops of the first errors of each kind, a few from each image.
 
     Attributes:
-        cuts: The cut-outs by kind, uint8 [3, height, width].
-        totals: How many errors there are of each kind in all.
+        cuts: The crops by kind, uint8 [3, height, width].
+        totals: Total number of errors of each kind.
     """
 
     cuts: Mapping[str, list[torch.Tensor]] = field(
@@ -68,13 +68,13 @@ class ErrorSheets:
         detections: Sequence[Corners],
         score: PictureScore,
     ) -> None:
-        """Cut out the errors of a picture.
+        """Crop the errors of an image.
 
         Args:
             pixels: RGB [height, width, 3].
             words: Outlines of the labelled words, in these pixels.
-            detections: Outlines of the words that were found.
-            score: That of the picture.
+            detections: Outlines of the detected words.
+            score: The image's score.
         """
         outlines = [(corners, LABELLED) for corners in words]
         outlines += [(corners, FOUND) for corners in detections]
@@ -87,10 +87,10 @@ class ErrorSheets:
                     self.cuts[kind].append(_cut(pixels, np.concatenate(shown), outlines))
 
     def illustrations(self, pictures: str) -> Iterator[Illustration]:
-        """A sheet for each kind of which there are errors.
+        """A sheet for each kind of error that occurred.
 
         Args:
-            pictures: Which pictures were looked at, as in `the first 50 pictures`.
+            pictures: Which images were looked at, as in `the first 50 images`.
         """
         for kind, cuts in self.cuts.items():
             if cuts:
@@ -115,7 +115,7 @@ def _cut(
     shown: Corners,
     outlines: Sequence[tuple[Corners, tuple[int, int, int]]],
 ) -> torch.Tensor:
-    """What is around some corners, as large as a tile allows, on grey."""
+    """A crop around some corners, as large as a tile allows, on grey."""
     low, high = shown.min(axis=0), shown.max(axis=0)
     margin = max(_LEAST_MARGIN, _MARGIN * float((high - low).min()))
     left, top = np.floor(np.maximum(low - margin, 0)).astype(int).tolist()

@@ -4,10 +4,10 @@ All compare maps at a quarter of the image's size: float32 predictions with targ
 (geometry: float32), and a mask that is 0 where nothing counts. All return sums over the images,
 of which every term is already weighted, so that a loss is their sum.
 
-The originals take one dice coefficient over the whole batch, which is no sum over its images.
-Micro-batches and ranks take one each, over their own images, and the loss is the mean of them, as
-the originals' GPUs do. The papers' losses are taken for each image, so that their gradients are
-the same however a batch is split (batch norms aside).
+The originals use one dice coefficient over the whole batch, which is not a sum over its images.
+Each micro-batch and rank computes its own, and the loss is their mean, as on the originals' GPUs.
+The papers' losses are computed per image, so that their gradients do not depend on how a batch is
+split (except for batch norms).
 """
 
 from abc import ABC, abstractmethod
@@ -77,13 +77,13 @@ class BatchDice(KernelLoss, kind="dice"):
             for number in range(maps.shape[1] - 1)
         ]
         text = 1 - linear_dice(maps[:, -1], kernels[:, -1], mask)
-        # One value for all images: the sum that the number of images is divided out of again.
+        # One value for all images, as a sum: it is divided by the number of images later.
         return self._weighted(len(maps) * text, len(maps) * (1 - torch.stack(dice).mean()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class HardDice(KernelLoss, kind="dice_ohem"):
-    """The paper's: squared dice of each image; of the text, only the hardest background counts."""
+    """The paper's: squared dice of each image; only the hardest background pixels count."""
 
     negatives: float = setting(
         3.0, "pixels of background that count for each pixel of text, the hardest first", minimum=0
@@ -110,7 +110,7 @@ class HardDice(KernelLoss, kind="dice_ohem"):
         scores = torch.where(background > 0, maps[:, -1], -1.0).flatten(1)
         ordered = scores.sort(dim=1, descending=True).values
         last = ordered.gather(1, (wanted - 1).clamp(min=0).unsqueeze(1))
-        # Of an image without text nothing is left; its dice is 0 with any mask.
+        # An image without text keeps no pixels; its dice is 0 with any mask.
         return text + (scores >= last).view_as(text) * background * (wanted > 0).view(-1, 1, 1)
 
 
@@ -181,7 +181,7 @@ def box_losses(geometry: Tensor, boxes: Tensor, angle_weight: float) -> Tensor:
 
     Args:
         geometry: Distances to top, right, bottom and left and the angle, [N, 5, height, width].
-        boxes: The true ones; where there are none, the result is finite and means nothing.
+        boxes: The true ones; elsewhere the result is finite and meaningless.
         angle_weight: Weight of the angle.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a classifier got wrong: the mistakes it was surest of, as pictures and as a table."""
+"""The most confident mistakes of a classifier, as images and as a table."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from jumar.data.pixels.picture_grid import picture_grid, side_by_side
 from jumar.tasks.task import Illustration, ScoreTable
 
 MOST = 24
-"""Mistakes kept; an evaluation costs the same however many there are."""
+"""Number of mistakes kept; the cost of an evaluation does not depend on how many there are."""
 _SIDE = 96
 """Height of a thumbnail in pixels."""
 _COLUMNS = 8
@@ -45,7 +45,7 @@ class SurestMistakes:
             "picture": _thumbnails(images[first]),
         }
         if self._kept and self._kept["picture"].shape[1:] != added["picture"].shape[1:]:
-            return  # pictures of several sizes, which no grid can show
+            return  # images of several sizes, which no grid can show
         together = {
             name: torch.cat([self._kept[name], value]) if self._kept else value
             for name, value in added.items()
@@ -54,7 +54,7 @@ class SurestMistakes:
         self._kept = {name: value[best] for name, value in together.items()}
 
     def illustrations(self, names: Sequence[str]) -> list[Illustration]:
-        """One sheet of numbered pictures, or none without mistakes.
+        """One sheet of numbered images, or none without mistakes.
 
         Args:
             names: Of the classes; their numbers are shown where there are none.
@@ -86,7 +86,7 @@ class SurestMistakes:
 
 
 def weakest_classes(right: Tensor, count: Tensor, names: Sequence[str], most: int) -> ScoreTable:
-    """The classes of which the smallest share is recognised.
+    """The classes with the lowest accuracy.
 
     Args:
         right: [classes], how many samples of each were right.
@@ -121,7 +121,7 @@ def _table(kept: Mapping[str, Tensor], names: Sequence[str]) -> ScoreTable:
             zip(kept["label"], kept["predicted"], kept["sure"], strict=True), start=1
         )
     ]
-    header = ["picture", "true", "predicted", "probability %"]
+    header = ["image", "true", "predicted", "probability %"]
     return ScoreTable(title="mistakes with the highest probability", header=header, rows=rows)
 
 
@@ -130,7 +130,7 @@ def _name(names: Sequence[str], number: int) -> str:
 
 
 def _thumbnails(images: Tensor) -> Tensor:
-    """uint8 [N, 3, 96, width] of pictures of one size."""
+    """uint8 [N, 3, 96, width] of images of one size."""
     height, width = images.shape[-2:]
     size = (_SIDE, max(1, round(_SIDE * width / height)))
     mode = "area" if height > _SIDE else "nearest"

@@ -39,9 +39,9 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
         return {f"{WORDS}_loss": batch["masked_lm_weights"].sum() + 1e-5}
 
     def scored(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Sums of losses, of right answers and of what they are to be divided by."""
+        """Sums of losses and correct answers, and their divisors."""
         weights = batch["masked_lm_weights"].flatten()
-        # Before the encoder, whose result a device would have to wait for.
+        # Before the encoder, so that the host need not wait for the device.
         masked = weights.nonzero().squeeze(1)
         weights, ids = weights[masked], batch["masked_lm_ids"].flatten()[masked].long()
         encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
@@ -85,7 +85,7 @@ class PretrainingTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Losses, right answers and their weights, summed over the batch."""
+        """Losses, correct answers and their weights, summed over the batch."""
         return self._objective.scored(batch)
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Answers in passages: where in a passage the answer to a question begins and ends.
 
-Original: run_reading.py of Ascend's Bert-base_ID0060, which is CMRC's baseline. A window that does
-not hold the answer learns to point at [CLS], and outside of [CLS] and the passage all logits are
-10,000 lower. The answer to a question is the best of all its windows.
+Original: run_reading.py of Ascend's Bert-base_ID0060, which is CMRC's baseline. A window without
+the answer learns to point at [CLS], and outside of [CLS] and the passage all logits are 10,000
+lower. The answer to a question is the best of all its windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def span_loss(logits: Tensor, batch: Batch) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Extracted:
-    """An answer and where it is.
+    """An answer and its position.
 
     Attributes:
         begin: First character in the passage.

@@ -17,7 +17,7 @@ from jumar.data.samples import Batch, SampleSet
 class Objective(nn.Module, ABC):
     """A loss with the parameters that are trained on it.
 
-    It returns sums and what to divide each by, never means: micro-batches and ranks divide by the
+    It returns sums and their divisors, never means: micro-batches and ranks divide by the
     weight of the whole batch, so that the result is the same however the batch is split, even if
     parts have unequal weights (masked tokens, valid pixels). Since it is a module,
     DistributedDataParallel can wrap it.

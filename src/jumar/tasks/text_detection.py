@@ -1,4 +1,4 @@
-"""Text detection: the outlines of words in pictures, and how many of them are right.
+"""Text detection: the outlines of words in images, and how many of them are right.
 
 Networks take RGB images [N, 3, height, width] with levels from 0 to 255. What they return differs
 by network; a `Reader` makes words of it.
@@ -35,7 +35,7 @@ in pixels of the image, with a network in evaluation mode and without gradients.
 _SCORES = ("hmean", "precision", "recall")
 _SHOWN = 3
 _EXAMINED = 50
-"""Pictures whose errors are shown."""
+"""Images whose errors are shown."""
 
 
 class DetectionObjective(Objective, ABC):
@@ -94,9 +94,9 @@ class BoxObjective(DetectionObjective):
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """Both terms of a batch of `image`, `score`, `geometry` and `mask`."""
-        found = self._network(batch["image"].float())
+        maps = self._network(batch["image"].float())
         score, mask = batch["score"].float(), batch["mask"].float()
-        return self._loss.terms(found.score[:, 0], found.geometry, score, batch["geometry"], mask)
+        return self._loss.terms(maps.score[:, 0], maps.geometry, score, batch["geometry"], mask)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,13 +157,13 @@ def _own(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32
 
 
 class TextDetectionTask(Task):
-    """A text detector, scored as in ICDAR 2015: by words found, with every word of equal weight.
+    """A text detector, scored as in ICDAR 2015: by detected words, all with equal weight.
 
     Args:
         objective: The loss of the network.
         reader: Reads words from it.
         train_data: Crops with the targets of the loss.
-        eval_data: Whole pictures with outlines of words.
+        eval_data: Whole images with outlines of words.
     """
 
     name = "text_detection"
@@ -185,7 +185,7 @@ class TextDetectionTask(Task):
         self._reader = reader
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """`counts`: words that match, were found and are labelled, of each picture; `errors`: how
+        """`counts`: words that match, were found and are labelled, of each image; `errors`: how
         many there are of each of `KINDS`.
         """
         scores = [
@@ -206,7 +206,7 @@ class TextDetectionTask(Task):
         return {name: 100 * getattr(scores, name) for name in _SCORES}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """The scores with what other pictures of the same kind would give."""
+        """The scores with their confidence intervals."""
         counts = _counts(sums)
         scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
         rows: list[list[str]] = []
@@ -214,7 +214,7 @@ class TextDetectionTask(Task):
             low, high = getattr(intervals, name)
             value = 100 * getattr(scores, name)
             rows.append([name, f"{value:.2f}", f"{100 * low:.2f} to {100 * high:.2f}"])
-        header = ["score", "%", "95 % interval over pictures"]
+        header = ["score", "%", "95 % interval over images"]
         errors = [
             [kind, f"{number:.0f}"]
             for kind, number in zip(KINDS, sums["errors"].tolist(), strict=True)
@@ -225,7 +225,7 @@ class TextDetectionTask(Task):
         ]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first pictures with labels and detections, and cut-outs of what went wrong."""
+        """The first images with labels and detections, and crops of the errors."""
         if self.eval_data is None:
             return ()
         device = next(self.model.parameters()).device
@@ -256,16 +256,16 @@ class TextDetectionTask(Task):
                 )
             )
         first = "the first " if examined < len(self.eval_data) else ""
-        return [*illustrations, *errors.illustrations(first + counted(examined, "picture"))]
+        return [*illustrations, *errors.illustrations(first + counted(examined, "image"))]
 
     def _read(self, batch: Batch) -> list[list[Detection]]:
-        """The words of each picture, in pixels of its file."""
+        """The words of each image, in pixels of its file."""
         sizes: list[list[int]] = batch["image" + SIZES].tolist()
         scales = batch["scale"].cpu().numpy().astype(np.float64)
-        found = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])
+        detections = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])
         return [
             [replace(word, corners=word.corners / scale) for word in words]
-            for words, scale in zip(found, scales, strict=True)
+            for words, scale in zip(detections, scales, strict=True)
         ]
 
 

@@ -51,9 +51,9 @@ class Due:
     """What happens now, the same on every rank.
 
     Attributes:
-        closes_window: Whether a log line is due by its interval. The line of a run that stops or
-            ends leaves its steps to the next one, so that the run when it goes on has the lines of
-            one that never stopped.
+        closes_window: Whether a log line is due by its interval. If a run stops or ends, its line
+            leaves its steps to the next one, so that a resumed run has the same lines as one that
+            never stopped.
     """
 
     log: bool
@@ -107,7 +107,7 @@ class Cadence:
         return is_due(step, self._steps[1])
 
     def most_checkpoints(self, step: int) -> int | None:
-        """The most checkpoints a run can write after a step; None where the clock decides."""
+        """Maximum number of checkpoints a run can write after a step; None if the clock decides."""
         if self._total is None:
             return None
         _, evaluations, saves = zip(self._every, self._steps, strict=True)

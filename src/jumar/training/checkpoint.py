@@ -141,7 +141,7 @@ def write_checkpoint(
 
 @contextmanager
 def not_written(beside: Path) -> Generator[None]:
-    """Turn whatever hinders the writing of a checkpoint in this context into `NotWrittenError`.
+    """Turn errors while writing a checkpoint in this context into `NotWrittenError`.
 
     Args:
         beside: From `unfinished`.
@@ -327,7 +327,7 @@ def _check(path: Path, mark: FileMark | None) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, without the source lines of torch's own errors."""
+    """The error message, without the source lines of torch's own errors."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).strip().splitlines()

@@ -36,7 +36,7 @@ class FileMark:
 
 
 class RunningMark:
-    """The mark of content that is seen block by block."""
+    """The mark of content that arrives block by block."""
 
     def __init__(self) -> None:
         self._crc, self._size = 0, 0

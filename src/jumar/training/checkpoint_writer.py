@@ -1,9 +1,9 @@
-"""Checkpoints written by all ranks while training goes on.
+"""Checkpoints written by all ranks during training.
 
 Weights, averages and the optimizer's state change only in a step's update, so they are copied
-while the passes of the next step run, and the update waits for the copy. What is copied is written
-by a thread of each rank: the first one writes the weights, which stay one file that others open,
-and all share the optimizer's state. A crash in between leaves the checkpoints before.
+while the passes of the next step run, and the update waits for the copy. The copies are written by
+a thread of each rank: the first rank writes the weights, which stay a single file, and all share
+the optimizer state. A crash in between leaves earlier checkpoints intact.
 """
 
 import shutil
@@ -46,7 +46,7 @@ Tensors = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a checkpoint is made of.
+    """The content of a checkpoint.
 
     Attributes:
         step: Finished steps.
@@ -54,7 +54,7 @@ class Content:
         model: The model's state dict.
         ema: The averaged weights, if any.
         slots: The optimizer's state.
-        values: What else a resumed run needs, as JSON.
+        values: Further state for resuming, as JSON.
         batch: What determines the order of samples.
         changing: Memory (`data_ptr`) of tensors that passes change, such as batch-norm averages.
     """
@@ -71,7 +71,7 @@ class Content:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What one rank writes of a checkpoint.
+    """The share of a checkpoint that one rank writes.
 
     Attributes:
         files: Tensors by file.
@@ -85,13 +85,13 @@ class Share:
 
 
 def shares(model: Tensors, ema: Tensors | None, slots: Tensors, writers: int) -> list[Share]:
-    """Share out a checkpoint, each rank about as many bytes as the others.
+    """Divide a checkpoint among the ranks, in about equal numbers of bytes.
 
     Args:
         model: Written whole by the first.
         ema: Written whole by the second, if there is one.
         slots: Written in parts, whole tensors.
-        writers: How many ranks write.
+        writers: Number of ranks that write.
     """
     files: list[dict[str, dict[str, torch.Tensor]]] = [{} for _ in range(writers)]
     files[0][MODEL] = dict(model)
@@ -128,10 +128,10 @@ class CheckpointWriter:
         self._gives_up_at = inf
 
     def begin(self, content: Content) -> None:
-        """Begin to write a checkpoint; all ranks call this together, and then `wait_for_copy`.
+        """Start writing a checkpoint; all ranks call this together, and then `wait_for_copy`.
 
         Raises:
-            NotWrittenError: The one before, or this one, could not be written.
+            NotWrittenError: This or the previous one could not be written.
         """
         self.finish()
         beside = unfinished(self._directory, content.step)
@@ -155,11 +155,11 @@ class CheckpointWriter:
         self._copied.wait()
 
     def afterwards(self, action: Callable[[], None]) -> None:
-        """Do something with the checkpoints once all that was begun is written."""
+        """Run something on the checkpoints once all pending ones are written."""
         self._submit(action)
 
     def check(self) -> None:
-        """Raise what went wrong so far.
+        """Raise pending errors.
 
         Raises:
             NotWrittenError: A checkpoint could not be written.
@@ -171,7 +171,7 @@ class CheckpointWriter:
                 job.result()
 
     def finish(self) -> None:
-        """Wait until all that was begun is written.
+        """Wait until all pending checkpoints are written.
 
         Raises:
             NotWrittenError: A checkpoint could not be written.
@@ -181,7 +181,7 @@ class CheckpointWriter:
             job.result()
 
     def close(self) -> None:
-        """Wait for the end of what was begun, however it ends."""
+        """Wait for the end of pending writes, successful or not."""
         self._gives_up_at = time.monotonic() + LAST_WAIT_S
         self._thread.shutdown()
 

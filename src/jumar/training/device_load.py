@@ -1,4 +1,4 @@
-"""The load of the device beside a training: proof that it computes, read by a thread."""
+"""The load of the device during training, read by a thread: evidence that it computes."""
 
 import statistics
 import threading
@@ -13,7 +13,7 @@ from jumar.ground.text import counted, size_text
 from jumar.observer import Observer, Record
 
 LEAST_READINGS = 3
-"""Readings before an idle device is a finding: one falls between two kernels by chance."""
+"""Minimum readings before an idle device is reported: one may fall between two kernels."""
 IDLE_PERCENT = 1.0
 _PATIENCE_S = 2.0
 _LARGEST_COUNTS = ("memory_used_bytes", "memory_total_bytes", "temperature_c")
@@ -34,9 +34,9 @@ class LoadRecord:
     Attributes:
         step: Finished steps.
         readings: How many there were.
-        load: What they say together.
-        machine_busy_percent: Of all cores of the machine, whoever used them.
-        unreadable: Why there are none, and will be none.
+        load: Their summary.
+        machine_busy_percent: Load of all cores of the machine, from all processes.
+        unreadable: Why there are none, permanently.
     """
 
     step: int
@@ -64,12 +64,12 @@ class LoadRecord:
 class LoadObserver(Observer):
     """Reads the load in a thread, and reports it with each log line.
 
-    Nothing of it touches the training: no random numbers, no work on the device.
+    It does not affect training: no random numbers, no work on the device.
 
     Args:
         device: The device that the run computes on.
         every_s: Seconds between readings.
-        say: Gets a line where the device cannot be read, or computes nothing.
+        say: Receives a line if the device cannot be read or is idle.
     """
 
     def __init__(self, device: Device, *, every_s: float, say: Callable[[str], None]) -> None:
@@ -105,7 +105,7 @@ class LoadObserver(Observer):
             self._thread.join(_PATIENCE_S)
 
     def further_records(self) -> Iterable[Record]:
-        """A record of the readings since the last one; a line where they are a finding."""
+        """A record of the readings since the last one; also prints a line if they are a finding."""
         with self._lock:
             readings, self._waiting = self._waiting, []
             unreadable, self._unreadable = self._unreadable, ""
@@ -121,7 +121,7 @@ class LoadObserver(Observer):
 
     @property
     def finding(self) -> str:
-        """What is wrong with the load so far; empty if nothing is."""
+        """Problem with the load so far; empty if there is none."""
         busy = [reading.device.busy_percent for reading in self._all]
         return "" if self._device.on_host else idle_finding(str(self._device), busy)
 
@@ -147,7 +147,7 @@ class LoadObserver(Observer):
         except UnreadableLoadError as error:
             self._give_up(str(error))
         except Exception as error:
-            # Whatever a driver raises, the training goes on.
+            # Whatever a driver raises, training continues.
             self._give_up(f"{type(error).__name__}: {error}")
 
     def _give_up(self, why: str) -> None:
@@ -191,7 +191,7 @@ def summary(readings: Sequence[Reading], *, step: int, unreadable: str = "") -> 
 
 
 def load_text(load: DeviceLoad) -> str:
-    """A load as a person reads it: `busy 87 %, 12.3 of 64.0 GiB, 165 W, 55 °C`."""
+    """A load as text: `busy 87 %, 12.3 of 64.0 GiB, 165 W, 55 °C`."""
     parts: list[str] = []
     if load.busy_percent is not None:
         parts.append(f"busy {load.busy_percent:.0f} %")

@@ -10,7 +10,7 @@ from jumar.training.settings import EarlyStoppingSettings, Plan
 
 
 class EarlyStopping:
-    """Counts evaluations without a gain; part of what a checkpoint holds.
+    """Counts evaluations without a gain; part of a checkpoint.
 
     Every rank counts for itself: scores are the same on all of them.
 
@@ -44,7 +44,7 @@ class EarlyStopping:
 
     @property
     def reason(self) -> str:
-        """Why the run ends; empty while it goes on."""
+        """Why the run ends; empty while it continues."""
         if not 0 < self._settings.patience <= self._without_gain:
             return ""
         name, delta = self._headline.name, self._settings.min_delta
@@ -65,7 +65,7 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Go back to what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
         best = saved["best"]
         self._best = None if best is None else float(best)
         self._best_step, self._last_step = int(saved["best_step"]), int(saved["last_step"])

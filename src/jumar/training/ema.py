@@ -13,7 +13,7 @@ from jumar.ground.errors import UserError
 
 
 def ema_decay(decay: float, step: int, *, warm_up: bool) -> float:
-    """The share of the old average that is kept at a step.
+    """The fraction of the old average that is kept at a step.
 
     Args:
         decay: Its long-run value.

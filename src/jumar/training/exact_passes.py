@@ -19,13 +19,13 @@ from jumar.training.state import TrainState
 
 
 class ExactPasses(Passes):
-    """Runs the passes of a step's parts one by one, and adds all that they give in one tree.
+    """Runs the passes of a step's parts one by one, and adds their results in one tree.
 
-    Every part has `training.micro_batch_size` samples and begins with the same buffers and a seed
-    of its own, so that nothing depends on which rank it falls to. Added up are gradients, terms of
-    the loss, weights (numbers of masked tokens) and whether a loss was not finite. What the parts
-    changed in floating-point buffers, such as the averages of batch norms, is averaged over them;
-    other buffers are those of one part.
+    Every part has `training.micro_batch_size` samples and starts with the same buffers and its own
+    seed, so that nothing depends on its rank. Added up are gradients, terms of the loss, weights
+    (numbers of masked tokens) and whether a loss was not finite. What the parts changed in
+    floating-point buffers, such as the averages of batch norms, is averaged over them; other
+    buffers are those of one part.
 
     Raises:
         UserError: The size of the parts is not set, or does not divide a rank's batch.
@@ -90,7 +90,7 @@ class ExactPasses(Passes):
                 "a batch has fewer samples than it should, since some cannot be read; with "
                 "training.sums=exact parts would then depend on the number of ranks",
                 where="data.skip_corrupt",
-                todo="Remove what cannot be read, or train with training.sums=fast.",
+                todo="Remove unreadable samples, or train with training.sums=fast.",
             )
         return super()._parts(batch)
 
@@ -106,7 +106,7 @@ class ExactPasses(Passes):
     def _total_weights(
         self, lane: Lane, parts: Sequence[Part], first: int, total: int
     ) -> dict[str, Tensor]:
-        """What sums are divided by: the weights of all parts; 1 for a weight of nothing."""
+        """The divisors of sums: the weights of all parts, with 1 for a total of 0."""
         sums, names = TreeSum(total), list[str]()
         for number, part in enumerate(parts, start=first):
             weights = lane.objective.weights(part.batch)
@@ -126,7 +126,7 @@ class ExactPasses(Passes):
 
     @torch.no_grad()
     def _changes(self, before: Sequence[Tensor]) -> list[Tensor]:
-        """What a part added to each averaged buffer, as vectors."""
+        """The change by a part of each averaged buffer, as vectors."""
         pairs = zip(self._averaged, before, strict=False)
         return [(now - value).float().reshape(-1) for now, value in pairs]
 

@@ -1,7 +1,7 @@
 """Names the op behind a skipped update, by repeating the passes of the step with every op recorded.
 
-The repetition is local to each rank and leaves no trace: the weights are still those of before the
-update, since there was none; buffers and loss scale are put back for it and afterwards restored.
+The repetition is local to each rank and has no side effects: the weights are unchanged, since the
+update was skipped; buffers and loss scale are reset for it and restored afterwards.
 """
 
 import time
@@ -23,7 +23,7 @@ from jumar.training.profiling.ranges import named_layers
 from jumar.training.state import TrainState
 
 MOST: Final = 3
-"""How many skipped updates of a run are explained."""
+"""Maximum number of skipped updates to explain per run."""
 
 
 class Explainer:
@@ -54,7 +54,7 @@ class Explainer:
         self._is_stopped = False
 
     def prepare(self, buffers: Sequence[Tensor]) -> None:
-        """Keep what the passes of a step change."""
+        """Save the state that the passes of a step change."""
         if self._is_stopped:
             return
         scale = self._state.policy.loss_scale
@@ -67,8 +67,8 @@ class Explainer:
         All ranks agree on that, and each repeats its own part of the batch.
 
         Args:
-            lane: What was trained.
-            blocked: Whether it was skipped (0-dim).
+            lane: The objective that was trained.
+            blocked: Whether its update was skipped (0-dim).
             passes: Repeats forward and backward without the other ranks.
         """
         if self._is_stopped or not blocked.item():

@@ -17,7 +17,7 @@ _UNFREEZE_AT = "transfer.unfreeze_at"
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """What of a network is frozen.
+    """The frozen parts of a network.
 
     Attributes:
         names: The frozen parameters.
@@ -46,7 +46,7 @@ class Frozen:
             norm.train(model.training)
 
     def set_modes(self) -> None:
-        """Put the frozen batch norms into evaluation mode, if that was asked for."""
+        """Put the frozen batch norms into evaluation mode, if requested."""
         for norm in self.norms.values() if self.keeps_averages else ():
             norm.eval()
 
@@ -54,7 +54,7 @@ class Frozen:
 def find_frozen(
     model: nn.Module, settings: TransferSettings, *, steps_per_epoch: int
 ) -> Frozen | None:
-    """What the settings freeze; None for nothing.
+    """The parts frozen by the settings; None for nothing.
 
     Args:
         model: The network.
@@ -93,7 +93,7 @@ def find_frozen(
 def parameter_lines(
     model: nn.Module, settings: TransferSettings, frozen: Frozen | None
 ) -> list[str]:
-    """How many parameters train, and what is said about those that do not."""
+    """How many parameters train, and a description of those that do not."""
     named = list(model.named_parameters())
     total = sum(parameter.numel() for _, parameter in named)
     held = [parameter for _, parameter in named if not parameter.requires_grad]
@@ -112,7 +112,7 @@ def parameter_lines(
         what = (
             "normalise with their averages, which stay"
             if frozen.keeps_averages
-            else "normalise by the batch and move their averages "
+            else "normalise by the batch and update their averages "
             "(transfer.freeze_batch_norms=true keeps them)"
         )
         lines.append(f"batch norms of frozen parts ({len(frozen.norms)}): {what}")

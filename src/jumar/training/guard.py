@@ -9,7 +9,7 @@ class NonFiniteLoss(Exception):
     """The loss or the gradients of an objective became NaN or infinite beyond recovery.
 
     Attributes:
-        step: The step, counted from 1, whose update was not made.
+        step: The step, counted from 1, whose update was skipped.
         objective: Name of the objective.
         reason: What became NaN or infinite.
     """
@@ -22,7 +22,7 @@ class NonFiniteLoss(Exception):
 
 
 class Guard:
-    """Remembers on the device the first step and objective whose update must not be made.
+    """Records on the device the first step and objective whose update must be skipped.
 
     From that step on `blocked` is 1 and every update is skipped, so the weights stay as they were
     before it until the host checks, which on an accelerator is only at log lines: reading a flag

@@ -1,4 +1,4 @@
-"""What a run keeps: its checkpoints, and the scores that determine the best one."""
+"""The checkpoints of a run, and the scores that determine the best one."""
 
 from collections.abc import Mapping
 
@@ -91,7 +91,7 @@ class Keeper:
 
     @property
     def most_kept(self) -> int:
-        """The most checkpoints that are kept."""
+        """Maximum number of checkpoints to keep."""
         return self._plan.checkpoints.keep + int(self._plan.checkpoints.keep_best)
 
     def most_new(self, written: int | None) -> int:
@@ -136,7 +136,7 @@ class Keeper:
             self._writer.afterwards(lambda: self._tidy(step, scores))
 
     def check(self) -> None:
-        """Raise what went wrong with checkpoints that are being written.
+        """Raise pending errors of checkpoints being written.
 
         Raises:
             NotWrittenError: One could not be written.
@@ -153,7 +153,7 @@ class Keeper:
         self._ranks.wait()
 
     def close(self) -> None:
-        """Wait for what is being written, however it ends."""
+        """Wait for pending writes, successful or not."""
         self._writer.close()
 
     def best(self) -> Checkpoint | None:
@@ -165,7 +165,7 @@ class Keeper:
         return self._headline.name, self._headline.higher_is_better
 
     def _tidy(self, step: int, scores: Mapping[str, float] | None) -> None:
-        """Note the scores of a checkpoint and remove those that are not kept."""
+        """Record the scores of a checkpoint and remove those that are not kept."""
         for checkpoint in list_checkpoints(self._directory):
             if checkpoint.step == step and scores is not None:
                 note_metrics(checkpoint, scores)

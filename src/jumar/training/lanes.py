@@ -80,17 +80,17 @@ class Lane:
         }
 
     def saved_sums(self, ranks: Ranks) -> dict[str, float]:
-        """What a checkpoint keeps of the sums, for any number of ranks to go on with."""
+        """The sums to store in a checkpoint, independent of the number of ranks."""
         sums = self.sums | self.term_sums(ranks)
         return {name: value.item() for name, value in sums.items()}
 
     def close_window(self) -> None:
-        """Begin the sums of the next log line."""
+        """Start the sums of the next log line."""
         self.sums, self.steps = {}, 0
 
 
 class LaneMaker:
-    """Creates the lanes of a network, and lets parameters that were frozen join them.
+    """Creates the lanes of a network, and adds unfrozen parameters to them.
 
     Args:
         model: The network with all objectives' parameters.
@@ -135,10 +135,10 @@ class LaneMaker:
         return lane
 
     def extend(self, lane: Lane) -> None:
-        """Let parameters that are no longer frozen join a lane, in groups of their own.
+        """Add unfrozen parameters to a lane, in their own groups.
 
-        What the optimizer keeps for the others stays, and counters of updates begin anew for the
-        new groups, as their averages do.
+        The optimizer's state for the others is kept; update counters and averages of the new groups
+        start from zero.
         """
         trained = [p for p in lane.objective.trained.parameters() if p.requires_grad]
         known = {id(parameter) for parameter in lane.parameters}
@@ -168,7 +168,7 @@ class LaneMaker:
         rounds: Sequence[Sequence[nn.Parameter]],
         factors: Mapping[str, float],
     ) -> torch.optim.Optimizer:
-        """The optimizer of parameters that joined one round after the other."""
+        """The optimizer of parameters that were added in several rounds."""
         first, *others = (self._groups(objective, each, factors) for each in rounds)
         base = {group.is_decayed: group.parameters for group in first if group.rate_factor == 1.0}
         return create_optimizer(

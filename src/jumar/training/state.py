@@ -87,9 +87,9 @@ class TrainState:
                 lane.averaged = any(id(parameter) in covered for parameter in own)
 
     def unfreeze_if_due(self) -> None:
-        """Let frozen parameters train from the step on at which they should.
+        """Unfreeze parameters from the configured step on.
 
-        A checkpoint of that very step still holds the state from before.
+        A checkpoint of that step still has the state before unfreezing.
         """
         frozen = self.frozen
         if frozen is not None and frozen.until is not None and self.step >= frozen.until:

@@ -1,4 +1,4 @@
-"""Hashes of all that a step changes, of a training at work and of a checkpoint alike.
+"""Hashes of everything that a step changes, for a running training and for a checkpoint.
 
 What only describes the run so far is left out: the clock, and the sums for the next log line.
 """

@@ -45,7 +45,7 @@ def places(findings: list[Finding], kind: str, what: str = "") -> list[set[str]]
 
 
 def many(classes: tuple[str, ...], count: int, *, first: int = 0) -> dict[str, bytes]:
-    """Different pictures of 64 x 48 px, as PNG."""
+    """Different images of 64 x 48 px, as PNG."""
     return {
         f"{name}/{index}.png": png(scene(48, 64, seed=1000 * place + first + index))
         for place, name in enumerate(classes)
@@ -72,7 +72,7 @@ def test_everything_planted_is_found_where_it_was_planted(tmp_path: Path) -> Non
     train |= {
         "a/cut.jpg": jpeg(original)[:300],
         "a/empty.png": b"",
-        "a/text.png": b"not a picture",
+        "a/text.png": b"not an image",
         "b/copy.png": train["b/1.png"],
         "a/other_label.png": train["b/2.png"],
         "b/saved_again.jpg": jpeg(scene(48, 64, seed=1000), 70),
@@ -91,7 +91,7 @@ def test_everything_planted_is_found_where_it_was_planted(tmp_path: Path) -> Non
     assert places(findings, "leak", "same content") == [{"a/5.png", "a/leaked.png"}]
     assert places(findings, "leak", "looks") == [{"a/6.png", "a/again.jpg"}]
     kinds = {finding.what.partition(":")[0] for finding in findings if finding.kind == "odd kind"}
-    assert kinds == {"grey", "CMYK", "turned by EXIF"}
+    assert kinds == {"grey", "CMYK", "rotated by EXIF"}
     assert {"a/long.png"} in places(findings, "odd size", "width by height")
     assert [
         group[0][:2] for finding in findings if finding.kind == "class" for group in finding.groups
@@ -109,7 +109,7 @@ def test_the_same_pixels_in_another_file_format_are_a_duplicate(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("change", ["quality 40", "half the size", "a level brighter"])
-def test_another_encoding_looks_alike_and_another_picture_does_not(change: str) -> None:
+def test_another_encoding_looks_alike_and_another_image_does_not(change: str) -> None:
     from jumar.data.checking.pictures import picture_item
     from jumar.data.samples import Record
 
@@ -142,7 +142,7 @@ def test_a_crowd_is_named_where_not_all_of_it_is_compared(others: int) -> None:
     assert near.crowded.tolist() == crowded
 
 
-def test_pictures_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path) -> None:
+def test_images_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path) -> None:
     base = scene(96, 128, seed=9)
     files = {f"a/{n}.png": png(np.maximum(base, 1) - (n % 2)) for n in range(2)}
     draw = np.random.default_rng(5)
@@ -162,7 +162,7 @@ def test_equal_looks_are_one_group_without_comparing_all_pairs() -> None:
     assert len(near.crowded) == 0
 
 
-def test_pictures_of_other_shapes_do_not_look_alike() -> None:
+def test_images_of_other_shapes_do_not_look_alike() -> None:
     look = np.random.default_rng(4).integers(0, 256, (1, 256)).astype(np.uint8)
     near = alike(np.tile(look, (3, 1)), np.array([1.0, 1.01, 1.05]))
     assert near.pairs.tolist() == [[0, 1]]
@@ -258,7 +258,7 @@ def test_tagged_texts_and_questions_are_told_apart_and_checked(tmp_path: Path) -
     assert "question 2" in findings[0].groups[0][0].where
 
 
-def test_pictures_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
+def test_images_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
     pytest.importorskip("shapely")
     files = {f"img/{n}.png": png(scene(48, 64, seed=n)) for n in range(6)}
     files |= {f"gt/gt_{n}.txt": b"5,5,40,5,40,20,5,20,word\n" for n in range(6)}
@@ -320,8 +320,8 @@ def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> N
         [Place("training", "labels.txt, line 3", "no label")],
         [Place("evaluation", "e0", "empty")],
     ]
-    found = findings_of(parts)
-    assert found == [
+    result = findings_of(parts)
+    assert result == [
         Finding(kind="broken", what="cannot be used", groups=broken),
         Finding(
             kind="leak", what="the same content in training and in evaluation", groups=[[t3, e1]]
@@ -342,7 +342,7 @@ def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> N
         ),
         Finding(kind="look-alike", what="looks the same", groups=[[t1, t5]]),
     ]
-    assert [finding.count for finding in found] == [3, 1, 1, 1, 1, 1, 1]
+    assert [finding.count for finding in result] == [3, 1, 1, 1, 1, 1, 1]
 
 
 def test_look_alikes_are_also_told_apart_by_part_and_label() -> None:
@@ -388,8 +388,8 @@ def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() ->
         return Item(where=where, size=(("width", width), ("height", height)))
 
     items = [*(item(str(n), 8, 4) for n in range(9)), item("tall", 8, 40), item("flat", 8, 0)]
-    found = [(f.what, f.groups) for f in of_items(training=items) if f.kind == "odd size"]
-    assert found == [
+    result = [(f.what, f.groups) for f in of_items(training=items) if f.kind == "odd size"]
+    assert result == [
         (
             "height outside of 1 to 16, around a median of 4",
             [[Place("training", "tall", "40")], [Place("training", "flat", "0")]],
@@ -404,8 +404,8 @@ def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() ->
 def test_a_trait_is_odd_up_to_half_of_the_items() -> None:
     traits = [("grey",), ("grey", "turned"), ("turned", "alpha"), ("grey",)]
     items = [Item(where=str(n), traits=each) for n, each in enumerate(traits)]
-    found = [f for f in of_items(training=items) if f.kind == "odd kind"]
-    assert found == [
+    result = [f for f in of_items(training=items) if f.kind == "odd kind"]
+    assert result == [
         Finding(
             kind="odd kind",
             what="turned: 2 of 4 items",
@@ -423,10 +423,10 @@ def test_a_class_is_small_below_five_items_or_a_tenth_of_the_median() -> None:
             for n in range(count)
         ]
 
-    found = of_items(
+    result = of_items(
         training=items(a=100, b=100, c=100, d=9, e=10), evaluation=items(a=5, c=4, d=1, e=5)
     )
-    assert found == [
+    assert result == [
         Finding(
             kind="class",
             what="missing on one side",

@@ -1,4 +1,4 @@
-"""Which pictures look alike: every bound from both sides."""
+"""Which images look alike: every bound from both sides."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ BASE = np.arange(256) * 3 % 200 + 20
 
 
 def pairs(*looks: np.ndarray, aspects: tuple[float, ...] = ()) -> list[list[int]]:
-    found = alike(np.stack(looks).astype(np.uint8), np.array(aspects or [1.0] * len(looks)))
-    assert found.crowded.tolist() == []
-    return found.pairs.tolist()
+    result = alike(np.stack(looks).astype(np.uint8), np.array(aspects or [1.0] * len(looks)))
+    assert result.crowded.tolist() == []
+    return result.pairs.tolist()
 
 
 def changed(*by: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def test_a_block_that_differs_by_the_whole_bound_is_a_candidate() -> None:
 
 
 @pytest.mark.parametrize(("contrast", "compared"), [(8, True), (7, False)])
-def test_pictures_with_less_than_8_levels_of_contrast_are_not_compared(
+def test_images_with_less_than_8_levels_of_contrast_are_not_compared(
     contrast: int, compared: bool
 ) -> None:
     flat = np.where(np.arange(256) % 2, 100 + contrast, 100 - contrast)

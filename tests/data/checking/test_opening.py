@@ -58,9 +58,9 @@ def test_names_of_files_decide_about_the_kind(
     with pytest.raises(UserError) as caught:
         kind_of(path)
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "holds no data of a known kind",
+        "has no data of a known kind",
         path,
-        "Known: pictures, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
+        "Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
         "tokens in .txt. To name the kind: --kind",
     )
 
@@ -115,7 +115,7 @@ def test_images_have_a_second_part_where_there_is_one_or_one_is_named(tmp_path: 
     ]
 
 
-def test_the_labels_of_pictures_have_no_meaning_where_there_are_no_classes(tmp_path: Path) -> None:
+def test_the_labels_of_images_have_no_meaning_where_there_are_no_classes(tmp_path: Path) -> None:
     whole = str(write_files(tmp_path, pets(1)))
     labels = {}
     for kind in ("images", "pictures"):
@@ -156,19 +156,19 @@ def test_texts_have_the_parts_that_are_there(tmp_path: Path, kind: str) -> None:
         opened(tmp_path)
 
 
-def test_clips_have_the_parts_that_are_there_and_what_lacks_is_said(tmp_path: Path) -> None:
+def test_clips_have_the_parts_that_are_there_and_what_lacks_is_reported(tmp_path: Path) -> None:
     files = {f"train/low/{n}_nohash_0.wav": tone("low", n) for n in range(3)}
     files |= {f"val/low/{n}_nohash_0.wav": tone("low", n) for n in range(4, 6)}
-    said: list[str] = []
+    messages: list[str] = []
     place = str(write_files(tmp_path / "a", files))
-    kind, parts = open_parts(CheckedData(path=place), said.append)
+    kind, parts = open_parts(CheckedData(path=place), messages.append)
     assert kind == "clips"
     assert [(part.name, len(part.reader), tuple(part.classes)) for part in parts] == [
         ("training", 3, ("low",)),
         ("evaluation", 2, ("low",)),
     ]
-    assert len(said) == 1
-    assert said[0].startswith("testing: ")
+    assert len(messages) == 1
+    assert messages[0].startswith("testing: ")
     other = write_files(tmp_path / "b", {"high/1_nohash_0.wav": tone("high", 1)})
     assert opened(other, eval_path=place)[1:] == [
         ("training", 1, ("high",)),

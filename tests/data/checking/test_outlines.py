@@ -1,4 +1,4 @@
-"""What is learned about pictures with words."""
+"""What is learned about images with words."""
 
 from pathlib import Path
 
@@ -38,10 +38,10 @@ def opened(path: Path, eval_path: str = "", **labels: str) -> list[tuple[str, li
     ]
 
 
-def test_the_outlines_are_the_label_and_a_picture_without_words_is_set_apart(
+def test_the_outlines_are_the_label_and_an_image_without_words_is_set_apart(
     tmp_path: Path,
 ) -> None:
-    of = files(OTHER + WORD, "", IGNORED, WORD + IGNORED) | {"4.png": b"no picture"}
+    of = files(OTHER + WORD, "", IGNORED, WORD + IGNORED) | {"4.png": b"no image"}
     of["gt_4.txt"] = WORD.encode()
     ((name, items),) = opened(write_files(tmp_path, of))
     assert name == "training"
@@ -58,7 +58,7 @@ def test_the_outlines_are_the_label_and_a_picture_without_words_is_set_apart(
     ]
     assert (items[4].where, items[4].fault) == (
         str(tmp_path / "4.png"),
-        "not a picture of a known format",
+        "not an image of a known format",
     )
 
 
@@ -78,7 +78,7 @@ def test_the_second_part_is_the_one_that_is_named_or_there(tmp_path: Path) -> No
     ]
     only = write_files(tmp_path / "only", part("train", files(WORD)))
     assert [(name, len(items)) for name, items in opened(only)] == [("training", 1)]
-    with pytest.raises(UserError, match="no pictures for evaluation"):
+    with pytest.raises(UserError, match="no images for evaluation"):
         opened(whole, str(only))
 
 
@@ -90,13 +90,13 @@ def test_labels_may_lie_elsewhere_for_each_part(tmp_path: Path) -> None:
         places[f"{place} labels"] = str(
             write_files(tmp_path / f"{place}_labels", {"gt_0.txt": of["gt_0.txt"]})
         )
-    found = opened(
+    result = opened(
         Path(places["a"]),
         places["b"],
         labels=places["a labels"],
         eval_labels=places["b labels"],
     )
-    assert [(name, items[0].label[:11]) for name, items in found] == [
+    assert [(name, items[0].label[:11]) for name, items in result] == [
         ("training", "[[5.0, 5.0]"),
         ("evaluation", "[[1.0, 1.0]"),
     ]

@@ -1,4 +1,4 @@
-"""What is learned about a picture, from files of every kind."""
+"""What a check records about an image, for files of every kind."""
 
 import hashlib
 import io
@@ -79,11 +79,11 @@ def mirrored() -> bytes:
         (transparent_colour(), ("alpha",)),
         (two_frames(), ("several frames",)),
         (upright(), ()),
-        (mirrored(), ("turned by EXIF",)),
-        (turned(), ("turned by EXIF",)),
+        (mirrored(), ("rotated by EXIF",)),
+        (turned(), ("rotated by EXIF",)),
     ],
 )
-def test_traits_are_what_may_set_a_picture_apart(encoded: bytes, traits: tuple[str, ...]) -> None:
+def test_traits_are_what_may_set_an_image_apart(encoded: bytes, traits: tuple[str, ...]) -> None:
     assert picture_item(Record(encoded=encoded, label=0, origin="")).traits == traits
 
 

@@ -76,7 +76,7 @@ def test_an_entity_that_does_not_begin_is_a_trait(
     )
 
 
-def test_a_question_has_its_passage_and_what_is_moved_is_said(tmp_path: Path) -> None:
+def test_a_question_has_its_passage_and_what_is_moved_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "train.json"
     path.write_text(
         '{"data": [{"paragraphs": [{"context": "The sky is blue", "qas": ['
@@ -86,9 +86,9 @@ def test_a_question_has_its_passage_and_what_is_moved_is_said(tmp_path: Path) ->
         ' {"text": "blue", "answer_start": 11}]},'
         '{"id": "3", "question": "None", "answers": [{"text": "red", "answer_start": 0}]}]}]}]}'
     )
-    said: list[str] = []
-    part = checked_questions(path, "evaluation", said.append)
-    assert said == ["evaluation: 1 answer not where answer_start says, used where they are"]
+    messages: list[str] = []
+    part = checked_questions(path, "evaluation", messages.append)
+    assert messages == ["evaluation: 1 answer not where answer_start says, used where they are"]
     assert (part.name, len(part.reader)) == ("evaluation", 2)
     first, second = map(part.reader.item, (0, 1))
     assert second == Item(

@@ -13,7 +13,7 @@ from jumar.settings import from_json, override, to_json
 from tests.data.photographs import photographs, scene
 
 
-def test_parts_become_patches_and_whole_pictures(tmp_path: Path) -> None:
+def test_parts_become_patches_and_whole_images(tmp_path: Path) -> None:
     photographs(tmp_path / "train", scene(), scene(seed=2))
     photographs(tmp_path / "val", scene(seed=3))
     data = DenoisingData(path=str(tmp_path), patches_per_image=5, eval_levels=(15.0, 25.0, 50.0))
@@ -23,7 +23,7 @@ def test_parts_become_patches_and_whole_pictures(tmp_path: Path) -> None:
     assert open_patches(replace(data, eval_path="none"), seed=1)[1] is None
 
 
-def test_training_pictures_are_no_evaluation_pictures(tmp_path: Path) -> None:
+def test_training_images_are_no_evaluation_images(tmp_path: Path) -> None:
     photographs(tmp_path, scene())
     with pytest.raises(UserError, match="the training images themselves"):
         open_patches(DenoisingData(path=str(tmp_path)), seed=1)
@@ -71,11 +71,11 @@ def test_the_settings_reach_both_sets(tmp_path: Path) -> None:
     assert len(train) == 2 * 64
 
 
-def test_decoded_pictures_are_kept_in_as_many_mebibytes_as_set(tmp_path: Path) -> None:
+def test_decoded_images_are_kept_in_as_many_mebibytes_as_set(tmp_path: Path) -> None:
     photographs(tmp_path / "train", scene(600, 600), scene(600, 600))
     data = DenoisingData(path=str(tmp_path / "train"), eval_path="none", cache_mib=1)
     pictures = open_patches(data, seed=1)[0].kind.pictures
-    # A picture takes 1.08 million bytes: more than a million, and a mebibyte is 1,048,576.
+    # An image takes 1.08 million bytes: more than a million, and a mebibyte is 1,048,576.
     pictures.read(0)
     (tmp_path / "train" / "0.png").unlink()
     with pytest.raises(CorruptRecord):

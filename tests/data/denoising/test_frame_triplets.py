@@ -114,13 +114,13 @@ def test_frames_of_two_sizes_are_a_fault_and_another_triplet_takes_the_place(
     assert "a/frame10.png" in fetched.faults[0].reason
 
 
-def test_too_few_frames_are_told(tmp_path: Path) -> None:
+def test_too_few_frames_are_reported(tmp_path: Path) -> None:
     few = {f"{number}.png": flat(number) for number in range(4)}
     with pytest.raises(UserError, match="no three belong to one clip"):
         open_triplets(replace(DATA, path=str(write_files(tmp_path, few))), seed=1)
 
 
-def test_clips_are_the_pictures_of_each_folder(tmp_path: Path) -> None:
+def test_clips_are_the_images_of_each_folder(tmp_path: Path) -> None:
     names = ["a/1", "a/2", "a/b/1", "c/1", "c/2", "c/3"]
     write_files(tmp_path, {f"{name}.png": flat(1) for name in names})
     pictures = open_all_pictures(tmp_path)
@@ -157,7 +157,7 @@ def test_the_clean_patch_is_the_inner_part_of_the_middle_frame(tmp_path: Path) -
         assert len(places) >= 3
 
 
-def test_patches_are_turned_as_a_whole_if_that_is_asked_for(tmp_path: Path) -> None:
+def test_patches_are_turned_as_a_whole_if_that_is_requested(tmp_path: Path) -> None:
     ramp = np.zeros((8, 8, 3), np.uint8)
     ramp[..., 0] = np.arange(64).reshape(8, 8)
     frames = {f"{number}.png": png(ramp + number) for number in range(3)}
@@ -193,7 +193,7 @@ def test_every_level_of_every_frame_is_scored(tmp_path: Path) -> None:
     assert whole[4]["noisy"].float().mean() > whole[0]["noisy"].float().mean() + 1
 
 
-def test_held_out_frames_are_none_where_none_or_another_path_is_asked_for(tmp_path: Path) -> None:
+def test_held_out_frames_are_none_where_none_or_another_path_is_requested(tmp_path: Path) -> None:
     data = replace(DATA, path=str(write_files(tmp_path / "a", clips())))
     train, evaluation = open_triplets(replace(data, holdout_frames=1), seed=1)
     assert evaluation is not None
@@ -215,13 +215,13 @@ def test_an_unreadable_first_frame_is_the_same_on_both_sides(tmp_path: Path) -> 
     assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (4, 4)
 
 
-def test_what_is_wrong_with_clips_is_told_in_full(tmp_path: Path) -> None:
+def test_what_is_wrong_with_clips_is_reported_in_full(tmp_path: Path) -> None:
     few = {f"{number}.png": flat(number) for number in range(4)}
     with pytest.raises(UserError) as caught:
         open_triplets(replace(DATA, path=str(write_files(tmp_path / "few", few))), seed=1)
     assert str(caught.value) == (
         f"{tmp_path / 'few'}: among 4 frames no three belong to one clip\n  Give a folder of "
-        "clips, each with three frames or more besides the 2 of data.holdout_frames."
+        "clips, each with three frames or more in addition to the 2 of data.holdout_frames."
     )
     files = clips(a__frame10=flat(3, 10, 11))
     data = replace(DATA, path=str(write_files(tmp_path / "sizes", files)), eval_path="none")

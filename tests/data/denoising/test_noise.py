@@ -39,13 +39,13 @@ def test_noise_is_as_strong_as_its_formula_and_has_no_mean(level: Level, deviati
 
 
 @pytest.mark.parametrize("gain", [0.1, 64.0])
-def test_a_black_picture_shows_the_sensors_dark_noise_alone(gain: float) -> None:
+def test_a_black_image_shows_the_sensors_dark_noise_alone(gain: float) -> None:
     """At the small gain mostly its constant, at the large one what grows with the gain."""
     noise = add_noise(np.zeros_like(FLAT), Level("camera", gain, 2.0), random(), "float")
     assert noise.std() == pytest.approx(2 * (gain * 1.25e-4 + 1.11e-4), rel=0.01)
 
 
-def test_camera_noise_of_a_black_picture_is_finite_and_small() -> None:
+def test_camera_noise_of_a_black_image_is_finite_and_small() -> None:
     black = np.zeros((50, 50), np.uint8)
     noise = add_noise(black, Level("camera", 64.0, 4.0), random(), "float") * 255
     assert 0 < noise.std() < 10
@@ -72,7 +72,7 @@ def test_equal_seeds_give_equal_noise(sigma: float, seed: int) -> None:
     assert np.array_equal(first, second)
 
 
-def test_no_noise_leaves_the_picture() -> None:
+def test_no_noise_leaves_the_image() -> None:
     clean = random().integers(0, 256, (9, 9), dtype=np.uint8)
     assert np.array_equal(add_noise(clean, Level("gaussian", 0.0), random(), "uint8"), clean)
 
@@ -107,21 +107,21 @@ def test_camera_noise_is_gaussian_noise_times_its_formula_at_every_level(
     unit = add_noise(clean, Level("gaussian", 1.0), random(), "float").astype(np.float64) * 255
     camera = add_noise(clean, Level("camera", gain, digital), random(), "float").astype(np.float64)
     far = np.abs(unit - clean) > 0.5
-    found = ((camera * 255 - clean) / (unit - clean))[far]
+    result = ((camera * 255 - clean) / (unit - clean))[far]
     brightness = clean[far] / 255
     variance = gain * digital * brightness / 7480
     variance += (digital * (gain * 1.25e-4 + 1.11e-4)) ** 2
-    np.testing.assert_allclose(found, 255 * np.sqrt(variance), rtol=2e-4, atol=2e-4)
-    assert np.median(found / np.sqrt(variance)) == pytest.approx(255, rel=1e-5)
+    np.testing.assert_allclose(result, 255 * np.sqrt(variance), rtol=2e-4, atol=2e-4)
+    assert np.median(result / np.sqrt(variance)) == pytest.approx(255, rel=1e-5)
 
 
 @pytest.mark.parametrize("photons", [1.0, 51.0, 1000.0])
 def test_photons_are_counted_whole(photons: float) -> None:
     clean = np.tile(np.arange(256, dtype=np.uint8), (50, 1))
     counts = random(4).poisson(clean / 255 * photons)
-    found = add_noise(clean, Level("poisson", photons), random(4), "float")
-    assert found.dtype == np.float32
-    close = np.isclose(found, counts / photons, rtol=1e-5, atol=1e-7)
+    result = add_noise(clean, Level("poisson", photons), random(4), "float")
+    assert result.dtype == np.float32
+    close = np.isclose(result, counts / photons, rtol=1e-5, atol=1e-7)
     # Rounding of the mean may move a draw in a great many.
     assert close.mean() > 0.999
     as_bytes = add_noise(clean, Level("poisson", photons), random(4), "uint8")

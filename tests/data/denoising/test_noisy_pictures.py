@@ -24,7 +24,7 @@ def fetched(samples: KeyedSet[NoisyPictures], index: int) -> dict[str, torch.Ten
     return dict(samples.fetch([SampleKey(0, index)]).batch)
 
 
-def test_every_picture_comes_at_every_level(tmp_path: Path) -> None:
+def test_every_image_comes_at_every_level(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     assert len(samples) == 6
     for index in range(6):
@@ -42,12 +42,12 @@ def test_nlrn_noise_is_seeded_by_the_hash_of_the_name_alone(tmp_path: Path) -> N
     image = scene(12, 16, 2).astype(np.float32) / 255.0
     reference = image + np.random.RandomState(seed).normal(0, 25 / 255.0, image.shape)
     batch = fetched(noisy(tmp_path, seeding="file_hash"), 4)
-    found = batch["noisy"][0].permute(1, 2, 0).numpy()
-    assert np.abs(found - reference).max() < 1e-6
+    result = batch["noisy"][0].permute(1, 2, 0).numpy()
+    assert np.abs(result - reference).max() < 1e-6
     assert np.array_equal(name_seed("folder/1.png"), seed)
 
 
-def test_one_sequence_runs_through_all_pictures_in_any_order_of_asking(tmp_path: Path) -> None:
+def test_one_sequence_runs_through_all_images_in_any_order_of_asking(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     random = np.random.RandomState(0)
     reference = [random.normal(0, 15, (12, 16, 3)) for _ in range(2)]
@@ -62,8 +62,8 @@ def test_bytes_are_clipped_and_truncated(tmp_path: Path) -> None:
     batch = fetched(noisy(tmp_path, seeding="sequence", storage="uint8"), 0)
     values = np.random.RandomState(0).normal(0, 15, (12, 16, 3)) + scene(12, 16)
     reference = np.clip(values, 0, 255).astype(np.uint8)
-    found = batch["noisy"][0].permute(1, 2, 0).numpy()
-    assert np.mean(found == reference) > 0.999
+    result = batch["noisy"][0].permute(1, 2, 0).numpy()
+    assert np.mean(result == reference) > 0.999
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "poisson", "camera"])
@@ -72,7 +72,7 @@ def test_noise_by_index_is_always_the_same(tmp_path: Path, kind: str) -> None:
     assert torch.equal(first, second)
 
 
-def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Path) -> None:
+def test_images_of_one_size_fit_into_a_batch_and_others_are_reported(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     batch = samples.fetch([SampleKey(0, 0), SampleKey(0, 4)]).batch
     assert batch["level"].tolist() == [0, 1]
@@ -81,12 +81,12 @@ def test_pictures_of_one_size_fit_into_a_batch_and_others_are_told(tmp_path: Pat
         samples.fetch([SampleKey(0, 1), SampleKey(0, 2)])
 
 
-def test_an_unreadable_picture_is_left_out_and_named(tmp_path: Path) -> None:
+def test_an_unreadable_image_is_left_out_and_named(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
-    (tmp_path / "1.png").write_bytes(b"no picture")
-    found = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
-    assert len(found.batch["clean"]) == 1
-    assert found.faults[0].origin.endswith("1.png")
+    (tmp_path / "1.png").write_bytes(b"no image")
+    result = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
+    assert len(result.batch["clean"]) == 1
+    assert result.faults[0].origin.endswith("1.png")
     assert samples.fetch([SampleKey(0, 1)]).batch == {}
 
 
@@ -100,37 +100,37 @@ def test_seeding_by_name_is_for_gaussian_noise(tmp_path: Path) -> None:
         noisy(tmp_path, kind="camera", seeding="file_hash")
 
 
-def test_noise_by_index_follows_from_the_positions_of_picture_and_level(tmp_path: Path) -> None:
+def test_noise_by_index_follows_from_the_positions_of_image_and_level(tmp_path: Path) -> None:
     """The generator's entropy is 3, which no other use of a seed has, and the two positions."""
     samples = noisy(tmp_path)
     for item, (index, place, level) in {1: (1, 0, 15), 4: (1, 1, 25), 5: (2, 1, 25)}.items():
         clean = scene(*((16, 12) if index == 2 else (12, 16)), index + 1)
         random = np.random.default_rng((3, index, place))
         drawn = random.standard_normal(clean.shape, dtype=np.float32) * level
-        found = fetched(samples, item)["noisy"][0].permute(1, 2, 0).numpy()
-        np.testing.assert_allclose(found * 255, clean + drawn, atol=1e-3)
+        result = fetched(samples, item)["noisy"][0].permute(1, 2, 0).numpy()
+        np.testing.assert_allclose(result * 255, clean + drawn, atol=1e-3)
 
 
 def test_camera_noise_is_scored_at_a_digital_gain_of_two(tmp_path: Path) -> None:
     samples = noisy(tmp_path, kind="camera", levels=[16.0])
     clean = scene(12, 16)
-    found = fetched(samples, 0)["noisy"][0].permute(1, 2, 0).numpy() * 255 - clean
+    result = fetched(samples, 0)["noisy"][0].permute(1, 2, 0).numpy() * 255 - clean
     drawn = np.random.default_rng((3, 0, 0)).standard_normal(clean.shape, dtype=np.float32)
     variance = 16 * 2 * (clean / 255) / 7480 + (2 * (16 * 1.25e-4 + 1.11e-4)) ** 2
-    np.testing.assert_allclose(found, drawn * 255 * np.sqrt(variance), atol=1e-3)
+    np.testing.assert_allclose(result, drawn * 255 * np.sqrt(variance), atol=1e-3)
 
 
-def test_a_sequence_draws_nothing_for_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_sequence_draws_nothing_for_an_image_that_cannot_be_read(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
-    (tmp_path / "1.png").write_bytes(b"no picture")
+    (tmp_path / "1.png").write_bytes(b"no image")
     random = np.random.RandomState(0)
     random.normal(0, 15, (12, 16, 3))
     expected = scene(16, 12, 3) + random.normal(0, 15, (16, 12, 3))
-    found = fetched(samples, 2)["noisy"][0].permute(1, 2, 0).numpy() * 255
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+    result = fetched(samples, 2)["noisy"][0].permute(1, 2, 0).numpy() * 255
+    np.testing.assert_allclose(result, expected, atol=1e-3)
 
 
-def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> None:
+def test_the_later_of_two_images_may_be_requested_twice(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     first, again, before = (fetched(samples, index)["noisy"] for index in (1, 1, 0))
     assert torch.equal(first, again)
@@ -143,7 +143,7 @@ def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> Non
         ({"levels": []}, "data.eval_levels: no noise level to evaluate at"),
         (
             {"kind": "poisson", "levels": [5.0, 0.99]},
-            "data.eval_levels: 0.99 photons per white pixel give no picture\n"
+            "data.eval_levels: 0.99 photons per white pixel give no image\n"
             "  Give numbers of photons, 1 or more.",
         ),
         (
@@ -153,7 +153,7 @@ def test_the_later_of_two_pictures_may_be_asked_for_twice(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_levels_and_seedings_that_do_not_fit_are_told_in_full(
+def test_levels_and_seedings_that_do_not_fit_are_reported_in_full(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -167,10 +167,10 @@ def test_one_photon_is_a_level_and_zero_is_one_of_other_kinds(tmp_path: Path) ->
     assert torch.allclose(clean["noisy"] * 255, clean["clean"].float(), atol=1e-4)
 
 
-def test_sizes_that_differ_in_a_batch_are_told_in_full(tmp_path: Path) -> None:
+def test_sizes_that_differ_in_a_batch_are_reported_in_full(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         noisy(tmp_path).fetch([SampleKey(0, 0), SampleKey(0, 2)])
     assert str(caught.value) == (
-        "data.eval_batch_size: pictures of different sizes do not fit into one batch: 12 x 16, "
+        "data.eval_batch_size: images of different sizes do not fit into one batch: 12 x 16, "
         "16 x 12\n  Set data.eval_batch_size=1."
     )

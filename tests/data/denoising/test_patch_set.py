@@ -1,4 +1,4 @@
-"""Training patches: cut from the pictures, turned in eight ways, the same for equal keys."""
+"""Training patches: cut from the images, turned in eight ways, the same for equal keys."""
 
 import pickle
 from collections import Counter
@@ -50,7 +50,7 @@ def test_a_batch_is_bytes_and_its_noisy_version(
     assert (unit - batch["clean"] / 255).std().item() * 255 == pytest.approx(25, rel=0.15)
 
 
-def test_clean_patches_are_cuts_of_the_picture_in_one_of_eight_ways(tmp_path: Path) -> None:
+def test_clean_patches_are_cuts_of_the_image_in_one_of_eight_ways(tmp_path: Path) -> None:
     patches = patches_of(tmp_path, scene(20, 24), per_picture=60)
     windows = sliding_window_view(scene(20, 24), (SIDE, SIDE), axis=(0, 1))
     cuts = {
@@ -103,7 +103,7 @@ def test_scales_are_drawn_by_their_area(tmp_path: Path) -> None:
     assert (clean == 200).float().mean().item() == pytest.approx(0.5)
 
 
-def test_a_picture_smaller_than_a_patch_is_mirrored(tmp_path: Path) -> None:
+def test_an_image_smaller_than_a_patch_is_mirrored(tmp_path: Path) -> None:
     small = scene(5, 40)
     cut = random_window(small, SIDE, np.random.default_rng(1))
     assert cut.shape == (SIDE, SIDE, 3)
@@ -112,7 +112,7 @@ def test_a_picture_smaller_than_a_patch_is_mirrored(tmp_path: Path) -> None:
     assert patches_of(tmp_path, small).fetch(keys(2)).batch["clean"].shape[-2:] == (SIDE, SIDE)
 
 
-def test_an_unreadable_picture_is_a_fault_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
+def test_an_unreadable_image_is_a_fault_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
     patches = patches_of(tmp_path, scene(), scene(seed=2))
     (tmp_path / "0.png").write_bytes(b"")
     fetched = patches.fetch(keys(4))
@@ -121,7 +121,7 @@ def test_an_unreadable_picture_is_a_fault_and_the_next_one_takes_its_place(tmp_p
     (tmp_path / "1.png").write_bytes(b"")
     patches = patches_of(tmp_path / "none", *[np.zeros((4, 4), np.uint8)])
     (tmp_path / "none" / "0.png").write_bytes(b"")
-    with pytest.raises(UserError, match="none of the 1 pictures"):
+    with pytest.raises(UserError, match="none of the 1 images"):
         patches.fetch(keys(1))
 
 
@@ -148,7 +148,7 @@ def test_windows_begin_at_every_place_where_they_fit() -> None:
     assert random_window(pixels[:5, :5], 5, random)[..., 0].tolist() == pixels[:5, :5, 0].tolist()
 
 
-def test_small_pictures_are_mirrored_on_both_sides_and_more_behind() -> None:
+def test_small_images_are_mirrored_on_both_sides_and_more_behind() -> None:
     pixels = np.array([[1, 2, 3], [4, 5, 6]], np.uint8)[..., None]
     assert mirrored(pixels, 2) is pixels
     assert mirrored(pixels, 3)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6], [4, 5, 6]]
@@ -162,7 +162,7 @@ def test_small_pictures_are_mirrored_on_both_sides_and_more_behind() -> None:
     assert (high.shape, high[0, :, 0].tolist()) == ((9, 6, 1), [1, 1, 2, 3, 3, 2])
 
 
-def test_patches_are_not_turned_if_that_is_not_asked_for(tmp_path: Path) -> None:
+def test_patches_are_not_turned_if_that_is_not_requested(tmp_path: Path) -> None:
     pixels = scene(SIDE, SIDE)
     noise = NoiseSettings(sigma=(0.0,))
     straight = patches_of(tmp_path, pixels, turns=False, noise=noise).fetch(keys(8)).batch

@@ -1,4 +1,4 @@
-"""Pictures are decoded once for all workers, and never mixed up."""
+"""Images are decoded once for all workers, and never mixed up."""
 
 import multiprocessing
 import pickle
@@ -13,7 +13,7 @@ def picture(number: int, height: int = 4, width: int = 5) -> np.ndarray:
     return np.full((height, width, 3), number, np.uint8)
 
 
-def test_a_kept_picture_comes_back_and_cannot_be_changed() -> None:
+def test_a_kept_image_comes_back_and_cannot_be_changed() -> None:
     cache = PictureCache(3, 1000)
     assert cache.get(1) is None
     cache.put(1, picture(7))
@@ -56,10 +56,10 @@ def test_forked_workers_fill_one_cache() -> None:
     for worker in workers:
         worker.join()
     kept = [cache.get(number) for number in range(60)]
-    found = [number for number, pixels in enumerate(kept) if pixels is not None]
+    result = [number for number, pixels in enumerate(kept) if pixels is not None]
     # Who does not get the lock in time keeps nothing; that is rare.
-    assert len(found) > 50
-    assert all(np.array_equal(kept[n], picture(n, 3 + n % 3)) for n in found)
+    assert len(result) > 50
+    assert all(np.array_equal(kept[n], picture(n, 3 + n % 3)) for n in result)
 
 
 def test_a_lock_that_is_never_given_back_costs_a_tenth_of_a_second_not_the_run() -> None:
@@ -81,7 +81,7 @@ def test_a_pickled_cache_is_empty_and_works() -> None:
     assert np.array_equal(other.get(1), picture(2))
 
 
-def test_pictures_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
+def test_images_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
     cache = PictureCache(4, 24 + 6 + 20)
     shapes = [(2, 4, 3), (3, 2, 1), (5, 4, 1), (1, 1, 1)]
     pictures = [

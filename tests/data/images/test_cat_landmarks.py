@@ -15,7 +15,7 @@ POINTS = "9 60 50 80 50 70 62 50 40 52 30 58 38 82 38 88 30 90 40 \n"
 
 
 def cat_folder(folder: Path) -> Path:
-    """The layout of the Kaggle CAT set, with one picture: red but for a green head."""
+    """The layout of the Kaggle CAT set, with one image: red but for a green head."""
     place = folder / "CAT_00"
     place.mkdir(parents=True)
     picture = Image.new("RGB", (120, 90), (200, 0, 0))
@@ -25,7 +25,7 @@ def cat_folder(folder: Path) -> Path:
     return folder
 
 
-def test_the_head_is_what_is_shown_and_landmark_files_are_no_pictures(tmp_path: Path) -> None:
+def test_the_head_is_what_is_shown_and_landmark_files_are_no_images(tmp_path: Path) -> None:
     data = PictureData(path=str(cat_folder(tmp_path)), frame="head", eval_path="none")
     train, _ = open_generator_sets(data, seed=1)
     assert len(train) == 1
@@ -35,7 +35,7 @@ def test_the_head_is_what_is_shown_and_landmark_files_are_no_pictures(tmp_path: 
     assert red < 10
 
 
-def test_a_picture_without_landmarks_or_with_damaged_ones_is_a_fault(tmp_path: Path) -> None:
+def test_an_image_without_landmarks_or_with_damaged_ones_is_a_fault(tmp_path: Path) -> None:
     place = cat_folder(tmp_path) / "CAT_00" / "00000001_000.jpg.cat"
     heads = CatHeads(open_pictures(str(tmp_path), "train"), tmp_path)
     for text, reason in (
@@ -52,7 +52,7 @@ def test_a_picture_without_landmarks_or_with_damaged_ones_is_a_fault(tmp_path: P
 
 
 def test_landmarks_need_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="folder of pictures only"):
+    with pytest.raises(UserError, match="folder of images only"):
         CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path / "cats.zip")
 
 
@@ -67,7 +67,7 @@ def test_the_points_are_read_in_pairs() -> None:
     width=st.integers(1, 600),
     height=st.integers(1, 600),
 )
-def test_the_box_is_a_square_within_the_picture(
+def test_the_box_is_a_square_within_the_image(
     points: list[tuple[int, int]], width: int, height: int
 ) -> None:
     top, left, bottom, right = head_box(points, width, height)
@@ -76,7 +76,7 @@ def test_the_box_is_a_square_within_the_picture(
     assert (bottom - top) * height == pytest.approx((right - left) * width)
 
 
-def test_a_record_is_the_picture_with_one_box_and_no_label(tmp_path: Path) -> None:
+def test_a_record_is_the_image_with_one_box_and_no_label(tmp_path: Path) -> None:
     heads = CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path)
     picture = tmp_path / "CAT_00" / "00000001_000.jpg"
     # The points lie within 40 x 32 pixels around (70, 46), so the square has 1.3 * 40 = 52.
@@ -88,7 +88,7 @@ def test_a_record_is_the_picture_with_one_box_and_no_label(tmp_path: Path) -> No
     )
     assert (len(heads), heads.path(0), tuple(heads.classes)) == (1, "CAT_00/00000001_000.jpg", ())
     assert heads.fingerprint == open_pictures(str(tmp_path), "train").fingerprint
-    picture.write_bytes(b"no picture")
+    picture.write_bytes(b"no image")
     with pytest.raises(CorruptRecord) as caught:
         heads.read(0)
     assert caught.value.fault.origin == str(picture)
@@ -103,9 +103,9 @@ def test_a_record_is_the_picture_with_one_box_and_no_label(tmp_path: Path) -> No
         ([(0, 0), (200, 100), (50, 50)], (0, 50, 100, 150)),
         ([(50, 50), (50, 50), (50, 50)], (49.35, 49.35, 50.65, 50.65)),
     ],
-    ids=["middle", "upper left", "lower right", "larger than the picture", "one point"],
+    ids=["middle", "upper left", "lower right", "larger than the image", "one point"],
 )
-def test_the_square_is_1_3_times_the_extent_and_moved_into_the_picture(
+def test_the_square_is_1_3_times_the_extent_and_moved_into_the_image(
     points: list[tuple[int, int]], box: tuple[float, ...]
 ) -> None:
     top, left, bottom, right = head_box(points, 200, 100)

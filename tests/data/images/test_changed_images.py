@@ -95,7 +95,7 @@ def test_with_all_of_it_a_resumed_run_and_any_ranks_and_workers_get_the_same_bit
             assert equal(joined, whole[step])
 
 
-def test_augmented_pictures_differ_from_plain_ones_but_their_labels_do_not() -> None:
+def test_augmented_images_differ_from_plain_ones_but_their_labels_do_not() -> None:
     plain = batches(DIGITS, steps=range(2))[0]
     changed = batches(
         dataclasses.replace(DIGITS, auto_augment=RandAugment(), erasing=RandomErasing()),
@@ -117,14 +117,14 @@ def test_evaluation_is_never_changed_or_mixed() -> None:
     assert equal(plain.fetch(keys).batch, changed.fetch(keys).batch)
 
 
-def test_a_folder_and_a_zip_of_it_hold_out_the_same_pictures(tmp_path: Path) -> None:
+def test_a_folder_and_a_zip_of_it_hold_out_the_same_images(tmp_path: Path) -> None:
     folder = folders(tmp_path / "pictures", {"a": 10, "b": 30})
     with zipfile.ZipFile(tmp_path / "pictures.zip", "w") as archive:
         for path in sorted(folder.rglob("*.png"), reverse=True):
             archive.write(path, f"top/{path.relative_to(folder)}")
-    said: list[str] = []
+    messages: list[str] = []
     data = dataclasses.replace(DIGITS, path=str(folder), val_fraction=0.2, split_seed=3)
-    train, held_out = open_image_sets(data, num_classes=2, seed=1, notice=said.append)
+    train, held_out = open_image_sets(data, num_classes=2, seed=1, notice=messages.append)
     zipped = dataclasses.replace(data, path=f"{folder}.zip")
     _, other = open_image_sets(zipped, num_classes=2, seed=1)
     assert held_out is not None
@@ -134,8 +134,8 @@ def test_a_folder_and_a_zip_of_it_hold_out_the_same_pictures(tmp_path: Path) -> 
     assert train.fingerprint != held_out.fingerprint
     labels = Counter(held_out.kind.source.read(index).label for index in range(8))
     assert labels == {0: 2, 1: 6}
-    assert any("8 of the 40 training samples" in line for line in said)
-    assert any(held_out.fingerprint in line for line in said)
+    assert any("8 of the 40 training samples" in line for line in messages)
+    assert any(held_out.fingerprint in line for line in messages)
 
 
 def test_folds_of_a_source_without_names_share_nothing() -> None:

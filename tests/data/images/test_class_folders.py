@@ -77,7 +77,7 @@ def test_a_folder_whose_files_have_other_endings_says_which(tmp_path: Path) -> N
         list_classes(DiskTree(write_files(tmp_path, files)))
 
 
-def test_a_class_that_links_to_nowhere_is_an_error_and_a_lost_picture_a_file(
+def test_a_class_that_links_to_nowhere_is_an_error_and_a_lost_image_a_file(
     tmp_path: Path,
 ) -> None:
     write_files(tmp_path, {"cat/a.jpg": b"-"})
@@ -191,7 +191,7 @@ def test_files_come_before_those_of_sub_folders_and_all_in_order(tmp_path: Path)
     assert DiskTree(tmp_path).entries("a") == (["d", "f"], ["c"])
 
 
-def test_where_no_class_folders_are_what_is_there_is_said(tmp_path: Path) -> None:
+def test_where_no_class_folders_are_what_is_there_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError) as caught:
         list_classes(DiskTree(tmp_path), "empty")

@@ -46,14 +46,14 @@ def test_the_split_is_the_same_at_every_call_and_small_when_pickled() -> None:
     assert len(pickle.dumps(open_digits("train"))) < 300_000
 
 
-def test_the_fingerprint_is_that_of_the_pictures() -> None:
+def test_the_fingerprint_is_that_of_the_images() -> None:
     source = open_digits("eval")
     encoded = [source.read(index).encoded for index in range(len(source))]
     assert source.fingerprint == fingerprint(*encoded)
     assert tuple(source.classes) == tuple("0123456789")
 
 
-def test_without_scikit_learn_its_absence_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_its_absence_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ModuleNotFoundError, match="No module named 'sklearn'") as caught:
         open_digits("eval")

@@ -18,9 +18,9 @@ def opened(root: Path) -> ImageFolder:
 def test_images_of_every_kind_come_byte_for_byte(tmp_path: Path) -> None:
     write_files(tmp_path, {f"all/{name}": content for name, content in MIXED.items()})
     source = opened(tmp_path)
-    found = {(record := source.read(index)).origin: record for index in range(len(source))}
-    assert {Path(origin).name: record.encoded for origin, record in found.items()} == MIXED
-    assert {record.label for record in found.values()} == {0}
+    result = {(record := source.read(index)).origin: record for index in range(len(source))}
+    assert {Path(origin).name: record.encoded for origin, record in result.items()} == MIXED
+    assert {record.label for record in result.values()} == {0}
 
 
 def test_labels_are_positions_in_the_classes(tmp_path: Path) -> None:

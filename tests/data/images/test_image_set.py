@@ -267,20 +267,20 @@ def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_chan
     assert changeable & (own | expected.keys()) == {"eval_path"}
 
 
-def test_pictures_are_mixed_in_batches_of_even_numbers() -> None:
+def test_images_are_mixed_in_batches_of_even_numbers() -> None:
     for size in (2, 4, 6):
         assert checked(ImageData(mixing=CutMix(), batch_size=size)).mixes
     assert not checked(ImageData(batch_size=5)).mixes
     with pytest.raises(UserError) as caught:
         checked(ImageData(mixing=CutMix(), batch_size=5))
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "pictures are mixed in pairs, and 5 is odd",
+        "images are mixed in pairs, and 5 is odd",
         "data.batch_size",
         "Choose an even number, on every rank.",
     )
 
 
-def test_what_is_not_said_of_pictures_is_nothing_special(source: MemorySource) -> None:
+def test_what_is_not_said_of_images_is_nothing_special(source: MemorySource) -> None:
     plain = LabelledPictures(
         source=source,
         preprocessing=plain_preprocessing(),
@@ -301,7 +301,7 @@ def test_what_is_not_said_of_pictures_is_nothing_special(source: MemorySource) -
 
 
 @pytest.mark.parametrize("which", ["auto_augment", "erasing", "both"])
-def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
+def test_images_are_changed_and_then_erased_by_the_generator_of_the_sample(
     source: MemorySource, which: str
 ) -> None:
     preprocessing = dataclasses.replace(plain_preprocessing(), flip=True)
@@ -319,7 +319,7 @@ def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
         **{name: value for name, value in changes.items() if which in (name, "both")},  # type: ignore[arg-type]
     )
     assert pictures.changes_pixels
-    found = image_set(pictures).fetch([SampleKey(3, 6)]).batch["image"][0].permute(1, 2, 0)
+    result = image_set(pictures).fetch([SampleKey(3, 6)]).batch["image"][0].permute(1, 2, 0)
     random = sample_random(9, SampleKey(3, 6))
     expected = preprocessing.train_image(source.read(6), SIZE, random)["image"]
     if which != "erasing":
@@ -328,7 +328,7 @@ def test_pictures_are_changed_and_then_erased_by_the_generator_of_the_sample(
         expected = RandomErasing(probability=1.0, fill="mean").erased(  # type: ignore[arg-type]
             expected, random, (127.5, 127.5, 127.5)
         )
-    assert np.array_equal(found.numpy(), expected)
+    assert np.array_equal(result.numpy(), expected)
 
 
 def test_outputs_are_named_by_the_classes_shifted_by_the_offset() -> None:
@@ -408,22 +408,22 @@ def test_wrong_numbers_of_classes_are_said_in_whole_sentences(
     )
 
 
-def test_what_is_balanced_and_held_out_is_said(tmp_path: Path) -> None:
+def test_what_is_balanced_and_held_out_is_reported(tmp_path: Path) -> None:
     files = {f"a/{n}.jpg": jpeg(seed=n) for n in range(4)}
     files |= {f"b/{n}.jpg": jpeg(seed=n) for n in range(8)}
     path = str(write_files(tmp_path, files))
-    said: list[str] = []
+    messages: list[str] = []
     data = ImageData(path=path, image_size=SIZE, val_fraction=0.25, sampling="balanced")
-    train, held_out = open_image_sets(data, num_classes=0, seed=0, notice=said.append)
+    train, held_out = open_image_sets(data, num_classes=0, seed=0, notice=messages.append)
     assert held_out is not None
     assert (len(train), len(held_out)) == (9, 3)
-    assert said == [
+    assert messages == [
         f"evaluation: 3 of the 12 training samples (0.25, of each class, split seed "
         f"{data.split_seed}, hash {held_out.fingerprint})",
         "balanced sampling: 2 classes of 3 to 6 samples, each taken 4 times an epoch",
     ]
-    said.clear()
+    messages.clear()
     digits = ImageData(image_size=SIZE, val_fraction=0.25)
-    open_image_sets(digits, num_classes=0, seed=0, notice=said.append)
-    assert said[1:] == ["digits: its own evaluation part is not used"]
+    open_image_sets(digits, num_classes=0, seed=0, notice=messages.append)
+    assert messages[1:] == ["digits: its own evaluation part is not used"]
     assert len(open_image_sets(ImageData(eval_path="digits"), num_classes=10, seed=0)[0]) == 1501

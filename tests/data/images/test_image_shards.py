@@ -24,7 +24,7 @@ BOX = "image/object/bbox/"
 
 def features(label: int = 3, **changed: Feature | None) -> dict[str, Feature]:
     made: dict[str, Feature | None] = {
-        "image/encoded": BytesFeature((b"picture %d" % label,)),
+        "image/encoded": BytesFeature((b"image %d" % label,)),
         "image/class/label": IntegerFeature((label,)),
         "image/filename": BytesFeature((b"a.jpg",)),
         **{key.replace("__", "/"): value for key, value in changed.items()},
@@ -52,7 +52,7 @@ def test_records_come_in_the_order_of_the_shards_with_stored_labels(tmp_path: Pa
     )
     records = [source.read(index) for index in range(len(source))]
     assert [record.label for record in records] == [7, 1, 1000, 0]
-    assert [record.encoded for record in records][2] == b"picture 1000"
+    assert [record.encoded for record in records][2] == b"image 1000"
     assert records[1].origin.startswith(str(tmp_path / "train-00000-of-00003"))
     assert "byte " in records[1].origin
 
@@ -104,7 +104,7 @@ def test_a_damaged_payload_harms_its_record_only(tmp_path: Path) -> None:
     opened(tmp_path, [features(1), features(2), features(3)])
     (path,) = tmp_path.glob("train-*")
     content = bytearray(path.read_bytes())
-    content[content.index(b"picture 2")] ^= 8
+    content[content.index(b"image 2")] ^= 8
     path.write_bytes(content)
     source = ImageShards([path], lambda _: None)
     assert source.read(0).label == 1

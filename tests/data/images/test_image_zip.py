@@ -28,8 +28,8 @@ def opened(path: Path) -> ImageZip:
 def test_images_of_every_kind_come_byte_for_byte(tmp_path: Path, method: int) -> None:
     files = {f"all/{name}": content for name, content in MIXED.items()}
     source = opened(write_zip(tmp_path / "mixed.zip", files, method))
-    found = [source.read(index) for index in range(len(source))]
-    assert {record.origin.rpartition("/")[2]: record.encoded for record in found} == MIXED
+    result = [source.read(index) for index in range(len(source))]
+    assert {record.origin.rpartition("/")[2]: record.encoded for record in result} == MIXED
 
 
 def test_a_real_zip_gives_what_zipfile_gives(shared: Path) -> None:

@@ -17,11 +17,11 @@ def test_files_are_known_by_their_paths_and_read_by_nobody(tmp_path: Path) -> No
     source = ImageFolder(tmp_path, list_classes(DiskTree(write_files(tmp_path, pets()))))
     for path in tmp_path.rglob("*.jpg"):
         path.write_bytes(b"")
-    said: list[str] = []
-    keys, labels = keys_and_labels(source, said.append)
+    messages: list[str] = []
+    keys, labels = keys_and_labels(source, messages.append)
     assert keys == [b"cat/0.jpg", b"cat/1.jpg", b"horse/0.jpg", b"horse/1.jpg"]
     assert (labels.tolist(), labels.dtype) == ([0, 0, 1, 1], np.int64)
-    assert said == []
+    assert messages == []
 
 
 def test_others_are_read_and_known_by_their_bytes() -> None:
@@ -53,11 +53,11 @@ RECORD = Record(encoded=b"-", label=2, origin="-")
 
 
 def test_reading_more_than_a_hundred_thousand_is_said_before() -> None:
-    said: list[str] = []
-    assert labels_of(Equal(100_000), said.append).tolist() == [2] * 100_000
-    assert said == []
-    labels_of(Equal(100_001), said.append)
-    assert said == ["reading the labels of 100001 samples, which takes a while"]
+    messages: list[str] = []
+    assert labels_of(Equal(100_000), messages.append).tolist() == [2] * 100_000
+    assert messages == []
+    labels_of(Equal(100_001), messages.append)
+    assert messages == ["reading the labels of 100001 samples, which takes a while"]
 
 
 class Ahead(MemorySource):

@@ -33,7 +33,7 @@ def folder_of(tmp_path: Path, count: int = 3) -> Path:
     return tmp_path / "pictures"
 
 
-def test_by_default_the_whole_picture_is_resized_as_the_original_does() -> None:
+def test_by_default_the_whole_image_is_resized_as_the_original_does() -> None:
     pixels = noise(40, 24)
     record = Record(encoded=png(pixels), label=0, origin="x")
     made = PictureData().preprocessing().train_image(record, 16, np.random.default_rng(1))
@@ -53,7 +53,7 @@ def test_values_lie_between_minus_one_and_one() -> None:
     assert made[0, 0, 0].tolist() == [-1.0, 1.0]
 
 
-def test_half_of_the_training_pictures_are_mirrored_where_asked_for_and_none_in_evaluation(
+def test_half_of_the_training_images_are_mirrored_where_requested_and_none_in_evaluation(
     tmp_path: Path,
 ) -> None:
     path = str(folder_of(tmp_path, 1))
@@ -63,14 +63,14 @@ def test_half_of_the_training_pictures_are_mirrored_where_asked_for_and_none_in_
         assert real is not None
         plain = real.fetch([SampleKey(0, 0)]).batch["image"]
         for epoch in range(20):
-            found = train.fetch([SampleKey(epoch, 0)]).batch["image"]
-            same = torch.equal(found, plain)
-            assert same or (flip and torch.equal(found, plain.flip(3)))
+            result = train.fetch([SampleKey(epoch, 0)]).batch["image"]
+            same = torch.equal(result, plain)
+            assert same or (flip and torch.equal(result, plain.flip(3)))
             mirrored += not same
     assert 3 < mirrored < 17
 
 
-def test_generated_pictures_are_compared_with_the_training_pictures_by_default(
+def test_generated_images_are_compared_with_the_training_images_by_default(
     tmp_path: Path,
 ) -> None:
     path = str(folder_of(tmp_path))
@@ -83,20 +83,20 @@ def test_generated_pictures_are_compared_with_the_training_pictures_by_default(
     assert open_generator_sets(PictureData(path=path, eval_path="none"), seed=1)[1] is None
 
 
-def test_evaluation_numbers_the_pictures_and_leaves_unreadable_ones_out(tmp_path: Path) -> None:
+def test_evaluation_numbers_the_images_and_leaves_unreadable_ones_out(tmp_path: Path) -> None:
     path = folder_of(tmp_path, 5)
-    (path / "dog" / "1.png").write_bytes(b"no picture")
+    (path / "dog" / "1.png").write_bytes(b"no image")
     _, real = open_generator_sets(PictureData(path=str(path), image_size=16), seed=1)
     assert real is not None
-    found = real.fetch([SampleKey(0, index) for index in range(5)])
-    assert found.batch["index"].tolist() == [0, 1, 2, 4]
-    assert len(found.batch["image"]) == 4
-    assert found.batch["image"].is_contiguous(memory_format=torch.channels_last)
-    assert [fault.origin.endswith("1.png") for fault in found.faults] == [True]
+    result = real.fetch([SampleKey(0, index) for index in range(5)])
+    assert result.batch["index"].tolist() == [0, 1, 2, 4]
+    assert len(result.batch["image"]) == 4
+    assert result.batch["image"].is_contiguous(memory_format=torch.channels_last)
+    assert [fault.origin.endswith("1.png") for fault in result.faults] == [True]
     assert dict(real.fetch([SampleKey(0, 3)]).batch) == {}
 
 
-def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
+def test_a_pattern_chooses_images_in_folders_and_zips(tmp_path: Path) -> None:
     path = folder_of(tmp_path)
     packed = tmp_path / "pictures.zip"
     with zipfile.ZipFile(packed, "w") as file:
@@ -105,7 +105,7 @@ def test_a_pattern_chooses_pictures_in_folders_and_zips(tmp_path: Path) -> None:
     for where in (path, packed):
         train, _ = open_generator_sets(PictureData(path=str(where), match="*cat/*"), seed=1)
         assert len(train) == 2
-        with pytest.raises(UserError, match="none of the 3 pictures matches"):
+        with pytest.raises(UserError, match="none of the 3 images matches"):
             open_generator_sets(PictureData(path=str(where), match="bird/*"), seed=1)
 
 
@@ -140,7 +140,7 @@ def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_chan
     ],
 )
 @pytest.mark.parametrize("kind", ["legacy", "antialias"])
-def test_the_square_is_central_in_lying_and_standing_pictures(
+def test_the_square_is_central_in_landscape_and_portrait_images(
     shape: tuple[int, int], square: tuple[slice, slice], kind: str
 ) -> None:
     pixels = noise(*shape)
@@ -168,7 +168,7 @@ def test_the_head_is_cut_out_and_has_one_pixel_at_least(
     np.testing.assert_array_equal(made, resize_fast(pixels[head], (9, 9)))
 
 
-def test_the_first_pictures_are_compared_with_as_many_as_asked_for(tmp_path: Path) -> None:
+def test_the_first_images_are_compared_with_as_many_as_requested(tmp_path: Path) -> None:
     path = str(folder_of(tmp_path))
     whole = open_generator_sets(PictureData(path=path), seed=1)[0].fingerprint
     for asked, count in ((0, 3), (1, 1), (2, 2), (3, 3), (4, 3)):
@@ -184,7 +184,7 @@ def test_the_first_pictures_are_compared_with_as_many_as_asked_for(tmp_path: Pat
     assert real.kind.source.read(0).origin == first
 
 
-def test_real_pictures_may_lie_elsewhere_where_their_evaluation_part_is_taken(
+def test_real_images_may_lie_elsewhere_where_their_evaluation_part_is_taken(
     tmp_path: Path,
 ) -> None:
     path = str(folder_of(tmp_path))
@@ -207,7 +207,7 @@ def test_a_pattern_that_fits_nothing_is_answered_with_the_first_path(tmp_path: P
     with pytest.raises(UserError) as caught:
         open_generator_sets(PictureData(path=path, match="bird/*"), seed=1)
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "none of the 3 pictures matches 'bird/*'",
+        "none of the 3 images matches 'bird/*'",
         "data.match",
         "The first one is cat/0.png.",
     )

@@ -1,4 +1,4 @@
-"""Pictures without classes: where they may lie, and in which order they come."""
+"""Images without classes: where they may lie, and in which order they come."""
 
 import pickle
 from pathlib import Path
@@ -45,19 +45,19 @@ def paths_of(path: Path, split: Split = "train") -> list[str]:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_a_folder_tree_and_its_zip_give_the_same_pictures_by_path(
+def test_a_folder_tree_and_its_zip_give_the_same_images_by_path(
     tmp_path: Path, split: Split
 ) -> None:
     folder, zipped = write_files(tmp_path / "tree", TREE), write_zip(tmp_path / "tree.zip", TREE)
-    said: list[str] = []
+    messages: list[str] = []
     for place in (folder, zipped):
-        pictures = open_pictures(str(place), split, notice=said.append)
+        pictures = open_pictures(str(place), split, notice=messages.append)
         assert [pictures.path(index) for index in range(len(pictures))] == IN_ORDER
         records = [pictures.read(index) for index in range(len(pictures))]
         assert [record.encoded for record in records] == [TREE[name] for name in IN_ORDER]
         assert {record.label for record in records} == {0}
         assert tuple(pictures.classes) == ()
-    assert [line.partition(": ")[2] for line in said] == [
+    assert [line.partition(": ")[2] for line in messages] == [
         "skipped 2 non-image files: 1 .txt, 1 .cat"
     ] * 2
 
@@ -79,14 +79,12 @@ def test_parts_may_be_zips_of_their_own(tmp_path: Path) -> None:
     assert paths_of(tmp_path, "eval") == ["1.png"]
 
 
-def test_one_picture_is_a_set_of_one(tmp_path: Path) -> None:
+def test_one_image_is_a_set_of_one(tmp_path: Path) -> None:
     write_files(tmp_path, TREE)
     assert paths_of(tmp_path / "10.png") == ["10.png"]
 
 
-def test_records_without_labels_are_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_without_labels_are_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
     images = [picture(size=(side, 4)) for side in (3, 4, 5)]
     payloads = [encode_example({"image/encoded": BytesFeature((image,))}) for image in images]
@@ -107,9 +105,9 @@ def test_a_registered_name_loses_its_labels() -> None:
 @pytest.mark.parametrize(
     ("files", "split", "message"),
     [
-        ({"a/notes.txt": b"-"}, "train", "no pictures in it"),
-        ({"train/1.png": b"-"}, "eval", "no pictures for evaluation"),
-        ({"val/1.png": b"-"}, "train", "no pictures for training"),
+        ({"a/notes.txt": b"-"}, "train", "no images in it"),
+        ({"train/1.png": b"-"}, "eval", "no images for evaluation"),
+        ({"val/1.png": b"-"}, "train", "no images for training"),
         ({"train/1.png": b"-", "train.zip": b"-"}, "train", "both 'train' and 'train.zip'"),
     ],
 )
@@ -121,7 +119,7 @@ def test_what_is_missing_is_said(
 
 
 @pytest.mark.parametrize("path", ["", "nowhere", "notes.txt", "~nobody-of-that-name/x"])
-def test_a_path_that_is_no_pictures_is_an_error(
+def test_a_path_that_is_no_images_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.chdir(write_files(tmp_path, TREE))
@@ -168,12 +166,12 @@ def test_names_go_by_text_then_value_then_leading_zeros(names: list[str]) -> Non
 
 
 def all_paths(path: Path) -> list[str]:
-    said: list[str] = []
-    pictures = open_all_pictures(path, notice=said.append)
-    return [pictures.path(index) for index in range(len(pictures))] + said
+    messages: list[str] = []
+    pictures = open_all_pictures(path, notice=messages.append)
+    return [pictures.path(index) for index in range(len(pictures))] + messages
 
 
-def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:
+def test_all_images_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:
     folder, zipped = write_files(tmp_path / "a", PARTS), write_zip(tmp_path / "a.ZIP", PARTS)
     names = [f"train/{name}" for name in IN_ORDER] + ["val/1.png"]
     for place in (folder, zipped):
@@ -188,14 +186,14 @@ def test_all_pictures_are_taken_whatever_their_folders_are_called(tmp_path: Path
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
         "not a folder, a zip or an image",
         str(tmp_path / "notes.txt"),
-        "Give a folder or zip with pictures (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
+        "Give a folder or zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
         "or one of them.",
     )
     with pytest.raises(UserError, match="there is no such file or folder"):
         all_paths(tmp_path / "nowhere.zip")
 
 
-def test_pictures_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> None:
+def test_images_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> None:
     class Store(MemorySource):
         fingerprint = "of the store"
         wanted: tuple[int, ...] = ()
@@ -212,7 +210,7 @@ def test_pictures_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() ->
     assert (len(pictures), pictures.path(1)) == (2, "1")
 
 
-def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
+def test_shards_with_labels_are_images_too_in_any_tree_that_holds_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
@@ -235,22 +233,22 @@ def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
             {"a/b.txt": b"-", "a/c.TXT": b"-", "d": b"-"},
             "train",
             (
-                "there are no pictures in it, only 2 .txt, 1 without ending",
+                "there are no images in it, only 2 .txt, 1 without ending",
                 "",
-                "Give a folder or a zip with pictures (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
+                "Give a folder or a zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
                 ".tiff, .gif) anywhere in it, or TFRecord shards.",
             ),
         ),
         (
             {"train/x/.hidden": b"-"},
             "train",
-            ("there are no pictures in it, and no other files", "/train", None),
+            ("there are no images in it, and no other files", "/train", None),
         ),
         (
             {"train/1.png": b"-"},
             "eval",
             (
-                "there are no pictures for evaluation in it",
+                "there are no images for evaluation in it",
                 "",
                 "Expected val or validation or eval or test in it as a folder or zip, or name the "
                 "folder that is meant.",
@@ -260,7 +258,7 @@ def test_shards_with_labels_are_pictures_too_in_any_tree_that_holds_some(
             {"val.zip": b"-"},
             "train",
             (
-                "there are no pictures for training in it",
+                "there are no images for training in it",
                 "",
                 "Expected train in it as a folder or zip, or name the folder that is meant.",
             ),
@@ -292,7 +290,7 @@ def test_the_first_name_of_a_part_that_exists_is_taken(tmp_path: Path) -> None:
     for name in names:
         write_files(tmp_path, {f"{name}/{name}.png": b"-"})
         assert paths_of(tmp_path, "eval") == [f"{name}/{name}.png"]
-    with pytest.raises(UserError, match="no pictures for training"):
+    with pytest.raises(UserError, match="no images for training"):
         paths_of(tmp_path, "train")
 
 

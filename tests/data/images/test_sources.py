@@ -229,28 +229,28 @@ def test_a_part_that_holds_the_other_part_is_refused(tmp_path: Path) -> None:
         open_source(str(tmp_path), "eval")
 
 
-def test_files_that_are_left_out_are_said(tmp_path: Path) -> None:
+def test_files_that_are_left_out_are_reported(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {**pets(), "cat/notes.txt": b"-", "readme": b"-"})
-    said: list[str] = []
-    open_source(str(tmp_path / "pets.zip"), "train", notice=said.append)
-    assert said == [
+    messages: list[str] = []
+    open_source(str(tmp_path / "pets.zip"), "train", notice=messages.append)
+    assert messages == [
         f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes: 1 without ending, 1 .txt"
     ]
 
 
-def test_classes_that_differ_in_case_alone_are_said(tmp_path: Path) -> None:
+def test_classes_that_differ_in_case_alone_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {f"{name}/a.jpg": picture() for name in ("Cat", "cat", "dog")})
-    said: list[str] = []
-    open_source(str(tmp_path), "train", notice=said.append)
-    assert said == [f"{tmp_path}: Cat and cat differ in case alone and are taken as classes"]
+    messages: list[str] = []
+    open_source(str(tmp_path), "train", notice=messages.append)
+    assert messages == [f"{tmp_path}: Cat and cat differ in case alone and are taken as classes"]
 
 
-def test_what_lies_beside_shards_is_said(tmp_path: Path) -> None:
+def test_what_lies_beside_shards_is_reported(tmp_path: Path) -> None:
     write_tfrecords(open_digits("train"), tmp_path, shards=1, split_prefix="train")
     write_files(tmp_path, {"cat/a.jpg": picture(), "readme.md": b"-"})
-    said: list[str] = []
-    open_source(str(tmp_path), "train", notice=said.append)
-    assert said == [f"{tmp_path}: contains shards, so cat beside them is ignored"]
+    messages: list[str] = []
+    open_source(str(tmp_path), "train", notice=messages.append)
+    assert messages == [f"{tmp_path}: contains shards, so cat beside them is ignored"]
 
 
 def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_refused(
@@ -262,13 +262,13 @@ def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_re
         open_source(f"{tmp_path}/train-*", "train")
     with pytest.raises(UserError, match="; 'train-00002-of-00004' is missing"):
         open_source(f"{tmp_path}/train-0000[123]-of-00004", "train")
-    said: list[str] = []
-    open_source(f"{tmp_path}/train-0000[01]-of-00004", "train", notice=said.append)
-    open_source(f"{tmp_path}/train-00003-of-00004", "train", notice=said.append)
-    assert ["2 of 4 shards" in said[0], "1 of 4 shards" in said[1]] == [True, True]
+    messages: list[str] = []
+    open_source(f"{tmp_path}/train-0000[01]-of-00004", "train", notice=messages.append)
+    open_source(f"{tmp_path}/train-00003-of-00004", "train", notice=messages.append)
+    assert ["2 of 4 shards" in messages[0], "1 of 4 shards" in messages[1]] == [True, True]
 
 
-def test_a_zip_that_holds_a_picture_twice_is_refused(tmp_path: Path) -> None:
+def test_a_zip_that_holds_an_image_twice_is_refused(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {"cat/a.jpg": picture(), "cat\\a.jpg": picture("L")})
     with pytest.raises(UserError, match=r"'cat/a\.jpg' occurs twice"):
         open_source(str(tmp_path / "pets.zip"), "train")
@@ -351,7 +351,7 @@ def refused(path: Path | str, split: Split = "train") -> tuple[str, str, str]:
     return caught.value.what, caught.value.where, caught.value.todo
 
 
-def test_what_lacks_is_said_with_what_was_expected(tmp_path: Path) -> None:
+def test_what_lacks_is_reported_with_what_was_expected(tmp_path: Path) -> None:
     write_files(tmp_path / "a", under("train", TRAIN))
     assert refused(tmp_path / "a", "eval") == (
         "there are no images for evaluation in it",
@@ -485,14 +485,14 @@ def test_what_wraps_class_folders_holds_folders_and_no_images(tmp_path: Path) ->
     assert classes(under("train", TRAIN)) == ("cat", "horse")
 
 
-def test_everything_beside_shards_is_said_and_three_are_named(tmp_path: Path) -> None:
+def test_everything_beside_shards_is_reported_and_three_are_named(tmp_path: Path) -> None:
     write_tfrecords(MemorySource([picture()]), tmp_path, shards=1, split_prefix="train")
     write_files(tmp_path, dict.fromkeys(("cat/a.jpg", "b.jpg", "c.zip", "d.txt"), b"-"))
-    said: list[str] = []
-    open_source(str(tmp_path), "train", notice=said.append)
+    messages: list[str] = []
+    open_source(str(tmp_path), "train", notice=messages.append)
     write_files(tmp_path, {"e.png": b"-"})
-    open_source(str(tmp_path), "train", notice=said.append)
-    assert said == [
+    open_source(str(tmp_path), "train", notice=messages.append)
+    assert messages == [
         f"{tmp_path}: contains shards, so cat, b.jpg, c.zip{more} beside them is ignored"
         for more in ("", ", ...")
     ]
@@ -500,9 +500,9 @@ def test_everything_beside_shards_is_said_and_three_are_named(tmp_path: Path) ->
 
 def test_shards_that_a_glob_leaves_out_are_counted(tmp_path: Path) -> None:
     write_tfrecords(MemorySource([picture()] * 8), tmp_path, shards=4, split_prefix="train")
-    said: list[str] = []
-    source = open_source(f"{tmp_path}/train-0000[013]-of-00004", "train", notice=said.append)
-    assert said == [f"{tmp_path}: 3 of 4 shards were named and are taken"]
+    messages: list[str] = []
+    source = open_source(f"{tmp_path}/train-0000[013]-of-00004", "train", notice=messages.append)
+    assert messages == [f"{tmp_path}: 3 of 4 shards were named and are taken"]
     assert len(source) == 6
 
 
@@ -512,16 +512,16 @@ def test_sets_of_shards_that_are_no_parts_are_named(tmp_path: Path) -> None:
     assert refused(tmp_path) == (
         "shards of several sets are in it: a, b, c, ...",
         str(tmp_path),
-        "Give a glob that takes one of them, for instance 'a-*'.",
+        "Give a glob that matches one of them, for instance 'a-*'.",
     )
 
 
 def test_files_beside_the_classes_are_counted_where_they_are(tmp_path: Path) -> None:
     write_files(tmp_path, {**under("w/train", TRAIN), "w/train/cat/x.txt": b"-"})
     write_files(tmp_path, under("w/val", HELD_OUT))
-    said: list[str] = []
-    open_source(str(tmp_path), "train", notice=said.append)
-    open_source(str(tmp_path), "eval", notice=said.append)
-    assert said == [
+    messages: list[str] = []
+    open_source(str(tmp_path), "train", notice=messages.append)
+    open_source(str(tmp_path), "eval", notice=messages.append)
+    assert messages == [
         f"{tmp_path}/w/train: skipped 1 file outside of the classes: 1 .txt",
     ]

@@ -73,7 +73,7 @@ def test_every_image_comes_back_with_its_label_and_class(tmp_path: Path, compres
 def test_the_fields_are_those_of_the_imagenet_scripts(tmp_path: Path) -> None:
     write_files(tmp_path / "from", {f"all/{name}": data for name, data in MIXED.items()})
     convert_to_tfrecords(str(tmp_path / "from"), tmp_path / "to", shards=1)
-    found = {
+    result = {
         example["image/filename"].values[0]: {key: part.values for key, part in example.items()}
         for example in examples(tmp_path / "to" / "train-00000-of-00001")
     }
@@ -81,7 +81,7 @@ def test_the_fields_are_those_of_the_imagenet_scripts(tmp_path: Path) -> None:
         name.decode(): tuple(
             example[f"image/{key}"][0] for key in ("colorspace", "channels", "format")
         )
-        for name, example in found.items()
+        for name, example in result.items()
     }
     assert facts == {
         "grey.jpg": (b"Grayscale", 1, b"JPEG"),
@@ -92,7 +92,7 @@ def test_the_fields_are_those_of_the_imagenet_scripts(tmp_path: Path) -> None:
         "bitmap.bmp": (b"RGB", 3, b"BMP"),
         "web.webp": (b"RGB", 3, b"WEBP"),
     }
-    for name, example in found.items():
+    for name, example in result.items():
         assert example["image/encoded"] == (MIXED[name.decode()],)
         assert (example["image/width"], example["image/height"]) == ((12,), (8,))
         assert example["image/class/text"] == (b"all",)
@@ -195,7 +195,7 @@ def test_a_file_that_is_no_image_is_named_and_nothing_is_left(tmp_path: Path) ->
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "mine.txt").write_text("kept")
     with pytest.raises(
-        UserError, match="unreadable image: not a picture of a known format"
+        UserError, match="unreadable image: not an image of a known format"
     ) as caught:
         convert_to_tfrecords(str(tmp_path / "from"), tmp_path / "to", shards=4, workers=2)
     assert caught.value.where == str(tmp_path / "from" / "cat" / "broken.jpg")
@@ -262,7 +262,7 @@ def test_parts_with_other_classes_do_not_go_into_one_folder(tmp_path: Path) -> N
     assert len(contents(tmp_path)) == 3
 
 
-def test_a_disk_that_is_too_small_is_said_before_writing(
+def test_a_disk_that_is_too_small_is_reported_before_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin = str(write_files(tmp_path / "from", pets()))

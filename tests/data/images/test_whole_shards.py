@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Counted(Listed):
-    """A source of different pictures without classes that notes what is read."""
+    """A source of different images without classes that notes what is read."""
 
     def __init__(self, sizes: Sequence[int], seconds: float = 0.0) -> None:
         made = [picture(size=(side, 5)) for side in sizes]

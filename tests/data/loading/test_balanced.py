@@ -107,7 +107,7 @@ def test_the_order_is_that_of_the_same_numbers_one_by_one(seed: int, epoch: int)
     assert copy.deepcopy(balanced)(seed, epoch, slice(None)) == mixed
 
 
-def test_what_cannot_be_balanced_is_told_with_its_setting() -> None:
+def test_what_cannot_be_balanced_is_reported_with_its_setting() -> None:
     for labels, classes in (([1, 1, -1], "1 class"), ([-1, -2], "0 classes")):
         with pytest.raises(UserError) as error:
             BalancedKeys(np.array(labels))

@@ -34,7 +34,7 @@ def pages() -> Iterator[Arrays]:
         yield {"image": image, "polygons": polygons, "tokens": tokens[: 2 * number + 1]}
 
 
-def test_pictures_become_channels_first_in_channels_last_memory() -> None:
+def test_images_become_channels_first_in_channels_last_memory() -> None:
     batch = STACKED(({"image": page["image"]} for page in pages()), 5)
     assert batch["image"].shape == (3, 3, 3, 5)
     assert batch["image"].is_contiguous(memory_format=torch.channels_last)
@@ -88,7 +88,7 @@ def test_a_batch_larger_than_memory_is_refused_before_a_sample_is_made() -> None
     assert caught.value.where == "data.patch_size"
 
 
-def test_samples_that_differ_are_told_with_both_forms() -> None:
+def test_samples_that_differ_are_reported_with_both_forms() -> None:
     one = {"image": np.zeros((2, 2, 3), np.uint8)}
 
     def refused(other: Arrays, collate: Stacked = STACKED) -> str:
@@ -118,7 +118,7 @@ def test_samples_that_differ_are_told_with_both_forms() -> None:
     )
 
 
-def test_only_pictures_by_name_and_form_become_channels_first() -> None:
+def test_only_images_by_name_and_form_become_channels_first() -> None:
     collate = Stacked(what="pictures", fields="x", pictures=("image", "flat"))
     sample = {
         "image": np.arange(24).reshape(2, 4, 3),

@@ -139,7 +139,7 @@ def test_contradictory_settings_are_refused(case: Refused) -> None:
         is_divided(case.settings, case.eval_path)
 
 
-def test_nothing_is_divided_unless_asked_for() -> None:
+def test_nothing_is_divided_unless_requested() -> None:
     assert not is_divided(DividedData(), "val")
     assert is_divided(DividedData(folds=2), "")
 

@@ -47,7 +47,7 @@ def test_a_long_list_is_cut() -> None:
     assert len(str(caught.value).splitlines()) < 30
 
 
-def test_what_stops_a_run_is_said_whole() -> None:
+def test_what_stops_a_run_is_reported_whole() -> None:
     with pytest.raises(UserError) as caught:
         FaultTally().add([fault(7)])
     assert str(caught.value) == (

@@ -110,7 +110,7 @@ def test_evaluation_delivers_each_sample_once_over_all_ranks(workers: int) -> No
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_pictures_are_the_same_bytes_from_any_number_of_workers(training: bool) -> None:
+def test_images_are_the_same_bytes_from_any_number_of_workers(training: bool) -> None:
     source = MemorySource([jpeg(seed=seed) for seed in range(6)], labels=list(range(6)))
     samples = image_set(
         LabelledPictures(
@@ -251,7 +251,7 @@ def test_more_workers_than_a_machine_can_handle_are_refused() -> None:
         assert error.value.what.startswith("1000000 processes are more than")
 
 
-def test_a_stream_is_one_ranks_own_in_this_process_unless_told_otherwise() -> None:
+def test_a_stream_is_one_ranks_own_in_this_process_by_default() -> None:
     tally = FaultTally()
     stream = train_batches(
         Numbers(), seed=1, first_step=0, last_step=3, batch_per_rank=4, tally=tally
@@ -288,7 +288,7 @@ def test_a_stream_leaves_signals_and_garbage_as_they_were() -> None:
     assert no_worker_is_left()
 
 
-def test_how_a_worker_died_is_told_with_the_likely_reason() -> None:
+def test_how_a_worker_died_is_reported_with_the_likely_reason() -> None:
     context = multiprocessing.get_context("fork")
 
     def ended(*codes: int) -> list[BaseProcess]:

@@ -119,7 +119,7 @@ def test_a_saturation_of_zero_is_grey() -> None:
     assert torch.equal(grey[:, 0], grey[:, 2])
 
 
-def test_contrast_keeps_the_mean_of_each_channel_of_each_picture() -> None:
+def test_contrast_keeps_the_mean_of_each_channel_of_each_image() -> None:
     images = pictures()
     changed = color.adjust_contrast(images, 1.7)
     assert torch.allclose(changed.mean(dim=(-2, -1)), images.mean(dim=(-2, -1)), atol=1e-6)

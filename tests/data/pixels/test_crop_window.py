@@ -12,7 +12,7 @@ SIDES = st.integers(1, 400)
 
 
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 1000))
-def test_a_window_lies_in_the_picture_and_has_an_allowed_area(
+def test_a_window_lies_in_the_image_and_has_an_allowed_area(
     height: int, width: int, seed: int
 ) -> None:
     top, left, rows, columns = draw_window(height, width, RECIPE, np.random.default_rng(seed))
@@ -21,7 +21,7 @@ def test_a_window_lies_in_the_picture_and_has_an_allowed_area(
     assert rows * columns >= 0.08 * height * width
 
 
-def test_an_impossible_rule_gives_the_whole_picture() -> None:
+def test_an_impossible_rule_gives_the_whole_image() -> None:
     rule = RECIPE._replace(aspect=(50.0, 60.0), area=(0.9, 1.0))
     assert draw_window(30, 40, rule, np.random.default_rng(0)) == Window(0, 0, 30, 40)
 
@@ -75,9 +75,7 @@ def test_windows_are_distributed_as_those_of_tensorflow(
 
 
 @given(seed=st.integers(0, 300), height=SIDES, width=SIDES)
-def test_a_window_of_the_frame_is_carried_into_the_picture(
-    seed: int, height: int, width: int
-) -> None:
+def test_a_window_of_the_frame_is_mapped_to_the_image(seed: int, height: int, width: int) -> None:
     drawn = draw_window(280, 280, RECIPE, np.random.default_rng(seed))
     top, left, rows, columns = scaled(drawn, 280, height, width)
     assert rows >= 1
@@ -109,13 +107,13 @@ ALMOST = 0.999999
         # Height and width of a window are drawn from aspect 1.5: 58 to 82 rows.
         ((100, 200), ONE, (0.5, 0.5, 0.5, 0.5), (15, 48, 70, 105)),
         ((100, 200), ONE, (0.0, 0.0, 0.0, 0.0), (0, 0, 71, 71)),
-        # 71 x 142 would be more than half of the picture, and 67 x 74 less than a quarter.
+        # 71 x 142 would be more than half of the image, and 67 x 74 less than a quarter.
         ((100, 200), ONE, (ALMOST, ALMOST, ALMOST, ALMOST), (30, 60, 70, 140)),
         ((100, 200), ONE, (0.1, 0.0, 0.0, 0.0), (0, 0, 68, 75)),
         # Exactly a quarter, and exactly a half.
         ((100, 200), ONE, (1.0, 0.0, 0.0, 0.0), (0, 0, 50, 100)),
         ((100, 200), ONE, (0.0, ALMOST, 0.0, 0.0), (0, 0, 100, 100)),
-        # As high as the picture, and as wide: 25 rows of aspect 2 are 50 columns.
+        # As high as the image, and as wide: 25 rows of aspect 2 are 50 columns.
         (
             (100, 200),
             ONE._replace(area=(0.25, 1.0)),

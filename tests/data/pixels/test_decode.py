@@ -51,7 +51,7 @@ def test_fast_decoding_differs_by_few_levels_on_average() -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_pictures_are_upright_by_their_exif_orientation(orientation: int, kind: str) -> None:
+def test_images_are_upright_by_their_exif_orientation(orientation: int, kind: str) -> None:
     encoded = with_orientation(orientation, kind)
     picture = EncodedImage(encoded)
     pixels = picture.decode(fast=False)
@@ -66,7 +66,7 @@ def test_an_orientation_that_does_not_exist_is_ignored(orientation: int) -> None
     assert decode_image(encoded, fast=False).shape == (20, 30, 3)
 
 
-def test_a_damaged_exif_block_does_not_hide_the_picture() -> None:
+def test_a_damaged_exif_block_does_not_hide_the_image() -> None:
     whole = turned()
     damaged = whole.replace(b"Exif\0\0", b"Exif\0\0\xff\xff\xff\xff\xff\xff", 1)
     start = damaged.index(b"\xff\xe1")
@@ -133,16 +133,16 @@ def test_stray_bytes_that_viewers_tolerate_are_tolerated() -> None:
 
 @pytest.mark.parametrize(
     "encoded",
-    [b"", b"\xff\xd8", b"not a picture at all", jpeg()[:-200], encode(scene(40, 50), "PNG")[:-300]],
+    [b"", b"\xff\xd8", b"not an image at all", jpeg()[:-200], encode(scene(40, 50), "PNG")[:-300]],
     ids=["empty", "marker only", "text", "cut JPEG", "cut PNG"],
 )
-def test_what_is_no_whole_picture_is_refused_with_a_reason(encoded: bytes) -> None:
+def test_what_is_no_whole_image_is_refused_with_a_reason(encoded: bytes) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_image(encoded, fast=True)
     assert str(caught.value)
 
 
-def test_a_picture_that_claims_too_many_pixels_is_refused_before_memory_is_taken() -> None:
+def test_an_image_that_claims_too_many_pixels_is_refused_before_memory_is_taken() -> None:
     header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
     chunk = b"IHDR" + header
     bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
@@ -177,7 +177,7 @@ def test_a_tiff_that_claims_too_much_is_refused_before_memory_is_taken(
 
 
 def test_postscript_is_not_handed_to_an_interpreter() -> None:
-    with pytest.raises(DecodeError, match="not a picture of a known format"):
+    with pytest.raises(DecodeError, match="not an image of a known format"):
         decode_image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", fast=False)
 
 
@@ -202,8 +202,8 @@ def test_damaged_bytes_give_pixels_or_a_decode_error_and_nothing_else(
     assert pixels.ndim == 3
 
 
-def test_memory_that_ran_out_is_no_fault_of_the_picture(tmp_path: Path) -> None:
-    """As a fault, the picture would be left out of training where some faults are tolerated."""
+def test_memory_that_ran_out_is_no_fault_of_the_image(tmp_path: Path) -> None:
+    """As a fault, the image would be left out of training where some faults are tolerated."""
     Image.new("RGB", (6000, 6000)).save(tmp_path / "large.png")
     code = (
         "import resource, sys; from pathlib import Path\n"
@@ -328,7 +328,7 @@ def in_a_new_thread(work: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("encoded", [jpeg(61, 83), MIXED["cmyk.jpeg"]], ids=["RGB", "CMYK"])
 @pytest.mark.parametrize("fast", [False, True])
-def test_reused_memory_is_enough_for_the_first_picture(encoded: bytes, fast: bool) -> None:
+def test_reused_memory_is_enough_for_the_first_image(encoded: bytes, fast: bool) -> None:
     def check() -> None:
         picture = EncodedImage(encoded)
         again = picture.decode(fast=fast, reuse=True)
@@ -351,7 +351,7 @@ def test_memory_is_used_again_as_far_as_it_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_upright_turns_any_array_as_pillow_turns_pictures(orientation: int) -> None:
+def test_upright_turns_any_array_as_pillow_turns_images(orientation: int) -> None:
     levels = np.arange(6, dtype=np.uint8).reshape(2, 3)
     image = Image.fromarray(levels)
     image.getexif()[0x0112] = orientation

@@ -32,7 +32,7 @@ def test_noise_uses_all_levels() -> None:
     assert len(np.unique(after)) > 200
 
 
-def test_as_many_pictures_are_erased_as_asked_for() -> None:
+def test_as_many_images_are_erased_as_requested() -> None:
     settings = RandomErasing(probability=0.25)
     random = np.random.default_rng(1)
     erased = [(settings.erased(white(), random, MEAN) != 255).any() for _ in range(400)]
@@ -48,7 +48,7 @@ def test_the_same_generator_erases_the_same_and_none_draws_nothing() -> None:
     assert random.random() == np.random.default_rng(3).random()
 
 
-def test_a_picture_into_which_no_box_fits_stays_whole() -> None:
+def test_an_image_into_which_no_box_fits_stays_whole() -> None:
     after = RandomErasing(probability=1.0).erased(white(1, 1), np.random.default_rng(1), MEAN)
     assert (after == 255).all()
 

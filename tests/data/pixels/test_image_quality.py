@@ -14,7 +14,7 @@ def noisy(amount: float) -> tuple[torch.Tensor, torch.Tensor]:
     return clean, clean + amount * torch.randn(clean.shape, generator=generator)
 
 
-def test_a_picture_is_as_close_as_can_be_to_itself() -> None:
+def test_an_image_is_as_close_as_can_be_to_itself() -> None:
     clean, _ = noisy(0.0)
     assert psnr(clean, clean, peak=1).eq(math.inf).all()
     assert torch.allclose(ssim(clean, clean, peak=1), torch.ones(2), atol=1e-5)
@@ -32,7 +32,7 @@ def test_a_difference_of_one_level_is_48_db() -> None:
     assert float(psnr(images + 1, images, peak=255)) == pytest.approx(20 * math.log10(255))
 
 
-def test_a_picture_smaller_than_the_window_is_refused() -> None:
+def test_an_image_smaller_than_the_window_is_refused() -> None:
     small = torch.zeros(1, 3, 10, 30)
     with pytest.raises(ValueError, match="11 pixels or more, not 30 x 10"):
         ssim(small, small, peak=1)
@@ -56,7 +56,7 @@ def test_the_structural_similarity_is_that_of_its_paper(peak: float) -> None:
         covariance = smooth(x * y) - mx * my
         similarity = (2 * mx * my + c1) * (2 * covariance + c2)
         expected[place] = (similarity / ((mx**2 + my**2 + c1) * (vx + vy + c2))).mean()
-    found = ssim(torch.from_numpy(clean), torch.from_numpy(other), peak=peak)
-    assert found.shape == (2,)
-    assert found.tolist() == pytest.approx(expected.mean(axis=1).tolist(), abs=1e-4)
+    result = ssim(torch.from_numpy(clean), torch.from_numpy(other), peak=peak)
+    assert result.shape == (2,)
+    assert result.tolist() == pytest.approx(expected.mean(axis=1).tolist(), abs=1e-4)
     assert ssim(torch.zeros(2, 3, 11, 11), torch.zeros(2, 3, 11, 11), peak=1).tolist() == [1.0] * 2

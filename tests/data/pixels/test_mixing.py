@@ -46,12 +46,12 @@ def mix(settings: MixingSettings, count: int = 8) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("settings", KINDS)
-def test_the_share_of_the_own_label_is_the_share_of_the_own_picture(
+def test_the_share_of_the_own_label_is_the_share_of_the_own_image(
     settings: MixingSettings,
 ) -> None:
     batch = mix(settings, 64)
     own = torch.zeros(64, 3, SIDE, SIDE)
-    own[::2] = 1.0  # every picture of ones has a partner of zeros
+    own[::2] = 1.0  # every image of ones has a partner of zeros
     left = mixed(own, batch).mean(dim=(1, 2, 3))
     expected = torch.where(torch.arange(64) % 2 == 0, batch[SHARE], 1 - batch[SHARE])
     assert torch.allclose(left, expected, atol=1e-6)
@@ -121,7 +121,7 @@ def test_channels_last_stays_channels_last() -> None:
     assert mixed(images, batch).is_contiguous(memory_format=torch.channels_last)
 
 
-def test_a_picture_without_a_partner_is_refused() -> None:
+def test_an_image_without_a_partner_is_refused() -> None:
     with pytest.raises(UserError, match="in pairs, and 3 is odd"):
         PairMixer(settings=CutMix(), seed=1)(pictures(3), keys(3))
 
@@ -191,7 +191,7 @@ def test_the_box_of_cutmix_lies_around_its_centre_and_is_cut_at_the_edges(
     assert random.asked == [0.7, 0.7, 10, 20]
 
 
-def test_mixup_covers_the_whole_picture_and_one_of_both_is_chosen_by_share() -> None:
+def test_mixup_covers_the_whole_image_and_one_of_both_is_chosen_by_share() -> None:
     random: Any = Drawn(0.3)
     assert Mixup(alpha=0.4).drawn(random, 10, 20) == Mix((0, 0, 10, 20), 0.3)
     assert random.asked == [0.4, 0.4]
@@ -229,11 +229,11 @@ def test_a_pair_is_mixed_by_the_seed_and_the_keys_of_both() -> None:
     assert bare[OPACITY].tolist() == [0.0, 0.0]
 
 
-def test_the_error_of_a_picture_without_a_partner_says_what_to_set() -> None:
+def test_the_error_of_an_image_without_a_partner_says_what_to_set() -> None:
     with pytest.raises(UserError) as caught:
         PairMixer(settings=CutMix(), seed=1)(pictures(5), keys(5))
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "pictures are mixed in pairs, and 5 is odd",
+        "images are mixed in pairs, and 5 is odd",
         "data.batch_size",
         "Choose an even number, on every rank.",
     )

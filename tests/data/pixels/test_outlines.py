@@ -1,4 +1,4 @@
-"""Outlines are closed, as thick as the picture is large, and the later ones lie above."""
+"""Outlines are closed, as thick as the image is large, and the later ones lie above."""
 
 import numpy as np
 import pytest

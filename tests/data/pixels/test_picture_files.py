@@ -1,4 +1,4 @@
-"""Pictures are written whole or not at all."""
+"""Images are written whole or not at all."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ def test_formats_without_loss_come_back(tmp_path: Path, name: str, grey: bool) -
     pixels = scene()[..., 1] if grey else scene()
     write_picture(np.ascontiguousarray(pixels), tmp_path / name)
     with Image.open(tmp_path / name) as image:
-        found = np.asarray(image.convert("L" if grey else "RGB"))
-    assert np.array_equal(found, pixels)
+        result = np.asarray(image.convert("L" if grey else "RGB"))
+    assert np.array_equal(result, pixels)
     assert [path.name for path in (tmp_path / name).parent.iterdir()] == [Path(name).name]
 
 

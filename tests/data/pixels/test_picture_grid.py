@@ -25,7 +25,7 @@ def pictures(count: int, channels: int = 3, height: int = 5, width: int = 7) -> 
     channels=st.sampled_from([1, 3]),
     sides=st.tuples(st.integers(1, 9), st.integers(1, 9)),
 )
-def test_every_picture_stands_in_its_place_unchanged(
+def test_every_image_stands_in_its_place_unchanged(
     count: int, columns: int, channels: int, sides: tuple[int, int]
 ) -> None:
     height, width = sides
@@ -42,14 +42,14 @@ def test_every_picture_stands_in_its_place_unchanged(
     ("count", "columns", "shape"),
     [(64, 0, (78, 78, 3)), (2, 0, (8, 18, 3)), (3, 2, (18, 18, 3)), (3, 9, (8, 28, 3))],
 )
-def test_a_grid_is_as_square_as_possible_or_has_the_columns_asked_for(
+def test_a_grid_is_as_square_as_possible_or_has_the_columns_requested(
     count: int, columns: int, shape: tuple[int, ...]
 ) -> None:
     images = torch.zeros(count, 3, 8, 8, dtype=torch.uint8)
     assert picture_grid(images, columns).shape == shape
 
 
-def test_gaps_and_places_without_a_picture_are_white() -> None:
+def test_gaps_and_places_without_an_image_are_white() -> None:
     grid = picture_grid(torch.zeros(3, 1, 4, 4, dtype=torch.uint8))
     assert grid.shape == (10, 10, 3)
     assert (grid[4:6] == 255).all()
@@ -58,7 +58,7 @@ def test_gaps_and_places_without_a_picture_are_white() -> None:
     assert (grid == 0).sum() == 3 * 3 * 16
 
 
-def test_a_strip_holds_pictures_of_different_sizes() -> None:
+def test_a_strip_holds_images_of_different_sizes() -> None:
     tall, low = pictures(1, 3, 9, 4)[0], pictures(1, 1, 5, 6)[0]
     strip = side_by_side([tall, low])
     assert strip.shape == (9, 12, 3)
@@ -67,7 +67,7 @@ def test_a_strip_holds_pictures_of_different_sizes() -> None:
     assert (strip[5:, 6:] == 255).all()
 
 
-def test_labels_stand_below_the_pictures_and_are_never_cut() -> None:
+def test_labels_stand_below_the_images_and_are_never_cut() -> None:
     small, large = pictures(1, 3, 6, 4)[0], pictures(1, 3, 20, 90)[0]
     bare = side_by_side([small, large])
     strip = side_by_side([small, large], ["noisy, 20.2 dB", "denoised, 29 dB"])
@@ -92,19 +92,19 @@ def test_a_label_in_any_script_is_no_failure() -> None:
         torch.zeros(3, 4, 4, dtype=torch.uint8),
     ],
 )
-def test_what_is_no_set_of_pictures_is_refused(images: torch.Tensor) -> None:
+def test_what_is_no_set_of_images_is_refused(images: torch.Tensor) -> None:
     with pytest.raises(ValueError):
         picture_grid(images)
 
 
-def test_a_strip_without_pictures_or_with_missing_labels_is_refused() -> None:
+def test_a_strip_without_images_or_with_missing_labels_is_refused() -> None:
     with pytest.raises(ValueError):
         side_by_side([])
     with pytest.raises(ValueError):
         side_by_side(list(pictures(2)), ["one"])
 
 
-def test_a_saved_picture_reads_back_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_saved_image_reads_back_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     grid = picture_grid(pictures(4))
     save_png(grid, tmp_path / "new" / "grid.png")
     save_png(grid, tmp_path / "new" / "grid.png")
@@ -120,10 +120,10 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         save_png(picture_grid(pictures(1)), tmp_path / "file" / "grid.png")
 
 
-def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_image_that_was_there(tmp_path: Path) -> None:
     path = tmp_path / "grid.png"
     path.write_bytes(b"earlier")
-    # Linux' own full disk; the name beside the picture is that of the running process.
+    # Linux' own full disk; the name beside the image is that of the running process.
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("needs /dev/full")
@@ -146,14 +146,14 @@ def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
         (2, (90, 1), 0, (90, 4, 3)),
     ],
 )
-def test_a_grid_of_oblong_pictures_is_nearly_square(
+def test_a_grid_of_oblong_images_is_nearly_square(
     count: int, sides: tuple[int, int], columns: int, shape: tuple[int, ...]
 ) -> None:
     assert picture_grid(torch.zeros(count, 1, *sides, dtype=torch.uint8), columns).shape == shape
 
 
 @pytest.mark.parametrize("labels", [("narrow", "i"), ("a much wider label, Ág|", "")])
-def test_labels_are_written_by_pillow_in_the_middle_below_each_picture(
+def test_labels_are_written_by_pillow_in_the_middle_below_each_image(
     labels: tuple[str, str],
 ) -> None:
     images = [pictures(1, 3, 11, 80)[0], pictures(1, 1, 15, 3)[0]]
@@ -176,20 +176,20 @@ def test_labels_are_written_by_pillow_in_the_middle_below_each_picture(
 @pytest.mark.parametrize(
     ("images", "says"),
     [
-        (torch.zeros(2, 3, 4, 4), "a picture is uint8, not torch.float32"),
-        (torch.zeros(2, 2, 4, 4, dtype=torch.uint8), "a picture is [3 or 1, H, W], not [2, 4, 4]"),
-        (torch.zeros(2, 3, 0, 4, dtype=torch.uint8), "a picture is [3 or 1, H, W], not [3, 0, 4]"),
+        (torch.zeros(2, 3, 4, 4), "an image is uint8, not torch.float32"),
+        (torch.zeros(2, 2, 4, 4, dtype=torch.uint8), "an image is [3 or 1, H, W], not [2, 4, 4]"),
+        (torch.zeros(2, 3, 0, 4, dtype=torch.uint8), "an image is [3 or 1, H, W], not [3, 0, 4]"),
         (
             torch.zeros(0, 3, 4, 4, dtype=torch.uint8),
-            "a grid takes pictures [N, channels, H, W], not [0, 3, 4, 4]",
+            "a grid takes images [N, channels, H, W], not [0, 3, 4, 4]",
         ),
         (
             torch.zeros(3, 4, 4, dtype=torch.uint8),
-            "a grid takes pictures [N, channels, H, W], not [3, 4, 4]",
+            "a grid takes images [N, channels, H, W], not [3, 4, 4]",
         ),
     ],
 )
-def test_the_error_of_what_is_no_set_of_pictures_says_its_shape(
+def test_the_error_of_what_is_no_set_of_images_says_its_shape(
     images: torch.Tensor, says: str
 ) -> None:
     with pytest.raises(ValueError) as caught:
@@ -198,15 +198,15 @@ def test_the_error_of_what_is_no_set_of_pictures_says_its_shape(
 
 
 def test_the_errors_of_a_strip_say_what_lacks() -> None:
-    with pytest.raises(ValueError, match=r"^a strip takes at least one picture$"):
+    with pytest.raises(ValueError, match=r"^a strip takes at least one image$"):
         side_by_side([])
-    with pytest.raises(ValueError, match=r"^2 pictures have 3 labels$"):
+    with pytest.raises(ValueError, match=r"^2 images have 3 labels$"):
         side_by_side(list(pictures(2)), ["1", "2", "3"])
     with pytest.raises(ValueError, match=r"not \[1, 3, 4, 4\]"):
         side_by_side([torch.zeros(1, 3, 4, 4, dtype=torch.uint8)])
 
 
-def test_grey_pictures_are_saved_as_grey(tmp_path: Path) -> None:
+def test_grey_images_are_saved_as_grey(tmp_path: Path) -> None:
     levels = pictures(1, 1, 5, 7)[0]
     save_png(levels.permute(1, 2, 0), tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as picture:

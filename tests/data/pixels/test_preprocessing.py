@@ -55,7 +55,7 @@ def test_the_same_randomness_gives_the_same_sample(name: str) -> None:
         assert np.array_equal(first[key], again[key])
 
 
-def test_a_result_does_not_change_when_the_next_picture_is_decoded() -> None:
+def test_a_result_does_not_change_when_the_next_image_is_decoded() -> None:
     preprocessing = dataclasses.replace(plain_preprocessing(), eval_view="center")
     pixels = scene(48, 48)
     first = preprocessing.train_image(record(encode(pixels)), 48, random())["image"]
@@ -64,7 +64,7 @@ def test_a_result_does_not_change_when_the_next_picture_is_decoded() -> None:
     assert np.array_equal(first, copy)
 
 
-def test_half_of_the_pictures_are_mirrored_and_none_without_flip() -> None:
+def test_half_of_the_images_are_mirrored_and_none_without_flip() -> None:
     sample = record(encode(scene(32, 32), "PNG"))
     straight = plain_preprocessing()
     mirroring = dataclasses.replace(straight, flip=True)
@@ -78,7 +78,7 @@ def test_half_of_the_pictures_are_mirrored_and_none_without_flip() -> None:
     assert 70 < mirrored < 130
 
 
-def test_without_a_crop_the_whole_picture_is_squeezed() -> None:
+def test_without_a_crop_the_whole_image_is_squeezed() -> None:
     pixels = scene(40, 70)
     image = plain_preprocessing().train_image(record(encode(pixels, "PNG")), 32, random())["image"]
     assert np.array_equal(image, resize_fast(pixels, (32, 32)))
@@ -188,7 +188,7 @@ def test_the_device_half_changes_colours_in_training_only(channels_last: bool) -
 @pytest.mark.parametrize(
     ("size", "side"), [(224, 256), (100, 114), (64, 73)], ids=["224", "100", "64"]
 )
-def test_the_central_view_is_cut_from_the_squeezed_picture(size: int, side: int) -> None:
+def test_the_central_view_is_cut_from_the_squeezed_image(size: int, side: int) -> None:
     pixels = scene(90, 130)
     view = alexnet_preprocessing().eval_levels(record(encode(pixels, "PNG")), size)
     start = (side - size) // 2
@@ -221,7 +221,7 @@ def test_settings_that_make_no_sense_are_refused_by_name(assignment: str, named:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_damaged_picture_is_a_decode_error(name: str) -> None:
+def test_a_damaged_image_is_a_decode_error(name: str) -> None:
     damaged = record(jpeg()[:-300])
     with pytest.raises(DecodeError):
         RECIPES[name].train_image(damaged, 16, random())

@@ -112,7 +112,7 @@ def test_all_operations_are_equally_frequent_and_in_both_directions() -> None:
     assert all(60 < count < 145 for count in drawn.values())
 
 
-def test_the_same_generator_changes_a_picture_alike_and_the_input_stays() -> None:
+def test_the_same_generator_changes_an_image_alike_and_the_input_stays() -> None:
     pixels = scene(24, 32)
     before = pixels.copy()
     settings = RandAugment(operations=3, magnitude=15)
@@ -140,7 +140,7 @@ def test_each_setting_has_its_default_and_its_bounds() -> None:
 
 
 @pytest.mark.parametrize(("operations", "magnitude", "fill"), [(0, 9.0, 0), (3, 12.0, 7)])
-def test_a_picture_is_changed_by_the_operations_that_are_drawn(
+def test_an_image_is_changed_by_the_operations_that_are_drawn(
     operations: int, magnitude: float, fill: int
 ) -> None:
     settings = RandAugment(operations=operations, magnitude=magnitude, fill=fill)
@@ -159,9 +159,7 @@ def test_a_picture_is_changed_by_the_operations_that_are_drawn(
 
 @pytest.mark.parametrize("strength", [0.0, 0.3, -0.3, 0.5, 1.0, -1.0])
 @pytest.mark.parametrize("name", [name for name in PAPER if not name.startswith("shear")])
-def test_each_operation_is_what_the_paper_says_on_a_drawn_picture(
-    name: str, strength: float
-) -> None:
+def test_each_operation_is_what_the_paper_says_on_a_drawn_image(name: str, strength: float) -> None:
     image = Image.fromarray(scene(31, 45))
     got = np.asarray(OPERATIONS[name](image, strength, 128))
     assert np.array_equal(got, expected(name, image, strength))

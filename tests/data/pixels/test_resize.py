@@ -26,7 +26,7 @@ COORDINATES = st.sampled_from(["legacy", "align_corners", "half_pixel"])
 
 
 @given(length=SIDES, target=SIDES, method=METHODS, coordinates=COORDINATES)
-def test_the_weights_of_every_output_pixel_sum_to_one_and_point_into_the_picture(
+def test_the_weights_of_every_output_pixel_sum_to_one_and_point_into_the_image(
     length: int, target: int, method: Method, coordinates: Coordinates
 ) -> None:
     taps = axis_taps(length, target, method=method, coordinates=coordinates)
@@ -48,7 +48,7 @@ def test_resizing_to_the_same_size_changes_nothing(
 
 
 @given(start=st.integers(0, 30), length=st.integers(1, 10))
-def test_part_of_the_taps_makes_that_part_of_the_picture(start: int, length: int) -> None:
+def test_part_of_the_taps_makes_that_part_of_the_image(start: int, length: int) -> None:
     picture = scene(23, 31)
     rows, columns = axis_taps(23, 40), axis_taps(31, 40)
     whole = apply_taps(picture, rows, columns)
@@ -56,14 +56,14 @@ def test_part_of_the_taps_makes_that_part_of_the_picture(start: int, length: int
     assert np.array_equal(part, whole[start : start + length, :5])
 
 
-def test_a_batch_is_resized_as_its_pictures_are() -> None:
+def test_a_batch_is_resized_as_its_images_are() -> None:
     pictures = np.stack([scene(9, 12, seed) for seed in range(3)])
     batch = resize(pictures, (5, 20), method="bicubic")
     for picture, resized in zip(pictures, batch, strict=True):
         assert np.array_equal(resize(picture, (5, 20), method="bicubic"), resized)
 
 
-def test_a_box_of_the_whole_picture_keeps_its_corners() -> None:
+def test_a_box_of_the_whole_image_keeps_its_corners() -> None:
     picture = scene(15, 20)
     resized = crop_and_resize(picture, (0, 0, 1, 1), (40, 50))
     assert np.allclose(
@@ -87,7 +87,7 @@ def test_fast_resizing_agrees_with_pillow_within_one_level(size: tuple[int, int]
     assert np.abs(ours.astype(int) - np.array(peer)).max() <= 1
 
 
-def test_fast_resizing_takes_a_window_of_a_larger_picture() -> None:
+def test_fast_resizing_takes_a_window_of_a_larger_image() -> None:
     picture = scene(97, 131)
     window = picture[10:60, 20:90]
     assert np.array_equal(resize_fast(window, (32, 32)), resize_fast(window.copy(), (32, 32)))

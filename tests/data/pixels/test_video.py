@@ -44,9 +44,9 @@ class TestWithPyAv:
 
     def test_matroska_gives_the_frames_back(self, tmp_path: Path) -> None:
         reader = VideoReader(self.written(tmp_path / "clip.mkv"))
-        found = list(reader.frames())
+        result = list(reader.frames())
         assert reader.rate == RATE
-        assert [np.array_equal(*pair) for pair in zip(found, FRAMES, strict=True)] == [True] * 5
+        assert [np.array_equal(*pair) for pair in zip(result, FRAMES, strict=True)] == [True] * 5
         assert [path.name for path in tmp_path.iterdir()] == ["clip.mkv"]
 
     @pytest.mark.parametrize("size", [(32, 48), (31, 47)])
@@ -56,19 +56,19 @@ class TestWithPyAv:
         frames = [scene(*size, seed) for seed in range(5)]
         reader = VideoReader(self.written(tmp_path / "clip.mp4", frames))
         assert reader.count == 5
-        for found, frame in zip(reader.frames(), frames, strict=True):
-            assert isinstance(found, np.ndarray)
-            assert np.abs(found.astype(int) - frame).mean() < 8
+        for result, frame in zip(reader.frames(), frames, strict=True):
+            assert isinstance(result, np.ndarray)
+            assert np.abs(result.astype(int) - frame).mean() < 8
 
     def test_a_cut_file_ends_with_a_fault(self, tmp_path: Path) -> None:
         whole = self.written(tmp_path / "clip.mkv", FRAMES * 4).read_bytes()
         (tmp_path / "cut.mkv").write_bytes(whole[: len(whole) // 3])
-        *found, last = VideoReader(tmp_path / "cut.mkv").frames()
-        assert 0 < len(found) < 10
+        *result, last = VideoReader(tmp_path / "cut.mkv").frames()
+        assert 0 < len(result) < 10
         assert isinstance(last, Fault)
         assert "announces 20 frames" in last.reason
 
-    def test_sound_that_lasts_longer_than_the_pictures_is_no_fault(self, tmp_path: Path) -> None:
+    def test_sound_that_lasts_longer_than_the_images_is_no_fault(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")
         with av.open(str(tmp_path / "clip.mkv"), "w") as container:
             video = container.add_stream("ffv1", rate=25)
@@ -84,8 +84,8 @@ class TestWithPyAv:
             container.mux(audio.encode(sound))
             container.mux(video.encode(None))
             container.mux(audio.encode(None))
-        found = list(VideoReader(tmp_path / "clip.mkv").frames())
-        assert [np.array_equal(*pair) for pair in zip(found, FRAMES, strict=True)] == [True] * 5
+        result = list(VideoReader(tmp_path / "clip.mkv").frames())
+        assert [np.array_equal(*pair) for pair in zip(result, FRAMES, strict=True)] == [True] * 5
 
     def test_leaving_with_an_exception_leaves_no_file(self, tmp_path: Path) -> None:
         video = VideoWriter(tmp_path / "clip.mkv", RATE)
@@ -125,8 +125,8 @@ class TestWithPyAv:
         content = bytearray(path.read_bytes())
         content[len(content) // 2 : len(content) // 2 + 200] = bytes(200)
         path.write_bytes(content)
-        found = list(VideoReader(path).frames())
-        whole = [frame for frame in found if not isinstance(frame, Fault)]
+        result = list(VideoReader(path).frames())
+        whole = [frame for frame in result if not isinstance(frame, Fault)]
         assert 0 < len(whole) <= 5
 
     @pytest.mark.parametrize(("wanted", "bits"), [(8, 8), (9, 10), (10, 10), (12, 12), (16, 16)])
@@ -140,16 +140,16 @@ class TestWithPyAv:
                 video.write(frame)
         reader = VideoReader(tmp_path / "a.MKV")
         assert (reader.bits, reader.peak, reader.lost) == (bits, 2**bits - 1, ())
-        for found, frame in zip(reader.frames(), frames, strict=True):
-            assert np.array_equal(found, frame)
+        for result, frame in zip(reader.frames(), frames, strict=True):
+            assert np.array_equal(result, frame)
         reader.close()
 
     def test_grey_frames_are_written_as_colours(self, tmp_path: Path) -> None:
         grey = [frame[..., 0] for frame in FRAMES]
-        for found, frame in zip(
+        for result, frame in zip(
             VideoReader(self.written(tmp_path / "a.mkv", grey)).frames(), grey, strict=True
         ):
-            assert np.array_equal(found, np.repeat(frame[..., None], 3, axis=2))
+            assert np.array_equal(result, np.repeat(frame[..., None], 3, axis=2))
 
     @pytest.mark.parametrize(
         ("sides", "bits", "kind"),
@@ -173,9 +173,9 @@ class TestWithPyAv:
             assert (stream.height, stream.width) == sides
         reader = VideoReader(tmp_path / "a.mp4")
         assert (reader.bits, reader.peak) == ((8, 255) if bits == 8 else (10, 65535))
-        (found,) = reader.frames()
-        assert isinstance(found, np.ndarray)
-        assert np.abs(found / reader.peak - pixels / (2**bits - 1)).mean() < 0.04
+        (result,) = reader.frames()
+        assert isinstance(result, np.ndarray)
+        assert np.abs(result / reader.peak - pixels / (2**bits - 1)).mean() < 0.04
 
     def test_frames_of_another_size_are_named_by_both(self, tmp_path: Path) -> None:
         with pytest.raises(UserError) as caught:
@@ -214,7 +214,7 @@ class TestWithPyAv:
         (tmp_path / "a.mkv").write_bytes(content)
         reader = VideoReader(tmp_path / "a.mkv")
         assert (reader.rate, reader.count) == (25, 0)
-        *found, last = reader.frames()
+        *result, last = reader.frames()
         if count < 18:
             assert last == Fault(
                 origin=f"{tmp_path / 'a.mkv'}, frame 18",
@@ -222,7 +222,7 @@ class TestWithPyAv:
             )
         else:
             assert isinstance(last, np.ndarray)
-        assert len(found) == (17 if count < 18 else count - 1)
+        assert len(result) == (17 if count < 18 else count - 1)
 
     def test_what_of_a_file_is_not_in_its_frames_is_named(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")
@@ -257,7 +257,7 @@ class TestWithPyAv:
             check_written_video(tmp_path / "a.webm")
         assert (caught.value.what, caught.value.todo) == (
             "videos cannot be written as '.webm'",
-            "Known: .mkv, .mp4, .mov; or give a folder for single pictures.",
+            "Known: .mkv, .mp4, .mov; or give a folder for single images.",
         )
 
 

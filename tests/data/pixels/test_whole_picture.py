@@ -1,4 +1,4 @@
-"""Pictures with what they hold besides bytes of red, green and blue, read and written."""
+"""Images with what they hold besides bytes of red, green and blue, read and written."""
 
 import io
 import struct
@@ -59,15 +59,15 @@ def test_sixteen_bits_of_colours_and_their_transparency_are_read(
 ) -> None:
     order = "be" if codec == "png" else "le"
     colours, with_alpha, grey = deep(3), deep(4), deep(1)[..., 0]
-    found = decode_whole(ffmpeg(colours, codec, f"rgb48{order}", **options))
-    assert np.array_equal(found.pixels, colours)
-    assert found.alpha is None
-    found = decode_whole(ffmpeg(with_alpha, codec, f"rgba64{order}", **options))
-    assert np.array_equal(found.pixels, with_alpha[..., :3])
-    assert np.array_equal(found.alpha, with_alpha[..., 3])
-    found = decode_whole(ffmpeg(grey, codec, f"gray16{order}", **options))
-    assert np.array_equal(found.pixels, np.repeat(grey[..., None], 3, axis=2))
-    assert found.lost == ()
+    result = decode_whole(ffmpeg(colours, codec, f"rgb48{order}", **options))
+    assert np.array_equal(result.pixels, colours)
+    assert result.alpha is None
+    result = decode_whole(ffmpeg(with_alpha, codec, f"rgba64{order}", **options))
+    assert np.array_equal(result.pixels, with_alpha[..., :3])
+    assert np.array_equal(result.alpha, with_alpha[..., 3])
+    result = decode_whole(ffmpeg(grey, codec, f"gray16{order}", **options))
+    assert np.array_equal(result.pixels, np.repeat(grey[..., None], 3, axis=2))
+    assert result.lost == ()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -85,10 +85,10 @@ def test_sixteen_bits_are_written_as_another_program_reads_them(
         frame = next(file.decode(video=0))
     kind = {(1, False): "gray16be", (1, True): "ya16be", (3, False): "rgb48be"}
     assert frame.format.name == kind.get((channels, with_alpha), "rgba64be")
-    found = frame.to_ndarray(format="rgba64be" if with_alpha else "rgb48be")
-    assert np.array_equal(found[..., :3], np.broadcast_to(levels, (7, 9, 3)))
+    result = frame.to_ndarray(format="rgba64be" if with_alpha else "rgb48be")
+    assert np.array_equal(result[..., :3], np.broadcast_to(levels, (7, 9, 3)))
     if with_alpha:
-        assert np.array_equal(found[..., 3], alpha)
+        assert np.array_equal(result[..., 3], alpha)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
@@ -113,7 +113,7 @@ def test_transparency_is_read_and_written_unchanged(tmp_path: Path, mode: str) -
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("is_deep", [False, True])
-def test_profile_and_exif_stay_and_the_picture_is_upright_once(
+def test_profile_and_exif_stay_and_the_image_is_upright_once(
     tmp_path: Path, kind: str, is_deep: bool
 ) -> None:
     exif = Image.Exif()
@@ -133,7 +133,7 @@ def test_profile_and_exif_stay_and_the_picture_is_upright_once(
     assert len(not_kept_in(picture, tmp_path / "a.bmp")) == 2 + is_deep
 
 
-def test_a_turned_picture_and_its_transparency_are_turned_alike() -> None:
+def test_a_turned_image_and_its_transparency_are_turned_alike() -> None:
     exif = Image.Exif()
     exif[0x0112] = 8
     alpha = np.arange(40 * 56, dtype=np.uint8).reshape(40, 56)
@@ -155,7 +155,7 @@ def test_the_first_of_several_pages_is_taken_and_the_others_are_counted(
     assert picture.lost == (f"2 of 3 {word}",)
     assert picture.pixels.max() == 0
     assert pages_left_out(encoded) == picture.lost[0]
-    assert pages_left_out(saved(flat[0], kind)) == pages_left_out(b"no picture") == ""
+    assert pages_left_out(saved(flat[0], kind)) == pages_left_out(b"no image") == ""
 
 
 def test_what_cannot_be_kept_is_named() -> None:
@@ -220,9 +220,9 @@ def test_whole_numbers_are_levels_as_far_as_16_bits_go(value: int) -> None:
         with pytest.raises(DecodeError, match="32-bit integer pixels are not supported"):
             decode_whole(encoded)
         return
-    found = decode_whole(encoded)
-    assert found.pixels.tolist() == [[[level] * 3 for level in (0, 257, value)]]
-    assert (found.pixels.dtype, found.alpha, found.lost) == (np.uint16, None, ())
+    result = decode_whole(encoded)
+    assert result.pixels.tolist() == [[[level] * 3 for level in (0, 257, value)]]
+    assert (result.pixels.dtype, result.alpha, result.lost) == (np.uint16, None, ())
 
 
 def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
@@ -233,11 +233,11 @@ def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
     return encoded[:place] + chunk + encoded[place:]
 
 
-def test_what_of_deep_pictures_cannot_be_read_is_named() -> None:
+def test_what_of_deep_images_cannot_be_read_is_named() -> None:
     colours = encode_deep_png(deep(3))
-    found = decode_whole(colours)
-    assert np.array_equal(found.pixels, deep(3))
-    assert found.lost == ()
+    result = decode_whole(colours)
+    assert np.array_equal(result.pixels, deep(3))
+    assert result.lost == ()
     keyed = decode_whole(with_chunk(colours, b"tRNS", struct.pack(">HHH", 1, 2, 3)))
     assert np.array_equal(keyed.pixels, deep(3))
     assert (keyed.alpha, keyed.lost) == (None, ("the transparent colour",))
@@ -248,7 +248,7 @@ def test_what_of_deep_pictures_cannot_be_read_is_named() -> None:
     assert np.array_equal(grey.alpha, deep(2)[..., 1] >> 8)
 
 
-def test_deep_pictures_with_transparency_are_turned_upright() -> None:
+def test_deep_images_with_transparency_are_turned_upright() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = decode_whole(encode_deep_png(deep(4), exif=exif.tobytes()))
@@ -267,7 +267,7 @@ def test_exif_data_are_kept_without_the_orientation_where_they_are_whole() -> No
         assert decode_whole(saved(Image.fromarray(scene()), kind, **options)).exif == b""
 
 
-def test_pictures_of_inks_lose_them_and_their_profile() -> None:
+def test_images_of_inks_lose_them_and_their_profile() -> None:
     encoded = saved(Image.new("CMYK", (8, 8)), "JPEG", icc_profile=PROFILE)
     picture = decode_whole(encoded)
     assert picture.lost == ("inks (CMYK become RGB) and their colour profile",)

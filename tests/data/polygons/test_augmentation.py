@@ -17,7 +17,7 @@ from jumar.ground.errors import UserError
 
 
 def words(random: np.random.Generator, size: tuple[int, int], count: int) -> list[Region]:
-    """Rectangles somewhere in a picture."""
+    """Rectangles somewhere in an image."""
     regions: list[Region] = []
     for _ in range(count):
         width, height = random.integers(8, 40), random.integers(6, 16)
@@ -33,7 +33,7 @@ def words(random: np.random.Generator, size: tuple[int, int], count: int) -> lis
 
 
 def painted(size: tuple[int, int], regions: list[Region]) -> np.ndarray:
-    """A grey picture with white words."""
+    """A grey image with white words."""
     pixels = np.full((*size, 3), 60, np.uint8)
     for region in regions:
         (left, top), (right, bottom) = region.corners[0].astype(int), region.corners[2].astype(int)
@@ -79,7 +79,7 @@ def test_words_are_where_their_pixels_are(seed: int) -> None:
         assert (region.corners <= 256 + 1e-6).all()
 
 
-def test_words_are_stretched_as_the_picture_is_in_each_direction() -> None:
+def test_words_are_stretched_as_the_image_is_in_each_direction() -> None:
     corners = np.array([[0.0, 0], [1000, 0], [1000, 37], [0, 37]])
     _, (region,) = augmented(
         np.zeros((37, 1000, 3), np.uint8),
@@ -140,7 +140,7 @@ def test_a_larger_scale_never_shows_less_detail() -> None:
     assert (large > 0).sum() > (small > 0).sum()
 
 
-def test_grey_pictures_stay_grey_and_contrast_keeps_the_mean() -> None:
+def test_grey_images_stay_grey_and_contrast_keeps_the_mean() -> None:
     random = np.random.default_rng(0)
     pixels = np.repeat(random.integers(90, 160, (64, 64, 1)).astype(np.uint8), 3, axis=2)
     changes = TextAugmentation(scales=(4.0,), contrast=(0.5, 0.5), saturation=(2.0, 2.0))
@@ -181,7 +181,7 @@ RANGE = "takes the smallest and the largest value, not"
         ),
     ],
 )
-def test_what_is_no_range_is_told_in_full(
+def test_what_is_no_range_is_reported_in_full(
     wrong: dict[str, tuple[float, ...]], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -191,7 +191,7 @@ def test_what_is_no_range_is_told_in_full(
 
 
 def test_edges_of_crops_lie_everywhere_but_within_a_word() -> None:
-    """A word from 3.5 to 8 along x and from 2 to 5.5 along y, in a picture 12 wide and 9 high."""
+    """A word from 3.5 to 8 along x and from 2 to 5.5 along y, in an image 12 wide and 9 high."""
     corners = np.array([[3.5, 2], [8, 2], [8, 5.5], [3.5, 5.5]])
     random = np.random.default_rng(0)
     seen: dict[str, set[int]] = {name: set() for name in ("top", "bottom", "left", "right")}
@@ -228,11 +228,11 @@ def test_how_often_crops_reach_the_border_follows_from_a_margin_of_a_tenth() -> 
         assert min(last - first for first, last in spans) == 2
         for side, end in ((0, 0), (1, 20)):
             expected = np.mean([pair[side] == end for pair in allowed])
-            found = np.mean([span[side] == end for span in spans])
-            assert found == pytest.approx(expected, abs=0.035)
+            result = np.mean([span[side] == end for span in spans])
+            assert result == pytest.approx(expected, abs=0.035)
 
 
-def test_without_a_draw_as_asked_for_the_whole_picture_is_taken() -> None:
+def test_without_a_draw_as_requested_the_whole_image_is_taken() -> None:
     whole = Region(corners=np.array([[0.0, 0], [12, 0], [12, 9], [0, 9]]))
     random = np.random.default_rng(0)
     changes = TextAugmentation(crop_attempts=3)
@@ -241,7 +241,7 @@ def test_without_a_draw_as_asked_for_the_whole_picture_is_taken() -> None:
         assert window == (0, 0, 9, 12)
 
 
-def test_turned_words_and_pictures_are_where_trigonometry_puts_them() -> None:
+def test_turned_words_and_images_are_where_trigonometry_puts_them() -> None:
     corners = np.array([[10.0, 5], [50, 5], [50, 20], [10, 20]])
     for degrees in (90.0, 30.0, -70.0):
         cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
@@ -260,7 +260,7 @@ def test_turned_words_and_pictures_are_where_trigonometry_puts_them() -> None:
         assert picture[height // 2, width // 2].tolist() == [9, 9, 9]
 
 
-def test_pictures_are_averaged_where_both_sides_shrink_and_else_interpolated() -> None:
+def test_images_are_averaged_where_both_sides_shrink_and_else_interpolated() -> None:
     rows = np.repeat(np.array([[0], [100], [50], [250]], np.uint8), 4, axis=1)
     pixels = np.repeat(rows[..., None], 3, axis=2)
     assert resized(pixels, (2, 2))[..., 0].tolist() == [[50, 50], [150, 150]]
@@ -277,7 +277,7 @@ def test_pictures_are_averaged_where_both_sides_shrink_and_else_interpolated() -
     ("scale", "shape"),
     [(0.5, (24, 32)), (1.0, (48, 64)), (3.0, (144, 192)), (4.0, (192, 256)), (9.0, (192, 256))],
 )
-def test_a_picture_without_words_is_shown_at_its_scale_unless_it_is_too_large(
+def test_an_image_without_words_is_shown_at_its_scale_unless_it_is_too_large(
     scale: float, shape: tuple[int, int]
 ) -> None:
     changes = TextAugmentation(scales=(scale,), least_side=1.0, crop_attempts=1)
@@ -327,7 +327,7 @@ def test_each_change_of_colours_is_made_alone_too(changes: dict[str, object]) ->
 
 
 def test_words_at_the_very_edge_of_a_crop_are_kept_in_its_pixels() -> None:
-    """The whole picture is the crop: a word that fills it is within it."""
+    """The whole image is the crop: a word that fills it is within it."""
     corners = np.array([[0.0, 0], [64, 0], [64, 48], [0, 48]])
     inner = Region(corners=np.array([[8.0, 4], [16, 4], [16, 12], [8, 12]]), text="b")
     changes = TextAugmentation(scales=(2.0,), least_side=1.0, crop_attempts=1)
@@ -343,7 +343,7 @@ def test_words_at_the_very_edge_of_a_crop_are_kept_in_its_pixels() -> None:
     np.testing.assert_allclose(regions[1].corners, inner.corners * 2)
 
 
-def test_pictures_are_turned_only_if_that_is_asked_for_and_by_at_most_the_angle() -> None:
+def test_images_are_turned_only_if_that_is_requested_and_by_at_most_the_angle() -> None:
     pixels = np.full((64, 64, 3), 200, np.uint8)
     changes = TextAugmentation(scales=(1.0,), least_side=1.0, crop_attempts=1, rotation=45.0)
     angles: list[float] = []

@@ -167,10 +167,10 @@ def test_boxes_lie_around_their_pixel_by_distances_and_angle() -> None:
     x, y = np.array([10, 0]), np.array([20, 0])
     angle = np.array([0, np.pi / 2])
     geometry = np.stack([*(np.full(2, distance) for distance in (1.0, 2, 3, 4)), angle])
-    found = boxes_at(x, y, geometry)
-    np.testing.assert_allclose(found[0], [[6, 19], [12, 19], [12, 23], [6, 23]])
+    result = boxes_at(x, y, geometry)
+    np.testing.assert_allclose(result[0], [[6, 19], [12, 19], [12, 23], [6, 23]])
     # Turned by a quarter: to the right goes upwards, and downwards goes to the right.
-    np.testing.assert_allclose(found[1], [[-1, 4], [-1, -2], [3, -2], [3, 4]], atol=1e-12)
+    np.testing.assert_allclose(result[1], [[-1, 4], [-1, -2], [3, -2], [3, 4]], atol=1e-12)
 
 
 def test_scores_above_the_threshold_give_boxes_row_by_row() -> None:
@@ -226,13 +226,13 @@ def test_words_of_a_small_mean_score_are_dropped_and_the_best_come_first() -> No
     geometry[:4, 4, 18:21] = np.array([[4, 4, 4], [12, 8, 4], [4, 4, 4], [4, 8, 12]])
     score[2, 4] = 0.95
     geometry[:4, 2, 4] = 0, 20, 4, 0
-    found = words_of_boxes(score, geometry)
+    result = words_of_boxes(score, geometry)
     both = words_of_boxes(score, geometry, least_score=0.05)
     np.testing.assert_allclose(both[0].corners, boxes_of((68, 12, 84, 20))[0])
     np.testing.assert_allclose(both[1].corners, boxes_of((16, 8, 36, 12))[0])
     assert both[0].score == pytest.approx(3 * 0.85 / 15)
     assert both[1].score == pytest.approx(0.95 / 12)
-    assert [each.score for each in found] == pytest.approx([3 * 0.85 / 15])
+    assert [each.score for each in result] == pytest.approx([3 * 0.85 / 15])
     exact = both[1].score
     assert len(words_of_boxes(score, geometry, least_score=exact)) == 1
     halved = words_of_boxes(score, geometry / 2, stride=2, least_score=0.05)

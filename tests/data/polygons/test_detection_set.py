@@ -1,4 +1,4 @@
-"""Pictures with words become batches: by key, with targets, and back to outlines."""
+"""Images with words become batches: by key, with targets, and back to outlines."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ KEYS = [SampleKey(0, 0), SampleKey(0, 1), SampleKey(3, 0)]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., DetectionData]:
-    """Two training pictures, one of them damaged on demand, and two for evaluation."""
+    """Two training images, one of them damaged on demand, and two for evaluation."""
     word = b"20,20,90,22,90,50,20,48,word\n10,52,30,52,30,58,10,58,###\n"
     files = {
         "train/img_1.jpg": picture(size=(100, 60)),
@@ -110,10 +110,10 @@ def test_uncertain_words_are_masked_in_training_and_count_in_scores(
     assert not batch_regions(evaluation.fetch(KEYS[:1]).batch)[0][0].ignored
 
 
-def test_damaged_pictures_are_counted_and_replaced(
+def test_damaged_images_are_counted_and_replaced(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
-    (tmp_path / "train" / "img_2.jpg").write_bytes(b"not a picture")
+    (tmp_path / "train" / "img_2.jpg").write_bytes(b"not an image")
     train, _ = open_detection_sets(settings(), targets="kernels", seed=1)
     fetched = train.fetch(KEYS)
     assert len(fetched.batch["image"]) == 3
@@ -147,7 +147,7 @@ def test_nothing_or_the_same_to_evaluate_on(
     _, none = open_detection_sets(settings(eval_path="none"), targets="kernels", seed=1)
     assert none is None
     same = settings(path=str(tmp_path / "train"))
-    with pytest.raises(UserError, match="training pictures themselves"):
+    with pytest.raises(UserError, match="training images themselves"):
         open_detection_sets(same, targets="kernels", seed=1)
     with pytest.raises(UserError, match="no path given"):
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
@@ -179,7 +179,7 @@ def test_sides_are_rounded_down_but_not_one_step_too_far_as_by_east_s(parity: Pa
             assert ours == max(32, theirs if shrunk % 32 == 0 else theirs + 32 * (shrunk >= 64))
 
 
-def test_pictures_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
+def test_images_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
     data = DetectionData(eval_longest=320, eval_scale=2.0, eval_rounding="down")
     assert input_size(64, 128, data) == (128, 256)
     assert input_size(100, 200, data) == (160, 320)
@@ -204,7 +204,9 @@ def test_sides_are_multiples_of_32_and_never_less(
     assert input_size(*size, data) == expected
 
 
-def test_settings_that_do_not_fit_are_told_in_full(settings: Callable[..., DetectionData]) -> None:
+def test_settings_that_do_not_fit_are_reported_in_full(
+    settings: Callable[..., DetectionData],
+) -> None:
     with pytest.raises(UserError) as caught:
         settings(image_size=70).check()
     assert str(caught.value) == "data.image_size: 70 is not a multiple of 32\n  Use 64 or 96."
@@ -212,22 +214,22 @@ def test_settings_that_do_not_fit_are_told_in_full(settings: Callable[..., Detec
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.path: no path given\n  Name a folder or zip of pictures and label files."
+        "data.path: no path given\n  Name a folder or zip of images and label files."
     )
 
 
-def test_the_same_pictures_on_both_sides_are_told(
+def test_the_same_images_on_both_sides_are_reported(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=str(tmp_path / "train")), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.eval_path: evaluation would use the training pictures themselves\n"
-        "  Set it to other pictures or to none, or put folders train and test into data.path."
+        "data.eval_path: evaluation would use the training images themselves\n"
+        "  Set it to other images or to none, or put folders train and test into data.path."
     )
 
 
-def test_labels_beside_the_pictures_serve_the_part_that_they_are_named_for(
+def test_labels_beside_the_images_serve_the_part_that_they_are_named_for(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     """`labels` for both parts of `path`; of another path only `eval_labels`."""
@@ -267,11 +269,11 @@ def test_words_too_small_to_learn_are_those_of_the_settings(
         assert batch["score"].any()
         assert batch["image"][0, :, :38].float().mean() > 0
         masks.append(bool(batch["mask"].all()))
-    # The picture of 100 x 60 pixels is shown at 64: its word is 32 high.
+    # The image of 100 x 60 pixels is shown at 64: its word is 32 high.
     assert masks == [True, False]
 
 
-def test_evaluation_pads_pictures_with_black_and_words_as_ignored(
+def test_evaluation_pads_images_with_black_and_words_as_ignored(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     (tmp_path / "test" / "gt_img_2.txt").write_bytes(b"1,1,9,1,9,9,1,9,a")

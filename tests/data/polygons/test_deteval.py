@@ -48,8 +48,8 @@ def test_words_and_detections_are_counted(
 
 def test_detections_within_ignored_words_do_not_count() -> None:
     words = [Region(corners=LINE[0], ignored=True), Region(corners=box(0, 50, 60, 20))]
-    found = [box(0, 0, 60, 20), box(0, 15, 60, 20), box(0, 50, 60, 20)]
-    counts = deteval_counts(words, found)
+    result = [box(0, 0, 60, 20), box(0, 15, 60, 20), box(0, 50, 60, 20)]
+    counts = deteval_counts(words, result)
     assert counts.tolist() == [1, 1, 1, 2]
     assert deteval_scores(counts) == pytest.approx((0.5, 1, 2 / 3))
     assert deteval_scores(np.zeros(4)) == (0, 0, 0)
@@ -151,11 +151,11 @@ def test_counts_are_those_of_plain_loops(seed: int) -> None:
         Region(corners=each, ignored=bool(random.random() < 0.15))
         for each in line(int(random.integers(1, 5)))
     ]
-    found = [*line(int(random.integers(1, 5))), *line(int(random.integers(1, 3)))]
-    assert deteval_counts(words, found).tolist() == pytest.approx(plain_counts(words, found))
+    result = [*line(int(random.integers(1, 5))), *line(int(random.integers(1, 3)))]
+    assert deteval_counts(words, result).tolist() == pytest.approx(plain_counts(words, result))
 
 
-def test_scores_are_of_the_sums() -> None:
+def test_scores_are_computed_from_sums() -> None:
     assert deteval_scores(np.array([1, 4, 1, 2])) == pytest.approx((0.5, 0.25, 1 / 3))
     assert deteval_scores(np.array([1.0, 1, 1, 1])) == (1, 1, 1)
     assert deteval_scores(np.array([0.0, 3, 0, 2])) == (0, 0, 0)

@@ -22,8 +22,8 @@ def test_rectangles_run_clockwise_from_the_corner_nearest_the_top_left() -> None
     points = [
         np.concatenate([each[::-1], each.mean(axis=0)[None]]) for each in (wide, high, turned)
     ]
-    found = smallest_rectangles(points)
-    np.testing.assert_allclose(found, [wide, high, turned], atol=1e-3)
+    result = smallest_rectangles(points)
+    np.testing.assert_allclose(result, [wide, high, turned], atol=1e-3)
     mirrored = smallest_rectangles([turned[::-1][None]])
     np.testing.assert_allclose(mirrored, [turned], atol=1e-3)
     assert smallest_rectangles([]).shape == (0, 4, 2)

@@ -28,8 +28,8 @@ def test_folders_are_searched_to_their_depth_by_ending_and_files_taken_as_they_a
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
     (tmp_path / "broken.ttf").write_bytes(b"no font")
-    found = fonts_with("Aa 1", [tmp_path])
-    assert [path.name for path in found] == ["a.TTF", "b.ttf", "c.otf", "d.ttc"]
+    result = fonts_with("Aa 1", [tmp_path])
+    assert [path.name for path in result] == ["a.TTF", "b.ttf", "c.otf", "d.ttc"]
     assert fonts_with("Aa", [tmp_path / "e.txt", str(tmp_path / "b.ttf")]) == [
         tmp_path / "b.ttf",
         tmp_path / "e.txt",
@@ -44,7 +44,7 @@ def test_a_character_that_a_font_lacks_and_one_without_ink_leave_it_out(latin: P
     assert fonts_with("A ", [latin]) == [latin]
 
 
-def test_no_font_is_told_with_some_of_the_characters(tmp_path: Path) -> None:
+def test_no_font_is_reported_with_some_of_the_characters(tmp_path: Path) -> None:
     (tmp_path / "a.ttf").write_bytes(b"no font")
     (tmp_path / "b.ttf").write_bytes(b"no font")
     install = (

@@ -122,7 +122,7 @@ def test_words_of_less_than_a_pixel_are_none() -> None:
     np.testing.assert_allclose(word.corners, [[3, 2], [4, 2], [4, 3], [3, 3]], atol=1e-5)
 
 
-def test_outlines_are_stretched_to_the_size_of_the_picture() -> None:
+def test_outlines_are_stretched_to_the_size_of_the_image() -> None:
     maps = block(slice(2, 6), slice(3, 9))
     (word,) = words_of_kernels(maps, (20, 80))
     np.testing.assert_allclose(word.corners, [[12, 4], [35, 4], [35, 11], [12, 11]], atol=1e-4)

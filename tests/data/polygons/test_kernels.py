@@ -74,7 +74,7 @@ def test_a_word_thinner_than_a_pixel_leaves_no_kernels() -> None:
     assert mask.all()
 
 
-def test_a_word_beyond_a_corner_of_the_picture_is_a_point_and_leaves_no_kernels() -> None:
+def test_a_word_beyond_a_corner_of_the_image_is_a_point_and_leaves_no_kernels() -> None:
     corners = np.array([[-50.0, -30], [-9, -30], [-9, -5], [-50, -5]])
     kernels, mask = kernel_maps([Region(corners=corners)], (20, 60))
     assert not kernels.any()

@@ -76,7 +76,7 @@ def test_places_are_told_as_lines_or_words() -> None:
         (
             "a.json",
             b'"a"',
-            "{place}: no labels in JSON: neither a list of words nor lists by picture",
+            "{place}: no labels in JSON: neither a list of words nor lists by image",
         ),
         (
             "a.mat",
@@ -85,7 +85,7 @@ def test_places_are_told_as_lines_or_words() -> None:
         ),
     ],
 )
-def test_what_is_no_label_file_is_told_in_full(
+def test_what_is_no_label_file_is_reported_in_full(
     name: str, content: bytes, message: str, tmp_path: Path
 ) -> None:
     write_files(tmp_path, {name: content})
@@ -107,7 +107,7 @@ def test_a_member_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> Non
     assert len(read_labels(tree, ["b.txt"])) == 1
 
 
-def test_a_damaged_member_is_told(tmp_path: Path) -> None:
+def test_a_damaged_member_is_reported(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "a.zip", {"a.txt": LINE * 50}, zipfile.ZIP_STORED)
     content = path.read_bytes().replace(LINE, LINE.replace(b"9", b"8"), 1)
     path.write_bytes(content)

@@ -37,7 +37,7 @@ def test_a_word_has_points_and_a_text_unless_it_is_illegible(word: Any, text: st
         ({"points": [[[1, 2]]]}, "its points are not pairs of x and y"),
     ],
 )
-def test_what_is_no_word_is_told_with_its_position(word: Any, reason: str) -> None:
+def test_what_is_no_word_is_reported_with_its_position(word: Any, reason: str) -> None:
     assert list(outlines_of([word, word])) == [BadLine(1, reason), BadLine(2, reason)]
 
 
@@ -46,10 +46,10 @@ def test_points_that_are_no_numbers_are_no_words() -> None:
     assert [each.line for each in outlines_of(words) if isinstance(each, BadLine)] == [1, 2, 3]
 
 
-def test_a_file_holds_one_list_or_lists_by_picture() -> None:
+def test_a_file_holds_one_list_or_lists_by_image() -> None:
     assert parse("[1, {}]") == [1, {}]
     assert parse('{"a": [1], "b": []}') == {"a": [1], "b": []}
-    with pytest.raises(ValueError, match=r"^neither a list of words nor lists by picture$"):
+    with pytest.raises(ValueError, match=r"^neither a list of words nor lists by image$"):
         parse('"a"')
     name = "0123456789" * 5
     with pytest.raises(ValueError, match=rf"^'{name[:40]}' has no list of words$"):

@@ -217,7 +217,7 @@ def test_a_line_is_these_corners_and_this_text(
         ("total-text", "x: [[1 2]], y: [[1 b]]", "'b' is not a coordinate"),
     ],
 )
-def test_a_bad_line_is_told_in_full(form: str, line: str, reason: str) -> None:
+def test_a_bad_line_is_reported_in_full(form: str, line: str, reason: str) -> None:
     assert read(line, form) == [BadLine(1, reason)]
 
 

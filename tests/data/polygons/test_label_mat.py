@@ -73,7 +73,7 @@ def test_a_set_with_mat_files_is_opened(tmp_path: Path) -> None:
         (b"nonsense", "not a MATLAB file"),
         (mat(ROWS)[:200], "not a MATLAB file"),
         (mat(ROWS, "rectgt"), "has no array 'polygt', but rectgt"),
-        (bytes(LARGEST + 1), "are more than a picture's words take"),
+        (bytes(LARGEST + 1), "are more than an image's words take"),
     ],
 )
 def test_what_is_no_such_file_is_an_error_with_the_reason(
@@ -136,13 +136,13 @@ def test_a_row_needs_five_cells_and_the_sixth_tells_what_to_ignore() -> None:
         (np.zeros((2, 6)), "words", "has no array 'polygt', but words"),
     ],
 )
-def test_arrays_of_another_form_are_told(array: np.ndarray, name: str, reason: str) -> None:
+def test_arrays_of_another_form_are_reported(array: np.ndarray, name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         outlines_of(saved(array, name))
     assert str(caught.value) == reason
 
 
-def test_a_file_without_arrays_and_of_another_format_are_told() -> None:
+def test_a_file_without_arrays_and_of_another_format_are_reported() -> None:
     file = io.BytesIO()
     savemat(file, {})
     with pytest.raises(ValueError, match=r"^has no array 'polygt', but nothing$"):
@@ -151,13 +151,13 @@ def test_a_file_without_arrays_and_of_another_format_are_told() -> None:
     with pytest.raises(ValueError, match=r"^MATLAB 7\.3 files are not read; save it with -v7$"):
         outlines_of(newer)
     assert LARGEST == 262_144
-    with pytest.raises(ValueError, match=r"^262145 bytes are more than a picture's words take$"):
+    with pytest.raises(ValueError, match=r"^262145 bytes are more than an image's words take$"):
         outlines_of(bytes(LARGEST + 1))
     with pytest.raises(ValueError, match=r"^not a MATLAB file: "):
         outlines_of(bytes(LARGEST))
 
 
-def test_coordinates_that_are_no_numbers_are_told_and_the_next_row_is_read() -> None:
+def test_coordinates_that_are_no_numbers_are_reported_and_the_next_row_is_read() -> None:
     both = np.concatenate([row("x:", "a", "y:", 2, "b", "c"), row("x:", 1, "y:", 2, "b", "c")])
     bad, good = outlines_of(saved(both))
     assert bad == BadLine(1, "its coordinates are not numbers")

@@ -65,8 +65,8 @@ def test_the_first_detection_wins_and_each_counts_once() -> None:
 
 def test_detections_within_ignored_regions_do_not_count() -> None:
     truth = [word(0, 0, 100, 20, ignored=True), word(200, 0, 50, 20)]
-    found = [box(0, 0, 90, 20), box(60, 0, 79, 20), box(60, 0, 81, 20), box(200, 0, 50, 20)]
-    score = picture_score(truth, found)
+    result = [box(0, 0, 90, 20), box(60, 0, 79, 20), box(60, 0, 81, 20), box(200, 0, 50, 20)]
+    score = picture_score(truth, result)
     assert score.ignored == [0, 1]
     assert score.counts.tolist() == [1, 2, 1]
     two_halves = [word(0, 0, 10, 20, ignored=True), word(10, 0, 10, 20, ignored=True)]
@@ -75,8 +75,8 @@ def test_detections_within_ignored_regions_do_not_count() -> None:
 
 def test_merged_and_split_words_are_named() -> None:
     truth = [word(0, 0, 40, 20), word(50, 0, 40, 20), word(0, 50, 100, 20), word(200, 0, 9, 9)]
-    found = [box(0, 0, 90, 20), box(0, 50, 45, 20), box(55, 50, 45, 20), box(300, 300, 9, 9)]
-    score = picture_score(truth, found)
+    result = [box(0, 0, 90, 20), box(0, 50, 45, 20), box(55, 50, 45, 20), box(300, 300, 9, 9)]
+    score = picture_score(truth, result)
     assert score.missed == [0, 1, 2, 3]
     assert score.false == [0, 1, 2, 3]
     assert score.merged == [(0, [0, 1])]
@@ -116,19 +116,19 @@ def test_counts_are_those_of_plain_loops(seed: int) -> None:
         Region(corners=each, ignored=bool(random.random() < 0.3))
         for each in boxes(int(random.integers(0, 9)))
     ]
-    found = boxes(int(random.integers(0, 9)))
-    found += [each.corners + 1 for each in truth[:3]]
-    assert tuple(picture_score(truth, found).counts) == plain_counts(truth, found)
+    result = boxes(int(random.integers(0, 9)))
+    result += [each.corners + 1 for each in truth[:3]]
+    assert tuple(picture_score(truth, result).counts) == plain_counts(truth, result)
 
 
-def test_scores_are_of_the_sums() -> None:
+def test_scores_are_computed_from_sums() -> None:
     scores = scores_of(np.array([[3, 4, 6], [1, 4, 2]]).sum(axis=0))
     assert scores == (0.5, 0.5, 0.5)
     assert scores_of(np.zeros(3, np.int64)) == (0, 0, 0)
     assert scores_of(np.array([1, 2, 4])).hmean == pytest.approx(1 / 3)
 
 
-def test_intervals_hold_the_score_and_shrink_with_more_pictures() -> None:
+def test_intervals_hold_the_score_and_shrink_with_more_images() -> None:
     random = np.random.default_rng(0)
     few = np.stack([random.binomial(8, 0.8, 20), np.full(20, 8), np.full(20, 10)], axis=1)
     many = np.concatenate([few] * 25)
@@ -147,9 +147,9 @@ def test_intervals_hold_the_score_and_shrink_with_more_pictures() -> None:
 
 def test_shares_of_exactly_a_half_are_not_more_than_half() -> None:
     """Of merged words the share of each word, of split ones that of each detection."""
-    found = [box(20, 0, 50, 20)]
+    result = [box(20, 0, 50, 20)]
     pair = [word(0, 0, 40, 20), word(50, 0, 40, 20)]
-    assert picture_score(pair, found).merged == []
+    assert picture_score(pair, result).merged == []
     assert picture_score(pair, [box(19, 0, 52, 20)]).merged == [(0, [0, 1])]
     one = [word(0, 0, 100, 20)]
     assert picture_score(one, [box(-20, 0, 40, 20), box(60, 0, 30, 20)]).split == []
@@ -172,7 +172,7 @@ def test_one_of_each_is_all() -> None:
     assert scores_of(np.array([1, 2, 4])) == pytest.approx((0.5, 0.25, 1 / 3))
 
 
-def test_intervals_are_quantiles_of_the_scores_of_drawn_pictures() -> None:
+def test_intervals_are_quantiles_of_the_scores_of_drawn_images() -> None:
     counts = np.array([[3, 4, 6], [1, 4, 2], [0, 1, 5]])
     random = np.random.default_rng(5)
     values: list[tuple[float, float, float]] = []
@@ -184,6 +184,6 @@ def test_intervals_are_quantiles_of_the_scores_of_drawn_pictures() -> None:
         total = precision + recall
         values.append((precision, recall, 2 * precision * recall / total if total else 0.0))
     expected = np.quantile(np.array(values), [0.1, 0.9], axis=0).T
-    found = intervals_of(counts, share=0.8, rounds=40, seed=5)
-    np.testing.assert_allclose(np.array(found), expected)
+    result = intervals_of(counts, share=0.8, rounds=40, seed=5)
+    np.testing.assert_allclose(np.array(result), expected)
     assert intervals_of(counts) == intervals_of(counts, share=0.95, rounds=2000, seed=0)

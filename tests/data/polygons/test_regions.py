@@ -32,7 +32,7 @@ def test_four_corners_in_reading_order_are_put_around(order: list[int]) -> None:
 
 def test_what_lies_outside_is_cut_off() -> None:
     corners, wrong = mended(SQUARE, (20, 100))
-    assert wrong == ["it reaches out of the picture"]
+    assert wrong == ["it extends beyond the image"]
     assert corners[:, 1].max() == 20
     expected = shapely.intersection(shapely.polygons(SQUARE), shapely.box(0, 0, 100, 20))
     assert signed_area(corners) == pytest.approx(expected.area)
@@ -47,7 +47,7 @@ def test_what_lies_outside_is_cut_off() -> None:
         ([[0, 0], [20, 0], [10, 0], [10, 10]], "crosses itself"),
         ([[1, 1], [5, 1], [9, 1.1]], "area is 0"),
         ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "crosses itself"),
-        ([[200, 1], [220, 1], [220, 9], [200, 9]], "outside of the picture of 100 x 100"),
+        ([[200, 1], [220, 1], [220, 9], [200, 9]], "outside the image of 100 x 100"),
         ([[1, 1], [float("nan"), 1], [3, 3]], "not a number"),
         ([[1, 1], [1e9, 1], [3, 3]], "not a number"),
     ],
@@ -83,17 +83,17 @@ def test_what_comes_out_is_simple_clockwise_and_inside(points: list[tuple[int, i
         ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "it crosses itself"),
         (
             [[200, 1], [220, 1], [220, 9], [200, 9]],
-            "it lies outside of the picture of 100 x 80 pixels",
+            "it lies outside the image of 100 x 80 pixels",
         ),
         (
             [[10, 70], [20, 70], [20, 90], [30, 90], [30, 70], [40, 70], [40, 95], [10, 95]],
-            "the border of the picture cuts it into several pieces",
+            "the border of the image cuts it into several pieces",
         ),
         ([[1, 1], [1_000_001, 1], [3, 3]], "a coordinate is not a number of pixels"),
         ([[1, 1], [-1_000_001, 1], [3, 3]], "a coordinate is not a number of pixels"),
     ],
 )
-def test_the_whole_reason_is_told(corners: list[list[float]], reason: str) -> None:
+def test_the_whole_reason_is_reported(corners: list[list[float]], reason: str) -> None:
     with pytest.raises(BrokenPolygon) as caught:
         mended(np.array(corners), (80, 100))
     assert str(caught.value) == reason
@@ -120,9 +120,9 @@ def test_everything_wrong_with_an_outline_is_told_in_turn() -> None:
     twice = [[-5, 10], [-5, 10], [-5, 30], [30, 10], [30, 30], [30, 30.0000001]]
     corners, wrong = mended(np.array(twice), (80, 100))
     assert wrong == [
-        "a corner is given twice",
+        "a corner is repeated",
         "the corners are in an order that crosses itself",
-        "it reaches out of the picture",
+        "it extends beyond the image",
     ]
     assert sorted(map(tuple, np.round(corners, 5).tolist())) == [
         (0, 10),
@@ -132,12 +132,12 @@ def test_everything_wrong_with_an_outline_is_told_in_turn() -> None:
     ]
     assert signed_area(corners) == pytest.approx(600)
     backwards, wrong = mended(np.array([[90, 70], [90, 90], [110, 90], [110, 70]]), (80, 100))
-    assert wrong == ["the corners run counter-clockwise", "it reaches out of the picture"]
+    assert wrong == ["the corners run counter-clockwise", "it extends beyond the image"]
     assert sorted(map(tuple, backwards.tolist())) == [(90, 70), (90, 80), (100, 70), (100, 80)]
     assert signed_area(backwards) == 100
 
 
-def test_one_pixel_within_the_picture_is_enough() -> None:
+def test_one_pixel_within_the_image_is_enough() -> None:
     corners, _ = mended(np.array([[-9, 3], [1, 3], [1, 4], [-9, 4]]), (80, 100))
     assert sorted(map(tuple, corners.tolist())) == [(0, 3), (0, 4), (1, 3), (1, 4)]
     with pytest.raises(BrokenPolygon, match=r"^it lies outside"):

@@ -1,4 +1,4 @@
-"""Pictures and labels are paired whatever their layout, and nothing wrong passes unnamed."""
+"""Images and labels are paired whatever their layout, and nothing wrong passes unnamed."""
 
 import json
 from pathlib import Path
@@ -16,17 +16,17 @@ WORD = "10,10,50,10,50,30,10,30,"
 
 def test_real_sets_are_read_whole(shared: Path) -> None:
     folder = shared / "data" / "text-det"
-    said: list[str] = []
-    icdar = open_text_pictures(str(folder / "icdar15-samples.zip"), "train", notice=said.append)
+    messages: list[str] = []
+    icdar = open_text_pictures(str(folder / "icdar15-samples.zip"), "train", notice=messages.append)
     assert len(icdar) == 11
     assert sum(map(len, icdar.regions)) > 60
     assert any(region.ignored for each in icdar.regions for region in each)
     assert icdar.paths[0] == "img/img_1.jpg"
-    receipts = open_text_pictures(str(folder / "sroie-val.zip"), "eval", notice=said.append)
+    receipts = open_text_pictures(str(folder / "sroie-val.zip"), "eval", notice=messages.append)
     assert len(receipts) == 25
     assert sum(map(len, receipts.regions)) > 900
     assert not [*icdar.faults, *receipts.faults]
-    assert not said
+    assert not messages
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -63,7 +63,7 @@ def test_labels_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("each", [False, True])
-def test_plain_json_is_one_file_or_one_for_each_picture(each: bool, tmp_path: Path) -> None:
+def test_plain_json_is_one_file_or_one_for_each_image(each: bool, tmp_path: Path) -> None:
     words = [
         {"points": [[1, 1], [30, 1], [40, 20], [20, 30], [1, 20]], "transcription": "five"},
         {"points": [[50, 1], [80, 1], [80, 20]], "illegibility": True},
@@ -94,8 +94,8 @@ def test_every_broken_outline_is_counted_and_named_with_file_and_line(tmp_path: 
         "no numbers",
     ]
     write_files(tmp_path, {"img_1.jpg": JPEG, "gt_img_1.txt": "\n".join(lines).encode()})
-    said: list[str] = []
-    source = open_text_pictures(str(tmp_path), "train", notice=said.append)
+    messages: list[str] = []
+    source = open_text_pictures(str(tmp_path), "train", notice=messages.append)
     assert [region.text for region in source.regions[0]] == [
         "good",
         "backwards",
@@ -107,13 +107,13 @@ def test_every_broken_outline_is_counted_and_named_with_file_and_line(tmp_path: 
     lines_of = [fault.origin.rpartition(" ")[2] for fault in source.faults]
     assert sorted(lines_of) == ["4", "5", "6", "8", "9"]
     assert [fault.origin.rpartition(" ")[2] for fault in source.mended] == ["2", "3", "7"]
-    (left_out, mended) = said
+    (left_out, mended) = messages
     assert left_out.startswith("5 outlines left out: ")
     assert f"{tmp_path}/gt_img_1.txt, line 4: only 2 different corners" in left_out
-    assert mended.startswith("3 outlines mended: ")
+    assert mended.startswith("3 outlines repaired: ")
 
 
-def test_pictures_without_labels_and_labels_without_pictures_are_named(tmp_path: Path) -> None:
+def test_images_without_labels_and_labels_without_images_are_named(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -123,28 +123,28 @@ def test_pictures_without_labels_and_labels_without_pictures_are_named(tmp_path:
             "gt_img_3.txt": f"{WORD}x".encode(),
         },
     )
-    said: list[str] = []
-    assert len(open_text_pictures(str(tmp_path), "train", notice=said.append)) == 1
-    assert said == [
-        "1 picture without labels left out: img_2.jpg",
-        f"1 label file without a picture: {tmp_path}/gt_img_3.txt",
+    messages: list[str] = []
+    assert len(open_text_pictures(str(tmp_path), "train", notice=messages.append)) == 1
+    assert messages == [
+        "1 image without labels left out: img_2.jpg",
+        f"1 label file without an image: {tmp_path}/gt_img_3.txt",
     ]
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "no pictures"),
+        ({}, "no images"),
         ({"img_1.jpg": JPEG}, "no label files"),
-        ({"img_1.jpg": JPEG, "gt_img_2.txt": b"x"}, "no label file belongs to a picture"),
-        ({"img_1.jpg": JPEG, "gt_img_1.txt": b""}, "no word in the labels of 1 picture"),
+        ({"img_1.jpg": JPEG, "gt_img_2.txt": b"x"}, "no label file belongs to an image"),
+        ({"img_1.jpg": JPEG, "gt_img_1.txt": b""}, "no word in the labels of 1 image"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": WORD.encode() + b"###"}, "no word"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": b"1,2,3"}, "1 outline cannot be used"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": WORD.encode() + b"\xff\xfe"}, "not UTF-8"),
         ({"img_1.jpg": JPEG, "a.json": b"{"}, "no labels in JSON"),
-        ({"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"}, "labels of one picture"),
-        ({"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"}, "several pictures"),
-        ({"test/a.jpg": JPEG, "test/a.txt": WORD.encode()}, "no pictures for training"),
+        ({"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"}, "labels of one image"),
+        ({"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"}, "several images"),
+        ({"test/a.jpg": JPEG, "test/a.txt": WORD.encode()}, "no images for training"),
     ],
 )
 def test_a_set_without_words_is_an_error(
@@ -170,9 +170,9 @@ def test_the_fingerprint_follows_the_outlines(tmp_path: Path) -> None:
     assert len(prints) == 2
 
 
-GIVE = "Give a folder or a zip of pictures and label files."
+GIVE = "Give a folder or a zip of images and label files."
 FOUND = (
-    "Expected gt_NAME.txt for each picture NAME.jpg, or a JSON file; data.labels names another "
+    "Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; data.labels names another "
     "folder or zip."
 )
 
@@ -180,44 +180,44 @@ FOUND = (
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a.txt": b"x"}, "{set}: there are no pictures in it"),
+        ({"a.txt": b"x"}, "{set}: there are no images in it"),
         (
             {"b.zip": b"", "a.ZIP": b""},
-            "{set}: there are no pictures in it\n  Unpack a.ZIP, or name a zip of pictures and one "
+            "{set}: there are no images in it\n  Unpack a.ZIP, or name a zip of images and one "
             "of labels.",
         ),
         ({"img_1.jpg": JPEG}, f"{{set}}: there are no label files in it\n  {FOUND}"),
         (
             {"b/img_1.jpg": JPEG, "img_20.jpg": JPEG, "gt_img_3.txt": b"x"},
-            "{set}: no label file belongs to a picture\n  For the picture b/img_1.jpg a file "
+            "{set}: no label file belongs to an image\n  For the image b/img_1.jpg a file "
             "gt_img_1.txt was looked for, and there is gt_img_3.txt.",
         ),
         (
             {"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"},
-            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one picture\n  Keep one of "
+            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one image\n  Keep one of "
             "them, or name the folder that is meant (data.labels).",
         ),
         (
             {"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"},
-            "several pictures are named img_1\n  Their labels cannot be told apart: name the "
+            "several images are named img_1\n  Their labels cannot be told apart: name the "
             "folder that is meant.",
         ),
         (
             {"test/a.jpg": JPEG, "test/a.txt": WORD.encode()},
-            "{set}: there are no pictures for training in it\n  Name the folder that is meant.",
+            "{set}: there are no images for training in it\n  Name the folder that is meant.",
         ),
         (
             {"a.jpg": JPEG, "a.txt": WORD.encode() + b"###", "b.jpg": JPEG, "b.txt": b""},
-            "{set}: no word in the labels of 2 pictures",
+            "{set}: no word in the labels of 2 images",
         ),
         (
             {"a.jpg": JPEG, "a.txt": b"1,2,3\nx"},
-            "{set}: no word in the labels of 1 picture; 2 outlines cannot be used: {set}/a.txt, "
+            "{set}: no word in the labels of 1 image; 2 outlines cannot be used: {set}/a.txt, "
             "line 1: 3 numbers where 8 belong",
         ),
     ],
 )
-def test_a_set_that_cannot_be_used_is_told_in_full(
+def test_a_set_that_cannot_be_used_is_reported_in_full(
     files: dict[str, bytes], message: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "set"
@@ -228,12 +228,12 @@ def test_a_set_that_cannot_be_used_is_told_in_full(
     assert str(caught.value) == message.format(set=place)
 
 
-def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_told(tmp_path: Path) -> None:
+def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         open_text_pictures(str(tmp_path / "gone"), "train")
     assert str(caught.value) == f"{tmp_path}/gone: there is no such file or folder\n  {GIVE}"
     write_files(tmp_path, {"Train_1/a.jpg": JPEG, "a.txt": WORD.encode()})
-    with pytest.raises(UserError, match="there are no pictures for evaluation in it"):
+    with pytest.raises(UserError, match="there are no images for evaluation in it"):
         open_text_pictures(str(tmp_path), "eval")
     assert len(open_text_pictures(str(tmp_path), "train")) == 1
 
@@ -264,31 +264,32 @@ def test_a_folder_is_a_part_by_a_whole_word_of_its_name(
 def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
     bare = {f"img_{number}.jpg": JPEG for number in (10, 2, 3, 4, 5, 6)}
     write_files(tmp_path, {**bare, "img_1.jpg": JPEG, "img_1.txt": WORD.encode()})
-    said: list[str] = []
-    open_text_pictures(str(tmp_path), "train", notice=said.append)
-    assert said == [
-        "6 pictures without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; "
+    messages: list[str] = []
+    open_text_pictures(str(tmp_path), "train", notice=messages.append)
+    assert messages == [
+        "6 images without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; "
         "img_6.jpg; and 1 more"
     ]
     (tmp_path / "img_10.jpg").unlink()
-    open_text_pictures(str(tmp_path), "train", notice=said.append)
-    assert said[1] == (
-        "5 pictures without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; img_6.jpg"
+    open_text_pictures(str(tmp_path), "train", notice=messages.append)
+    assert messages[1] == (
+        "5 images without labels left out: img_2.jpg; img_3.jpg; img_4.jpg; img_5.jpg; img_6.jpg"
     )
 
 
-def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) -> None:
+def test_what_was_left_out_and_mended_is_reported_by_line_in_full(tmp_path: Path) -> None:
     lines = ["bad", "10,10,10,30,50,30,50,10,a", "90,50,120,50,120,70,90,70,b", f"{WORD}c"]
     write_files(tmp_path, {"img_1.jpg": JPEG, "img_1.txt": "\n".join(lines).encode()})
-    said: list[str] = []
-    source = open_text_pictures(str(tmp_path), "train", notice=said.append)
+    messages: list[str] = []
+    source = open_text_pictures(str(tmp_path), "train", notice=messages.append)
     place = f"{tmp_path}/img_1.txt"
-    assert said == [
+    assert messages == [
         f"1 outline left out: {place}, line 1: 0 numbers where 8 belong",
-        f"2 outlines mended: {place}, line 2: the corners run counter-clockwise; {place}, line 3: "
-        "it reaches out of the picture",
+        f"2 outlines repaired: {place}, line 2: the corners run counter-clockwise; "
+        f"{place}, line 3: "
+        "it extends beyond the image",
     ]
-    # The picture is 100 wide and 60 high.
+    # The image is 100 wide and 60 high.
     assert sorted(source.regions[0][1].corners.tolist()) == [
         [90, 50],
         [90, 60],
@@ -297,21 +298,21 @@ def test_what_was_left_out_and_mended_is_told_by_line_in_full(tmp_path: Path) ->
     ]
 
 
-def test_labels_of_a_picture_that_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
+def test_labels_of_an_image_that_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
     write_files(tmp_path, {"img_1.jpg": b"broken", "img_1.txt": b"90,50,190,50,190,70,90,70,b"})
     source = open_text_pictures(str(tmp_path), "train")
     assert source.regions[0][0].corners.max() == 190
     assert not source.mended
 
 
-def test_only_endings_of_pictures_and_labels_are_no_part_of_a_name() -> None:
+def test_only_endings_of_images_and_labels_are_no_part_of_a_name() -> None:
     assert stem_of("a/gt_label_x.TXT") == "label_x"
     assert stem_of("label_x.Mat") == stem_of("poly_label_x.jpeg") == stem_of("x") == "x"
     assert stem_of("x.v2") == "x.v2"
     assert stem_of("gt_gt_x") == "gt_x"
 
 
-def test_the_fingerprint_follows_names_corners_and_which_picture_has_a_word(tmp_path: Path) -> None:
+def test_the_fingerprint_follows_names_corners_and_which_image_has_a_word(tmp_path: Path) -> None:
     def printed(name: str, **labels: str) -> str:
         place = tmp_path / name
         files = {f"{stem}.jpg": JPEG for stem in labels}

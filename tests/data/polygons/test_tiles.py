@@ -1,4 +1,4 @@
-"""What is found in overlapping tiles becomes the words of the whole picture, each once."""
+"""What is found in overlapping tiles becomes the words of the whole image, each once."""
 
 from itertools import pairwise
 
@@ -30,7 +30,7 @@ def seen(window: Window, words: list[Corners]) -> list[Detection]:
 
 
 @given(height=st.integers(1, 900), width=st.integers(1, 900), side=st.integers(64, 300))
-def test_tiles_cover_the_picture_and_overlap(height: int, width: int, side: int) -> None:
+def test_tiles_cover_the_image_and_overlap(height: int, width: int, side: int) -> None:
     tiles = tiles_of(height, width, side)
     covered = np.zeros((height, width), bool)
     for top, left, rows, columns in tiles:
@@ -59,8 +59,8 @@ def test_words_that_fit_into_the_overlap_are_found_once_each(
     if upright:
         size = size[::-1]
         words = [box(*corners[0][::-1], *corners[2][::-1]) for corners in words]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, side)]
-    joined = sorted(tuple(word.corners.ravel()) for word in seamless(found, size))
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, side)]
+    joined = sorted(tuple(word.corners.ravel()) for word in seamless(result, size))
     assert joined == sorted(tuple(word.ravel()) for word in words)
 
 
@@ -70,27 +70,27 @@ def test_a_word_longer_than_a_tile_is_put_together(upright: bool) -> None:
     words = [box(20, 30, 870, 50), box(100, 70, 140, 90)]
     if upright:
         words = [box(*corners[0][::-1], *corners[2][::-1]) for corners in words]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
-    assert len(found) > 4
-    short, long = seamless(found, size)
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
+    assert len(result) > 4
+    short, long = seamless(result, size)
     np.testing.assert_allclose(short.corners, words[1], atol=0.01)
     np.testing.assert_allclose(long.corners, words[0], atol=0.01)
     assert long.score == pytest.approx(0.9)
 
 
-def test_words_at_the_edges_of_the_picture_are_not_cut() -> None:
+def test_words_at_the_edges_of_the_image_are_not_cut() -> None:
     size = (100, 300)
     words = [box(0, 0, 30, 20), box(270, 80, 300, 100)]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
-    assert len(seamless(found, size)) == 2
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
+    assert len(seamless(result, size)) == 2
 
 
 def test_two_words_side_by_side_stay_two() -> None:
     """Neighbours that both are cut by an edge do not overlap."""
     size = (200, 500)
     words = [box(20, 20, 480, 40), box(20, 44, 480, 64)]
-    found = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
-    assert len(seamless(found, size)) == 2
+    result = [(tile, seen(tile, words)) for tile in tiles_of(*size, 200)]
+    assert len(seamless(result, size)) == 2
 
 
 def test_nothing_found_is_nothing() -> None:
@@ -117,12 +117,12 @@ def found_words(
     size: tuple[int, int] = (100, 300),
 ) -> list[tuple[list[float], float]]:
     """Left, top, right and bottom of each word of a tile, and its score: 0.5, 0.6, 0.7 ..."""
-    found = [
+    result = [
         Detection(corners=box(*each), score=0.5 + place / 10) for place, each in enumerate(boxes)
     ]
     return [
         ([*word.corners.min(axis=0).tolist(), *word.corners.max(axis=0).tolist()], word.score)
-        for word in seamless([(window, found)], size)
+        for word in seamless([(window, result)], size)
     ]
 
 
@@ -135,7 +135,7 @@ def found_words(
         ((40, 80, 60, 92.1), (40, 80, 60, 92)),
     ],
 )
-def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_picture(
+def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_image(
     cut: tuple[float, float, float, float], whole: tuple[float, float, float, float]
 ) -> None:
     """Words that an edge cuts come last."""
@@ -144,14 +144,14 @@ def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_pictu
     assert places == [0.6, 0.5]
     places = [score for _, score in found_words(whole, other)]
     assert places == [0.5, 0.6]
-    # The same edges are those of the picture: nothing goes on behind them.
+    # The same edges are those of the image: nothing goes on behind them.
     places = [
         score for _, score in found_words(cut, other, window=Window(0, 0, 98, 298), size=(98, 298))
     ]
     assert places == [0.5, 0.6]
 
 
-def test_words_are_told_in_pixels_of_the_picture() -> None:
+def test_words_are_told_in_pixels_of_the_image() -> None:
     window = Window(10, 200, 80, 100)
     assert found_words((20, 30, 60, 40), window=window) == [([220, 40, 260, 50], 0.5)]
 
@@ -202,12 +202,12 @@ def test_parts_that_meet_only_through_a_third_are_one_word() -> None:
     first, last, between = (0.0, 20, 40, 40), (60.0, 20, 100, 40), (30.0, 20, 70, 40)
     window = Window(1, 1, 298, 298)
     upper = [(left, 0.0, right, 20.0) for left, _, right, _ in (first, last, between)]
-    found = [
+    result = [
         Detection(corners=box(*each), score=score)
         for each, score in zip(upper, (0.3, 0.6, 0.9), strict=True)
     ]
     alone = Detection(corners=box(200, 0, 240, 20), score=0.1)
-    long, other = seamless([(window, [*found, alone])], (300, 300))
+    long, other = seamless([(window, [*result, alone])], (300, 300))
     np.testing.assert_allclose(long.corners, box(1, 1, 101, 21), atol=1e-3)
     assert long.score == pytest.approx(0.6)
     assert other.score == 0.1

@@ -36,10 +36,10 @@ def test_three_quarters_are_words_in_four_spellings_and_the_rest_numbers(test: b
     assert len(letters) / len(words) == pytest.approx(0.75, abs=0.02)
     places = {known[word.lower()] % 4 for word in letters}
     assert places == ({3} if test else {0, 1, 2})
-    mine = [place for place in range(len(WORDS)) if (place % 4 == 3) == test]
-    assert {known[word.lower()] for word in letters} == set(mine)
+    ours = [place for place in range(len(WORDS)) if (place % 4 == 3) == test]
+    assert {known[word.lower()] for word in letters} == set(ours)
     # A word that is not all capitals comes as it is, in capitals, capitalised and in small letters.
-    place = next(place for place in mine if WORDS[place].islower())
+    place = next(place for place in ours if WORDS[place].islower())
     spelt = Counter(word for word in letters if known[word.lower()] == place)
     total = spelt.total()
     assert spelt[WORDS[place].upper()] / total == pytest.approx(0.25, abs=0.2)
@@ -76,5 +76,5 @@ def test_one_to_six_chinese_characters_are_drawn_from_those_of_the_part(test: bo
     lengths = Counter(map(len, words))
     assert sorted(lengths) == [1, 2, 3, 4, 5, 6]
     assert min(lengths.values()) > 400
-    mine = {character for place, character in enumerate(CHINESE) if (place % 4 == 3) == test}
-    assert {character for word in words for character in word} == mine
+    ours = {character for place, character in enumerate(CHINESE) if (place % 4 == 3) == test}
+    assert {character for word in words for character in word} == ours

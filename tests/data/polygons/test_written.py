@@ -65,16 +65,16 @@ def test_the_seed_decides_every_byte_with_any_number_of_processes(
 def test_a_written_set_is_read_as_any_other(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     written = write_text_pictures(tmp_path / "set", small(fonts), train=6, test=3)
     assert written.pictures == 9
-    said: list[str] = []
+    messages: list[str] = []
     parts = [
-        open_text_pictures(str(tmp_path / "set"), split, notice=said.append)
+        open_text_pictures(str(tmp_path / "set"), split, notice=messages.append)
         for split in ("train", "eval")
     ]
     assert [len(part) for part in parts] == [6, 3]
     regions = [region for part in parts for each in part.regions for region in each]
     assert len(regions) == written.words
     assert sum(region.ignored for region in regions) == written.ignored
-    assert not said
+    assert not messages
 
 
 def test_outlines_hold_the_ink_and_nothing_else(fonts: tuple[Path, ...]) -> None:
@@ -177,12 +177,12 @@ def test_nothing_is_overwritten(fonts: tuple[Path, ...], tmp_path: Path) -> None
 def test_files_hold_what_was_written_at_their_own_quality(
     fonts: tuple[Path, ...], tmp_path: Path
 ) -> None:
-    told: list[tuple[int, int]] = []
+    report: list[tuple[int, int]] = []
     writing = small(fonts, seed=3)
     written = write_text_pictures(
-        tmp_path / "set", writing, train=5, test=1, progress=lambda *each: told.append(each)
+        tmp_path / "set", writing, train=5, test=1, progress=lambda *each: report.append(each)
     )
-    assert told == [(done, 6) for done in range(1, 7)]
+    assert report == [(done, 6) for done in range(1, 7)]
     names = [f"train/img_{number}" for number in range(1, 6)] + ["test/img_1"]
     expected = {f"{name}.jpg" for name in names} | {
         name.replace("img", "gt_img") + ".txt" for name in names
@@ -195,11 +195,11 @@ def test_files_hold_what_was_written_at_their_own_quality(
         pixels, regions = written_picture(open_desk(writing, part), number)
         # 70, 77, 84, 91, and from 96 on again from 70.
         quality = (70, 77, 84, 91, 72, 70)[place]
-        with Image.open(tmp_path / "set" / f"{name}.jpg") as found:
+        with Image.open(tmp_path / "set" / f"{name}.jpg") as result:
             Image.fromarray(pixels).save(tmp_path / "as.jpg", quality=quality)
             with Image.open(tmp_path / "as.jpg") as reference:
-                assert found.quantization == reference.quantization  # pyright: ignore[reportAttributeAccessIssue]
-                np.testing.assert_array_equal(np.asarray(found), np.asarray(reference))
+                assert result.quantization == reference.quantization  # pyright: ignore[reportAttributeAccessIssue]
+                np.testing.assert_array_equal(np.asarray(result), np.asarray(reference))
         lines = (tmp_path / "set" / part / f"gt_{file}.txt").read_text().splitlines()
         for line, region in zip(lines, regions, strict=True):
             *numbers, text = line.split(",", 8)
@@ -244,7 +244,7 @@ def test_every_fourth_font_is_the_test_part_s_where_there_are_four(
     assert (named("train", *"abc"), named("test", *"abc")) == ("abc", "abc")
 
 
-def test_words_lie_apart_and_inside_and_as_many_are_tried_as_asked_for(
+def test_words_lie_apart_and_inside_and_as_many_are_tried_as_requested(
     fonts: tuple[Path, ...],
 ) -> None:
     writing = small(fonts, words=(1, 3), width=420, height=300, text_height=(20, 30))
@@ -358,8 +358,8 @@ def test_colours_differ_from_what_is_below_by_seventy_levels_of_luma(level: int)
         def uniform(self, _low: float, _high: float, count: int) -> np.ndarray:
             return np.full(count, float(level))
 
-    found = _contrasting(part, Grey())  # pyright: ignore[reportArgumentType]
-    assert found.tolist() == [0.0 if level > 127 else 255.0] * 3
+    result = _contrasting(part, Grey())  # pyright: ignore[reportArgumentType]
+    assert result.tolist() == [0.0 if level > 127 else 255.0] * 3
 
 
 def test_parts_of_photographs_are_half_of_what_fits_or_more() -> None:
@@ -385,7 +385,9 @@ def test_parts_of_photographs_are_half_of_what_fits_or_more() -> None:
     assert whole.shape == (40, 60, 3)
 
 
-def test_no_photograph_that_can_be_read_is_told(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+def test_no_photograph_that_can_be_read_is_reported(
+    fonts: tuple[Path, ...], tmp_path: Path
+) -> None:
     write_files(tmp_path, {"a.png": b"x", "b.png": b""})
     desk = open_desk(small(fonts, photographs=tmp_path))
     with pytest.raises(UserError, match=r"no photograph can be read: .+"):

@@ -48,10 +48,10 @@ def test_what_is_encoded_is_decoded(features) -> None:
 
 
 @given(features=EXAMPLES, wanted=st.data())
-def test_only_the_keys_asked_for_are_decoded(features, wanted: st.DataObject) -> None:
+def test_only_the_keys_requested_are_decoded(features, wanted: st.DataObject) -> None:
     keys = wanted.draw(st.sets(st.sampled_from(sorted(features)))) if features else set()
-    found = decode_example(encode_example(features), {key.encode() for key in keys})
-    assert found == {key: features[key] for key in keys}
+    result = decode_example(encode_example(features), {key.encode() for key in keys})
+    assert result == {key: features[key] for key in keys}
 
 
 @given(st.binary(max_size=200))
@@ -76,8 +76,8 @@ def test_numbers_may_be_packed_unpacked_or_both() -> None:
     one, two = b"\x00\x00\x80\x3f", b"\x00\x00\x00\x40"
     floats = field(1, one + two) + b"\x0d" + two + field(1, b"") + b"\x0d" + one
     integers = b"\x08\x07" + field(1, b"\x01\x02") + b"\x08" + varint(2**64 - 5)
-    found = decode_example(example(entry(b"f", field(2, floats)), entry(b"i", field(3, integers))))
-    assert found == {
+    result = decode_example(example(entry(b"f", field(2, floats)), entry(b"i", field(3, integers))))
+    assert result == {
         "f": FloatFeature((1.0, 2.0, 2.0, 1.0)),
         "i": IntegerFeature((7, 1, 2, -5)),
     }

@@ -1,4 +1,4 @@
-"""Pictures as records of ImageNet's form, and back."""
+"""Images as records of ImageNet's form, and back."""
 
 import io
 
@@ -42,7 +42,7 @@ def picture(mode: str, kind: str) -> bytes:
         ("CMYK", "JPEG", b"CMYK", 4),
     ],
 )
-def test_a_record_says_all_of_its_picture(
+def test_a_record_says_all_of_its_image(
     mode: str, kind: str, colorspace: bytes, channels: int
 ) -> None:
     encoded = picture(mode, kind)
@@ -94,7 +94,7 @@ def test_what_was_written_is_read_again_with_its_boxes() -> None:
     )
 
 
-def test_bytes_that_are_no_picture_are_a_fault_of_their_record() -> None:
+def test_bytes_that_are_no_image_are_a_fault_of_their_record() -> None:
     with pytest.raises(CorruptRecord, match="unreadable image: ") as error:
         example_of_record(Record(encoded=b"text", label=0, origin="a.jpg"), 0, [])
     assert error.value.fault.origin == "a.jpg"
@@ -134,7 +134,7 @@ GOOD: dict[str, Feature] = {
         ),
     ],
 )
-def test_a_record_of_another_form_is_told_with_its_place(
+def test_a_record_of_another_form_is_reported_with_its_place(
     changed: dict[str, Feature], reason: str
 ) -> None:
     payload = encode_example({**GOOD, **changed})

@@ -50,7 +50,7 @@ def test_records_are_numbered_over_all_shards_and_know_their_place(tmp_path: Pat
     assert records.payload(2)[0] == b"ccc"
 
 
-def test_shards_without_a_record_are_told_with_what_writes_them_again(tmp_path: Path) -> None:
+def test_shards_without_a_record_are_reported_with_what_writes_them_again(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(7)]
 
     def refused(empty: int) -> UserError:
@@ -125,7 +125,7 @@ def test_a_gap_names_no_more_than_a_hundred_thousand() -> None:
     assert gap.text.endswith("'x-00005-of-200001' and 199995 more are missing")
 
 
-def test_numbers_that_no_set_can_have_are_told_with_their_files() -> None:
+def test_numbers_that_no_set_can_have_are_reported_with_their_files() -> None:
     with pytest.raises(UserError) as error:
         shard_gaps([Path("/a/x-00002-of-00002")])
     assert str(error.value) == (
@@ -140,7 +140,7 @@ def test_numbers_that_no_set_can_have_are_told_with_their_files() -> None:
     )
 
 
-def test_leftovers_of_another_conversion_are_told_with_both_sets() -> None:
+def test_leftovers_of_another_conversion_are_reported_with_both_sets() -> None:
     check_one_set([Path("/a/x-00000-of-00002"), Path("/b/x-00000-of-00004"), Path("/a/y")])
     check_one_set([Path("/a/x-00000-of-00002"), Path("/a/x-00001-of-00002")])
     with pytest.raises(UserError) as error:

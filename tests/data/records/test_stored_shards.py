@@ -238,8 +238,8 @@ def test_shards_are_cached_as_long_as_they_fit_and_an_index_takes_what_is_left(
     paths = [opened.folder / name for name in NAMES]
     expected = index_many([shards / name for name in NAMES], NAMES)
     for _ in range(2):  # the second time from what was kept of the first
-        found = index_stored(opened, paths, NAMES)
-        for ours, theirs in zip(found, expected, strict=True):
+        result = index_stored(opened, paths, NAMES)
+        for ours, theirs in zip(result, expected, strict=True):
             assert ours.offsets.tolist() == theirs.offsets.tolist()
             assert ours.lengths.tolist() == theirs.lengths.tolist()
     kept = list(opened.beside.glob(f"{cache.OWN_PREFIX}index-*.npy"))

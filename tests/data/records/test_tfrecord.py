@@ -129,8 +129,8 @@ def test_many_files_are_indexed_in_the_order_given(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(12)]
     for number, path in enumerate(paths):
         path.write_bytes(framed([b"x"] * number))
-    found = index_many(paths, [str(path) for path in paths])
-    assert [len(index) for index in found] == list(range(12))
+    result = index_many(paths, [str(path) for path in paths])
+    assert [len(index) for index in result] == list(range(12))
 
 
 def test_a_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_headers_of_small_records_are_read_many_at_once_and_of_large_ones_one_by
     assert seen == [(12, 0), (12, 4112), (65536, 4112 + 4111)]
 
 
-def test_damage_is_told_with_the_bytes_that_there_are(tmp_path: Path) -> None:
+def test_damage_is_reported_with_the_bytes_that_there_are(tmp_path: Path) -> None:
     path = tmp_path / "a"
     content = framed([b"first", b"second"])
 

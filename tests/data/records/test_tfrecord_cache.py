@@ -43,12 +43,12 @@ def plain(path: Path, said: list[str] | None = None) -> Path:
 def test_compressed_records_are_those_of_the_plain_file(tmp_path: Path, pack) -> None:
     path = tmp_path / "packed"
     path.write_bytes(pack(framed(PAYLOADS)))
-    said: list[str] = []
-    assert read_all(plain(path, said)) == PAYLOADS
-    assert len(said) == 1
-    assert "unpacking 1" in said[0]
-    assert plain(path, said) == plain(path)
-    assert len(said) == 1, "the second opening finds it unpacked"
+    messages: list[str] = []
+    assert read_all(plain(path, messages)) == PAYLOADS
+    assert len(messages) == 1
+    assert "unpacking 1" in messages[0]
+    assert plain(path, messages) == plain(path)
+    assert len(messages) == 1, "the second opening finds it unpacked"
 
 
 def test_a_plain_file_is_used_where_it_is(tmp_path: Path, cache: Path) -> None:
@@ -82,9 +82,9 @@ def test_openings_at_the_same_time_unpack_once_and_leave_nothing_else(
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress(framed([os.urandom(2_000_000)] * 4)))
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(plain, [path] * 8))
-    assert len(set(found)) == 1
-    assert [entry.name for entry in cache.iterdir()] == [found[0].name]
+        result = list(pool.map(plain, [path] * 8))
+    assert len(set(result)) == 1
+    assert [entry.name for entry in cache.iterdir()] == [result[0].name]
 
 
 def test_what_a_killed_process_left_is_written_over(tmp_path: Path, cache: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_cut_compressed_file_is_an_error_and_nothing_stays_in_the_cache(
     ("change", "reason"),
     [
         (lambda data: data[:60] + bytes([data[60] ^ 4]) + data[61:], "is damaged"),
-        (lambda data: data + b"more", "something else follows"),
+        (lambda data: data + b"more", "unexpected bytes follow"),
         (lambda data: gzip.compress(b"no record, only text that goes on"), "not a TFRecord"),
     ],
     ids=["flipped bit", "appended bytes", "something else packed"],
@@ -141,7 +141,7 @@ def test_a_decompression_bomb_is_stopped(
     assert not list(cache.iterdir())
 
 
-def test_a_full_disk_is_said_with_the_variable_that_moves_the_cache(
+def test_a_full_disk_is_reported_with_the_variable_that_moves_the_cache(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tfrecord_cache, "KEPT_FREE", 2**62)
@@ -220,17 +220,17 @@ def test_some_files_of_many_are_unpacked_with_one_notice_and_keep_their_places(
     for number, path in enumerate(paths):
         content = framed([bytes([number])])
         path.write_bytes(gzip.compress(content) if number % 2 else content)
-    said: list[str] = []
-    found = plain_files(paths, said.append)
-    assert said == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
-    assert [read_all(path) for path in found] == [[bytes([number])] for number in range(4)]
-    assert [found[0], found[2]] == [paths[0], paths[2]]
-    assert {found[1].parent, found[3].parent} == {cache}
+    messages: list[str] = []
+    result = plain_files(paths, messages.append)
+    assert messages == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
+    assert [read_all(path) for path in result] == [[bytes([number])] for number in range(4)]
+    assert [result[0], result[2]] == [paths[0], paths[2]]
+    assert {result[1].parent, result[3].parent} == {cache}
     paths[0].write_bytes(gzip.compress(framed([b"now packed"])))
-    found[3].unlink()
-    assert plain_files([], said.append) == []
-    plain_files(paths, said.append)
-    assert said[1:] == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
+    result[3].unlink()
+    assert plain_files([], messages.append) == []
+    plain_files(paths, messages.append)
+    assert messages[1:] == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
 
 
 def test_a_large_file_is_unpacked_in_pieces_over_members_of_any_size(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_large_file_is_unpacked_in_pieces_over_members_of_any_size(tmp_path: P
     assert plain(path).read_bytes() == content
 
 
-def test_what_stops_an_unpacking_is_said_whole(
+def test_what_stops_an_unpacking_is_reported_whole(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
@@ -257,7 +257,7 @@ def test_what_stops_an_unpacking_is_said_whole(
     size = len(framed(PAYLOADS))
     todo = "Copy or download this file again, or rewrite it."
     assert refused(packed + b"x") == (
-        f"{path}: something else follows the compressed data (after {size} unpacked bytes)\n"
+        f"{path}: unexpected bytes follow the compressed data (after {size} unpacked bytes)\n"
         f"  {todo}"
     )
     # The beginning of another member is one that is cut short.
@@ -291,7 +291,7 @@ def test_what_stops_an_unpacking_is_said_whole(
     assert read_all(plain(path)) == [bytes(5000)]
 
 
-def test_a_cache_without_permission_is_told_with_the_systems_reason(
+def test_a_cache_without_permission_is_reported_with_the_systems_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")

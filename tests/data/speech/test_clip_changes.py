@@ -140,9 +140,9 @@ def test_a_ratio_is_drawn_between_both_in_decibels() -> None:
     data = replace(PLAIN, background_frequency=1, background_snr_db=(-5.0, 15.0))
     for seed in range(5):
         added = changed(data, SPEECH, seed) - SPEECH / 32768
-        found = 10 * np.log10(np.mean((SPEECH / 32768.0) ** 2) / np.mean(added**2))
+        result = 10 * np.log10(np.mean((SPEECH / 32768.0) ** 2) / np.mean(added**2))
         share = np.random.default_rng(seed).random(3)[2]
-        assert found == pytest.approx(-5 + 20 * share, abs=0.05)
+        assert result == pytest.approx(-5 + 20 * share, abs=0.05)
 
 
 def test_noise_of_nothing_and_no_noise_at_all_add_nothing() -> None:

@@ -19,8 +19,8 @@ def clips(folder: Path, keep_bytes: int, *, rate: int = 16_000) -> DecodedClips:
 
 @pytest.mark.parametrize("length", [0, 3, 5, 8])
 def test_a_clip_is_cut_or_padded_behind(length: int) -> None:
-    found = fit_clip(np.arange(1, length + 1, dtype=np.float32), 5)
-    assert found.tolist() == [*range(1, min(length, 5) + 1), *[0] * (5 - min(length, 5))]
+    result = fit_clip(np.arange(1, length + 1, dtype=np.float32), 5)
+    assert result.tolist() == [*range(1, min(length, 5) + 1), *[0] * (5 - min(length, 5))]
 
 
 def test_kept_clips_are_those_that_are_decoded_anew(tmp_path: Path) -> None:
@@ -34,40 +34,40 @@ def test_kept_clips_are_those_that_are_decoded_anew(tmp_path: Path) -> None:
 
 def test_a_kept_clip_needs_no_file_any_more_and_one_that_is_not_kept_does(tmp_path: Path) -> None:
     folder = divided(tmp_path)
-    found = clips(folder, 3 * 32_000)
-    before = [found[index].copy() for index in range(4)]
+    result = clips(folder, 3 * 32_000)
+    before = [result[index].copy() for index in range(4)]
     for path in (folder / "train").rglob("*.wav"):
         path.unlink()
     for index in range(3):
-        np.testing.assert_array_equal(found[index], before[index])
+        np.testing.assert_array_equal(result[index], before[index])
     with pytest.raises(CorruptRecord):
-        found[3]
+        result[3]
 
 
 def test_processes_that_were_forked_keep_clips_for_each_other(tmp_path: Path) -> None:
     folder = divided(tmp_path)
-    found = clips(folder, 10**7)
+    result = clips(folder, 10**7)
     child = os.fork()
     if not child:
-        found[5]
+        result[5]
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     expected = clips(folder, 0)[5]
     for path in (folder / "train").rglob("*.wav"):
         path.unlink()
-    np.testing.assert_array_equal(found[5], expected)
+    np.testing.assert_array_equal(result[5], expected)
 
 
 def test_a_clip_that_is_half_written_is_decoded_again(tmp_path: Path) -> None:
-    found = clips(divided(tmp_path), 10**7)
-    expected = found[2].copy()
-    found[2][8_000:] = 0
-    np.testing.assert_array_equal(found[2], expected)
+    result = clips(divided(tmp_path), 10**7)
+    expected = result[2].copy()
+    result[2][8_000:] = 0
+    np.testing.assert_array_equal(result[2], expected)
 
 
 def test_the_clips_come_through_pickling(tmp_path: Path) -> None:
-    found = clips(divided(tmp_path), 10**7)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))[7], found[7])
+    result = clips(divided(tmp_path), 10**7)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(result))[7], result[7])
 
 
 def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
         f"train/low/{rate}_nohash_0.wav": tone("low", 0, rate=rate) for rate in (16_000, 22_050)
     }
     files |= {f"val/low/{name}": tone("low", 0) for name in ("a.wav",)}
-    found = clips(in_folder(tmp_path, files), 0)
-    one, other = (found[index].astype(np.float64) for index in range(2))
+    result = clips(in_folder(tmp_path, files), 0)
+    one, other = (result[index].astype(np.float64) for index in range(2))
     # All but the noise of the room, which is another one at another rate.
     assert np.abs(one - other).std() < 100 < 0.1 * one.std()
 
@@ -84,20 +84,20 @@ def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
 def test_as_many_clips_are_kept_as_fit_and_each_takes_two_bytes_a_sample(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     for size, kept in ((32_000 * 2 - 1, 1), (32_000 * 2, 2)):
-        found = clips(folder, size)
-        before = [found[index].copy() for index in range(3)]
+        result = clips(folder, size)
+        before = [result[index].copy() for index in range(3)]
         path = sorted((folder / "train").rglob("*.wav"))
-        names = [found._speech.source.read(index).origin for index in range(3)]
+        names = [result._speech.source.read(index).origin for index in range(3)]
         contents = {name: Path(name).read_bytes() for name in names}
         assert len(path) == 24
         for name in names:
             Path(name).write_bytes(b"")
         for index in range(3):
             if index < kept:
-                np.testing.assert_array_equal(found[index], before[index])
+                np.testing.assert_array_equal(result[index], before[index])
             else:
                 with pytest.raises(CorruptRecord, match="the file is empty"):
-                    found[index]
+                    result[index]
         for name, content in contents.items():
             Path(name).write_bytes(content)
 
@@ -109,10 +109,10 @@ def test_a_clip_of_nothing_but_zeros_is_kept_too(tmp_path: Path) -> None:
         for name in "ab"
     }
     folder = in_folder(tmp_path, files)
-    found = clips(folder, 10**6)
-    assert not found[1].any()
+    result = clips(folder, 10**6)
+    assert not result[1].any()
     for path in (folder / "train").rglob("*.wav"):
         path.unlink()
-    assert not found[1].any()
+    assert not result[1].any()
     with pytest.raises(CorruptRecord):
-        found[0]
+        result[0]

@@ -99,7 +99,7 @@ def test_a_word_is_put_in_the_middle_of_a_second_with_a_hundredth_around_it() ->
     assert placed(np.full(100, 0.005, np.float32)) is None
 
 
-def test_a_missing_synthesizer_is_told_with_how_to_get_it(
+def test_a_missing_synthesizer_is_reported_with_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -178,7 +178,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_made_is_told_in_full(changes: dict[str, object], message: str) -> None:
+def test_what_cannot_be_made_is_reported_in_full(changes: dict[str, object], message: str) -> None:
     """Seven accents, 13 or 48 variants, five speeds and five pitches make the different clips."""
     with pytest.raises(UserError) as caught:
         plan_utterances(request(Path("x"), **changes))
@@ -314,14 +314,14 @@ def synthesizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_missing_clips_are_made_counted_and_told(synthesizer: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    report: list[tuple[int, int]] = []
     wanted = request(tmp_path / "set", words=("no", "long"), workers=1)
-    written = write_espeak_keywords(wanted, progress=lambda *each: told.append(each))
+    written = write_espeak_keywords(wanted, progress=lambda *each: report.append(each))
     assert written == [
         WrittenPart(part="train", clips=9, made=9, left_out=3),
         WrittenPart(part="val", clips=3, made=3, left_out=1),
     ]
-    assert told == [(done, 16) for done in range(1, 17)]
+    assert report == [(done, 16) for done in range(1, 17)]
     paths = sorted((tmp_path / "set").rglob("*.wav"))
     assert len(paths) == 12
     wave = read_wav(paths[0].read_bytes(), "clip")
@@ -359,7 +359,7 @@ def test_many_clips_are_spoken_ahead_in_their_order(synthesizer: Path, tmp_path:
         ("broken", "its format chunk has 4 bytes; at least 16 are needed", "espeak-ng -v "),
     ],
 )
-def test_a_synthesizer_that_fails_is_told(
+def test_a_synthesizer_that_fails_is_reported(
     synthesizer: Path, tmp_path: Path, word: str, what: str, where: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -382,7 +382,7 @@ def test_a_synthesizer_without_all_voices_is_refused(synthesizer: Path, tmp_path
     )
 
 
-def test_a_folder_of_something_else_is_told_in_full(synthesizer: Path, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_reported_in_full(synthesizer: Path, tmp_path: Path) -> None:
     place = tmp_path / "set"
     write_espeak_keywords(request(place))
     with pytest.raises(UserError) as caught:

@@ -99,7 +99,7 @@ def test_unknown_words_are_drawn_anew_for_each_epoch(tmp_path: Path) -> None:
         frozenset(pitches(everything(train, epoch)["audio"][-train.kind.counts[2] :]))
         for epoch in range(20)
     ]
-    assert all(len(found) == train.kind.counts[2] for found in drawn)
+    assert all(len(result) == train.kind.counts[2] for result in drawn)
     assert len(set(drawn)) > 10
     assert len(frozenset().union(*drawn)) == 20
 
@@ -179,15 +179,15 @@ def test_evaluation_may_come_from_elsewhere(tmp_path: Path) -> None:
 def test_the_real_arabic_commands_are_opened(shared: Path) -> None:
     words = ["yes", "no", "up", "down", "left", "right", "start", "stop", "enable", "disable"]
     data = KeywordData(path=str(shared / "data" / "keywords-ar"), words=tuple(words))
-    said: list[str] = []
-    train, evaluation = open_keyword_sets(data, seed=1, notice=said.append)
+    messages: list[str] = []
+    train, evaluation = open_keyword_sets(data, seed=1, notice=messages.append)
     assert evaluation is not None
     assert (train.kind.counts, evaluation.kind.counts) == ((720, 72, 72), (180, 18, 18))
     fetched = train.fetch([SampleKey(0, index) for index in range(0, 864, 9)])
     assert not fetched.faults
     spoken = fetched.batch["audio"][fetched.batch["label"] > 0]
     assert spoken.abs().amax(dim=1).min() > 0.01
-    assert "generating white and pink noise" in said[0]
+    assert "generating white and pink noise" in messages[0]
 
 
 def test_folds_share_no_speaker_and_together_hold_out_every_clip(tmp_path: Path) -> None:
@@ -240,11 +240,11 @@ def test_shares_are_rounded_up_and_unknown_words_never_more_than_there_are(tmp_p
         assert train.kind.label_counts().tolist() == [silences, unknowns, 6, 6, 6]
 
 
-def test_the_sets_are_told_with_their_counts(tmp_path: Path) -> None:
-    said: list[str] = []
+def test_the_sets_are_reported_with_their_counts(tmp_path: Path) -> None:
+    messages: list[str] = []
     data = replace(DATA, path=str(divided(tmp_path)))
-    open_keyword_sets(data, seed=1, notice=said.append)
-    assert said == [
+    open_keyword_sets(data, seed=1, notice=messages.append)
+    assert messages == [
         "no background noise folder: generating white and pink noise",
         "training: 18 clips of 3 words, 2 of silence, 4 of unknown words",
         "validation: 9 clips of 3 words, 1 of silence, 2 of unknown words",
@@ -252,7 +252,7 @@ def test_the_sets_are_told_with_their_counts(tmp_path: Path) -> None:
     for quiet in ({"background_frequency": 0.0}, {"background_volume": 0.0}):
         more: list[str] = []
         open_keyword_sets(replace(data, **quiet), seed=1, notice=more.append)
-        assert more == said[1:]
+        assert more == messages[1:]
     one: list[str] = []
     open_keyword_sets(replace(data, words=("low",), eval_path="none"), seed=1, notice=one.append)
     assert one[1] == "training: 6 clips of 1 word, 1 of silence, 2 of unknown words"
@@ -296,7 +296,7 @@ def test_evaluation_is_the_clip_itself_between_minus_one_and_one(tmp_path: Path)
     assert (silent.shape, silent.dtype, silent.any()) == ((16_000,), np.float32, False)
 
 
-def test_words_that_are_missing_are_told_with_those_that_are_there(tmp_path: Path) -> None:
+def test_words_that_are_missing_are_reported_with_those_that_are_there(tmp_path: Path) -> None:
     folder = divided(tmp_path / "a")
     path = str(folder)
     for words, hint in ((("lov", "high"), "Did you mean 'low'? "), (("xyz", "qqq"), "")):
@@ -332,14 +332,14 @@ def test_noises_are_repeated_until_a_clip_fits_with_one_sample_to_spare(tmp_path
     assert str(caught.value) == f"{folder}/_background_noise_/hum.wav: the file is empty"
 
 
-def test_the_test_part_is_scored_if_that_is_asked_for(tmp_path: Path) -> None:
+def test_the_test_part_is_scored_if_that_is_requested(tmp_path: Path) -> None:
     folder = in_folder(divided(tmp_path), tone_files([f"test/{word}" for word in WORDS], 2))
-    said: list[str] = []
+    messages: list[str] = []
     data = replace(DATA, path=str(folder), eval_part="testing")
-    _, evaluation = open_keyword_sets(data, seed=1, notice=said.append)
+    _, evaluation = open_keyword_sets(data, seed=1, notice=messages.append)
     assert evaluation is not None
     assert evaluation.kind.counts == (6, 1, 0)
-    assert said[-1].startswith("testing: 6 clips")
+    assert messages[-1].startswith("testing: 6 clips")
 
 
 def test_the_fingerprint_follows_clips_and_words(tmp_path: Path) -> None:
@@ -367,11 +367,11 @@ def test_decoded_clips_are_kept_in_as_many_million_bytes_as_set(tmp_path: Path) 
     assert (train.collate.what, train.collate.fields) == ("clips", "data.batch_size")
 
 
-def test_divided_clips_are_told_with_how_they_were_divided(tmp_path: Path) -> None:
+def test_divided_clips_are_reported_with_how_they_were_divided(tmp_path: Path) -> None:
     in_folder(tmp_path, tone_files([*WORDS, "other"], 30))
-    said: list[str] = []
+    messages: list[str] = []
     data = replace(DATA, path=str(tmp_path), val_fraction=0.2)
-    open_keyword_sets(data, seed=1, notice=said.append)
-    assert f"{tmp_path}: its own parts for validation and testing are not used" in said
+    open_keyword_sets(data, seed=1, notice=messages.append)
+    assert f"{tmp_path}: its own parts for validation and testing are not used" in messages
     kept = sum(which_part(f"{speaker:08x}_nohash_0.wav") == "training" for speaker in range(30))
-    assert any(f"by speaker, of which there are {kept}" in line for line in said)
+    assert any(f"by speaker, of which there are {kept}" in line for line in messages)

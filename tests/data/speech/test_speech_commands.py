@@ -36,9 +36,9 @@ def opened(path: Path, part: Part, *, whole: bool = False) -> Speech:
 
 def test_speakers_are_divided_as_the_original_code_divides_them() -> None:
     """The numbers are what `which_set` of ML-KWS-for-MCU's input_data.py returns."""
-    found = {speaker: which_part(f"yes/{speaker:08x}_nohash_0.wav") for speaker in range(30)}
-    assert {s for s, part in found.items() if part == "validation"} == VALIDATION_OF_10
-    assert {s for s, part in found.items() if part == "testing"} == TESTING_OF_10
+    result = {speaker: which_part(f"yes/{speaker:08x}_nohash_0.wav") for speaker in range(30)}
+    assert {s for s, part in result.items() if part == "validation"} == VALIDATION_OF_10
+    assert {s for s, part in result.items() if part == "testing"} == TESTING_OF_10
     for name, expected in (
         ("00000002_nohash_0.wav", "validation"),
         ("00000013_nohash_0.wav", "testing"),
@@ -57,15 +57,15 @@ def test_a_folder_and_its_zip_give_the_same_parts(tmp_path: Path) -> None:
     files = tone_files(WORDS, 20)
     folder = in_folder(tmp_path / "set", files)
     zipped = in_zip(tmp_path / "set.zip", {f"set/{name}": data for name, data in files.items()})
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for part in ("training", "validation", "testing"):
         one, other = opened(folder, part), opened(zipped, part)
         assert clips(one) == clips(other)
         assert one.divided_by == other.divided_by == "speakers"
         assert one.source.read(0).encoded == other.source.read(0).encoded
-        found += clips(one)
-    assert len(found) == len(set(found)) == len(files)
-    assert {word for word, _ in found} == {"low", "high", "unknown"}
+        result += clips(one)
+    assert len(result) == len(set(result)) == len(files)
+    assert {word for word, _ in result} == {"low", "high", "unknown"}
 
 
 def test_the_lists_of_a_set_come_before_the_speakers(tmp_path: Path) -> None:
@@ -78,9 +78,11 @@ def test_the_lists_of_a_set_come_before_the_speakers(tmp_path: Path) -> None:
     assert (len(training.word_of), training.divided_by) == (10, "lists")
     with (folder / "validation_list.txt").open("a") as file:
         file.write("low/lost_nohash_0.wav\n")
-    said: list[str] = []
-    open_speech(str(folder), "validation", notice=said.append)
-    assert any("1 clips that validation_list.txt names are missing: low/lost" in s for s in said)
+    messages: list[str] = []
+    open_speech(str(folder), "validation", notice=messages.append)
+    assert any(
+        "1 clips that validation_list.txt names are missing: low/lost" in s for s in messages
+    )
 
 
 def parts_as(kind: str, root: Path) -> Path:
@@ -126,9 +128,9 @@ def test_background_noise_is_no_word_and_found_beside_the_parts_too(
 
 def test_files_that_are_no_clips_are_left_out_and_said(tmp_path: Path) -> None:
     files = tone_files(("low",), 12) | {"low/notes.txt": b"x", "more.csv": b"y", "README.md": b"z"}
-    said: list[str] = []
-    open_speech(str(in_folder(tmp_path, files)), "training", notice=said.append)
-    assert [line.split(": ")[1] for line in said] == ["skipped 2 files outside of the words"]
+    messages: list[str] = []
+    open_speech(str(in_folder(tmp_path, files)), "training", notice=messages.append)
+    assert [line.split(": ")[1] for line in messages] == ["skipped 2 files outside of the words"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_the_real_arabic_commands_have_no_speaker_in_both_parts(shared: Path) ->
     assert np.bincount(train.word_of).tolist() == [72] * 8 + [180, 72, 72]
     assert train.words[8] == "unknown"
     speakers = [{name.split("_")[0] for _, name in clips(speech)} for speech in (train, val)]
-    assert [len(found) for found in speakers] == [18, 6]
+    assert [len(result) for result in speakers] == [18, 6]
     assert not speakers[0] & speakers[1]
 
 
@@ -303,16 +305,16 @@ def test_clips_of_lists_that_are_missing_are_counted_and_some_named(tmp_path: Pa
     folder = in_folder(tmp_path, tone_files(("low",), 2))
     lost = [f"low/{name}_nohash_0.wav" for name in "dcba"]
     (folder / "testing_list.txt").write_text("low/00000001_nohash_0.wav\n\n" + "\n".join(lost[1:]))
-    said: list[str] = []
-    assert len(open_speech(str(folder), "testing", notice=said.append).word_of) == 1
+    messages: list[str] = []
+    assert len(open_speech(str(folder), "testing", notice=messages.append).word_of) == 1
     a, b, c = sorted(lost[1:])
     text = f"{folder}: 3 clips that testing_list.txt names are missing: {a}, {b}, {c}"
-    assert said == [text]
+    assert messages == [text]
     (folder / "testing_list.txt").write_text("low/00000001_nohash_0.wav \r\n" + "\n".join(lost))
-    open_speech(str(folder), "testing", notice=said.append)
-    assert said[1] == text.replace("3 clips", "4 clips") + ", ..."
-    speech = open_speech(str(folder), "training", notice=said.append)
-    assert (len(speech.word_of), speech.divided_by, len(said)) == (1, "lists", 2)
+    open_speech(str(folder), "testing", notice=messages.append)
+    assert messages[1] == text.replace("3 clips", "4 clips") + ", ..."
+    speech = open_speech(str(folder), "training", notice=messages.append)
+    assert (len(speech.word_of), speech.divided_by, len(messages)) == (1, "lists", 2)
     (folder / "testing_list.txt").write_bytes(b"\xff")
     with pytest.raises(
         UserError, match="the list of the clips for testing cannot be read: "
@@ -325,9 +327,9 @@ def test_skipped_files_are_counted_by_ending_but_for_those_of_every_set(tmp_path
     files = tone_files(("low",), 12) | dict.fromkeys(
         ("low/a.txt", "low/deep/b.txt", "c.csv", "LICENSE", "README.md", "validation_list.txt"), b""
     )
-    said: list[str] = []
-    open_speech(str(in_folder(tmp_path, files)), "training", whole=True, notice=said.append)
-    (text,) = said
+    messages: list[str] = []
+    open_speech(str(in_folder(tmp_path, files)), "training", whole=True, notice=messages.append)
+    (text,) = messages
     assert text.startswith(f"{tmp_path}: skipped 3 files outside of the words: ")
     assert ".txt" in text
     assert ".csv" in text
@@ -339,7 +341,7 @@ MAKE = (
 )
 
 
-def test_what_is_no_set_is_told_in_full(tmp_path: Path) -> None:
+def test_what_is_no_set_is_reported_in_full(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(b"x")
     in_folder(tmp_path / "set", {"low/a.txt": b"x"})
     divided(tmp_path / "parts")

@@ -42,11 +42,11 @@ def reason(encoded: bytes) -> str:
 @given(SIXTEEN_BITS, st.integers(1_000, 96_000))
 def test_sixteen_bits_come_back_as_they_were_written(numbers: list[int], rate: int) -> None:
     samples = np.array(numbers, dtype=np.int16)
-    found = read_wav(write_wav(samples, rate), "clip")
-    assert found.rate == rate
-    assert found.samples.dtype == np.float32
-    np.testing.assert_array_equal(found.samples, samples / 32768)
-    np.testing.assert_array_equal(to_int16(found.samples), samples)
+    result = read_wav(write_wav(samples, rate), "clip")
+    assert result.rate == rate
+    assert result.samples.dtype == np.float32
+    np.testing.assert_array_equal(result.samples, samples / 32768)
+    np.testing.assert_array_equal(to_int16(result.samples), samples)
 
 
 @given(SIXTEEN_BITS)
@@ -69,8 +69,8 @@ def test_the_standard_library_reads_what_is_written(numbers: list[int]) -> None:
 def test_whole_numbers_of_every_width_are_divided_by_half_their_range(
     width: int, frames: bytes, expected: list[float]
 ) -> None:
-    found = read_wav(by_the_standard_library(frames, width=width), "clip")
-    np.testing.assert_allclose(found.samples, expected, rtol=0, atol=1e-7)
+    result = read_wav(by_the_standard_library(frames, width=width), "clip")
+    np.testing.assert_allclose(result.samples, expected, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int32, np.float32, np.float64])
@@ -80,15 +80,15 @@ def test_what_scipy_writes_is_read(kind: type) -> None:
     factor, offset = scales.get(kind, (1, 0))
     scaled = values * factor + offset
     written = np.rint(scaled) if kind in scales else scaled
-    found = read_wav(by_scipy(written.astype(kind)), "clip")
-    assert found.rate == 44_100
-    np.testing.assert_allclose(found.samples, values, rtol=0, atol=0.51 / factor + 1e-7)
+    result = read_wav(by_scipy(written.astype(kind)), "clip")
+    assert result.rate == 44_100
+    np.testing.assert_allclose(result.samples, values, rtol=0, atol=0.51 / factor + 1e-7)
 
 
 def test_channels_are_averaged() -> None:
     frames = struct.pack("<4h", 1000, 3000, -1000, 1000)
-    found = read_wav(by_the_standard_library(frames, width=2, channels=2), "clip")
-    np.testing.assert_allclose(found.samples * 32768, [2000, 0])
+    result = read_wav(by_the_standard_library(frames, width=2, channels=2), "clip")
+    np.testing.assert_allclose(result.samples * 32768, [2000, 0])
 
 
 @pytest.mark.parametrize("length", [0, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF])
@@ -108,8 +108,8 @@ def test_an_extensible_header_is_read() -> None:
     form = struct.pack("<HHIIHHHHIH", 0xFFFE, 1, 16_000, 32_000, 2, 16, 22, 16, 4, 1) + bytes(14)
     data = b"data" + struct.pack("<Ihh", 4, 16384, -16384)
     body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + data
-    found = read_wav(b"RIFF" + struct.pack("<I", len(body)) + body, "clip")
-    np.testing.assert_array_equal(found.samples, [0.5, -0.5])
+    result = read_wav(b"RIFF" + struct.pack("<I", len(body)) + body, "clip")
+    np.testing.assert_array_equal(result.samples, [0.5, -0.5])
 
 
 def test_a_clip_that_is_cut_off_is_refused() -> None:
@@ -153,19 +153,19 @@ def test_damage_never_does_anything_but_be_read_or_refused(data: st.DataObject) 
 def test_a_tone_stays_the_tone_at_another_rate(rate: int) -> None:
     times = np.arange(rate) / rate
     wave_ = Wave(samples=np.sin(2 * np.pi * 440 * times).astype(np.float32), rate=rate)
-    found = resample(wave_, 16_000)
-    assert (found.dtype, len(found)) == (np.float32, 16_000)
+    result = resample(wave_, 16_000)
+    assert (result.dtype, len(result)) == (np.float32, 16_000)
     expected = np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
-    np.testing.assert_allclose(found[200:-200], expected[200:-200], atol=5e-3)
+    np.testing.assert_allclose(result[200:-200], expected[200:-200], atol=5e-3)
 
 
 def test_a_real_clip_is_read_as_the_standard_library_reads_it(shared: Path) -> None:
     path = shared / "data" / "pretrained" / "ml-kws" / "samples" / "yes_1000ms.wav"
     with wave.open(str(path)) as file:
         expected = np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32768
-    found = read_wav(path.read_bytes(), str(path))
-    assert found.rate == 16_000
-    np.testing.assert_array_equal(found.samples, expected)
+    result = read_wav(path.read_bytes(), str(path))
+    assert result.rate == 16_000
+    np.testing.assert_array_equal(result.samples, expected)
 
 
 def chunk(name: bytes, content: bytes, length: int | None = None) -> bytes:
@@ -284,7 +284,7 @@ def test_a_file_is_written_with_these_bytes() -> None:
         ),
     ],
 )
-def test_the_reason_is_told_in_full(encoded: bytes, said: str) -> None:
+def test_the_reason_is_reported_in_full(encoded: bytes, said: str) -> None:
     assert reason(encoded) == said
 
 
@@ -295,7 +295,7 @@ def test_the_reason_is_told_in_full(encoded: bytes, said: str) -> None:
         *((49, "GSM 6.10"), (85, "MP3")),
     ],
 )
-def test_other_codings_are_told_by_name(coding: int, name: str) -> None:
+def test_other_codings_are_reported_by_name(coding: int, name: str) -> None:
     assert reason(riff(chunk(b"fmt ", form(coding)), DATA)) == (
         f"its encoding is {name}; only PCM and float are supported, convert it"
     )
@@ -342,15 +342,15 @@ def test_other_codings_are_told_by_name(coding: int, name: str) -> None:
     ],
 )
 def test_these_bytes_are_these_samples(encoded: bytes, rate: int, samples: list[float]) -> None:
-    found = read_wav(encoded, "clip")
-    assert (found.rate, found.samples.tolist()) == (rate, samples)
-    assert found.samples.dtype == np.float32
+    result = read_wav(encoded, "clip")
+    assert (result.rate, result.samples.tolist()) == (rate, samples)
+    assert result.samples.dtype == np.float32
 
 
 def test_loud_samples_are_clipped_and_others_rounded() -> None:
-    found = to_int16(np.array([-2, -1, -1.6 / 32768, 0.4 / 32768, 1, 2], np.float32))
-    assert found.tolist() == [-32768, -32768, -2, 0, 32767, 32767]
-    assert found.dtype == np.int16
+    result = to_int16(np.array([-2, -1, -1.6 / 32768, 0.4 / 32768, 1, 2], np.float32))
+    assert result.tolist() == [-32768, -32768, -2, 0, 32767, 32767]
+    assert result.dtype == np.int16
 
 
 def test_nothing_to_resample_stays_the_same_array() -> None:

@@ -49,8 +49,8 @@ def test_files_folders_and_globs_are_taken_in_their_order(tmp_path: Path) -> Non
     [
         (["none.txt"], "no such text file"),
         (["*.none"], "no file matches"),
-        (["empty"], "holds no file"),
-        (["a.txt", "a.txt"], "named twice"),
+        (["empty"], "has no files"),
+        (["a.txt", "a.txt"], "given twice"),
     ],
 )
 def test_inputs_without_a_file_are_errors(tmp_path: Path, inputs: list[str], what: str) -> None:
@@ -157,12 +157,12 @@ def test_commas_separate_files_unless_they_belong_to_a_name(tmp_path: Path) -> N
     with pytest.raises(UserError) as error:
         text_files([f"{tmp_path}/c", f"{tmp_path}/a", f"{tmp_path}/./c"])
     assert str(error.value) == (
-        f"{tmp_path}/c: the file is named twice, and its documents would count twice\n"
+        f"{tmp_path}/c: the file is given twice, and its documents would count twice\n"
         "  Name it once; --dupe-factor says how often each document is used."
     )
     (tmp_path / "empty" / ".hidden").mkdir(parents=True)
     (tmp_path / "empty" / ".hidden" / "a").write_text("a\n")
-    with pytest.raises(UserError, match="the folder holds no file") as error:
+    with pytest.raises(UserError, match="the folder has no files") as error:
         text_files([str(tmp_path / "empty")])
     assert error.value.where == str(tmp_path / "empty")
     # A pattern means files, at any depth where it says so.
@@ -238,13 +238,13 @@ def test_the_place_of_a_line_without_an_end_is_that_of_the_search(
         chunks_of([path], 7)
     assert str(error.value) == (
         f"{path}, byte 7: a line of more than 1 MiB\n"
-        "  Write one sentence a line, and a blank line between documents."
+        "  Write one sentence per line, and a blank line between documents."
     )
     path.write_bytes(b"b\n" + b"a" * (1 << 20))
     assert [list(chunk) for chunk in chunks_of([path], 7)] == [[Span(path, 0, path.stat().st_size)]]
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_place_and_reason(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported_with_their_place_and_reason(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"ab\n\nc\xff\n")
     with pytest.raises(UserError) as error:

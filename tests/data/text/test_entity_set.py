@@ -158,7 +158,7 @@ def test_a_file_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("a\n")
     data = EntityData(path=str(tmp_path), eval_path="none", skip_corrupt=1)
     lines: list[str] = []
-    with pytest.raises(UserError, match="no sentence can be used") as error:
+    with pytest.raises(UserError, match="there is no usable sentence") as error:
         open_entity_sets(data, TOKENIZER, lines.append)
     assert error.value.where == str(tmp_path / "train.txt")
     assert lines == [
@@ -167,7 +167,7 @@ def test_a_file_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_malformed_sentence_is_told_once_with_its_line_and_what_a_tag_is(
+def test_a_malformed_sentence_is_reported_once_with_its_line_and_what_a_tag_is(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "a"

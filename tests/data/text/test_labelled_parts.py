@@ -33,7 +33,7 @@ def test_a_folder_has_a_file_for_each_part(tmp_path: Path) -> None:
     ("names", "message"),
     [
         (("dev.tsv",), r"there is no file train\* of .tsv, .txt"),
-        (("train.tsv", "train.txt"), "several files could be meant: train.tsv, train.txt"),
+        (("train.tsv", "train.txt"), "the file is ambiguous: train.tsv, train.txt"),
     ],
 )
 def test_a_folder_that_does_not_say_which_is_refused(
@@ -47,7 +47,7 @@ def test_a_folder_that_does_not_say_which_is_refused(
 def test_evaluation_on_the_training_file_must_not_happen_by_accident(tmp_path: Path) -> None:
     path = written(tmp_path / "a", "train.tsv") / "train.tsv"
     for eval_path in ("", str(path)):
-        with pytest.raises(UserError, match="no file to score on"):
+        with pytest.raises(UserError, match="no evaluation file other"):
             part_file(TextData(path=str(path), eval_path=eval_path), "eval", SUFFIXES)
 
 
@@ -76,7 +76,7 @@ def test_what_is_said_where_no_file_or_several_could_be_meant(tmp_path: Path) ->
     folder = written(tmp_path / "a", "train.tsv", "train_2.txt", "train.json", "x.tsv")
     (folder / "dev.tsv").mkdir()
     assert refused(TextData(path=str(folder)), "train") == (
-        f"{folder}: several files could be meant: train.tsv, train_2.txt\n  Name it: data.path=..."
+        f"{folder}: the file is ambiguous: train.tsv, train_2.txt\n  Name it: data.path=..."
     )
     assert refused(TextData(path=str(folder)), "eval") == (
         f"{folder}: there is no file dev* or val* of .tsv, .txt\n"
@@ -87,7 +87,7 @@ def test_what_is_said_where_no_file_or_several_could_be_meant(tmp_path: Path) ->
         f"{other}: there is no file train* of .tsv, .txt\n  Name the file: data.path=..."
     )
     assert refused(TextData(path=str(folder), eval_path=str(other)), "eval") == (
-        f"{other}: several files could be meant: dev.tsv, val.txt\n  Name it: data.eval_path=..."
+        f"{other}: the file is ambiguous: dev.tsv, val.txt\n  Name it: data.eval_path=..."
     )
     assert refused(TextData(), "train") == (
         "data.path: no data given\n  A file or folder, for instance data.path=train.tsv"
@@ -97,7 +97,7 @@ def test_what_is_said_where_no_file_or_several_could_be_meant(tmp_path: Path) ->
     again = TextData(path=str(train), eval_path=f"{folder}/./train.tsv")
     for data in (again, TextData(path=str(train))):
         assert refused(data, "eval") == (
-            "data.eval_path: no file to score on, but the training file\n"
+            "data.eval_path: no evaluation file other than the training file\n"
             "  Name another file, or none for no evaluation: data.eval_path=none"
         )
     named = TextData(path=str(train), eval_path=str(folder / "x.tsv"))

@@ -52,7 +52,7 @@ def test_an_excerpt_is_short_and_safe() -> None:
     assert excerpt("x" * 50) == "x" * 39 + "…"
 
 
-def test_bytes_that_are_not_utf8_are_told_with_line_reason_and_remedy(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported_with_line_reason_and_remedy(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"a\nb\xff\n")
     with pytest.raises(UserError) as error:
@@ -73,7 +73,7 @@ def test_bytes_that_are_not_utf8_are_told_with_line_reason_and_remedy(tmp_path: 
     assert decoded_file(path) == "a\r\n\r\nb"
 
 
-def test_an_excerpt_has_forty_characters_at_most_unless_told_otherwise() -> None:
+def test_an_excerpt_has_forty_characters_at_most_by_default() -> None:
     assert excerpt("x" * 40) == "x" * 40
     assert excerpt("x" * 41) == "x" * 39 + "…"
     assert [excerpt("abcd", longest) for longest in (3, 4)] == ["ab…", "abcd"]

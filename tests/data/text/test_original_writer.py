@@ -57,7 +57,7 @@ def test_the_same_request_gives_the_same_bytes(tmp_path: Path) -> None:
     [
         ("", "there is no text"),
         ("\n \n\n", "there is no text"),
-        ("☃ ☃\n☃\n", "none of the words"),
+        ("☃ ☃\n☃\n", "no word consists"),
         (b"the cat\n\nhe \xff ran\n", "line 3: is not UTF-8 text: invalid start byte at byte 12"),
     ],
 )
@@ -181,4 +181,4 @@ def test_documents_that_exceed_the_memory_are_refused() -> None:
         error.value.what,
     )
     assert error.value.where == "--order original"
-    assert error.value.todo == "--order streaming takes the same little memory for any text."
+    assert error.value.todo == "--order streaming uses little memory for texts of any size."

@@ -52,7 +52,7 @@ def refused(request: PretrainingRequest) -> UserError:
     return error.value
 
 
-def test_a_request_asks_for_eight_shards_in_one_process_unless_told_otherwise(
+def test_a_request_asks_for_eight_shards_in_one_process_by_default(
     request_: PretrainingRequest,
 ) -> None:
     assert (request_.shards, request_.workers, request_.chunk_bytes) == (8, 1, 4 * 2**20)
@@ -90,7 +90,7 @@ def test_nothing_is_written_over_texts_or_over_what_exists(
     for place in ("texts", "texts/a", "texts/../texts", "."):
         error = refused(replace(request_, destination=tmp_path / place))
         assert str(error) == (
-            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} lies where the data are to "
+            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} is where the data would "
             "be written\n  Choose another folder."
         )
     check_request(replace(request_, destination=tmp_path / "texts" / "new"))
@@ -111,7 +111,7 @@ def test_the_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
         with pytest.raises(UserError) as error:
             check_place([str(tmp_path / "file"), str(texts)], inside)
         assert str(error.value) == (
-            f"{inside}: lies in the folder of texts {texts}\n"
+            f"{inside}: is in the folder of texts {texts}\n"
             f"  Choose a folder outside of it, for instance {texts}-pretraining."
         )
 
@@ -171,7 +171,7 @@ def test_a_workplace_belongs_to_one_process_and_stays(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_full_disk_in_a_workplace_is_said_of_the_destination_and_a_closed_pipe_is_not(
+def test_a_full_disk_in_a_workplace_is_reported_of_the_destination_and_a_closed_pipe_is_not(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(UserError, match="cannot be written") as error, workplace(tmp_path / "out"):
@@ -224,11 +224,11 @@ def test_texts_need_a_piece_and_one_that_is_known(request_: PretrainingRequest) 
         check_found(0, 0, replace(request_, files=[Path("a"), Path("b"), Path("c")]))
     assert str(error.value) == (
         "a, b, c: there is no text\n"
-        "  One sentence a line is expected, and a blank line between documents."
+        "  Expected: one sentence per line, and a blank line between documents."
     )
     with pytest.raises(UserError) as error:
         check_found(2, 2, replace(request_, files=[Path(name) for name in "abcd"]))
     assert str(error.value) == (
-        "a, b, c, ...: none of the words is made of pieces of the vocabulary\n"
+        "a, b, c, ...: no word consists of pieces of the vocabulary\n"
         "  Does vocab.txt belong to this language?"
     )

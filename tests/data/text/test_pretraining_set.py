@@ -256,14 +256,14 @@ def test_new_masks_are_those_that_the_same_numbers_give_one_by_one(
         assert batch["masked_lm_weights"][row].tolist() == padded([1] * count, width)
 
 
-def test_a_set_is_opened_for_training_with_seed_0_unless_told_otherwise(folder: Path) -> None:
+def test_a_set_is_opened_for_training_with_seed_0_by_default(folder: Path) -> None:
     plain = open_pretraining_set(str(folder), VOCABULARY, new_masks=NewMasks())
-    told = open_pretraining_set(
+    report = open_pretraining_set(
         str(folder), VOCABULARY, new_masks=NewMasks(), seed=0, training=True
     )
     keys = keys_of(10, epoch=1)
     assert plain.training
-    assert plain.fetch(keys).batch["input_ids"].equal(told.fetch(keys).batch["input_ids"])
+    assert plain.fetch(keys).batch["input_ids"].equal(report.fetch(keys).batch["input_ids"])
     types = {name: str(array.dtype) for name, array in plain.fetch(keys).batch.items()}
     assert types.pop("masked_lm_weights") == "torch.float32"
     assert len(types) == 6
@@ -314,7 +314,7 @@ def test_a_mask_holds_zeros_and_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["input_mask", "segment_ids", "masked_lm_ids"])
-def test_lengths_that_differ_are_told_with_the_features_they_are_of(
+def test_lengths_that_differ_are_reported_with_the_features_they_are_of(
     tmp_path: Path, name: str
 ) -> None:
     longer = IntegerFeature((*USUAL[name].values, 1))  # type: ignore[arg-type]
@@ -338,8 +338,8 @@ def test_records_are_known_by_their_names(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "folder.tfrecord").mkdir()
-    found = ["a.tfrecords", "b.tfrecord", "c.tfrec", "x-00000-of-00001"]
-    assert record_files(str(tmp_path)) == [tmp_path / name for name in found]
+    result = ["a.tfrecords", "b.tfrecord", "c.tfrec", "x-00000-of-00001"]
+    assert record_files(str(tmp_path)) == [tmp_path / name for name in result]
     assert record_files(str(tmp_path / "a.txt")) == [tmp_path / "a.txt"]
     assert record_files(str(tmp_path / "*.t*")) == [
         tmp_path / name for name in ("a.tfrecords", "a.txt", "b.tfrecord", "c.tfrec")

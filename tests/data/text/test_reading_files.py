@@ -10,7 +10,7 @@ from jumar.data.text.numbered_lines import Skipping
 from jumar.data.text.reading_files import Answer, Question, Reading, read_questions
 from jumar.ground.errors import UserError
 
-FORM = "The form is SQuAD's: data, paragraphs, context, qas, question, answers."
+FORM = "The format is SQuAD's: data, paragraphs, context, qas, question, answers."
 
 
 def written(path: Path, content: Any) -> Path:
@@ -118,7 +118,7 @@ def test_training_leaves_out_questions_without_an_answer_and_counts_what_it_saw(
     ]
     with pytest.raises(UserError) as error:
         read_questions(path, Skipping(0, lines.append))
-    assert error.value.todo.startswith("Training needs an answer that is a part of the passage.")
+    assert error.value.todo.startswith("Training needs an answer that is part of the passage.")
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_training_leaves_out_questions_without_an_answer_and_counts_what_it_saw(
             "has no 'text'",
             FORM,
         ),
-        ({"data": [article(("a", []))]}, "", "there are no questions that can be used", ""),
+        ({"data": [article(("a", []))]}, "", "there are no usable questions", ""),
     ],
 )
-def test_another_form_is_told_with_its_place(
+def test_another_form_is_reported_with_its_place(
     tmp_path: Path, content: Any, where: str, what: str, todo: str
 ) -> None:
     path = written(tmp_path / "a.json", content)

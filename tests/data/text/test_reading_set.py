@@ -68,7 +68,7 @@ def test_answers_are_looked_up_next_to_where_they_should_be(tmp_path: Path) -> N
         (squad("ab", {"id": "q7", "answers": []}), r"question 1 of passage 1 \('q7'\): has no 'q"),
         (squad("ab", question("c", ("x", 0))), "the answer 'x' is not in its passage"),
         (squad("ab", question("c")), "has no answer"),
-        ({"data": []}, "no questions that can be used"),
+        ({"data": []}, "no usable questions"),
         (squad("ab", {"id": 1, "question": 5}), "'question' is of type int, not str"),
     ],
 )

@@ -142,7 +142,7 @@ def test_the_settings_and_their_limits() -> None:
         SentenceData(folds=2, fold=2).check()
 
 
-def test_what_is_wrong_is_said_whole(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
 
     def refused(content: str, name: str = "a.tsv", **settings: Any) -> str:
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_whole(tmp_path: Path) -> None:
     lines = tmp_path / "a.jsonl"
     assert refused('{"text": "x", "label": 0}\n\n[1]\n', "a.jsonl") == (
         f"{lines}, line 3: is not a JSON object\n"
-        "  One a line is read. To skip N such samples: data.skip_corrupt=N"
+        "  Expected: one per line. To skip N such samples: data.skip_corrupt=N"
     )
     assert refused('{"text": "x", "label": 0}\n{"text": null, "label": 0}\n', "a.jsonl") == (
         f"{lines}, line 2: has no 'text'\n  To skip N such samples: data.skip_corrupt=N"

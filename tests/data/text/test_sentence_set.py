@@ -75,7 +75,7 @@ def test_the_fingerprint_follows_texts_and_labels(tmp_path: Path) -> None:
     [
         ("1\ta\n0\tb\n", "2\tc\n", "dev.tsv, line 2: the label '2' is not in the list"),
         ("1\ta\n1\tb\n", "", "all rows have the label '1'"),
-        ("-\ta\n", "", "no row can be used"),
+        ("-\ta\n", "", "there is no usable row"),
     ],
 )
 def test_labels_that_cannot_be_learned_are_refused(
@@ -97,7 +97,7 @@ def test_a_list_of_labels_decides_their_order(tmp_path: Path) -> None:
 
 def test_pairs_are_not_scored_with_single_sentences(tmp_path: Path) -> None:
     pairs = "text_a\ttext_b\tlabel\na\tb\t1\nc\td\t0\n"
-    with pytest.raises(UserError, match="one of both files has pairs"):
+    with pytest.raises(UserError, match="one file has pairs"):
         opened(tmp_path, pairs, "text_a\tlabel\na\t1\n")
 
 
@@ -158,17 +158,17 @@ def test_labels_that_only_a_list_knows_are_left_out_or_refused(tmp_path: Path) -
     assert sets.train.epoch_keys is None
 
 
-def test_what_cannot_be_told_apart_or_scored_is_said_with_its_files(tmp_path: Path) -> None:
+def test_what_cannot_be_told_apart_or_scored_is_reported_with_its_files(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         opened(tmp_path, "label\ttext_a\n1\ta\n1\tb\n")
     assert str(error.value) == (
         f"{tmp_path / 'train.tsv'}: all rows have the label '1'\n"
-        "  With fewer than two labels there is nothing to tell apart."
+        "  Classification needs at least two labels."
     )
     with pytest.raises(UserError) as error:
         opened(tmp_path, "text_a\ttext_b\tlabel\na\tb\t1\nc\td\t0\n", "text_a\tlabel\na\t1\n")
     assert str(error.value) == (
-        f"{tmp_path / 'train.tsv'} and {tmp_path / 'dev.tsv'}: one of both files has pairs and the "
+        f"{tmp_path / 'train.tsv'} and {tmp_path / 'dev.tsv'}: one file has pairs and the "
         "other single sentences\n  To ignore the second text: data.text_b=none"
     )
     settings = SentenceData(path=str(tmp_path / "train.tsv"), eval_path="none")

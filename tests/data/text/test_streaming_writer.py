@@ -129,7 +129,7 @@ def test_an_interrupted_call_goes_on_and_ends_with_the_same_bytes(
     notices: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         write_streaming(replace(request_, progress=stop, notice=notices.append, workers=workers))
-    assert "goes on from here" in notices[-1]
+    assert "resumes from here" in notices[-1]
     assert not (tmp_path / "out").exists()
     progress: list[tuple[int, int]] = []
     write_streaming(
@@ -140,8 +140,8 @@ def test_an_interrupted_call_goes_on_and_ends_with_the_same_bytes(
             workers=workers,
         )
     )
-    assert notices[-1].startswith("going on: ")
-    assert not notices[-1].startswith("going on: 0 of")
+    assert notices[-1].startswith("resuming: ")
+    assert not notices[-1].startswith("resuming: 0 of")
     assert max(done for done, _ in progress[:2]) >= progress[0][1] * share > -1
     assert all(done <= total for done, total in progress)
     assert shards_of(tmp_path / "out") == shards_of(tmp_path / "whole")
@@ -194,7 +194,7 @@ def test_a_call_with_other_options_does_not_go_on_with_the_work_of_another(
     [
         (b"", "there is no text"),
         (b"\n\n \n", "there is no text"),
-        ("☃\n☃ ☃\n".encode(), "none of the words"),
+        ("☃\n☃ ☃\n".encode(), "no word consists"),
         (b"the cat\n" * 3000 + b"he \xff ran\n", "line 3001: is not UTF-8 text"),
     ],
 )
@@ -277,7 +277,7 @@ def test_progress_counts_the_text_twice_once_for_the_chunks_and_once_for_the_sha
     assert progress == [(done, 2 * whole) for done in (*by_chunk, *by_shard)]
 
 
-def test_a_call_that_goes_on_says_what_is_there_and_counts_from_it(
+def test_a_call_that_resumes_reports_what_exists_and_counts_from_it(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     chunks = [
@@ -296,7 +296,7 @@ def test_a_call_that_goes_on_says_what_is_there_and_counts_from_it(
             write_streaming(replace(request_, progress=stop, notice=notices.append))
         return notices
 
-    assert stop_after(chunks[0] + 1)[1:] == ["stopped; the same command goes on from here"]
+    assert stop_after(chunks[0] + 1)[1:] == ["stopped; the same command resumes from here"]
     place = workplace_of(request_.destination)
     assert left_in(place) == ["chunks", "plan.json", "shards"]
     assert left_in(place / "chunks") == [
@@ -307,8 +307,8 @@ def test_a_call_that_goes_on_says_what_is_there_and_counts_from_it(
     assert plan["order"] == "streaming"
     notices = stop_after(2 * whole - whole // 3 * 2)
     assert notices == [
-        f"going on: 2 of {len(chunks)} chunks and 0 of 3 shards are there",
-        "stopped; the same command goes on from here",
+        f"resuming: 2 of {len(chunks)} chunks and 0 of 3 shards exist",
+        "stopped; the same command resumes from here",
     ]
     progress: list[tuple[int, int]] = []
     notices.clear()
@@ -319,9 +319,7 @@ def test_a_call_that_goes_on_says_what_is_there_and_counts_from_it(
             progress=lambda done, total: progress.append((done, total)),
         )
     )
-    assert notices == [
-        f"going on: {len(chunks)} of {len(chunks)} chunks and 1 of 3 shards are there"
-    ]
+    assert notices == [f"resuming: {len(chunks)} of {len(chunks)} chunks and 1 of 3 shards exist"]
     beyond = [2 * whole - whole // 3 * left for left in (2, 1, 0)]
     assert progress == [(done, 2 * whole) for done in (whole, *beyond)]
 
@@ -372,12 +370,12 @@ def test_ranges_of_keys_share_each_run_without_a_gap(shards: int) -> None:
     keys = np.array([key for run in runs for key in run], dtype=np.uint64)
     for part in range(shards):
         low, high = edges[part], edges[part + 1]
-        found = [
+        result = [
             place
             for first, last in _within(keys, [len(run) for run in runs], low, high)
             for place in range(first, last)
         ]
-        assert found == [place for place, key in enumerate(keys.tolist()) if low <= key < high]
+        assert result == [place for place, key in enumerate(keys.tolist()) if low <= key < high]
 
 
 def test_records_of_equal_keys_stay_in_the_order_of_the_corpus() -> None:
@@ -399,7 +397,7 @@ class DiesInWorkers(Tokenizer):
         return DiesInWorkers, (self.vocabulary, self.rules)
 
 
-def test_a_process_that_dies_is_an_error_after_which_the_same_call_goes_on(
+def test_a_process_that_dies_is_an_error_after_which_the_same_call_resumes(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     asked = replace(request_, workers=2)
@@ -407,10 +405,10 @@ def test_a_process_that_dies_is_an_error_after_which_the_same_call_goes_on(
         write_streaming(replace(asked, tokenizer=DiesInWorkers(TOKENIZER.vocabulary)))
     assert str(error.value) == (
         "--workers 2: a process died, perhaps for lack of memory\n"
-        "  Run the same command with fewer processes: it goes on from here."
+        "  Run the same command with fewer processes: it resumes from here."
     )
     assert not multiprocessing.active_children()
     notices: list[str] = []
     write_streaming(replace(asked, notice=notices.append))
-    assert notices[0].startswith("going on: 0 of ")
+    assert notices[0].startswith("resuming: 0 of ")
     assert left_in(tmp_path) == ["one.txt", "out", "two.txt"]

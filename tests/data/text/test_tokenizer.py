@@ -102,7 +102,7 @@ def write_tokenizer_json(
     return folder
 
 
-def test_a_file_is_lower_case_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_file_is_lower_case_by_default(tmp_path: Path) -> None:
     path = write_vocabulary(tmp_path / "vocab.txt")
     assert open_tokenizer(path).rules.words == BasicWords(True, True)
     assert open_tokenizer(path, lower_case=False).rules.words == BasicWords(False, False)
@@ -195,7 +195,7 @@ def test_words_met_are_forgotten_when_they_are_too_many(monkeypatch: pytest.Monk
     assert set(tokenizer.words) == {"e", "f"}
 
 
-def test_a_word_may_have_200_characters_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_word_may_have_200_characters_by_default(tmp_path: Path) -> None:
     path = write_vocabulary(tmp_path / "vocab.txt")
     tokenizer = open_tokenizer(path)
     assert tokenizer.rules.longest_word == TokenizerRules().longest_word == 200
@@ -286,7 +286,7 @@ def test_a_tokenizer_without_a_lowercase_or_a_type_has_the_usual_ones(tmp_path: 
         ({"normalizer": {"strip_accents": 1}}, "'strip_accents' is 1, not true or false", ""),
     ],
 )
-def test_what_keeps_a_tokenizer_from_being_berts_is_told(
+def test_what_keeps_a_tokenizer_from_being_berts_is_reported(
     tmp_path: Path, changed: dict[str, Any], what: str, todo: str
 ) -> None:
     folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer={})

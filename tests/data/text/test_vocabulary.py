@@ -65,7 +65,7 @@ def test_the_same_pieces_make_the_same_ids() -> None:
     assert Vocabulary(SPECIAL).ids == {piece: number for number, piece in enumerate(SPECIAL)}
 
 
-def test_what_is_wrong_with_a_vocabulary_is_said_whole(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_vocabulary_is_reported_whole(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
 
     def refused(content: bytes) -> str:
@@ -79,11 +79,11 @@ def test_what_is_wrong_with_a_vocabulary_is_said_whole(tmp_path: Path) -> None:
     )
     assert refused(b"a\xe4\n") == (
         f"{path}, line 1: is not UTF-8 text: unexpected end of data\n"
-        "  Is this a vocabulary? One word piece a line is expected, in UTF-8."
+        "  Is this a vocabulary? Expected: one word piece per line, in UTF-8."
     )
     assert refused(b"x\x01\na\nx\x01\n") == (
         f"{path}, line 3: 'x\\x01' is also on line 1\n"
-        "  Every word piece has one id: remove one of both lines, unless a checkpoint was trained "
+        "  Every word piece has one id: remove one of them, unless a checkpoint was trained "
         "with this file."
     )
     assert refused(b"[PAD]\n[CLS]\n[SEP]\n") == (

@@ -38,8 +38,8 @@ def test_alexnet_on_an_ascend_910_is_decided_as_its_table_says() -> None:
 
 def test_the_sentence_and_the_table_say_what_was_measured_and_what_decided() -> None:
     target = Target(metric="top1", value=60)
-    said = sentence(decide(ALEXNET), target, ALEXNET)
-    assert said == (
+    message = sentence(decide(ALEXNET), target, ALEXNET)
+    assert message == (
         "Of 4 precision settings, allow_mix_precision is the fastest that keeps top1=60 beyond "
         "chance: top1 60.2 ± 0.1 over 3 seeds at 50 ms a step; force_fp16 takes 50 ms and misses "
         "it (59 ± 0.1); the next that keeps it, allow_fp32_to_fp16, takes 3.40 times as long."
@@ -70,17 +70,17 @@ def test_where_nothing_keeps_the_target_the_best_is_named() -> None:
     measured = [setting("a", "misses", 10, margin=-2), setting("b", "misses", 20, margin=-1)]
     decision = decide(measured)
     assert decision.chosen is None
-    said = sentence(decision, Target(metric="top1", value=60), measured)
-    assert said == (
+    message = sentence(decision, Target(metric="top1", value=60), measured)
+    assert message == (
         "None of 2 precision settings keeps top1=60: the best is b with top1 59 ± 0.1 over 3 seeds."
     )
 
 
-def test_scores_without_step_times_decide_nothing_and_that_is_said() -> None:
+def test_scores_without_step_times_decide_nothing_and_that_is_reported() -> None:
     measured = [setting("a", "keeps", None, margin=1)]
     assert decide(measured).chosen is None
-    said = sentence(decide(measured), Target(metric="top1", value=60), measured)
-    assert said.startswith("a keeps top1=60, but none of its steps was timed")
+    message = sentence(decide(measured), Target(metric="top1", value=60), measured)
+    assert message.startswith("a keeps top1=60, but none of its steps was timed")
 
 
 SETTINGS = st.lists(

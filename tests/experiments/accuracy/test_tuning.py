@@ -106,7 +106,7 @@ def test_an_op_list_and_then_a_loss_scale_are_tried_for_faster_modes(tmp_path: P
     assert tuned.not_tried == ()
 
 
-def test_what_the_recipe_has_or_the_search_cannot_confirm_is_said(tmp_path: Path) -> None:
+def test_what_the_recipe_has_or_the_search_cannot_confirm_is_reported(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {**NUMBERS, MIXED: (90.0, 50)})
     bench.op_list = None
     tuned = bench.tune(has_loss_scale=True)

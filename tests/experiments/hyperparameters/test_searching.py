@@ -125,9 +125,9 @@ def test_the_first_trial_has_the_recipes_own_settings(case: Case) -> None:
 
 
 def test_the_best_settings_are_printed_as_a_command(case: Case) -> None:
-    found = case.run(8, common=("precision.mode=force_fp16",))
+    result = case.run(8, common=("precision.mode=force_fp16",))
     best = max(case.drawn, key=top1_of)
-    assert found.best == best
+    assert result.best == best
     command = next(line for line in case.said if line.startswith("jumar train"))
     assert command == (
         f"jumar train alexnet --set precision.mode=force_fp16 --set {best[0]} --set {best[1]}"
@@ -137,8 +137,8 @@ def test_the_best_settings_are_printed_as_a_command(case: Case) -> None:
 
 
 def test_a_lower_score_is_better_where_the_metric_says_so(case: Case) -> None:
-    found = case.run(8, metric="top1:min")
-    assert found.best == min(case.drawn, key=top1_of)
+    result = case.run(8, metric="top1:min")
+    assert result.best == min(case.drawn, key=top1_of)
 
 
 def test_an_interrupted_trial_is_resumed_and_the_rest_is_as_without_a_stop(

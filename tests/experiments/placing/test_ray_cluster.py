@@ -114,20 +114,20 @@ def test_runs_of_a_lost_node_go_on_and_none_is_run_twice_to_the_end(
     monkeypatch.setenv("JUMAR_WHERE", "passed on")
     node = cluster.add_node(num_cpus=2, object_store_memory=STORE)
     jobs = [job(f"run-{number}") for number in range(16)]
-    said: list[str] = []
+    messages: list[str] = []
     ended: list[Ended] = []
     killer = threading.Thread(target=lose_while_it_trains, args=(cluster, node, jobs))
     killer.start()
-    with open_place("ray", jobs=None, device="auto", say=said.append) as place:
+    with open_place("ray", jobs=None, device="auto", say=messages.append) as place:
         assert run_jobs(place, jobs, end=ended.append) == 0
     killer.join()
-    assert said[0] == "Ray: 2 nodes, 4 runs at once, one CPU each"
+    assert messages[0] == "Ray: 2 nodes, 4 runs at once, one CPU each"
     assert sorted(each.job.name for each in ended) == sorted(each.name for each in jobs)
     assert {each.code for each in ended} == {0}
     assert [lines(each, "finished") for each in jobs] == [["finished"]] * 16
     lost = [each for each in jobs if len(lines(each, "begun")) > 1]
     assert lost
-    assert sum("was lost with its worker" in line for line in said) >= len(lost)
+    assert sum("was lost with its worker" in line for line in messages) >= len(lost)
     assert any("begun at 0 " not in lines(each, "begun")[1] for each in lost)
 
 
@@ -170,7 +170,7 @@ def test_a_run_that_fails_by_itself_is_not_started_again(cluster: Any, tmp_path:
     assert (tmp_path / "run" / "output.txt").read_text() == "it broke\n"
 
 
-def test_what_the_cluster_lacks_is_said(cluster: Any) -> None:
+def test_what_the_cluster_lacks_is_reported(cluster: Any) -> None:
     with pytest.raises(UserError, match="has no NPU, only CPU"):
         open_place("ray", jobs=None, device="npu", say=lambda _: None)
     with pytest.raises(UserError, match="chooses the device of each run"):

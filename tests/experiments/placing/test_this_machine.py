@@ -132,12 +132,12 @@ def test_another_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "meminfo").write_text("MemAvailable:     700000 kB\n")
     monkeypatch.setattr(machine, "SYSTEM", tmp_path)
-    said: list[str] = []
-    with ThisMachine(at_once=2, say=said.append) as place:
+    messages: list[str] = []
+    with ThisMachine(at_once=2, say=messages.append) as place:
         assert place.has_room
         place.start(job(tmp_path / "first", "import time; time.sleep(0.5)", output=True))
         assert not place.has_room
-        assert "does not fit into the free memory" in said[0]
+        assert "does not fit into the free memory" in messages[0]
         place.wait(30)
         assert place.has_room
 

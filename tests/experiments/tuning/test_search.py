@@ -85,25 +85,25 @@ def outcomes(found: Found) -> dict[str, str]:
 def test_knobs_that_help_are_combined_and_what_each_bought_is_known(tmp_path: Path) -> None:
     factors = {"a=1": 1.5, "b=1": 0.7, "b=2": 1.2, "c=1": 1.0}
     choices = [choice("a"), choice("b"), choice("b", "2"), choice("c")]
-    found = searched(tmp_path, choices, times(factors))
-    assert found.best.labels == ("a=1", "b=2")
-    assert found.confirmed is not None
-    assert found.confirmed.ratio == pytest.approx(1.8, rel=0.05)
-    assert found.is_faster
-    bought = {each.choice.label: each.measured for each in found.kept}
+    result = searched(tmp_path, choices, times(factors))
+    assert result.best.labels == ("a=1", "b=2")
+    assert result.confirmed is not None
+    assert result.confirmed.ratio == pytest.approx(1.8, rel=0.05)
+    assert result.is_faster
+    bought = {each.choice.label: each.measured for each in result.kept}
     assert set(bought) == {"a=1", "b=2"}
     assert bought["a=1"] is not None
     assert bought["a=1"].ratio == pytest.approx(1.5, rel=0.05)
-    assert outcomes(found)["b=1"] == "not faster"
+    assert outcomes(result)["b=1"] == "not faster"
     # Nothing is raced twice against the same settings.
-    assert [each.choice.label for each in found.tried] == ["a=1", "b=1", "b=2", "c=1"]
-    assert found.weights == "identical"
+    assert [each.choice.label for each in result.tried] == ["a=1", "b=1", "b=2", "c=1"]
+    assert result.weights == "identical"
     assert not (tmp_path / "scratch").exists()
 
 
 def test_a_better_value_replaces_one_that_was_already_faster(tmp_path: Path) -> None:
-    found = searched(tmp_path, [choice("a"), choice("a", "2")], times({"a=1": 1.2, "a=2": 1.6}))
-    assert found.best.labels == ("a=2",)
+    result = searched(tmp_path, [choice("a"), choice("a", "2")], times({"a=1": 1.2, "a=2": 1.6}))
+    assert result.best.labels == ("a=2",)
 
 
 def test_a_choice_that_only_helps_beside_a_later_one_is_tried_again(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_a_choice_that_only_helps_beside_a_later_one_is_tried_again(tmp_path: Pa
         step_s = 0.1 / (1.5 if "b=1" in made else 1.0) / (1.3 if made == {"a=1", "b=1"} else 1.0)
         return {"step_s": step_s, "hash": "same"}
 
-    found = searched(tmp_path, [choice("a"), choice("b")], planted)
-    assert found.best.labels == ("a=1", "b=1")
+    result = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert result.best.labels == ("a=1", "b=1")
 
 
 UNSTEADY = {
@@ -135,10 +135,10 @@ def test_small_gains_that_noise_hides_one_by_one_are_raced_together(
         return {**plan, "pattern": pattern, "noise": 0.001}
 
     choices = [choice("a"), choice("a", "2"), choice("b"), choice("c")]
-    found = searched(tmp_path, choices, planted)
-    assert [each.choice.label for each in found.tried] == ["a=1", "a=2", "b=1", "c=1", "a=1 b=1"]
-    assert {each.outcome for each in found.tried[:4]} == {"undecided"}
-    assert found.best.settings == ({"a": "1", "b": "1"} if gain > 1 else {})
+    result = searched(tmp_path, choices, planted)
+    assert [each.choice.label for each in result.tried] == ["a=1", "a=2", "b=1", "c=1", "a=1 b=1"]
+    assert {each.outcome for each in result.tried[:4]} == {"undecided"}
+    assert result.best.settings == ({"a": "1", "b": "1"} if gain > 1 else {})
 
 
 def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
         pattern = UNSTEADY["a=1"] if "a=1" in combination.labels else [1.0]
         return {**plan, "pattern": pattern, "noise": 0.001}
 
-    found = searched(tmp_path, [choice("b"), choice("a"), choice("a", "2")], planted)
-    assert [each.choice.label for each in found.tried] == ["b=1", "a=1", "a=2"]
+    result = searched(tmp_path, [choice("b"), choice("a"), choice("a", "2")], planted)
+    assert [each.choice.label for each in result.tried] == ["b=1", "a=1", "a=2"]
 
 
 @pytest.mark.parametrize(("fresh", "pairs"), [([1.0], 16), ([0.8, 1.7], 32), ([1.7], 16)])
@@ -164,27 +164,27 @@ def test_a_confirmation_goes_on_only_while_it_promises_what_it_does_not_prove(
         pattern = fresh if started > 1 and combination.labels else [1.0]
         return {**times({"a=1": 1.5})(combination), "pattern": pattern}
 
-    found = searched(tmp_path, [choice("a")], planted)
-    assert found.confirmed is not None
-    assert found.confirmed.pairs == pairs
+    result = searched(tmp_path, [choice("a")], planted)
+    assert result.confirmed is not None
+    assert result.confirmed.pairs == pairs
 
 
 def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         return {**times({"a=1": 0.9, "b=1": 1.004})(combination), "noise": 0.002}
 
-    found = searched(tmp_path, [choice("a"), choice("b")], planted)
-    assert found.best == Combination()
-    assert found.confirmed is None
-    assert not found.is_faster
+    result = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert result.best == Combination()
+    assert result.confirmed is None
+    assert not result.is_faster
 
 
 def test_a_knob_that_claims_to_be_identical_and_is_not_is_refused(tmp_path: Path) -> None:
     lines: list[str] = []
     plan = times({"a=1": 2.0}, {"a=1": "other"})
-    found = searched(tmp_path / "strict", [choice("a")], plan, lines=lines)
-    assert outcomes(found) == {"a=1": "changes the weights"}
-    assert found.best == Combination()
+    result = searched(tmp_path / "strict", [choice("a")], plan, lines=lines)
+    assert outcomes(result) == {"a=1": "changes the weights"}
+    assert result.best == Combination()
     assert any("although it claims otherwise" in line for line in lines)
     allowed = searched(tmp_path / "loose", [choice("a")], plan, rounding=True)
     assert allowed.best.labels == ("a=1",)
@@ -195,9 +195,9 @@ def test_a_knob_that_claims_to_be_identical_and_is_not_is_refused(tmp_path: Path
 def test_a_knob_that_claims_rounding_and_keeps_the_bits_is_known_as_identical(
     tmp_path: Path,
 ) -> None:
-    found = searched(tmp_path, [choice("a", claim="rounding")], times({"a=1": 2.0}), rounding=True)
-    assert found.kept[0].weights == "identical"
-    assert found.weights == "identical"
+    result = searched(tmp_path, [choice("a", claim="rounding")], times({"a=1": 2.0}), rounding=True)
+    assert result.kept[0].weights == "identical"
+    assert result.weights == "identical"
 
 
 def test_a_start_whose_weights_differ_between_processes_proves_nothing(tmp_path: Path) -> None:
@@ -209,14 +209,14 @@ def test_a_start_whose_weights_differ_between_processes_proves_nothing(tmp_path:
         return {"step_s": 0.05 if combination.labels else 0.1, "hash": str(number)}
 
     lines: list[str] = []
-    found = searched(tmp_path, [choice("a")], planted, lines=lines)
-    assert not found.reproducible
-    assert outcomes(found) == {"a=1": "changes the weights"}
-    assert any("no setting can be proved" in line for line in lines)
+    result = searched(tmp_path, [choice("a")], planted, lines=lines)
+    assert not result.reproducible
+    assert outcomes(result) == {"a=1": "changes the weights"}
+    assert any("no setting can be shown" in line for line in lines)
 
 
 @pytest.mark.parametrize("moment", ["start", "block"])
-def test_a_candidate_that_dies_is_reported_and_the_search_goes_on(
+def test_a_candidate_that_dies_is_reported_and_the_search_resumes(
     tmp_path: Path, moment: str
 ) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
@@ -224,9 +224,9 @@ def test_a_candidate_that_dies_is_reported_and_the_search_goes_on(
         step_s = 0.05 if "b=1" in combination.labels else 0.1
         return {"step_s": step_s, "hash": "same", **dies}
 
-    found = searched(tmp_path, [choice("a"), choice("b")], planted)
-    assert outcomes(found) == {"a=1": "failed", "b=1": "faster"}
-    reason = found.tried[0].reason
+    result = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert outcomes(result) == {"a=1": "failed", "b=1": "faster"}
+    reason = result.tried[0].reason
     assert reason == (
         "there is no such thing here"
         if moment == "start"
@@ -252,11 +252,11 @@ def test_a_second_search_measures_only_what_the_first_did_not(tmp_path: Path) ->
 
 
 def test_without_time_the_choices_are_left_out_and_named(tmp_path: Path) -> None:
-    found = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
-    assert [each.label for each in found.left_out] == ["a=1"]
-    assert found.best == Combination()
-    assert found.tried == []
-    again, seconds = tmp_path / "again", found.least_s + 30
+    result = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
+    assert [each.label for each in result.left_out] == ["a=1"]
+    assert result.best == Combination()
+    assert result.tried == []
+    again, seconds = tmp_path / "again", result.least_s + 30
     enough = searched(again, [choice("a")], times({"a=1": 2.0}), seconds=seconds)
     assert [each.choice.label for each in enough.tried] == ["a=1"]
     assert enough.least_s == 0
@@ -269,10 +269,10 @@ def test_time_for_some_choices_asks_for_no_more_of_it(tmp_path: Path) -> None:
     first = searched(tmp_path, [choice("a")], times({}), seconds=1, now=clock())
     choices = [choice(name) for name in "abcdefgh"]
     seconds = first.least_s + 90
-    found = searched(tmp_path / "again", choices, times({}), seconds=seconds, now=clock())
-    assert found.tried
-    assert found.left_out
-    assert found.least_s == 0
+    result = searched(tmp_path / "again", choices, times({}), seconds=seconds, now=clock())
+    assert result.tried
+    assert result.left_out
+    assert result.least_s == 0
 
 
 def test_a_stopped_process_does_nothing_until_it_is_asked(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_ctrl_c_leaves_what_was_found_so_far(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
         return times({"a=1": 1.5})(combination)
 
-    found = searched(tmp_path, [choice("a"), choice("b")], planted)
-    assert found.interrupted
-    assert found.best.labels == ("a=1",)
+    result = searched(tmp_path, [choice("a"), choice("b")], planted)
+    assert result.interrupted
+    assert result.best.labels == ("a=1",)
     assert not (tmp_path / "scratch").exists()

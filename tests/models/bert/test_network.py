@@ -59,7 +59,7 @@ def outputs(model: Bert, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("positions", ["absolute", "relative"])
 def test_padding_changes_no_output_and_no_gradient(positions: Positions, dropout: float) -> None:
-    found: list[torch.Tensor] = []
+    result: list[torch.Tensor] = []
     for unpadded, length in ((True, 16), (False, 16), (True, 14)):
         torch.manual_seed(1)
         model = Bert(small(positions, dropout=dropout), unpadded=unpadded)
@@ -68,9 +68,9 @@ def test_padding_changes_no_output_and_no_gradient(positions: Positions, dropout
         out = outputs(model, batch(length))
         out.square().sum().backward()
         gradients = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
-        found.append(torch.cat([out.detach().flatten(), *gradients]))
-    for other in found[1:]:
-        torch.testing.assert_close(other, found[0], rtol=2e-4, atol=2e-4)
+        result.append(torch.cat([out.detach().flatten(), *gradients]))
+    for other in result[1:]:
+        torch.testing.assert_close(other, result[0], rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("positions", ["absolute", "relative"])
@@ -201,7 +201,7 @@ def test_weights_begin_as_a_normal_cut_at_two_deviations() -> None:
     assert not layer.bias.any()
 
 
-def test_a_network_has_the_size_of_bert_base_unless_told_otherwise() -> None:
+def test_a_network_has_the_size_of_bert_base_by_default() -> None:
     assert BertSize(vocab_size=7) == BertSize(
         vocab_size=7,
         hidden_size=768,
@@ -266,8 +266,8 @@ def test_layers_are_the_formulas_of_the_paper_over_the_attention() -> None:
             expected.append(x)
     assert plain.layers == ()
     assert len(every.layers) == 3
-    for found, wanted in zip(every.layers, expected, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+    for result, wanted in zip(every.layers, expected, strict=True):
+        torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(plain.tokens, expected[-1], rtol=1e-3, atol=1e-4)
     starts = [0, *torch.tensor(LENGTHS).cumsum(0)[:-1].tolist()]
     torch.testing.assert_close(plain.first(), plain.tokens[starts])

@@ -60,7 +60,7 @@ def test_attention_is_the_formula_of_its_paper(is_relative: bool, lengths: tuple
     packing = packing_of(mask)
     x = torch.randn(2, length, heads * SIZE, dtype=torch.float64)
     with torch.no_grad():
-        found = packing.unpack(layer(packing.pack(x), packing)).numpy()
+        result = packing.unpack(layer(packing.pack(x), packing)).numpy()
         query, key, value = (
             part(x).view(2, length, heads, SIZE).numpy()
             for part in (layer.query, layer.key, layer.value)
@@ -83,7 +83,7 @@ def test_attention_is_the_formula_of_its_paper(is_relative: bool, lengths: tuple
                     * (value[sample, other, head] + (ROWS[place, other] if is_relative else 0))
                     for other, share in enumerate(shares)
                 )
-                own = found[sample, place, head * SIZE : (head + 1) * SIZE]
+                own = result[sample, place, head * SIZE : (head + 1) * SIZE]
                 np.testing.assert_allclose(own, expected, atol=1e-5)
 
 

@@ -24,7 +24,7 @@ def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("request_", "index"), [("auto", 0), ("npu", 0), ("npu:0", 0), ("npu:1", 1), ("NPU:1", 1)]
 )
-def test_the_npu_that_was_asked_for_is_opened_and_selected(request_: str, index: int) -> None:
+def test_the_npu_that_was_requested_is_opened_and_selected(request_: str, index: int) -> None:
     device = open_device(request_)
     assert (device.kind, device.index, str(device)) == ("npu", index, f"npu:{index}")
     assert device.torch == torch.device("npu", index)
@@ -35,7 +35,7 @@ def test_the_npu_that_was_asked_for_is_opened_and_selected(request_: str, index:
     open_device("npu:0")
 
 
-def test_a_cpu_can_still_be_asked_for() -> None:
+def test_a_cpu_can_still_be_requested() -> None:
     assert open_device("cpu").kind == "cpu"
 
 
@@ -73,15 +73,15 @@ def test_every_npu_and_the_cpu_are_listed() -> None:
 
 
 def test_the_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
-    found = inspect_environment()
-    assert [(a.kind, a.index, a.memory_bytes) for a in found.accelerators] == [
+    result = inspect_environment()
+    assert [(a.kind, a.index, a.memory_bytes) for a in result.accelerators] == [
         ("npu", 0, 4 << 30),
         ("npu", 1, 4 << 30),
     ]
-    assert found.versions["torch_npu"] == npu_package_version()
+    assert result.versions["torch_npu"] == npu_package_version()
     assert torch.__version__.startswith(str(npu_package_version()))
-    assert "error" not in {finding.level for finding in check(found)}
-    json.dumps(asdict(found))
+    assert "error" not in {finding.level for finding in check(result)}
+    json.dumps(asdict(result))
 
 
 def test_memory_is_that_of_the_device() -> None:

@@ -31,8 +31,8 @@ def main(folder: Path) -> None:
     with pytest.raises(RuntimeError, match="not on cpu"):
         dist.all_reduce(torch.ones(1))
     dist.barrier()
-    said = f"{device} of {ranks}, equal gradients"
-    (folder / os.environ["RANK"]).write_text(said)
+    message = f"{device} of {ranks}, equal gradients"
+    (folder / os.environ["RANK"]).write_text(message)
     dist.destroy_process_group()
 
 

@@ -162,7 +162,7 @@ def test_a_softmax_on_the_wrong_axis_is_named_from_npu_against_tensorflow(shared
 
 
 @pytest.mark.parametrize("tensors", [True, False])
-def test_the_error_that_is_added_is_told_from_the_one_inherited(tensors: bool) -> None:
+def test_the_error_that_is_added_is_distinguished_from_the_one_inherited(tensors: bool) -> None:
     compared = compare_dumps(
         network().dump(tensors=tensors), network(fault="softmax").dump(tensors=tensors)
     )
@@ -224,7 +224,7 @@ def test_infinity_on_one_side_alone_is_named() -> None:
     assert name is not None
     broken.tensors[name][0, 0] = torch.inf
     (blamed,) = compare_dumps(network().dump(), broken.dump()).offenders
-    assert blamed.reason == "NaN or infinity in other places"
+    assert blamed.reason == "NaN or infinity at different positions"
 
 
 def test_paths_with_the_level_of_ddp_are_partners_and_the_rest_is_reported() -> None:
@@ -287,7 +287,7 @@ def test_dumps_that_do_not_belong_together_are_refused(shared: Path) -> None:
     other.call("aten.mm.default", [random(4, 4), random(4, 4)], random(4, 4), "one")
     with pytest.raises(UserError, match="one is of step 0, the other of step 3"):
         compare_dumps(network().dump(), other.dump())
-    with pytest.raises(UserError, match=re.escape("it holds no calls")):
+    with pytest.raises(UserError, match=re.escape("it has no calls")):
         compare_dumps(network().dump(), Step().dump())
     real = open_dump(shared / "data/dumps/own/conv_L0")
     with pytest.raises(UserError, match="dumps of different models"):

@@ -141,8 +141,8 @@ def test_a_norm_is_as_sensitive_as_the_mean_that_it_takes_off_is_large(op: str) 
 def test_a_gradient_adds_up_what_was_broadcast() -> None:
     incoming, other = taken((4, 25), 3.0), taken((4,), 5.0)
     for op in ("aten.relu.default", "aten.threshold_backward.default", "Functional.gelu"):
-        found = gains(op, [incoming, other], taken((4,), 7.0), is_gradient=True)
-        check(found, [29.0, 14.0], 25)
+        result = gains(op, [incoming, other], taken((4,), 7.0), is_gradient=True)
+        check(result, [29.0, 14.0], 25)
         larger = gains(op, [incoming, other], taken((200,), 7.0), is_gradient=True)
         check(larger, [17.0, 14.0], 1)
 

@@ -287,34 +287,34 @@ SAME = apart(0.0)
 
 def test_an_error_up_to_three_times_the_explained_one_agrees() -> None:
     for factor, verdict in ((2.99, "agrees"), (3.01, "offender")):
-        found = judged(
+        result = judged(
             Judge(), row("input", SAME), row("output", apart(factor * OWN)), row("output", SAME)
         )
-        assert found.ratio == pytest.approx(factor, rel=1e-6)
-        assert (found.verdict, found.place, found.name) == (
+        assert result.ratio == pytest.approx(factor, rel=1e-6)
+        assert (result.verdict, result.place, result.name) == (
             verdict,
             5,
             "net: aten.relu.default forward",
         )
-        assert [each.verdict for each in found.rows] == ["agrees", verdict, "agrees"]
-        assert [each.ratio for each in found.rows] == [None, pytest.approx(factor), 0.0]
-        assert (found.added, found.inherited, found.baseline) == (None, None, None)
-    assert found.reason == "its operands agree and its output does not"
+        assert [each.verdict for each in result.rows] == ["agrees", verdict, "agrees"]
+        assert [each.ratio for each in result.rows] == [None, pytest.approx(factor), 0.0]
+        assert (result.added, result.inherited, result.baseline) == (None, None, None)
+    assert result.reason == "its operands agree and its output does not"
 
 
 def test_rounding_is_of_the_coarser_dtype_of_both_sides() -> None:
     operand = replace(row("input", SAME), partner=row("input", SAME, dtype="bfloat16").partner)
-    found = judged(Judge(), operand, row("output", apart(0.01)))
-    assert found.ratio == pytest.approx(0.01 / (4 * 2.0**-9), rel=1e-4)
+    result = judged(Judge(), operand, row("output", apart(0.01)))
+    assert result.ratio == pytest.approx(0.01 / (4 * 2.0**-9), rel=1e-4)
 
 
 def test_what_arrives_different_first_is_to_blame_and_what_follows_inherits() -> None:
     judge = Judge()
     wrong = row("input", apart(1e-3), "x"), row("parameter", apart(2e-3), "w")
-    found = judged(judge, *wrong, row("input", SAME, "y"), row("output", apart(2e-3)))
-    assert found.verdict == "offender"
-    assert found.reason == "input x, parameter w arrives different, and nothing before it differs"
-    assert [each.verdict for each in found.rows] == ["offender", "offender", "agrees", "inherited"]
+    result = judged(judge, *wrong, row("input", SAME, "y"), row("output", apart(2e-3)))
+    assert result.verdict == "offender"
+    assert result.reason == "input x, parameter w arrives different, and nothing before it differs"
+    assert [each.verdict for each in result.rows] == ["offender", "offender", "agrees", "inherited"]
     # Gains of 3: an error of 1e-3 explains one of 3e-3, three times of which are accepted.
     for error, ratio in ((8.9e-3, 8.9 / 3), (9.1e-3, 9.1 / 3)):
         later = judged(judge, row("input", apart(1e-3)), row("output", apart(error)))
@@ -324,14 +324,14 @@ def test_what_arrives_different_first_is_to_blame_and_what_follows_inherits() ->
 
 def test_an_operand_differs_from_ten_times_the_usual_error_on() -> None:
     for factor, reason in ((9.9, False), (10.1, True)):
-        found = judged(Judge(), row("input", apart(factor * UNIT)), row("output", SAME))
-        assert bool(found.reason) is reason
+        result = judged(Judge(), row("input", apart(factor * UNIT)), row("output", SAME))
+        assert bool(result.reason) is reason
     judge = Judge()
     judge.note_rounding(2.0**-10)
     judge.note_rounding(2.0**-12)
     for factor, reason in ((9.9, False), (10.1, True)):
-        found = judged(judge, row("input", apart(factor * 2.0**-10)), row("output", SAME))
-        assert bool(found.reason) is reason
+        result = judged(judge, row("input", apart(factor * 2.0**-10)), row("output", SAME))
+        assert bool(result.reason) is reason
 
 
 def test_the_usual_error_is_the_ninth_of_ten_of_the_phase_or_else_of_the_forward_pass() -> None:
@@ -353,8 +353,8 @@ def test_the_usual_error_is_the_ninth_of_ten_of_the_phase_or_else_of_the_forward
         # Of an operand without numbers the output's size alone is known.
         (row("input", None), 2 * usual + (3 + 2 * math.sqrt(1 / 2)) * UNIT),
     ):
-        found = judged(deepcopy(judge), operand, large)
-        assert found.ratio == pytest.approx(10 * OWN / explained, rel=1e-4)
+        result = judged(deepcopy(judge), operand, large)
+        assert result.ratio == pytest.approx(10 * OWN / explained, rel=1e-4)
     # Without any operand it stands for itself.
     alone = judged(deepcopy(judge), large)
     assert alone.ratio == pytest.approx(10 * OWN / (3 * usual + OWN), rel=1e-4)
@@ -372,14 +372,14 @@ def test_only_errors_that_agree_and_are_of_floats_make_the_usual_one() -> None:
 
 def test_what_a_replay_says_goes_before_estimates() -> None:
     def with_replay(judge: Judge, ratio: float, **fields: Any) -> Compared:
-        said = Replayed(ratios={"0": ratio}, added=0.1, inherited=0.2, **fields)
+        message = Replayed(ratios={"0": ratio}, added=0.1, inherited=0.2, **fields)
         operand = row("input", apart(fields.pop("given", 0.0)))
-        return judged(judge, operand, row("output", apart(0.5)), replayed=said)
+        return judged(judge, operand, row("output", apart(0.5)), replayed=message)
 
-    found = with_replay(Judge(), 2.0)
+    result = with_replay(Judge(), 2.0)
     # By estimate, with healthy operands, the error is not explained.
-    assert (found.verdict, found.ratio, found.reason) == ("inherited", 2.0, "")
-    assert (found.added, found.inherited) == (0.1, 0.2)
+    assert (result.verdict, result.ratio, result.reason) == ("inherited", 2.0, "")
+    assert (result.added, result.inherited) == (0.1, 0.2)
     blamed = with_replay(Judge(), 4.0, is_blamed=True)
     assert blamed.reason == "its operands agree and its output does not"
     of_reference = with_replay(Judge(), 4.0, is_blamed=True, is_reference_blamed=True)
@@ -390,54 +390,54 @@ def test_what_a_replay_says_goes_before_estimates() -> None:
     judged(judge, row("input", SAME), row("output", apart(0.5)))
     wrong, output = row("input", apart(0.3)), row("output", apart(0.5))
     for is_blamed in (False, True):
-        said = Replayed(ratios={"0": 4.0}, added=0.1, inherited=0.2, is_blamed=is_blamed)
-        found = judged(judge, wrong, output, replayed=said)
-        assert (found.verdict == "offender") is is_blamed
-        assert [each.verdict for each in found.rows][1] == found.verdict
+        printed = Replayed(ratios={"0": 4.0}, added=0.1, inherited=0.2, is_blamed=is_blamed)
+        result = judged(judge, wrong, output, replayed=printed)
+        assert (result.verdict == "offender") is is_blamed
+        assert [each.verdict for each in result.rows][1] == result.verdict
 
 
 def test_what_the_baseline_does_is_explained() -> None:
     output = row("output", apart(0.5, rms=2.0))
     for error, verdict in ((0.17, "agrees"), (0.16, "offender")):
-        found = judged(
+        result = judged(
             Judge(), row("input", SAME), output, baseline={("output", "0"): error, ("x", "y"): 0.0}
         )
-        assert (found.verdict, found.baseline) == (verdict, error)
-        assert found.ratio == pytest.approx(0.5 / error)
-        said = Replayed(ratios={"0": 40.0}, added=0.1, inherited=0.2, is_blamed=True)
+        assert (result.verdict, result.baseline) == (verdict, error)
+        assert result.ratio == pytest.approx(0.5 / error)
+        message = Replayed(ratios={"0": 40.0}, added=0.1, inherited=0.2, is_blamed=True)
         replayed = judged(
             Judge(),
             *(row("input", SAME), output),
             baseline={("output", "0"): error},
-            replayed=said,
+            replayed=message,
         )
         assert replayed.ratio == pytest.approx(0.5 / error)
 
 
 def test_beside_a_reference_of_zeros_the_largest_error_counts() -> None:
     zero = {"rms": 0.0, "upper": math.inf}
-    found = judged(
+    result = judged(
         Judge(), row("input", SAME), row("output", apart(math.inf, largest=1e-6, **zero))
     )
     # A gain of 1, that of the operand: the output has none.
     explained = (1 + math.sqrt(1 / 2)) * UNIT
-    assert found.ratio == pytest.approx(1e-6 / explained, rel=1e-4)
+    assert result.ratio == pytest.approx(1e-6 / explained, rel=1e-4)
     for fields in ({"remark": "NaN in one", "largest": 1e-6}, {}):
-        found = judged(
+        result = judged(
             Judge(), row("input", SAME), row("output", apart(math.inf, **zero, **fields))
         )
-        assert found.ratio == math.inf
-    assert found.verdict == "offender"
+        assert result.ratio == math.inf
+    assert result.verdict == "offender"
 
 
-def test_an_infinite_error_of_an_operand_counts_if_something_is_said_of_it() -> None:
+def test_an_infinite_error_of_an_operand_counts_if_something_is_reported_of_it() -> None:
     for remark, reason in (("", False), ("NaN in one", True)):
         operand = row("input", apart(math.inf, rms=0.0, remark=remark))
-        found = judged(Judge(), operand, row("output", SAME))
-        assert bool(found.reason) is reason
+        result = judged(Judge(), operand, row("output", SAME))
+        assert bool(result.reason) is reason
 
 
-def test_what_is_said_of_an_offender_is_its_argument_its_remark_or_that_it_differs() -> None:
+def test_what_is_reported_of_an_offender_is_its_argument_its_remark_or_that_it_differs() -> None:
     def reason(one: dict[str, str], two: dict[str, str], remark: str = "") -> str:
         output = row("output", apart(0.5, remark=remark))
         return judged(Judge(), row("input", SAME), output, arguments=(one, two)).reason
@@ -456,20 +456,20 @@ def test_a_layer_has_the_drift_of_its_parameters() -> None:
         ("module", 0.031, "offender"),
         ("op", 0.029, "offender"),
     ):
-        found = judged(
+        result = judged(
             Judge(drift=drift),
             *(row("input", SAME), row("output", apart(error))),
             kind=kind,  # type: ignore[arg-type]
         )
-        assert found.verdict == verdict
+        assert result.verdict == verdict
     for error, shape, reason in (
         (0.0099, (2, 3), False),
         (0.0101, (2, 3), True),
         (0.001, (6,), True),
     ):
         operand = row("input", apart(error, rms=2.0), "0", *shape)
-        found = judged(Judge(drift=drift), operand, row("output", SAME))
-        assert bool(found.reason) is reason
+        result = judged(Judge(drift=drift), operand, row("output", SAME))
+        assert bool(result.reason) is reason
 
 
 def test_a_layer_whose_ops_were_recorded_is_never_an_offender_itself() -> None:
@@ -492,8 +492,8 @@ def test_a_layer_whose_ops_were_recorded_is_never_an_offender_itself() -> None:
         ("a", "forward", "op", "offender"),
     ):
         judge = Judge(resolved=resolved)
-        found = judged(judge, output, layer=layer, phase=phase, kind=kind)  # type: ignore[arg-type]
-        assert found.verdict == verdict, (layer, phase, kind)
+        result = judged(judge, output, layer=layer, phase=phase, kind=kind)  # type: ignore[arg-type]
+        assert result.verdict == verdict, (layer, phase, kind)
         arrives = judged(judge, row("input", apart(0.3)), row("output", SAME))
         # A layer whose ops are judged is no disagreement before.
         assert bool(arrives.reason) is (verdict == "inherited")
@@ -505,10 +505,10 @@ def test_gradients_of_a_function_depend_on_its_forward_call() -> None:
     judged(judge, *forward, op="Functional.gelu", number=2)
     backward = (row("input", SAME), row("output", apart(6e-3)))
     plain = {"phase": "backward", "op": "Functional.gelu"}
-    found = judged(judge, *backward, number=2, **plain)  # type: ignore[arg-type]
+    result = judged(judge, *backward, number=2, **plain)  # type: ignore[arg-type]
     # Twice the output's size for each of what was saved, as often as the error of each.
-    assert found.ratio == pytest.approx(6e-3 / (2e-3 + 6e-3), rel=1e-3)
-    assert found.verdict == "inherited"
+    assert result.ratio == pytest.approx(6e-3 / (2e-3 + 6e-3), rel=1e-3)
+    assert result.verdict == "inherited"
     for other in ({"number": 1}, {"number": 2, "layer": "other"}):
         alone = judged(judge, *backward, **plain | other)  # type: ignore[arg-type]
         assert alone.ratio > 1000
@@ -525,9 +525,9 @@ def test_a_parameters_gradient_depends_on_the_strongest_incoming_one_and_the_dat
         judged(judge, incoming, row("output", SAME), phase="backward")
     gradient = row("gradient", apart(0.01), "w", 4, 8)
     plain: dict[str, Any] = {"kind": "parameter", "phase": "update", "op": "net.w"}
-    found = judged(judge, gradient, **plain)
+    result = judged(judge, gradient, **plain)
     gain = math.sqrt(30 / 4)
-    assert found.ratio == pytest.approx(0.01 / (gain * 6e-3), rel=1e-3)
+    assert result.ratio == pytest.approx(0.01 / (gain * 6e-3), rel=1e-3)
     elsewhere = judged(judge, gradient, layer="other", **plain)
     assert elsewhere.verdict == "offender"
 
@@ -535,8 +535,8 @@ def test_a_parameters_gradient_depends_on_the_strongest_incoming_one_and_the_dat
 def test_an_update_depends_on_gradient_and_parameter() -> None:
     gradient, parameter = row("gradient", apart(0.25), "g"), row("parameter", apart(0.01), "p")
     plain: dict[str, Any] = {"kind": "parameter", "phase": "update", "op": "net.w"}
-    found = judged(Judge(), gradient, parameter, row("change", apart(0.5)), **plain)
-    change = found.rows[2].ratio
+    result = judged(Judge(), gradient, parameter, row("change", apart(0.5)), **plain)
+    change = result.rows[2].ratio
     # Each error times 1 + 2 / sqrt(error).
     assert change == pytest.approx(0.5 / (5 * 0.25 + 21 * 0.01), rel=1e-3)
     for role in ("state", "change"):
@@ -579,8 +579,8 @@ def test_what_became_zero_is_not_explained_by_noise() -> None:
         (row("output", apart(1.0), numbers=(zeros, zeros)), 0.0),
         (row("output", apart(1.0), numbers=(numbers(1.0, 1.0), None)), 0.0),
     ):
-        found = judged(judge, operand, output)
-        assert (found.ratio > 1000) is (least > 0)
+        result = judged(judge, operand, output)
+        assert (result.ratio > 1000) is (least > 0)
     both = row("input", apart(0.9), numbers=(numbers(1.0, 1.0), zeros))
     assert judged(judge, both, lost).ratio < 3
 
@@ -596,14 +596,14 @@ def test_a_gradient_of_a_vector_is_measured_by_the_largest_of_the_layers() -> No
     ):
         judge = Judge()
         judged(judge, row("input", SAME), row("output", apart(1e-9, upper=0.01)))
-        found = judged(
+        result = judged(
             judge,
             *(row("input", apart(0.0, rms=1e-9)), row("output", small, "0", *shape)),
             row("output", large, "1"),
             op=op,
             phase=phase,  # type: ignore[arg-type]
         )
-        first = found.rows[1].ratio
+        first = result.rows[1].ratio
         assert first is not None
         assert first == pytest.approx(ratio) if ratio else first > 1
 

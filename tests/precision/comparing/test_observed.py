@@ -82,16 +82,16 @@ def test_random_errors_are_told_from_a_mean_by_the_root_of_at_most_256_elements(
         first = replace(PLAIN, count=count, l2=2 * math.sqrt(count))
         second = replace(first, mean=0.1)
         expected = max(0.05, 0.05 * root / 2)
-        found = as_numbers(seen(first, second))
-        assert (found["lower"], found["largest"]) == (pytest.approx(0.05), 0.0)
-        assert found["upper"] == pytest.approx(expected)
+        result = as_numbers(seen(first, second))
+        assert (result["lower"], result["largest"]) == (pytest.approx(0.05), 0.0)
+        assert result["upper"] == pytest.approx(expected)
 
 
 def test_what_only_one_side_has_is_not_compared() -> None:
     first, second = Statistics(count=4, mean=0.5, l2=4.0), Statistics(count=4, mean=0.7)
-    found = as_numbers(seen(first, second))
-    assert (found["lower"], found["upper"]) == (pytest.approx(0.1), pytest.approx(0.2))
-    assert (found["rms"], found["largest"]) == (2.0, None)
+    result = as_numbers(seen(first, second))
+    assert (result["lower"], result["upper"]) == (pytest.approx(0.1), pytest.approx(0.2))
+    assert (result["rms"], result["largest"]) == (2.0, None)
     assert seen(Statistics(count=4, min=1.0), Statistics(count=4, max=1.0)) is None
     assert seen(None, PLAIN) is None
     assert seen(PLAIN, None) is None
@@ -99,8 +99,8 @@ def test_what_only_one_side_has_is_not_compared() -> None:
 
 def test_beside_a_reference_of_zeros_any_error_is_infinite() -> None:
     zeros = Statistics(count=4, min=0.0, max=0.0, mean=0.0, l2=0.0)
-    found = seen(zeros, PLAIN)
-    the_same(found, lower=math.inf, upper=math.inf, rms=0.0, peak=0.0, largest=4.0)
+    result = seen(zeros, PLAIN)
+    the_same(result, lower=math.inf, upper=math.inf, rms=0.0, peak=0.0, largest=4.0)
 
 
 def test_equal_hashes_of_one_dtype_are_exact_and_equal_numbers_of_other_hashes_are_not() -> None:
@@ -121,22 +121,22 @@ def test_equal_hashes_of_one_dtype_are_exact_and_equal_numbers_of_other_hashes_a
 @pytest.mark.parametrize(
     "bad", [{"nan": 1}, {"inf": 2}, {"min": -math.inf}, {"mean": math.nan}, {"l2": math.inf}]
 )
-def test_what_is_not_finite_on_one_side_alone_is_said(bad: dict[str, float]) -> None:
+def test_what_is_not_finite_on_one_side_alone_is_reported(bad: dict[str, float]) -> None:
     broken = replace(PLAIN, **bad)  # type: ignore[arg-type]
     for one, two, side in ((broken, PLAIN, "first"), (PLAIN, broken, "second")):
-        found = as_numbers(seen(one, two))
-        assert found["remark"] == f"NaN or infinity in the {side} only"
-        assert (found["lower"], found["upper"]) == (math.inf, math.inf)
-        assert not found["is_exact"]
+        result = as_numbers(seen(one, two))
+        assert result["remark"] == f"NaN or infinity in the {side} only"
+        assert (result["lower"], result["upper"]) == (math.inf, math.inf)
+        assert not result["is_exact"]
     both = as_numbers(seen(replace(PLAIN, nan=1), replace(broken, nan=1, max=8.0)))
     assert (both["remark"], both["lower"]) == ("", 1.0)
 
 
 def test_the_error_of_a_tensor_is_relative_to_the_root_of_its_mean_square() -> None:
-    found = compare_tensors(torch.tensor([3.0, 4.0]), torch.tensor([3.0, 5.0]))
+    result = compare_tensors(torch.tensor([3.0, 4.0]), torch.tensor([3.0, 5.0]))
     cosine = 29 / (5 * math.sqrt(34))
     numbers = {"lower": 0.2, "upper": 0.2, "rms": 5 / math.sqrt(2), "peak": 4.0}
-    the_same(found, cosine=cosine, largest=1.0, relative=0.25, **numbers)
+    the_same(result, cosine=cosine, largest=1.0, relative=0.25, **numbers)
     # A thousandth of the rms is tiny: an error of a thousand times itself says nothing.
     tiny = compare_tensors(torch.tensor([[3.0], [-4.0], [2e-3]]), torch.tensor([3.0, -5.0, 2.0]))
     assert tiny.relative == pytest.approx(0.25)
@@ -159,10 +159,10 @@ def test_equal_tensors_are_exact() -> None:
 
 def test_infinities_in_the_same_places_are_left_out_and_in_others_are_named() -> None:
     first = torch.tensor([math.inf, 3.0, 4.0])
-    found = compare_tensors(first, torch.tensor([-math.inf, 3.0, 5.0]))
-    assert (found.lower, found.largest, found.peak) == (pytest.approx(0.2), 1.0, 4.0)
+    result = compare_tensors(first, torch.tensor([-math.inf, 3.0, 5.0]))
+    assert (result.lower, result.largest, result.peak) == (pytest.approx(0.2), 1.0, 4.0)
     other = compare_tensors(first, torch.tensor([1.0, 3.0, 4.0]))
-    remark = "NaN or infinity in other places"
+    remark = "NaN or infinity at different positions"
     numbers = {"lower": math.inf, "upper": math.inf, "rms": 5 / math.sqrt(2), "peak": 4.0}
     the_same(other, remark=remark, **numbers)
 

@@ -170,9 +170,9 @@ def test_operands_of_an_aten_op_are_where_the_function_has_them(
 ) -> None:
     sizes = [6] * len(places)
     before, after = values_of(aten, *sizes), values_of(function, *sizes)
-    found = {other: own for own, other in names(before, after)}
+    result = {other: own for own, other in names(before, after)}
     expected = {other: own for own, other in places}
-    assert found == expected
+    assert result == expected
     outputs = names(values_of(aten, 6, 6, role="output"), values_of(function, 6, 6, role="output"))
     assert outputs == [("0", "0"), ("1", "1")]
 

@@ -87,30 +87,30 @@ OPERANDS = {"0": X, "1": W, "bias": B}
 
 
 def test_a_healthy_product_adds_what_rounding_explains() -> None:
-    found = replayed(*[call("Functional.linear", OPERANDS, OUT)] * 2)
-    assert found is not None
-    assert (found.is_blamed, found.is_reference_blamed, found.inherited) == (False, False, 0.0)
-    assert found.ratios.keys() == {"0"}
-    assert found.ratios["0"] < 3
-    assert found.added < 1e-6
+    result = replayed(*[call("Functional.linear", OPERANDS, OUT)] * 2)
+    assert result is not None
+    assert (result.is_blamed, result.is_reference_blamed, result.inherited) == (False, False, 0.0)
+    assert result.ratios.keys() == {"0"}
+    assert result.ratios["0"] < 3
+    assert result.added < 1e-6
 
 
-def test_who_adds_an_error_is_told_by_replaying_both_sides() -> None:
+def test_who_adds_an_error_is_reported_by_replaying_both_sides() -> None:
     good = call("Functional.linear", OPERANDS, OUT)
     bad = call("Functional.linear", OPERANDS, 1.25 * OUT)
     for pair, of_reference in (((good, bad), False), ((bad, good), True)):
-        found = replayed(*pair)
-        assert found is not None
-        assert (found.is_blamed, found.is_reference_blamed) == (True, of_reference)
-        assert found.added == pytest.approx(0.2, rel=1e-4)
-        assert found.ratios["0"] > 1000
+        result = replayed(*pair)
+        assert result is not None
+        assert (result.is_blamed, result.is_reference_blamed) == (True, of_reference)
+        assert result.added == pytest.approx(0.2, rel=1e-4)
+        assert result.ratios["0"] > 1000
     assert replayed(bad, bad) is None  # another function than the name says
     moved = call("Functional.linear", OPERANDS | {"0": 2 * X}, 2 * (OUT - B) + B)
-    found = replayed(good, moved)
-    assert found is not None
-    assert not found.is_blamed
+    result = replayed(good, moved)
+    assert result is not None
+    assert not result.is_blamed
     difference = (OUT - B).norm() / OUT.norm()
-    assert found.inherited == pytest.approx(difference.item(), rel=1e-5)
+    assert result.inherited == pytest.approx(difference.item(), rel=1e-5)
 
 
 def gradients(*outputs: torch.Tensor, incoming: torch.Tensor) -> Call:
@@ -123,22 +123,22 @@ def test_gradients_of_a_function_are_those_of_autograd() -> None:
     incoming = random(16, 4, seed=3)
     given = incoming @ W, incoming.t() @ X, incoming.sum(0)
     good = gradients(*given, incoming=incoming)
-    found = replayed(good, good, both)
-    assert found is not None
-    assert found.ratios.keys() == {"0", "1", "2"}
-    assert (max(found.ratios.values()) < 3, found.is_blamed) == (True, False)
+    result = replayed(good, good, both)
+    assert result is not None
+    assert result.ratios.keys() == {"0", "1", "2"}
+    assert (max(result.ratios.values()) < 3, result.is_blamed) == (True, False)
     bad = gradients(given[0], 1.5 * given[1], given[2], incoming=incoming)
-    found = replayed(good, bad, both)
-    assert found is not None
-    assert found.is_blamed
-    assert found.added == pytest.approx(1 / 3, rel=1e-4)
-    assert [name for name, ratio in found.ratios.items() if ratio > 3] == ["1"]
+    result = replayed(good, bad, both)
+    assert result is not None
+    assert result.is_blamed
+    assert result.added == pytest.approx(1 / 3, rel=1e-4)
+    assert [name for name, ratio in result.ratios.items() if ratio > 3] == ["1"]
     assert replayed(good, bad) is None
     # Only the first gradient was recorded: its operand is known by its shape.
     first = gradients(given[0], incoming=incoming)
-    found = replayed(first, first, both)
-    assert found is not None
-    assert found.ratios.keys() == {"0"}
+    result = replayed(first, first, both)
+    assert result is not None
+    assert result.ratios.keys() == {"0"}
     other = gradients(given[1], incoming=incoming)
     assert replayed(other, other, both) is None
 
@@ -215,9 +215,9 @@ def test_the_verdict_is_on_the_side_whose_error_exceeds_the_limit() -> None:
         is_blamed=True,
     )
     assert _verdict(exact, apart, 1.4) == blamed
-    found = _verdict(exact, apart, 1.5)
-    assert found is not None
-    assert (found.is_blamed, found.ratios["0"]) == (False, pytest.approx(ROOT))
+    result = _verdict(exact, apart, 1.5)
+    assert result is not None
+    assert (result.is_blamed, result.ratios["0"]) == (False, pytest.approx(ROOT))
     moved = _verdict(exact, side([3.0, 6.0], 0.5, [3.0, 6.0]), 1.0)
     assert moved == Replayed(
         ratios={"0": 0.0},
@@ -254,8 +254,8 @@ def test_the_explained_error_is_what_roundings_move_and_add(
     terms: float, unit: float, expected: float
 ) -> None:
     exact, shaken = torch.tensor([3.0, 4.0]), torch.tensor([3.0, 5.0])
-    found = _explained(terms, unit, exact, shaken)
-    assert found == pytest.approx(expected * (1 + ROOT), rel=1e-12)
+    result = _explained(terms, unit, exact, shaken)
+    assert result == pytest.approx(expected * (1 + ROOT), rel=1e-12)
     assert _explained(terms, unit, torch.empty(0), torch.empty(0)) == 0
 
 

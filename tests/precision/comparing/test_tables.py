@@ -277,14 +277,14 @@ def test_the_error_of_a_call_is_the_largest_of_its_outputs() -> None:
 
 def test_what_is_unequal_first_is_said_in_a_line_with_four_of_its_values() -> None:
     assert unequal_text(UNEQUAL) == (
-        "net.0: mul #2 forward: its inputs differ already; unequal: input 0 (float32 and float16),"
+        "net.0: mul #2 forward: its inputs already differ; unequal: input 0 (float32 and float16),"
         " output 0, output 1, output 2"
     )
     alone = replace(UNEQUAL, values=UNEQUAL.values[1:2], inputs_equal=True, unpaired=None)
     assert unequal_text(alone) == ("net.0: mul #2 forward: its inputs are equal; unequal: output 0")
-    found = unequal_dict(alone)
-    assert found is not None
-    assert (found["inputs_equal"], found["only_in_one"]) == (True, None)
+    result = unequal_dict(alone)
+    assert result is not None
+    assert (result["inputs_equal"], result["only_in_one"]) == (True, None)
     assert unequal_dict(None) is None
 
 
@@ -294,9 +294,9 @@ def test_a_call_is_named_by_layer_op_number_and_phase() -> None:
 
 
 def data_of(text: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*)</script>\n', text)
-    assert found is not None
-    return json.loads(found[1])
+    result = re.search(r'<script type="application/json" id="data">(.*)</script>\n', text)
+    assert result is not None
+    return json.loads(result[1])
 
 
 def test_the_page_holds_every_call_and_escapes_what_a_dump_says() -> None:

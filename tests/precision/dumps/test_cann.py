@@ -122,8 +122,8 @@ def test_numbers_of_dtypes_are_those_of_ges_data_types(tmp_path: Path, dtype: in
     path = tmp_path / f"Abs.a.1.{TIME}"
     raw(path, (3, described(dtype, [1], 8, 6, packed=True), b"\0" * 8))
     dump = read_raw(tmp_path, [path])
-    found = [value.dtype for call in dump.calls for value in call.values]
-    assert found == [name for known, name in DTYPES.items() if known == dtype]
+    result = [value.dtype for call in dump.calls for value in call.values]
+    assert result == [name for known, name in DTYPES.items() if known == dtype]
     unknown = f"{path.name}:output.0 has a dtype of an unknown number; left out."
     assert dump.notices == ([] if dtype in DTYPES else [unknown])
 
@@ -132,7 +132,7 @@ def test_a_raw_file_that_ends_too_early_says_where(tmp_path: Path) -> None:
     path = a_raw_file(tmp_path)
     whole = path.read_bytes()
     length = int.from_bytes(whole[:8], "little")
-    for content, said in (
+    for content, message in (
         (whole[:-1], f"it has {len(whole) - 1} bytes of {len(whole)}"),
         (whole[:20], f"its message has 12 of {length} bytes"),
         (struct.pack("<Q", 2**26 + 1), "its message would have 67108865 bytes"),
@@ -141,7 +141,7 @@ def test_a_raw_file_that_ends_too_early_says_where(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(UserError) as error:
             read_raw(tmp_path, [path])
-        assert error.value.what == f"is cut, or not a dump of CANN: {said}"
+        assert error.value.what == f"is cut, or not a dump of CANN: {message}"
         assert (error.value.where, error.value.todo) == (str(path), "Copy it again.")
     path.write_bytes(whole + b"more")
     assert len(read_raw(tmp_path, [path]).calls) == 1
@@ -245,7 +245,7 @@ def test_outputs_of_tensorflow_have_times_of_their_own_and_are_one_op(tmp_path: 
 )
 def test_files_are_known_by_their_names(name: str, matches: str) -> None:
     forms = {"raw": RAW, "decoded": DECODED, "golden": GOLDEN}
-    found = [form for form, pattern in forms.items() if pattern.fullmatch(name)]
-    assert found == [
+    result = [form for form, pattern in forms.items() if pattern.fullmatch(name)]
+    assert result == [
         form for form in matches.split() if form != "golden" or "decoded" not in matches
     ]

@@ -264,7 +264,7 @@ def test_a_step_or_rank_is_that_of_the_next_two_folders(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_dump_or_a_damaged_one_is_said(
+def test_what_is_no_dump_or_a_damaged_one_is_reported(
     tmp_path: Path, content: object, message: str
 ) -> None:
     path = tmp_path / "dump.json"

@@ -246,7 +246,7 @@ def refused(place: Path, content: object) -> str:
     return error.value.what
 
 
-def test_what_is_wrong_in_a_file_is_said(tmp_path: Path) -> None:
+def test_what_is_wrong_in_a_file_is_reported(tmp_path: Path) -> None:
     place = write_dump(tmp_path, a_dump())
     content = json.loads((place / "dump.json").read_text())
     call, parameter = content["calls"]

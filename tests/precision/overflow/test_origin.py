@@ -83,9 +83,9 @@ def test_the_origin_says_what_is_bad_of_it_and_what_it_took() -> None:
     fine, bad = value("input", name="0"), value("output", name="1", inf=2)
     exp = call("aten.exp", fine, value("output", name="0"), bad)
     assert origin_of(step(FINE, exp)) == Origin(call=exp, bad=[bad], is_made=True)
-    found = origin_of(step(exp))
-    assert found is not None
-    assert [each.name for each in found.inputs] == ["0"]
+    result = origin_of(step(exp))
+    assert result is not None
+    assert [each.name for each in result.inputs] == ["0"]
     # What comes in is bad where nothing bad is given.
     wrong = value("input", nan=1)
     argmax = call("aten.argmax", wrong, value("output", dtype="int64"))
@@ -109,9 +109,9 @@ def test_infinities_of_a_fill_may_be_passed_on_backward_and_forward() -> None:
     backward = call("aten.mm", value("input", inf=1), value("output", inf=1), phase="backward")
     assert origin_of(step(fill, forward, backward)) is None
     # A fill without an infinity is no mask.
-    found = origin_of(step(empty, forward, backward))
-    assert found is not None
-    assert (found.op, found.is_made) == (forward, False)
+    result = origin_of(step(empty, forward, backward))
+    assert result is not None
+    assert (result.op, result.is_made) == (forward, False)
     assert origin_of(step(empty, forward)) is None
 
 
@@ -147,16 +147,16 @@ def test_a_parameter_that_a_cast_makes_infinite_is_named() -> None:
         parameter("net.shape", replace(value("parameter", largest=9e4), shape=(2, 5))),
         parameter("net.gradient", value("gradient", largest=9e4)),
     )
-    found = origin_of(step(cast, *others, weight))
-    assert found is not None
-    assert (found.parameter, found.producer) == ("net.weight", None)
-    found = origin_of(step(cast, *others))
-    assert found is not None
-    assert found.parameter == ""
+    result = origin_of(step(cast, *others, weight))
+    assert result is not None
+    assert (result.parameter, result.producer) == ("net.weight", None)
+    result = origin_of(step(cast, *others))
+    assert result is not None
+    assert result.parameter == ""
 
 
 def test_a_parameter_that_is_not_finite_is_the_origin_where_no_op_is() -> None:
     nan, infinite = value("gradient", nan=1), value("state", inf=1)
     weight = parameter("net.weight", value("parameter"), nan, infinite)
-    found = origin_of(step(FINE, parameter("net.bias", value("parameter")), weight))
-    assert found == Origin(call=weight, bad=[nan, infinite], is_made=False)
+    result = origin_of(step(FINE, parameter("net.bias", value("parameter")), weight))
+    assert result == Origin(call=weight, bad=[nan, infinite], is_made=False)

@@ -41,7 +41,7 @@ def lines(phase: Phase = "forward", cann: str = "MatMul", **fields: Any) -> list
     return list(origin_lines(3, origin))
 
 
-def test_an_origin_is_told_with_what_it_takes_gives_and_what_to_try() -> None:
+def test_an_origin_is_reported_with_what_it_takes_gives_and_what_to_try() -> None:
     assert lines() == [
         "rank 3, forward: aten.mm.default (MatMul) in net.0, call 2 overflows",
         "  takes 0: float16 2x3, -1.235 to 7e+04",

@@ -99,7 +99,7 @@ def test_tensors_of_the_same_elements_are_copied_once() -> None:
     assert host.see(base).tensor == "000000"
 
 
-def test_a_turned_tensor_is_stored_in_the_order_of_memory() -> None:
+def test_a_transposed_tensor_is_stored_in_memory_order() -> None:
     host, turned = Host(keeps=True), torch.arange(6.0).reshape(2, 3).t()
     assert host.see(turned).tensor == "000000"
     assert host.contents.views == {"000000": View("000000.flat", (3, 2), (1, 3))}

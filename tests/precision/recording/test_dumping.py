@@ -61,11 +61,11 @@ def test_statistics_of_every_value_are_those_of_its_tensor(tmp_path: Path, bf16:
     for value in values:
         tensor = read(dump, value.tensor)
         assert tuple(tensor.shape) == value.shape
-        expected, found = measured(tensor), value.statistics
-        assert found is not None
+        expected, result = measured(tensor), value.statistics
+        assert result is not None
         for name in Statistics.__slots__:
             least = 1e-6 * (expected.l2 or 0)  # a sum may be nothing but rounding
-            assert getattr(found, name) == pytest.approx(getattr(expected, name), 1e-6, least)
+            assert getattr(result, name) == pytest.approx(getattr(expected, name), 1e-6, least)
 
 
 def test_products_of_stored_tensors_are_the_stored_results(tmp_path: Path) -> None:

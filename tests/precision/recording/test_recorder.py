@@ -185,14 +185,14 @@ def train(net: nn.Module, dump: Dumping | None, steps: int, *, explicit: bool = 
             dump.step()
 
 
-def test_every_dump_is_said_with_its_step_and_place(
+def test_every_dump_is_reported_with_its_step_and_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said: list[str] = []
-    with Dumping(tmp_path, steps=[1, 0], settings=RecordSettings(), say=said.append) as dump:
+    messages: list[str] = []
+    with Dumping(tmp_path, steps=[1, 0], settings=RecordSettings(), say=messages.append) as dump:
         train(nn.Linear(3, 2), dump, 3)
     places = [tmp_path / f"step-0000000{step}" / "rank-0" for step in (0, 1)]
-    assert said == [f"jumar: step {at} is dumped: {place}" for at, place in enumerate(places)]
+    assert messages == [f"jumar: step {at} is dumped: {place}" for at, place in enumerate(places)]
     with Dumping(tmp_path / "x", steps=[2], settings=RecordSettings()) as dump:
         train(nn.Linear(3, 2), dump, 3, explicit=True)
     (place,) = find_dumps(tmp_path / "x")
@@ -201,7 +201,7 @@ def test_every_dump_is_said_with_its_step_and_place(
 
 
 @pytest.mark.parametrize(
-    ("steps", "what"), [([], "no step is to be dumped"), ([3, -2], "there is no step -2")]
+    ("steps", "what"), [([], "no step to dump"), ([3, -2], "there is no step -2")]
 )
 def test_steps_that_do_not_exist_are_refused(tmp_path: Path, steps: list[int], what: str) -> None:
     with pytest.raises(UserError) as error:
@@ -313,15 +313,15 @@ def test_tensors_are_named_by_their_place_in_what_a_module_takes() -> None:
 
     a, b, c, d = (torch.ones(size) for size in range(4))
     nested = ([a, 1], {"x": b, "y": (c,)}, Output(d, 3), Output)
-    found = [(name, each.numel()) for name, each in tensors_in(nested)]
-    assert found == [("0.0", 0), ("1.x", 1), ("1.y.0", 2), ("2.logits", 3)]
+    result = [(name, each.numel()) for name, each in tensors_in(nested)]
+    assert result == [("0.0", 0), ("1.x", 1), ("1.y.0", 2), ("2.logits", 3)]
     assert [name for name, _ in tensors_in(a)] == ["0"]
 
 
 def test_our_own_loop_is_recorded_at_its_steps_without_the_data(tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     recorder = StepRecorder(tmp_path / "x", RecordSettings(parameters=False))
-    observer = DumpObserver(recorder, steps=[4, 6], first=4, say=said.append)
+    observer = DumpObserver(recorder, steps=[4, 6], first=4, say=messages.append)
     assert observer.span == 3
     observer.begin()
     for step in (4, 5, 6):
@@ -335,7 +335,7 @@ def test_our_own_loop_is_recorded_at_its_steps_without_the_data(tmp_path: Path) 
         observer.end_step()
     observer.end()
     places = find_dumps(tmp_path / "x")
-    assert said == [f"step {place.step} is dumped: {place.folder}" for place in places]
+    assert messages == [f"step {place.step} is dumped: {place.folder}" for place in places]
     assert [place.step for place in places] == [4, 6]
     for place in places:
         ops = [call.op for call in read_dump(place.folder).calls]
@@ -355,8 +355,8 @@ def test_lists_keywords_and_several_outputs_of_an_op_have_places() -> None:
         recorder.is_paused = True
         torch.ones(2).exp()
     rows = meter.read()
-    found = [row(entry.call(rows))[1:] for entry in calls.entries if entry.values[1:]]
-    assert found == [
+    result = [row(entry.call(rows))[1:] for entry in calls.entries if entry.values[1:]]
+    assert result == [
         ("aten.cat.default", "", 0, "forward", "input 0.0 2, input 0.1 3, output 0 5"),
         ("aten.topk.default", "", 0, "forward", "input 0 4, output 0 2, output 1 2"),
         ("aten.clamp.Tensor", "", 0, "forward", "input 0 2, input 1 2, output 0 2"),

@@ -61,10 +61,10 @@ def test_measuring_changes_nothing(batch: Tensor, low: torch.dtype) -> None:
     other(batch).square().sum().backward()
     for name, tensor in other.state_dict().items():
         assert torch.equal(one.state_dict()[name], tensor), name
-    for mine, exact in zip(one.parameters(), other.parameters(), strict=True):
-        assert mine.grad is not None
+    for ours, exact in zip(one.parameters(), other.parameters(), strict=True):
+        assert ours.grad is not None
         assert exact.grad is not None
-        assert torch.equal(mine.grad, exact.grad)
+        assert torch.equal(ours.grad, exact.grad)
 
 
 def test_torchs_own_lists_are_back_afterwards(batch: Tensor) -> None:

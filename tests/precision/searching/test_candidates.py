@@ -38,7 +38,7 @@ def test_a_type_that_would_change_other_ops_too_is_not_listed() -> None:
     assert "L2Loss" in candidates(["pow.Tensor_Scalar"])[0].types
 
 
-def test_a_list_keeps_what_it_is_told_and_lowers_the_rest(tmp_path: Path) -> None:
+def test_a_list_keeps_what_it_names_and_lowers_the_rest(tmp_path: Path) -> None:
     every = candidates(CALLED)
     path = tmp_path / "ops_info.json"
     path.write_text(json.dumps(mixlist_of(every, {"SoftmaxV2", "Conv2D"})))

@@ -162,7 +162,7 @@ def test_units_can_be_larger_and_smaller(net: nn.Module) -> None:
     assert {row.phase for row in alone.rows} == {"forward"}
 
 
-def test_the_number_of_passes_is_said_before_them(net: nn.Module) -> None:
+def test_the_number_of_passes_is_reported_before_them(net: nn.Module) -> None:
     lines: list[str] = []
     result = measured(net, by="layer", say=lines.append)
     assert lines[0].startswith(f"{result.passes} passes forward and backward, about ")

@@ -68,15 +68,15 @@ def test_a_chosen_call_gets_the_noise_of_its_seed_layer_op_and_number_alone() ->
     def run() -> list[Tensor]:
         return [values * 2, values * 3, values * 4]
 
-    found, _ = noisy(run, lambda call: call == chosen)
+    result, _ = noisy(run, lambda call: call == chosen)
     expected = values * 3
     key = repr((7, ("", "aten.mul.Tensor", "forward", 1), 0)).encode()
     seed = int.from_bytes(hashlib.sha256(key).digest()[:7], "big")
     add_noise(expected, torch.float16, torch.Generator().manual_seed(seed))
-    assert torch.equal(found[0], values * 2)
-    assert torch.equal(found[1], expected)
-    assert not torch.equal(found[1], values * 3)
-    assert torch.equal(found[2], values * 4)
+    assert torch.equal(result[0], values * 2)
+    assert torch.equal(result[1], expected)
+    assert not torch.equal(result[1], values * 3)
+    assert torch.equal(result[2], values * 4)
 
 
 def test_of_a_forward_op_the_first_output_gets_noise_and_of_a_backward_op_all_do() -> None:
@@ -98,8 +98,8 @@ def test_of_a_forward_op_the_first_output_gets_noise_and_of_a_backward_op_all_do
     assert sizes["aten.native_layer_norm_backward.default"] == 40
 
     def changed(op: str) -> list[bool]:
-        found, _ = noisy(run, lambda call: call.op == op)
-        return [not torch.equal(*pair) for pair in zip(exact, found, strict=True)]
+        result, _ = noisy(run, lambda call: call.op == op)
+        return [not torch.equal(*pair) for pair in zip(exact, result, strict=True)]
 
     assert changed("aten.native_layer_norm.default")[:3] == [True, False, False]
     assert changed("aten.native_layer_norm_backward.default") == [False, False, False, True, True]
@@ -164,7 +164,7 @@ CALLS: list[tuple[OpCall, int]] = [
         ("op", [[1, 2, 8], [4], [16]]),
     ],
 )
-def test_calls_get_noise_together_by_the_unit_that_is_asked_for(
+def test_calls_get_noise_together_by_the_unit_that_is_requested(
     by: Any, sums: list[list[int]]
 ) -> None:
     def sizes(settings: NoiseSettings) -> list[list[int]]:
@@ -235,18 +235,18 @@ def test_a_step_without_gradients_is_refused_with_its_numbers() -> None:
     assert NoiseSettings() == NoiseSettings(dtype="bfloat16", by="group", backward=True, seed=0)
 
 
-def test_what_is_said_before_is_the_number_of_passes_and_the_time_of_those_to_come() -> None:
-    said: list[str] = []
+def test_what_is_reported_before_is_the_number_of_passes_and_the_time_of_those_to_come() -> None:
+    messages: list[str] = []
     weight = torch.ones(2)
-    found = sensitivity(
+    result = sensitivity(
         lambda: ((weight * 3).sum(), [weight * 2]),
         modules=None,
         settings=NoiseSettings(dtype="float16", by="op"),
-        say=said.append,
+        say=messages.append,
     )
-    (line,) = said
+    (line,) = messages
     assert line.startswith("5 passes forward and backward, about ")
-    assert found.passes == 5
-    assert [row.op for row in found.rows] == ["aten.mul.Tensor", "aten.sum.default"]
-    assert (found.loss, found.floor) == (6.0, (0.0, 0.0))
-    assert 0 < found.seconds < 60
+    assert result.passes == 5
+    assert [row.op for row in result.rows] == ["aten.mul.Tensor", "aten.sum.default"]
+    assert (result.loss, result.floor) == (6.0, (0.0, 0.0))
+    assert 0 < result.seconds < 60

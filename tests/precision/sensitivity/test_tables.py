@@ -158,18 +158,18 @@ def test_the_page_shows_every_row_and_escapes_names() -> None:
 
 
 def circles(text: str) -> list[tuple[float, float, str, str]]:
-    found = re.findall(
+    result = re.findall(
         r'<circle cx="([\d.]+)" cy="([\d.]+)" r="4" class="(v\d)"><title>(.*?)</title>', text
     )
-    return [(float(x), float(y), kind, title) for x, y, kind, title in found]
+    return [(float(x), float(y), kind, title) for x, y, kind, title in result]
 
 
 def grid(text: str) -> list[tuple[float, str]]:
-    found = re.findall(
+    result = re.findall(
         r'<line x1="60" x2="\d+" y1="([\d.]+)" y2="\1"/><text x="4" y="([\d.]+)">(.*?)<', text
     )
-    assert all(float(lower) == pytest.approx(float(y) + 4) for y, lower, _ in found)
-    return [(float(y), name) for y, _, name in found]
+    assert all(float(lower) == pytest.approx(float(y) + 4) for y, lower, _ in result)
+    return [(float(y), name) for y, _, name in result]
 
 
 def test_the_chart_goes_from_the_decade_below_all_to_the_one_above() -> None:

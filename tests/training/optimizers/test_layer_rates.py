@@ -53,8 +53,8 @@ def test_where_every_layer_is_named_the_last_one_is_the_output() -> None:
 
 
 def test_the_order_is_that_of_the_first_encoder() -> None:
-    found = factors(WithHeads(), 0.5, "head=3", "body.deep=10", "body.deep.weight=4")
-    assert found == {
+    result = factors(WithHeads(), 0.5, "head=3", "body.deep=10", "body.deep.weight=4")
+    assert result == {
         "head.weight": 3.0,
         "body.embed.weight": 0.25,
         "body.deep.weight": 2.0,

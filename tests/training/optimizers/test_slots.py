@@ -143,8 +143,8 @@ def test_a_state_in_files_is_restored_bit_for_bit_whatever_the_order_of_paramete
     restore(other_order, names_of(own), state)
     walk(other_order, own, range(5, 10))
     assert all(map(torch.equal, straight, own))
-    for mine, theirs in zip(own, straight, strict=True):
-        left, right = other_order.state[mine], reference.state[theirs]
+    for ours, theirs in zip(own, straight, strict=True):
+        left, right = other_order.state[ours], reference.state[theirs]
         assert left.keys() == right.keys()
         assert all(map(equal, left.values(), (right[key] for key in left)))
     for left, right in zip(other_order.param_groups, reference.param_groups, strict=True):
@@ -220,7 +220,7 @@ def test_another_number_of_groups_is_refused(tmp_path: Path) -> None:
             )
 
 
-def test_what_a_checkpoint_cannot_hold_is_said_with_what_it_can() -> None:
+def test_what_a_checkpoint_cannot_hold_is_reported_with_what_it_can() -> None:
     own = parameters()
     optimizer = create(Momentum(), own)
     optimizer.param_groups[1] |= {"odd": {1}, "odder": {2}}
@@ -262,8 +262,8 @@ def test_powers_are_those_of_one_more_than_the_updates_of_each_group() -> None:
         "c": (0.5, 0.75),
         "e": [0.1, 0.2],
     }
-    found = stored_slots(state)
-    assert {name: list(kept) for name, kept in found.items()} == {
+    result = stored_slots(state)
+    assert {name: list(kept) for name, kept in result.items()} == {
         "a": ["exp_avg"],
         "b": [],
         "c": ["exp_avg"],

@@ -61,8 +61,8 @@ def test_gradients_of_every_step_are_those_of_its_parts_added_in_the_tree(
         one, two, three = (gradients_of(net, part) for part in parts)
         expected = [(a + b) + c for a, b, c in zip(one, two, three, strict=True)]
         add_parts(sums, net, parts)
-        found = [parameter.grad for parameter in net.parameters()]
-        assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+        result = [parameter.grad for parameter in net.parameters()]
+        assert all(torch.equal(a, b) for a, b in zip(expected, result, strict=True))
         net.zero_grad(set_to_none=True)
 
 

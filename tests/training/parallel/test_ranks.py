@@ -67,7 +67,7 @@ def test_several_ranks_are_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(announced_ranks()) is Replicated
 
 
-def test_what_the_variables_contradict_is_said_with_what_to_do(
+def test_what_the_variables_contradict_is_reported_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     announce(monkeypatch, RANK="2", WORLD_SIZE="2")

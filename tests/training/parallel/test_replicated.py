@@ -74,7 +74,7 @@ def test_two_ranks_give_the_loss_curve_of_one_with_the_same_global_batch(tmp_pat
 @pytest.mark.parametrize("task", ["gan", "masked"])
 def test_a_small_task_trains_alike_on_one_and_on_two_ranks(tmp_path: Path, task: str) -> None:
     """A GAN with two objectives, and a loss whose weights differ between ranks and parts."""
-    weights, found, windows = [], [], []
+    weights, result, windows = [], [], []
     for ranks in (1, 2):
         folder = tmp_path / str(ranks)
         folder.mkdir()
@@ -101,10 +101,10 @@ def test_a_small_task_trains_alike_on_one_and_on_two_ranks(tmp_path: Path, task:
         weights.append(load_weights(last.model_file(ema=False)))
         objectives = read_values(last.path / STATE)["objectives"].values()
         windows.append([objective["window"] for objective in objectives])
-        found.append(json.loads((folder / "results.json").read_text()))
-    assert found[0]["metrics"] == pytest.approx(found[1]["metrics"], rel=1e-4)
-    assert found[0].get("score_tables") == found[1].get("score_tables")
-    assert bool(found[0].get("score_tables")) == (task == "gan")
+        result.append(json.loads((folder / "results.json").read_text()))
+    assert result[0]["metrics"] == pytest.approx(result[1]["metrics"], rel=1e-4)
+    assert result[0].get("score_tables") == result[1].get("score_tables")
+    assert bool(result[0].get("score_tables")) == (task == "gan")
     for one, two in zip(*windows, strict=True):
         assert one["steps"] == two["steps"] > 0
         assert one["sums"] == pytest.approx(two["sums"], rel=1e-4)

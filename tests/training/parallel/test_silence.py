@@ -60,9 +60,9 @@ def test_a_machine_without_signs_of_life_ends_the_others_and_names_itself(
     watch.start()
     assert ended(codes)
     assert codes == [2]
-    said = capfd.readouterr().err
-    assert "node 1 (that-host) has given no sign of life" in said
-    assert "Go on with: this" in said
+    message = capfd.readouterr().err
+    assert "node 1 (that-host) has given no sign of life" in message
+    assert "Go on with: this" in message
 
 
 @pytest.mark.usefixtures("fast")
@@ -115,8 +115,8 @@ def test_errors_of_connections_between_ranks_are_told_from_defects(
     monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
 ) -> None:
     monkeypatch.delenv("GROUP_RANK", raising=False)
-    said = Replicated(rank=1, world=2, local_world=1).loss_in(error)
-    assert words in said if words else said == ""
+    message = Replicated(rank=1, world=2, local_world=1).loss_in(error)
+    assert words in message if words else message == ""
 
 
 def test_whoever_was_silent_for_longer_than_the_limit_is_named() -> None:

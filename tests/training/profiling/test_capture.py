@@ -52,7 +52,7 @@ def capture_for(
     settings = CaptureSettings(steps=steps, warm_up=warm_up, memory=memory, shapes=shapes)
 
     def keep(recorded: Recorded) -> None:
-        found = write_profile(
+        result = write_profile(
             recorded,
             run,
             device=open_device("cpu"),
@@ -61,7 +61,7 @@ def capture_for(
             environment={"recipe": "points"},
         )
         if kept is not None:
-            kept.append(found)
+            kept.append(result)
 
     return Capture(
         CapturePlan(
@@ -220,14 +220,14 @@ def test_both_objectives_of_a_gan_are_marked_and_its_layers_named(tmp_path: Path
     task = GanTask()
     plan = small_plan(duration="6it", objectives=("discriminator", "generator"))
     trainer_with(task, plan, tmp_path, capture_for(task, tmp_path)).observe(None)
-    found = jumar.profiling.read(tmp_path / "profile")
-    names = found.host.filter(pl.col("layer") == "mark")["name"].to_list()
+    result = jumar.profiling.read(tmp_path / "profile")
+    names = result.host.filter(pl.col("layer") == "mark")["name"].to_list()
     assert names.count("objective discriminator") == 2
     assert names.count("objective generator") == 1
-    backward = found.ops.filter(pl.col("type") == "AddmmBackward0")
+    backward = result.ops.filter(pl.col("type") == "AddmmBackward0")
     assert set(backward["module"].to_list()) == {"g", "d"}
     # Each kind of step took its shapes from a later step of its kind.
-    multiplied = found.ops.filter(pl.col("type") == "addmm")
+    multiplied = result.ops.filter(pl.col("type") == "addmm")
     assert multiplied["input_shapes"].str.contains(";").all()
     assert set(multiplied["step"].to_list()) == {2, 3}
     # The weights that were trained are not those of a run: nothing else is written.
@@ -325,7 +325,7 @@ def test_numbers_of_steps_that_cannot_be_recorded_are_refused(settings: dict[str
         CaptureSettings(**settings).check()
 
 
-def test_a_capture_has_these_settings_unless_asked_for_others() -> None:
+def test_a_capture_has_these_settings_unless_requested_others() -> None:
     assert CaptureSettings() == CaptureSettings(steps=3, warm_up=3, memory=False, shapes=True)
     cpu = open_device("cpu")
     for options, further in (
@@ -432,11 +432,11 @@ def test_timed_steps_are_recorded_without_shapes_and_two_more_with_them(tmp_path
     assert further == Recording(**common, memory=False, shapes=True)
     assert timed.told == ["start", "step", "step", "step", "stop"]
     assert shaped.told == ["start", "step", "step", "stop"]
-    (found,) = kept
-    assert (found.recorder, found.shaped, found.first_step) == (timed, shaped, 13)
-    assert (len(found.step_ms), len(found.plain_step_ms)) == (2, 1)
-    assert all(0 < each < 60_000 for each in (*found.step_ms, *found.plain_step_ms))
-    assert found.inputs == {
+    (result,) = kept
+    assert (result.recorder, result.shaped, result.first_step) == (timed, shaped, 13)
+    assert (len(result.step_ms), len(result.plain_step_ms)) == (2, 1)
+    assert all(0 < each < 60_000 for each in (*result.step_ms, *result.plain_step_ms))
+    assert result.inputs == {
         step: (("module:only", (torch.Size([step - 9, 2]),)),) for step in range(12, 17)
     }
     capture.end()
@@ -470,9 +470,9 @@ def test_a_profiler_that_writes_files_begins_with_an_empty_folder_and_has_its_ow
         folder=tmp_path / "raw", steps=2, warm_up=0, memory=True, shapes=True
     )
     assert tape.told == ["start", "step", "step", "stop"]
-    (found,) = kept
-    assert (found.recorder, found.shaped, found.first_step) == (tape, None, 5)
-    assert (len(found.step_ms), found.plain_step_ms) == (2, ())
+    (result,) = kept
+    assert (result.recorder, result.shaped, result.first_step) == (tape, None, 5)
+    assert (len(result.step_ms), result.plain_step_ms) == (2, ())
     assert raw_folder(Path("run"), Ranks(rank=3, world=4, local_world=4)) == Path(
         "run/profile-npu/rank-3"
     )

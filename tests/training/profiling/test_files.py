@@ -100,13 +100,13 @@ def test_kernels_of_an_npu_get_the_layer_whose_flow_ends_where_they_begin() -> N
     starts = [600_002, None, 500_000, 600_003, 700_000, 499_998]
     ops = table(OPS_SCHEMA, [{"start_ns": at, "module": "old", "task": at} for at in starts])
     profile = Profile(source="x", producer="x", kind="npu", ops=ops)
-    found = _with_layers(profile, events).ops
-    assert found.columns == ops.columns
-    assert found["task"].to_list() == starts
-    assert found["module"].to_list() == ["head", None, "stem", None, None, "stem"]
+    result = _with_layers(profile, events).ops
+    assert result.columns == ops.columns
+    assert result["task"].to_list() == starts
+    assert result["module"].to_list() == ["head", None, "stem", None, None, "stem"]
 
 
-def test_a_step_waited_for_the_data_that_were_asked_for_within_it() -> None:
+def test_a_step_waited_for_the_data_that_were_requested_within_it() -> None:
     ops = table(OPS_SCHEMA, [{"rank": 0, "step": 1, "start_ns": 110, "duration_ns": 5}])
     bounds = [(1, 100, 200), (2, 200, 300), (3, 300, 400)]
     steps = table(
@@ -130,9 +130,9 @@ def test_a_step_waited_for_the_data_that_were_asked_for_within_it() -> None:
         ],
     )
     profile = Profile(source="x", producer="x", kind="cpu", ops=ops, steps=steps, host=host)
-    found = _steps(profile)
-    assert found.select("step", "data_ns").rows() == [(1, 27), (2, 3), (3, None)]
-    assert [name for name in STEPS_SCHEMA if name in found.columns] == found.columns
+    result = _steps(profile)
+    assert result.select("step", "data_ns").rows() == [(1, 27), (2, 3), (3, None)]
+    assert [name for name in STEPS_SCHEMA if name in result.columns] == result.columns
 
 
 def test_only_ops_of_a_cpu_get_the_work_that_their_arguments_tell() -> None:
@@ -145,9 +145,9 @@ def test_only_ops_of_a_cpu_get_the_work_that_their_arguments_tell() -> None:
         ("npu", [(9, None, 5), (7, None, None), (None, None, None)]),
     ):
         profile = Profile(source="x", producer="x", kind=kind, ops=ops)
-        found = _with_work(profile, [{**product, "ts": 1, "dur": 1}]).ops
-        assert found.select("correlation", "output_shapes", "flops").rows() == expected
-        assert found.columns == ops.columns
+        result = _with_work(profile, [{**product, "ts": 1, "dur": 1}]).ops
+        assert result.select("correlation", "output_shapes", "flops").rows() == expected
+        assert result.columns == ops.columns
     assert (
         _with_work(
             Profile(source="x", producer="x", kind="cpu", ops=empty(OPS_SCHEMA)), []

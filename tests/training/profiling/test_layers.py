@@ -51,13 +51,13 @@ def test_a_backward_node_belongs_to_the_last_op_that_began_with_its_number() -> 
         op("aten::sgd", 60, 3),
     ]
     note_modules(events)
-    found = {event["name"]: event["args"].get(MODULE) for event in events}
-    assert found["aten::conv2d"] == found["aten::convolution"] == "a"
-    assert found["aten::add_"] == "b"
-    assert found["ReluBackward0"] == found["aten::threshold_backward"] == "c"
-    assert found["aten::convolution_backward"] == "a"
-    assert found["aten::sgd"] is None
-    assert found[f"{RANGE}a"] is None
+    result = {event["name"]: event["args"].get(MODULE) for event in events}
+    assert result["aten::conv2d"] == result["aten::convolution"] == "a"
+    assert result["aten::add_"] == "b"
+    assert result["ReluBackward0"] == result["aten::threshold_backward"] == "c"
+    assert result["aten::convolution_backward"] == "a"
+    assert result["aten::sgd"] is None
+    assert result[f"{RANGE}a"] is None
 
 
 def test_kernels_of_an_npu_are_found_by_the_flows_of_its_trace() -> None:
@@ -86,19 +86,19 @@ def test_kernels_of_an_npu_are_found_by_the_flows_of_its_trace() -> None:
 @st.composite
 def nested(draw: st.DrawFn, depth: int = 4) -> list[tuple[int, int]]:
     """Ranges of one thread as calls make them: side by side, or one within the other."""
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
 
     def fill(start: int, end: int, level: int) -> None:
         at = start
         while level and at < end and draw(st.booleans()):
             begins = draw(st.integers(at, end - 1))
             ends = draw(st.integers(begins + 1, end))
-            found.append((begins, ends))
+            result.append((begins, ends))
             fill(begins, ends, level - 1)
             at = ends
 
     fill(0, 60, depth)
-    return found
+    return result
 
 
 @given(nested(), st.integers(0, 60))

@@ -42,7 +42,7 @@ def profile_of(tables: dict[str, pl.DataFrame]) -> Profile:
     )
 
 
-def test_each_allocation_is_told_with_its_op_its_size_and_its_release(
+def test_each_allocation_is_reported_with_its_op_its_size_and_its_release(
     tables: dict[str, pl.DataFrame],
 ) -> None:
     large = tables["operator_memory"].filter(pl.col("size_bytes") >= MB)
@@ -117,7 +117,7 @@ def test_a_capture_of_a_cpu_has_memory_work_and_a_roofline(tmp_path: Path) -> No
     assert chip.source.startswith("measured")
 
 
-def test_without_being_asked_for_a_capture_has_no_memory(tmp_path: Path) -> None:
+def test_without_being_requested_a_capture_has_no_memory(tmp_path: Path) -> None:
     recorded(tmp_path, memory=False)
     assert not (tmp_path / "profile" / "memory_record.csv").exists()
     assert (tmp_path / "profile" / CHIP).exists()

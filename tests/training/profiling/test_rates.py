@@ -26,27 +26,27 @@ def test_rates_are_operations_and_bytes_by_the_time_of_a_round_and_say_how(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "perf_counter", Ticking())
-    found = cpu_rates()
+    result = cpu_rates()
     each = 1 / 1024
     # A product has 2 n**3 operations; an addition is repeated 200 times in a round.
     products = round(2 * 768**3 / each / 1e12, 4)
-    assert found["cube_tflops"] == {"FLOAT": products, "BF16": products}
-    assert found["launch_us"] == round(each / 200 * 1e6, 2)
+    assert result["cube_tflops"] == {"FLOAT": products, "BF16": products}
+    assert result["launch_us"] == round(each / 200 * 1e6, 2)
     # No longer than the shortest op: taken for a nanosecond.
-    assert found["vector_tflops"] == round(8192 / 1e-9 * torch.get_num_threads() / 1e12, 4)
+    assert result["vector_tflops"] == round(8192 / 1e-9 * torch.get_num_threads() / 1e12, 4)
     # 16 Mi numbers of 4 bytes are read and written.
-    assert found["hbm_gb_s"] == round(2 * 4 * 2**24 / each / 1e9, 2)
+    assert result["hbm_gb_s"] == round(2 * 4 * 2**24 / each / 1e9, 2)
     threads = torch.get_num_threads()
     cpus = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     known = re.search(r"^model name\s*:\s*(\S.*)$", cpus, re.MULTILINE)
     name = " ".join(known[1].split())[:80] if known else platform.processor() or "CPU"
-    assert (found["name"], found["matches"]) == (name, [name.lower()])
-    assert found["source"] == (
+    assert (result["name"], result["matches"]) == (name, [name.lower()])
+    assert result["source"] == (
         f"measured after the recording with {threads} threads: products of 768x768 matrices, "
         "additions of 8192 numbers and of 1, copies of 64 MB"
     )
-    assert (found["cube_cores"], found["vector_cores"]) == (threads, threads)
-    assert found["estimate"] is False
+    assert (result["cube_cores"], result["vector_cores"]) == (threads, threads)
+    assert result["estimate"] is False
 
 
 def test_the_best_of_seven_rounds_counts_after_one_call_that_does_not(

@@ -50,8 +50,8 @@ def test_operations_of_a_step_are_those_that_torch_counts(tmp_path: Path) -> Non
 
     with FlopCounterMode(display=False) as counter:
         step()
-    found = work_of(recorded(step, tmp_path))
-    assert found["flops"].sum() == counter.get_total_flops() > 0
+    result = work_of(recorded(step, tmp_path))
+    assert result["flops"].sum() == counter.get_total_flops() > 0
 
 
 def test_work_is_counted_at_the_op_that_does_it(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_service_gets_settings_and_every_number_with_its_step(run: RunDirector
     assert not any(name.endswith("/step") for _, numbers in service.sent for name in numbers)
 
 
-def test_a_resumed_run_goes_on_in_the_same_one_without_what_was_sent(run: RunDirectory) -> None:
+def test_a_resumed_run_resumes_in_the_same_one_without_what_was_sent(run: RunDirectory) -> None:
     track(run, Diary(), range(1, 4))
     again = Diary()
     track(run, again, range(2, 6))
@@ -99,9 +99,9 @@ def test_a_resumed_run_goes_on_in_the_same_one_without_what_was_sent(run: RunDir
 
 def test_a_service_that_fails_costs_its_records_and_not_the_training(run: RunDirectory) -> None:
     service = Diary(fails_at=3)
-    said = track(run, service, range(1, 6))
-    assert said.count("diary failed, and gets no more of this run") == 1
-    assert "TimeoutError: gone" in said
+    message = track(run, service, range(1, 6))
+    assert message.count("diary failed, and gets no more of this run") == 1
+    assert "TimeoutError: gone" in message
     assert [step for step, _ in service.sent] == [1, 2]
     again = Diary()
     track(run, again, range(3, 5))
@@ -379,15 +379,15 @@ def test_a_service_that_cannot_begin_is_refused_with_what_to_do(run: RunDirector
     )
 
 
-def test_a_service_that_cannot_be_ended_is_said_and_what_it_was_sent_is_noted(
+def test_a_service_that_cannot_be_ended_is_reported_and_what_it_was_sent_is_noted(
     run: RunDirectory,
 ) -> None:
     class Stuck(Diary):
         def end(self) -> None:
             raise RuntimeError
 
-    said = track(run, Stuck(), range(1, 3))
-    assert said.splitlines()[-1] == "diary could not be ended: RuntimeError"
+    message = track(run, Stuck(), range(1, 3))
+    assert message.splitlines()[-1] == "diary could not be ended: RuntimeError"
     noted = json.loads(run.tracked.read_text())
     assert noted == {"diary": {"id": "new", "train": 2, "evaluation": 2}}
     write_json(run.tracked, {**noted, "other": {"id": "x"}})

@@ -149,7 +149,7 @@ def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
     assert written(RunDirectory(tmp_path))[0]["loss"] is None
 
 
-def test_a_run_that_goes_on_appends(tmp_path: Path) -> None:
+def test_a_run_that_resumes_appends(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for first_step in (0, 120):
         events = Observers(create_trackers(run, Console(stream=io.StringIO())))
@@ -214,12 +214,12 @@ def test_tensorboard_gets_every_number_and_hides_what_is_written_again(tmp_path:
             for step in steps:
                 events.record(replace(TWO, step=step, fps=float(10 * first_step + step)))
             events.record(replace(SCORES, step=steps[-1]))
-    found = scalars(run)
-    assert found["train/fps"] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0)]
-    assert found["train/losses/g"][0] == (1, 2.0)
-    assert found["train/terms/d/real"][0] == (1, 0.25)
-    assert found["evaluation/top1"][-1] == (4, 91.25)
-    assert "train/step" not in found
+    result = scalars(run)
+    assert result["train/fps"] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0)]
+    assert result["train/losses/g"][0] == (1, 2.0)
+    assert result["train/terms/d/real"][0] == (1, 0.25)
+    assert result["evaluation/top1"][-1] == (4, 91.25)
+    assert "train/step" not in result
 
 
 def test_a_record_of_several_objectives_and_one_with_norms_have_all_their_numbers() -> None:
@@ -243,9 +243,9 @@ def test_a_record_of_several_objectives_and_one_with_norms_have_all_their_number
         "terms": {"d/real": 0.25},
     }
     one = replace(RECORD, gradient_norms={"classification": 2.5})
-    found = one.to_json()
-    assert found["gradient_norm"] == 2.5
-    assert "losses" not in found
+    result = one.to_json()
+    assert result["gradient_norm"] == 2.5
+    assert "losses" not in result
     assert two.line() == (
         "step:    120  epoch:   0.33  FPS: 1234.6  "
         "d loss: 1.000  total_loss: 1.500  lr:0.1000000  grad_norm: 3  "
@@ -324,7 +324,7 @@ def test_the_console_heads_the_first_log_line_alone_and_leaves_out_empty_ones() 
     ]
 
 
-def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_goes_on(
+def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_resumes(
     tmp_path: Path,
 ) -> None:
     loader = pytest.importorskip(
@@ -342,8 +342,8 @@ def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_goes_o
     assert first.file_version == "brain.Event:2"
     assert (start.step, start.session_log.status) == (8, start.session_log.START)
     assert scores.step == 8
-    found = {value.tag: value.simple_value for value in scores.summary.value}
-    assert found == {
+    result = {value.tag: value.simple_value for value in scores.summary.value}
+    assert result == {
         "evaluation/epoch": 1.5,
         "evaluation/top1": 91.25,
         "evaluation/top5": 99.5,

@@ -12,17 +12,17 @@ from jumar.data.checking.lookalikes import MOST_NEIGHBOURS, alike, groups_of
 from jumar.ground.text import counted
 
 FAR_FROM_MEDIAN = 4.0
-"""A size is odd from this many times the median on, or from this part of it down."""
+"""A size is odd above this many times the median, or below this fraction of it."""
 SPREADS = 6.0
-"""But only this many times as far from it as half of the items are."""
+"""But only if it is this many times as far from it as half of the items."""
 FEW_SAMPLES = 0.1
-"""A class is small below this part of the median class."""
+"""A class is small below this fraction of the median class."""
 FEWEST_SAMPLES = 5
-"""And below this number in any case."""
+"""A class below this number is always small."""
 
 
 class Place(NamedTuple):
-    """An item of a part, and what about it."""
+    """An item of a part, and what is wrong with it."""
 
     part: str
     where: str
@@ -36,8 +36,8 @@ class Finding:
     Attributes:
         kind: `broken`, `duplicate`, `leak`, `look-alike`, `label conflict`, `odd size`, `odd kind`
             or `class`.
-        what: It in a few words, with numbers.
-        groups: The places; those of a group belong together, such as copies of one picture.
+        what: A short description, with numbers.
+        groups: The places; those of a group belong together, such as copies of one image.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Finding:
 
     @property
     def count(self) -> int:
-        """How many groups or single places."""
+        """Number of groups or single places."""
         return len(self.groups)
 
 
@@ -70,13 +70,19 @@ class _Known(NamedTuple):
 
 
 def findings_of(parts: Sequence[PartItems]) -> list[Finding]:
-    """Everything there is to say about the parts of a data set, the worst first."""
+    """All findings about the parts of a data set, the worst first."""
     known = [
         _Known(entry.part.name, item) for entry in parts for item in entry.items if not item.fault
     ]
     same, copies = _copies(known)
-    found = [*_broken(parts), *copies, *_near(known, same), *_odd_sizes(known), *_odd_kinds(known)]
-    return [*found, *_classes(parts)]
+    findings = [
+        *_broken(parts),
+        *copies,
+        *_near(known, same),
+        *_odd_sizes(known),
+        *_odd_kinds(known),
+    ]
+    return [*findings, *_classes(parts)]
 
 
 def _broken(parts: Sequence[PartItems]) -> Iterator[Finding]:
@@ -90,7 +96,7 @@ def _broken(parts: Sequence[PartItems]) -> Iterator[Finding]:
 
 
 def _copies(known: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding]]:
-    """Items with the same bytes or the same content, and which pairs these are."""
+    """Items with the same bytes or the same content, and their pairs."""
     findings: list[Finding] = []
     by_content = _grouped(known, lambda item: item.content)
     by_meaning = [
@@ -105,7 +111,7 @@ def _copies(known: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding
 
 
 def _near(known: Sequence[_Known], same: set[tuple[int, int]]) -> list[Finding]:
-    """Pictures that look alike and are no copies of each other."""
+    """Images that look alike and are no copies of each other."""
     rows = [index for index, entry in enumerate(known) if entry.item.look is not None]
     if not rows:
         return []
@@ -121,14 +127,14 @@ def _near(known: Sequence[_Known], same: set[tuple[int, int]]) -> list[Finding]:
         (a, b) for a, b in pairs.tolist() if first.get(int(a), int(a)) != first.get(int(b), int(b))
     ]
     groups = groups_of(np.array(new, np.int64).reshape(-1, 2), len(known))
-    found = _duplicates(known, groups, "looks the same")
+    duplicates = _duplicates(known, groups, "looks the same")
     if len(crowded):
         what = (
             f"more than {MOST_NEIGHBOURS} others may look the same; only the nearest were compared"
         )
         each = [[known[index].place] for index in crowded.tolist()]
-        found.append(Finding(kind="look-alike", what=what, groups=each))
-    return found
+        duplicates.append(Finding(kind="look-alike", what=what, groups=each))
+    return duplicates
 
 
 def _duplicates(
@@ -183,8 +189,8 @@ def _odd_sizes(known: Sequence[_Known]) -> Iterator[Finding]:
 def _usual(values: Sequence[float]) -> tuple[float, float, float]:
     """The range of sizes that are not odd, and the median.
 
-    On a logarithmic scale it reaches to both sides of the median as far as `FAR_FROM_MEDIAN`, and
-    further where sizes are spread widely, such as lengths of texts.
+    On a logarithmic scale it extends `FAR_FROM_MEDIAN` to both sides of the median, and further if
+    sizes vary widely, such as lengths of texts.
     """
     logs = np.log(np.maximum(values, 1e-9))
     middle = float(np.median(logs))

@@ -1,4 +1,4 @@
-"""What a check learns about an item of a data set, of whatever kind."""
+"""What a check records about an item of any kind of data set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ from jumar.data.samples import Fault
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """One picture, clip, text or question; about 500 bytes, whatever the size of its file.
+    """One image, clip, text or question; about 500 bytes, regardless of file size.
 
     Attributes:
         where: File, and entry, line or byte offset in it.
         fault: Why it cannot be used; everything else is then missing.
         content: Hash of its bytes.
         meaning: Hash of what they decode to, which another encoding or spelling may share.
-        label: What is learned of it; items with the same content should have the same.
+        label: Its target; items with the same content should have the same.
         classes: The classes that it counts for.
-        size: What is compared with other items, by name: width, height, duration, length.
+        size: Sizes compared with those of other items, by name: width, height, duration, length.
         traits: What may set it apart, such as `grey` or `stereo`.
-        look: uint8 [256], a picture of 16 x 16 grey pixels; None for what is no picture.
+        look: uint8 [256], an image of 16 x 16 grey pixels; None for other kinds.
     """
 
     where: str
@@ -43,7 +43,7 @@ class ItemReader(Protocol):
     def __len__(self) -> int: ...
 
     def item(self, index: int) -> Item:
-        """Everything about an item; what cannot be read is an item with a fault."""
+        """Everything about an item; an unreadable one is an item with a fault."""
         ...
 
 
@@ -55,7 +55,7 @@ class CheckedPart:
         name: `training` or `evaluation`.
         reader: Its items.
         classes: All classes that it should have; empty if unknown.
-        faults: What was found while it was opened: labels without a picture, malformed lines.
+        faults: What was found while it was opened: labels without an image, malformed lines.
     """
 
     name: str

@@ -3,4 +3,4 @@
 from typing import Literal
 
 Kind = Literal["images", "pictures", "clips", "sentences", "tagged", "questions", "outlines"]
-"""Images have classes, pictures have none, outlines are of words in pictures."""
+"""`images` have classes, `pictures` have none, `outlines` are of words in images."""

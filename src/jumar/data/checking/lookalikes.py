@@ -1,8 +1,8 @@
-"""Pictures that show the same, in another encoding or size.
+"""Images with the same content in another encoding or size.
 
-Two pictures look alike if none of their 16 x 16 grey means differs by more than a few levels.
+Two images look alike if none of their 16 x 16 grey means differs by more than a few levels.
 Re-encoding as JPEG, and scaling, change these by less than that; another photograph of the same
-scene usually changes some of them by more. Pictures without contrast are left out: all empty pages
+scene usually changes some of them by more. Images without contrast are left out: all empty pages
 look alike.
 """
 
@@ -19,18 +19,19 @@ MOST_DIFFERENCE = 4
 MOST_MEAN_DIFFERENCE = 1.0
 """Levels by which they may differ on average."""
 LEAST_CONTRAST = 8.0
-"""Standard deviation of the means, in levels, below which a picture is not compared."""
+"""Standard deviation of the means, in levels, below which an image is not compared."""
 _BLOCKS = 4
 MOST_NEIGHBOURS = 32
-"""Other pictures that each is compared with; all pairs of a crowd would not fit into memory."""
+"""Maximum number of images that each is compared with; all pairs of many look-alikes would not fit
+into memory."""
 
 
 class Alike(NamedTuple):
-    """Pictures that look alike.
+    """Images that look alike.
 
     Attributes:
         pairs: Their indices, [pairs, 2].
-        crowded: Pictures with more than `MOST_NEIGHBOURS` candidates, of which only the nearest
+        crowded: Images with more than `MOST_NEIGHBOURS` candidates, of which only the nearest
             were compared, in ascending order.
     """
 
@@ -39,15 +40,15 @@ class Alike(NamedTuple):
 
 
 def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
-    """The pairs of pictures that look alike.
+    """The pairs of images that look alike.
 
-    Of pictures with the same look and shape, each is paired with the first only.
+    Of images with the same look and shape, each is paired with the first only.
 
     Args:
         looks: [pictures, 256].
         aspects: Width by height of each; pairs differ in it by less than 2 %.
     """
-    from scipy.spatial import KDTree  # takes a while to import, and only pictures need it
+    from scipy.spatial import KDTree  # takes a while to import, and only images need it
 
     first: dict[bytes, int] = {}
     copies: list[tuple[int, int]] = []
@@ -88,11 +89,11 @@ def _confirmed(
 
 
 def groups_of(pairs: NDArray[np.int64], count: int) -> Sequence[Sequence[int]]:
-    """What is connected by pairs, each group of two or more in ascending order.
+    """Connected components of the pairs, each group in ascending order.
 
     Args:
         pairs: [pairs, 2].
-        count: How many there are to connect.
+        count: Number of items.
     """
     from scipy.sparse import coo_matrix  # see `alike`
     from scipy.sparse.csgraph import connected_components

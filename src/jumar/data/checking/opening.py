@@ -1,4 +1,4 @@
-"""Which kind of data lies at a path, and its parts."""
+"""The kind of data at a path, and its parts."""
 
 import zipfile
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded, is_file, is_folder, missing, store_url
 
 _LOOKED_AT = 20_000
-"""Names that decide about the kind; a data set is of one kind."""
+"""File names that determine the kind; a data set is of one kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,9 @@ class CheckedData:
     """Where the data to check is.
 
     Attributes:
-        kind: Empty to find out.
+        kind: Empty to detect it.
         path: Training data, or all of it.
-        eval_path: Evaluation data if it is elsewhere; `none` not to check any.
+        eval_path: Evaluation data if it is elsewhere; `none` to check none.
         labels: Label files of outlines, if they are elsewhere.
         eval_labels: The same for evaluation.
         sentences: Which columns of labelled texts are read.
@@ -49,7 +49,7 @@ def open_parts(data: CheckedData, notice: Notice) -> tuple[Kind, list[CheckedPar
     """The kind of the data and its parts.
 
     Raises:
-        UserError: The path holds nothing that can be checked.
+        UserError: The path has no data that can be checked.
     """
     kind = data.kind or kind_of(data.path)
     eval_path = "" if data.eval_path == "none" else data.eval_path
@@ -74,7 +74,7 @@ def kind_of(path: str) -> Kind:
     """The kind of data at a path, by the names of its files.
 
     Raises:
-        UserError: There is nothing, or nothing of a known kind.
+        UserError: There are no files, or none of a known kind.
     """
     if is_registered(path) or store_url(path) is not None or any(mark in path for mark in "*?["):
         return "images"
@@ -97,9 +97,9 @@ def kind_of(path: str) -> Kind:
     if endings & {".txt", ".conll", ".bio", ".bmes", ".char"}:
         return "tagged"
     raise UserError(
-        "holds no data of a known kind",
+        "has no data of a known kind",
         where=path,
-        todo="Known: pictures, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
+        todo="Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
         "tokens in .txt. To name the kind: --kind",
     )
 
@@ -192,14 +192,14 @@ def _text_files(path: str, eval_path: str, suffixes: Sequence[str]) -> list[tupl
     sides: Sequence[tuple[Part, str]] = (("train", "training"), ("eval", "evaluation"))
     for part, name in sides:
         try:
-            found = part_file(TextData(path=path, eval_path=eval_path), part, suffixes)
+            file = part_file(TextData(path=path, eval_path=eval_path), part, suffixes)
         except UserError as error:
             if part == "eval" and eval_path:
                 raise
             faults.append(error)
         else:
-            if found is not None:
-                files.append((name, found))
+            if file is not None:
+                files.append((name, file))
     if not files:
         raise faults[0]
     return files

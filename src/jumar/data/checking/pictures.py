@@ -1,4 +1,4 @@
-"""What a check learns about pictures."""
+"""What a check records about images."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from jumar.data.samples import CorruptRecord, ImageSource, Record
 
 LOOK_SIDE = 16
 _TURNED_FROM = 2
-"""EXIF orientations from here on turn or mirror the stored pixels."""
+"""EXIF orientations from here on rotate or mirror the stored pixels."""
 
 
 class PictureReader:
-    """Pictures of a source.
+    """Images of a source.
 
     Args:
-        source: The undecoded pictures.
-        labelled: Whether their labels mean anything.
+        source: The undecoded images.
+        labelled: Whether their labels are meaningful.
     """
 
     def __init__(self, source: ImageSource, *, labelled: bool = True) -> None:
@@ -42,12 +42,12 @@ class PictureReader:
 
 
 def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) -> Item:
-    """Everything about a picture, which is decoded whole.
+    """Everything about an image, which is fully decoded.
 
     Args:
-        record: The encoded picture.
+        record: The encoded image.
         label: Its class; empty without.
-        traits: What else sets it apart.
+        traits: Its other traits.
 
     Raises:
         CorruptRecord: It cannot be decoded.
@@ -86,7 +86,7 @@ def _traits(encoded: bytes, orientation: int) -> tuple[str, ...]:
         "palette": mode in ("P", "PA"),
         "16 bit": mode.startswith("I"),
         "alpha": has_alpha,
-        "turned by EXIF": orientation >= _TURNED_FROM,
+        "rotated by EXIF": orientation >= _TURNED_FROM,
         "several frames": frames > 1,
     }
     return tuple(name for name, applies in traits.items() if applies)

@@ -1,4 +1,4 @@
-"""Reading all items of a part by several threads, a few of them at once."""
+"""Reading all items of a part with several threads, a few items at a time."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from jumar.data.checking.item import Item, ItemReader
 
 _AHEAD = 4
-"""Items each thread may be ahead of the slowest one: what bounds the memory."""
+"""Number of items each thread may be ahead of the slowest one; this bounds memory."""
 
 
 def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) -> Iterator[Item]:
@@ -15,8 +15,8 @@ def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) ->
 
     Args:
         reader: The part.
-        workers: Threads; decoding leaves the interpreter's lock to others.
-        done: Called with how many items were read.
+        workers: Number of threads; decoding releases the interpreter's lock.
+        done: Called with the number of items read so far.
     """
     pool = ThreadPoolExecutor(max_workers=workers)
     waiting: deque[Future[Item]] = deque()
@@ -33,5 +33,5 @@ def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) ->
             read += 1
             done(read)
     finally:
-        # After Ctrl-C nobody waits for what was not begun.
+        # After Ctrl-C, do not wait for items that were not begun.
         pool.shutdown(wait=True, cancel_futures=True)

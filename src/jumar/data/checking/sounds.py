@@ -1,4 +1,4 @@
-"""What a check learns about clips of words."""
+"""What a check records about clips of words."""
 
 import hashlib
 
@@ -47,7 +47,7 @@ class ClipReader:
 
 
 def open_clips(path: str, eval_path: str, notice: Notice) -> list[CheckedPart]:
-    """The parts of a set of clips; those that it lacks are left out.
+    """The parts of a set of clips; missing ones are left out.
 
     Raises:
         UserError: There are no clips at a path.

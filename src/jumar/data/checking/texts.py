@@ -1,4 +1,4 @@
-"""What a check learns about labelled texts, tagged texts and questions about passages."""
+"""What a check records about labelled texts, tagged texts and questions about passages."""
 
 import hashlib
 import unicodedata
@@ -67,7 +67,7 @@ def checked_questions(path: Path, name: str, notice: Notice) -> CheckedPart:
     """The questions of a file.
 
     Raises:
-        UserError: It cannot be read, or is not of SQuAD's form.
+        UserError: It cannot be read, or is not in SQuAD's format.
     """
     faults = CollectedFaults()
     reading = read_questions(path, faults)
@@ -127,7 +127,7 @@ def _tagged(sentence: TaggedSentence, path: Path) -> Item:
 
 
 def _wrong_beginnings(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags that go on with an entity of another type, or with none."""
+    """Tags that continue an entity of another type, or none."""
     before = "O"
     for tag in tags:
         prefix, _, kind = tag.partition("-")
@@ -139,7 +139,7 @@ def _wrong_beginnings(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """A text without what makes no difference to a reader: case, width, blanks."""
+    """A text without differences that readers ignore: case, width, whitespace."""
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 

@@ -22,7 +22,7 @@ class DenoisingData(LoaderSettings):
 
     path: str = setting(
         "digits",
-        "Clean images: a folder or zip with images anywhere in it, TFRecord shards, or a "
+        "Clean images: a folder or zip with images at any depth, TFRecord shards, or a "
         "registered source.",
     )
     eval_path: str = setting(
@@ -42,7 +42,7 @@ class DenoisingData(LoaderSettings):
     eval_batch_size: int = setting(
         1,
         "Evaluation batch size per rank; above 1 only if all images have the same size.",
-        unit="pictures",
+        unit="images",
         minimum=1,
         changeable=True,
     )
@@ -54,7 +54,7 @@ class DenoisingData(LoaderSettings):
     )
     eval_seeding: str = setting(
         "index",
-        "What seeds the noise in evaluation: an image's position, its file name as for NLRN's "
+        "How the noise in evaluation is seeded: an image's position, its file name as for NLRN's "
         "scores, or one sequence for all.",
         choices=("index", "file_hash", "sequence"),
     )
@@ -76,7 +76,7 @@ class DenoisingData(LoaderSettings):
 def open_patches(
     data: DenoisingData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[Patches], KeyedSet[NoisyPictures] | None]:
-    """Patches to learn from and whole images to score on.
+    """Patches for training and whole images for evaluation.
 
     Args:
         data: Settings.

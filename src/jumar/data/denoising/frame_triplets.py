@@ -159,7 +159,7 @@ class NoisyTriplets:
 
 
 def triplets_fingerprint(frames: CleanPictures, triplets: Sequence[Triplet]) -> str:
-    """A fingerprint of frames and of which of them belong together."""
+    """A fingerprint of frames and of how they are grouped."""
     return fingerprint(frames.pictures.fingerprint.encode(), np.array(triplets).tobytes())
 
 
@@ -179,7 +179,7 @@ def read_frames(frames: CleanPictures, triplet: Triplet) -> list[Pixels]:
 
 
 def clips_of(pictures: Pictures) -> list[range]:
-    """The positions of the frames of each clip: of the pictures of each folder."""
+    """The positions of the frames of each clip, that is, of the images in each folder."""
     clips: list[range] = []
     start, folder = 0, ""
     for index in range(len(pictures)):
@@ -204,7 +204,7 @@ def all_triplets(clip: range) -> list[Triplet]:
 def open_triplets(
     data: ClipData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[TripletPatches], KeyedSet[NoisyTriplets] | None]:
-    """Patches of triplets to learn from and whole triplets to score on.
+    """Patches of triplets for training and whole triplets for evaluation.
 
     Args:
         data: Settings.
@@ -233,7 +233,7 @@ def open_triplets(
         raise UserError(
             f"among {counted(len(pictures), 'frame')} no three belong to one clip",
             where=data.path,
-            todo="Give a folder of clips, each with three frames or more besides the "
+            todo="Give a folder of clips, each with three frames or more in addition to the "
             f"{data.holdout_frames} of data.holdout_frames.",
         )
     channels = cast("Channels", data.channels)

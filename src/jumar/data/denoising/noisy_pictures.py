@@ -1,4 +1,4 @@
-"""Whole images with reproducible noise, to score a denoiser on.
+"""Whole images with reproducible noise, for evaluating a denoiser.
 
 The noise of an image does not depend on the run's seed, so scores of different runs are comparable.
 The seeding determines which published numbers they are comparable with:
@@ -61,7 +61,7 @@ class NoisyPictures:
             raise UserError("no noise level to evaluate at", where="data.eval_levels")
         if kind == "poisson" and min(levels) < 1:
             raise UserError(
-                f"{min(levels):g} photons per white pixel give no picture",
+                f"{min(levels):g} photons per white pixel give no image",
                 where="data.eval_levels",
                 todo="Give numbers of photons, 1 or more.",
             )
@@ -83,7 +83,7 @@ class NoisyPictures:
 
     @property
     def fingerprint(self) -> str:
-        """That of the pictures; see `Fingerprinted`."""
+        """That of the images; see `Fingerprinted`."""
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Pixels:
@@ -157,11 +157,11 @@ def _collate_whole(samples: Iterator[Arrays], _count: int) -> Batch:
     if len(sizes) > 1:
         named = ", ".join(sorted(f"{size[1]} x {size[0]}" for size in sizes))
         raise UserError(
-            f"pictures of different sizes do not fit into one batch: {named}",
+            f"images of different sizes do not fit into one batch: {named}",
             where="data.eval_batch_size",
             todo="Set data.eval_batch_size=1.",
         )
-    return Stacked(what="pictures", fields="data.eval_batch_size", pictures=("clean", "noisy"))(
+    return Stacked(what="images", fields="data.eval_batch_size", pictures=("clean", "noisy"))(
         iter(whole), len(whole)
     )
 

@@ -1,4 +1,4 @@
-"""Training patches for denoising: cut, rotated and made noisy during training.
+"""Training patches for denoising: cropped, rotated and made noisy during training.
 
 ViDeNN's scripts first write all patches to a file: a fixed grid of stride 100 over each image at
 the scales 1 and 0.8, three copies, each in one of eight orientations, one noise level per image.
@@ -53,7 +53,7 @@ class Patches:
 
     @property
     def fingerprint(self) -> str:
-        """That of the pictures; see `Fingerprinted`."""
+        """That of the images; see `Fingerprinted`."""
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:
@@ -96,7 +96,7 @@ def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
         collate=denoising_collate("patches", 5 * channels * patches.patch_size**2),
         training=True,
         per_item=per_picture,
-        what="pictures",
+        what="images",
         todo="Check the path of the data.",
     )
 

@@ -40,9 +40,9 @@ class CatHeads:
     def __init__(self, pictures: Pictures, folder: Path) -> None:
         if not is_folder(folder):
             raise UserError(
-                "landmarks are read from a folder of pictures only",
+                "landmarks are read from a folder of images only",
                 where=str(folder),
-                todo="Unpack the pictures with their .cat files, or use data.frame=square.",
+                todo="Unpack the images with their .cat files, or use data.frame=square.",
             )
         self._pictures = pictures
         self._folder = folder

@@ -108,7 +108,7 @@ class ClassListing:
     """Paths from the root of the tree."""
     labels: NDArray[np.int32]
     ignored: Counter[str]
-    """How many files of each ending are not images, or lie next to the class folders; hidden ones
+    """How many files of each suffix are not images, or lie next to the class folders; hidden ones
     are not counted."""
     root: str = ""
     """The folder of the tree that all paths begin with."""

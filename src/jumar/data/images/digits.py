@@ -53,7 +53,7 @@ class DigitImages:
 
 
 def open_digits(split: Literal["train", "eval"]) -> DigitImages:
-    """The digits of one part; the same images at every call, evenly divided among classes."""
+    """The digits of one part; the same images at every call, evenly split by class."""
     rows = _rows()
     images: NDArray[np.uint8] = np.rint(rows[:, :-1].reshape(-1, 8, 8) * (255 / 16)).astype(
         np.uint8
@@ -73,7 +73,7 @@ def open_digits(split: Literal["train", "eval"]) -> DigitImages:
 
 
 def _rows() -> NDArray[np.float64]:
-    """64 pixels from 0 to 16 and the digit, a row an image.
+    """64 pixels from 0 to 16 and the digit, one row per image.
 
     `sklearn.datasets.load_digits` reads the same file, but importing it takes half as long as a
     training of a few steps.

@@ -38,7 +38,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class PlainImageData(LoaderSettings):
-    """Where the images are and how they become batches, without regard to their classes."""
+    """Where the images are and how they become batches, regardless of classes."""
 
     path: str = setting(
         "digits", "A registered source, a folder or zip of class folders, or TFRecord shards."
@@ -64,18 +64,18 @@ class PlainImageData(LoaderSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageData(DividedData, PlainImageData):
-    """The same for classifiers, whose data may also be divided, balanced, changed and mixed."""
+    """The same for classifiers, whose data can also be divided, balanced, augmented and mixed."""
 
     sampling: str = setting(
         "natural",
-        "natural takes every training image once an epoch, balanced every class equally often.",
+        "natural takes every training image once per epoch, balanced every class equally often.",
         choices=("natural", "balanced"),
     )
     auto_augment: AutoAugmentSettings = setting(
         NoAutoAugment(), "Operations that change training images after crop and flip."
     )
-    erasing: ErasingSettings = setting(NoErasing(), "Parts of training images that are erased.")
-    mixing: MixingSettings = setting(NoMixing(), "Training images mixed in pairs.")
+    erasing: ErasingSettings = setting(NoErasing(), "Erasing of parts of training images.")
+    mixing: MixingSettings = setting(NoMixing(), "Mixing of training images in pairs.")
 
     def check(self) -> None:
         """Rules across fields.
@@ -99,16 +99,16 @@ class LabelledPictures:
 
     Attributes:
         source: The undecoded images.
-        preprocessing: The preprocessing, of which the host half is used here.
+        preprocessing: The preprocessing; its host half is used here.
         image_size: Side of the input.
         num_classes: Labels must be below it.
         label_offset: Added to the stored labels.
         seed: Together with a key, determines a sample's augmentation.
         training: Whether samples are augmented.
-        auto_augment: Changes training pictures after the preprocessing.
+        auto_augment: Changes training images after the preprocessing.
         erasing: Erases parts of them after that.
-        numbered: Whether a sample also holds `index`, its number, so that whatever is paired with
-            an image is independent of batches and of unreadable samples.
+        numbered: Whether a sample also has its `index`, so that what is paired with an image does
+            not depend on batches or unreadable samples.
     """
 
     source: ImageSource
@@ -127,7 +127,7 @@ class LabelledPictures:
 
     @property
     def fingerprint(self) -> str:
-        """That of the source; see `Fingerprinted`."""
+        """The source's fingerprint; see `Fingerprinted`."""
         return fingerprint_of(self.source)
 
     def read_ahead(self, items: Sequence[int]) -> None:
@@ -157,7 +157,7 @@ class LabelledPictures:
 
     @property
     def changes_pixels(self) -> bool:
-        """Whether training pictures are changed after the preprocessing."""
+        """Whether training images are changed after the preprocessing."""
         kinds = isinstance(self.auto_augment, NoAutoAugment), isinstance(self.erasing, NoErasing)
         return not all(kinds)
 
@@ -192,7 +192,7 @@ def image_set(
     return KeyedSet(
         kind=pictures,
         collate=Stacked(
-            what="pictures", fields="data.batch_size, data.image_size", pictures=("image",)
+            what="images", fields="data.batch_size, data.image_size", pictures=("image",)
         ),
         training=pictures.training,
         todo="Check the path and the label offset of the data.",
@@ -254,7 +254,7 @@ def open_image_sets(
 def _changed_set(
     pictures: LabelledPictures, data: ImageData, notice: Callable[[str], None]
 ) -> KeyedSet[LabelledPictures]:
-    """The training set with what the settings ask for besides preprocessing."""
+    """The training set with sampling, mixing and augmentation as set."""
     balanced: BalancedKeys | None = None
     if data.sampling == "balanced":
         balanced = BalancedKeys(labels_of(pictures.source, notice))

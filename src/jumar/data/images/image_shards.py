@@ -22,7 +22,7 @@ class ImageShards(RecordShards):
     """The images of TFRecord shards, in shard order, with labels as stored.
 
     Attributes:
-        classes: Names by stored label, from `labels.txt` beside the shards; empty without it.
+        classes: Names by stored label, from `labels.txt` next to the shards; empty without it.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
                 raise UserError(
                     f"the label is {match[1]}, expected {number}",
                     where=f"{path}, line {number + 1}",
-                    todo="Number the classes from 0 in order, or write one name a line.",
+                    todo="Number the classes from 0 in order, or write one name per line.",
                 )
             names.append(match[2])
     return tuple(names)

@@ -98,7 +98,7 @@ class ImageZip(ListedImages):
         self._methods = np.array([info.compress_type for info in members], dtype=np.int32)
 
     def read(self, index: int) -> Record:
-        """One image as it was before it was zipped.
+        """One unpacked image.
 
         Raises:
             CorruptRecord: The member is damaged, packed in an unknown way, empty, or too large

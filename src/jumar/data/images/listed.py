@@ -1,4 +1,4 @@
-"""Labels and keys of all items of a source, for what decides by class before anything is read."""
+"""Labels and keys of all items of a source, for code that needs classes before reading."""
 
 import hashlib
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Listed(Protocol):
         ...
 
     def key(self, index: int) -> str:
-        """What an item is called, the same wherever the source is stored."""
+        """The name of an item, the same wherever the source is stored."""
         ...
 
 
@@ -74,7 +74,7 @@ class Chosen:
     Args:
         source: The whole source.
         indices: The items, in the order in which they are numbered here.
-        fingerprint: Of what was chosen; empty for one of the source and the indices.
+        fingerprint: Fingerprint of the selection; by default that of the source and the indices.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class PictureData(LoaderSettings):
     frame: str = setting(
         "squeeze",
         "squeeze keeps the whole image whatever its shape (the original), square its central "
-        "square, head the cat's head by the landmarks of the Kaggle CAT set.",
+        "square, head the cat's head from the landmarks of the Kaggle CAT set.",
         choices=FRAMES,
     )
     resize: str = setting(
@@ -117,7 +117,7 @@ class FramedPictures(ImagePreprocessing):
 def open_generator_sets(
     data: PictureData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """The images to learn from and those to compare with, whose batches also hold `index`.
+    """The training images and those to compare with, whose batches also have `index`.
 
     Args:
         data: Settings.
@@ -159,7 +159,7 @@ def _opened(
     fits = [i for i in range(len(source)) if fnmatchcase(source.path(i), data.match)]
     if not fits:
         raise UserError(
-            f"none of the {len(source)} pictures matches '{data.match}'",
+            f"none of the {len(source)} images matches '{data.match}'",
             where="data.match",
             todo=f"The first one is {source.path(0)}.",
         )

@@ -1,8 +1,8 @@
-"""Unlabelled images: anywhere in a folder tree, in a zip, or in TFRecord shards.
+"""Unlabelled images: at any depth in a folder or zip, or in TFRecord shards.
 
 `open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder of
-photographs, a folder of clips with their frames, a zip of either. Parts are found in the same way:
-folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
+photographs, a folder of clips with their frames, a zip of either. Parts are detected in the same
+way: folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
 """
 
 import re
@@ -126,7 +126,7 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         path: A folder, a zip, one image, TFRecord shards with `image/encoded`, a glob of those,
             or a registered name; `~` is expanded.
         split: The part to open.
-        notice: Called with how many files were skipped, or what must be unpacked first.
+        notice: Called with how many files were skipped, or which must be unpacked first.
 
     Returns:
         A source that is pickled into workers as a block of names, not of images.
@@ -170,7 +170,7 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
     raise UserError(
         "not a folder, a zip or an image",
         where=str(path),
-        todo=f"Give a folder or zip with pictures ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
+        todo=f"Give a folder or zip with images ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
     )
 
 
@@ -237,10 +237,10 @@ def _opened(
     where = join(tree.name, root) if root else tree.name
     if not pictures:
         raise UserError(
-            "there are no pictures in it"
+            "there are no images in it"
             + (f", only {by_ending(ignored)}" if ignored else ", and no other files"),
             where=where,
-            todo=f"Give a folder or a zip with pictures ({', '.join(IMAGE_SUFFIXES)}) anywhere "
+            todo=f"Give a folder or a zip with images ({', '.join(IMAGE_SUFFIXES)}) anywhere "
             "in it, or TFRecord shards.",
         )
     if ignored:
@@ -295,7 +295,7 @@ def _part_zips(tree: DiskTree, top: str) -> dict[Split, str]:
 
 def _no_part(tree: Tree, split: Split) -> UserError:
     return UserError(
-        f"there are no pictures for {'training' if split == 'train' else 'evaluation'} in it",
+        f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
         where=tree.name,
         todo=f"Expected {' or '.join(PART_NAMES[split])} in it as a folder or zip, or name the "
         "folder that is meant.",

@@ -107,7 +107,7 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
         notice: Called with which files were skipped or must be unpacked first.
 
     Raises:
-        UserError: The path does not exist, holds nothing suitable, or is damaged.
+        UserError: The path does not exist, has nothing suitable, or is damaged.
     """
     if path in _registered:
         return _registered[path](split)
@@ -172,7 +172,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _end_paths(source: ImageSource) -> Sequence[str]:
-    """Where the first and the last image come from, however their path was written."""
+    """The origin of the first and the last image, however their path was written."""
     origins: list[str] = []
     for index in (0, len(source) - 1):
         try:
@@ -317,8 +317,8 @@ def _top_folder(tree: Tree) -> str:
 def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
     """The folder of a part: one with such a name that holds folders or shards.
 
-    A lone folder `train` with images in it is a class of vehicles. With a `val` beside it, it is
-    a part whose images lack class folders, which is an error.
+    A lone folder `train` of images is a class (a vehicle). Next to a `val`, it is a part whose
+    images lack class folders, which is an error.
     """
     folders = {name.lower(): name for name in tree.entries(top)[0]}
     divided = all(any(name in folders for name in known) for known in PART_NAMES.values())
@@ -372,7 +372,7 @@ def _find_shards(
         raise UserError(
             f"shards of several sets are in it: {_few(stems)}",
             where=str(shards[0].parent),
-            todo=f"Give a glob that takes one of them, for instance '{stems[0]}-*'.",
+            todo=f"Give a glob that matches one of them, for instance '{stems[0]}-*'.",
         )
     return _Contents(whole=partial(_open_shard_set, list(shards), notice, opened))
 

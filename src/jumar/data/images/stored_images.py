@@ -21,7 +21,7 @@ def stored_shards(url: str) -> ShardListing | None:
     """The TFRecord shards that a URL names; None if it names anything else.
 
     Raises:
-        UserError: There is nothing, or the store does not answer.
+        UserError: There are no shards, or the store does not answer.
     """
     return list_shards(url, is_shard_name)
 

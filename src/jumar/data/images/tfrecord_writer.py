@@ -93,7 +93,7 @@ def convert_to_tfrecords(
         path: What `jumar.data.images.sources.open_source` takes.
         destination: Folder of the shards; created if it does not exist.
         shards: Number of training shards.
-        eval_shards: Number of validation shards; None for shards as large as those of training.
+        eval_shards: Number of validation shards; None for shards as large as the training shards.
         workers: Threads that read and write.
         label_offset: 1 for labels from 1 with 0 as background, as ImageNet's are; otherwise 0.
         compression: Compression of whole shards.
@@ -186,7 +186,7 @@ def _refuse_own_source(path: str, destination: Path) -> None:
         return
     source, target = resolved(expanded(path)), resolved(expanded(destination))
     folder = source if is_folder(source) else source.parent
-    # Beside a zip, shards are separate; beside the shards of a glob they would be a second set.
+    # Next to a zip, shards are separate; next to the shards of a glob they would be a second set.
     apart = source.suffix.lower() == ".zip" and is_file(source)
     if not apart and (target == folder or (is_folder(source) and folder in target.parents)):
         raise UserError(
@@ -212,7 +212,7 @@ class _Job:
         random.Random(_ORDER_SEED).shuffle(self._order)
 
     def run(self, progress: Progress | None, destination: Path) -> Summary:
-        """Write all shards; on an error or Ctrl-C stop the threads before passing it on."""
+        """Write all shards; on an error or Ctrl-C, stop the threads before re-raising."""
         part, started = self._part, time.monotonic()
         suffix = ".gz" if self._manner.compression == "gzip" else ""
         names = [

@@ -2,9 +2,9 @@
 
 An epoch has as many samples as the set. Each class gets the same number of them to within one, and
 takes its own samples in a permutation, then in another one, and so on over the epochs: a frequent
-class needs several epochs for all of its samples, a rare one takes each several times an epoch.
-The passes through a class stand in the keys as their epoch, so that a sample that is taken twice
-in an epoch is augmented differently.
+class needs several epochs to show all its samples, a rare one repeats its samples within an epoch.
+Keys use the pass through the class as their epoch, so that a sample taken twice in an epoch is
+augmented differently.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class BalancedKeys:
 
     @property
     def counts(self) -> Sequence[int]:
-        """How many samples each class has."""
+        """Number of samples of each class."""
         return [len(members) for members in self._members]
 
     def __call__(self, seed: int, epoch: int, rows: slice) -> list[SampleKey]:
@@ -63,7 +63,7 @@ class BalancedKeys:
         return BalancedKeys, (labels,)
 
     def _order(self, seed: int, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row of an epoch the pass through its class, and the sample."""
+        """For each row of an epoch, the pass through its class and the sample."""
         random = np.random.default_rng((_ORDER, seed, epoch))
         num_classes = len(self._members)
         least, extra = divmod(self._size, num_classes)
@@ -89,7 +89,7 @@ class BalancedKeys:
             random = np.random.default_rng((_CLASS, seed, number, epoch))
             orders = random.permuted(np.tile(members, (count, 1)), axis=1)
             return np.repeat(epoch * count + np.arange(count), size), orders.ravel()
-        # The places of a class do not depend on who had one more in the epochs before.
+        # The places of a class do not depend on which classes had one more in earlier epochs.
         places = np.arange(epoch * most, (epoch + 1) * most)
         numbers = places // size
         taken = np.empty(most, np.int64)

@@ -14,7 +14,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import check_fits
 
 SIZES = "_sizes"
-"""Ends the name of the tensor that holds each sample's own shape, int64 [N, dimensions]."""
+"""Suffix of the tensor with each sample's own shape, int64 [N, dimensions]."""
 
 
 class Collate(Protocol):
@@ -25,7 +25,7 @@ class Collate(Protocol):
 
         Args:
             samples: Produced one by one; the arrays of one may change when the next is requested.
-            count: The most samples there can be.
+            count: Maximum number of samples.
 
         Raises:
             UserError: They do not match, or do not fit in memory.
@@ -38,8 +38,8 @@ class Stacked:
     """Stacks arrays of one shape in memory allocated once for the whole batch.
 
     Attributes:
-        what: What messages call the samples, in the plural.
-        fields: The settings to lower if they do not fit in memory.
+        what: Name of the samples in messages, in the plural.
+        fields: Settings to lower if they do not fit in memory.
         sample_bytes: The least memory a sample takes; checked before the first one is produced.
         pictures: Names of arrays [height, width, channels], which become tensors
             [N, channels, height, width] in channels_last memory.

@@ -1,4 +1,4 @@
-"""A share of the training set held out for evaluation, or one of k folds of it.
+"""A fraction of the training set held out for evaluation, or one of its k folds.
 
 Which samples are held out depends on their keys (a file's path below its class folders, a text)
 and on `split_seed` alone, so neither the order of a listing nor the number of ranks changes it.
@@ -24,7 +24,7 @@ class DividedData:
 
     val_fraction: float = setting(
         0.0,
-        "Share of the training set that is held out for evaluation, of each class; 0: none.",
+        "Fraction of the training set, per class, held out for evaluation; 0: none.",
         minimum=0,
         maximum=0.9,
     )
@@ -32,7 +32,7 @@ class DividedData:
         0, "Folds of a cross-validation over the training set; 0: none.", minimum=0, maximum=1000
     )
     fold: int = setting(0, "The fold to evaluate on; the others are trained on.", minimum=0)
-    split_seed: int = setting(0, "Decides which samples are held out or in which fold.", minimum=0)
+    split_seed: int = setting(0, "Seed of the choice of held-out samples or folds.", minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +40,9 @@ class Division:
     """Indices of a training set on both sides, each in ascending order.
 
     Attributes:
-        train: Samples to learn from.
-        held_out: Samples to score on.
-        fingerprint: Of the keys held out, in no particular order.
+        train: Training samples.
+        held_out: Evaluation samples.
+        fingerprint: Of the keys held out, independent of their order.
     """
 
     train: NDArray[np.int64]
@@ -135,7 +135,7 @@ def divided(
 def report_division(
     division: Division, data: DividedData, labels: NDArray[np.integer], notice: Notice, by: str
 ) -> None:
-    """Say how a training set was divided, and which classes have no sample on one side."""
+    """Report how a training set was divided, and which classes have no sample on one side."""
     part = f"fold {data.fold} of {data.folds}" if data.folds else f"{data.val_fraction:g}"
     total = len(division.train) + len(division.held_out)
     notice(
@@ -174,10 +174,10 @@ def _class_of_unit(
 def _by_class(
     ranks: NDArray[np.int64], class_of: NDArray[np.int64], data: DividedData
 ) -> NDArray[np.int64]:
-    """The fold of each unit; without folds, 0 is the share held out.
+    """The fold of each unit; without folds, 0 is the held-out part.
 
-    With folds, those of a class begin where those of the class before end, so that all folds have
-    the same size to within one.
+    With folds, each class continues where the previous one ended, so that fold sizes differ by at
+    most one.
     """
     fold_of = np.empty(len(ranks), np.int64)
     before = 0
@@ -202,7 +202,7 @@ def _by_group(
     Args:
         ranks: The groups in the order in which they are placed.
         counts: Samples of each group and class.
-        shares: What each fold is to have of every class.
+        shares: How many samples of every class each fold should have.
     """
     wanted = shares[:, None] * np.maximum(counts.sum(axis=0), 1)
     have = np.zeros_like(wanted)

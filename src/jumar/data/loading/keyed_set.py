@@ -82,10 +82,10 @@ class KeyedSet(Generic[Kind]):
         collate: Collates them into a batch.
         training: Whether other items replace unreadable ones.
         per_item: Samples of each item in an epoch; those of one item have consecutive indices.
-        what: What messages call the items, in the plural.
+        what: Name of the items in messages, in the plural.
         todo: What to check if no item can be read.
         epoch_keys: The order of an epoch; None for a permutation.
-        finish: Adds to a batch what depends on several of its samples, by their keys.
+        finish: Adds to a batch whatever depends on several of its samples, given their keys.
     """
 
     kind: Kind
@@ -102,7 +102,7 @@ class KeyedSet(Generic[Kind]):
 
     @property
     def fingerprint(self) -> str:
-        """Which items there are; see `Fingerprinted`. Empty where the kind has none."""
+        """Fingerprint of the items; see `Fingerprinted`. Empty if the kind has none."""
         return fingerprint_of(self.kind)
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:

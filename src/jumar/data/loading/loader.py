@@ -35,7 +35,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count, usable_cores
 
 MOST_WORKERS = 16
-"""Per rank, when jumar chooses; more rarely help, and each takes memory."""
+"""Maximum per rank when jumar chooses; more rarely help, and each takes memory."""
 PREFETCH = 2
 """Batches that each worker prepares ahead, unless the settings say otherwise."""
 

@@ -1,7 +1,7 @@
 """Which samples a step takes: deterministic in seed, step, rank and world size.
 
-Nothing here is stateful, so starting at any step costs the same, and together the ranks take what
-one rank with the whole batch would take, in the same order.
+Nothing here is stateful, so starting at any step costs the same, and the ranks together take what
+one rank with the whole batch would, in the same order.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def steps_per_epoch(size: int, global_batch: int) -> int:
     """Whole batches per epoch; an incomplete last one is dropped in training.
 
     Raises:
-        UserError: There is not even one whole batch.
+        UserError: The set is smaller than one batch.
     """
     if size < global_batch:
         raise UserError(
@@ -53,16 +53,16 @@ def steps_per_epoch(size: int, global_batch: int) -> int:
 
 
 class EpochKeys(Protocol):
-    """Which samples an epoch takes, in which order."""
+    """The samples of an epoch, and their order."""
 
     def __call__(self, seed: int, epoch: int, rows: slice, /) -> list[SampleKey]:
-        """The keys of some rows of an epoch; the same for the same arguments."""
+        """The keys of some rows of an epoch; deterministic."""
         ...
 
 
 @runtime_checkable
 class Ordered(Protocol):
-    """A set that has an order of its own instead of a permutation."""
+    """A set that defines its own order instead of a permutation."""
 
     @property
     def epoch_keys(self) -> EpochKeys | None:

@@ -1,4 +1,4 @@
-"""Colour changes of tf.image on batches, on whatever device the batch is.
+"""tf.image's colour changes on batches, on the batch's device.
 
 Images are float tensors [..., channels, height, width] in RGB order; a factor is a number or a
 tensor with one value per sample. Names and formulas are those of tf.image (TensorFlow 1.15). The
@@ -12,12 +12,12 @@ Factor = float | Tensor
 
 
 def adjust_brightness(images: Tensor, delta: Factor) -> Tensor:
-    """Add to every value."""
+    """Add a number to every value."""
     return images + _per_sample(delta, images)
 
 
 def adjust_contrast(images: Tensor, factor: Factor) -> Tensor:
-    """Scale the distance of every value from the mean of its channel in its picture."""
+    """Scale the distance of every value from the mean of its channel in its image."""
     mean = images.mean(dim=(-2, -1), keepdim=True)
     return (images - mean) * _per_sample(factor, images) + mean
 
@@ -31,17 +31,17 @@ def jitter(
 ) -> Tensor:
     """`adjust_brightness`, `adjust_contrast`, `adjust_saturation` in turn, in a third of the time.
 
-    The first two together are one factor and one shift for each channel of each picture.
+    The first two together are one factor and one shift for each channel of each image.
 
     Args:
-        images: Pictures of any number type and memory format.
-        brightness: Is added.
+        images: Images of any number type and memory format.
+        brightness: Added to each value.
         contrast: Factor.
         saturation: Factor; a factor of 1 limits the saturation to 1, None does not.
 
     Returns:
-        New float32 pictures in contiguous memory: with the channels innermost, the largest of
-        three would be a loop of three.
+        New float32 images in contiguous memory: with channels innermost, a maximum over channels
+        would be an inner loop of length three.
     """
     changed = images.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
     scale = _per_sample(contrast, changed)
@@ -57,15 +57,15 @@ def jitter(
 def adjust_saturation(images: Tensor, factor: Factor) -> Tensor:
     """Scale the saturation of HSV, which is kept within 0 to 1.
 
-    Hue and value stay, so each channel's distance from the largest one scales by the same
-    number; going through HSV would cost ten times as much.
+    Hue and value are kept, so each channel's distance from the largest one scales by the same
+    factor; converting to HSV would cost ten times as much.
     """
     value = images.amax(dim=-3, keepdim=True)
     return value - (value - images) * _saturation_scale(images, value, factor)
 
 
 def _saturation_scale(images: Tensor, value: Tensor, factor: Factor) -> Tensor:
-    """By how much each channel's distance from the largest one changes."""
+    """The factor of each channel's distance from the largest one."""
     spread = value - images.amin(dim=-3, keepdim=True)
     # Full saturation is reached when the smallest channel is 0. A pixel without a positive channel
     # has no saturation and becomes grey, as in TensorFlow.

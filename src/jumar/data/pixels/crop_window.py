@@ -1,8 +1,8 @@
-"""The place of a random training crop.
+"""The position of a random training crop.
 
-The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw an aspect
-ratio evenly, then a height evenly among those that give an allowed area, then a place. It is not
-torchvision's `RandomResizedCrop`, which draws the area evenly and therefore crops less.
+The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw a uniform
+aspect ratio, then a uniform height among those with an allowed area, then a position. It differs
+from torchvision's `RandomResizedCrop`, which draws a uniform area and therefore crops less.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ class CropRule(NamedTuple):
     """The constraints on a crop.
 
     Attributes:
-        area: Smallest and largest part of the picture.
+        area: Smallest and largest part of the image.
         aspect: Smallest and largest width divided by height.
-        attempts: Draws before the whole picture is taken.
-        object_covered: The least part of some annotated object that the crop must contain.
+        attempts: Draws before the whole image is taken.
+        object_covered: The fraction of some annotated object that the crop must contain.
     """
 
     area: tuple[float, float]
@@ -49,14 +49,14 @@ def draw_window(
     *,
     objects: Sequence[Box] = (),
 ) -> Window:
-    """A random window that fulfils the rule, or the whole picture when no attempt did.
+    """A random window that satisfies the rule, or the whole image if no attempt does.
 
     Args:
-        height: Rows of the picture.
-        width: Columns of the picture.
+        height: Rows of the image.
+        width: Columns of the image.
         rule: Area, aspect ratio, attempts, coverage.
         random: Source of the draws.
-        objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole picture when empty.
+        objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole image when empty.
     """
     boxes = [_pixels(box, height, width) for box in objects or (WHOLE,)]
     for _ in range(rule.attempts):
@@ -70,9 +70,9 @@ def draw_window(
 
 
 def scaled(window: Window, frame: int, height: int, width: int) -> Window:
-    """A window drawn in a square frame, carried over to a picture of another size.
+    """A window drawn in a square frame, carried over to an image of another size.
 
-    It stays within the picture, as it did in the frame, and at least one pixel remains.
+    It stays within the image, as it did in the frame, and at least one pixel remains.
     """
     return Window(
         window.top * height // frame,

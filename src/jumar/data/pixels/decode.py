@@ -1,9 +1,9 @@
-"""Encoded pictures to RGB pixels.
+"""Encoded images to RGB pixels.
 
 JPEG goes through libjpeg-turbo (simplejpeg), everything else through Pillow. The fast setting is
-libjpeg's fast integer DCT without smooth chroma upsampling, which is what the original AlexNet
-and ResNeXt-50 scripts asked TensorFlow for, in training and in evaluation: pixels are equal to
-theirs. The accurate setting equals Pillow and TensorFlow's `INTEGER_ACCURATE`.
+libjpeg's fast integer DCT without smooth chroma upsampling, which the original AlexNet and
+ResNeXt-50 scripts use in TensorFlow, in training and in evaluation: pixels are identical. The
+accurate setting equals Pillow and TensorFlow's `INTEGER_ACCURATE`.
 
 Deliberate differences from `tf.image.decode_jpeg`: the EXIF orientation is honoured, so that a
 photograph taken upright is upright.
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 MAX_PIXELS = 89_000_000
-"""Largest picture that is decoded. The header is checked before memory is taken, so a file of a
-few bytes cannot ask for gigabytes; just under the limit at which Pillow warns."""
+"""Largest image that is decoded. The header is checked before memory is taken, so a file of a few
+bytes cannot claim gigabytes; just under the limit at which Pillow warns."""
 
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-"""What Pillow may open. EPS is left out: Pillow hands it to Ghostscript, an interpreter."""
+"""Formats that Pillow may open. EPS is left out: Pillow hands it to Ghostscript, an interpreter."""
 
 _ORIENTATION, _TILE_WIDTH, _TILE_HEIGHT = 0x0112, 0x0142, 0x0143
 _SOI, _SOS, _APP1, _APP14 = 0xD8, 0xDA, 0xE1, 0xEE
@@ -35,11 +35,11 @@ _thread = threading.local()
 
 
 class DecodeError(ValueError):
-    """The bytes are not a picture that can be decoded; the message says why."""
+    """The bytes cannot be decoded as an image; the message says why."""
 
 
 class EncodedImage:
-    """A picture whose header has been read and whose pixels have not.
+    """An image whose header has been read, but not its pixels.
 
     Args:
         encoded: The bytes of a JPEG, PNG, BMP, GIF (first frame), WebP, TIFF or PPM file.
@@ -47,10 +47,10 @@ class EncodedImage:
     Attributes:
         height: Rows as displayed, the EXIF orientation applied.
         width: Columns as displayed.
-        orientation: By its EXIF, 1 to 8; how the stored pixels are turned to be displayed.
+        orientation: From EXIF, 1 to 8; how to rotate the stored pixels for display.
 
     Raises:
-        DecodeError: The header cannot be read, or the picture is larger than `MAX_PIXELS`.
+        DecodeError: The header cannot be read, or the image is larger than `MAX_PIXELS`.
     """
 
     def __init__(self, encoded: bytes) -> None:
@@ -113,13 +113,13 @@ class EncodedImage:
                 # Before anything of a PNG is asked for: Pillow loads its pixels to find EXIF data.
                 _check_size(image.height, image.width)
                 if image.format == "TIFF":
-                    # Pillow turns a TIFF itself when it loads the pixels, and drops the tag then.
+                    # Pillow rotates a TIFF itself when it loads the pixels, and then drops the tag.
                     _check_size(*_tile_of(image))
                     image.load()
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
         except MemoryError:
-            raise  # says nothing about the picture, which must not be skipped because of it
+            raise  # says nothing about the image, which must not be skipped because of it
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
@@ -132,7 +132,7 @@ class EncodedImage:
         scaling: dict[str, Any] = {}
         if at_least is not None:
             least = at_least[::-1] if self.orientation >= 5 else at_least
-            # Factors between 1 and 2 have no SIMD code and take longer than the whole picture.
+            # Factors between 1 and 2 have no SIMD code and take longer than the whole image.
             scaling = {"min_height": least[0], "min_width": least[1], "min_factor": 2}
         buffer = None
         if reuse:
@@ -152,27 +152,27 @@ class EncodedImage:
             with opened(self._encoded) as image:
                 return _rgb(image)
         except MemoryError:
-            raise  # says nothing about the picture, which must not be skipped because of it
+            raise  # says nothing about the image, which must not be skipped because of it
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
 
 def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
-    """The pixels of an encoded picture as uint8 [height, width, 3], RGB, upright.
+    """The pixels of an encoded image as uint8 [height, width, 3], RGB, upright.
 
     Args:
         encoded: The bytes of the file.
         fast: Fast DCT and chroma upsampling, which change JPEG pixels by 1.8 levels on average.
 
     Raises:
-        DecodeError: The picture is damaged, too large or of an unsupported kind; says which.
+        DecodeError: The image is damaged, too large or of an unsupported kind; says which.
     """
     return EncodedImage(encoded).decode(fast=fast)
 
 
 @contextmanager
 def opened(encoded: bytes) -> Generator[Image.Image, None, None]:
-    """A picture as Pillow opens it, without its pixels; only of the formats that are decoded."""
+    """An image opened by Pillow, without its pixels; only for supported formats."""
     with warnings.catch_warnings():
         # The size is checked by us; a warning about damaged metadata in every epoch would be noise.
         warnings.simplefilter("ignore")
@@ -186,7 +186,7 @@ def _check_size(height: int, width: int) -> None:
 
 
 def _tile_of(image: Image.Image) -> tuple[int, int]:
-    """Height and width of a TIFF's tiles: a small picture may say that they are of gigabytes."""
+    """Height and width of a TIFF's tiles: a small image may claim tiles of gigabytes."""
     tags: Any = image.getexif()
     sides = [tags.get(tag) for tag in (_TILE_HEIGHT, _TILE_WIDTH)]
     return tuple(side if isinstance(side, int) else 0 for side in sides)  # pyright: ignore[reportReturnType]
@@ -265,6 +265,6 @@ def _buffer(size: int) -> NDArray[np.uint8]:
 
 
 def reason_of(error: Exception) -> str:
-    """Pillow's message for a damaged picture, without the Python objects it names."""
+    """Pillow's message for a damaged image, without the Python objects it names."""
     text = str(error) or type(error).__name__
-    return "not a picture of a known format" if "cannot identify image file" in text else text
+    return "not an image of a known format" if "cannot identify image file" in text else text

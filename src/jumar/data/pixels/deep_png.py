@@ -1,4 +1,4 @@
-"""PNG files of 16 bits, which Pillow writes for grey levels only.
+"""16-bit PNG files, which Pillow writes only for grey levels.
 
 Source: Portable Network Graphics (PNG) Specification, W3C, second edition.
 """
@@ -18,7 +18,7 @@ _UP = 2
 def encode_deep_png(
     levels: NDArray[np.uint16], *, profile: bytes = b"", exif: bytes = b""
 ) -> bytes:
-    """A PNG file of 16 bits a level.
+    """A 16-bit PNG file.
 
     Args:
         levels: [height, width, channels] with 1 to 4 channels, the alpha channel last.
@@ -28,7 +28,7 @@ def encode_deep_png(
     height, width, channels = levels.shape
     head = struct.pack(">IIBBBBB", width, height, 16, _COLOUR_TYPES[channels], 0, 0, 0)
     rows = levels.astype(">u2").view(np.uint8).reshape(height, -1)
-    # As the difference to the row above, neighbouring rows being alike, a photograph is smaller.
+    # Neighbouring rows are similar, so storing differences to the row above is smaller.
     above = np.concatenate([np.zeros_like(rows[:1]), rows[:-1]])
     filtered = np.concatenate([np.full((height, 1), _UP, np.uint8), rows - above], axis=1)
     chunks = [_chunk(b"IHDR", head)]

@@ -1,4 +1,4 @@
-"""Random erasing: a box of a training picture becomes noise or one colour.
+"""Random erasing: a box of a training image becomes noise or one colour.
 
 Paper: Z. Zhong, L. Zheng, G. Kang, S. Li, Y. Yang, "Random Erasing Data Augmentation",
 https://arxiv.org/abs/1708.04896; ranges of area and shape are those of its classification runs.
@@ -15,18 +15,18 @@ from jumar.ground.errors import UserError
 from jumar.settings import Component, setting
 
 _ATTEMPTS = 100
-"""Boxes that are drawn before the picture stays as it is; a box must fit into it."""
+"""Attempts before the image is left unchanged; a box must fit into it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErasingSettings(Component, ABC):
-    """Whether a part of training pictures is erased."""
+    """Whether and how a part of training images is erased."""
 
     @abstractmethod
     def erased(
         self, pixels: NDArray[np.uint8], random: np.random.Generator, mean: tuple[float, ...]
     ) -> NDArray[np.uint8]:
-        """A picture with a part erased.
+        """An image with a part erased.
 
         Args:
             pixels: uint8 [height, width, 3]; may be changed.
@@ -37,23 +37,23 @@ class ErasingSettings(Component, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class NoErasing(ErasingSettings, kind="none"):
-    """Pictures stay whole."""
+    """Images stay whole."""
 
     def erased(
         self, pixels: NDArray[np.uint8], random: np.random.Generator, mean: tuple[float, ...]
     ) -> NDArray[np.uint8]:
-        """The picture; see `ErasingSettings.erased`."""
+        """The image; see `ErasingSettings.erased`."""
         del random, mean
         return pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomErasing(ErasingSettings, kind="random"):
-    """One box of some of the pictures."""
+    """One box of some of the images."""
 
-    probability: float = setting(0.5, "share of the pictures", minimum=0, maximum=1)
+    probability: float = setting(0.5, "fraction of the images", minimum=0, maximum=1)
     area: tuple[float, ...] = setting(
-        (0.02, 0.4), "smallest and largest part of the picture", minimum=0.0, maximum=1.0
+        (0.02, 0.4), "smallest and largest part of the image", minimum=0.0, maximum=1.0
     )
     aspect: tuple[float, ...] = setting(
         (0.3, 3.33), "smallest and largest height divided by width", minimum=0.01
@@ -63,7 +63,7 @@ class RandomErasing(ErasingSettings, kind="random"):
     )
 
     def check(self) -> None:
-        """Reject what is no range.
+        """Reject invalid ranges.
 
         Raises:
             UserError: A pair is not the smaller and the larger value.
@@ -86,7 +86,7 @@ class RandomErasing(ErasingSettings, kind="random"):
         height, width = pixels.shape[:2]
         for _ in range(_ATTEMPTS):
             area = height * width * random.uniform(self.area[0], self.area[1])
-            # Evenly in the logarithm, so that lying and standing boxes are equally frequent.
+            # Uniform in the logarithm, so that wide and tall boxes are equally frequent.
             lowest, highest = (math.log(each) for each in self.aspect)
             aspect = math.exp(random.uniform(lowest, highest))
             rows, columns = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))

@@ -1,6 +1,6 @@
-"""How close two pictures are: PSNR and SSIM as tf.image computes them.
+"""How close two images are: PSNR and SSIM as tf.image computes them.
 
-Both take [..., channels, height, width] and give one value per picture.
+Both take [..., channels, height, width] and give one value per image.
 """
 
 import torch
@@ -16,7 +16,7 @@ def psnr(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
     """Peak signal-to-noise ratio in dB.
 
     Args:
-        images: Pictures [..., channels, height, width].
+        images: Images [..., channels, height, width].
         references: What they should be; the same shape.
         peak: The largest possible value, 1 or 255.
     """
@@ -33,7 +33,7 @@ def ssim(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
     and without a border.
 
     Args:
-        images: Pictures [..., channels, height, width], sides of 11 pixels or more.
+        images: Images [..., channels, height, width], sides of 11 pixels or more.
         references: What they should be; the same shape.
         peak: The largest possible value, 1 or 255.
 

@@ -1,4 +1,4 @@
-"""Mixing training pictures and their labels in pairs: mixup and CutMix.
+"""Mixing training images and their labels in pairs: mixup and CutMix.
 
 Papers: H. Zhang, M. Cisse, Y. Dauphin, D. Lopez-Paz, "mixup: Beyond Empirical Risk Minimization",
 https://arxiv.org/abs/1710.09412; S. Yun et al., "CutMix: Regularization Strategy to Train Strong
@@ -6,11 +6,11 @@ Classifiers with Localizable Features", https://arxiv.org/abs/1905.04899.
 
 Pairs are neighbours in the global batch: rows 0 and 1, 2 and 3, and so on, each mixed into the
 other. The order of an epoch is a permutation, so a neighbour is a random sample. How a pair is
-mixed is drawn by the seed and the keys of both. Ranks and micro-batches are runs of rows, so as
-long as they have an even number of them, no pair is torn apart, and the result is the same on any
-number of ranks and workers.
+mixed depends on the seed and the keys of both.
 
-The host draws what is done, the device does it, after colours were changed and normalised.
+Ranks and micro-batches are contiguous rows, so if their sizes are even, no pair is split, and the
+result is the same on any number of ranks and workers. The host draws the parameters, and the device
+mixes, after colour changes and normalisation.
 """
 
 from abc import ABC, abstractmethod
@@ -30,40 +30,40 @@ _MIXING = 7
 """First word of the entropy; others are in `sampler.py`, `balanced.py` and `keyword_set.py`."""
 
 LABEL, SHARE, BOX, OPACITY = "mixed_label", "own_share", "mixed_box", "mixed_opacity"
-"""What a batch also holds, by sample: the partner's label, int64 [N]; the share of the own label,
+"""Further tensors of a batch: the partner's label, int64 [N]; the weight of the sample's own label,
 float32 [N]; the box into which the partner is mixed, int64 [N, 4] as top, left, bottom, right; and
-how much of it shows there, float32 [N]."""
+its opacity there, float32 [N]."""
 
 
 class Mix(NamedTuple):
-    """How a pair is mixed; both pictures alike.
+    """How a pair is mixed; the same for both images.
 
     Attributes:
         box: Top, left, bottom, right of what the partner covers.
-        opacity: 1 where the partner replaces the picture.
+        opacity: 1 where the partner replaces the image.
     """
 
     box: tuple[int, int, int, int]
     opacity: float
 
     def own_share(self, height: int, width: int) -> float:
-        """The share of the own label: how much of the own picture is left."""
+        """The weight of the image's own label: the fraction of it that is left."""
         top, left, bottom, right = self.box
         return 1 - self.opacity * (bottom - top) * (right - left) / (height * width)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixingSettings(Component, ABC):
-    """How training pictures are mixed."""
+    """How training images are mixed."""
 
     @abstractmethod
     def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
-        """How a pair of pictures is mixed; None to leave both as they are."""
+        """How a pair of images is mixed; None to leave both as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoMixing(MixingSettings, kind="none"):
-    """Every picture on its own."""
+    """Every image on its own."""
 
     def drawn(self, random: np.random.Generator, height: int, width: int) -> None:
         """Nothing; see `MixingSettings.drawn`."""
@@ -72,7 +72,7 @@ class NoMixing(MixingSettings, kind="none"):
 
 @dataclass(frozen=True, kw_only=True)
 class _SometimesMixed(MixingSettings):
-    probability: float = setting(1.0, "share of the pairs that are mixed", minimum=0, maximum=1)
+    probability: float = setting(1.0, "fraction of pairs that are mixed", minimum=0, maximum=1)
 
     def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
         """See `MixingSettings.drawn`."""
@@ -82,12 +82,12 @@ class _SometimesMixed(MixingSettings):
 
     @abstractmethod
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
-        """How a pair is mixed if it is."""
+        """How a pair is mixed, given that it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mixup(_SometimesMixed, kind="mixup"):
-    """mixup: both pictures laid over each other."""
+    """mixup: both images blended."""
 
     alpha: float = setting(0.2, "both parameters of the beta distribution of shares", minimum=0.01)
 
@@ -97,7 +97,7 @@ class Mixup(_SometimesMixed, kind="mixup"):
 
 @dataclass(frozen=True, kw_only=True)
 class CutMix(_SometimesMixed, kind="cutmix"):
-    """CutMix: a box of one picture in the other."""
+    """CutMix: a box of one image in the other."""
 
     alpha: float = setting(1.0, "both parameters of the beta distribution of areas", minimum=0.01)
 
@@ -107,12 +107,12 @@ class CutMix(_SometimesMixed, kind="cutmix"):
 
 @dataclass(frozen=True, kw_only=True)
 class MixupOrCutMix(_SometimesMixed, kind="mixup-or-cutmix"):
-    """One of both for each pair."""
+    """mixup or CutMix for each pair."""
 
     mixup_alpha: float = setting(0.8, "alpha of mixup", minimum=0.01)
     cutmix_alpha: float = setting(1.0, "alpha of CutMix", minimum=0.01)
     cutmix_share: float = setting(
-        0.5, "share of the mixed pairs that use CutMix", minimum=0, maximum=1
+        0.5, "fraction of mixed pairs that use CutMix", minimum=0, maximum=1
     )
 
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
@@ -127,9 +127,9 @@ def overlaid(random: np.random.Generator, alpha: float, height: int, width: int)
 
 
 def pasted(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
-    """The mix of CutMix: a box of the picture's shape around a uniform centre, cut at the edges.
+    """The mix of CutMix: a box of the image's shape around a uniform centre, cut at the edges.
 
-    Its area is 1 - lambda of the picture, lambda drawn from Beta(alpha, alpha).
+    Its area is 1 - lambda of the image, lambda drawn from Beta(alpha, alpha).
     """
     side = np.sqrt(1 - random.beta(alpha, alpha))
     half_height, half_width = int(height * side) // 2, int(width * side) // 2
@@ -144,7 +144,7 @@ class PairMixer:
     """Draws how the pairs of a batch are mixed.
 
     Attributes:
-        settings: How.
+        settings: Kind of mixing.
         seed: The run's seed.
     """
 
@@ -156,7 +156,7 @@ class PairMixer:
         `mixed_opacity`.
 
         Raises:
-            UserError: A picture has no partner.
+            UserError: An image has no partner.
         """
         if len(keys) % 2:
             raise uneven("data.batch_size", len(keys))
@@ -185,10 +185,10 @@ def uneven(field: str, size: int) -> UserError:
 
     Args:
         field: The setting that decides how many there are on a rank or in a part of its batch.
-        size: How many.
+        size: Number of samples.
     """
     return UserError(
-        f"pictures are mixed in pairs, and {size} is odd",
+        f"images are mixed in pairs, and {size} is odd",
         where=field,
         todo="Choose an even number, on every rank.",
     )

@@ -1,4 +1,4 @@
-"""Pictures with outlines drawn into them."""
+"""Images with outlines drawn into them."""
 
 from collections.abc import Iterable
 
@@ -9,15 +9,15 @@ from PIL import Image, ImageDraw
 Colour = tuple[int, int, int]
 
 FOUND: Colour = (0, 220, 0)
-"""Green: what a network found."""
+"""Green: what a network detected."""
 LABELLED: Colour = (255, 140, 0)
-"""Orange, which shows on paper as on photographs: what the labels say."""
+"""Orange, which is visible on paper and on photographs: the labels."""
 
 
 def with_outlines(
     pixels: NDArray[np.uint8], outlines: Iterable[tuple[NDArray[np.floating], Colour]]
 ) -> NDArray[np.uint8]:
-    """A copy of a picture with closed outlines, the later ones above.
+    """A copy of an image with closed outlines, later ones on top.
 
     Args:
         pixels: [height, width, 3].

@@ -1,4 +1,4 @@
-"""Pictures into files: whole or not at all."""
+"""Images into files: written completely or not at all."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ _PROFILE_AND_EXIF = ("JPEG", "PNG", "WEBP")
 
 
 def not_kept_in(picture: WholePicture, path: Path) -> list[str]:
-    """What a file of this type cannot hold of a picture, in words."""
+    """What a file of this type cannot store of an image, in words."""
     kind = _format_of(path)
     lost: list[str] = []
     if picture.pixels.dtype != np.uint8 and kind != "PNG":
@@ -36,16 +36,15 @@ def not_kept_in(picture: WholePicture, path: Path) -> list[str]:
 
 
 def write_picture(picture: WholePicture | Levels, path: Path) -> None:
-    """Write a picture beside its place and rename it, so that no reader sees half of one.
+    """Write an image atomically, so that no reader sees half of one.
 
     Args:
-        picture: What is written as far as the format has it (see `not_kept_in`), or only its
-            pixels.
-        path: The file; its ending decides the format (JPEG with quality 95, WebP without loss),
-            and its folder is made where it is missing.
+        picture: An image, stored as far as the format allows (see `not_kept_in`), or only pixels.
+        path: The file; its suffix decides the format (JPEG with quality 95, lossless WebP), and its
+            folder is created if missing.
 
     Raises:
-        UserError: The ending is not one of `WRITTEN_SUFFIXES`, the folder cannot be written to, or
+        UserError: The suffix is not one of `WRITTEN_SUFFIXES`, the folder cannot be written to, or
             the disk is full.
     """
     if not isinstance(picture, WholePicture):

@@ -1,7 +1,7 @@
-"""Many pictures as one: grids of samples, strips of before and after, and PNG files of them.
+"""Many images as one: grids of samples, strips of before and after, and PNG files of them.
 
-Pictures come in as uint8 [channels, height, width] with 1 or 3 channels and go out as uint8
-[height, width, 3], which is what an illustration holds and what a PNG file is made of.
+Inputs are uint8 [channels, height, width] with 1 or 3 channels; results are uint8 [height, width,
+3], as illustrations and PNG files need.
 """
 
 import math
@@ -21,20 +21,20 @@ _LABEL_MARGIN = 3
 
 
 def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
-    """Pictures of one size in rows, left to right and top to bottom, with white gaps of 2 px.
+    """Images of one size in rows, left to right and top to bottom, with white gaps of 2 px.
 
     Args:
         images: uint8 [N, 3 or 1, height, width], at least one.
-        columns: Pictures a row; 0 makes the grid as square as whole rows allow.
+        columns: Images per row; 0 makes the grid as square as whole rows allow.
 
     Returns:
         uint8 [height', width', 3] on the CPU.
 
     Raises:
-        ValueError: The pictures have another type or shape, or there are none.
+        ValueError: The images have another type or shape, or there are none.
     """
     if images.ndim != 4 or len(images) == 0:
-        raise ValueError(f"a grid takes pictures [N, channels, H, W], not {list(images.shape)}")
+        raise ValueError(f"a grid takes images [N, channels, H, W], not {list(images.shape)}")
     pictures = [_as_colour(image) for image in images]
     count, (height, width) = len(pictures), pictures[0].shape[:2]
     columns = columns or math.ceil(math.sqrt(count * height / width))
@@ -48,25 +48,25 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
 
 
 def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor:
-    """Pictures of any sizes in one row, their upper edges in line, each with its label below.
+    """Images of any sizes in one row, aligned at the top, each with its label below.
 
-    A column is as wide as its picture or its label, so that no label is cut.
+    A column is as wide as its image or its label, so that no label is cut.
 
     Args:
         images: uint8 [3 or 1, height, width] each, at least one.
-        labels: One for each picture, or none. Characters that Pillow's own font lacks become `?`.
+        labels: One for each image, or none. Characters that Pillow's own font lacks become `?`.
 
     Returns:
         uint8 [height', width', 3] on the CPU.
 
     Raises:
-        ValueError: A picture has another type or shape, there are none, or labels are missing.
+        ValueError: An image has another type or shape, there are none, or labels are missing.
     """
     pictures = [_as_colour(image) for image in images]
     if not pictures:
-        raise ValueError("a strip takes at least one picture")
+        raise ValueError("a strip takes at least one image")
     if labels and len(labels) != len(pictures):
-        raise ValueError(f"{len(pictures)} pictures have {len(labels)} labels")
+        raise ValueError(f"{len(pictures)} images have {len(labels)} labels")
     words = [_label(label) for label in labels]
     if words:
         columns = [_above(picture, word) for picture, word in zip(pictures, words, strict=True)]
@@ -84,16 +84,16 @@ def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor
 
 
 def save_png(image: Tensor, path: Path) -> None:
-    """Write a picture beside its place and rename it, so that no reader sees half of one.
+    """Write an image atomically, so that no reader sees half of one.
 
     Args:
         image: uint8 [height, width, 3], or [height, width, 1] for grey.
-        path: The file; its folder is made where it is missing.
+        path: The file; its folder is created if missing.
 
     Raises:
         UserError: The folder cannot be written to, or the disk is full.
     """
-    # Pillow only takes grey pictures without a last dimension.
+    # Pillow only takes grey images without a last dimension.
     shown = image.squeeze(2) if image.shape[2] == 1 else image
     picture = Image.fromarray(shown.cpu().contiguous().numpy())
     with written_beside(path) as temporary:
@@ -101,12 +101,12 @@ def save_png(image: Tensor, path: Path) -> None:
 
 
 def _as_colour(image: Tensor) -> Tensor:
-    """[height, width, 3] of one picture [channels, height, width]."""
+    """[height, width, 3] of one image [channels, height, width]."""
     if image.ndim != 3 or image.shape[0] not in (1, 3) or 0 in image.shape:
-        raise ValueError(f"a picture is [3 or 1, H, W], not {list(image.shape)}")
+        raise ValueError(f"an image is [3 or 1, H, W], not {list(image.shape)}")
     if image.dtype != torch.uint8:
         # A float in -1..1 would silently turn black.
-        raise ValueError(f"a picture is uint8, not {image.dtype}")
+        raise ValueError(f"an image is uint8, not {image.dtype}")
     return image.cpu().expand(3, -1, -1).permute(1, 2, 0)
 
 
@@ -116,7 +116,7 @@ def _blank(height: int, width: int) -> Tensor:
 
 def _label(text: str) -> Tensor:
     """A line of text in Pillow's own font, black on white."""
-    # Pillow without FreeType has a font of Latin-1 alone, and raises on anything else.
+    # Pillow without FreeType only has a Latin-1 font, and raises on other characters.
     shown = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
     font = ImageFont.load_default()
     left, top, right, bottom = (round(edge) for edge in font.getbbox(shown))
@@ -129,7 +129,7 @@ def _label(text: str) -> Tensor:
 
 
 def _above(picture: Tensor, word: Tensor) -> Tensor:
-    """A picture with its label below, both in the middle of their column."""
+    """An image with its label below, both centred in their column."""
     width = max(picture.shape[1], word.shape[1])
     column = _blank(picture.shape[0] + word.shape[0], width)
     for part, top in ((picture, 0), (word, picture.shape[0])):

@@ -1,11 +1,11 @@
-"""From an encoded picture to the network's input: the half on the host and the half on the device.
+"""From an encoded image to the network's input: the half on the host and the half on the device.
 
-The host decodes, crops, resizes and mirrors, and ships bytes. The device changes colours and
-normalises, a batch at a time; doing that on the host costs a third of the pipeline and ships four
-times as much.
+The host decodes, crops, resizes and mirrors, and sends bytes.
 
-One class covers the original AlexNet and ResNeXt-50 recipes by its settings. For your own,
-subclass it and override `train_image`, `eval_image` or `on_device`.
+The device changes colours and normalises whole batches; on the host that would cost a third of the
+pipeline and send four times as much. One class covers the original AlexNet and ResNeXt-50 recipes
+with its settings. For your own, subclass it and override `train_image`, `eval_image` or
+`on_device`.
 """
 
 import math
@@ -34,27 +34,27 @@ from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 _COLOR_CHANGES = ("brightness", "contrast", "saturation")
-"""Names of the tensors that carry how much, [N]."""
+"""Names of the tensors with the amount of each change, [N]."""
 
 _CROPS = {"crop": ("picture", "frame")}
 _CACHED_PICTURES = 4
-"""Pictures whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
-megabytes would each go to memory."""
+"""Number of images whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
+megabytes would each go to main memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImagePreprocessing:
-    """How pictures are cropped, changed and normalised, in training and in evaluation."""
+    """How images are cropped, changed and normalised, in training and in evaluation."""
 
     crop: str = setting(
         "picture",
-        "Training window: drawn in the picture, drawn in a square frame and stretched to the "
-        "picture (as ResNeXt's original does), or none.",
+        "Training window: drawn in the image, drawn in a square frame and stretched to the "
+        "image (as ResNeXt's original does), or none.",
         choices=("picture", "frame", "none"),
     )
     crop_area: tuple[float, ...] = setting(
         (0.08, 1.0),
-        "Smallest and largest part of the picture.",
+        "Smallest and largest part of the image.",
         minimum=0.0,
         maximum=1.0,
         only_with=_CROPS,
@@ -66,29 +66,29 @@ class ImagePreprocessing:
         only_with=_CROPS,
     )
     crop_attempts: int = setting(
-        10, "Draws before the whole picture is taken.", minimum=1, only_with=_CROPS
+        10, "Attempts before the whole image is used.", minimum=1, only_with=_CROPS
     )
     crop_object_covered: float = setting(
         0.1,
-        "Least part of an annotated object (without annotation: of the picture) in the window.",
+        "Minimum fraction of an annotated object (else of the image) in the window.",
         minimum=0.0,
         maximum=1.0,
         only_with=_CROPS,
     )
     crop_frame: int = setting(
         280,
-        "Side of the square frame of crop=frame.",
+        "Side of the square frame for crop=frame.",
         unit="px",
         minimum=1,
         only_with={"crop": ("frame",)},
     )
     resize: str = setting(
         "antialias",
-        "Training pictures: antialias is fast and averages; legacy is the original's bilinear, "
+        "Training images: antialias is fast and averages; legacy is the original's bilinear, "
         "without averaging, and slower.",
         choices=("antialias", "legacy"),
     )
-    flip: bool = setting(True, "Mirror half of the training pictures; never for digits or text.")
+    flip: bool = setting(True, "Mirror half of the training images; never for digits or text.")
     brightness: float = setting(
         0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0.0
     )
@@ -100,8 +100,8 @@ class ImagePreprocessing:
     )
     eval_view: str = setting(
         "center",
-        "Evaluation: center squeezes the whole picture and takes the central part (AlexNet), box "
-        "takes the central part and squeezes that (ResNeXt), whole squeezes the whole picture.",
+        "Evaluation: center resizes the whole image and crops the centre (AlexNet), box "
+        "takes the central part and squeezes that (ResNeXt), whole squeezes the whole image.",
         choices=("center", "box", "whole"),
     )
     eval_fraction: float = setting(
@@ -125,7 +125,7 @@ class ImagePreprocessing:
         """Rules across fields.
 
         Raises:
-            UserError: Something that is not a range, or constants that are not three.
+            UserError: An invalid range, or not exactly three constants.
         """
         for name in ("crop_area", "crop_aspect", "contrast", "saturation"):
             values: tuple[float, ...] = getattr(self, name)
@@ -145,17 +145,17 @@ class ImagePreprocessing:
         """One training sample on the host.
 
         Args:
-            record: The encoded picture with its annotated objects.
+            record: The encoded image with its annotated objects.
             image_size: Side of the result.
-            random: All randomness of this sample; made from seed, epoch and index, so that it is
-                the same in whichever worker and on whichever rank the sample is made.
+            random: Source of randomness for this sample; created from seed, epoch and index, so
+                that it is the same in every worker and on every rank.
 
         Returns:
-            `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change
-            that `on_device` is to make.
+            `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change to
+            be made by `on_device`.
 
         Raises:
-            DecodeError: The picture is damaged.
+            DecodeError: The image is damaged.
         """
         picture = EncodedImage(record.encoded)
         window = self._window(picture, record, random)
@@ -180,7 +180,7 @@ class ImagePreprocessing:
         """One sample for evaluation on the host: `eval_levels` rounded to bytes.
 
         Raises:
-            DecodeError: The picture is damaged.
+            DecodeError: The image is damaged.
         """
         return {"image": _levels(self.eval_levels(record, image_size))}
 
@@ -191,7 +191,7 @@ class ImagePreprocessing:
         originals use in evaluation too, then legacy bilinear or `crop_and_resize`.
 
         Raises:
-            DecodeError: The picture is damaged.
+            DecodeError: The image is damaged.
         """
         pixels = EncodedImage(record.encoded).decode(fast=True, reuse=True)
         if self.eval_view == "whole":
@@ -240,7 +240,7 @@ class ImagePreprocessing:
 
 
 def alexnet_preprocessing() -> ImagePreprocessing:
-    """As the original AlexNet script, except that each picture is mirrored on its own (the script
+    """As the original AlexNet script, except that each image is mirrored on its own (the script
     decides once for a whole run) and that training resizes with antialiasing.
     """
     return ImagePreprocessing()
@@ -249,7 +249,7 @@ def alexnet_preprocessing() -> ImagePreprocessing:
 def resnext_preprocessing() -> ImagePreprocessing:
     """As the original ResNeXt-50 script, except that training resizes with antialiasing.
 
-    Its brightness of 0.4 is on the scale of 0 to 255, and so does nearly nothing.
+    Its brightness of 0.4 is on the scale of 0 to 255, so it has almost no effect.
     """
     return ImagePreprocessing(
         crop="frame",
@@ -267,7 +267,7 @@ def resnext_preprocessing() -> ImagePreprocessing:
 
 
 def plain_preprocessing() -> ImagePreprocessing:
-    """Resize only, for small pictures of digits, signs or symbols."""
+    """Resize only, for small images of digits, signs or symbols."""
     return ImagePreprocessing(
         crop="none",
         flip=False,
@@ -279,7 +279,7 @@ def plain_preprocessing() -> ImagePreprocessing:
 
 
 def _decoded_window(picture: EncodedImage, window: Window, image_size: int) -> NDArray[np.uint8]:
-    """The pixels of a window, from a picture decoded no larger than the window needs."""
+    """The pixels of a window, from an image decoded no larger than the window needs."""
     at_least = (
         math.ceil(picture.height * image_size / window.height),
         math.ceil(picture.width * image_size / window.width),
@@ -342,9 +342,9 @@ def _normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...])
 def _constants(
     mean: tuple[float, ...], std: tuple[float, ...], repeats: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Mean and 1 / std on the device; made once, because each copy to a device is waited for."""
-    # The first call may come from an evaluation; what inference mode makes cannot be used in a
-    # graph of gradients later.
+    """Mean and 1 / std on the device; created once, because each copy to a device blocks."""
+    # # The first call may come from an evaluation; tensors made in inference mode cannot be used
+    # with autograd later.
     with torch.inference_mode(False):
         shift = torch.tensor(mean, dtype=torch.float32).repeat(repeats)
         scale = 1 / torch.tensor(std, dtype=torch.float32).repeat(repeats)

@@ -1,10 +1,9 @@
-"""RandAugment: some of 14 operations, drawn for each picture, all at one magnitude.
+"""RandAugment: some of 14 operations, drawn for each image, all at one magnitude.
 
 Paper: E. Cubuk, B. Zoph, J. Shlens, Q. Le, "RandAugment: Practical automated data augmentation
 with a reduced search space", https://arxiv.org/abs/1909.13719. The operations and the linear scale
-of magnitudes, 0 to 30, are those of the paper; what 30 stands for is what AutoAugment
-(https://arxiv.org/abs/1805.09501) calls its largest magnitude. The pixels of each operation are
-Pillow's.
+of magnitudes, 0 to 30, are those of the paper; 30 corresponds to the largest magnitude of
+AutoAugment (https://arxiv.org/abs/1805.09501). The pixels of each operation are Pillow's.
 """
 
 import math
@@ -24,21 +23,21 @@ _ROTATION = 30.0
 """Degrees."""
 _SHEAR = 0.3
 _SHIFT = 150.0 / 331.0
-"""Of the side: 150 pixels of the 331 that AutoAugment trained with."""
+"""Fraction of the side: 150 of the 331 pixels that AutoAugment trained with."""
 _ENHANCEMENT = 0.9
 _LOST_BITS = 4
 
 _Operation = Callable[[Image.Image, float, int], Image.Image]
-"""A picture, a strength of -1 to 1, and the level that fills what comes from outside."""
+"""An image, a strength of -1 to 1, and the level that fills pixels from outside."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AutoAugmentSettings(Component, ABC):
-    """Which operations change training pictures after crop and flip."""
+    """Which operations change training images after crop and flip."""
 
     @abstractmethod
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
-        """A changed picture, uint8 [height, width, 3].
+        """A changed image, uint8 [height, width, 3].
 
         Args:
             pixels: uint8 [height, width, 3]; is not changed.
@@ -51,7 +50,7 @@ class NoAutoAugment(AutoAugmentSettings, kind="none"):
     """None."""
 
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
-        """The picture; see `AutoAugmentSettings.changed`."""
+        """The image; see `AutoAugmentSettings.changed`."""
         del random
         return pixels
 
@@ -60,13 +59,11 @@ class NoAutoAugment(AutoAugmentSettings, kind="none"):
 class RandAugment(AutoAugmentSettings, kind="randaugment"):
     """RandAugment."""
 
-    operations: int = setting(2, "operations a picture (N)", minimum=0, maximum=14)
+    operations: int = setting(2, "operations per image (N)", minimum=0, maximum=14)
     magnitude: float = setting(
-        9.0, "how strong each operation is (M)", minimum=0, maximum=LARGEST_MAGNITUDE
+        9.0, "strength of each operation (M)", minimum=0, maximum=LARGEST_MAGNITUDE
     )
-    fill: int = setting(
-        128, "level of what comes from outside of the picture", minimum=0, maximum=255
-    )
+    fill: int = setting(128, "fill level for pixels from outside the image", minimum=0, maximum=255)
 
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
         """See `AutoAugmentSettings.changed`."""

@@ -1,8 +1,8 @@
 """Resizing on the host: every mode of tf.image, and torch's fast antialiased one.
 
 A resize is separable. Along one axis, each output pixel is a weighted sum of a few input pixels;
-`Taps` holds which and how much. One pair of functions applies taps, so that a mode is nothing but
-a rule for making them. Positions are computed in float32 as TensorFlow does, because a position
+`Taps` holds their indices and weights. One pair of functions applies taps, so that a mode is only a
+rule for computing them. Positions are computed in float32 as TensorFlow does, because a position
 that is an integer in exact arithmetic may fall on either side of it after rounding.
 
 The modes follow the kernels of TensorFlow 1.15 (`resize_bilinear`, `resize_nearest_neighbor`,
@@ -28,7 +28,7 @@ _CUBIC_STEPS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Taps:
-    """How the pixels of an axis are made: output i = sum over k of weights[i, k] * input[i, k].
+    """How the pixels of an axis are computed: output i = sum over k of weights[i, k] * input[i, k].
 
     Attributes:
         indices: Input pixels, [out, taps].
@@ -39,8 +39,8 @@ class Taps:
     weights: Floats
 
     def part(self, start: int, stop: int) -> "Taps":
-        """The taps of the output pixels start to stop: resize and crop, without the pixels that
-        the crop would throw away.
+        """The taps of the output pixels start to stop: resize and crop without computing the pixels
+        that are cropped.
         """
         return Taps(indices=self.indices[start:stop], weights=self.weights[start:stop])
 
@@ -65,7 +65,7 @@ def axis_taps(
         length: Pixels of the input.
         target: Pixels of the output.
         method: `antialias` is the triangle filter widened with the reduction (TensorFlow 2's
-            `antialias=True`); it and `area` have coordinates of their own.
+            `antialias=True`); it and `area` have their own coordinates.
         coordinates: `legacy` puts output pixel i at i * length / target (TensorFlow 1's default),
             `align_corners` maps the outermost pixels to each other, `half_pixel` maps the centres.
     """
@@ -152,8 +152,8 @@ def crop_and_resize(
         image: [height, width, channels].
         box: (y1, x1, y2, x2) relative to the last row and column; y1 > y2 mirrors.
         size: (height, width) of the result.
-        method: How to read between pixels.
-        extrapolation: The value of places outside of the picture.
+        method: Interpolation between pixels.
+        extrapolation: The value outside the image.
 
     Returns:
         float32 [height, width, channels].
@@ -170,14 +170,14 @@ def crop_and_resize(
 
 
 def resize_fast(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Antialiased bilinear resizing in integers, the fastest here; for training pictures.
+    """Antialiased bilinear resizing in integers, the fastest here; for training images.
 
     Against the legacy bilinear of the originals: pixel centres are aligned and a reduction
-    averages, so a picture has no aliasing; on an enlargement the two differ by a shift of less
+    averages, so an image has no aliasing; on an enlargement the two differ by a shift of less
     than half a pixel.
 
     Args:
-        image: uint8 [height, width, 3]; may be a window of a larger picture.
+        image: uint8 [height, width, 3]; may be a window of a larger image.
         size: (height, width) of the result.
 
     Returns:
@@ -190,7 +190,7 @@ def resize_fast(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.u
 
 
 def mirror(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Left and right exchanged, [height, width, 3]; as a new array.
+    """A horizontally flipped copy, [height, width, 3].
 
     Torch does this twenty times faster than copying a numpy view of negative strides.
     """
@@ -251,7 +251,7 @@ def _cubic_tables(a: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _area(length: int, target: int) -> Taps:
-    """Each output pixel is the mean of the input it covers, parts of pixels counted in part."""
+    """Each output pixel is the mean of the input it covers, partial pixels weighted by area."""
     scale = np.float32(length) / np.float32(target)
     start = np.arange(target, dtype=np.float32) * scale
     stop = np.arange(1, target + 1, dtype=np.float32) * scale

@@ -24,16 +24,16 @@ _WRITERS: dict[str, tuple[str, dict[str, str], tuple[int, ...]]] = {
     ".mp4": ("libx264", {"crf": "12"}, (8, 10)),
     ".mov": ("libx264", {"crf": "12"}, (8, 10)),
 }
-"""Codec, options and the bits a level can have, by ending."""
+"""Codec, options and supported bits per level, by suffix."""
 _EXACT = {"gbrp10le": 10, "gbrp12le": 12, "gbrp16le": 16}
-"""What a deep .mkv is written in, and its bits: read back without a conversion."""
+"""Pixel format of a deep .mkv, and its bits: read back without conversion."""
 _HDR_TRANSFERS = (16, 18)
 """PQ and HLG, by ISO/IEC 23091-2."""
 _RATE = Fraction(25)
 _DURATION_UNITS = 1_000_000
-"""Of FFmpeg's AV_TIME_BASE, in a second."""
+"""Units of FFmpeg's AV_TIME_BASE per second."""
 _WHOLE_SHARE = 0.95
-"""Share of the announced frames; headers of videos with changing rates are slightly off."""
+"""Minimum fraction of the announced frames; headers of variable-rate videos are slightly off."""
 _MOST_PIXELS = 89_000_000
 
 
@@ -49,11 +49,11 @@ class VideoReader:
         path: The file.
 
     Attributes:
-        rate: Frames per second, 25 where the file does not say.
-        count: Frames that the file announces; 0 where it does not.
+        rate: Frames per second, 25 if the file does not say.
+        count: Frames that the file announces; 0 if unknown.
         bits: Bits of a level in the file.
         peak: The level of white in the frames: 255, or above for more than 8 bits.
-        lost: What is in the file but not in its frames, in words.
+        lost: What the file has but its frames do not, in words.
 
     Raises:
         UserError: PyAV is missing, or the file is not a video.
@@ -88,10 +88,10 @@ class VideoReader:
         self._announced = self.count or round(duration * self.rate / _DURATION_UNITS)
 
     def frames(self) -> Iterator[Levels | Fault]:
-        """The frames as RGB [height, width, 3]; a fault in the place of what cannot be decoded.
+        """The frames as RGB [height, width, 3]; a fault for each that cannot be decoded.
 
-        They are uint8, or uint16 from 0 to `peak` where the file has more than 8 bits. Those after
-        a fault are whole again from the next complete frame on.
+        They are uint8, or uint16 from 0 to `peak` if the file has more than 8 bits. After a fault,
+        frames are complete again from the next key frame on.
         """
         number = 0
         packets: Iterator[Any] = iter(self._container.demux(self._stream))
@@ -118,7 +118,7 @@ class VideoReader:
                 yield self._pixels(frame)
 
     def _format(self) -> tuple[int, bool]:
-        """Bits of a level, and whether there is transparency."""
+        """Bits per level, and whether there is transparency."""
         described: Any = self._stream.codec_context.format
         components: list[Any] = list(described.components) if described is not None else []
         bits = max((int(component.bits) for component in components), default=8)
@@ -145,7 +145,7 @@ class VideoReader:
 
 
 class VideoWriter:
-    """A video file that is written beside its place and renamed when it is whole.
+    """A video file that is written to a temporary file and renamed when complete.
 
     `.mkv` holds exactly the frames (FFV1); `.mp4` and `.mov` lose a little (H.264, constant rate
     factor 12, colours at half resolution where the sides are even). A context manager: leaving it
@@ -157,10 +157,10 @@ class VideoWriter:
         bits: Bits requested for a level.
 
     Attributes:
-        bits: Bits of a level in the file: as requested or more, or as many as the codec has.
+        bits: Bits per level in the file: as requested or more, or as many as the codec supports.
 
     Raises:
-        UserError: PyAV is missing, or the ending is not one of those.
+        UserError: PyAV is missing, or the suffix is not supported.
     """
 
     def __init__(self, path: Path, rate: Fraction, *, bits: int = 8) -> None:
@@ -183,13 +183,13 @@ class VideoWriter:
         return self
 
     def write(self, pixels: Levels) -> None:
-        """Add a frame [height, width, 3] or [height, width]; all of one size.
+        """Add a frame [height, width, 3] or [height, width]; all must have the same size.
 
         Args:
             pixels: uint8, or uint16 from 0 to 2 ** bits - 1 where the file has more than 8 bits.
 
         Raises:
-            UserError: The size is another one, or the file cannot be written.
+            UserError: The size differs, or the file cannot be written.
         """
         if pixels.ndim == 2:
             pixels = np.repeat(pixels[..., None], 3, axis=2)
@@ -202,7 +202,7 @@ class VideoWriter:
                 f"a frame of {size[1]} x {size[0]} pixels does not fit into a video of "
                 f"{self._size[1]} x {self._size[0]}",
                 where=str(self._path),
-                todo="Write a folder of pictures instead.",
+                todo="Write a folder of images instead.",
             )
         kind = "rgb24" if self.bits == 8 else f"gbrp{self.bits}le"
         frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
@@ -256,7 +256,7 @@ class VideoWriter:
 
 
 def written_bits(path: Path, wanted: int) -> int:
-    """Bits of a level in a video of this ending: as wanted or the next more, or the most it has."""
+    """Bits per level for this suffix: as requested or the next larger, at most its maximum."""
     available = _WRITERS[path.suffix.lower()][2]
     return next((bits for bits in available if bits >= wanted), available[-1])
 
@@ -265,14 +265,14 @@ def check_written_video(path: Path) -> None:
     """Check that a video can be written under this name.
 
     Raises:
-        UserError: PyAV is missing, or the ending is not one that is written.
+        UserError: PyAV is missing, or the suffix is not supported.
     """
     _pyav(path)
     if path.suffix.lower() not in _WRITERS:
         raise UserError(
             f"videos cannot be written as '{path.suffix}'",
             where=str(path),
-            todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single pictures.",
+            todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single images.",
         )
 
 

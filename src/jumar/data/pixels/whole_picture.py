@@ -1,7 +1,7 @@
-"""A picture with everything in its file besides 8-bit red, green and blue.
+"""An image with everything in its file besides 8-bit red, green and blue.
 
-Training sees pictures as `decode_image` gives them. Whoever hands a picture back to its owner
-keeps the transparency, 16 bits, the colour profile and the EXIF data, or says what is lost.
+Training uses images from `decode_image`. Commands that return an image to the user keep its
+transparency, 16 bits, colour profile and EXIF data, or report what is lost.
 """
 
 import sys
@@ -19,20 +19,20 @@ Levels = NDArray[np.uint8 | np.uint16]
 
 _ORIENTATION = 0x0112
 _DEEP_COLOURS = {"RGB;16B", "RGB;16L", "RGB;16N", "RGBA;16B", "RGBA;16L", "RGBA;16N"}
-"""Pillow's names of 16 bits for red, green, blue (and alpha), of which it takes the high bytes."""
+"""Pillow's names for 16-bit RGB(A), of which it only reads the high bytes."""
 _WITH_ALPHA = ("RGBA", "LA", "PA", "La", "RGBa")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WholePicture:
-    """A decoded picture, upright.
+    """A decoded image, upright.
 
     Attributes:
         pixels: [height, width, 3] for RGB or [height, width] for grey; uint8, or uint16 of 16 bits.
         alpha: How opaque each pixel is, [height, width] of the same type; None if all are.
         profile: Colour profile (ICC) of the pixels; may be empty.
-        exif: EXIF data without the orientation, which the pixels have; may be empty.
-        lost: What is in the file but not here, in words.
+        exif: EXIF data without the orientation, which is applied; may be empty.
+        lost: What the file has but this image does not, in words.
     """
 
     pixels: Levels
@@ -51,7 +51,7 @@ class WholePicture:
 
 
 def decode_whole(encoded: bytes) -> WholePicture:
-    """A picture, always as RGB, with its transparency, depth, profile and EXIF data.
+    """An image, always as RGB, with its transparency, depth, profile and EXIF data.
 
     If there are several frames or pages, the first one is used.
 
@@ -59,7 +59,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
         encoded: The bytes of the file.
 
     Raises:
-        DecodeError: The picture is damaged, too large or of an unsupported kind; says which.
+        DecodeError: The image is damaged, too large or of an unsupported kind; says which.
     """
     picture = EncodedImage(encoded)
     alpha: Levels | None = None
@@ -69,7 +69,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
             exif = _exif_without_orientation(image)
             profile = image.info.get("icc_profile") or b""
             ink = image.mode == "CMYK"
-            # Pillow forgets them when it has loaded the pixels.
+            # Pillow discards them once it has loaded the pixels.
             raw_modes = set(_raw_modes(image))
             deep = _deep_values(image, raw_modes, encoded)
             if deep is None:
@@ -99,12 +99,12 @@ def pages_left_out(encoded: bytes) -> str:
     try:
         with opened(encoded) as image:
             return pages_of(image)
-    except Exception:  # decoding the picture reports what is wrong with it
+    except Exception:  # decoding the image reports what is wrong with it
         return ""
 
 
 def pages_of(image: Image.Image) -> str:
-    """The frames or pages after the first one, for a person; empty if there is one."""
+    """The frames or pages after the first one, in words; empty if there is only one."""
     count = int(getattr(image, "n_frames", 1))
     if count == 1:
         return ""
@@ -118,7 +118,7 @@ def profile_is_grey(profile: bytes) -> bool:
 
 
 def _raw_modes(image: Any) -> Iterator[str]:
-    """How the file holds its levels, in Pillow's words."""
+    """How the file stores its levels, in Pillow's terms."""
     for tile in image.tile:
         arguments: Any = tile[3]
         yield str(arguments if isinstance(arguments, str) else arguments[0])
@@ -127,10 +127,10 @@ def _raw_modes(image: Any) -> Iterator[str]:
 def _deep_values(
     image: Image.Image, raw_modes: set[str], encoded: bytes
 ) -> NDArray[np.uint16] | None:
-    """The pixels of 16 bits as uint16 [height, width, 3 or 4] as stored; None of all others.
+    """16-bit pixels as stored, uint16 [height, width, 3 or 4]; None for other files.
 
-    Pillow has no mode for colours of 16 bits and takes the high byte of each. Asked to take the
-    other byte order, it takes the low bytes.
+    Pillow has no mode for 16-bit colours and reads the high byte of each. Told the opposite byte
+    order, it reads the low bytes.
     """
     if image.mode.startswith("I"):
         values = np.asarray(image)

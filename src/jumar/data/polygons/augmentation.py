@@ -1,8 +1,8 @@
-"""What training does to a picture with words: scaled, turned, cropped between words, recoloured.
+"""Augmentation of images with words: scaling, rotation, crops between words, colours.
 
-As in the originals of PSENet and EAST a crop never cuts a word: its edges lie where no word is,
-in rows and in columns. A share of the crops is without any word. Turning and colours are not in
-the originals and are off unless asked for.
+As in the originals of PSENet and EAST, a crop never cuts a word: its edges are in rows and columns
+without words. A fraction of the crops has no words. Rotation and colours are not in the originals
+and are off by default.
 """
 
 from collections.abc import Sequence
@@ -20,26 +20,26 @@ Pixels = NDArray[np.uint8]
 
 _LUMA = np.array([0.299, 0.587, 0.114])
 _MARGIN = 0.1
-"""How far the drawn edges of a crop may lie outside of the picture, where they are cut off: so
-that crops reach the border more often."""
+"""How far outside the image the edges of a crop may be drawn before clipping, so that crops reach
+the border more often."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextAugmentation:
-    """Crops and changes of training pictures."""
+    """Crops and changes of training images."""
 
     scales: tuple[float, ...] = setting(
-        (0.5, 1.0, 2.0, 3.0), "Factors of size of which one is drawn.", minimum=0.01
+        (0.5, 1.0, 2.0, 3.0), "Scale factors, one of which is drawn.", minimum=0.01
     )
     background_share: float = setting(
-        0.375, "Share of crops without a word, where a picture allows them.", minimum=0, maximum=1
+        0.375, "Fraction of crops without words, if an image allows them.", minimum=0, maximum=1
     )
-    crop_attempts: int = setting(50, "Draws before the whole picture is taken.", minimum=1)
+    crop_attempts: int = setting(50, "Attempts before the whole image is used.", minimum=1)
     least_side: float = setting(
-        0.1, "Least side of a crop, as a part of the picture's.", minimum=0.01, maximum=1
+        0.1, "Minimum side of a crop, as a fraction of the image's.", minimum=0.01, maximum=1
     )
     rotation: float = setting(
-        0.0, "Largest angle by which pictures are turned.", unit="degrees", minimum=0, maximum=180
+        0.0, "Largest angle by which images are rotated.", unit="degrees", minimum=0, maximum=180
     )
     brightness: float = setting(
         0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0
@@ -52,10 +52,10 @@ class TextAugmentation:
     )
 
     def check(self) -> None:
-        """Reject no scale, and ranges that are none.
+        """Reject empty scales and invalid ranges.
 
         Raises:
-            UserError: One of them.
+            UserError: One is empty or invalid.
         """
         if not self.scales:
             raise UserError("no number given", where="scales")
@@ -75,14 +75,14 @@ def augmented(
     side: int,
     random: np.random.Generator,
 ) -> tuple[Pixels, list[Region]]:
-    """One training picture and the words in it.
+    """One training image and the words in it.
 
     Args:
         pixels: [height, width, 3].
         regions: Its words.
         augmentation: What is drawn.
         side: Side of the result.
-        random: All randomness, the same draws whatever the picture holds.
+        random: Source of randomness; the number of draws does not depend on the image.
 
     Returns:
         Pixels [side, side, 3], black beside a crop that is not square, and the regions in it.
@@ -117,18 +117,18 @@ def draw_crop(
     *,
     background: bool,
 ) -> Window:
-    """A part of a picture whose edges cut no word.
+    """A part of an image whose edges cut no word.
 
     Args:
-        size: Height and width of the picture.
+        size: Height and width of the image.
         regions: Its words.
-        augmentation: How often is drawn, and the least side.
+        augmentation: Number of attempts, and the minimum side.
         random: Source of the draws.
-        background: Ask for a part without words; otherwise one with at least one word, if the
-            picture has some.
+        background: Draw a part without words; otherwise one with at least one word, if the image
+            has any.
 
     Returns:
-        The part, or the whole picture when no draw was as asked for.
+        The part, or the whole image if no attempt succeeded.
     """
     rows, columns = _free_edges(size[0], regions, 1), _free_edges(size[1], regions, 0)
     least = [augmentation.least_side * length for length in size]
@@ -144,7 +144,7 @@ def draw_crop(
 
 
 def _free_edges(length: int, regions: Sequence[Region], axis: int) -> NDArray[np.int64]:
-    """Where an edge may lie: 0 to `length` and beyond, but within no word."""
+    """Where an edge may be: 0 to `length` and beyond, but not within a word."""
     margin = round(length * _MARGIN)
     taken = np.zeros(length + 2 * margin + 1, bool)
     for region in regions:
@@ -176,7 +176,7 @@ def _within(region: Region, window: Window) -> bool:
 def rotated(
     pixels: Pixels, regions: Sequence[Region], degrees: float
 ) -> tuple[Pixels, list[Region]]:
-    """A picture turned counter-clockwise around its middle, large enough for all of it."""
+    """An image rotated counter-clockwise around its centre, enlarged to fit all of it."""
     import cv2
 
     height, width = pixels.shape[:2]
@@ -192,7 +192,7 @@ def rotated(
 
 
 def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Pixels at another (height, width): averaged where they shrink, else bilinear."""
+    """Pixels resized to (height, width): averaged when shrinking, else bilinear."""
     import cv2
 
     shrinks = size[0] < pixels.shape[0] and size[1] < pixels.shape[1]
@@ -203,7 +203,7 @@ def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 def _recoloured(
     pixels: Pixels, augmentation: TextAugmentation, draws: NDArray[np.float64]
 ) -> Pixels:
-    """Saturation, contrast around the mean and brightness, in one product by pixel."""
+    """Saturation, contrast around the mean and brightness, in one product per pixel."""
     import cv2
 
     low, high = augmentation.contrast

@@ -11,7 +11,7 @@ Boxes = NDArray[np.float64]
 """Corners [boxes, 4, 2], each clockwise from the upper left one of the turned box."""
 
 _STEPS = 24
-"""How often merging is supposed and checked as a whole before it goes box by box."""
+"""How often merges are guessed and checked at once before going box by box."""
 
 
 def words_of_boxes(
@@ -23,19 +23,19 @@ def words_of_boxes(
     overlap: float = 0.2,
     least_score: float = 0.1,
 ) -> list[Detection]:
-    """The words in the maps of a picture.
+    """The words in the maps of an image.
 
     Args:
         score: 0 to 1, [rows, columns].
         geometry: Distances to the upper, right, lower, left edge, and the angle, [5, rows,
             columns].
-        stride: Pixels of the picture for one of the maps.
+        stride: Image pixels per map pixel.
         threshold: Pixels with a higher score give boxes.
-        overlap: Intersection over union from which boxes are of one word.
+        overlap: Intersection over union from which boxes belong to one word.
         least_score: Words with a smaller mean score of the pixels in their box are dropped.
 
     Returns:
-        Words in pixels of the picture, with that mean score, the largest sum of scores first.
+        Words in pixels of the image, with that mean score, the largest sum of scores first.
     """
     boxes, scores = decoded(score, geometry, stride=stride, threshold=threshold)
     boxes, scores = merged(boxes, scores, overlap)
@@ -80,12 +80,12 @@ def boxes_at(x: NDArray[np.int64], y: NDArray[np.int64], geometry: NDArray[np.fl
 def merged(
     boxes: Boxes, scores: NDArray[np.float64], overlap: float
 ) -> tuple[Boxes, NDArray[np.float64]]:
-    """Boxes of neighbouring pixels made one, weighted by score (locality-aware merging).
+    """Boxes of neighbouring pixels merged, weighted by score (locality-aware merging).
 
     Each box is compared with the mean of the run before it, and begins a new run unless they
-    overlap. So which boxes are compared depends on all before; here runs are supposed from pairs
-    of neighbours, all means follow by sums, and every comparison is repeated until none of them
-    changes, which can only be as one box after the other gives it.
+    overlap. So each comparison depends on all earlier boxes. Here runs are guessed from pairs of
+    neighbours, means follow from sums, and all comparisons are repeated until none changes; the
+    result is then that of going box by box.
 
     Returns:
         One box for each run, with the sum of its scores.
@@ -107,7 +107,7 @@ def merged(
 def merged_one_by_one(
     boxes: Boxes, scores: NDArray[np.float64], overlap: float
 ) -> tuple[Boxes, NDArray[np.float64]]:
-    """What `merged` gives, box after box."""
+    """The result of `merged`, computed box by box."""
     means: list[Boxes] = []
     sums: list[float] = []
     for box, score in zip(boxes, scores.tolist(), strict=True):
@@ -133,7 +133,7 @@ def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[n
     tree = shapely.STRtree(polygons)
     left = np.ones(len(order), bool)
     kept: list[int] = []
-    # Box by box of those that are kept: all pairs of an untrained network's boxes fill the memory.
+    # Only against kept boxes: all pairs of an untrained network's boxes would fill memory.
     while (place := int(left.argmax())) or left[0]:
         kept.append(place)
         near = np.asarray(tree.query(polygons[place]), np.int64)
@@ -164,7 +164,7 @@ def _running_means(boxes: Boxes, scores: NDArray[np.float64], starts: NDArray[np
     """The weighted mean of each box and those before it in its run."""
     firsts = np.flatnonzero(starts)
     run = np.cumsum(starts) - 1
-    # Sums begin anew at each run, and corners are counted from its first box's: small numbers.
+    # Sums restart at each run, with corners relative to its first box, to keep numbers small.
     corners = boxes - boxes[firsts][run]
     weighted = np.cumsum(corners * scores[:, None, None], axis=0)
     weights = np.cumsum(scores)
@@ -176,7 +176,7 @@ def _running_means(boxes: Boxes, scores: NDArray[np.float64], starts: NDArray[np
 def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.bool_]:
     """Whether the intersection over union of each pair is above a limit.
 
-    Most pairs are decided by rectangles along the second box, within and around both; GEOS gets
+    Most pairs are decided by rectangles along the second box, inside and around both; GEOS computes
     the others.
     """
     along = second[:, 1] - second[:, 0] + second[:, 2] - second[:, 3]

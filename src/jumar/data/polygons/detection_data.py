@@ -14,11 +14,11 @@ Targets = Literal["kernels", "score"]
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionData(LoaderSettings):
-    """Where the pictures and the outlines of their words are, and how they become batches."""
+    """Where the images and the outlines of their words are, and how they become batches."""
 
     path: str = setting(
         "",
-        "A folder or zip of pictures and label files (ICDAR, MLT, Total-Text, JSON).",
+        "A folder or zip of images and label files (ICDAR, MLT, Total-Text, JSON).",
         unit="path",
     )
     labels: str = setting(
@@ -31,24 +31,24 @@ class DetectionData(LoaderSettings):
         changeable=True,
     )
     eval_labels: str = setting("", "Label files of eval_path.", unit="path", changeable=True)
-    image_size: int = setting(512, "Side of training pictures.", unit="px", minimum=32)
+    image_size: int = setting(512, "Side of training images.", unit="px", minimum=32)
     eval_longest: int = setting(
-        1200, "Longest side in evaluation; larger pictures shrink.", unit="px", minimum=32
+        1200, "Longest side in evaluation; larger images shrink.", unit="px", minimum=32
     )
     eval_scale: float = setting(
         1.0,
-        "Factor of size in evaluation, up to eval_longest; above 1 for words of few pixels.",
+        "Scale factor in evaluation, up to eval_longest; above 1 for small words.",
         minimum=0.01,
     )
     eval_rounding: str = setting(
         "up",
-        "Sides in evaluation become multiples of 32 upwards (PSENet) or downwards (EAST).",
+        "Sides in evaluation are rounded to multiples of 32, up (PSENet) or down (EAST).",
         choices=("up", "down"),
     )
     eval_batch_size: int = setting(
         1,
-        "Evaluation batch size per rank; smaller pictures of a batch get a black border.",
-        unit="pictures",
+        "Evaluation batch size per rank; smaller images of a batch get a black border.",
+        unit="images",
         minimum=1,
         changeable=True,
     )

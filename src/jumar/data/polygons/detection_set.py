@@ -1,4 +1,4 @@
-"""Pictures with words as samples: crops with targets, or whole pictures with outlines."""
+"""Images with words as samples: crops with targets, or whole images with outlines."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +23,11 @@ from jumar.data.samples import Arrays, Batch, CorruptRecord, Record, SampleKey
 from jumar.ground.errors import UserError
 
 STRIDE = 4
-"""Pixels of a picture, along each axis, for one of the network's output."""
+"""Image pixels per output pixel, along each axis."""
 
 
 class Encoded(NamedTuple):
-    """A picture's bytes and its words."""
+    """An image's bytes and its words."""
 
     record: Record
     regions: Sequence[Region]
@@ -35,19 +35,19 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DetectionPictures:
-    """Pictures of one source with their words.
+    """Images of one source with their words.
 
     A training sample is `image`, uint8 [side, side, 3], with `mask`, uint8 [side / 4, side / 4],
     and `kernels`, uint8 [.., .., 6], or `score`, uint8 [.., ..], and `geometry`, float32
     [.., .., 5]; see `kernel_maps` and `score_maps`.
 
-    An evaluation sample is the whole picture as `image`, uint8 [height, width, 3], both sides
+    An evaluation sample is the whole image as `image`, uint8 [height, width, 3], both sides
     multiples of 32, with `scale`, float32 [2], by which its x and y were multiplied, `index`, and
     the words in pixels of the file: `corners`, float32 [words, most corners, 2], `corner_counts`,
     int64 [words], and `ignored`, bool [words].
 
     Attributes:
-        source: The undecoded pictures.
+        source: The undecoded images.
         data: Sizes and augmentation.
         targets: `kernels` for PSENet, `score` for EAST.
         seed: Together with a key, determines a sample's augmentation.
@@ -69,11 +69,11 @@ class DetectionPictures:
         return self.source.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Encoded:
-        """The undecoded picture and its words; see `SampleKind.open`."""
+        """The undecoded image and its words; see `SampleKind.open`."""
         return Encoded(self.source.read(item), self.source.regions[item])
 
     def map(self, opened: Encoded, item: int, key: SampleKey) -> Arrays:
-        """The picture as it is sent to the network; see `SampleKind.map`."""
+        """The image as it is sent to the network; see `SampleKind.map`."""
         try:
             pixels = EncodedImage(opened.record.encoded).decode(fast=False, reuse=True)
         except DecodeError as error:
@@ -114,14 +114,14 @@ class DetectionPictures:
 def input_size(
     height: int, width: int, data: DetectionData, *, longest: int = 0
 ) -> tuple[int, int]:
-    """Height and width of a network's input: multiples of 32, about as the picture's.
+    """Height and width of a network's input: multiples of 32, about as the image's.
 
     Both are rounded upwards, as PSENet's original does, or downwards, as EAST's means to (it goes
     32 pixels too far where a side is not a multiple).
 
     Args:
-        height: Of the picture.
-        width: Of the picture.
+        height: Of the image.
+        width: Of the image.
         data: Scale, longest side and rounding in evaluation.
         longest: The longest side instead of `data.eval_longest`, before it is rounded.
     """
@@ -139,31 +139,31 @@ def training_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
     return KeyedSet(
         kind=pictures,
         collate=Stacked(
-            what="pictures",
+            what="images",
             fields="data.batch_size, data.image_size",
             pictures=("image", "kernels", "geometry"),
         ),
         training=True,
-        what="pictures",
+        what="images",
         todo="Check the path of the data.",
     )
 
 
 def evaluation_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
-    """Whole pictures as batches: `image` [N, 3, height, width] of the largest in it, and the words.
+    """Whole images as batches: `image` [N, 3, height, width] of the largest in it, and the words.
 
-    Names that differ in size between pictures also have their own sizes (`unpadded`); those of
+    Arrays that differ in size between images also have their sizes (`unpadded`); those of
     `image` are rows, columns and channels.
     """
     return KeyedSet(kind=pictures, collate=_Whole(), training=False)
 
 
 class _Whole(Padded):
-    """Pads pictures and words; the channels of pictures come first."""
+    """Pads images and words; the channels of images come first."""
 
     def __init__(self) -> None:
         super().__init__(
-            what="pictures",
+            what="images",
             fields="data.eval_batch_size, data.eval_longest",
             fill={"image": 0, "corners": 0, "corner_counts": 0, "ignored": 1},
         )
@@ -176,7 +176,7 @@ class _Whole(Padded):
 
 
 def batch_regions(batch: Batch) -> list[list[Region]]:
-    """The words of each picture of an evaluation batch."""
+    """The words of each image of an evaluation batch."""
     sizes: list[int] = batch["ignored" + SIZES][:, 0].tolist()
     corners = batch["corners"].cpu().numpy().astype(np.float64)
     counts: list[list[int]] = batch["corner_counts"].tolist()
@@ -193,7 +193,7 @@ def batch_regions(batch: Batch) -> list[list[Region]]:
 def open_evaluation(
     data: DetectionData, *, notice: Callable[[str], None] = lambda _: None
 ) -> TextPictures:
-    """The pictures of the settings' evaluation part; raises as `open_text_pictures`."""
+    """The images of the settings' evaluation part; raises as `open_text_pictures`."""
     labels = data.eval_labels or ("" if data.eval_path else data.labels)
     return open_text_pictures(data.eval_path or data.path, "eval", labels=labels, notice=notice)
 
@@ -205,19 +205,19 @@ def open_detection_sets(
     seed: int,
     notice: Callable[[str], None] = lambda _: None,
 ) -> tuple[KeyedSet[DetectionPictures], KeyedSet[DetectionPictures] | None]:
-    """Crops to learn from and whole pictures to score on.
+    """Crops for training and whole images for evaluation.
 
     Args:
         data: Settings.
         targets: What training samples hold; see `DetectionPictures`.
         seed: The run's seed.
-        notice: Called with what of the labels was mended, left out or is missing.
+        notice: Called with which labels were repaired, left out or are missing.
 
     Returns:
         Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: A path holds no pictures with words, or both sets are the same.
+        UserError: A path has no images with words, or both sets are the same.
         ModuleNotFoundError: A package of the extra `detection` is missing.
     """
     for package in ("pyclipper", "shapely"):  # named here rather than by a worker
@@ -229,7 +229,7 @@ def open_detection_sets(
         raise UserError(
             "no path given",
             where="data.path",
-            todo="Name a folder or zip of pictures and label files.",
+            todo="Name a folder or zip of images and label files.",
         )
     source = open_text_pictures(data.path, "train", labels=data.labels, notice=notice)
     train = training_set(
@@ -240,10 +240,9 @@ def open_detection_sets(
     evaluation = open_evaluation(data, notice=notice)
     if evaluation.fingerprint == source.fingerprint:
         raise UserError(
-            "evaluation would use the training pictures themselves",
+            "evaluation would use the training images themselves",
             where="data.eval_path",
-            todo="Set it to other pictures or to none, or put folders train and test into "
-            "data.path.",
+            todo="Set it to other images or to none, or put folders train and test into data.path.",
         )
     return train, evaluation_set(
         DetectionPictures(source=evaluation, data=data, targets=targets, seed=seed, training=False)

@@ -1,9 +1,9 @@
-"""DetEval, which scores Total-Text's curved words: they may be split and merged, at a price.
+"""DetEval, which scores Total-Text's curved words: split and merged ones count less.
 
 A word and a detection belong together if the detection covers more than 0.7 of the word and more
 than 0.6 of it lies within the word. A word of several detections, or a detection of several words,
 counts 0.8. The rules and their order are those of Total-Text's evaluation, including that a pair is
-looked for by the two shares separately.
+searched for by the two fractions separately.
 """
 
 from collections.abc import Sequence
@@ -20,27 +20,27 @@ COVERED = 0.7
 WITHIN = 0.6
 """The part of a detection that must lie within the word."""
 SHARED = 0.8
-"""What one of several counts."""
+"""Weight of a split or merged match."""
 
 _IGNORED_SHARE = 0.5
 
 
 def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> NDArray[np.float64]:
-    """What sums over pictures: recalled, words, precise, detections [4].
+    """Counts to be summed over images: recalled, words, precise, detections [4].
 
     Args:
-        words: The true ones, with those to be ignored.
+        words: The labelled words, including ignored ones.
         detections: Outlines in the same pixels.
     """
     truth = as_polygons([word.corners for word in words])
-    found = as_polygons(detections)
-    covered = np.zeros((len(truth), len(found)))
+    detected = as_polygons(detections)
+    covered = np.zeros((len(truth), len(detected)))
     within = np.zeros_like(covered)
-    of_word, of_detection = touching_pairs(truth, found)
-    common = overlap_areas(truth[of_word], found[of_detection])
+    of_word, of_detection = touching_pairs(truth, detected)
+    common = overlap_areas(truth[of_word], detected[of_detection])
     with np.errstate(invalid="ignore", divide="ignore"):
         covered[of_word, of_detection] = np.nan_to_num(common / areas(truth)[of_word])
-        within[of_word, of_detection] = np.nan_to_num(common / areas(found)[of_detection])
+        within[of_word, of_detection] = np.nan_to_num(common / areas(detected)[of_detection])
     ignored = np.array([word.ignored for word in words], bool)
     counts = ~(within[ignored] > _IGNORED_SHARE).any(axis=0)
     covered, within = covered[~ignored][:, counts], within[~ignored][:, counts]

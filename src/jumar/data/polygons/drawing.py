@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def fill(picture: NDArray[np.uint8], corners: NDArray[Any], value: int) -> None:
-    """Fill a polygon in a picture [height, width]; corners [corners, 2] are cut to whole pixels."""
+    """Fill a polygon in an image [height, width]; corners [corners, 2] are cut to whole pixels."""
     import cv2
 
     cv2.fillPoly(picture, [corners.astype(np.int32)], [value])
@@ -34,12 +34,12 @@ def smallest_rectangles(groups: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
-    """Connected parts of a picture [height, width], side by side and not across corners.
+    """Connected components of an image [height, width], with 4-connectivity.
 
     Returns:
-        How many, with the background; the number of each pixel's part, int32 [height, width],
-        0 for the background and then in the order of the first pixel row by row; and the pixels
-        of each part.
+        Their number, including the background; the number of each pixel's part, int32 [height,
+        width], 0 for the background and then in the order of the first pixel row by row; and the
+        pixels of each part.
     """
     import cv2
 
@@ -50,7 +50,7 @@ def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDAr
 
 
 _FINER = 4
-"""OpenCV's outlines go through the middle of pixels: of small ones, so that little is lost."""
+"""OpenCV's outlines pass through pixel centres: pixels are subdivided so that little is lost."""
 
 
 def outer_outline(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:

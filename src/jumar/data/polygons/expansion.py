@@ -2,8 +2,8 @@
 
 The result is that of the original's queue: a pixel belongs to the first word that reaches it, row
 by row at the start, with the neighbours left, right, above, below of each pixel in turn; a pixel
-that reaches nothing waits for the next kernel. Here the queue goes one step of all its pixels at
-a time.
+without free neighbours waits for the next kernel. Here the queue advances by one step for all its
+pixels at a time.
 """
 
 from itertools import accumulate
@@ -28,7 +28,7 @@ def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32
         row by row, with those that were dropped.
     """
     count, rows, columns = kernels.shape
-    # A border of one pixel, so that neighbours are places in one flat array.
+    # A border of one pixel, so that neighbours are offsets in one flat array.
     inside = np.zeros((count, rows + 2, columns + 2), bool)
     inside[:, 1:-1, 1:-1] = kernels
     labels = np.zeros((rows + 2, columns + 2), np.int32)
@@ -46,7 +46,8 @@ def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32
 def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
     """Expand the labels through the kernels, in place."""
     steps = np.array([-1, 1, -labels.shape[1], labels.shape[1]])
-    # What this or a later kernel may still claim: pixels beside nothing of it need not wait.
+    # Pixels that this or a later kernel may still claim; pixels with no such neighbour need not
+    # wait.
     open_later = list(accumulate(kernels[::-1], np.logical_or))[::-1]
     unclaimed = labels == 0
     waiting = np.flatnonzero(_beside(open_later[0] & unclaimed) & ~unclaimed)

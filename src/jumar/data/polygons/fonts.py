@@ -29,15 +29,15 @@ def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]
     """The fonts that have all of some characters, sorted by name.
 
     Args:
-        characters: What is going to be written.
-        places: Fonts, or folders of fonts with all below them; those of the machine by default.
+        characters: The characters to be written.
+        places: Fonts, or folders searched recursively; those of the machine by default.
 
     Raises:
         UserError: A place does not exist, or no font has the characters.
     """
-    found = set(_files(places or FOLDERS, given=bool(places)))
-    # By path where names are equal: the order of a set differs from process to process.
-    files = sorted(found, key=lambda path: (path.name, str(path)))
+    candidates = set(_files(places or FOLDERS, given=bool(places)))
+    # By path if names are equal: the order of a set differs from process to process.
+    files = sorted(candidates, key=lambda path: (path.name, str(path)))
     chosen = [path for path in files if _has(path, characters)]
     if not chosen:
         sample = characters[:12] + ("..." if len(characters) > 12 else "")
@@ -62,7 +62,7 @@ def _files(places: Iterable[Path | str], *, given: bool) -> Iterable[Path]:
 
 
 def _has(path: Path, characters: str) -> bool:
-    """Whether no character is drawn as one that no font has; False for what is not a font."""
+    """Whether no character is drawn as a missing glyph; False if it is not a font."""
     try:
         font = ImageFont.truetype(str(path), _PROBE_SIZE)
         absent = _drawn(font, _NO_CHARACTER)

@@ -15,7 +15,7 @@ Outline = Literal["rectangle", "polygon"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Detection:
-    """A word that a network found.
+    """A word detected by a network.
 
     Attributes:
         corners: x and y of each corner [corners, 2], clockwise on the screen.
@@ -35,12 +35,12 @@ def words_of_kernels(
     least_score: float = 0.0,
     outline: Outline = "rectangle",
 ) -> list[Detection]:
-    """The words in the maps of a picture.
+    """The words in the maps of an image.
 
     Args:
         maps: 0 to 1, [6, rows, columns], the smallest kernel first.
-        size: Height and width, in pixels of the result, of what the maps cover.
-        threshold: What exceeds it is within a kernel.
+        size: Height and width of the area covered by the maps, in pixels of the result.
+        threshold: Values above it are within a kernel.
         least_area: Fewest pixels of a word's smallest kernel.
         least_score: Words with a smaller one are dropped: the mean of the last map over the word.
         outline: `rectangle` is the smallest one, `polygon` follows curved words.
@@ -77,7 +77,7 @@ def _members(
 def _hull_points(
     groups: list[NDArray[np.int64]], shape: tuple[int, ...], size: tuple[int, int]
 ) -> list[NDArray[np.float32]]:
-    """Points with the hull of each word, as if its pixels had been enlarged by nearest neighbours:
+    """Points with the hull of each word, as if its pixels had been upsampled by nearest neighbour:
     of each row, the outermost pixels of its first and its last one, as (x, y).
     """
     if not groups:

@@ -1,4 +1,4 @@
-"""PSENet's targets: every word at six sizes, and where the loss counts.
+"""PSENet's targets: every word at six sizes, and the mask of the loss.
 
 The numbers are those of the TensorFlow original: corners are cut to whole pixels first, a kernel of
 ratio r is the polygon moved inwards by `area * (1 - r²) / perimeter` with round joins, and of a
@@ -25,8 +25,8 @@ def kernel_maps(
     """The kernels of all words and the mask of the loss, at every `stride`-th pixel.
 
     Args:
-        regions: In pixels of the picture; what lies outside is cut off.
-        size: Height and width of the picture.
+        regions: In pixels of the image; parts outside are cut off.
+        size: Height and width of the image.
         stride: Distance of the pixels that the maps keep.
 
     Returns:
@@ -48,7 +48,7 @@ def kernel_maps(
 
 
 def shrunk_kernels(corners: NDArray[np.int32]) -> list[NDArray[np.int32]]:
-    """A polygon of whole pixels at the six sizes, the smallest first; empty where nothing is left.
+    """A polygon of whole pixels at the six sizes, smallest first; empty if nothing is left.
 
     Args:
         corners: [corners, 2], in either direction.

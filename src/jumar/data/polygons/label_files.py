@@ -1,4 +1,4 @@
-"""Label files of a folder or zip: read, and all of one form."""
+"""Reads the label files of a folder or zip, all in one format."""
 
 import zipfile
 import zlib
@@ -19,14 +19,14 @@ _README = ("readme", "license", "licence", "copying", "requirements")
 
 @dataclass(frozen=True, kw_only=True)
 class LabelFile:
-    """The outlines of one picture.
+    """The outlines of one image.
 
     Attributes:
-        name: The file's path, or the picture's name in a file of several.
+        name: The file's path, or the image's name in a file of several.
         origin: The same for messages.
-        unit: What is counted in it: `line` or `word`.
+        unit: Unit of positions in it: `line` or `word`.
         outlines: As they are in the file.
-        bad: What holds no outline.
+        bad: Lines or words without an outline.
     """
 
     name: str
@@ -43,7 +43,7 @@ class LabelFile:
 
 
 def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFile]:
-    """The labels in a tree, of one form by the content of all of its text files.
+    """The labels in a tree, in one format detected from all its text files.
 
     Args:
         tree: A folder or a zip.

@@ -1,12 +1,12 @@
 """Outlines of words in JSON.
 
-One file for all pictures, as of ICDAR's ArT and LSVT, or one for each picture with its list alone::
+One file for all images, as of ICDAR's ArT and LSVT, or one for each image with its list alone::
 
     {"img_1": [{"points": [[10, 12], [80, 14], [79, 40], [9, 38]],
                 "transcription": "Genaxis", "illegibility": false}, ...], ...}
 
-A picture is named with or without its ending. `transcription` and `illegibility` may be left out;
-a word whose `illegibility` is true is ignored, as one whose transcription is `###`.
+An image is named with or without its ending. `transcription` and `illegibility` may be left out;
+a word whose `illegibility` is true is ignored, like one whose transcription is `###`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,10 @@ from jumar.ground.json_text import parse_json
 
 
 def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
-    """The words of a file: lists by picture, or one list.
+    """The words of a file: lists by image, or one list.
 
     Raises:
-        ValueError: It is not JSON, or of another form; the message says where.
+        ValueError: It is not JSON, or has another structure; the message says where.
     """
     content = parse_json(text)
     if isinstance(content, list):
@@ -34,11 +34,11 @@ def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
         if wrong is None:
             return pictures
         raise ValueError(f"'{wrong[:40]}' has no list of words")
-    raise ValueError("neither a list of words nor lists by picture")
+    raise ValueError("neither a list of words nor lists by image")
 
 
 def outlines_of(words: list[Any]) -> Iterator[Outline | BadLine]:
-    """The outlines of a picture; what is counted as a line is the position in its list, from 1."""
+    """The outlines of an image; `line` is the position in its list, from 1."""
     for number, word in enumerate(words, start=1):
         try:
             yield _outline(number, word)

@@ -8,8 +8,8 @@
 | `polygons` | an even number of coordinates, from six, then nothing or `####text` (CTW1500) |
 | `total-text` | `x: [[...]], y: [[...]], ornt: [u'c'], transcriptions: [u'text']` |
 
-Which one it is follows from the lines of all files together: texts are often numbers, so that no
-single line can tell.
+The format is detected from the lines of all files together: texts are often numbers, so a single
+line is ambiguous.
 """
 
 import re
@@ -49,17 +49,17 @@ class Outline(NamedTuple):
 
 
 class BadLine(NamedTuple):
-    """A line that is none of the form's, and why."""
+    """A line that does not match the format, and why."""
 
     line: int
     reason: str
 
 
 def form_of(texts: Iterable[str]) -> Form:
-    """The form of a set of label files; `quadrilaterals` where nothing tells.
+    """The format of a set of label files; `quadrilaterals` if ambiguous.
 
     Args:
-        texts: The content of each file, or of as many as shall decide.
+        texts: The content of all files, or of enough of them.
     """
     lines = [line for text in texts for _, line in _lines(text)]
     if sum(map(bool, map(_TOTAL_TEXT.match, lines))) * 2 > len(lines):
@@ -79,7 +79,7 @@ def form_of(texts: Iterable[str]) -> Form:
 
 
 def outlines_of(text: str, form: Form) -> Iterator[Outline | BadLine]:
-    """The outlines of a file, and its lines that have none; empty lines are passed over."""
+    """The outlines of a file, and its lines without one; empty lines are skipped."""
     for number, line in _lines(text):
         try:
             corners, word = _READERS[form](line)

@@ -15,21 +15,21 @@ from jumar.data.polygons.label_lines import BadLine, Outline
 from jumar.data.polygons.regions import DONT_CARE
 
 LARGEST = 256 * 2**10
-"""Bytes; files of the set have a few thousand. MATLAB's arrays are compressed, and a large file
-could claim any size."""
+"""In bytes; files of the data set have a few thousand. MATLAB's arrays are compressed, and a large
+file could claim any size."""
 
 _NAMES = ("polygt", "gt")
 _COLUMNS = 5
 
 
 def outlines_of(content: bytes) -> list[Outline | BadLine]:
-    """The outlines in a file; what is counted as a line is the row, from 1.
+    """The outlines in a file; `line` is the row, from 1.
 
     Raises:
         ValueError: It is not such a file; the message says why.
     """
     if len(content) > LARGEST:
-        raise ValueError(f"{len(content)} bytes are more than a picture's words take")
+        raise ValueError(f"{len(content)} bytes are more than an image's words take")
     return list(_rows(_array(content)))
 
 
@@ -71,5 +71,5 @@ def _rows(array: Any) -> Iterator[Outline | BadLine]:
 
 
 def _text(cell: Any) -> str:
-    """A MATLAB string, which is an array of none or one."""
+    """A MATLAB string, which is an array of zero or one elements."""
     return "".join(map(str, np.asarray(cell).reshape(-1)))

@@ -38,7 +38,7 @@ def areas(polygons: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def overlap_areas(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
-    """The areas that are within both polygons of each pair.
+    """The intersection areas of pairs of polygons.
 
     Args:
         first: Polygons.
@@ -52,7 +52,7 @@ def overlap_areas(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float
 def touching_pairs(
     first: NDArray[Any], second: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs of which the one may overlap the other, in order of both."""
+    """Pairs that may overlap, in order of both."""
     import shapely
 
     tree = shapely.STRtree(second)

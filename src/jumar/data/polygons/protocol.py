@@ -1,9 +1,8 @@
-"""How well words are found: ICDAR 2015's protocol, and the same for outlines of any shape.
+"""Detection scores: ICDAR 2015's protocol, extended to outlines of any shape.
 
 A detection of which more than half lies within one ignored region (`###`) does not count. Pairs of
-a word and a detection are gone through by word and then by detection; the first that overlap by
-more than half of their union belong together. Precision, recall and H-mean are of the sums over
-all pictures.
+a word and a detection are visited by word and then by detection; the first with an IoU above one
+half match. Precision, recall and H-mean use sums over all images.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ _COVERED_SHARE = 0.5
 
 
 class Scores(NamedTuple):
-    """The scores of a set of pictures, each 0 to 1."""
+    """The scores of a set of images, each 0 to 1."""
 
     precision: float
     recall: float
@@ -41,7 +40,7 @@ class Intervals(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PictureScore:
-    """What was found in one picture; words and detections by their position.
+    """The matches in one image; words and detections are given by position.
 
     Attributes:
         matched: Pairs of word and detection.
@@ -61,30 +60,30 @@ class PictureScore:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Matches, detections that count and words that count [3]: what sums over pictures."""
+        """Matches, counted detections and counted words [3], to be summed over images."""
         matched = len(self.matched)
         return np.array([matched, matched + len(self.false), matched + len(self.missed)], np.int64)
 
 
 def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> PictureScore:
-    """The detections of a picture beside its words.
+    """The detections of an image matched with its words.
 
     Args:
-        words: The true ones, with those to be ignored.
+        words: The labelled words, including ignored ones.
         detections: Outlines in the same pixels.
     """
     truth = as_polygons([word.corners for word in words])
-    found = as_polygons(detections)
-    truth_areas, found_areas = areas(truth), areas(found)
-    of_word, of_detection = touching_pairs(truth, found)
-    common = overlap_areas(truth[of_word], found[of_detection])
+    detected = as_polygons(detections)
+    truth_areas, found_areas = areas(truth), areas(detected)
+    of_word, of_detection = touching_pairs(truth, detected)
+    common = overlap_areas(truth[of_word], detected[of_detection])
     unwanted = np.array([word.ignored for word in words], bool)
     with np.errstate(invalid="ignore", divide="ignore"):
         within = common / found_areas[of_detection]
         covered = common / truth_areas[of_word]
         union = truth_areas[of_word] + found_areas[of_detection] - common
         pairs = common / union > OVERLAP
-    ignored = np.zeros(len(found), bool)
+    ignored = np.zeros(len(detected), bool)
     ignored[of_detection[unwanted[of_word] & (within > _IGNORED_SHARE)]] = True
     counts = ~unwanted[of_word] & ~ignored[of_detection]
     matched: dict[int, int] = {}
@@ -117,13 +116,13 @@ def scores_of(counts: NDArray[np.int64]) -> Scores:
 def intervals_of(
     counts: NDArray[np.int64], *, share: float = 0.95, rounds: int = 2000, seed: int = 0
 ) -> Intervals:
-    """Bootstrap intervals of the scores: pictures drawn again with replacement.
+    """Bootstrap intervals of the scores: images are resampled with replacement.
 
     Args:
-        counts: Those of each picture [pictures, 3].
-        share: Of the rounds within an interval.
-        rounds: How often as many pictures are drawn.
-        seed: Of the draws.
+        counts: Those of each image [pictures, 3].
+        share: Fraction of rounds within an interval.
+        rounds: Number of resamples.
+        seed: Seed of the draws.
     """
     pictures = len(counts)
     random = np.random.default_rng(seed)
@@ -140,7 +139,7 @@ def intervals_of(
 def _ratios(
     matched: NDArray[np.float64], detections: NDArray[np.float64], words: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """As the official script: 0 where there is nothing to divide by."""
+    """As in the official script: 0 when dividing by zero."""
     precision = matched / np.maximum(detections, 1)
     recall = matched / np.maximum(words, 1)
     total = precision + recall
@@ -159,7 +158,7 @@ def _several(
     chosen: NDArray[np.bool_],
     among: Sequence[int],
 ) -> list[tuple[int, Sequence[int]]]:
-    """Those among some that are paired with at least two others, with these."""
+    """Items paired with at least two others, with these others."""
     partners: dict[int, list[int]] = {each: [] for each in among}
     for each, other in _pairs(one, others, chosen):
         if each in partners:

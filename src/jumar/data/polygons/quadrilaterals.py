@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from jumar.data.polygons.drawing import smallest_rectangles
 
 _SAME_AREA = 1e-9
-"""Areas that differ by no more, relatively, are the same."""
+"""Areas with a smaller relative difference are equal."""
 
 
 class RotatedBox(NamedTuple):
-    """A rectangle whose upper edge rises to the right by an angle.
+    """A rotated rectangle; the angle is that of its upper edge, rising to the right.
 
     Attributes:
         angle: In radians, more than -pi/4 and at most pi/4.
-        left: Where it begins along its upper edge; all four in the turned axes.
-        top: Where it begins across.
-        right: Where it ends along its upper edge.
-        bottom: Where it ends across.
+        left: Start along its upper edge; all four are in the rotated axes.
+        top: Start across.
+        right: End along its upper edge.
+        bottom: End across.
     """
 
     angle: float
@@ -30,7 +30,7 @@ class RotatedBox(NamedTuple):
 
 
 def as_quadrilateral(corners: NDArray[Any]) -> NDArray[np.float64]:
-    """Four corners as they are; of more or fewer, the smallest rectangle around them."""
+    """Four corners unchanged; for more or fewer, the smallest rectangle around them."""
     return np.asarray(
         corners if len(corners) == 4 else smallest_rectangles([corners])[0], np.float64
     )
@@ -44,18 +44,18 @@ def shrunk(corners: NDArray[Any], share: float = 0.3) -> NDArray[np.float64]:
 
     Args:
         corners: [4, 2].
-        share: Of the shorter adjacent edge.
+        share: Fraction of the shorter adjacent edge.
     """
     points = np.array(corners, np.float64)
     lengths = np.hypot(*(np.roll(points, -1, axis=0) - points).T)
     steps = share * np.minimum(lengths, np.roll(lengths, 1))
     longer = 0 if lengths[0] + lengths[2] > lengths[1] + lengths[3] else 1
     for start in (longer, longer + 2, 1 - longer, 3 - longer):
-        here, there = start, (start + 1) % 4
-        edge = points[there] - points[here]
+        here, end = start, (start + 1) % 4
+        edge = points[end] - points[here]
         edge /= max(float(np.hypot(*edge)), 1e-12)
         points[here] += steps[here] * edge
-        points[there] -= steps[there] * edge
+        points[end] -= steps[end] * edge
     return points
 
 
@@ -63,8 +63,8 @@ def rotated_box(corners: NDArray[Any]) -> RotatedBox:
     """The rectangle that EAST learns for a quadrilateral.
 
     It is the smallest parallelogram around it along two of its adjacent edges, made a rectangle
-    along its longer edges. Often several of these parallelograms have one and the same area: then
-    that of the earliest corner is taken, where the original leaves it to rounding.
+    along its longer edges. Often several of these parallelograms have the same area: then the one
+    at the earliest corner is used; in the original, rounding decides.
 
     Args:
         corners: [4, 2], convex, clockwise on the screen.

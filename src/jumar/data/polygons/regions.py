@@ -1,4 +1,4 @@
-"""Words in a picture: their outlines, and what is done about outlines that are wrong."""
+"""Words in an image: their outlines, and the repair of wrong outlines."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from jumar.ground.text import counted
 
 Corners = NDArray[np.float64]
-"""x and y of each corner [corners, 2], in pixels from the top left of the picture."""
+"""x and y of each corner [corners, 2], in pixels from the top left of the image."""
 
 DONT_CARE = "###"
-"""The transcription of what nobody can read: ICDAR's, and what Total-Text's `#` is read as."""
+"""The transcription of illegible words: ICDAR's, and what Total-Text's `#` is read as."""
 UNCERTAIN = frozenset({"*", "?"})
 """Transcriptions that the originals leave out of training too, though they count in scores."""
 
@@ -23,7 +23,7 @@ _FARTHEST = 1e6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Region:
-    """One word, or a line of text, in a picture.
+    """One word, or a line of text, in an image.
 
     Attributes:
         corners: Clockwise on the screen.
@@ -37,26 +37,26 @@ class Region:
 
 
 class BrokenPolygon(ValueError):
-    """An outline that encloses nothing certain; the message says why."""
+    """An ambiguous or empty outline; the message says why."""
 
 
 def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[Corners, list[str]]:
-    """An outline that is simple, clockwise and within the picture.
+    """An outline that is simple, clockwise and within the image.
 
-    Only what has one answer is mended: corners given twice, counter-clockwise order, four corners
+    Only unambiguous faults are repaired: repeated corners, counter-clockwise order, four corners
     in an order that crosses itself (only one order of four corners does not, if none of them lies
-    within the others), and parts outside of the picture.
+    within the others), and parts outside of the image.
 
     Args:
         corners: [corners, 2].
-        size: Height and width of the picture; None if unknown.
+        size: Height and width of the image; None if unknown.
 
     Returns:
         The outline, and what was wrong with it.
 
     Raises:
         BrokenPolygon: It has fewer than three different corners, crosses itself, encloses less
-            than one pixel or lies outside of the picture.
+            than one pixel or lies outside of the image.
     """
     points = np.asarray(corners, dtype=np.float64)
     if not np.isfinite(points).all() or np.abs(points).max(initial=0) > _FARTHEST:
@@ -65,7 +65,7 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
     different = np.abs(points - np.roll(points, 1, axis=0)).max(axis=1) > _SAME_POINT
     if not different.all() and different.any():
         points = points[different]
-        wrong.append("a corner is given twice")
+        wrong.append("a corner is repeated")
     count = len(np.unique(points, axis=0))
     if count < 3:
         raise BrokenPolygon(f"only {counted(count, 'different corner')}")
@@ -82,7 +82,7 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
         wrong.append("the corners run counter-clockwise")
     if size is not None and _reaches_out(points, size):
         points = _clipped(points, size)
-        wrong.append("it reaches out of the picture")
+        wrong.append("it extends beyond the image")
     return points, wrong
 
 
@@ -99,7 +99,7 @@ def _crosses(points: Corners) -> bool:
 
 
 def _uncrossed(points: Corners) -> Corners:
-    """Four corners around their middle, which is their only order without a crossing."""
+    """Four corners sorted around their centre, the only order that does not cross itself."""
     if len(points) == 4 and len(np.unique(points, axis=0)) == 4:
         middle = points.mean(axis=0)
         angles = np.arctan2(*(points - middle).T[::-1])
@@ -123,9 +123,9 @@ def _clipped(points: Corners, size: tuple[int, int]) -> Corners:
     height, width = size
     inside: Any = shapely.intersection(shapely.polygons(points), shapely.box(0, 0, width, height))
     if inside.area < _LEAST_AREA:
-        raise BrokenPolygon(f"it lies outside of the picture of {width} x {height} pixels")
+        raise BrokenPolygon(f"it lies outside the image of {width} x {height} pixels")
     if inside.geom_type != "Polygon":
-        raise BrokenPolygon("the border of the picture cuts it into several pieces")
+        raise BrokenPolygon("the border of the image cuts it into several pieces")
     ring: Any = shapely.normalize(inside)
     corners = shapely.get_coordinates(ring.exterior)[:-1]
     return corners if signed_area(corners) > 0 else corners[::-1].copy()

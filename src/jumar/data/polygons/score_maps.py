@@ -1,4 +1,4 @@
-"""EAST's targets: where words are, how far their edges are, and where the loss counts."""
+"""EAST's targets: where words are, the distances to their edges, and the mask of the loss."""
 
 from collections.abc import Sequence
 
@@ -21,15 +21,15 @@ def score_maps(
     """Score, geometry and mask of all words, at every `stride`-th pixel.
 
     Args:
-        regions: In pixels of the picture. One of more than four corners is taken as the smallest
+        regions: In pixels of the image. One with more than four corners is replaced by the smallest
             rectangle around it.
-        size: Height and width of the picture.
+        size: Height and width of the image.
         stride: Distance of the pixels that the maps keep.
         min_side: Words with a shorter side are masked.
 
     Returns:
         Score: 1 within the shrunk words, uint8 [rows, columns]. Geometry: there, the distances to
-        the upper, right, lower and left edge of the word's rectangle in pixels of the picture and
+        the upper, right, lower and left edge of the word's rectangle in pixels of the image and
         its angle in radians, float32 [rows, columns, 5]. Mask: 0 where a word is ignored or too
         small, uint8 [rows, columns].
     """

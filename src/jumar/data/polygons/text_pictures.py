@@ -1,10 +1,11 @@
-"""Pictures with the outlines of their words: a folder or a zip, labels recognised by content.
+"""Images with the outlines of their words: a folder or a zip, labels recognised by content.
 
-Pictures and label files may lie anywhere in it; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
-and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts by a word of their
-names: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`, `test`.
+Images and label files may be at any depth; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
+and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts if their names
+contain a
+keyword: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`, `test`.
 
-All labels are read when the set is opened, so that what is wrong with them is said at once.
+All labels are read when the set is opened, so that errors are reported at once.
 """
 
 import re
@@ -42,14 +43,14 @@ _NAMED_AT_MOST = 5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextPictures:
-    """Undecoded pictures and their regions.
+    """Undecoded images and their regions.
 
     Attributes:
-        pictures: The source of the pictures, every label 0.
+        pictures: The source of the images, every label 0.
         paths: Their paths within the folder or zip.
-        regions: The regions of each picture.
-        faults: What of the labels could not be used, by file and line.
-        mended: What was mended, by file and line.
+        regions: The regions of each image.
+        faults: Labels that could not be used, by file and line.
+        mended: Repaired outlines, by file and line.
     """
 
     pictures: ImageFolder | ImageZip
@@ -63,7 +64,7 @@ class TextPictures:
 
     @property
     def fingerprint(self) -> str:
-        """Of the pictures' paths, outlines and texts; see `Fingerprinted`."""
+        """Of the images' paths, outlines and texts; see `Fingerprinted`."""
         contents = [self.pictures.fingerprint.encode()]
         for regions in self.regions:
             contents += [region.corners.tobytes() for region in regions]
@@ -71,25 +72,25 @@ class TextPictures:
         return fingerprint(*contents)
 
     def read(self, index: int) -> Record:
-        """One picture; raises like its source."""
+        """One image; raises like its source."""
         return self.pictures.read(index)
 
 
 def open_text_pictures(
     path: str, split: Split, *, labels: str = "", notice: Notice = lambda _: None
 ) -> TextPictures:
-    """The pictures of one part of a data set, with the outlines of their words.
+    """The images of one part of a data set, with the outlines of their words.
 
     Args:
-        path: A folder or a zip; `~` is expanded. Without parts it gives the same pictures for both
+        path: A folder or a zip; `~` is expanded. Without parts it gives the same images for both
             splits.
         split: The part to open.
         labels: Where the label files are if not at `path`: another folder or zip.
-        notice: Called with what was mended, left out or is missing.
+        notice: Called with what was repaired, left out or is missing.
 
     Raises:
-        UserError: There is no such path, it holds no picture or no labels, or there is not one
-            word in them that can be used.
+        UserError: There is no such path, it has no images or no labels, or not a single usable
+            word.
     """
     tree = _tree(path)
     label_tree = _tree(labels) if labels else tree
@@ -100,14 +101,14 @@ def open_text_pictures(
     pictures = sorted((name for name in names if is_image(name)), key=by_numbers)
     if not pictures:
         zips = [name for name in names if name.lower().endswith(".zip")]
-        todo = f"Unpack {zips[0]}, or name a zip of pictures and one of labels." if zips else ""
-        raise UserError("there are no pictures in it", where=tree.name, todo=todo)
+        todo = f"Unpack {zips[0]}, or name a zip of images and one of labels." if zips else ""
+        raise UserError("there are no images in it", where=tree.name, todo=todo)
     files = read_labels(label_tree, sorted(label_names, key=by_numbers))
     if not files:
         raise UserError(
             "there are no label files in it",
             where=label_tree.name,
-            todo="Expected gt_NAME.txt for each picture NAME.jpg, or a JSON file; "
+            todo="Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; "
             "data.labels names another folder or zip.",
         )
     by_stem = _by_stem(files)
@@ -115,16 +116,16 @@ def open_text_pictures(
     _name_missing(pictures, labelled, by_stem, notice)
     if not labelled:
         raise UserError(
-            "no label file belongs to a picture",
+            "no label file belongs to an image",
             where=label_tree.name,
-            todo=f"For the picture {pictures[0]} a file gt_{stem_of(pictures[0])}.txt was looked "
+            todo=f"For the image {pictures[0]} a file gt_{stem_of(pictures[0])}.txt was looked "
             f"for, and there is {files[0].name}.",
         )
     return _opened(tree, labelled, by_stem, notice)
 
 
 def stem_of(name: str) -> str:
-    """What picture and label file have in common: the name without folder, `gt_` and ending."""
+    """What image and label file have in common: the name without folder, `gt_` and suffix."""
     file = name.rpartition("/")[2]
     stem, dot, ending = file.rpartition(".")
     is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json", "mat"))
@@ -134,19 +135,19 @@ def stem_of(name: str) -> str:
 def _tree(path: str) -> DiskTree | ZipTree:
     place = expanded(path)
     if not exists(place):
-        raise missing(place, more="Give a folder or a zip of pictures and label files.")
+        raise missing(place, more="Give a folder or a zip of images and label files.")
     return DiskTree(place) if is_folder(place) else ZipTree(place)
 
 
 def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
-    """The files of a part; all of them where no folder is named as one."""
+    """The files of a part; all of them if no folder is named like one."""
     parts = {name: _part_of(name) for name in names}
     if not set(parts.values()) - {""}:
         return names
     chosen = [name for name in names if parts[name] in ("", split)]
     if not any(parts[name] == split for name in names):
         raise UserError(
-            f"there are no pictures for {'training' if split == 'train' else 'evaluation'} in it",
+            f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
             where=where,
             todo="Name the folder that is meant.",
         )
@@ -168,7 +169,7 @@ def _by_stem(files: Sequence[LabelFile]) -> dict[str, LabelFile]:
     for file in files:
         if (other := by_stem.setdefault(stem_of(file.name), file)) is not file:
             raise UserError(
-                f"'{other.origin}' and '{file.origin}' are labels of one picture",
+                f"'{other.origin}' and '{file.origin}' are labels of one image",
                 todo="Keep one of them, or name the folder that is meant (data.labels).",
             )
     return by_stem
@@ -182,15 +183,15 @@ def _name_missing(
 ) -> None:
     bare = sorted(set(pictures) - set(labelled), key=by_numbers)
     if bare:
-        notice(f"{counted(len(bare), 'picture')} without labels left out: {_few(bare)}")
+        notice(f"{counted(len(bare), 'image')} without labels left out: {_few(bare)}")
     stems = {stem_of(name) for name in labelled}
     lone = [file.origin for stem, file in by_stem.items() if stem not in stems]
     if lone:
-        notice(f"{counted(len(lone), 'label file')} without a picture: {_few(lone)}")
+        notice(f"{counted(len(lone), 'label file')} without an image: {_few(lone)}")
     twice = [stem for stem, count in Counter(map(stem_of, labelled)).items() if count > 1]
     if twice:
         raise UserError(
-            f"several pictures are named {twice[0]}",
+            f"several images are named {twice[0]}",
             todo="Their labels cannot be told apart: name the folder that is meant.",
         )
 
@@ -214,13 +215,13 @@ def _opened(
         _regions(by_stem[stem_of(name)], _size_of(source, index), faults, changes)
         for index, name in enumerate(names)
     ]
-    for what, listed in (("left out", faults), ("mended", changes)):
+    for what, listed in (("left out", faults), ("repaired", changes)):
         if listed:
             notice(f"{counted(len(listed), 'outline')} {what}: {_few(list(map(str, listed)))}")
     if not any(not region.ignored for each in regions for region in each):
         held = f"; {counted(len(faults), 'outline')} cannot be used: {faults[0]}" if faults else ""
         raise UserError(
-            f"no word in the labels of {counted(len(names), 'picture')}{held}", where=tree.name
+            f"no word in the labels of {counted(len(names), 'image')}{held}", where=tree.name
         )
     return TextPictures(
         pictures=source, paths=paths, regions=regions, faults=faults, mended=changes
@@ -228,7 +229,7 @@ def _opened(
 
 
 def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:
-    """Height and width; None of a picture that cannot be read, which is reported later."""
+    """Height and width; None for an unreadable image, which is reported later."""
     try:
         header = EncodedImage(source.read(index).encoded)
     except (CorruptRecord, DecodeError):

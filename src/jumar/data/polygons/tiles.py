@@ -1,4 +1,4 @@
-"""Large pictures in parts: overlapping tiles, and one list of words of what was found in each."""
+"""Large images in overlapping tiles, whose words are merged into one list."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,22 +12,23 @@ from jumar.data.polygons.kernel_words import Detection
 from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas, touching_pairs
 
 OVERLAP = 0.25
-"""Of a tile's side, in common with the next one: words up to this size are whole in one of them."""
+"""Overlap of adjacent tiles, as a fraction of the side: words up to this size are whole in one."""
 
 _EDGE = 6.0
-"""Pixels from an edge within which a word may go on beyond it: a map has one for every four."""
+"""Distance from an edge, in pixels, at which a word may be cut: maps have one pixel for every
+four."""
 _SAME = 0.5
-"""Of the smaller outline, in common with a larger one that is the same word."""
+"""Fraction of the smaller outline shared with a larger one of the same word."""
 _JOINED = 0.1
-"""Of the smaller of two cut outlines, in common where they are parts of one word."""
+"""Fraction of the smaller of two cut outlines that is shared if they are parts of one word."""
 
 
 def tiles_of(height: int, width: int, side: int) -> list[Window]:
-    """Tiles that cover a picture, row by row; the whole picture where it is not larger than one.
+    """Tiles that cover an image, row by row; the whole image if it is not larger than one.
 
     Args:
-        height: Of the picture.
-        width: Of the picture.
+        height: Of the image.
+        width: Of the image.
         side: Of a tile.
     """
     return [
@@ -38,7 +39,7 @@ def tiles_of(height: int, width: int, side: int) -> list[Window]:
 
 
 def _starts(length: int, side: int) -> list[int]:
-    """Where tiles start along an axis, the last one at the end."""
+    """Where tiles start along an axis; the last one ends at the edge."""
     if length <= side:
         return [0]
     count = int(np.ceil((length - side) / (side * (1 - OVERLAP)))) + 1
@@ -46,23 +47,23 @@ def _starts(length: int, side: int) -> list[int]:
 
 
 def seamless(
-    found: Sequence[tuple[Window, Sequence[Detection]]], size: tuple[int, int]
+    words_of_tiles: Sequence[tuple[Window, Sequence[Detection]]], size: tuple[int, int]
 ) -> list[Detection]:
-    """The words of a picture from those of its tiles.
+    """The words of an image from those of its tiles.
 
-    A word that an edge cuts is taken from the tile that has the whole of it. One that no tile has
-    as a whole becomes the smallest rectangle around its parts.
+    A word that an edge cuts is taken from the tile that has the whole of it. One that no tile
+    contains becomes the smallest rectangle around its parts.
 
     Args:
-        found: Each tile with its words, in pixels of the tile.
-        size: Height and width of the picture.
+        words_of_tiles: Each tile with its words, in pixels of the tile.
+        size: Height and width of the image.
 
     Returns:
-        Words in pixels of the picture, those that no edge cuts first.
+        Words in pixels of the image, those that no edge cuts first.
     """
     words: list[Detection] = []
     cut: list[bool] = []
-    for window, detections in found:
+    for window, detections in words_of_tiles:
         for word in detections:
             cut.append(_is_cut(word, window, size))
             corner = np.array([window.left, window.top])
@@ -74,7 +75,7 @@ def seamless(
 
 
 def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
-    """Whether a word reaches an edge of its tile that is not one of the picture."""
+    """Whether a word reaches an edge of its tile that is not one of the image."""
     low, high = word.corners.min(axis=0), word.corners.max(axis=0)
     return bool(
         (window.left > 0 and low[0] < _EDGE)
@@ -85,7 +86,7 @@ def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
 
 
 def _largest(words: Sequence[Detection]) -> list[Detection]:
-    """The largest of those that cover each other, in their order."""
+    """The largest of mutually overlapping words, in their order."""
     one, other, share = _shares(words, words)
     large = areas(as_polygons([word.corners for word in words]))
     dropped = np.zeros(len(words), bool)
@@ -104,7 +105,7 @@ def _uncovered(parts: Sequence[Detection], kept: Sequence[Detection]) -> list[De
 
 
 def _united(parts: Sequence[Detection]) -> list[Detection]:
-    """Parts that overlap as one word each, with the mean of their scores."""
+    """Overlapping parts merged into words, with the mean of their scores."""
     one, other, share = _shares(parts, parts)
     leader = list(range(len(parts)))
 
@@ -134,7 +135,7 @@ def _around(parts: Sequence[Detection]) -> Detection:
 def _shares(
     first: Sequence[Detection], second: Sequence[Detection]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs by position, and what they have in common as a part of the smaller one."""
+    """Pairs by position, and their overlap as a fraction of the smaller one."""
     ones, others = (as_polygons([word.corners for word in words]) for words in (first, second))
     one, other = touching_pairs(ones, others)
     smaller = np.minimum(areas(ones)[one], areas(others)[other])

@@ -1,7 +1,7 @@
-"""Words to write: what stands on signs, prices and numbers, and Chinese of frequent characters.
+"""Words to write: signs, prices and numbers, and Chinese words of frequent characters.
 
-Every fourth word, number and character is for the test part alone, so that scores are of words
-that no training picture had.
+Every fourth word, number and character is reserved for the test part, so that scores are for words
+unseen in training.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def drawn_word(chinese: bool, random: np.random.Generator, *, test: bool) -> str
     """A word, a number, a price, a date or an address; or one to six Chinese characters."""
 
     def drawn(count: int) -> int:
-        """One of `count` places; of each four the last is the test part's."""
+        """One of `count` indices; every fourth belongs to the test part."""
         quarter, rest = divmod(count, 4)
         if test:
             return int(random.integers(quarter)) * 4 + 3

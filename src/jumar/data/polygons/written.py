@@ -1,6 +1,6 @@
-"""A set of written words, so that a detector can be tried without downloading anything.
+"""A data set of rendered words, for trying a detector without downloads.
 
-Each picture is a photograph or a texture with words in fonts of the machine, in perspective, of
+Each image is a photograph or a texture with words in fonts of the machine, in perspective, of
 any contrasting colour, a little blurred. The outline of a word is exact: the rectangle around its
 ink goes through the same perspective as the ink. Some words are too small to read and are `###`.
 
@@ -47,20 +47,20 @@ _ATTEMPTS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """What is written.
+    """The images to write.
 
     Attributes:
         script: `latin`, `chinese`, or words of `both`.
-        width: Of each picture, in pixels.
-        height: Of each picture.
-        words: Fewest and most words tried in a picture; crowded ones get fewer.
+        width: Width of each image, in pixels.
+        height: Height of each image.
+        words: Minimum and maximum number of words tried in an image; crowded ones get fewer.
         text_height: Smallest and largest size of a font, in pixels.
         rotation: Largest angle of a word, in degrees.
-        fonts: Font files or folders; those of the machine if empty. Every fourth font, by name, is
-            for the part `test` alone where there are at least four, as every fourth word is
-            anyway.
-        photographs: A folder or zip of pictures to write on; textures if None.
-        seed: Decides everything.
+        fonts: Font files or folders; those of the machine if empty. If there are at least four
+            fonts, every fourth by name is reserved for the part `test`, as every fourth word always
+            is.
+        photographs: A folder or zip of images to write on; textures if None.
+        seed: Random seed.
     """
 
     script: Script = "latin"
@@ -75,14 +75,14 @@ class Writing:
 
 
 class WrittenPicture(NamedTuple):
-    """A picture with its words."""
+    """An image with its words."""
 
     pixels: Pixels
     regions: Sequence[Region]
 
 
 class Written(NamedTuple):
-    """What was written in all."""
+    """Totals of what was written."""
 
     pictures: int
     words: int
@@ -91,7 +91,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """All that a process needs to write pictures."""
+    """Everything a process needs to write images."""
 
     writing: Writing
     latin: Sequence[Path]
@@ -109,18 +109,19 @@ def write_text_pictures(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> Written:
-    """Write a set in ICDAR 2015's form: `train/img_1.jpg` with `train/gt_img_1.txt`, and `test`.
+    """Write a data set in ICDAR 2015's format: `train/img_1.jpg` with `train/gt_img_1.txt`, and
+    `test`.
 
     Args:
         folder: A new folder, or an empty one.
-        writing: What is written.
-        train: Pictures to learn from.
-        test: Pictures to score on, with fonts of their own where there are enough.
-        workers: Processes.
-        progress: Called with how many of how many pictures are written.
+        writing: The images to write.
+        train: Number of training images.
+        test: Number of test images, with their own fonts if there are enough.
+        workers: Number of processes.
+        progress: Called with the number of images written and the total.
 
     Raises:
-        UserError: There is something in the folder, no font has the characters, or no photograph
+        UserError: The folder is not empty, no font has the characters, or no photograph
             can be read.
     """
     if exists(folder) and (not folder.is_dir() or any(folder.iterdir())):
@@ -139,7 +140,7 @@ def write_text_pictures(
 
 
 def written_picture(desk: Desk, number: int) -> WrittenPicture:
-    """One picture; the same for the same arguments."""
+    """One image; deterministic."""
     random = np.random.default_rng((_DRAW, desk.writing.seed, int(desk.test), number))
     pixels = _background(desk, random)
     taken = np.zeros(pixels.shape[:2], bool)
@@ -157,10 +158,10 @@ def open_desk(writing: Writing, part: str = "train") -> Desk:
     def fonts(characters: str, wanted: Script) -> Sequence[Path]:
         if writing.script not in (wanted, "both"):
             return ()
-        found = fonts_with(characters, writing.fonts)
-        if len(found) < 4:
-            return found
-        return [font for place, font in enumerate(found) if (place % 4 == 3) == (part == "test")]
+        fonts = fonts_with(characters, writing.fonts)
+        if len(fonts) < 4:
+            return fonts
+        return [font for place, font in enumerate(fonts) if (place % 4 == 3) == (part == "test")]
 
     photographs = None if writing.photographs is None else open_all_pictures(writing.photographs)
     return Desk(
@@ -204,7 +205,7 @@ def _line(region: Region) -> str:
 def _write_word(
     pixels: Pixels, taken: NDArray[np.bool_], desk: Desk, random: np.random.Generator
 ) -> Region | None:
-    """Write a word where there is room; None if there is none."""
+    """Write a word where there is space; None if there is none."""
     chinese = bool(desk.chinese) and (not desk.latin or random.random() < 0.5)
     word = drawn_word(chinese, random, test=desk.test)
     fonts = desk.chinese if chinese else desk.latin
@@ -212,7 +213,7 @@ def _write_word(
     size = float(np.exp(random.uniform(np.log(low), np.log(high))))
     if random.random() < _TINY_SHARE:
         size = float(random.uniform(5, 8))
-    # Drawn large and made small by the perspective, so that small words are smooth too.
+    # Drawn large and shrunk by the perspective, so that small words are smooth too.
     font = ImageFont.truetype(str(fonts[int(random.integers(len(fonts)))]), 64)
     ink = _ink(font, word)
     height, width = ink.shape
@@ -243,7 +244,7 @@ def _write_word(
 
 
 def _ink(font: ImageFont.FreeTypeFont, word: str) -> Pixels:
-    """A word's ink, 0 to 255, without any margin."""
+    """A word's ink, 0 to 255, without margins."""
     left, top, right, bottom = font.getbbox(word)
     canvas = Image.new("L", (int(right - left) + 8, int(bottom - top) + 8))
     mask = font.getmask(word, mode="L")
@@ -257,7 +258,7 @@ def _corners(
     rotation: float,
     random: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """A quadrilateral about as large as a word's rectangle, somewhere in the picture."""
+    """A quadrilateral about as large as a word's rectangle, somewhere in the image."""
     width, height = shape
     corners = np.array([[-width, -height], [width, -height], [width, height], [-width, height]]) / 2
     corners += random.uniform(-0.12, 0.12, (4, 2)) * height
@@ -268,10 +269,10 @@ def _corners(
 
 
 def _in_perspective(ink: Pixels, corners: NDArray[np.float64], size: tuple[int, int]) -> Pixels:
-    """Ink [height, width] moved so that its own corners come to others, in a picture of a size."""
+    """Ink [height, width] warped so that its corners map to others, in an image of a size."""
     height, width = ink.shape
     own = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
-    # Averaged first where it shrinks: the perspective takes single pixels.
+    # Averaged first when shrinking: the warp samples single pixels.
     shrink = max(1, int(height / max(np.ptp(corners[:, 1]), 1)))
     image = Image.fromarray(ink)
     if shrink > 1:
@@ -322,7 +323,7 @@ def _background(desk: Desk, random: np.random.Generator) -> Pixels:
 
 
 def _part_of(pixels: Pixels, height: int, width: int, random: np.random.Generator) -> Pixels:
-    """A part of a photograph with the wanted shape, at least half of what fits in."""
+    """A part of a photograph with the given shape, at least half of the largest that fits."""
     rows, columns = pixels.shape[:2]
     scale = min(rows / height, columns / width) * random.uniform(0.5, 1)
     box_height, box_width = max(1, round(height * scale)), max(1, round(width * scale))
@@ -334,7 +335,7 @@ def _part_of(pixels: Pixels, height: int, width: int, random: np.random.Generato
 
 
 def _texture(height: int, width: int, random: np.random.Generator) -> Pixels:
-    """Coarse and fine noise around a colour, with some plain signs on it."""
+    """Coarse and fine noise around a colour, with some plain rectangles."""
     base = random.uniform(20, 235, 3)
     picture = np.broadcast_to(base, (height, width, 3)).astype(np.float32)
     for cells, strength in ((3, 50.0), (12, 25.0), (60, 12.0)):

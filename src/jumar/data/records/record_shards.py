@@ -1,4 +1,4 @@
-"""Shards: several TFRecord files that are one set."""
+"""Shards: several TFRecord files that form one data set."""
 
 import re
 from collections import defaultdict
@@ -41,7 +41,7 @@ class RecordShards:
             paths: The shards, plain, gzip or zlib.
             notice: Receives notices of slow steps.
             again: The command that writes such shards, for messages.
-            stored: Which of them are not on the disk but read from a store.
+            stored: Shards that are read from a store instead of the disk.
 
         Raises:
             UserError: A shard is unreadable, damaged, or without a record.
@@ -74,11 +74,11 @@ class RecordShards:
 
     @property
     def fingerprint(self) -> str:
-        """Of the records' lengths in their order, whatever the shards are called."""
+        """Fingerprint of the records' lengths in order, regardless of shard names."""
         return fingerprint(self._lengths.astype(np.int64).tobytes())
 
     def read_ahead(self, items: Sequence[int]) -> None:
-        """Read the records of a store that are asked for next, at once."""
+        """Prefetch the records of a store that are needed next."""
         if isinstance(self._files, StoredFiles):
             which = np.searchsorted(self._ends, items, side="right")
             self._files.read_ahead(
@@ -148,7 +148,7 @@ class ShardGap:
     total: int
 
     def matching(self, pattern: str) -> "ShardGap | None":
-        """The part of the gap that a glob would have filled; None if there is none."""
+        """The missing shards that a glob would have matched; None if there are none."""
         wanted = [name for name in self.names if fnmatchcase(str(self.folder / name), pattern)]
         total = self.present + len(wanted)
         return replace(self, names=wanted, total=total) if wanted else None
@@ -165,7 +165,7 @@ class ShardGap:
 
     @property
     def text(self) -> str:
-        """A sentence that says how many exist and which are missing."""
+        """A sentence with how many exist and which are missing."""
         count = self.total - self.present
         verb = "is" if count == 1 else "are"
         return (

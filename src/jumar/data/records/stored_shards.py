@@ -1,9 +1,8 @@
 """Shards in an object store: those that fit are cached whole, the others read record by record.
 
-Which record a step takes is random over all shards, so that a cache of blocks would be filled with
-bytes that nobody needs soon. Cached shards are read as any file; of the others a batch's records
-are read at once, each by its range. Their index takes one pass over them, and is kept if there is
-room.
+Steps take records at random from all shards, so a cache of blocks would fill with bytes that are
+not needed soon. Cached shards are read like any file; from the others, a batch's records are read
+concurrently, each by its range. Their index takes one pass over them, and is kept if there is room.
 """
 
 import hashlib
@@ -39,7 +38,8 @@ from jumar.stores.ranged import Range, read_ranges
 _BLOCK = 4 * 2**20
 _THREADS = 8
 _INDEX_SHARE = 64
-"""The part of the cache kept for the index: 16 bytes a record, which rarely has less than 1 KiB."""
+"""The fraction of the cache reserved for the index: 16 bytes per record; few records have less than
+1 KiB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +47,10 @@ class ShardListing:
     """The shards that a URL names.
 
     Attributes:
-        location: What holds them.
-        objects: All objects beside them too, by name.
+        location: Where they are.
+        objects: All objects there, by name.
         names: The shards' names, sorted.
-        is_chosen: Whether they were named one by one or by a pattern, so that some may lack.
+        is_chosen: Whether they were named one by one or by a pattern, so that some may be missing.
     """
 
     location: Location
@@ -60,7 +60,7 @@ class ShardListing:
 
     @property
     def paths(self) -> list[Path]:
-        """Paths that are not on the disk, for what goes by the names alone."""
+        """Paths that are not on the disk, for code that only uses names."""
         return [Path(str(self.location)) / name for name in self.names]
 
     def opened(
@@ -69,8 +69,8 @@ class ShardListing:
         """Some of the shards opened; see `open_stored`.
 
         Args:
-            paths: Out of `paths`.
-            notice: Called where not all fit.
+            paths: Some of `paths`.
+            notice: Called if not all fit.
             beside: Names of small files that belong to them, if they exist.
         """
         chosen = {path.name: self.objects[path.name] for path in paths}
@@ -89,7 +89,7 @@ def list_shards(url: str, is_shard: Callable[[str], bool]) -> ShardListing | Non
         None if it names something else.
 
     Raises:
-        UserError: There is nothing, or the store does not answer.
+        UserError: There are no shards, or the store does not answer.
     """
     location = parse(url)
     if has_magic(location.key):
@@ -129,10 +129,10 @@ class StoredShards:
     """Shards of a store, and where each of them is read from.
 
     Attributes:
-        folder: The cache's folder with those that are cached.
+        folder: The cache folder with the cached ones.
         beside: Where their index is kept.
         distant: The others, by the path that they would have there.
-        room: Bytes that are left for their index.
+        room: Bytes left for their index.
     """
 
     folder: Path
@@ -153,7 +153,7 @@ def open_stored(
         location: What holds them.
         shards: The shards, by name.
         beside: Small files that belong to them, such as the names of the classes.
-        notice: Called where not all fit.
+        notice: Called if not all fit.
 
     Raises:
         UserError: The store does not answer, or a compressed shard does not fit.
@@ -198,7 +198,7 @@ def _check_plain(shards: Sequence[StoredObject]) -> None:
 def index_stored(
     stored: StoredShards, paths: Sequence[Path], names: Sequence[str]
 ) -> list[RecordIndex]:
-    """`index_many` of shards of which some are only in the store.
+    """`index_many` for shards, some of which are only in the store.
 
     Raises:
         RecordFileError: A shard is damaged.
@@ -208,10 +208,10 @@ def index_stored(
     indexes = dict(zip(here, index_many(here, list(map(str, here))), strict=True)) if here else {}
     far = [(path, name) for path, name in zip(paths, names, strict=True) if path in stored.distant]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        found = list(pool.map(partial(_index_of_distant, stored), far))
-    indexes |= {path: index for (path, _), index in zip(far, found, strict=True)}
+        distant_indexes = list(pool.map(partial(_index_of_distant, stored), far))
+    indexes |= {path: index for (path, _), index in zip(far, distant_indexes, strict=True)}
     room = stored.room
-    for path, index in zip((path for path, _ in far), found, strict=True):
+    for path, index in zip((path for path, _ in far), distant_indexes, strict=True):
         room -= _keep_index(_index_file(stored, path), index, room)
     return [indexes[path] for path in paths]
 
@@ -247,7 +247,7 @@ def _keep_index(kept: Path, index: RecordIndex, room: int) -> int:
 
 
 class StoredFiles:
-    """Files read at offsets, of which some are objects of a store; as `OffsetFiles`.
+    """Files read at offsets, some of them objects of a store; like `OffsetFiles`.
 
     Args:
         paths: All files.
@@ -266,8 +266,8 @@ class StoredFiles:
 
         Raises:
             OSError: A file cannot be read.
-            UserError: The store does not answer, or the object is another one by now: that is no
-                fault of a sample, which might be skipped.
+            UserError: The store does not answer, or the object has changed: that is not a faulty
+                sample, which could be skipped.
         """
         stored = self._distant.get(which)
         if stored is None:
@@ -278,7 +278,7 @@ class StoredFiles:
         return content
 
     def read_ahead(self, wanted: Sequence[tuple[int, int, int]]) -> None:
-        """Read what is asked for next at once: file, first byte and number of bytes."""
+        """Read the next ranges concurrently: file, first byte and number of bytes."""
         far = [
             each
             for each in dict.fromkeys(wanted)

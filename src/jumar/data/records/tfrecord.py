@@ -126,7 +126,7 @@ def scan_records(
         read: Called with a number of bytes and their position; returns them, fewer at the end.
         size: Bytes of the file.
         name: Its name in error messages.
-        block_bytes: The least to read at once, larger where each reading takes long.
+        block_bytes: Minimum to read at once, larger if each read is slow.
 
     Raises:
         RecordFileError: A header is damaged, or the file ends inside a record.

@@ -120,7 +120,7 @@ def _unpacked(path: Path, stop: Event) -> Path:
 
 @contextmanager
 def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
-    """A locked file to write beside the entry, or None if another process has created the entry.
+    """A locked temporary file for the entry, or None if another process has created the entry.
 
     All ranks of a job open the same data at once; without the lock each would unpack its own
     copy. The lock ends with the process, so a killed one leaves nothing to clean up.
@@ -207,7 +207,7 @@ def _inflate(path: Path) -> Iterator[bytes]:
                 if not waiting:
                     return
                 if not waiting.startswith(_GZIP_MAGIC[: len(waiting)]):
-                    raise damaged("something else follows the compressed data")
+                    raise damaged("unexpected bytes follow the compressed data")
                 stream = zlib.decompressobj(_AUTO_DETECT)
             try:
                 # Without input this returns what the last call held back because of its limit.

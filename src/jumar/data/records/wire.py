@@ -1,4 +1,4 @@
-"""Protobuf messages on the wire: the few rules by which their fields are found and written.
+"""Protobuf's wire format: reading and writing the fields of messages.
 
 No memory is allocated based on a length in a message before checking that the field ends inside
 its message. Facts: protobuf's encoding guide.

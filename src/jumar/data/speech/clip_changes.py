@@ -10,7 +10,7 @@ from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.wav import Samples, to_int16
 
 _NOISE = 4
-"""First word of the entropy of what is made here; 1 to 3 are those of samplers."""
+"""First word of the entropy for generated noise; 1 to 3 are those of samplers."""
 _NOISE_SECONDS = 60
 _NOISE_DEVIATION = 0.25
 
@@ -66,7 +66,7 @@ def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequenc
 
 
 def _at_speed(clip: Clip, speed: float) -> Samples:
-    """A clip sped up or slowed down around its middle, which also changes its pitch."""
+    """A clip sped up or slowed down around its centre, which also changes its pitch."""
     places = np.arange(len(clip))
     middle = len(clip) / 2
     return np.interp((places - middle) * speed + middle, places, clip, left=0, right=0).astype(
@@ -83,7 +83,7 @@ def made_noises(rate: int) -> list[Clip]:
     white = random.standard_normal(_NOISE_SECONDS * rate, dtype=np.float32)
     spectrum = np.fft.rfft(white)
     spectrum[0] = 0
-    # Power in proportion to 1/f: the amplitude falls with the root of the frequency.
+    # Power proportional to 1/f: the amplitude falls with the square root of the frequency.
     spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
     pink = np.fft.irfft(spectrum, len(white)).astype(np.float32)
     return [to_int16(noise * (_NOISE_DEVIATION / noise.std())) for noise in (white, pink)]

@@ -30,7 +30,7 @@ class DecodedClips:
         speech: The undecoded clips.
         rate: Sampling rate to convert to, per second.
         samples: Length of a clip.
-        keep_bytes: How much memory may be used; the first clips are cached.
+        keep_bytes: Memory limit of the cache; the first clips are cached.
     """
 
     def __init__(self, speech: Speech, *, rate: int, samples: int, keep_bytes: int) -> None:
@@ -70,5 +70,5 @@ class DecodedClips:
 
 
 def _checksum(clip: Clip) -> int:
-    """A checksum that is never 0, which is what fresh memory holds."""
+    """A checksum that is never 0, the value of fresh memory."""
     return google_crc32c.value(clip) | 1 << 32

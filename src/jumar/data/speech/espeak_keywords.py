@@ -51,7 +51,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 
 RATE = 16_000
 UNKNOWN_SHARE = 2
-"""Unknown clips, as a multiple of a wanted word's; training draws some for each epoch."""
+"""Number of unknown clips, as a multiple of a keyword's; training draws some for each epoch."""
 _AUDIBLE = 0.01
 _MARGIN = RATE // 100
 _DRAW = 5
@@ -67,7 +67,7 @@ class KeywordsRequest:
 
     Attributes:
         folder: The folder, in which the parts `train` and `val` are created.
-        words: The wanted words.
+        words: The keywords.
         clips: Clips for training, including those of unknown words.
         eval_clips: Clips for evaluation.
         seed: Determines which voices, speeds and pitches are drawn.
@@ -112,8 +112,8 @@ class WrittenPart:
     """The contents of a part.
 
     Attributes:
-        made: Clips that were spoken now; the others were there.
-        left_out: Clips that were longer than a second, or not audible.
+        made: Newly synthesized clips; the others existed.
+        left_out: Clips longer than a second, or not audible.
     """
 
     part: str
@@ -132,8 +132,8 @@ def write_espeak_keywords(
         progress: Called with the number of finished clips and the total.
 
     Raises:
-        UserError: eSpeak NG is missing or fails, the folder holds something else, or not
-            enough different clips can be made.
+        UserError: eSpeak NG is missing or fails, the folder has other content, or not enough
+            different clips can be made.
     """
     utterances = plan_utterances(request)
     program = _program()
@@ -160,7 +160,7 @@ def write_espeak_keywords(
 
 
 def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
-    """Every clip of a set: as many of each wanted word, and twice as many of unknown ones.
+    """Every clip of a set: equally many for each keyword, and twice as many for unknown words.
 
     Raises:
         UserError: A word cannot be a folder's name, or there are not enough different clips.
@@ -252,7 +252,7 @@ def _program() -> str:
 
 
 def _claim(request: KeywordsRequest) -> None:
-    """Record what the folder is for; a set of other words or voices must not mix with it."""
+    """Record the options of the folder; sets of other words or voices must not be mixed with it."""
     note = request.folder / _REQUEST_FILE
     wanted = {
         "words": list(request.words),
@@ -284,7 +284,7 @@ def _claim(request: KeywordsRequest) -> None:
 def _in_order(
     pool: ThreadPoolExecutor, program: str, folder: Path, utterances: Sequence[Utterance]
 ) -> Iterator[str]:
-    """The outcome of each clip; some are spoken ahead."""
+    """The outcome of each clip; some are synthesized ahead."""
     waiting: list[Future[str]] = []
     for utterance in utterances:
         waiting.append(pool.submit(_make, program, folder, utterance))

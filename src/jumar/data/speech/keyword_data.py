@@ -1,4 +1,4 @@
-"""The settings of spoken words: where the clips are, which words, and augmentation."""
+"""The settings of keyword data: where the clips are, which words, and augmentation."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ SPEECH_COMMANDS_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off"
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordData(DividedData, LoaderSettings):
-    """Where the clips are, which words are wanted, and how the clips are changed in training."""
+    """Where the clips are, which words are keywords, and how clips are augmented."""
 
     path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
     eval_path: str = setting(
@@ -23,10 +23,10 @@ class KeywordData(DividedData, LoaderSettings):
         changeable=True,
     )
     eval_part: str = setting(
-        "validation", "The part to score on.", choices=("validation", "testing")
+        "validation", "The part used for evaluation.", choices=("validation", "testing")
     )
     words: tuple[str, ...] = setting(
-        SPEECH_COMMANDS_WORDS, "The wanted words; all others in the data are unknown words."
+        SPEECH_COMMANDS_WORDS, "The keywords; all other words in the data are unknown words."
     )
     silence_percentage: float = setting(
         10.0, "Clips without speech.", unit="% of the wanted clips", minimum=0
@@ -48,11 +48,11 @@ class KeywordData(DividedData, LoaderSettings):
         100.0, "Clips are shifted by up to this much in either direction.", unit="ms", minimum=0
     )
     background_frequency: float = setting(
-        0.8, "Share of the clips with background noise.", minimum=0, maximum=1
+        0.8, "Fraction of the clips with background noise.", minimum=0, maximum=1
     )
     background_volume: float = setting(
         0.1,
-        "Highest volume of background noise, as a share of its full volume.",
+        "Highest volume of background noise, as a fraction of its full volume.",
         minimum=0,
         maximum=1,
     )

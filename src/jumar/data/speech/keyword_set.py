@@ -33,7 +33,7 @@ from jumar.ground.errors import UserError, nearest
 from jumar.ground.text import counted
 
 _UNKNOWN_CHOICE = 3
-"""First word of the entropy; 1 and 2 are the sampler's, 4 is that of made noises."""
+"""First word of the entropy; 1 and 2 are the sampler's, 4 is that of generated noise."""
 _EVALUATION_SEED = 59185
 
 
@@ -76,7 +76,7 @@ class SpokenWords:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Numbers of samples of wanted words, silence and unknown words per epoch."""
+        """Numbers of samples of keywords, silence and unknown words per epoch."""
         return len(self._wanted), self._silences, self._unknowns
 
     def __len__(self) -> int:
@@ -195,7 +195,7 @@ def open_keyword_sets(
 def _divided_speech(
     speech: Speech, data: KeywordData, notice: Callable[[str], None]
 ) -> tuple[Speech, Speech]:
-    """The clips to learn from and those held out, which share no speaker if the names tell them."""
+    """The training and held-out clips, which share no speaker if the names identify speakers."""
     keys = [name.encode("utf-8", "surrogateescape") for name in speech.names]
     speakers = speaker_groups(speech.names)
     division = divided(data, keys, speech.word_of, groups=speakers)

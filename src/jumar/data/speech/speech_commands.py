@@ -70,7 +70,7 @@ class Speech:
         words: Names of the word folders in lower case, sorted.
         word_of: For each clip the position of its word in `words`, int32 [clips].
         noises: How many files of background noise follow the clips.
-        divided_by: How the parts were made: by `folders`, `lists`, `speakers`, or `nothing`.
+        divided_by: How the parts were split: by `folders`, `lists`, `speakers`, or `nothing`.
         names: Paths of the clips below the word folders' folder.
     """
 
@@ -86,7 +86,8 @@ class Speech:
 
         Args:
             clips: Their positions.
-            fingerprint: Of what was chosen; empty for one of everything and the positions.
+            fingerprint: Fingerprint of the selection; by default that of all clips and the
+                positions.
         """
         noises = np.arange(len(self.word_of), len(self.word_of) + self.noises)
         return replace(
@@ -132,7 +133,7 @@ def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0
 
 
 def speaker_groups(names: Sequence[str] | PackedNames) -> list[str] | None:
-    """The speaker of each clip; None where the names do not tell.
+    """The speaker of each clip; None if the names do not identify one.
 
     What precedes `_nohash_` is the speaker, or what precedes the last `_` and a number, provided
     that it comes with several words: `yes/12_03.wav` and `no/12_01.wav` are of speaker 12, but the
@@ -215,7 +216,7 @@ def _top(path: str) -> _Place:
 
 
 def _unwrapped(tree: DiskTree | ZipTree) -> _Place:
-    """Below the only folder of a tree, where that holds folders alone."""
+    """Descend into the only folder of a tree, if that has only folders."""
     folders, files = tree.entries("")
     if len(folders) == 1 and not files:
         inner, clips = tree.entries(folders[0])
@@ -255,7 +256,7 @@ def _speech(
     divided_by: str,
     beside: _Place | None = None,
 ) -> Speech:
-    """The clips of a place whose path below it belongs to the part."""
+    """The clips of a place whose relative path belongs to the part."""
     tree, root = place.tree, place.root
     folders, loose = tree.entries(root)
     words = sorted({name.lower() for name in folders if name.lower() != BACKGROUND_FOLDER})
@@ -297,7 +298,7 @@ def _speech(
 
 
 def _noise_paths(place: _Place, beside: _Place | None) -> tuple[DiskTree | ZipTree, list[str]]:
-    """The files of the folder of background noise: in the part, else beside the parts."""
+    """The files of the folder of background noise: in the part, else next to the parts."""
     for candidate in (place, beside):
         if candidate is None:
             continue
@@ -309,7 +310,7 @@ def _noise_paths(place: _Place, beside: _Place | None) -> tuple[DiskTree | ZipTr
 
 
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
-    """Undecoded files of a tree by index; the readers of pictures serve for sounds as well."""
+    """Undecoded files of a tree by index; the readers of images serve for sounds as well."""
     listing = ClassListing(
         classes=(),
         paths=PackedNames(paths),
@@ -334,7 +335,7 @@ class _Joined:
 
     @property
     def fingerprint(self) -> str:
-        """Of both sources; see `Fingerprinted`."""
+        """Fingerprint of both sources; see `Fingerprinted`."""
         both = (fingerprint_of(source).encode() for source in (self._first, self._second))
         return fingerprint(*both)
 

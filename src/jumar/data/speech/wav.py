@@ -26,9 +26,9 @@ _OTHER_CODINGS = {
 }
 _FIXED_FORMAT = struct.Struct("<HHIIHH")
 _SUBFORMAT = 24
-"""Where the extensible header has its coding: the first two bytes of a GUID."""
+"""Offset of the encoding in the extensible header: the first two bytes of a GUID."""
 _UNFILLED_FROM = 0x7FFFF000
-"""Lengths from here on were never filled in: a program that writes to a pipe cannot go back.
+"""Lengths from here on were never filled in: a program that writes to a pipe cannot seek back.
 eSpeak NG leaves exactly this number, others all ones."""
 _MOST_CHANNELS = 64
 _RATES = range(1_000, 768_001)
@@ -102,7 +102,7 @@ def resample(wave: Wave, rate: int) -> Samples:
     """The samples at another rate, by a windowed-sinc polyphase filter (SciPy's default).
 
     Returns:
-        float32 [ceil(n * rate / wave.rate)]; the same array where the rate is that already.
+        float32 [ceil(n * rate / wave.rate)]; the same array if it already has that rate.
     """
     if wave.rate == rate or not len(wave.samples):
         return wave.samples
@@ -143,7 +143,7 @@ def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
 
 
 def _chunk_name(name: bytes) -> str:
-    """A chunk by its four letters; of a damaged file they may be anything."""
+    """A chunk's four-letter name for messages; in a damaged file it may be anything."""
     text = name.decode("latin-1").strip()
     return f"chunk '{text}'" if text.isascii() and text.isalnum() else "unnamed chunk"
 

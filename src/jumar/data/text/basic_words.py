@@ -1,12 +1,12 @@
-"""BERT's basic tokenization: a text cut into words, with their places in it.
+"""BERT's basic tokenization: a text split into words, with their positions.
 
-Facts: google-research/bert, tokenization.py. Control characters go, blanks of all scripts become
-one, Chinese characters and punctuation stand alone; in lower case, accents go too. What a character
-becomes depends on that character alone but for two cases, so a text is translated with one table,
-at 10 to 40 times the speed of looking at every character:
+Facts: google-research/bert, tokenization.py. Control characters are removed, whitespace of all
+scripts becomes a space, Chinese characters and punctuation are separate words; in lower case,
+accents are removed too. With two exceptions, the result depends on the character alone, so a text
+is translated with one table, 10 to 40 times as fast as character by character:
 
 - A capital sigma at the end of a word becomes another letter than elsewhere.
-- A few marks that accents do not include change places with their neighbours when decomposed.
+- A few marks other than accents swap with their neighbours when decomposed.
 """
 
 import re
@@ -30,11 +30,11 @@ _DEPENDENT = re.compile(
     "[Σ\u1715\u1734\u1b44\u1baa\u1bf2\u1bf3\u302e\u302f\ua953\ua9c0\U000111c0\U00011235"
     "\U0001134d\U000116b6\U0001193d\U00016ff0\U00016ff1\U0001d15e-\U0001d172\U0001d1bb-\U0001d1c0]"
 )
-"""What may become something else among other characters: see above."""
+"""Characters whose result depends on their neighbours; see above."""
 
 
 class Word(NamedTuple):
-    """A word and the characters of the text it was made of."""
+    """A word and the positions of its characters in the text."""
 
     text: str
     places: list[int]
@@ -42,7 +42,7 @@ class Word(NamedTuple):
 
 
 def is_chinese(character: str) -> bool:
-    """Whether BERT cuts a text before and after this character: Chinese, not Japanese or Korean."""
+    """Whether BERT splits before and after this character: Chinese, not Japanese or Korean."""
     code = ord(character)
     return code >= 0x3400 and any(first <= code <= last for first, last in _CJK)
 
@@ -61,7 +61,7 @@ class _Table(dict[int, str]):
 
 @dataclass(frozen=True)
 class BasicWords:
-    """Cuts texts into words.
+    """Splits texts into words.
 
     Attributes:
         lower_case: Whether words become lower case.
@@ -74,7 +74,7 @@ class BasicWords:
     split_chinese: bool = True
 
     def __reduce__(self) -> tuple[type["BasicWords"], tuple[bool, bool, bool]]:
-        # Without the tables, which every process fills again.
+        # Without the tables, which every process fills itself.
         return type(self), (self.lower_case, self.strip_accents, self.split_chinese)
 
     def __call__(self, text: str) -> list[str]:
@@ -84,13 +84,13 @@ class BasicWords:
         return text.translate(self._table).split()
 
     def lines(self, text: str) -> list[str]:
-        """A text of several lines translated at once; `split` cuts each into its words."""
+        """A text of several lines translated at once; `split` splits each into words."""
         if _DEPENDENT.search(text):
             return [" ".join(self(line)) for line in text.split("\n")]
         return text.translate(self._line_table).split("\n")
 
     def placed(self, text: str) -> list[Word]:
-        """The words of a text with the places of their characters in it."""
+        """The words of a text with the positions of their characters."""
         sigmas = self._sigmas(text) if self.lower_case and _SIGMA in text else {}
         words: list[Word] = []
         letters: list[str] = []
@@ -108,7 +108,7 @@ class BasicWords:
         return words
 
     def translation(self, character: str) -> str:
-        """What a character becomes; blanks in it end words."""
+        """What a character becomes; spaces in it end words."""
         if _is_dropped(character):
             return ""
         if character in "\t\n\r" or unicodedata.category(character) == "Zs":
@@ -129,11 +129,11 @@ class BasicWords:
         return "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
 
     def _joined_exactly(self, text: str) -> str:
-        """The text with its words folded as wholes."""
+        """The text with its words folded as a whole."""
         return " ".join(map(self._folded, text.translate(self._cleaning).split()))
 
     def _sigmas(self, text: str) -> dict[int, str]:
-        """What each capital sigma becomes, by place."""
+        """What each capital sigma becomes, by position."""
         becoming: dict[int, str] = {}
         for word in _Whole(False, False, self.split_chinese).placed(text):
             for index, (letter, place) in enumerate(zip(word.text, word.places, strict=True)):
@@ -157,7 +157,7 @@ class BasicWords:
 
 
 class _Whole(BasicWords):
-    """Words with their punctuation, as the original folds them."""
+    """Words with their punctuation, folded as in the original."""
 
     def _spelt(self, character: str) -> str:
         return character
@@ -170,6 +170,6 @@ def _is_dropped(character: str) -> bool:
 
 
 def _is_punctuation(character: str) -> bool:
-    # ASCII's symbols are none for Unicode, and are for BERT.
+    # ASCII symbols are not punctuation in Unicode, but are for BERT.
     is_symbol = character.isascii() and character.isprintable() and not character.isalnum()
     return (is_symbol and character != " ") or unicodedata.category(character).startswith("P")

@@ -1,6 +1,6 @@
 """Text corpora: which files, and their documents as sentences of word pieces.
 
-The form is google-research/bert's: one sentence a line, a blank line between documents.
+The format is google-research/bert's: one sentence per line, a blank line between documents.
 """
 
 import glob
@@ -25,7 +25,7 @@ from jumar.ground.paths import (
 )
 
 CHUNK_BYTES = 4 * 2**20
-"""Text that is worked on at a time; the documents of a chunk are each other's random neighbours."""
+"""Bytes of text processed at a time; random neighbours come from the same chunk."""
 LONGEST_LINE = 16 * 2**20
 _READ_BYTES = 2**18
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
@@ -34,7 +34,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a file, which begins and ends with a line.
+    """A part of a file, consisting of whole lines.
 
     Attributes:
         path: The file.
@@ -71,7 +71,7 @@ def text_files(inputs: Sequence[str]) -> list[Path]:
     for path in files:
         if resolved(path) in seen:
             raise UserError(
-                "the file is named twice, and its documents would count twice",
+                "the file is given twice, and its documents would count twice",
                 where=str(path),
                 todo="Name it once; --dupe-factor says how often each document is used.",
             )
@@ -91,7 +91,7 @@ def _files_of(given: str) -> list[Path]:
             and is_file(each)
         )
         if not files:
-            raise UserError("the folder holds no file", where=str(path))
+            raise UserError("the folder has no files", where=str(path))
         return files
     if _PATTERN.search(given):
         files = sorted(
@@ -108,7 +108,7 @@ def _files_of(given: str) -> list[Path]:
 def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
     """The files cut between documents into chunks of about the same size.
 
-    Where the cuts are depends on the files alone. Small files share a chunk; a document that is
+    The boundaries depend only on the files. Small files share a chunk; a document that is
     longer than a chunk is cut between two of its sentences.
 
     Raises:
@@ -137,7 +137,7 @@ def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chu
 
 
 def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
-    """The first byte after the next blank line; after the next line where none is near."""
+    """The first byte after the next blank line; after the next line if none is near."""
     after_line = 0
     file.seek(position)
     block, start = b"", position
@@ -153,7 +153,7 @@ def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
             raise UserError(
                 f"a line of more than {LONGEST_LINE >> 20} MiB",
                 where=f"{path}, byte {start}",
-                todo="Write one sentence a line, and a blank line between documents.",
+                todo="Write one sentence per line, and a blank line between documents.",
             )
     return size
 
@@ -161,7 +161,7 @@ def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
 def chunk_documents(
     tokenizer: Tokenizer, chunk: Chunk, segmenter: Segmenter | None = None
 ) -> list[Document]:
-    """The documents of a chunk; each span is one or several of its own.
+    """The documents of a chunk; each span has one or several of its own.
 
     Raises:
         UserError: Text is not UTF-8.
@@ -181,7 +181,7 @@ def read_documents(
 ) -> list[Document]:
     """The documents of some files as the original reads them, some of them empty.
 
-    A document goes on in the next file where there is no blank line between them.
+    A document continues in the next file if there is no blank line between them.
 
     Raises:
         UserError: A file cannot be read or is not UTF-8.

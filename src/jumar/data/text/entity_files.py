@@ -1,6 +1,6 @@
-"""Sentences with a tag for each token, from files with a token and its tag a line.
+"""Sentences with a tag for each token, from files with one token and tag per line.
 
-A blank line ends a sentence. Columns are separated by blanks or tabs; of more than two, the first
+A blank line ends a sentence. Columns are separated by spaces or tabs; of more than two, the first
 is the token and the last the tag, as in CoNLL's files. Tags are `O`, or B, I, M, E or S before a
 hyphen and a type (BIO, BMES, BIOES).
 """
@@ -32,14 +32,14 @@ def read_tagged(path: Path, skipping: Skipping) -> Iterator[TaggedSentence]:
 
     Args:
         path: The file.
-        skipping: Counts malformed sentences, which are left out whole.
+        skipping: Counts malformed sentences, which are left out completely.
 
     Raises:
         UserError: The file cannot be read, or more sentences are malformed than are tolerated.
     """
     lines: list[tuple[int, str]] = []
     for number, line in numbered_lines(path):
-        # Other blanks than these two may be a token.
+        # Other whitespace may be a token.
         text = line.strip(" \t")
         if text and not text.startswith(_DOCUMENT):
             lines.append((number, text))

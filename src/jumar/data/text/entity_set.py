@@ -19,11 +19,11 @@ from jumar.ground.text import counted
 from jumar.settings import setting
 
 UNSCORED = -1
-"""The label of pieces that neither the loss nor the scores count: [CLS], [SEP], [PAD], and all but
+"""The label of pieces ignored by loss and scores: [CLS], [SEP], [PAD], and all but
 the first piece of a token."""
 
 _NEARLY = 0.9
-"""Weibo's Chinese file has 1 % of Latin letters with a digit behind them."""
+"""Weibo's Chinese file has 1 % of Latin letters followed by a digit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,10 @@ class EntityData(LabelledData):
     """Where tagged sentences are."""
 
     max_seq_length: int = setting(
-        256, "tokens of a sample with [CLS] and [SEP]; longer ones are cut", minimum=4, maximum=2048
+        256,
+        "tokens of a sample with [CLS] and [SEP]; longer are truncated",
+        minimum=4,
+        maximum=2048,
     )
     new_texts: str = setting(
         "auto",
@@ -47,8 +50,8 @@ class TaggedSentences:
     Args:
         sentences: Tokens and tags.
         numbers: The number of each tag.
-        tokenizer: Cuts tokens into pieces.
-        frame: The length, and what is put around them.
+        tokenizer: Splits tokens into pieces.
+        frame: The length, and the special pieces around them.
     """
 
     def __init__(
@@ -82,11 +85,11 @@ class TaggedSentences:
 
     @property
     def fingerprint(self) -> str:
-        """Of pieces and tags; see `Fingerprinted`."""
+        """Fingerprint of pieces and tags; see `Fingerprinted`."""
         return fingerprint(self.pieces.content(), self.labels.content())
 
     def open(self, item: int, key: SampleKey) -> int:
-        """Nothing needs to be read; see `SampleKind.open`."""
+        """Nothing to read; see `SampleKind.open`."""
         del key
         return item
 
@@ -100,7 +103,7 @@ class TaggedSentences:
 
 
 def pieces_of(token: str, tokenizer: Tokenizer) -> list[int]:
-    """The pieces of a token; one for an unknown word where nothing of it is left."""
+    """The pieces of a token; that of an unknown word if none are left."""
     return tokenizer.ids(token) or [tokenizer.vocabulary.id_of(tokenizer.rules.unknown)]
 
 
@@ -156,7 +159,7 @@ def entity_set(sentences: TaggedSentences, *, training: bool) -> KeyedSet[Tagged
 def _read(path: Path, data: EntityData, notice: Callable[[str], None]) -> list[TaggedSentence]:
     sentences = list(read_tagged(path, Skipping(data.skip_corrupt, notice)))
     if not sentences:
-        raise UserError("no sentence can be used", where=str(path))
+        raise UserError("there is no usable sentence", where=str(path))
     return sentences
 
 

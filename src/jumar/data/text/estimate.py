@@ -1,4 +1,4 @@
-"""How many instances a text gives, and what space and time they take, from a sample of it."""
+"""Estimates from a sample of a text: how many instances, how much space and time."""
 
 import shutil
 import time
@@ -20,10 +20,10 @@ _SAMPLE_FILES = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What is to be expected of the texts.
+    """Estimate for the texts.
 
     Attributes:
-        instances: How many.
+        instances: Number of instances.
         pieces: Word pieces of all texts.
     """
 
@@ -37,12 +37,12 @@ def announced(
     *,
     processes: int = 1,
 ) -> Estimate:
-    """Print how many instances to expect, and what they take.
+    """Print how many instances to expect, and their space and time.
 
     Args:
         request: The request.
         records: The records of some documents, each used once.
-        processes: How many share the work.
+        processes: Number of processes.
 
     Raises:
         UserError: Too little space is free.
@@ -74,7 +74,7 @@ def announced(
 
 
 def sample_of(files: Sequence[Path]) -> Chunk:
-    """The beginnings of up to 16 files, the larger the longer; files may differ in kind of text."""
+    """The beginnings of up to 16 files, in proportion to their sizes; files may differ in kind."""
     chosen = files[:: -(-len(files) // _SAMPLE_FILES)]
     sizes = [path.stat().st_size for path in chosen]
     spans: list[Span] = []
@@ -99,6 +99,6 @@ def _check_space(needed: float, destination: Path) -> None:
 
 
 def _rounded(number: float) -> str:
-    """A number with two digits that count: an estimate has no more."""
+    """A number with two significant digits."""
     digits = len(str(int(number))) - 2
     return f"{round(number, -digits) if digits > 0 else int(number):,.0f}"

@@ -49,7 +49,7 @@ class InstanceBatch:
 
 
 def batch_of(instances: Sequence[Instance], options: PretrainingOptions) -> InstanceBatch:
-    """Instances made one by one as arrays."""
+    """Individual instances as arrays."""
 
     def padded(rows: Sequence[list[int]], width: int) -> Numbers:
         return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.int32)
@@ -71,7 +71,7 @@ def batch_of(instances: Sequence[Instance], options: PretrainingOptions) -> Inst
 def payloads(batch: InstanceBatch) -> Iterator[bytes]:
     """Each instance as a serialized tf.Example.
 
-    Numbers of a batch are encoded at once and what surrounds them is kept by length: a hundred
+    Numbers of a batch are encoded at once and the bytes around them are cached by length: a hundred
     times as fast as number by number.
     """
     length, width = batch.ids.shape[1], batch.positions.shape[1]
@@ -124,13 +124,13 @@ def _varints(numbers: Numbers) -> Iterator[bytes]:
 
 @cache
 def _opening(length: int) -> bytes:
-    """What stands before all features of an example."""
+    """The bytes before all features of an example."""
     return b"\n" + encode_varint(length)
 
 
 @cache
 def _before(name: str, length: int) -> bytes:
-    """What stands before packed integers of this many bytes."""
+    """The bytes before packed integers of this many bytes."""
     whole = _entry(name, bytes(length))
     return whole[: len(whole) - length]
 
@@ -146,7 +146,7 @@ def _mask(length: int, pieces: int) -> bytes:
 
 
 def _segments(length: int, pieces: int, first: int) -> bytes:
-    """`input_mask` and `segment_ids`, a byte a number."""
+    """`input_mask` and `segment_ids`, one byte per number."""
     segments = bytes(first) + b"\1" * (pieces - first) + bytes(length - pieces)
     return _mask(length, pieces) + _before("segment_ids", length) + segments
 

@@ -23,13 +23,16 @@ class TextData(LoaderSettings):
     path: str = setting("", "a file, or a folder with train.* and dev.* or val.*", unit="path")
     eval_path: str = setting(
         "",
-        "the file to score on; empty for dev.* or val.* of the folder, none for no evaluation",
+        "the evaluation file; empty for dev.* or val.* of the folder, none for no evaluation",
         unit="path",
         changeable=True,
     )
     do_lower_case: bool = setting(True, "make texts lower case and remove accents")
     max_seq_length: int = setting(
-        128, "tokens of a sample with [CLS] and [SEP]; longer ones are cut", minimum=4, maximum=2048
+        128,
+        "tokens of a sample with [CLS] and [SEP]; longer are truncated",
+        minimum=4,
+        maximum=2048,
     )
     batch_size: int = setting(32, "Training batch of one rank.", unit="samples per rank", minimum=1)
 
@@ -53,7 +56,7 @@ class LabelledData(TextData):
 
 
 def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | None:
-    """The file of a part; None for an evaluation that is not wanted.
+    """The file of a part; None if evaluation is off.
 
     Raises:
         UserError: There is none, there are several, or evaluation would use the training file.
@@ -73,7 +76,7 @@ def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | Non
         raise missing(path, where=field)
     if part == "eval" and (not data.eval_path or resolved(path) == resolved(expanded(data.path))):
         raise UserError(
-            "no file to score on, but the training file",
+            "no evaluation file other than the training file",
             where="data.eval_path",
             todo="Name another file, or none for no evaluation: data.eval_path=none",
         )
@@ -97,7 +100,7 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
     if len(candidates) > 1:
         names = ", ".join(path.name for path in candidates)
         raise UserError(
-            f"several files could be meant: {names}",
+            f"the file is ambiguous: {names}",
             where=str(folder),
             todo=f"Name it: {field}=...",
         )

@@ -1,4 +1,4 @@
-"""The lines of a text file with their numbers, and how many bad ones a run tolerates."""
+"""Numbered lines of a text file, and how many bad ones a run tolerates."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from jumar.ground.text import counted, plain_text
 
 
 def decoded_file(path: Path) -> str:
-    """A file's UTF-8 text, without the mark that some editors write at its beginning.
+    """A file's UTF-8 text, without a byte order mark.
 
     Raises:
         UserError: It cannot be read, is empty, or is not UTF-8; the message has the line.
@@ -39,22 +39,22 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def line_of(path: Path | str, number: int) -> str:
-    """A line's place, for messages."""
+    """A line's position, for messages."""
     return f"{path}, line {number}"
 
 
 def excerpt(text: str, longest: int = 40) -> str:
-    """The beginning of a foreign text, for messages."""
+    """The beginning of untrusted text, for messages."""
     return plain_text(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
 class Skipping:
-    """Bad samples of a file: listed and left out, up to a number.
+    """Bad samples of a file: listed and left out, up to a limit.
 
     Args:
         allowed: How many may be left out.
         say: Receives a line about each.
-        option: What allows N of them.
+        option: The option that allows N of them.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Skipping:
         """Leave out a sample.
 
         Raises:
-            UserError: The error, if there are more than may be left out.
+            UserError: The error, if there are more than allowed.
         """
         self.count += 1
         if self.count > self._allowed:

@@ -2,7 +2,7 @@
 
 One generator draws everything, in the original's order: documents, lengths, neighbours,
 truncation, masks, and the order of the instances. So the same files and seed give the original's
-instances, and everything is done one after the other.
+instances, and everything is done sequentially.
 """
 
 import random
@@ -38,7 +38,7 @@ class Instance(NamedTuple):
 
 
 class Draws:
-    """What Python's `random.Random` draws, in half of its time.
+    """The same draws as Python's `random.Random`, in half the time.
 
     Args:
         seed: As in `random.Random(seed)`.
@@ -58,11 +58,11 @@ class Draws:
         return drawn
 
     def between(self, least: int, most: int) -> int:
-        """A number of both limits or between them, as `randint`."""
+        """A number between both limits, inclusive, as `randint`."""
         return least + self.below(most - least + 1)
 
     def shuffle(self, items: list[Item]) -> None:
-        """Put into random order, as `shuffle`."""
+        """Shuffle, as `shuffle`."""
         bits = self._bits
         for last in range(len(items) - 1, 0, -1):
             size = (last + 1).bit_length()
@@ -79,9 +79,9 @@ def original_instances(
 
     Args:
         documents: Not empty, none of them empty; they are shuffled here.
-        vocabulary: Where random words come from.
+        vocabulary: Source of random words.
         options: As for the original.
-        draws: Goes on afterwards, for the order of the instances.
+        draws: Used afterwards for the order of the instances.
     """
     draws.shuffle(documents)
     masking = Masking(vocabulary, options)
@@ -94,7 +94,7 @@ class Masking:
     """Masks instances.
 
     Args:
-        vocabulary: Where random words come from.
+        vocabulary: Source of random words.
         options: How many pieces are masked, and whether whole words are.
     """
 
@@ -129,7 +129,7 @@ class Masking:
         return masked, positions, [ids[position] for position in positions]
 
     def _candidates(self, ids: Sequence[int]) -> list[Sequence[int]]:
-        """The positions that are masked together; a continued piece joins what was before it."""
+        """The positions that are masked together; a continuing piece joins the one before."""
         special = (self.start, self.end)
         if not self._options.whole_word_mask:
             return [(place,) for place, number in enumerate(ids) if number not in special]
@@ -164,7 +164,7 @@ def _of_document(
         first = _joined(document[begin : begin + firsts])
         is_random = count == 1 or draws.random() < 0.5
         if is_random:
-            # What the second segment would have been is used for the next instance.
+            # The segment that was replaced is used for the next instance.
             end = begin + firsts
             second = _from_another(documents, number, target - len(first), draws)
         else:
@@ -177,7 +177,7 @@ def _of_document(
 
 
 def _from_another(documents: list[Document], number: int, wanted: int, draws: Draws) -> list[int]:
-    """Sentences of a random document from a random one onwards."""
+    """Sentences of a random document, starting at a random one."""
     other = number
     for _ in range(_OTHER_DOCUMENT_TRIES):
         other = draws.below(len(documents))

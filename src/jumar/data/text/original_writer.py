@@ -1,6 +1,6 @@
 """Pre-training data in the original's order: the records that the original script writes.
 
-Documents are in memory, as ids; instances wait on the disk for their order.
+Documents are kept in memory as ids; instances are sorted through the disk.
 """
 
 import os
@@ -35,18 +35,18 @@ from jumar.ground.text import size_text
 
 _AT_ONCE = 1024
 _BYTES_A_PIECE = 9
-"""A reference of 8 bytes; the numbers themselves are those of the vocabulary's words."""
+"""A reference of 8 bytes; the number objects are shared."""
 
 
 def write_original(request: PretrainingRequest) -> WrittenPretraining:
     """Write the instances that google-research/bert's script makes of the same files.
 
-    As there, instance `i` is in shard `i` modulo the number of shards, and a document goes on in
-    the next file where no blank line ends it. After an error or Ctrl-C nothing is left.
+    As there, instance `i` is in shard `i` modulo the number of shards, and a document continues in
+    the next file if no blank line ends it. After an error or Ctrl-C nothing is left.
 
     Raises:
-        UserError: As `check_request`, `check_found` and `read_documents`; the disk or the memory
-            is too small, or the options ask for what the original has not.
+        UserError: As `check_request`, `check_found` and `read_documents`; the disk or memory is too
+            small, or an option does not exist in the original.
     """
     if not request.options.next_sentence:
         raise UserError(
@@ -115,7 +115,7 @@ def _documents(request: PretrainingRequest) -> list[Document]:
 
 
 def counted_pieces(documents: Iterable[Document], unknown: int) -> tuple[int, int]:
-    """How many word pieces some documents have, and how many of them are unknown."""
+    """Number of word pieces in some documents, and how many of them are unknown."""
     pieces = unknowns = 0
     for sentence in chain.from_iterable(documents):
         pieces += len(sentence)
@@ -154,5 +154,5 @@ def _check_memory(pieces: float) -> None:
             f"the documents take about {size_text(needed)} in the original's order, and "
             f"{size_text(free)} of memory is free",
             where="--order original",
-            todo="--order streaming takes the same little memory for any text.",
+            todo="--order streaming uses little memory for texts of any size.",
         )

@@ -1,4 +1,4 @@
-"""What both orders of pre-training data have in common: the request and the folder."""
+"""What both orders of pre-training data share: the request and the folder."""
 
 import fcntl
 import hashlib
@@ -33,7 +33,7 @@ Notice = Callable[[str], None]
 
 
 def ignored(*_: object) -> None:
-    """What is made of progress and notices where nobody looks."""
+    """Ignores progress and notices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +41,14 @@ class PretrainingRequest:
     """What to write, and where.
 
     Attributes:
-        files: Texts, in their order.
-        tokenizer: Cuts them into pieces.
+        files: Texts, in order.
+        tokenizer: Splits them into pieces.
         options: How instances are made.
         destination: A folder that does not exist yet.
         shards: Number of TFRecord files.
         workers: Processes.
-        chunk_bytes: Text that is worked on at a time in streaming order.
-        progress: Receives how far it is, and of how much.
+        chunk_bytes: Text processed at a time in streaming order.
+        progress: Receives the work done and the total.
         notice: Receives lines for the user.
     """
 
@@ -86,24 +86,24 @@ def check_place(inputs: Sequence[str], destination: Path) -> None:
     """Refuse to write into a folder of texts: the next call would take the records for texts.
 
     Raises:
-        UserError: The destination is one of the inputs, or lies in one.
+        UserError: The destination is one of the inputs, or inside one.
     """
     target = resolved(destination)
     for given in inputs:
         folder = resolved(expanded(given))
         if is_folder(folder) and (folder == target or folder in target.parents):
             raise UserError(
-                f"lies in the folder of texts {given}",
+                f"is in the folder of texts {given}",
                 where=str(destination),
                 todo=f"Choose a folder outside of it, for instance {folder}-pretraining.",
             )
 
 
 def check_request(request: PretrainingRequest) -> None:
-    """Refuse what cannot be done before anything is read.
+    """Reject impossible requests before anything is read.
 
     Raises:
-        UserError: The destination exists or lies among the texts, or a number is out of range.
+        UserError: The destination exists or is among the texts, or a number is out of range.
     """
     if not 1 <= request.shards <= MOST_SHARDS:
         raise UserError(
@@ -120,7 +120,7 @@ def check_request(request: PretrainingRequest) -> None:
     for path in request.files:
         if target == resolved(path) or target in resolved(path).parents:
             raise UserError(
-                f"the text {path} lies where the data are to be written",
+                f"the text {path} is where the data would be written",
                 where=str(request.destination),
                 todo="Choose another folder.",
             )
@@ -138,7 +138,7 @@ def shard_names(shards: int) -> list[str]:
 
 
 def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
-    """All that decides what is written, as JSON."""
+    """Everything that determines the output, as JSON."""
     vocabulary, words = request.tokenizer.vocabulary, request.tokenizer.rules.words
     texts = [(str(path.absolute()), path.stat()) for path in request.files]
     return {
@@ -161,9 +161,9 @@ def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
 
 @contextmanager
 def workplace(destination: Path) -> Generator[Path]:
-    """A hidden folder beside the destination that one process at a time has.
+    """A hidden folder next to the destination, used by one process at a time.
 
-    It stays as it is after the block, so that a later call may go on with what is in it.
+    It is kept after the block, so that a later call can resume from it.
     """
     place = workplace_of(destination)
     make_folder(place)
@@ -203,7 +203,7 @@ def finish(
 
 
 def discard(place: Path) -> None:
-    """Remove a workplace."""
+    """Remove a working folder."""
     with suppress(OSError):
         shutil.rmtree(place)
 
@@ -212,18 +212,18 @@ def check_found(pieces: int, unknown: int, request: PretrainingRequest) -> None:
     """Refuse texts without a document, or without a single known piece.
 
     Raises:
-        UserError: There is nothing to learn from.
+        UserError: There is no usable text.
     """
     where = ", ".join(map(str, request.files[:3])) + ("" if len(request.files) < 4 else ", ...")
     if not pieces:
         raise UserError(
             "there is no text",
             where=where,
-            todo="One sentence a line is expected, and a blank line between documents.",
+            todo="Expected: one sentence per line, and a blank line between documents.",
         )
     if pieces == unknown:
         raise UserError(
-            "none of the words is made of pieces of the vocabulary",
+            "no word consists of pieces of the vocabulary",
             where=where,
             todo=f"Does {request.tokenizer.vocabulary.where} belong to this language?",
         )

@@ -17,15 +17,15 @@ class PretrainingOptions:
 
     Attributes:
         max_seq_length: Pieces of an instance, with [CLS] and two [SEP].
-        max_predictions_per_seq: Masked pieces of an instance at most.
-        masked_lm_prob: Share of the pieces that are masked.
-        short_seq_prob: Share of the instances of a random, shorter length.
-        dupe_factor: How often each document is used, each time with other masks.
-        random_seed: Decides everything that is drawn.
+        max_predictions_per_seq: Maximum number of masked pieces per instance.
+        masked_lm_prob: Fraction of the pieces that are masked.
+        short_seq_prob: Fraction of instances with a random, shorter length.
+        dupe_factor: How often each document is used, each time with different masks.
+        random_seed: Seed of all random choices.
         whole_word_mask: Whether all pieces of a word are masked or none.
         next_sentence: Whether an instance is a pair of segments, the second one in half of the
             cases from another document; otherwise it is one segment.
-        segmenter: What finds Chinese words for `whole_word_mask`.
+        segmenter: Splits Chinese text into words for `whole_word_mask`.
     """
 
     max_seq_length: int = 128
@@ -47,18 +47,18 @@ class PretrainingOptions:
         _within("--random-seed", self.random_seed, 0, _LARGEST_SEED)
         if self.segmenter != "none" and not self.whole_word_mask:
             raise UserError(
-                "a segmenter finds words, and single pieces are masked",
+                "a segmenter has no effect when single pieces are masked",
                 where="--segmenter",
                 todo="Add --do-whole-word-mask, or omit it.",
             )
 
     @property
     def most_pieces(self) -> int:
-        """Pieces of text in an instance at most."""
+        """Maximum number of text pieces in an instance."""
         return self.max_seq_length - (3 if self.next_sentence else 2)
 
     def predictions(self, length: int) -> int:
-        """How many pieces of an instance of this length are masked."""
+        """Number of masked pieces in an instance of this length."""
         return min(self.max_predictions_per_seq, max(1, round(length * self.masked_lm_prob)))
 
 

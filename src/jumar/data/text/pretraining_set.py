@@ -1,4 +1,4 @@
-"""Pre-training data as samples, with the masks that were written or with new ones every epoch."""
+"""Pre-training data as samples, with the stored masks or with new ones every epoch."""
 
 import glob
 from collections.abc import Callable
@@ -37,13 +37,14 @@ _KEYS = frozenset(name.encode() for name in (*PIECES, *PREDICTIONS, LABEL))
 
 @dataclass(frozen=True, kw_only=True)
 class NewMasks:
-    """Masks drawn while training goes on, instead of those that were written.
+    """Masks drawn during training, instead of the stored ones.
 
     Attributes:
-        masked_lm_prob: Share of the pieces that are masked.
-        max_predictions_per_seq: Masked pieces of an instance at most; 0 for as many as written.
-        whole_word_mask: Whether all pieces of a word are masked or none. Words that a segmenter
-            had found are not known any more.
+        masked_lm_prob: Fraction of the pieces that are masked.
+        max_predictions_per_seq: Maximum number of masked pieces per instance; 0 for as many as
+            stored.
+        whole_word_mask: Whether all pieces of a word are masked or none. Words found by a segmenter
+            are no longer known.
     """
 
     masked_lm_prob: float = 0.15
@@ -62,9 +63,9 @@ class PretrainingInstances:
     Attributes:
         records: The records.
         vocabulary: Ids must be below its size.
-        new_masks: How each epoch masks anew; None for the masks of the records.
-        seed: Together with a key, decides the new masks.
-        training: Whether an epoch has masks of its own; otherwise new ones are always the same.
+        new_masks: How to redraw masks in each epoch; None for the stored masks.
+        seed: Together with a key, determines the new masks.
+        training: Whether each epoch has its own masks; otherwise new ones are always the same.
     """
 
     records: RecordShards
@@ -82,7 +83,7 @@ class PretrainingInstances:
         return self.records.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> tuple[bytes, str]:
-        """The record and where it is; see `SampleKind.open`."""
+        """The record and its position; see `SampleKind.open`."""
         return self.records.payload(item)
 
     def map(self, opened: tuple[bytes, str], item: int, key: SampleKey) -> Arrays:
@@ -171,14 +172,14 @@ def open_pretraining_set(
     Args:
         path: The folder of `jumar data pretraining`, or TFRecord files: a folder, a glob, a file.
         vocabulary: The one that the data were made with.
-        seed: Decides new masks.
-        training: Whether unreadable records are stood in for, and epochs masked differently.
-        new_masks: How each epoch masks anew; None for the masks of the records.
+        seed: Seed of new masks.
+        training: Whether unreadable records are replaced, and epochs masked differently.
+        new_masks: How to redraw masks in each epoch; None for the stored masks.
         notice: Receives notices of slow steps.
 
     Raises:
-        UserError: There are no records, some are missing or damaged, or the first one does not fit
-            the vocabulary or holds something else.
+        UserError: There are no records, some are missing or damaged, or the first one does not
+            match the vocabulary or has other content.
     """
     records = RecordShards(
         record_files(path), notice, again="jumar data pretraining TEXT --vocab VOCAB --to DEST"

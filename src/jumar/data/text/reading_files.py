@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """An answer and where it begins in its passage; -1 where it is not in it."""
+    """An answer and its position in the passage; -1 if it is not in it."""
 
     text: str
     begin: int
@@ -62,7 +62,7 @@ def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
     Args:
         path: The file.
         skipping: For training: a question without an answer that is in its passage is a fault.
-            None where answers are not needed.
+            None if answers are not needed.
 
     Raises:
         UserError: The file cannot be read, is not of this form, has no questions, or more faults
@@ -81,7 +81,7 @@ def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
             where = f"{path}, question {place} of passage {len(reading.passages)}"
             _add(reading, _of_type(entry, dict, "a question", where), where, skipping)
     if not reading.questions:
-        raise UserError("there are no questions that can be used", where=str(path))
+        raise UserError("there are no usable questions", where=str(path))
     return reading
 
 
@@ -111,7 +111,7 @@ def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping
         answers.append(Answer(wanted, begin))
     if skipping is not None and all(answer.begin < 0 for answer in answers):
         what = f"the answer '{excerpt(answers[0].text)}' is not in its passage" if answers else ""
-        todo = "Training needs an answer that is a part of the passage."
+        todo = "Training needs an answer that is part of the passage."
         skipping.fault(UserError(what or "has no answer", where=where, todo=todo))
         return
     question = Question(number, text, len(reading.passages) - 1, answers, where)
@@ -119,7 +119,7 @@ def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping
 
 
 def _begin(passage: str, text: str, given: int) -> int:
-    """Where a text is in a passage, next to the given place; -1 where it is not."""
+    """Position of a text in a passage, nearest to the given one; -1 if it is not found."""
     if not text.strip():
         return -1
     if given >= 0 and passage.startswith(text, given):
@@ -135,7 +135,7 @@ def _value(entry: dict[str, Any], name: str, kind: type[T], where: str) -> T:
         raise UserError(
             f"has no '{name}'",
             where=where,
-            todo="The form is SQuAD's: data, paragraphs, context, qas, question, answers.",
+            todo="The format is SQuAD's: data, paragraphs, context, qas, question, answers.",
         )
     return _of_type(entry[name], kind, f"'{name}'", where)
 

@@ -1,7 +1,7 @@
-"""Questions about passages as samples: a window of the passage each, as in run_squad.py.
+"""Questions about passages as samples, each with a window of the passage, as in run_squad.py.
 
 A passage that is longer than a sample becomes several windows, each moved by `doc_stride` pieces.
-Answers are known by their characters, so no piece of text needs to be matched with another again.
+Answers are given by their character positions, so no text needs to be matched again.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,26 +35,26 @@ class ReadingData(TextData):
         384, "tokens of a window with the question, [CLS] and two [SEP]", minimum=8, maximum=2048
     )
     doc_stride: int = setting(
-        120, "from one window of a passage to the next", unit="tokens", minimum=1
+        120, "step from one window of a passage to the next", unit="tokens", minimum=1
     )
     max_query_length: int = setting(
-        64, "longer questions are cut", unit="tokens", minimum=1, maximum=2048
+        64, "longer questions are truncated", unit="tokens", minimum=1, maximum=2048
     )
     max_answer_length: int = setting(
         30, "longest predicted answer", unit="tokens", minimum=1, changeable=True
     )
     n_best: int = setting(
         20,
-        "places of which an answer is made, and answers that `predict` gives",
+        "start and end candidates of an answer, and number of answers that `predict` gives",
         minimum=1,
         changeable=True,
     )
 
     def check(self) -> None:
-        """Reject questions that leave no room for the passage.
+        """Reject question lengths that leave no room for the passage.
 
         Raises:
-            UserError: They do.
+            UserError: There is no room.
         """
         if self.max_query_length + 4 > self.max_seq_length:
             raise UserError(
@@ -104,7 +104,7 @@ class ReadingWindows:
 
     Args:
         reading: The passages and questions.
-        tokenizer: Cuts them into pieces.
+        tokenizer: Splits them into pieces.
         data: Settings.
     """
 
@@ -129,7 +129,7 @@ class ReadingWindows:
 
     @property
     def fingerprint(self) -> str:
-        """Of pieces, windows and answers; see `Fingerprinted`."""
+        """Fingerprint of pieces, windows and answers; see `Fingerprinted`."""
         spans = np.array([span or Span(-1, -1) for span in self.spans], dtype=np.int64)
         windows = np.array(self.windows, dtype=np.int64)
         passages = [passage.ids.tobytes() for passage in self.passages]
@@ -141,7 +141,7 @@ class ReadingWindows:
         return len(self.questions[window.question]) + 2
 
     def open(self, item: int, key: SampleKey) -> int:
-        """Nothing needs to be read; see `SampleKind.open`."""
+        """Nothing to read; see `SampleKind.open`."""
         del key
         return item
 
@@ -171,9 +171,9 @@ class ReadingWindows:
         }
 
     def has_most_context(self, number: int) -> NDArray[np.bool_]:
-        """Which pieces of a window have more of the passage around them than in any other one.
+        """Which pieces of a window have more context there than in any other window.
 
-        Where windows overlap, only one of them may begin an answer at a piece.
+        Where windows overlap, only one of them may start an answer at a piece.
         """
         window = self.windows[number]
         passage = self.reading.questions[window.question].passage
@@ -269,7 +269,7 @@ def open_reading_sets(
 
 def reading_set(windows: ReadingWindows, *, training: bool) -> KeyedSet[ReadingWindows]:
     """Windows as batches of int64: `input_ids`, `segment_ids`, `input_mask` and `span_mask`
-    [N, max_seq_length], of which the last one is 1 where an answer may be; `start` and `end` [N],
+    [N, max_seq_length], `span_mask` is 1 where an answer may be; `start` and `end` [N],
     the answer's first and last position, 0 where it is not in the window; and the number of the
     `window` [N].
     """

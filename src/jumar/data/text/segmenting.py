@@ -1,8 +1,8 @@
 """Chinese words, so that a mask covers whole ones.
 
-BERT's pieces of Chinese are single characters, so nothing in them says where a word goes on. A
-segmenter knows the words; each character that continues one is marked in its id, for the masking,
-which removes the marks. Facts: the NEZHA paper (arXiv 1909.00204) masks words that Jieba found.
+BERT's Chinese pieces are single characters, so they do not show word boundaries. A segmenter finds
+the words; each character that continues one is marked in its id, for masking, which removes the
+marks. Facts: the NEZHA paper (arXiv 1909.00204) masks words that Jieba found.
 """
 
 import logging
@@ -16,10 +16,10 @@ from jumar.ground.errors import UserError
 
 SegmenterName = Literal["none", "spaces", "jieba"]
 Segmenter = Callable[[str], list[str]]
-"""Cuts a line into words that together are the line."""
+"""Splits a line into words; joined, they give the line."""
 
 CONTINUES_WORD = 1 << 24
-"""Added to the id of a piece that continues a word though its text does not say so."""
+"""Added to the id of a piece that continues a word without a `##`."""
 
 
 def open_segmenter(name: SegmenterName) -> Segmenter | None:
@@ -64,5 +64,5 @@ def marked_lines(tokenizer: Tokenizer, segmenter: Segmenter, text: str) -> Itera
 
 
 def _whole(line: str) -> list[str]:
-    """The line as one word, which blanks and other characters than Chinese ones interrupt."""
+    """Each run of Chinese characters as one word."""
     return [line]

@@ -1,8 +1,8 @@
 """Sentences and pairs of sentences with a label, from TSV and JSON lines with named columns.
 
-The layouts of the originals' data are known by their columns: ChnSentiCorp (`label`, `text_a`),
-LCQMC (`text_a`, `text_b`, `label`), XNLI for training (`premise`, `hypo`, `label`) and for
-evaluation (`language`, `gold_label`, ... `sentence1`, `sentence2`), OCNLI as JSON lines.
+The layouts of the originals' data are recognised by their columns: ChnSentiCorp (`label`,
+`text_a`), LCQMC (`text_a`, `text_b`, `label`), XNLI for training (`premise`, `hypo`, `label`) and
+for evaluation (`language`, `gold_label`, ... `sentence1`, `sentence2`), OCNLI as JSON lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from jumar.settings import setting
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".json")
 _JSON = (".jsonl", ".json")
 PLAIN = ".txt"
-"""Ends the name of a file of new texts that has no columns."""
+"""Suffix of files of new texts without columns."""
 _FIRST = ("text_a", "sentence1", "premise", "sentence", "text", "review", "question1", "query")
 _SECOND = ("text_b", "sentence2", "hypothesis", "hypo", "question2")
 _LABEL = ("label", "gold_label")
 _LANGUAGE = "language"
 _SAME = {"contradictory": "contradiction"}
-"""The training file of XNLI calls a label otherwise than its evaluation files do."""
+"""XNLI's training file names a label differently than its evaluation files."""
 UNDECIDED = "-"
 """The label of OCNLI and XNLI on which annotators did not agree."""
 ABSENT = "none"
@@ -36,18 +36,16 @@ ABSENT = "none"
 class SentenceData(DividedData, LabelledData):
     """Where sentences with labels are, and in which columns."""
 
-    text_a: str = setting("", "column of the text; empty: the first that is known")
+    text_a: str = setting("", "column of the text; empty: the first known one")
     text_b: str = setting(
-        "", "column of the second text of a pair; empty: the first that is known, none: ignore it"
+        "", "column of the second text of a pair; empty: the first known one, none: ignore it"
     )
-    label: str = setting("", "column of the label; empty: the first that is known")
-    columns: tuple[str, ...] = setting(
-        (), "names of the columns of TSV files without a header, in their order"
-    )
-    language: str = setting("zh", "rows of other languages are left out, if a column says theirs")
+    label: str = setting("", "column of the label; empty: the first known one")
+    columns: tuple[str, ...] = setting((), "column names of TSV files without a header, in order")
+    language: str = setting("zh", "rows in other languages are left out, by the language column")
     sampling: str = setting(
         "natural",
-        "natural takes every training text once an epoch, balanced every label equally often",
+        "natural takes every training text once per epoch, balanced every label equally often",
         choices=("natural", "balanced"),
     )
 
@@ -62,7 +60,7 @@ class SentenceData(DividedData, LabelledData):
 
 
 class Sentence(NamedTuple):
-    """A text or a pair of texts, the label or an empty text, and the place for messages."""
+    """A text or a pair of texts, the label (may be empty), and the position for messages."""
 
     first: str
     second: str | None
@@ -83,7 +81,7 @@ def read_sentences(
 
     Args:
         path: A TSV file, or JSON lines if it ends in .json or .jsonl.
-        data: Which columns.
+        data: The columns.
         skipping: Counts malformed rows.
         labelled: Whether a label is needed.
 
@@ -117,7 +115,7 @@ def read_sentences(
 
 
 def read_plain(path: Path) -> list[Sentence]:
-    """The texts of a file with a text a line, without labels; a tab separates those of a pair.
+    """The texts of a file with one text per line, without labels; a tab separates those of a pair.
 
     Raises:
         UserError: The file cannot be read.
@@ -167,7 +165,9 @@ def _json_rows(path: Path, skipping: Skipping) -> Iterator[tuple[int, Mapping[st
         else:
             skipping.fault(
                 UserError(
-                    "is not a JSON object", where=line_of(path, number), todo="One a line is read."
+                    "is not a JSON object",
+                    where=line_of(path, number),
+                    todo="Expected: one per line.",
                 )
             )
 

@@ -26,8 +26,8 @@ class Sentences:
     Args:
         sentences: The texts, all with a second one or none.
         labels: The number of each one's label.
-        tokenizer: Cuts them into pieces.
-        frame: The length, and what is put around them.
+        tokenizer: Splits them into pieces.
+        frame: The length, and the special pieces around them.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Sentences:
 
     @property
     def fingerprint(self) -> str:
-        """Of pieces and labels; see `Fingerprinted`."""
+        """Fingerprint of pieces and labels; see `Fingerprinted`."""
         second = self.second.content() if self.second is not None else b""
         return fingerprint(self.first.content(), second, self.labels.tobytes())
 
     def open(self, item: int, key: SampleKey) -> int:
-        """Nothing needs to be read; see `SampleKind.open`."""
+        """Nothing to read; see `SampleKind.open`."""
         del key
         return item
 
@@ -78,7 +78,7 @@ class Sentences:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SentenceSets:
-    """The parts of a data set, and what its labels are called."""
+    """The parts of a data set, and the names of its labels."""
 
     train: KeyedSet[Sentences]
     evaluation: KeyedSet[Sentences] | None
@@ -102,7 +102,7 @@ def open_sentence_sets(
         raise UserError(
             f"all rows have the label '{labels[0]}'",
             where=str(path),
-            todo="With fewer than two labels there is nothing to tell apart.",
+            todo="Classification needs at least two labels.",
         )
     scored: Sequence[Sentence] | None = None
     if is_divided(data, data.eval_path):
@@ -116,7 +116,7 @@ def open_sentence_sets(
         scored = opening.read(eval_path)
         if (read[0].second is None) != (scored[0].second is None):
             raise UserError(
-                "one of both files has pairs and the other single sentences",
+                "one file has pairs and the other single sentences",
                 where=f"{path} and {eval_path}",
                 todo="To ignore the second text: data.text_b=none",
             )
@@ -135,7 +135,7 @@ def _divided_sentences(
     data: SentenceData,
     notice: Callable[[str], None],
 ) -> tuple[list[Sentence], list[Sentence]]:
-    """The sentences to learn from and those held out; equal texts are on one side."""
+    """The training and held-out sentences; equal texts stay on one side."""
     keys = ["\0".join([each.first, each.second or ""]).encode() for each in sentences]
     numbers = {label: number for number, label in enumerate(labels)}
     classes = np.array([numbers.get(each.label, -1) for each in sentences], np.int64)
@@ -155,7 +155,7 @@ class _Opening:
     notice: Callable[[str], None]
 
     def read(self, path: Path) -> list[Sentence]:
-        """The sentences of a file, of which at least one is needed."""
+        """The sentences of a file; at least one is required."""
         skipping = Skipping(self.data.skip_corrupt, self.notice)
         sentences: list[Sentence] = []
         known = self.data.labels
@@ -165,7 +165,7 @@ class _Opening:
             else:
                 sentences.append(sentence)
         if not sentences:
-            raise UserError("no row can be used", where=str(path))
+            raise UserError("there is no usable row", where=str(path))
         return sentences
 
     def made(self, sentences: Sequence[Sentence], labels: Sequence[str], part: str) -> Sentences:

@@ -1,4 +1,4 @@
-"""Word pieces as the network takes them: [CLS] first [SEP] second [SEP], filled up."""
+"""Word pieces as the network's input: [CLS] first [SEP] second [SEP], padded."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Ids = Sequence[int] | NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Frame:
-    """What is put around the pieces of a text.
+    """The special pieces around a text.
 
     Attributes:
         first: The id of [CLS].
@@ -33,7 +33,7 @@ class Frame:
 
         Args:
             first: Pieces of the first text; together with the second one they must fit.
-            second: Pieces of the second text, None where there is only one.
+            second: Pieces of the second text, None if there is only one.
         """
         ids = np.full(self.length, self.fill, dtype=np.int64)
         segments = np.zeros(self.length, dtype=np.int64)
@@ -55,7 +55,8 @@ def frame_of(vocabulary: Vocabulary, length: int) -> Frame:
 
 
 def cut_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """How many pieces of each text stay: the longer one loses its last ones, as in the originals.
+    """How many pieces of each text are kept: the longer one loses its last ones, as in the
+    originals.
 
     Args:
         first: Pieces of the first text.

@@ -1,7 +1,7 @@
-"""Instances of one chunk of a corpus, all at once: arrays instead of lists, and their own streams.
+"""Instances of one chunk of a corpus, all at once, as arrays, with their own random streams.
 
-What is drawn has the original's distributions, from a generator keyed by seed, chunk and duplicate;
-so chunks can be worked on in any order, by any process. The second segment of an unrelated pair is
+Draws have the original's distributions, from a generator keyed by seed, chunk and duplicate, so
+chunks can be processed in any order, by any process. The second segment of an unrelated pair is
 from another document of the same chunk.
 """
 
@@ -23,7 +23,7 @@ from jumar.data.text.vocabulary import Vocabulary
 _STREAM = 3
 """First word of the entropy, apart from those of `data/loading/sampler.py`."""
 _AT_ONCE = 1024
-"""Instances that are drawn together; another number would give other instances."""
+"""Number of instances drawn together; another number would give different instances."""
 _OTHER_DOCUMENT_TRIES = 10
 _LAST = np.uint32(2**32 - 1)
 
@@ -63,13 +63,13 @@ def streaming_instances(
     chunk: int,
     duplicate: int,
 ) -> Iterator[tuple[InstanceBatch, NDArray[np.uint64]]]:
-    """The instances of a chunk, and for each the key by which the set is sorted.
+    """The instances of a chunk, each with the key by which the set is sorted.
 
     Args:
         text: The documents of the chunk.
         vocabulary: Their pieces.
         options: As for the original.
-        chunk: Number of the chunk; with the seed and `duplicate` it decides all that is drawn.
+        chunk: Number of the chunk; with the seed and `duplicate` it determines all draws.
         duplicate: Which of the `dupe_factor` passes over the chunk.
     """
     generator = np.random.default_rng((_STREAM, options.random_seed, chunk, duplicate))
@@ -122,7 +122,7 @@ def _pairs(
 def _segments(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Start and end of single segments, in the same form."""
+    """Start and end of single segments, in the same format."""
     sentences, most = text.sentences, options.most_pieces
     for at, last in zip(text.documents, text.documents[1:], strict=False):
         target = _drawn_length(options, most, draws)
@@ -141,7 +141,8 @@ def _drawn_length(options: PretrainingOptions, most: int, draws: random.Random) 
 def _truncate(spans: Spans, most: int, generator: np.random.Generator) -> None:
     """Move begins and ends until both segments fit; see `original_order.truncate`.
 
-    Pieces go from the longer segment until both are as long, then in turns, the second first.
+    Pieces are removed from the longer segment until both are equally long, then alternately, the
+    second first.
     """
     first, second = spans[:, 1] - spans[:, 0], spans[:, 3] - spans[:, 2]
     excess = np.maximum(first + second - most, 0)
@@ -179,7 +180,7 @@ class VectorMasking:
     """Masks many instances at once, with the distributions of `original_order.Masking`.
 
     Args:
-        vocabulary: Where random words come from.
+        vocabulary: Source of random words.
         options: How many pieces are masked, and whether whole words are.
     """
 
@@ -237,7 +238,7 @@ class VectorMasking:
         wanted: NDArray[np.int64],
         generator: np.random.Generator,
     ) -> NDArray[np.bool_]:
-        """Words in random order, each that still fits, until none is wanted any more."""
+        """Words in random order, each that still fits, until enough are masked."""
         continuing = self._continuing[ids & (CONTINUES_WORD - 1)] | (ids >= CONTINUES_WORD)
         starts = candidates & ~continuing
         starts[np.arange(len(ids)), candidates.argmax(axis=1)] = True
@@ -261,10 +262,10 @@ class VectorMasking:
 
 
 def _order_keys(wanted: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[np.uint32]:
-    """Numbers by which the wanted places of each row are in random order, before all others.
+    """Sort keys that put the wanted places of each row in random order, before all others.
 
-    No two wanted ones are equal, as each ends with its column: what a sort makes of equal numbers
-    depends on the processor.
+    No two wanted ones are equal, as each ends with its column: the order of equal keys depends on
+    the processor.
     """
     columns = np.arange(wanted.shape[1], dtype=np.uint32)
     bits = int(columns[-1]).bit_length()

@@ -4,8 +4,8 @@
    random keys of its instances.
 2. Every shard takes its range of keys out of all these files, sorted, a part at a time.
 
-What is in memory is a pass over a chunk or a part of a shard for each process. Files are renamed
-when they are whole, so a call that was interrupted goes on with those that are there.
+Memory holds a pass over a chunk or a part of a shard for each process. Files are renamed
+when complete, so a call after an interruption resumes with the existing ones.
 """
 
 import json
@@ -58,8 +58,8 @@ Job = TypeVar("Job")
 def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
     """Write the instances of any corpus in bounded memory; the same bytes for any `workers`.
 
-    After Ctrl-C, a kill or a full disk the same request goes on where it stopped; after an error in
-    the texts nothing is left.
+    After Ctrl-C, a kill or a full disk, the same request resumes where it stopped; after an error
+    in the texts nothing is left.
 
     Raises:
         UserError: As `check_request`, `check_found`, `chunks_of` and `chunk_documents`; an
@@ -78,16 +78,16 @@ def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
             written = _run(_Work(plain, place, tuple(chunks)), request, resumed=resumed)
             finish(place, request, facts, written)
         except KeyboardInterrupt:
-            request.notice("stopped; the same command goes on from here")
+            request.notice("stopped; the same command resumes from here")
             raise
         except BrokenProcessPool as error:
             raise UserError(
                 "a process died, perhaps for lack of memory",
                 where=f"--workers {request.workers}",
-                todo="Run the same command with fewer processes: it goes on from here.",
+                todo="Run the same command with fewer processes: it resumes from here.",
             ) from error
         except UserError as error:
-            # A full disk leaves what can be gone on with; texts with an error must change first.
+            # After a full disk, the work can be resumed; texts with an error must change first.
             if not any(chunk_files(place)) or _is_about_texts(error, request):
                 discard(place)
             raise
@@ -95,7 +95,7 @@ def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
 
 
 def chunk_files(place: Path) -> Iterator[Path]:
-    """The finished chunks of a workplace."""
+    """The finished chunks of a working folder."""
     return (place / "chunks").glob("*.json")
 
 
@@ -104,7 +104,7 @@ def _is_about_texts(error: UserError, request: PretrainingRequest) -> bool:
 
 
 def _claim(place: Path, facts: dict[str, Any], request: PretrainingRequest) -> bool:
-    """Record what the workplace is for; return whether an earlier call began the same work."""
+    """Record what the working folder is for; return whether an earlier call began the same work."""
     plan = place / PLAN
     wanted = json.loads(json.dumps(facts))
     if not exists(plan):
@@ -123,7 +123,7 @@ def _claim(place: Path, facts: dict[str, Any], request: PretrainingRequest) -> b
 
 @dataclass(frozen=True)
 class ChunkFacts:
-    """What became of a chunk.
+    """Statistics of a finished chunk.
 
     Attributes:
         documents: Documents with text.
@@ -142,7 +142,7 @@ class ChunkFacts:
 
 @dataclass(frozen=True)
 class _Work:
-    """What all processes know."""
+    """What all processes share."""
 
     request: PretrainingRequest
     place: Path
@@ -172,8 +172,8 @@ def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenP
     missing = [number for number in range(request.shards) if not exists(work.shard(number))]
     if resumed:
         request.notice(
-            f"going on: {len(sizes) - len(waiting)} of {counted(len(sizes), 'chunk')} and "
-            f"{request.shards - len(missing)} of {counted(request.shards, 'shard')} are there"
+            f"resuming: {len(sizes) - len(waiting)} of {counted(len(sizes), 'chunk')} and "
+            f"{request.shards - len(missing)} of {counted(request.shards, 'shard')} exist"
         )
     total = 2 * sum(sizes)
     done = sum(sizes) - sum(sizes[number] for number in waiting)
@@ -217,7 +217,7 @@ def _call(make: Callable[[_Work, int], int], number: int) -> int:
 
 
 def _each(make: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work) -> Iterator[int]:
-    """Make some chunks or shards in processes; yields each when it is done."""
+    """Process chunks or shards in parallel; yields each when it is done."""
     if work.request.workers == 1:
         yield from (make(work, number) for number in numbers)
         return
@@ -241,7 +241,7 @@ def _each(make: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work
 
 
 def _make_chunk(work: _Work, number: int) -> int:
-    """Write the records of a chunk with their index, and last what became of it."""
+    """Write the records of a chunk with their index, and last its statistics."""
     request = work.request
     vocabulary, options = request.tokenizer.vocabulary, request.options
     documents = chunk_documents(
@@ -289,7 +289,7 @@ def _make_shard(work: _Work, number: int) -> int:
     """Merge the records of a shard's range of keys out of all chunks, a part at a time."""
     shards, chunks = work.request.shards, range(len(work.chunks))
     facts = [_read_facts(work.facts_of(chunk)) for chunk in chunks]
-    # The pages that are looked at, of indexes as large as one for all records may be.
+    # Only the pages that are used: the index of all records may be large.
     indexes = [
         np.load(work.index_of(chunk), mmap_mode="r" if facts[chunk].runs else None)
         for chunk in chunks
@@ -323,7 +323,7 @@ def _make_shard(work: _Work, number: int) -> int:
 def _within(
     keys: NDArray[np.uint64], runs: Sequence[int], low: int, high: int
 ) -> Iterator[tuple[int, int]]:
-    """Of each sorted run the first record in a range of keys, and the one after the last."""
+    """For each sorted run, the first record in a range of keys, and the one after the last."""
     begin = 0
     for length in runs:
         run = keys[begin : begin + length]
@@ -337,7 +337,7 @@ def _within(
 def _sorted(
     block: bytes, keys: NDArray[np.uint64], sizes: NDArray[np.uint64]
 ) -> Iterator[memoryview]:
-    """Records in the order of their keys; of equal ones, in the order of the corpus."""
+    """Records in the order of their keys; ties in the order of the corpus."""
     ends = np.cumsum(sizes.astype(np.int64))
     view = memoryview(block)
     order = np.argsort(keys, kind="stable")

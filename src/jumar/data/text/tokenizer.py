@@ -1,8 +1,9 @@
 """Texts as word pieces: basic tokenization, then the longest pieces of the vocabulary.
 
-`tokenizers` cuts words into pieces. It cuts texts into words too, but not as the original does:
-it drops characters of private use, cuts at other Chinese characters, and knows no final sigma.
-Words repeat, so each is cut once and kept; that is faster than having the library cut whole texts.
+`tokenizers` splits words into pieces. It could split texts into words too, but not as the original
+does: it drops private-use characters, splits at other Chinese characters, and ignores final sigmas.
+Words repeat, so each is split once and cached; that is faster than splitting whole texts with the
+library.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,9 @@ from jumar.ground.paths import expanded, is_file, is_folder, missing, read_text
 
 LONGEST_WORD = 200
 """Characters above which a word is unknown, in google-research/bert and NEZHA. Ascend's Bert-base
-and Nezha-large give up at more than 100."""
+and Nezha-large use 100."""
 _MOST_WORDS = 300_000
-"""Words kept with their pieces, about 100 MB."""
+"""Number of cached words with their pieces, about 100 MB."""
 
 
 class Token(NamedTuple):
@@ -40,9 +41,9 @@ class TokenizerRules:
     """How a text becomes words and a word pieces.
 
     Attributes:
-        words: How a text is cut into words.
+        words: How a text is split into words.
         longest_word: Characters above which a word is unknown.
-        unknown: The piece for a word that no pieces make up.
+        unknown: The piece for a word that cannot be composed of pieces.
     """
 
     words: BasicWords = field(default_factory=BasicWords)
@@ -55,7 +56,7 @@ class Tokenizer:
 
     Attributes:
         vocabulary: The pieces.
-        rules: How texts are cut.
+        rules: How texts are split.
     """
 
     def __init__(self, vocabulary: Vocabulary, rules: TokenizerRules | None = None) -> None:
@@ -64,7 +65,7 @@ class Tokenizer:
         self.words = _CutWords(vocabulary, self.rules)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[Vocabulary, TokenizerRules]]:
-        # Without the words met so far, of which each process has others.
+        # Without the cached words, which differ between processes.
         return Tokenizer, (Vocabulary(self.vocabulary.pieces, self.vocabulary.where), self.rules)
 
     def ids(self, text: str) -> list[int]:
@@ -94,7 +95,7 @@ class Tokenizer:
 
 
 class _CutWords(dict[str, tuple[int, ...]]):
-    """The pieces of each word, found when it is first asked for."""
+    """The pieces of each word, computed on first use."""
 
     def __init__(self, vocabulary: Vocabulary, rules: TokenizerRules) -> None:
         super().__init__()
@@ -115,7 +116,7 @@ class _CutWords(dict[str, tuple[int, ...]]):
         return pieces
 
     def bound(self) -> None:
-        """Forget all words when they have become too many."""
+        """Clear the cache when it has too many words."""
         if len(self) > _MOST_WORDS:
             self.clear()
 
@@ -127,9 +128,9 @@ def open_tokenizer(
 
     Args:
         path: The file or folder.
-        lower_case: Whether words become lower case and lose their accents; None for what the folder
-            says, or yes for a file.
-        longest_word: Characters above which a word is unknown; None for what the folder says, or
+        lower_case: Whether words become lower case and lose their accents; None for the folder's
+            setting, or yes for a file.
+        longest_word: Characters above which a word is unknown; None for the folder's setting, or
             200.
 
     Raises:
@@ -156,7 +157,7 @@ def open_tokenizer(
 
 @dataclass(frozen=True, kw_only=True)
 class _TokenizerConfig:
-    """What a Hugging Face folder says; `accents` is None where they follow the case."""
+    """Settings from a Hugging Face folder; `accents` is None if it follows the case."""
 
     lower_case: bool = True
     accents: bool | None = None
@@ -165,7 +166,7 @@ class _TokenizerConfig:
 
 
 def _read_folder(folder: Path) -> tuple[Vocabulary, _TokenizerConfig]:
-    """`tokenizer.json` where there is one; else `vocab.txt` and `tokenizer_config.json`."""
+    """`tokenizer.json` if there is one; else `vocab.txt` and `tokenizer_config.json`."""
     whole = folder / "tokenizer.json"
     if is_file(whole):
         return _read_tokenizer_json(whole)

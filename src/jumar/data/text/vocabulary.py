@@ -1,4 +1,4 @@
-"""Vocabularies of word pieces: BERT's `vocab.txt`, one piece a line, numbered from 0."""
+"""Vocabularies of word pieces: BERT's `vocab.txt`, one piece per line, numbered from 0."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from jumar.ground.paths import open_to_read, unreadable
 from jumar.ground.text import plain_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""The pieces that stand for something other than text."""
+"""The pieces that do not stand for text."""
 CONTINUES = "##"
-"""Begins a piece that continues a word."""
+"""Prefix of a piece that continues a word."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
     Blanks around a piece are removed, as the original does.
 
     Raises:
-        UserError: The file cannot be read, is not UTF-8, lacks a special piece, or has a line that
-            is blank or a repetition; the message has file and line.
+        UserError: The file cannot be read, is not UTF-8, lacks a special piece, or has a blank or
+            repeated line; the message has file and line.
     """
     try:
         with open_to_read(path) as file:
@@ -90,13 +90,13 @@ def _checked(path: Path, lines: Iterable[bytes]) -> Iterable[str]:
             raise UserError(
                 f"is not UTF-8 text: {error.reason}",
                 where=where,
-                todo="Is this a vocabulary? One word piece a line is expected, in UTF-8.",
+                todo="Is this a vocabulary? Expected: one word piece per line, in UTF-8.",
             ) from error
         if piece in first:
             raise UserError(
                 f"'{plain_text(piece)}' is also on line {first[piece]}",
                 where=where,
-                todo="Every word piece has one id: remove one of both lines, unless a checkpoint "
+                todo="Every word piece has one id: remove one of them, unless a checkpoint "
                 "was trained with this file.",
             )
         first[piece] = number

@@ -1,8 +1,8 @@
 """Vocabularies made from texts.
 
-`tokenizers` merges the pair of pieces that is most frequent until there are enough: byte-pair
-encoding, whose pieces are then used as word pieces. Google never published how its own were made.
-Texts are cut into words as for training on them, so no piece is made that cannot occur.
+`tokenizers` repeatedly merges the most frequent pair of pieces: byte-pair encoding, whose pieces
+are then used as word pieces. Google never published how its own were made. Texts are split into
+words as in training, so every piece can occur.
 """
 
 import os
@@ -22,7 +22,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import open_to_read, unreadable
 
 LONGEST_WORD = 100
-"""Characters above which a word is left out: what is longer is no word of any language."""
+"""Characters above which a word is left out: longer ones are not words of any language."""
 SMALLEST = 2 * len(SPECIAL)
 LARGEST = 1 << 20
 _READ_BYTES = 2**20
@@ -37,17 +37,17 @@ def train_vocabulary(
     min_frequency: int = 2,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[str]:
-    """The word pieces of a vocabulary: the special ones, the characters, and what is frequent.
+    """The word pieces of a vocabulary: special pieces, characters, and frequent pieces.
 
-    At most half of the pieces are characters, the most frequent ones. The memory that is taken
-    depends on the number of different words.
+    At most half of the pieces are characters, the most frequent ones. Memory depends on the number
+    of different words.
 
     Args:
         files: Texts in UTF-8.
-        size: Pieces at most.
-        words: How texts are cut into words.
+        size: Maximum number of pieces.
+        words: How texts are split into words.
         min_frequency: How often a pair must occur to be merged.
-        progress: Receives the bytes read, and of how many.
+        progress: Receives the bytes read and the total.
 
     Raises:
         UserError: A file cannot be read or is not UTF-8, there is no text, or the size is out of
@@ -65,7 +65,7 @@ def train_vocabulary(
         vocab_size=size,
         min_frequency=min_frequency,
         show_progress=False,
-        # The trainer numbers letters that it is not given, and drops some, in a random order.
+        # The trainer adds letters that it is not given, and drops some, in a random order.
         special_tokens=[*SPECIAL, *letters],
         continuing_subword_prefix=CONTINUES,
     )
@@ -77,7 +77,7 @@ def train_vocabulary(
 
 
 def _frequent_letters(words_of: Counter[str], most: int) -> list[str]:
-    """The most frequent characters, each at the begin of words and within them, by code point."""
+    """The most frequent characters, each at the start of words and inside them, by code point."""
     counts: Counter[str] = Counter()
     for word, count in words_of.items():
         for letter in _letters(word):
@@ -91,7 +91,7 @@ def _letters(word: str) -> list[str]:
 
 
 def _repeated(words_of: Counter[str], letters: frozenset[str]) -> Iterator[str]:
-    """Each word as often as it was met; none of a rare character, which no piece will hold."""
+    """Each word as often as it occurs, except words with rare characters, which get no piece."""
     for word in words_of:
         if letters.issuperset(_letters(word)):
             for done in range(0, words_of[word], _AT_ONCE):
@@ -101,7 +101,7 @@ def _repeated(words_of: Counter[str], letters: frozenset[str]) -> Iterator[str]:
 def _counted_words(
     files: Sequence[Path], words: BasicWords, progress: Callable[[int, int], None]
 ) -> Counter[str]:
-    """How often each word is met."""
+    """How often each word occurs."""
     words_of: Counter[str] = Counter()
     total, done = sum(path.stat().st_size for path in files), 0
     for path in files:

@@ -1,4 +1,4 @@
-"""Which precision setting is the fastest that keeps a target: a pure function of what was measured.
+"""The fastest precision setting that meets a target, as a pure function of measurements.
 
 Anchor: the experiment table that the project started from, AlexNet on an Ascend 910. There
 `allow_mix_precision` and `force_fp16` take 50 ms a step and `allow_fp32_to_fp16` 170 ms,
@@ -17,11 +17,11 @@ SAME_SPEED = 0.03
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A precision setting as it was measured.
+    """A measured precision setting.
 
     Attributes:
-        name: What people call it.
-        judged: Its scores, held against the target.
+        name: Its name.
+        judged: Its scores, compared with the target.
         step_ms: Median time of a step; None if it was not measured.
         assignments: The setting, `precision.field=value`.
         num_seeds: How many seeds gave a score.
@@ -43,11 +43,11 @@ class Decision:
     """The answer.
 
     Attributes:
-        chosen: The setting; None if none keeps the target.
-        is_sure: Whether its scores lie on the right side of the target beyond chance.
-        as_fast: Others that keep the target in the same time, with worse scores.
-        faster: Those that are faster and do not keep it, or not for sure.
-        slower: Those that keep it and are slower.
+        chosen: The setting; None if none meets the target.
+        is_sure: Whether its scores meet the target beyond chance.
+        as_fast: Others that meet the target in the same time, with worse scores.
+        faster: Faster ones that do not meet it, or not for sure.
+        slower: Slower ones that meet it.
     """
 
     chosen: Measured | None
@@ -58,9 +58,9 @@ class Decision:
 
 
 def decide(measured: Sequence[Measured]) -> Decision:
-    """Choose the fastest setting that keeps the target.
+    """Choose the fastest setting that meets the target.
 
-    Settings that keep it beyond chance come first. Without any, those whose mean reaches it are
+    Settings that meet it beyond chance come first. Without any, those whose mean reaches it are
     chosen from, and the decision is not sure. Of settings that are equally fast, the one with the
     better scores is chosen, and of equal ones the first.
 

@@ -33,13 +33,13 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """Values of one setting held against a target.
+    """Values of one setting compared with a target.
 
     Attributes:
         verdict: `keeps` or `misses` where the 95 % interval of the mean lies on one side of the
-            target, `unclear` where it holds the target, `not available` without a value.
+            target, `unclear` where it contains the target, `not available` without a value.
         mean: The mean over seeds.
-        half_width: Half of the interval; infinite where one value says nothing of its spread.
+        half_width: Half of the interval; infinite if a single value gives no spread.
         margin: By how much the mean is better than the target; negative if worse.
     """
 
@@ -50,7 +50,7 @@ class Judged:
 
 
 def parse_target(text: str) -> Target:
-    """Read a target.
+    """Parse a target.
 
     Raises:
         UserError: It has another form.
@@ -72,10 +72,10 @@ def judge(
     higher_is_better: bool,
     eval_samples: int | None = None,
 ) -> Judged:
-    """Hold the values of some seeds against a target.
+    """Compare the values of some seeds with a target.
 
     Args:
-        values: One a seed.
+        values: One per seed.
         target: What they must reach.
         higher_is_better: The direction of the score.
         eval_samples: For a share of correct samples in percent, how many there were: a single
@@ -98,7 +98,7 @@ def _half_width(values: Sequence[float], eval_samples: int | None) -> float:
     """Half of the 95 % interval of a mean over seeds."""
     if len(values) > 1:
         half = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-        # Seeds that agree to the last sample still say no more than one sample does.
+        # Seeds that agree to the last sample are still only accurate to one sample.
         return max(half, 100 / eval_samples if eval_samples else 0.0)
     if eval_samples:
         return between_accuracies(values[0], values[0], eval_samples).value / math.sqrt(2)

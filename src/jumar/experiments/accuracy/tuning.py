@@ -1,8 +1,8 @@
-"""The fastest precision setting that keeps a target: modes, then an op list, then the loss scale.
+"""The fastest precision setting that meets a target: modes, then an op list, then the loss scale.
 
-Later stages are for modes that would be faster than the best so far, and do not keep the target as
-they are. What a stage has trained is a sweep in a folder of its own, so that the same command goes
-on after an interruption.
+Later stages are for modes that would be faster than the best so far but do not meet the target as
+they are. The trainings of a stage form a sweep in their own folder, so that the same command
+resumes after an interruption.
 """
 
 import json
@@ -35,9 +35,9 @@ class TuningRequest:
     """What to tune.
 
     Attributes:
-        target: What must be kept.
+        target: The target to meet.
         modes: The precision modes to measure, in the order of preference.
-        directory: Where everything goes.
+        directory: Output folder.
         has_loss_scale: Whether the recipe itself has one.
     """
 
@@ -67,7 +67,7 @@ FindList = Callable[[str, str, Path], Path | None]
 def tune_accuracy(
     request: TuningRequest, *, train: Train, find_list: FindList, say: Callable[[str], None]
 ) -> Tuned:
-    """Find the fastest precision setting that keeps a target.
+    """Find the fastest precision setting that meets a target.
 
     Args:
         request: What to tune.
@@ -76,8 +76,8 @@ def tune_accuracy(
         say: Prints a line.
 
     Raises:
-        ExperimentStopped: Somebody stopped a training; the same command goes on.
-        UserError: The directory holds something else, or there is no such score.
+        ExperimentStopped: A training was stopped; the same command resumes.
+        UserError: The directory has other content, or there is no such score.
     """
     tuning = _Tuning(request, train, find_list, say)
     return tuning.run()
@@ -128,7 +128,7 @@ class _Tuning:
         return added
 
     def _promising(self) -> list[Measured]:
-        """Settings of a mode alone that are faster than the best so far and do not keep it."""
+        """Mode-only settings that are faster than the best so far and do not meet the target."""
         best = decide(self._measured)
         limit = float("inf")
         if best.chosen is not None and best.is_sure and best.chosen.step_ms is not None:
@@ -155,7 +155,7 @@ class _Tuning:
             self._not_tried.append("op list: float32 itself was not seen to reach the target")
             return
         mode, target = promising[0].name, self._request.target
-        # The search holds a score against float32's, the target is a value of its own.
+        # The search compares a score with float32's; the target is an absolute value.
         tolerance = f"{target.metric}={reference.judged.margin:.6g}"
         self._say(f"{mode} does not keep {target}: searching its op list, within {tolerance}")
         op_list = self._find_list(mode, tolerance, self._request.directory)
@@ -168,7 +168,7 @@ class _Tuning:
         if self._request.has_loss_scale:
             self._not_tried.append("loss scale: the recipe has one, which every mode was given")
             return
-        # A loss scale is for the range of fp16; a CPU that computes in another type has no need.
+        # A loss scale is for the range of fp16; other types do not need it.
         promising = [
             each
             for each in self._promising()

@@ -16,7 +16,7 @@ _RELATIONS = {
 
 
 def cells(measured: Sequence[Measured], target: Target) -> list[tuple[str, str, str, str]]:
-    """Setting, score, its relation to the target and step time, below their heads."""
+    """Setting, score, its relation to the target and step time, with headers."""
     rows = [("precision mode", target.metric, f"target {target}", "batch time")]
     for each in measured:
         time = "N/A" if each.step_ms is None else f"{each.step_ms:.4g} ms"
@@ -44,7 +44,7 @@ def table_markdown(measured: Sequence[Measured], target: Target) -> str:
 
 
 def score_text(measured: Measured) -> str:
-    """The mean and what it may be off by."""
+    """The mean and its uncertainty."""
     judged = measured.judged
     if judged.mean is None:
         return "N/A"

@@ -1,4 +1,4 @@
-"""What a run says about a trial: its score, in which direction it is better, and along the way."""
+"""A trial's score from its run, with its direction, and at intermediate evaluations."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Score:
 
 
 def check_metric(metric: str) -> None:
-    """Check the form of `NAME`, `NAME:max` or `NAME:min`.
+    """Check the format of `NAME`, `NAME:max` or `NAME:min`.
 
     Raises:
         UserError: It has another form.
@@ -44,7 +44,7 @@ def check_metric(metric: str) -> None:
 
 
 def score_of(metric: str, run: Run) -> Score | None:
-    """The score that a search goes by, as the first run with results names it.
+    """The score that a search optimises, from the first run with results.
 
     Args:
         metric: The value of --metric; empty for the recipe's main metric.
@@ -54,7 +54,7 @@ def score_of(metric: str, run: Run) -> Score | None:
         The score; None if the run has no results.
 
     Raises:
-        UserError: The run has no such score, or nobody knows in which direction it is better.
+        UserError: The run has no such score, or its direction is unknown.
     """
     results, headline = run.results, run.results.headline
     if run.state != "finished":
@@ -78,9 +78,9 @@ def score_of(metric: str, run: Run) -> Score | None:
 
 
 def evaluations_of(score: Score, run: Run) -> list[tuple[Evaluation, float]]:
-    """The evaluations of a run with their scores, those of averaged weights where there are some.
+    """The evaluations of a run with their scores, those of averaged weights if there are any.
 
-    Results hold the score of the averaged weights too.
+    Results use the score of the averaged weights too.
     """
     kinds = {each.weights for each in run.evaluations}
     kind = "ema" if "ema" in kinds else next(iter(sorted(kinds)), "")

@@ -1,4 +1,4 @@
-"""How settings are drawn and when hopeless runs end: the samplers and pruners of Optuna.
+"""Optuna's samplers and pruners: how settings are drawn and when hopeless runs end.
 
 Optuna's CMA-ES keeps its state as a pickle in the study and is therefore not offered: nothing that
 is read from a file may run code.
@@ -16,7 +16,7 @@ from jumar.ground.errors import unknown_name
 
 NO_PRUNER = "none"
 BEFORE_PRUNING = 4
-"""Trials that finish before one is held against them."""
+"""Number of trials that must finish before others are compared with them."""
 
 _SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "tpe": lambda seed: TPESampler(seed=seed),
@@ -31,7 +31,7 @@ _PRUNERS: dict[str, Callable[[], BasePruner]] = {
     NO_PRUNER: NopPruner,
 }
 _ONE_SEED = "qmc"
-"""Its draws are places of one sequence, which must not change from trial to trial."""
+"""Its draws are points of one sequence, which must not change between trials."""
 
 
 def check_method(sampler: str, pruner: str) -> None:
@@ -49,8 +49,8 @@ def check_method(sampler: str, pruner: str) -> None:
 def create_sampler(name: str, seed: int, number: int) -> BaseSampler:
     """The sampler of one trial.
 
-    A sampler keeps the state of its random numbers in memory. With one a trial, seeded by its
-    number, a search that was interrupted draws what it would have drawn.
+    A sampler keeps the state of its random numbers in memory. With one per trial, seeded by its
+    number, an interrupted search makes the same draws.
 
     Args:
         name: A known sampler.
@@ -67,5 +67,5 @@ def create_pruner(name: str) -> BasePruner:
 
 
 def quiet_optuna() -> None:
-    """Leave the lines on the terminal to jumar."""
+    """Suppress Optuna's terminal output."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)

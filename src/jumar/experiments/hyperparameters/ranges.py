@@ -1,4 +1,4 @@
-"""What a search may choose from: `--range optimizer.learning_rate=1e-4:1e-1:log`."""
+"""The ranges of a search: `--range optimizer.learning_rate=1e-4:1e-1:log`."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from jumar.ground.errors import UserError
 OPTION = "--range"
 _LOG = "log"
 _DIGITS = 4
-"""Significant digits of a number that is drawn: more would only lengthen the commands."""
+"""Significant digits of drawn numbers: more would only lengthen the commands."""
 
 Resolve = Callable[[Sequence[str]], Mapping[str, Any]]
 """The settings of the recipe with assignments, as JSON types; raises `UserError`."""
@@ -39,7 +39,7 @@ class Interval:
         field: The field.
         low: The smallest.
         high: The largest.
-        is_log: Whether factors are equally likely, not differences.
+        is_log: Whether to draw on a logarithmic scale.
         is_whole: Whether the field takes whole numbers.
     """
 
@@ -50,7 +50,7 @@ class Interval:
     is_whole: bool
 
     def text_of(self, drawn: float) -> str:
-        """A drawn number as it is assigned to the field, within the interval."""
+        """A drawn number as assigned to the field, within the interval."""
         if self.is_whole:
             return str(int(drawn))
         rounded = float(f"{drawn:.{_DIGITS}g}")
@@ -61,11 +61,11 @@ Range = Choices | Interval
 
 
 def parse_ranges(texts: Sequence[str], resolve: Resolve) -> list[Range]:
-    """Read the ranges and check both ends, or every value, against the recipe.
+    """Parse the ranges and check both ends, or every value, against the recipe.
 
     Args:
         texts: `section.field=low:high`, `section.field=low:high:log` or
-            `section.field=value,value,...`, one a field.
+            `section.field=value,value,...`, one per field.
         resolve: The settings of the recipe with assignments.
 
     Raises:
@@ -91,7 +91,7 @@ def parse_ranges(texts: Sequence[str], resolve: Resolve) -> list[Range]:
 
 
 def own_values(ranges: Sequence[Range], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The recipe's own values of the fields, as they are drawn; None if one is out of range."""
+    """The recipe's own values of the fields, as if drawn; None if one is out of range."""
     flat = flattened(settings)
     values: dict[str, Any] = {}
     for each in ranges:

@@ -1,4 +1,4 @@
-"""What a search is asked for, and directories and fields that it refuses."""
+"""The request of a search, and the directories and fields that it refuses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class SearchRequest:
 
     Attributes:
         recipe: The recipe of all runs.
-        ranges: `section.field=low:high`, `...:log` or `section.field=value,value`, one a field.
+        ranges: `section.field=low:high`, `...:log` or `section.field=value,value`, one per field.
         common: `section.field=value` for all runs.
         sampler: How settings are drawn.
         pruner: When a hopeless run ends; `none` for never.
@@ -40,7 +40,7 @@ class SearchRequest:
 
 
 def plan_of(request: SearchRequest) -> SweepPlan:
-    """The plan of a search that has drawn nothing yet."""
+    """The plan of a search without trials."""
     return SweepPlan(
         recipe=request.recipe,
         vary=tuple(request.ranges),
@@ -68,7 +68,7 @@ def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> 
 
 
 def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
-    """Reject a directory that holds anything but this search."""
+    """Reject a directory with anything other than this search."""
     if exists(directory) and not is_folder(directory):
         raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
     if not is_folder(directory):

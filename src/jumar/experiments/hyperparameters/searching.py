@@ -68,7 +68,7 @@ def search(
     resolve: Resolve,
     say: Callable[[str], None] = print,
 ) -> Searched:
-    """Search the best settings, going on from what is in the directory.
+    """Search the best settings, resuming from the directory.
 
     Args:
         request: What to search.
@@ -78,8 +78,8 @@ def search(
         say: Prints progress lines, and at the end the table, the best settings and the paths.
 
     Raises:
-        UserError: There is a mistake in the request, found before any run starts, or the
-            directory holds something else.
+        UserError: There is a mistake in the request, found before any run starts, or the directory
+            has other content.
     """
     if request.trials < 1:
         raise UserError(f"cannot be {request.trials}", where="--trials", todo="1 or more.")
@@ -154,7 +154,7 @@ class _Session:
                 self._look_at(job)
 
     def end(self) -> Searched:
-        """Print the table, what became of the trials, and how to repeat the best one."""
+        """Print the table, the outcome of the trials, and how to repeat the best one."""
         request, study = self._request, self._study
         if self._plan.runs:
             table, files = save_sweep_report(request.directory)
@@ -234,7 +234,7 @@ class _Session:
             self._place.start(job)
 
     def _is_repeated(self, number: int, varied: tuple[str, ...]) -> bool:
-        """Whether an earlier trial with the same settings has finished, whose score then counts."""
+        """Whether an earlier trial with the same settings has finished; its score is then used."""
         for earlier in self._study.trials()[:number]:
             if earlier.value is None or self._study.assignments(earlier.number) != varied:
                 continue
@@ -257,7 +257,7 @@ class _Session:
         save_sweep_report(self._request.directory)
 
     def _told(self, number: int, run: Run, ended: Ended) -> str:
-        """Tell the study, say it, and return a note on why there are no results."""
+        """Tell the study, print it, and return a note on why there are no results."""
         name = _name(number)
         if number in self._pruned:
             self._study.prune(number)
@@ -269,7 +269,7 @@ class _Session:
             self._say(f"{name}: {self._score.text(self._score.sign * cost)}")
             return ""
         if run.state == "failed" and run.results.failure_step is not None:
-            # It says of these settings that they are bad, so the sampler must hear of it.
+            # The sampler must learn that these settings are bad.
             self._study.prune(number)
             self._say(f"{name}: {run.reason}, counted as worse than all others")
             return ""
@@ -293,7 +293,7 @@ class _Session:
     def _report(self, number: int, run: Run) -> None:
         """Report the evaluations in order up to the first at which the trial is hopeless.
 
-        One that is hopeless at its last evaluation has finished; nothing is saved by ending it.
+        One that is hopeless at its last evaluation has finished; ending it would save nothing.
         """
         score = self._score
         if score is None or self._request.pruner == NO_PRUNER or number in self._pruned:

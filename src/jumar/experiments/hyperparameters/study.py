@@ -31,17 +31,17 @@ _NAME = "jumar"
 
 
 class Study:
-    """Trials that are drawn, judged while they run, and told how they ended.
+    """Draws trials, judges them while they run, and records how they ended.
 
-    A trial's value is a cost: a score that should be high is stored with its sign changed, since
-    the direction is known only when the first run has ended.
+    A trial's value is a cost: a score to be maximised is stored negated, since the direction is
+    known only when the first run has ended.
 
     Args:
         directory: The search's directory, locked by the caller.
-        ranges: What may be chosen.
+        ranges: The search space.
         sampler: Name of the sampler.
         pruner: Name of the pruner.
-        seed: Decides all draws.
+        seed: Seed of all draws.
 
     Raises:
         UserError: The journal is damaged.
@@ -61,7 +61,7 @@ class Study:
         self._ranges = ranges
         self._distributions = {each.field: _distribution(each) for each in ranges}
         path = directory / FILE
-        # The directory is ours alone, so a lock that lies here is that of a killed search.
+        # The directory is locked by us, so an existing lock is that of a killed search.
         for lock in directory.glob(f"{FILE}.lock*"):
             lock.unlink(missing_ok=True)
         warnings.simplefilter("ignore", ExperimentalWarning)
@@ -82,13 +82,13 @@ class Study:
             ) from None
 
     def offer(self, values: Mapping[str, Any]) -> None:
-        """Let the first trial have these values."""
+        """Use these values for the first trial."""
         if not self._study.get_trials(deepcopy=False):
             self._study.enqueue_trial(dict(values))
 
     @property
     def num_drawn(self) -> int:
-        """How many trials have been drawn."""
+        """Number of trials drawn so far."""
         return sum(each.state != TrialState.WAITING for each in self.trials())
 
     def trials(self) -> Sequence[FrozenTrial]:
@@ -96,7 +96,7 @@ class Study:
         return self._study.get_trials(deepcopy=False)
 
     def unfinished(self) -> list[int]:
-        """Numbers of the trials that an earlier call began and did not end."""
+        """Numbers of the trials that an earlier call did not finish."""
         return [each.number for each in self.trials() if each.state == TrialState.RUNNING]
 
     def draw(self) -> int:
@@ -146,11 +146,11 @@ class Study:
         self._study.tell(number, cost)
 
     def prune(self, number: int) -> None:
-        """End a trial as worse than its last evaluation says, or than any if it has none."""
+        """End a trial as worse than its last evaluation, or than any other if it has none."""
         self._study.tell(number, state=TrialState.PRUNED)
 
     def fail(self, number: int) -> None:
-        """End a trial that says nothing about its settings."""
+        """End a trial that gives no information about its settings."""
         self._study.tell(number, state=TrialState.FAIL)
 
     def best(self) -> tuple[int, float] | None:

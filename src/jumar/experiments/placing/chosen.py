@@ -1,4 +1,4 @@
-"""The place that `--on` and `--jobs` choose."""
+"""The place selected by `--on` and `--jobs`."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,11 +14,12 @@ _RAY = "ray"
 def open_place(
     on: str, *, jobs: int | None, device: str, say: Callable[[str], None] = print
 ) -> Place:
-    """The place that a command's options choose.
+    """The place selected by a command's options.
 
     Args:
         on: `this`, `ray` or `ray://HOST:PORT`.
-        jobs: Most runs at once; None for one on this machine and all that a cluster can hold.
+        jobs: Maximum number of parallel runs; None for one on this machine, and as many as fit on a
+            cluster.
         device: The value of --device.
         say: Prints a line.
 
@@ -43,7 +44,7 @@ def open_place(
 
 
 def _devices(device: str) -> Sequence[str]:
-    """A device for each of the runs side by side: every card that the request allows."""
+    """A device for each of the parallel runs: every card that the request allows."""
     from jumar.devices.registry import list_devices
 
     if ":" in device:

@@ -1,4 +1,4 @@
-"""Where the runs of an experiment are computed: what every place offers, and runs placed on one."""
+"""The interface of places that compute an experiment's runs."""
 
 import signal
 from abc import ABC, abstractmethod
@@ -10,12 +10,12 @@ from types import FrameType, TracebackType
 from typing import Any
 
 OUTPUT = "output.txt"
-"""In a run directory, what the run printed, where that was not a terminal."""
+"""Output file in a run directory, if the run did not print to a terminal."""
 _LOOKS_EVERY_S = 600.0
 
 
 class ExperimentStopped(Exception):
-    """A signal asked an experiment to end; the same command goes on with it.
+    """A signal stopped an experiment; the same command resumes it.
 
     Attributes:
         signal: Its number.
@@ -35,7 +35,7 @@ class Job:
     Attributes:
         directory: The run directory.
         command: The command for a device, as `--device` takes it.
-        output: File for all that it prints; None to print it here where the place can.
+        output: File for its output; None to print it here if the place can.
     """
 
     directory: Path
@@ -55,7 +55,7 @@ class Ended:
     Attributes:
         job: The job.
         code: Exit code of its process, negative for a signal.
-        note: Why it ended, where the exit code does not say it.
+        note: Why it ended, if the exit code does not show it.
     """
 
     job: Job
@@ -64,14 +64,14 @@ class Ended:
 
 
 class Place(ABC):
-    """Computes jobs, several at once where it can.
+    """Computes jobs, in parallel if it can.
 
     Used as a context manager: within it Ctrl-C and SIGTERM stop what is running, each run at a
     checkpoint, and nothing is started any more. Must be entered in the main thread, where Python
     handles signals.
 
     Attributes:
-        stopped_by: The signal that asked for the end; 0 if there was none.
+        stopped_by: The signal that stopped it; 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -99,14 +99,14 @@ class Place(ABC):
 
     @abstractmethod
     def stop(self, job: Job) -> None:
-        """Ask a job to save a checkpoint and to end."""
+        """Ask a job to save a checkpoint and exit."""
 
     @abstractmethod
     def wait(self, seconds: float) -> list[Ended]:
         """Wait until a job has ended.
 
         Args:
-            seconds: How long at most.
+            seconds: Time limit.
 
         Returns:
             All jobs that have ended since the last call.
@@ -144,7 +144,7 @@ def run_jobs(
     begin: Callable[[Job], None] = lambda _: None,
     end: Callable[[Ended], None] = lambda _: None,
 ) -> int:
-    """Compute jobs in order, as many at once as the place has room for.
+    """Compute jobs in order, as many in parallel as the place has room for.
 
     Args:
         place: An entered place.

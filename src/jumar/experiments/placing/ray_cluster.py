@@ -1,7 +1,7 @@
-"""Runs on a Ray cluster, which knows NPUs and GPUs as resources.
+"""Runs on a Ray cluster, with NPUs and GPUs as resources.
 
-Ray is not told to repeat anything: a run that is lost with its worker or node is started again
-here, after a look into its directory, since it may have finished before its worker was lost.
+Ray's own retries are off: a run lost with its worker or node is restarted here, after checking its
+directory, since it may have finished before its worker was lost.
 """
 
 import logging
@@ -24,13 +24,13 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
 MOST_LOSSES = 5
-"""How often a run may be lost before it counts as failed: then the run may be what kills nodes."""
+"""How often a run may be lost before it counts as failed: it may be the run that kills nodes."""
 ray: Any = import_module("ray")
 _errors: Any = import_module("ray.exceptions")
 
 _AUTO = "auto"
 _RESOURCES = {"npu": "NPU", "cuda": "GPU", "cpu": "CPU"}
-"""What Ray calls a device; it finds Ascend cards itself, or is told with --resources."""
+"""Ray's name of each device; it finds Ascend cards itself, or through --resources."""
 _PASSED_ON = ("PYTHONPATH", "JUMAR_", "ONEDNN_", "ATEN_")
 _LOOKS_EVERY_S = 1.0
 
@@ -45,7 +45,7 @@ class _Placed:
 
 
 class RayCluster(Place):
-    """Runs in actors of a Ray cluster, one a device; an actor takes one run after the other.
+    """Runs in actors of a Ray cluster, one per device; an actor takes one run after the other.
 
     Every node must see the run directories and the working folder at the same paths, and have
     jumar installed.
@@ -54,7 +54,7 @@ class RayCluster(Place):
         address: `ray` for the cluster that this machine belongs to, or else a new one of this
             machine alone; `ray://HOST:PORT` for another one.
         device: The value of --device: `auto` takes NPUs, otherwise GPUs, otherwise cores.
-        at_once: Most runs at once; 0 for as many as the cluster has devices.
+        at_once: Maximum number of parallel runs; 0 for as many as the cluster has devices.
         say: Prints a line.
 
     Raises:
@@ -88,7 +88,7 @@ class RayCluster(Place):
 
     @property
     def has_room(self) -> bool:
-        """Whether the cluster, as it is now, has a device for another run."""
+        """Whether the cluster currently has a device for another run."""
         return not self._placed or len(self._placed) < self._capacity()
 
     def start(self, job: Job) -> None:
@@ -105,10 +105,10 @@ class RayCluster(Place):
     def wait(self, seconds: float) -> list[Ended]:
         """See `Place`; runs that are lost meanwhile are started again."""
         deadline = time.monotonic() + seconds
-        # Nobody took them for another run; a run that was lost may wait for their devices.
+        # Idle actors hold devices that a lost run may need.
         self._idle.clear()
         while self._placed:
-            # In short spans, since a signal is handled only between them.
+            # In short intervals, since signals are handled only between them.
             span = min(_LOOKS_EVERY_S, max(0.0, deadline - time.monotonic()))
             replies = [placed.reply for placed in self._placed]
             ready, _ = ray.wait(replies, num_returns=len(replies), timeout=span)
@@ -139,7 +139,7 @@ class RayCluster(Place):
         self._idle.clear()
 
     def _ended(self, placed: _Placed) -> Ended | None:
-        """What came of a run; None if it was lost and goes on elsewhere."""
+        """The outcome of a run; None if it was lost and continues elsewhere."""
         self._placed.remove(placed)
         try:
             returned: Returned = ray.get(placed.reply)
@@ -219,9 +219,9 @@ def _connect(address: str, say: Callable[[str], None]) -> None:
         ray.init(address=wanted, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         if address != "ray" or os.environ.get("RAY_ADDRESS"):
-            said = str(error).strip().partition("\n")[0]
+            message = str(error).strip().partition("\n")[0]
             raise UserError(
-                f"no Ray cluster answers: {said}",
+                f"no Ray cluster answers: {message}",
                 where=os.environ.get("RAY_ADDRESS", address) if address == "ray" else address,
                 todo="Start one with `ray start --head`, whose client port is 10001: "
                 "--on ray://HOST:10001.",

@@ -31,7 +31,7 @@ class Errand:
         command: The command; its first word is the caller's Python.
         caller_python: The caller's Python, which has another path on some nodes.
         folder: The working folder.
-        output: File for all that it prints.
+        output: File for its output.
         environment: Variables that the caller passes on.
     """
 
@@ -44,7 +44,7 @@ class Errand:
 
 @dataclass(frozen=True, kw_only=True)
 class Returned:
-    """What came of an errand.
+    """The result of a command on a node.
 
     Attributes:
         code: Exit code, negative for a signal; None if the command was not started.
@@ -58,13 +58,13 @@ class Returned:
 
 
 class RayWorker:
-    """Computes one run at a time; an actor, which can be asked to stop while it waits for it."""
+    """Computes one run at a time; an actor that can be asked to stop meanwhile."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, errand: Errand) -> Returned:
-        """Run a command to its end."""
+        """Run a command and wait for its end."""
         node = socket.gethostname()
         output = Path(errand.output)
         for folder in (Path(errand.folder), output.parent.parent):
@@ -89,7 +89,7 @@ class RayWorker:
             self._process = None
 
     def stop(self) -> None:
-        """Ask the run to save a checkpoint and to end; waits a moment for one that is starting."""
+        """Ask the run to save a checkpoint and exit; waits a moment for one that is starting."""
         deadline = time.monotonic() + _STARTS_WITHIN_S
         while (process := self._process) is None and time.monotonic() < deadline:
             time.sleep(0.05)

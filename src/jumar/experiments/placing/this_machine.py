@@ -1,4 +1,4 @@
-"""Runs on this machine, each in a process of its own, side by side where it has room."""
+"""Runs on this machine, each in its own process, in parallel if there is room."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from jumar.ground.text import size_text
 
 _LOOKS_EVERY_S = 0.05
 _LEAST_BYTES = 512 * 2**20
-"""What a run takes at least: torch alone, and a small network."""
+"""Minimum memory of a run: torch and a small network."""
 
 
 @dataclass(kw_only=True)
@@ -35,8 +35,8 @@ class ThisMachine(Place):
     experiment, so 128 plus the signal is the exit code of all that were running.
 
     Args:
-        at_once: Most runs side by side.
-        devices: The device of each of them; begins again after the last.
+        at_once: Maximum number of parallel runs.
+        devices: Their devices, used in turn.
         say: Prints a line.
     """
 
@@ -67,8 +67,8 @@ class ThisMachine(Place):
     def has_room(self) -> bool:
         """Whether fewer than `at_once` run, and the memory left is enough for another.
 
-        Another is expected to take as much as the largest so far, and those that began a moment
-        ago to grow to that size.
+        Another is expected to take as much as the largest so far, and recently started ones to grow
+        to that size.
         """
         if not self._children:
             return True
@@ -102,7 +102,7 @@ class ThisMachine(Place):
         child = _Child(job=job, process=process, slot=slot)
         self._children.append(child)
         if self.stopped_by == signal.SIGTERM:
-            # It came before there was a child to pass it on to.
+            # The signal came before there was a child to pass it on to.
             self._ask(child)
 
     def stop(self, job: Job) -> None:
@@ -136,20 +136,20 @@ class ThisMachine(Place):
             return 128 + self.stopped_by
         number = stopping_signal(code)
         if number and not child.is_stopped:
-            # Whoever interrupted one run wants the experiment to end.
+            # Interrupting one run interrupts the experiment.
             self.stopped_by = number
             for other in self._children:
                 self._ask(other)
         return code
 
     def _ask(self, child: _Child) -> None:
-        """Ask for a checkpoint, once: a second signal makes a run leave without it."""
+        """Ask for a checkpoint, once: a second signal makes a run exit without it."""
         if not child.is_stopped and child.process.poll() is None:
             child.is_stopped = True
             child.process.send_signal(signal.SIGTERM)
 
     def _environment(self) -> dict[str, str]:
-        """The environment of a child; runs side by side share the cores."""
+        """The environment of a child; parallel runs share the cores."""
         environment = dict(os.environ)
         if self._at_once > 1:
             threads = max(1, usable_cores() // self._at_once)

@@ -1,4 +1,4 @@
-"""Two settings that take turns: the processes of a race, and pairs of their times."""
+"""The processes of a race: two settings take turns, giving pairs of times."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,28 +10,27 @@ from jumar.experiments.tuning.pairs import Pair
 from jumar.ground.files import remove_folder
 
 BLOCK_S: Final = 0.4
-"""How long a block of steps is to last."""
+"""Target duration of a block of steps."""
 _STARTS_WITHIN_S: Final = 120.0
 _COMPILES_WITHIN_S: Final = 400.0
 _TIMES_SLOWER: Final = 20.0
-"""A candidate whose block takes so many times as long as the start's is given up."""
+"""A candidate is dropped if its block takes this many times as long as the start's."""
 
 Command = Callable[[Combination, Path], Sequence[str]]
 """The command that trains a combination, and may write to an empty folder."""
 
 
 class Bench:
-    """The processes that are measured, two at most.
+    """The measured processes, at most two.
 
     Args:
-        command: What starts a process.
-        scratch: A folder for what processes write.
+        command: Starts a process.
+        scratch: A folder for the processes' files.
 
     Attributes:
         steps: Steps of a block.
-        step_s: Seconds of a step of the start.
-        apart: Whether a process has to end before another begins, since both do not fit into the
-            memory.
+        step_s: Seconds per step of the start.
+        apart: Whether a process must end before another begins, since both do not fit into memory.
     """
 
     def __init__(self, command: Command, scratch: Path) -> None:
@@ -42,7 +41,7 @@ class Bench:
         self.start_s = 0.0
 
     def ready(self, *combinations: tuple[str, Combination]) -> list[Mapping[str, Any]]:
-        """Start what does not run yet, end what is not named, and wait until blocks can be timed.
+        """Start missing processes, end all others, and wait until blocks can be timed.
 
         Args:
             combinations: The settings, each with the name of its process.
@@ -68,7 +67,7 @@ class Bench:
         """Time a block of a combination.
 
         Raises:
-            NotMeasured: It cannot be trained any more, or takes too long.
+            NotMeasured: It can no longer be trained, or takes too long.
         """
         if name not in self._running:
             self._start(name, combination)
@@ -86,7 +85,7 @@ class Bench:
         """Time a block of each.
 
         Args:
-            one: The settings that are compared with.
+            one: The reference settings.
             other: The candidate.
             turned: Whether the candidate comes first.
 
@@ -102,7 +101,7 @@ class Bench:
         return (before.step_s, after.step_s), (before, after)
 
     def rename(self, old: str, new: str) -> None:
-        """Let a running process go on under another name; what had the name ends."""
+        """Rename a running process; the previous one with that name ends."""
         self.end(new)
         if old in self._running:
             self._running[new] = self._running.pop(old)

@@ -1,4 +1,4 @@
-"""What limits the speed of a step, from a short measurement of the start."""
+"""The bottleneck of a step, from a short measurement of the start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,18 +7,17 @@ from typing import Final, Literal
 Bottleneck = Literal["input", "host", "compute"]
 
 WAITS: Final = 0.03
-"""Share of a step spent waiting for data from which on the input counts as a limit."""
+"""The input is a bottleneck from this fraction of a step spent waiting for data."""
 COMPETES: Final = 0.03
-"""Share of the CPU time spent by loader processes from which on they hold up a model that computes
-on the same cores."""
+"""Loader processes slow down a model on the same cores from this fraction of CPU time."""
 QUEUED: Final = 0.05
-"""Share of a step that the device still works when the host has issued everything; below it, the
-device waits for the host."""
+"""The device waits for the host if it works for less than this fraction of a step after the host
+has issued everything."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a measurement of the start says.
+    """A measurement of the start.
 
     Attributes:
         device: The kind of device, such as `cpu`.
@@ -52,27 +51,29 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One thing that limits the speed, with the numbers that say so."""
+    """One bottleneck, with its evidence."""
 
     kind: Bottleneck
     reason: str
 
 
 def limits(facts: Facts) -> Sequence[Limit]:
-    """What limits a step, the most specific first; never empty."""
-    found: list[Limit] = []
+    """The bottlenecks of a step, most specific first; never empty."""
+    bottlenecks: list[Limit] = []
     if facts.data_share >= WAITS:
-        found.append(Limit(kind="input", reason=f"{facts.data_share:.0%} of a step waits for data"))
+        bottlenecks.append(
+            Limit(kind="input", reason=f"{facts.data_share:.0%} of a step waits for data")
+        )
     elif facts.on_host and facts.loader_share >= COMPETES:
         reason = (
             f"loader processes take {facts.loader_share:.0%} of the CPU time, "
             "on the cores that compute"
         )
-        found.append(Limit(kind="input", reason=reason))
+        bottlenecks.append(Limit(kind="input", reason=reason))
     computing = 1 - facts.data_share
     if not facts.on_host and facts.queued_share < QUEUED:
         reason = f"{facts.device} has nothing left to do when the host has issued a step"
-        found.append(Limit(kind="host", reason=reason))
-    elif computing >= 0.5 or not found:
-        found.append(Limit(kind="compute", reason=f"{computing:.0%} of a step computes"))
-    return found
+        bottlenecks.append(Limit(kind="host", reason=reason))
+    elif computing >= 0.5 or not bottlenecks:
+        bottlenecks.append(Limit(kind="compute", reason=f"{computing:.0%} of a step computes"))
+    return bottlenecks

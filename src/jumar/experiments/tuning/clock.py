@@ -1,4 +1,4 @@
-"""The time that a tuning may take."""
+"""The time limit of a tuning."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ class Clock:
     """Counts down.
 
     Args:
-        seconds: How much time there is.
+        seconds: Time limit.
         now: A monotonic clock, in seconds.
     """
 
@@ -18,9 +18,9 @@ class Clock:
         self._seconds = seconds
 
     def left(self) -> float:
-        """Seconds that are left; negative when the time is over."""
+        """Seconds left; negative when the time is over."""
         return self._seconds - self.elapsed()
 
     def elapsed(self) -> float:
-        """Seconds so far."""
+        """Elapsed seconds."""
         return self._now() - self._begun

@@ -1,4 +1,4 @@
-"""Comparisons made so far, so that an interrupted tuning goes on where it was."""
+"""Comparisons made so far, so that an interrupted tuning can resume."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ Outcome = Literal["faster", "not faster", "undecided", "failed", "changes the we
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A candidate held against the best settings before it.
+    """A candidate compared with the best settings before it.
 
     Attributes:
-        against: Labels of the choices that it was held against.
+        against: Labels of the choices that it was compared with.
         candidate: Labels of the candidate's.
         outcome: How it ended.
-        pairs: Seconds a step of both, in turn.
+        pairs: Seconds per step of both, alternating.
         reason: Why it failed.
         hashes: Of the candidate's weights.
         memory_bytes: The candidate's peak.
@@ -38,14 +38,14 @@ class Comparison:
 
 
 class Journal:
-    """The comparisons of one tuning, a line each.
+    """The comparisons of one tuning, one per line.
 
     Args:
-        folder: Where the file is.
-        key: What the measurements hold for; those of another key are not reused.
+        folder: Folder of the file.
+        key: What the measurements are valid for; those with another key are not reused.
 
     Attributes:
-        discarded: How many comparisons of another key were there.
+        discarded: Number of comparisons with another key.
         facts: The measurement of the start; None if there is none yet.
     """
 

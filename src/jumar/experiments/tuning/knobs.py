@@ -1,8 +1,9 @@
-"""What can be changed to make a step faster, and what it claims to do to the weights.
+"""Settings that can make a step faster, and their declared effect on the weights.
 
 Three classes. `identical`: the weights stay the same bits. `rounding`: sums are added in another
-order, or other kernels round differently. `mathematics` (precision, batch size): another training,
-which is never tried here. What a choice claims is held against the hash of the weights.
+order, or other kernels round differently. `mathematics` (precision, batch size): a different
+training, which is never tried here. A choice's declaration is checked against the hash of the
+weights.
 """
 
 import ctypes.util
@@ -17,12 +18,12 @@ Claim = Literal["identical", "rounding"]
 Kinds = set[Bottleneck]
 
 MATHEMATICS: Final = ("precision", "batch size", "accumulation")
-"""What changes the training itself, and is left to its author."""
+"""Settings that change the training itself, left to its author."""
 COMPILE: Final = "training.compile"
 OWN: Final = {"THP_MEM_ALLOC_ENABLE": "1"}
-"""What jumar sets itself where nobody else did (`jumar/__init__.py`)."""
+"""Variables that jumar sets by default (`jumar/__init__.py`)."""
 _KEEPS_FREED: Final = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
-"""What `training/memory.py` sets where glibc's tunables are not set by others."""
+"""Set by `training/memory.py` if glibc's tunables are not set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +31,9 @@ class Choice:
     """One value of a knob.
 
     Attributes:
-        knob: What is set; of several choices of one knob, a combination has at most one.
-        label: The choice as it is printed.
-        claim: What it claims to do to the weights.
+        knob: The knob; a combination has at most one choice for each.
+        label: The choice as printed.
+        claim: Its declared effect on the weights.
         settings: Fields of the recipe.
         environment: Environment variables.
     """
@@ -62,7 +63,7 @@ class Combination:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What distinguishes it from others; the order in which choices were made does not."""
+        """Identity of the combination, independent of the order of choices."""
         return tuple(sorted(each.label for each in self.choices))
 
     def with_choice(self, choice: Choice) -> "Combination":
@@ -73,7 +74,7 @@ class Combination:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """What the choices depend on besides the measurement.
+    """What the choices depend on in addition to the measurement.
 
     Attributes:
         fields: The recipe's settings, by `section.field`.
@@ -87,12 +88,12 @@ class Start:
 def choices_for(
     start: Start, facts: Facts, limits: Sequence[Limit], *, allow_rounding: bool
 ) -> list[Choice]:
-    """The choices worth trying, those that promise most first.
+    """The choices worth trying, most promising first.
 
     Args:
         start: What is tuned.
         facts: The measurement of the start.
-        limits: What limits the speed; only knobs of these are tried.
+        limits: The bottlenecks; only knobs for these are tried.
         allow_rounding: Whether the weights may round differently.
     """
     kinds: Kinds = {limit.kind for limit in limits}
@@ -113,7 +114,7 @@ def choices_for(
 
 
 def left_to_the_user(start: Start) -> list[str]:
-    """The variables that this process has already, and that are therefore not tried."""
+    """The variables already set in this process, which are therefore not tried."""
     own = {name for name, value in start.environment.items() if OWN.get(name) != value}
     return sorted(VARIABLES & own)
 
@@ -142,7 +143,7 @@ def _fused(start: Start) -> Iterator[Choice]:
     names = [name for name in start.fields if name.endswith(".fused")]
     if not names:
         return
-    # `auto` takes the kernel wherever there is one, so `true` is no choice beside it.
+    # `auto` uses the kernel wherever there is one, so `true` adds no choice.
     value = "auto" if all(start.fields[name] == "false" for name in names) else "false"
     settings = {name: value for name in names if start.fields[name] != value}
     label = " ".join(f"{name}={value}" for name in settings)
@@ -168,7 +169,7 @@ def _loading(start: Start, facts: Facts) -> Iterator[Choice]:
 
 
 def _memory() -> Iterator[Choice]:
-    """Larger pages for what the C library takes (jumar has them for tensors in any case), and other
+    """Larger pages for the C library's memory (jumar always uses them for tensors), and other
     allocators.
     """
     tunables = f"glibc.malloc.hugetlb=1:{_KEEPS_FREED}"

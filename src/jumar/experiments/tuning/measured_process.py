@@ -1,7 +1,7 @@
 """A process that trains one setting and is timed in blocks of steps.
 
 Between its blocks the whole process group is stopped, loader processes too: otherwise they would
-fill their queues while another setting is timed, and take its time for it.
+fill their queues and take CPU time while another setting is timed.
 """
 
 import json
@@ -25,10 +25,10 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """What some steps in a row took.
+    """Timing of consecutive steps.
 
     Attributes:
-        step_s: Seconds a step.
+        step_s: Seconds per step.
         data_share: The part of it spent waiting for data.
         loader_share: The part of all CPU time spent by loader processes.
         queued_share: The part of it in which the device works after the last step was issued.
@@ -48,7 +48,7 @@ class MeasuredProcess:
     Args:
         command: The command.
         environment: Variables besides those of this process.
-        log: Gets what the process prints.
+        log: Receives the process's output.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
@@ -110,7 +110,7 @@ class MeasuredProcess:
         )
 
     def close(self) -> None:
-        """End the process and its loader processes at once; nothing of theirs is kept."""
+        """End the process and its loader processes at once; their results are discarded."""
         self._signal(signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -146,7 +146,7 @@ class MeasuredProcess:
         return json.loads(line)
 
     def _last_words(self) -> str:
-        """Why the process ended: its exit status and the last it printed."""
+        """Why the process ended: its exit status and its last output."""
         self._signal(signal.SIGCONT)
         code = self._process.wait()
         text = self._log.read_text(encoding="utf-8", errors="replace").strip()

@@ -3,9 +3,9 @@
 Pure functions of measured numbers. The time of a step on a shared machine is skewed and has
 outliers, so from six pairs on the estimate is the median of the ratios, and its interval lies
 between two of them, as in the sign test: it assumes no distribution, and two disturbed pairs of
-twelve do not widen it. Below six pairs that test has no interval of 95 %. Student's, on logarithms,
-is taken there, and may only end the race of a candidate that is slower: with three pairs it is too
-often wrong where blocks are disturbed.
+twelve do not widen it. Below six pairs that test has no 95 % interval. Student's, on logarithms, is
+used there, and may only end the race of a slower candidate: with three pairs it is too often wrong
+if blocks are disturbed.
 """
 
 import math
@@ -16,16 +16,17 @@ from functools import cache
 from typing import Final, Literal
 
 Pair = tuple[float, float]
-"""Seconds a step: of the setting that is compared with, and of the candidate."""
+"""Seconds per step of the reference and of the candidate."""
 
 LEAST_GAIN: Final = 1.01
-"""A smaller speedup is not worth a setting that differs from the recipe's."""
+"""A smaller speed-up is not worth a setting that differs from the recipe's."""
 PROMISING: Final = 1.05
-"""An estimate from which on it is worth measuring longer."""
+"""From this estimate on, measuring longer is worthwhile."""
 LEAST_PAIRS: Final = 3
 _LEVEL: Final = 0.05
 _LEVEL_OF_LONG_RACES: Final = 0.002
-"""With it, equal settings win no more races for going on: 13 to 17 of 300 on planted times."""
+"""With it, equal settings do not win more races by continuing: 13 to 17 of 300 on simulated
+times."""
 _SIGN_TEST_FROM: Final = 6
 _STUDENT: Final = {3: 4.303, 4: 3.182, 5: 2.776}
 """Two-sided 95 % quantiles of Student's distribution, by the number of pairs."""
@@ -35,13 +36,13 @@ Verdict = Literal["faster", "not faster", "undecided"]
 
 @dataclass(frozen=True, kw_only=True)
 class Speedup:
-    """How many times as fast the candidate is.
+    """The candidate's speed-up.
 
     Attributes:
         ratio: The estimate.
         low: Lower end of the 95 % interval.
         high: Upper end of it.
-        pairs: How many pairs it is computed from.
+        pairs: Number of pairs.
     """
 
     ratio: float
@@ -50,7 +51,7 @@ class Speedup:
     pairs: int
 
     def text(self) -> str:
-        """The speedup as it is printed."""
+        """The speed-up as printed."""
         return f"{self.ratio:.3f} times as fast ({self.low:.3f} to {self.high:.3f})"
 
 
@@ -71,15 +72,15 @@ def judge(
     """Decide a race as soon as the interval allows it.
 
     Args:
-        pairs: Those measured so far.
-        most: After how many the race ends.
-        most_if_promising: After how many it ends where the estimate is a gain of `PROMISING`, which
-            a disturbed machine should not lose; `most` if not given.
+        pairs: The pairs measured so far.
+        most: Maximum number of pairs.
+        most_if_promising: Maximum if the estimated gain is `PROMISING` or more, so that noise does
+            not lose it; `most` if not given.
 
     Returns:
-        `faster` if the interval lies above 1 and the estimate is worth it, `not faster` if no
-        speedup worth having lies in the interval, `undecided` if the pairs are used up; None if
-        another pair is needed.
+        `faster` if the interval lies above 1 and the estimate is worth it, `not faster` if the
+        interval has no worthwhile speed-up, `undecided` if the pairs are used up; None if another
+        pair is needed.
     """
     if len(pairs) < LEAST_PAIRS:
         return None if len(pairs) < most else "undecided"
@@ -98,9 +99,9 @@ def judge(
 
 
 def _is_beyond_doubt(pairs: Sequence[Pair]) -> bool:
-    """Whether the interval excludes 1 at the stricter level of a race that goes on.
+    """Whether the interval excludes 1 at the stricter level of a longer race.
 
-    Looked at again and again, an interval of 95 % excludes 1 by chance too often.
+    Checked repeatedly, a 95 % interval excludes 1 by chance too often.
     """
     slower = sum(base <= candidate for base, candidate in pairs)
     return slower <= _outside(len(pairs), _LEVEL_OF_LONG_RACES)
@@ -126,9 +127,9 @@ def _sign_test(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
 
 @cache
 def _outside(count: int, level: float = _LEVEL) -> int:
-    """How many values lie outside of the interval at each end.
+    """Number of values outside the interval at each end.
 
-    As many as fair coins show heads, or fewer, in at most half of the level.
+    From the binomial distribution of fair coins, at half of the level per side.
     """
     heads, outside = 0, -1
     while (heads + math.comb(count, outside + 1)) / 2**count <= level / 2:

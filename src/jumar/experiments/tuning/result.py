@@ -1,4 +1,4 @@
-"""What a tuning arrived at: each choice that was raced, and the best combination."""
+"""The result of a tuning: each race, and the best combination."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from jumar.experiments.tuning.knobs import Choice, Combination
 from jumar.experiments.tuning.pairs import Speedup, is_faster
 
 START: Final = Combination()
-"""Nothing changed."""
+"""The start, unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What one choice did.
+    """The result of one choice.
 
     Attributes:
         choice: The choice.
         outcome: How the race ended.
-        measured: The speedup against the best settings before; None without enough pairs.
-        weights: What it did to them; None if they were not compared.
+        measured: The speed-up over the best settings before; None without enough pairs.
+        weights: Its effect on them; None if they were not compared.
         reason: Why it failed.
         memory_bytes: The peak.
         reused: Whether an earlier tuning measured it.
@@ -42,18 +42,18 @@ class Found:
 
     Attributes:
         facts: The measurement of the start.
-        limits: What limits the speed.
-        noise: Two processes of the start held against each other.
+        limits: The bottlenecks.
+        noise: Two processes of the start compared with each other.
         reproducible: Whether both had the same weights, so that others can be compared.
         best: The fastest combination.
         tried: Every race, in order.
-        confirmed: The best held against the start in fresh processes; None if nothing was better
+        confirmed: The best compared with the start in fresh processes; None if nothing was better
             or there was no time.
-        weights: What the best does to the weights.
+        weights: Effect of the best on the weights.
         left_out: Choices for which there was no time.
         least_s: The shortest tuning that can decide on one of these, in seconds, where this one
             decided on none for want of time: the same time again would get no further. 0 otherwise.
-        interrupted: Whether somebody stopped it.
+        interrupted: Whether it was stopped.
     """
 
     facts: Facts | None = None
@@ -75,7 +75,7 @@ class Found:
 
     @property
     def kept(self) -> list[Tried]:
-        """What each choice of the best bought."""
+        """The gain of each choice in the best combination."""
         return [
             each
             for each in self.tried
@@ -84,7 +84,7 @@ class Found:
 
 
 def tried_line(tried: Tried) -> str:
-    """What a choice did, in a line."""
+    """The result of a choice, in one line."""
     choice = tried.choice
     parts = [tried.outcome]
     if tried.measured is not None:

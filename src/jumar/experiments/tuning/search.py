@@ -1,4 +1,4 @@
-"""The fastest combination of knobs: one after the other is raced against the best so far."""
+"""Finds the fastest combination of knobs, racing one after the other against the best so far."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,14 +28,14 @@ MOST_PAIRS: Final = 12
 MOST_PAIRS_IF_PROMISING: Final = 36
 NOISE_PAIRS: Final = 5
 SITTINGS: Final = 4
-"""How many times both settings are started afresh for the confirmation: two processes with equal
-settings may differ for as long as they live, by the pages that each got."""
+"""How often both settings are restarted for the confirmation: two processes with equal settings may
+differ permanently, by the memory pages they got."""
 MOST_SITTINGS: Final = 8
-"""As many where the gain is large and its interval still holds 1."""
+"""The same if the gain is large and its interval still contains 1."""
 PAIRS_A_SITTING: Final = 4
 _COMPILE_S: Final = 120.0
 _HOPELESS: Final = 0.9
-"""A choice that was certainly slower than this is not tried again beside others."""
+"""A choice certainly slower than this is not tried again with others."""
 _BEST, _CANDIDATE, _TWIN = "best", "candidate", "twin"
 
 
@@ -46,8 +46,8 @@ class SearchPlan:
     Attributes:
         bench: Where settings are measured.
         journal: What was measured before.
-        clock: How much time there is.
-        choices: The choices worth trying, by the measurement of the start and its limits.
+        clock: The time left.
+        choices: The choices worth trying, from the measurement of the start and its bottlenecks.
         allow_rounding: Whether the weights may round differently.
         say: Prints a line.
     """
@@ -91,7 +91,7 @@ class SpeedSearch:
         return self.found
 
     def _measure_start(self) -> None:
-        found, journal = self.found, self._journal
+        result, journal = self.found, self._journal
         known = journal.found((), ())
         if known is None or journal.facts is None:
             facts, comparison = self._start_measured()
@@ -101,11 +101,11 @@ class SpeedSearch:
             facts, comparison = Facts(**journal.facts), known
         self._bench.step_s = facts.step_s
         self._bench.steps = max(1, round(BLOCK_S / facts.step_s))
-        # Free is what is left beside one process of the start.
+        # Free memory is measured next to one process of the start.
         self._bench.apart |= facts.memory_bytes > 0.9 * facts.memory_free_bytes
-        found.facts, found.limits = facts, limits(facts)
-        found.noise = speedup(comparison.pairs)
-        found.reproducible = comparison.outcome != "changes the weights"
+        result.facts, result.limits = facts, limits(facts)
+        result.noise = speedup(comparison.pairs)
+        result.reproducible = comparison.outcome != "changes the weights"
         self._hashes = self._start_hashes = comparison.hashes
         self._say_start()
 
@@ -126,7 +126,7 @@ class SpeedSearch:
                 blocks += both
         except NotMeasured as error:
             if not bench.apart:
-                # Maybe there is memory for one of them only.
+                # There may be memory for only one of them.
                 bench.apart = True
                 return self._start_measured()
             raise UserError(
@@ -145,8 +145,8 @@ class SpeedSearch:
         )
 
     def _say_start(self) -> None:
-        found, say = self.found, self._plan.say
-        facts, noise = found.facts, found.noise
+        result, say = self.found, self._plan.say
+        facts, noise = result.facts, result.noise
         assert facts is not None
         assert noise is not None
         say(
@@ -155,18 +155,18 @@ class SpeedSearch:
             f"processes with these settings differ by {noise.ratio - 1:+.1%} "
             f"({noise.low - 1:+.1%} to {noise.high - 1:+.1%})"
         )
-        for limit in found.limits:
+        for limit in result.limits:
             say(f"limit: {limit.kind}: {limit.reason}")
-        if not found.reproducible:
+        if not result.reproducible:
             say(
-                "two processes of the start have different weights after the same steps, so that "
-                "no setting can be proved to leave them alone; training.deterministic=true may help"
+                "two processes of the start have different weights after the same steps, so no "
+                "setting can be shown to leave them unchanged; training.deterministic=true may help"
             )
 
     def _race_all(self) -> None:
-        found = self.found
-        assert found.facts is not None
-        waiting = list(self._plan.choices(found.facts, found.limits))
+        result = self.found
+        assert result.facts is not None
+        waiting = list(self._plan.choices(result.facts, result.limits))
         for choice in waiting:
             self._try(choice)
         for choice in waiting:
@@ -177,7 +177,7 @@ class SpeedSearch:
             self._try(together)
 
     def _together(self) -> Choice | None:
-        """The choices that seem to help and were left undecided, as one; None below two of them.
+        """The undecided choices that seem to help, combined; None if fewer than two.
 
         Several gains of 3 % are each lost in the noise of a busy machine; all of them are not.
         """
@@ -203,36 +203,36 @@ class SpeedSearch:
         )
 
     def _is_worth_repeating(self, choice: Choice) -> bool:
-        """Whether a choice that lost earlier may win beside those that were made since."""
-        found = self.found
-        if choice in (*found.best.choices, *found.left_out):
+        """Whether a choice that lost earlier may win combined with those made since."""
+        result = self.found
+        if choice in (*result.best.choices, *result.left_out):
             return False
-        if self._journal.found(found.best.labels, found.best.with_choice(choice).labels):
+        if self._journal.found(result.best.labels, result.best.with_choice(choice).labels):
             return False
-        last = next(each for each in reversed(found.tried) if each.choice == choice)
+        last = next(each for each in reversed(result.tried) if each.choice == choice)
         return last.measured is not None and last.measured.high > _HOPELESS
 
     def _try(self, choice: Choice) -> None:
-        found = self.found
-        candidate = found.best.with_choice(choice)
-        comparison = known = self._journal.found(found.best.labels, candidate.labels)
+        result = self.found
+        candidate = result.best.with_choice(choice)
+        comparison = known = self._journal.found(result.best.labels, candidate.labels)
         if comparison is None:
             needed_s = self._needed_s(choice)
             if self._clock.left() >= needed_s:
                 comparison = self._raced(choice, candidate)
             if comparison is None:
-                if choice not in found.left_out:
-                    found.left_out.append(choice)
-                if all(each.reused for each in found.tried):
+                if choice not in result.left_out:
+                    result.left_out.append(choice)
+                if all(each.reused for each in result.tried):
                     least_s = self._clock.elapsed() + needed_s
-                    found.least_s = min(found.least_s or least_s, least_s)
+                    result.least_s = min(result.least_s or least_s, least_s)
                 return
-            found.least_s = 0.0
+            result.least_s = 0.0
             self._journal.add(comparison)
         self._take(choice, candidate, comparison, reused=known is not None)
 
     def _needed_s(self, choice: Choice) -> float:
-        """How long a race and the confirmation after it will take at least."""
+        """Minimum duration of a race and the confirmation after it."""
         bench = self._bench
         pair_s = 2 * max(BLOCK_S, bench.step_s)
         start_s = bench.start_s or 8.0
@@ -276,7 +276,7 @@ class SpeedSearch:
         return ended(verdict)
 
     def _breaks_promise(self, choice: Choice, hashes: Mapping[str, str]) -> bool:
-        """Whether a choice that may not touch the weights did, or cannot be proved not to."""
+        """Whether a choice that must not change the weights did, or cannot be shown not to."""
         return (
             choice.claim == "identical" and hashes != self._hashes and not self._plan.allow_rounding
         )
@@ -284,8 +284,8 @@ class SpeedSearch:
     def _take(
         self, choice: Choice, candidate: Combination, comparison: Comparison, *, reused: bool
     ) -> None:
-        """Note how a race ended, and go on from the winner."""
-        found = self.found
+        """Record how a race ended, and continue from the winner."""
+        result = self.found
         measured = speedup(comparison.pairs) if len(comparison.pairs) >= LEAST_PAIRS else None
         weights = None
         if comparison.hashes:
@@ -299,23 +299,23 @@ class SpeedSearch:
             memory_bytes=comparison.memory_bytes,
             reused=reused,
         )
-        found.tried.append(tried)
+        result.tried.append(tried)
         self._plan.say(tried_line(tried))
         if comparison.outcome == "faster":
-            found.best = candidate
+            result.best = candidate
             self._hashes = comparison.hashes
-            found.weights = "identical" if comparison.hashes == self._start_hashes else "rounding"
+            result.weights = "identical" if comparison.hashes == self._start_hashes else "rounding"
             self._bench.rename(_CANDIDATE, _BEST)
         else:
             self._bench.end(_CANDIDATE)
 
     def _confirm(self) -> None:
-        """Hold the best against the start, in pairs of processes started afresh."""
-        found, bench = self.found, self._bench
-        if found.best == START:
+        """Compare the best with the start, in pairs of fresh processes."""
+        result, bench = self.found, self._bench
+        if result.best == START:
             return
         pairs: list[Pair] = []
-        one, other = ("start", START), ("final", found.best)
+        one, other = ("start", START), ("final", result.best)
         try:
             for sitting in range(MOST_SITTINGS):
                 if sitting >= SITTINGS and not _is_open(speedup(pairs)):
@@ -328,7 +328,7 @@ class SpeedSearch:
         except NotMeasured as error:
             self._plan.say(f"the confirmation failed: {error}")
             return
-        found.confirmed = speedup(pairs)
+        result.confirmed = speedup(pairs)
 
 
 def _verdict(pairs: Sequence[Pair]) -> Verdict | None:
@@ -336,12 +336,12 @@ def _verdict(pairs: Sequence[Pair]) -> Verdict | None:
 
 
 def _is_open(measured: Speedup) -> bool:
-    """Whether a confirmation promises a gain that it does not prove yet."""
+    """Whether a confirmation suggests a gain that is not yet significant."""
     return measured.ratio >= PROMISING and not is_faster(measured)
 
 
 def _facts(described: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
-    """The start as its blocks were on average."""
+    """The average over the start's blocks."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)

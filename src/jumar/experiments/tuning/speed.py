@@ -1,4 +1,4 @@
-"""Faster settings of a recipe: the search, and what it leaves behind."""
+"""Faster settings of a recipe: the search and its output."""
 
 import math
 import os
@@ -33,15 +33,15 @@ _SCRATCH: Final = ".scratch"
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedTuning:
-    """What is tuned.
+    """A tuning request.
 
     Attributes:
         what: The recipe's name or the run, as the user named it.
-        validity: The recipe, the machine and the versions that are measured.
+        validity: The recipe, machine and versions measured.
         allow_rounding: Whether the weights may round differently.
-        minutes: How long it may take.
-        folder: Where the result goes.
-        command: What starts a measured process.
+        minutes: Time limit.
+        folder: Output folder.
+        command: Starts a measured process.
     """
 
     what: str
@@ -91,11 +91,11 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
         allow_rounding=tuning.allow_rounding,
         say=say,
     )
-    found = SpeedSearch(plan).run()
-    for line in (*_scope_lines(start, tuning), *_end_lines(found)):
+    result = SpeedSearch(plan).run()
+    for line in (*_scope_lines(start, tuning), *_end_lines(result)):
         say(line)
-    _write(tuning, found, clock, say)
-    return found
+    _write(tuning, result, clock, say)
+    return result
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -143,35 +143,35 @@ def _scope_lines(start: Start, tuning: SpeedTuning) -> list[str]:
     return lines
 
 
-def _end_lines(found: Found) -> list[str]:
+def _end_lines(result: Found) -> list[str]:
     lines: list[str] = []
-    if found.left_out:
-        labels = ", ".join(each.label for each in found.left_out)
+    if result.left_out:
+        labels = ", ".join(each.label for each in result.left_out)
         then = "the same command goes on with them"
-        if found.least_s:
-            least = math.ceil(found.least_s / 60)
+        if result.least_s:
+            least = math.ceil(result.least_s / 60)
             then = f"the first of them needs --minutes {least} here, its confirmation included"
         lines.append(f"not tried for want of time: {labels}; {then}")
-    if found.interrupted:
+    if result.interrupted:
         return lines
-    if found.best.choices and found.confirmed is None:
+    if result.best.choices and result.confirmed is None:
         return [
             *lines,
             "not confirmed: the settings stay as they are; the same command tries again",
         ]
-    if found.confirmed is None:
+    if result.confirmed is None:
         return [*lines, "nothing was measured as faster: the settings stay as they are"]
-    confirmed = f"{found.confirmed.text()} in {found.confirmed.pairs} pairs of fresh processes"
-    if not found.is_faster:
+    confirmed = f"{result.confirmed.text()} in {result.confirmed.pairs} pairs of fresh processes"
+    if not result.is_faster:
         return [
             *lines,
             f"not confirmed: {confirmed}; the settings stay as they are",
         ]
-    weights = "identical" if found.weights == "identical" else "rounded differently"
+    weights = "identical" if result.weights == "identical" else "rounded differently"
     return [
         *lines,
         f"confirmed: {confirmed}; weights {weights}",
-        *(f"  {each.choice.label}: {_bought(each)}" for each in found.kept),
+        *(f"  {each.choice.label}: {_bought(each)}" for each in result.kept),
     ]
 
 
@@ -179,44 +179,45 @@ def _bought(tried: Tried) -> str:
     return "" if tried.measured is None else tried.measured.text()
 
 
-def _write(tuning: SpeedTuning, found: Found, clock: Clock, say: Callable[[str], None]) -> None:
-    """Write the result, and say how to use it."""
+def _write(tuning: SpeedTuning, result: Found, clock: Clock, say: Callable[[str], None]) -> None:
+    """Write the result, and print how to use it."""
     path = tuning.folder / FILE
-    is_partial = found.interrupted
-    if is_partial and not found.best.choices:
+    is_partial = result.interrupted
+    if is_partial and not result.best.choices:
         say("stopped: nothing was measured as faster yet; the same command goes on from here")
         return
-    applies = found.is_faster or is_partial
+    applies = result.is_faster or is_partial
     Tuned(
         state="partial" if is_partial else "finished",
         validity=tuning.validity,
-        settings=found.best.settings if applies else {},
-        environment=found.best.environment if applies else {},
-        weights=found.weights if applies else "identical",
-        measured=_measured(tuning, found, clock),
+        settings=result.best.settings if applies else {},
+        environment=result.best.environment if applies else {},
+        weights=result.weights if applies else "identical",
+        measured=_measured(tuning, result, clock),
     ).write(path)
     if is_partial:
         say("stopped before the confirmation; the same command goes on from here")
-        say(f"written: {path}, with what won its races so far: {', '.join(found.best.labels)}")
+        say(f"written: {path}, with what won its races so far: {', '.join(result.best.labels)}")
     else:
         say(f"written: {path}")
     if applies:
         say(f"to use it: jumar train {tuning.validity.recipe} --tuned {path}")
 
 
-def _measured(tuning: SpeedTuning, found: Found, clock: Clock) -> dict[str, Any]:
+def _measured(tuning: SpeedTuning, result: Found, clock: Clock) -> dict[str, Any]:
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "seconds": round(clock.elapsed(), 1),
         "allow_rounding": tuning.allow_rounding,
-        "start": None if found.facts is None else asdict(found.facts),
-        "limits": [asdict(each) for each in found.limits],
-        "noise": None if found.noise is None else asdict(found.noise),
-        "reproducible": found.reproducible,
-        "confirmed": None if found.confirmed is None else asdict(found.confirmed),
-        "knobs": [_row(each) for each in found.tried],
-        "left_out": [each.label for each in found.left_out],
-        "unfinished": bool(found.left_out) or bool(found.best.choices and found.confirmed is None),
+        "start": None if result.facts is None else asdict(result.facts),
+        "limits": [asdict(each) for each in result.limits],
+        "noise": None if result.noise is None else asdict(result.noise),
+        "reproducible": result.reproducible,
+        "confirmed": None if result.confirmed is None else asdict(result.confirmed),
+        "knobs": [_row(each) for each in result.tried],
+        "left_out": [each.label for each in result.left_out],
+        "unfinished": bool(result.left_out)
+        or bool(result.best.choices and result.confirmed is None),
     }
 
 

@@ -1,4 +1,4 @@
-"""What a line says of where and when it was written: rank, process, device, node, time.
+"""The origin of a line, from its text: rank, process, device, node, time.
 
 Each pattern is anchored or bounded, so that none takes longer than a line is long.
 """
@@ -11,7 +11,7 @@ from typing import Final
 
 LARGEST_RANK: Final = 1_000_000
 YEARLESS: Final = 1904
-"""The year of a time without one, until another line of the job says which year it was."""
+"""The year of a time without one, until another line of the job gives the year."""
 
 _PREFIX: Final = re.compile(
     "|".join(
@@ -82,7 +82,7 @@ _LOG_TIME: Final = re.compile(r"^(?:ERROR|INFO|WARNING) (\d\d)-(\d\d) (\d\d):(\d
 
 @dataclass(kw_only=True)
 class Place:
-    """Where a line was written, as far as it says so itself."""
+    """The origin of a line, as far as it is in its text."""
 
     text: str
     rank: int | None = None
@@ -91,7 +91,7 @@ class Place:
 
 
 def place_of(line: str) -> Place:
-    """A line without what launchers put in front of it, and what that says of its origin."""
+    """A line without launcher prefixes, and the origin given by these."""
     place = Place(text=line)
     for _ in range(6):
         match = _PREFIX.match(place.text)
@@ -110,11 +110,11 @@ def place_of(line: str) -> Place:
 
 
 def complete(place: Place, line: str) -> None:
-    """What the rest of the line says of rank and process; only asked for lines that matter."""
+    """Rank and process in the rest of the line; only extracted for relevant lines."""
     head = line[:700]
     if place.rank is None and ("ank" in head or "TP" in head):
-        found = (_number(pattern, head) for pattern in _IN_TEXT)
-        place.rank = next((rank for rank in found if rank is not None), None)
+        numbers = (_number(pattern, head) for pattern in _IN_TEXT)
+        place.rank = next((rank for rank in numbers if rank is not None), None)
     if place.pid is None and (match := _PID.search(head)):
         place.pid = int(next(filter(None, match.groups())))
     if not place.host and (match := _HOST.search(head)):

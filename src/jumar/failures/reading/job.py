@@ -1,6 +1,6 @@
-"""All logs of a job read once, from beginning to end: what they name, by rank and time.
+"""Reads all logs of a job once, from beginning to end.
 
-What is kept does not grow with the logs: of each fault the first line for each rank of each file,
+Memory does not grow with the logs: of each fault it keeps the first line for each rank and file,
 and a count.
 """
 
@@ -20,7 +20,7 @@ from jumar.failures.waiting import CONCERNED, Waits
 from jumar.ground.errors import UserError
 
 BATCH: Final = 256
-"""Lines that are looked at together."""
+"""Lines that are processed together."""
 MOST_SIGHTINGS: Final = 20_000
 MOST_PROCESSES: Final = 20_000
 MOST_PENDING: Final = 4_000
@@ -45,18 +45,18 @@ _TELLING: Final = (
         *CONCERNED,
     ),
 )
-"""What a line must hold to be looked at where it names no fault."""
+"""Pattern of lines without a fault that are still examined."""
 _RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
 _LIBRARY: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
 
 
 @dataclass(kw_only=True)
 class Sighting:
-    """A fault as one rank or process of one file names it first.
+    """The first occurrence of a fault for one rank or process of one file.
 
     Args:
-        fault: Which.
-        file: Where it stands.
+        fault: The fault.
+        file: Its file.
         line: Its line there, counted from 1.
         text: The line.
         order: How many lines of all logs were read before.
@@ -68,7 +68,7 @@ class Sighting:
         frame: Where in the script, from a traceback above it.
         blamed: The rank that the line itself blames.
         says: What an exception or CANN says itself, where only that explains the fault.
-        count: How many lines name it.
+        count: Number of lines with it.
     """
 
     fault: Fault
@@ -99,7 +99,7 @@ class ErrorLine:
 
 @dataclass(kw_only=True)
 class Job:
-    """What the logs of a job hold."""
+    """The content of a job's logs."""
 
     sightings: list[Sighting] = field(default_factory=list[Sighting])
     waits: Waits = field(default_factory=Waits)
@@ -115,7 +115,7 @@ def read_job(paths: list[str], table: Table) -> Job:
     """Read logs, folders of logs, archives of them, or `-` for the standard input.
 
     Raises:
-        UserError: A path cannot be read, or none of the files holds a line of text.
+        UserError: A path cannot be read, or none of the files has a line of text.
     """
     reader = _Reader(table)
     for source in sources_of(paths):
@@ -170,7 +170,7 @@ class _Reader:
                 self._job.ranks.add(self._file_rank)
 
     def _take_all(self, batch: list[Line]) -> None:
-        """Take in some lines; most hold nothing that matters, which a look at all of them shows."""
+        """Process some lines; irrelevant ones are filtered all at once."""
         text = "\n".join(line.text for line in batch)
         sieve = self._table.sieve(text)
         telling = tuple(word for word in _TELLING if word in text)
@@ -251,7 +251,7 @@ class _Reader:
         key = (self._source, place.rank, place.pid)
         own = not _LIBRARY.search(match.group(1))
         before = self._frames.get(key)
-        # The deepest line of the script itself says more than the library's that it called.
+        # The deepest line in the script itself is more useful than the library's.
         deeper = own or before is None or not before[1]
         if deeper and (before is not None or len(self._frames) < MOST_PROCESSES):
             self._frames[key] = (f"{match.group(1)}:{match.group(2)}", own)
@@ -291,7 +291,7 @@ class _Reader:
         return raised.saying(text, before) if fault.role == "general" else ""
 
     def finished(self) -> Job:
-        """The job, with what was learned later applied to what was read before."""
+        """The job, with later information applied to earlier lines."""
         sightings = list(self._seen.values())
         for bound in self._ranks_of:
             self._bound.setdefault(bound[1], []).append(bound)
@@ -330,7 +330,7 @@ def _in_frame(line: str) -> bool:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many folders two paths have in common from the beginning."""
+    """Number of leading folders that two paths share."""
     pairs = zip(PurePath(one).parts, PurePath(other).parts, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

@@ -7,22 +7,22 @@ from typing import IO, Final, NamedTuple
 PIECE: Final = 64 * 1024
 HEAD: Final = 4096
 LONGEST: Final = 4096
-"""Letters of a line that are looked at; a log that is one line of 2 GB comes in pieces."""
+"""Maximum characters of a line; a log that is one line of 2 GB is read in pieces."""
 
 
 class Line(NamedTuple):
-    """A line, or what stands between two carriage returns of one, as progress bars write them."""
+    """A line, or the text between two carriage returns, as written by progress bars."""
 
     number: int
     text: str
 
 
 class NotText(ValueError):
-    """A stream holds something else than text."""
+    """A stream is not text."""
 
 
 class TooLarge(ValueError):
-    """A packed file becomes larger than logs do."""
+    """A compressed file expands more than logs do."""
 
 
 def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
@@ -30,7 +30,7 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
 
     Args:
         stream: The bytes.
-        most: How many of them to read.
+        most: Number of bytes to read.
 
     Raises:
         NotText: It begins with bytes that no log begins with.
@@ -53,7 +53,7 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
 
 
 def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:
-    """Lines as bytes; one that is longer than `PIECE` comes in pieces."""
+    """Lines as bytes; one longer than `PIECE` comes in pieces."""
     *whole, rest = start.split(b"\n")
     yield from (piece + b"\n" for piece in whole)
     piece = rest + stream.readline(PIECE)
@@ -63,7 +63,7 @@ def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def is_text(start: bytes) -> bool:
-    """Whether a file that starts so may be a log: few bytes are null, unless it is UTF-16."""
+    """Whether a file with this start may be a log: few bytes are null, unless it is UTF-16."""
     wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return wide or start.count(0) * 50 <= len(start)
 

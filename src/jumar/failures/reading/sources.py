@@ -1,4 +1,4 @@
-"""Files, folders, archives and the standard input as streams of bytes, with limits."""
+"""Files, folders, archives and standard input as streams of bytes, with limits."""
 
 import gzip
 import lzma
@@ -19,7 +19,7 @@ from jumar.ground.paths import is_file, is_folder, missing, open_to_read
 MOST_FILES: Final = 20_000
 UNPACKED_AT_LEAST: Final = 512 * 1024**2
 UNPACKED_TIMES: Final = 100
-"""A packed file may become this many times as large; real logs become 10 to 50 times as large."""
+"""Maximum expansion of a compressed file; real logs expand 10 to 50 times."""
 _OTHERS: Final = frozenset(
     f".{ending}"
     for ending in (
@@ -28,7 +28,7 @@ _OTHERS: Final = frozenset(
         *("pt", "pth", "bin", "safetensors", "ckpt", "npy", "npz", "pb", "onnx", "png", "jpg"),
     )
 )
-"""Files that are no logs by their name; one that is named itself is read nevertheless."""
+"""Suffixes of files that are not logs; a file named explicitly is read anyway."""
 
 Open = Callable[[], AbstractContextManager[IO[bytes]]]
 DAMAGED: Final = (
@@ -42,7 +42,7 @@ DAMAGED: Final = (
     RuntimeError,
     ValueError,
 )
-"""What the libraries raise that unpack: damaged, encrypted or cut archives."""
+"""Exceptions of the unpacking libraries: damaged, encrypted or truncated archives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +50,9 @@ class Source:
     """A stream to read.
 
     Args:
-        shown: Its name for people.
+        shown: Its display name.
         open: Opens its bytes, unpacked.
-        most: How many bytes are read of it at most.
+        most: Maximum number of bytes to read.
     """
 
     shown: str
@@ -61,7 +61,7 @@ class Source:
 
 
 def sources_of(paths: list[str]) -> Iterator[Source]:
-    """The streams of all paths; `-` is the standard input.
+    """The streams of all paths; `-` is standard input.
 
     Raises:
         UserError: A path does not exist or cannot be opened, or a folder has too many files.
@@ -145,7 +145,7 @@ def _member_of_zip(path: Path, name: str) -> Open:
 
 
 def _of_tar(path: Path, shown: str, most: int) -> Iterator[Source]:
-    """One after the other: going back in a packed archive unpacks it again."""
+    """Members in order: going back in a compressed archive unpacks it again."""
     try:
         with tarfile.open(path, "r|*") as archive:
             left = most

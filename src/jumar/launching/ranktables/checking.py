@@ -1,4 +1,4 @@
-"""A rank table held against itself, against variables and against this machine."""
+"""Checks a rank table against itself, the environment and this machine."""
 
 import ipaddress
 import os
@@ -17,17 +17,17 @@ _DEVICE_ID: Final = re.compile("[0-9]{1,9}")
 
 
 def contradictions(table: RankTable) -> list[str]:
-    """What is wrong in a table as such, a line each."""
+    """Faults of a table itself, one per line."""
     return [*table.faults, *_ranks(table), *_duplicates(table), *_addresses(table), *_pods(table)]
 
 
 def against_variables(table: RankTable, path: Path, variables: Mapping[str, str]) -> list[str]:
-    """What variables of a job say otherwise, a line each.
+    """Contradictions with a job's variables, one per line.
 
     Args:
         table: The table.
         path: Where it is.
-        variables: The environment; what is not set contradicts nothing.
+        variables: The environment; unset variables are ignored.
     """
     return list(_against_variables(table, path, variables))
 
@@ -35,15 +35,15 @@ def against_variables(table: RankTable, path: Path, variables: Mapping[str, str]
 def against_machine(
     table: RankTable, hccn: Path = HCCN_CONF, server_id: str = ""
 ) -> tuple[str, list[str]]:
-    """What the addresses of this machine's devices say otherwise.
+    """Contradictions with the addresses of this machine's devices.
 
     Args:
         table: The table.
         hccn: The driver's file with the addresses.
-        server_id: The server that this machine is; by default found by its addresses.
+        server_id: The server_id of this machine; by default detected by its addresses.
 
     Returns:
-        Which server this machine is, or why that is not known, and a line for each contradiction.
+        Which server this machine is, or why that is unknown, and a line for each contradiction.
     """
     known = read_hccn(str(hccn))
     asked = [device.device_id for device in table.devices if _DEVICE_ID.fullmatch(device.device_id)]

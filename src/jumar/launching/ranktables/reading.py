@@ -1,6 +1,6 @@
-"""Rank tables read: the first form without version, 1.0, 1.2 and 2.0.
+"""Reads rank tables: the first version without a number, 1.0, 1.2 and 2.0.
 
-What cannot be read at all is an error; what can be read and is wrong becomes a fault of the table.
+Unreadable tables are errors; readable but wrong entries become faults of the table.
 """
 
 import json
@@ -26,7 +26,7 @@ def read_rank_table(path: Path) -> RankTable:
     except ValueError as error:
         raise UserError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(content, dict):
-        raise _no_table(path, "it holds no object")
+        raise _no_table(path, "it has no object")
     reader = _Reader(path)
     return reader.table(content)
 
@@ -40,7 +40,7 @@ def _no_table(path: Path, why: str) -> UserError:
 
 
 class _Reader:
-    """Reads one table, and notes what is wrong in it."""
+    """Reads one table, and records its faults."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class _Reader:
         return self._made("1.2" if newer else "1.0", servers, pods)
 
     def _of_0(self, content: Mapping[str, Any]) -> RankTable:
-        """The first form, which has no ranks: they count up in the order of the pods' numbers."""
+        """The first version, which has no ranks: they follow the order of the pods' numbers."""
         servers: list[Server] = []
         rank = 0
         groups = self._objects(content, "group_list", "")
@@ -118,7 +118,7 @@ class _Reader:
         return self._made("0", servers, {})
 
     def _of_2_0(self, content: Mapping[str, Any], version: str) -> RankTable:
-        """The newest form, a list of ranks: a server begins where local_id does not go on."""
+        """The newest version, a list of ranks: a server begins where local_id does not continue."""
         if version != "2.0":
             self.faults.append(
                 f"version is {json.dumps(content.get('version'))}, but a rank_list belongs to 2.0"
@@ -156,7 +156,7 @@ class _Reader:
     def _objects(
         self, content: Mapping[str, Any], key: str, place: str, *, needed: bool = True
     ) -> list[tuple[str, Mapping[str, Any]]]:
-        """The objects of a list, each with its place in the table."""
+        """The objects of a list, each with its position in the table."""
         where = f"{place}.{key}" if place else key
         value = content.get(key)
         if value is None and not needed:
@@ -181,7 +181,7 @@ class _Reader:
     def _number(
         self, content: Mapping[str, Any], key: str, place: str, *, texts: bool = True
     ) -> int:
-        """A number: a text of digits up to 1.2, and a number in 2.0. -1 where there is none."""
+        """A number: a string of digits up to 1.2, and a number in 2.0. -1 if missing."""
         value = content.get(key)
         if isinstance(value, str) != texts and value is not None:
             kind = "a text" if texts else "a number"
@@ -215,7 +215,7 @@ class _Reader:
 
 
 def _pod_number(instance: Mapping[str, Any]) -> tuple[int, str]:
-    """The number behind the last hyphen of a pod's name, by which ranks are given."""
+    """The number after the last hyphen of a pod's name, which determines its rank."""
     name = str(instance.get("pod_name", ""))
     number = name.rpartition("-")[2]
     return (int(number) if re.fullmatch("[0-9]{1,9}", number) else 1 << 30, name)

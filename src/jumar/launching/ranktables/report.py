@@ -1,4 +1,4 @@
-"""`jumar launch ranktable`: what a table says, what is wrong with it, and other forms of it."""
+"""`jumar launch ranktable`: the content of a table, its faults, and its conversion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from jumar.launching.ranktables.table import RankTable, Version
 from jumar.launching.ranktables.writing import converted, torchrun_lines
 
 _SHOWN = 16
-"""Servers for which torchrun's line is shown."""
+"""Number of servers for which torchrun's command is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Lines for a person: what the table is, and a line for each contradiction."""
+    """The report: what the table is, and a line for each contradiction."""
 
     about: tuple[str, ...]
     wrong: tuple[str, ...]
@@ -37,13 +37,13 @@ def report_on(
     hccn: Path = HCCN_CONF,
     server_id: str = "",
 ) -> Report:
-    """Read a table and hold it against itself, the environment and this machine.
+    """Read a table and check it against itself, the environment and this machine.
 
     Args:
         path: The table.
         variables: The environment.
         hccn: The driver's file with the addresses of the devices.
-        server_id: The server that this machine is; by default found by its addresses.
+        server_id: The server_id of this machine; by default detected by its addresses.
 
     Raises:
         UserError: It cannot be read, or is not a rank table.
@@ -62,10 +62,10 @@ def report_on(
 
 
 def sound_table(path: Path) -> RankTable:
-    """A table without contradictions, for a training that is to use it.
+    """A table without contradictions, for use in training.
 
     Raises:
-        UserError: It has some; the message has the first ones.
+        UserError: It has contradictions; the message has the first ones.
     """
     table = read_rank_table(path)
     wrong = contradictions(table)
@@ -79,10 +79,10 @@ def sound_table(path: Path) -> RankTable:
 
 
 def convert_to(path: Path, version: Version, to: Path) -> None:
-    """Write a table in another form; a file that exists with other content stays.
+    """Write a table in another version; an existing file with other content is kept.
 
     Raises:
-        UserError: The table lacks what the form needs, is wrong, or something is in the way.
+        UserError: The table lacks a needed field, is wrong, or the file exists.
     """
     text = converted(sound_table(path), version)
     if exists(to) and read_text(to) != text:

@@ -1,10 +1,10 @@
-"""What a rank table says, in any of its forms."""
+"""The content of a rank table of any version."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 Version = Literal["0", "1.0", "1.2", "2.0"]
-"""`0` is the first form, which has no version."""
+"""`0` is the first version, which has no number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,9 +13,9 @@ class RankedDevice:
 
     Attributes:
         rank: From 0 on.
-        device_id: Its number in its server, as a text.
+        device_id: Its number in its server, as a string.
         device_ip: Its address; empty in 2.0, whose devices have addresses of another kind.
-        super_device_id: Its number in its super pod; empty where there is none.
+        super_device_id: Its number in its super pod; empty if there is none.
     """
 
     rank: int
@@ -30,7 +30,7 @@ class Server:
 
     Attributes:
         server_id: Its identity: usually an address.
-        addresses: Other addresses of it, where the table has them.
+        addresses: Its other addresses, if the table has them.
     """
 
     server_id: str
@@ -43,11 +43,11 @@ class RankTable:
     """A rank table.
 
     Attributes:
-        version: Its form.
+        version: Its version.
         servers: In the order of the table.
-        super_pods: Of 1.2, the servers of each super pod.
-        faults: What contradicts the form itself, found while it was read: wrong counts, numbers
-            where texts belong.
+        super_pods: For 1.2, the servers of each super pod.
+        faults: Violations of the format, found while reading: wrong counts, numbers instead of
+            strings.
     """
 
     version: Version

@@ -1,4 +1,4 @@
-"""Rank tables in another form, and what torchrun is given for them."""
+"""Conversion of rank tables, and the torchrun commands for them."""
 
 import json
 import shlex
@@ -11,20 +11,20 @@ _TODO = "Make one on a machine with the devices: make_rank_table.py, which `juma
 
 
 def converted(table: RankTable, version: Version) -> str:
-    """The text of a table in another form.
+    """The text of a table in another version.
 
     Raises:
-        UserError: It lacks what that form needs.
+        UserError: It lacks a field that the version needs.
     """
     if version == "2.0" and table.version != "2.0":
         raise UserError(
-            "2.0 needs addresses of the newer links, which no earlier form has",
+            "2.0 needs addresses of the newer links, which no earlier version has",
             where="--to-version 2.0",
             todo="ascend-operator writes it.",
         )
     if table.version == "2.0":
         raise UserError(
-            "a table of 2.0 has no device_ip, which earlier forms need",
+            "a table of 2.0 has no device_ip, which earlier versions need",
             where=f"--to-version {version}",
             todo=_TODO,
         )
@@ -39,7 +39,7 @@ def converted(table: RankTable, version: Version) -> str:
 
 
 def _of_1(table: RankTable, version: Version) -> dict[str, Any]:
-    """Form 1.0 or 1.2, with keys in the order of `make_rank_table.py`."""
+    """Version 1.0 or 1.2, with keys in the order of `make_rank_table.py`."""
     newer = version == "1.2"
     content: dict[str, Any] = {
         "version": version,
@@ -72,7 +72,7 @@ def _of_1(table: RankTable, version: Version) -> dict[str, Any]:
 
 
 def _of_0(table: RankTable) -> dict[str, Any]:
-    """The first form: ranks follow from the numbers of the pods."""
+    """The first version: ranks follow from the numbers of the pods."""
     servers = sorted(table.servers, key=_first_rank)
     flat = [device.rank for server in servers for device in server.devices]
     if flat != list(range(len(flat))):
@@ -106,7 +106,7 @@ def _of_0(table: RankTable) -> dict[str, Any]:
 
 
 def torchrun_lines(table: RankTable) -> list[str]:
-    """What torchrun is given on each server, in the order of ranks; empty where none fits.
+    """The torchrun arguments of each server, in the order of ranks; empty if impossible.
 
     torchrun gives every node the same number of processes, and ranks that follow each other.
     """

@@ -155,7 +155,7 @@ class Encoder(nn.Module):
 
 
 class Pooler(nn.Module):
-    """What the first token says of the whole sample."""
+    """The pooled representation of a sample, from its first token."""
 
     def __init__(self, size: BertSize) -> None:
         super().__init__()
@@ -168,12 +168,12 @@ class Pooler(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What an encoder makes of a batch.
+    """The output of an encoder.
 
     Attributes:
         tokens: [tokens, hidden_size] of the last layer, packed.
         packing: Where they are.
-        layers: The outputs of all layers, the embeddings first; empty unless asked for.
+        layers: The outputs of all layers, the embeddings first; empty unless requested.
     """
 
     tokens: Tensor

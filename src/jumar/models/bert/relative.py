@@ -60,7 +60,7 @@ class RelativePositions:
         self._dense = self._table[self._buckets] if is_dense else None
 
     def scores(self, query: Tensor) -> Tensor:
-        """What is added to the products of queries and keys.
+        """The term added to the products of queries and keys.
 
         Args:
             query: [samples, heads, length, head_size].
@@ -77,7 +77,7 @@ class RelativePositions:
         return terms.gather(3, self._buckets.expand(samples, heads, length, length))
 
     def outputs(self, probabilities: Tensor) -> Tensor:
-        """What is added to the products of probabilities and values.
+        """The term added to the products of probabilities and values.
 
         Args:
             probabilities: [samples, heads, length, length], after dropout.

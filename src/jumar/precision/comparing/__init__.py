@@ -1,1 +1,1 @@
-"""Two dumps of one step compared: what rounding explains, and the op that it does not explain."""
+"""Compares two dumps of one step: what rounding explains, and the first op that it does not."""

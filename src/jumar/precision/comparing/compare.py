@@ -22,7 +22,7 @@ from jumar.precision.comparing.unequal import first_unequal, hashed_values
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 _FEWEST_PAIRED: Final = 0.05
-"""With less than this share of calls paired, two dumps are of different models."""
+"""With less than this fraction of calls paired, two dumps are of different models."""
 
 _LAYER_GRADIENTS: Final = ("module", "backward")
 
@@ -33,11 +33,11 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     Args:
         before: The reference.
         after: The candidate.
-        truth: A more precise run of the same step. With it both are measured against the truth,
-            and what the reference differs from the truth is explained.
+        truth: A more precise run of the same step. With it both are measured against the truth, and
+            the reference's own error is tolerated.
 
     Raises:
-        UserError: They are dumps of different models or steps, or hold nothing.
+        UserError: They are dumps of different models or steps, or are empty.
     """
     _check_steps(before, after, *([truth] if truth else []))
     base = truth or before
@@ -92,7 +92,7 @@ def _roundings(dump: Dump) -> Mapping[int, float]:
 def _check_steps(*dumps: Dump) -> None:
     for dump in dumps:
         if not dump.calls:
-            raise UserError("it holds no calls", where=str(dump.where), todo="Dump a step again.")
+            raise UserError("it has no calls", where=str(dump.where), todo="Dump a step again.")
     first = dumps[0]
     for dump in dumps[1:]:
         if None not in (first.step, dump.step) and first.step != dump.step:
@@ -119,7 +119,7 @@ def _paired(before: Dump, after: Dump) -> Pairing:
 def _errors(truth: Dump, baseline: Dump) -> Mapping[int, Mapping[tuple[str, str], float]]:
     """The baseline's error against the truth, by call of the truth and value.
 
-    From statistics it is a lower bound, as the candidate's, to which it is compared.
+    From statistics it is a lower bound, like the candidate's error.
     """
     reader = _Differences(truth, baseline)
     return {
@@ -133,7 +133,7 @@ def _errors(truth: Dump, baseline: Dump) -> Mapping[int, Mapping[tuple[str, str]
 
 
 class _Differences:
-    """Measures pairs of values, with tensors where both dumps have them.
+    """Measures pairs of values, with tensors if both dumps have them.
 
     Args:
         before: The reference.
@@ -165,8 +165,8 @@ class _Differences:
         return notices
 
     def rows(self, pair: Pair) -> list[Row]:
-        """The values of a call with what is seen between them."""
-        # Of other tools the gradient of an input is that of this layer alone.
+        """The values of a call with their differences."""
+        # Other tools record the gradient of an input for this layer only.
         is_partial = self._is_mixed and (pair.before.kind, pair.before.phase) == _LAYER_GRADIENTS
         is_reordered = pair.before.op != pair.after.op
         return [

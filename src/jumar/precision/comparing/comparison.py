@@ -1,4 +1,4 @@
-"""What a comparison of two dumps says: its rows, its offenders, and what could not be paired."""
+"""The result of comparing two dumps: its rows, its offenders, and unpaired calls."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Row:
     Attributes:
         value: The value in the first dump.
         partner: The value in the second one.
-        difference: What was seen; None if neither tensors nor statistics can be compared.
+        difference: The difference; None if neither tensors nor statistics can be compared.
         ratio: Observed error over what rounding and the operands' errors explain; None for
             operands.
-        verdict: What follows from it.
+        verdict: The verdict.
     """
 
     value: Value
@@ -86,7 +86,7 @@ class Comparison:
         first_difference: The first call whose operands are bit-equal and whose output is not.
         hashed: How many values have a hash in both dumps.
         first_unequal: The first call that is not equal by these hashes; None if all are.
-        notices: What a reader should know, a sentence each.
+        notices: Notes, one sentence each.
     """
 
     before: Dump
@@ -102,12 +102,12 @@ class Comparison:
 
     @property
     def flagged(self) -> int:
-        """How many rows have an error that nothing explains."""
+        """Number of rows with an unexplained error."""
         return sum(row.verdict == "offender" for call in self.calls for row in call.rows)
 
     @property
     def rows(self) -> int:
-        """How many values were compared."""
+        """Number of compared values."""
         return sum(len(call.rows) for call in self.calls)
 
 

@@ -1,7 +1,7 @@
-"""How far two trainings may have moved their parameters apart before the step that is compared.
+"""How far the parameters of two trainings may have diverged before the compared step.
 
-Gradients that differ by rounding make the parameters of a later step differ slightly. That is no
-fault of the layer that takes them, as long as it is less than the updates so far can have changed.
+Gradients that differ by rounding make the parameters of a later step differ slightly. That is not a
+fault of the layer, as long as it is less than the updates so far can have changed.
 """
 
 import math
@@ -29,7 +29,7 @@ class Drift:
 
 
 def drift_of(dump: Dump) -> Drift:
-    """The drift up to the step of a dump: as many updates as it has had, each like its own."""
+    """The drift up to the step of a dump: one update per step, each like its own."""
     steps = dump.step or 0
     parameters: dict[_Parameter, float] = {}
     changes: defaultdict[str, float] = defaultdict(float)

@@ -1,10 +1,10 @@
 """The error that rounding explains, from the op, its shapes and the magnitude of its operands.
 
-An output differs by what its operands differ, times how strongly the op passes that on, and by the
-op's own rounding. Both follow from one number an operand, its gain: the rms error of the output
-when the operand has random relative errors of 1. A sum of n random products, for one, has the gain
+An output differs by its operands' errors, times how strongly the op passes them on, and by the op's
+own rounding. Both follow from one number per operand, its gain: the rms error of the output when
+the operand has random relative errors of 1. A sum of n random products, for example, has the gain
 sqrt(n) rms(x) rms(w), however much of it cancels; so a gradient that is zero in theory is expected
-to be noise. Where both dumps hold tensors, `replay` measures gains instead.
+to be noise. If both dumps have tensors, `replay` measures gains instead.
 """
 
 import math
@@ -31,7 +31,7 @@ class Operand:
 
     Attributes:
         value: The tensor in the first dump.
-        error: Its relative error, about this or less.
+        error: Approximate upper bound of its relative error.
         roundoff: The coarser unit roundoff of both sides.
         rms: Root of its mean square; 0 where unknown.
         peak: Its largest absolute value; 0 where unknown.
@@ -64,7 +64,7 @@ class Gains(NamedTuple):
     each: Sequence[float]
     """By operand: the rms error of the output when the operand's relative error is 1."""
     terms: float = 1
-    """How many terms a sum has."""
+    """Number of terms in a sum."""
 
 
 _Rule = Callable[[Sequence[Operand], Operand], Gains]
@@ -151,7 +151,7 @@ def _logarithmic(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _normalised(operands: Sequence[Operand], output: Operand) -> Gains:
-    """The mean that is taken off may be much larger than what is left."""
+    """The subtracted mean may be much larger than the remainder."""
     first, *rest = operands or [output]
     cancelled = first.rms / first.spread if first.spread else first.peak / max(first.rms, 1e-30)
     if output.value.name == _RECIPROCAL and len(operands) > 1:
@@ -209,13 +209,13 @@ def _softmax_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _loss_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
-    """Of a loss of logits: probabilities less the target."""
+    """For a loss on logits: probabilities minus the target."""
     peak = max((each.peak for each in operands[1:]), default=1.0)
     return Gains([output.rms * max(peak, 1.0)] * len(operands))
 
 
 def _parameter_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
-    """A sum over all places where the parameter is used."""
+    """A sum over all uses of the parameter."""
     if not operands:
         return Gains([])
     incoming, *rest = operands
@@ -226,11 +226,11 @@ def _parameter_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _updated(operands: Sequence[Operand], output: Operand) -> Gains:
-    """What an optimizer makes of a gradient.
+    """The effect of a gradient's error on the optimizer.
 
-    Adam divides a gradient by its own size, so an element that differs by more than it is may even
-    change its sign: of random elements that makes an error of the root of the gradient's. And it
-    keeps squares, so a gradient that is zero in theory may differ by its square.
+    Adam divides a gradient by its own size, so an element with a relative error above 1 may even
+    change sign: for random elements the error becomes the root of the gradient's. It also keeps
+    squares, so a gradient that is zero in theory may differ by its square.
     """
     errors = [each.error for each in operands]
     more = [2 / math.sqrt(error) if 0 < error < 1 else 2 + error for error in errors]

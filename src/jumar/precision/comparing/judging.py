@@ -1,4 +1,4 @@
-"""Whether rounding explains what was seen of a call, and which calls are to blame."""
+"""Whether rounding explains the error of a call, and which calls are to blame."""
 
 import math
 from collections import defaultdict
@@ -18,7 +18,7 @@ EXPLAINED: Final = 3.0
 """An error up to this many times the typical one is explained. In runs without a fault (float32 on
 other kernels, bfloat16 against float32) none was more than 1.6 times."""
 _ARRIVED: Final = 10.0
-"""As far beyond the usual error an operand is wrong by itself."""
+"""An operand with an error this far above the usual one is wrong itself."""
 _INPUTS: Final = ("input", "parameter")
 _OUTPUTS: Final = ("output", "gradient", "state", "change")
 _KeyOfUse = tuple[str, str, int]
@@ -26,7 +26,7 @@ _KeyOfUse = tuple[str, str, int]
 
 @dataclass
 class Judge:
-    """Judges pairs of calls in the order of execution, and remembers what it saw.
+    """Judges pairs of calls in the order of execution, remembering earlier ones.
 
     Attributes:
         drift: How far parameters may have moved apart before the step.
@@ -38,18 +38,18 @@ class Judge:
     _forward: dict[_KeyOfUse, Sequence[Row]] = field(default_factory=dict)
     """Operands and outputs of forward calls, which their backward calls depend on."""
     _data: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    """What a layer took forward, on which its parameters' gradients depend."""
+    """Forward inputs of a layer, on which its parameters' gradients depend."""
     _incoming: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    """The gradients that came to a layer."""
+    """The incoming gradients of a layer."""
     _usual: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Errors of outputs so far that rounding explains, by phase."""
+    """Explained errors of outputs so far, by phase."""
     _explained: set[tuple[str, str, str]] = field(default_factory=set)
-    """Outputs that agree, by what was seen of them: whoever takes one in takes in what agrees."""
+    """Outputs that agree, by their differences: calls that take one have an agreeing input."""
     _coarsest: float = 0.0
     _has_disagreement: bool = False
 
     def note_rounding(self, unit: float) -> None:
-        """Take in that a tensor was rounded to a dtype with this unit roundoff, and may have come
+        """Note that a tensor was rounded to a dtype with this unit roundoff, and may have been cast
         back: a CPU without bf16 instructions rounds operands to bfloat16 and multiplies in float32.
         """
         self._coarsest = max(self._coarsest, unit)
@@ -67,8 +67,8 @@ class Judge:
         Args:
             place: Its place in the order of execution.
             pair: Both calls.
-            rows: Their values with what was seen.
-            replayed: What replaying it gave; None if it was not.
+            rows: Their values with differences.
+            replayed: The result of replaying it; None if it was not.
             baseline: By role and name of an output, the baseline's error against the truth.
         """
         call = pair.before
@@ -110,7 +110,7 @@ class Judge:
         )
 
     def _context(self, call: Call) -> list[Row]:
-        """What the call depends on without naming it: saved tensors of the forward pass."""
+        """Implicit operands of the call: saved tensors of the forward pass."""
         if call.kind == "parameter":
             incoming = sorted(self._incoming[call.layer], key=_strength, reverse=True)
             return [*incoming[:1], *self._data[call.layer]] if incoming else []
@@ -143,7 +143,7 @@ class Judge:
             return replace(row, ratio=0.0)  # what follows from such a gradient is noise too
         observed = difference.lower * difference.rms
         if math.isinf(difference.lower):
-            # The reference is zero, or one side alone is not finite.
+            # The reference is zero, or only one side is not finite.
             largest = difference.largest
             observed = math.inf if difference.remark or largest is None else largest
         # Errors of operands do not make a tensor zero.
@@ -183,7 +183,7 @@ class Judge:
         return replace(row, ratio=ratio, verdict=verdict)
 
     def _error(self, row: Row, usual: float) -> float:
-        """The relative error of an operand, about this or less."""
+        """An approximate upper bound of an operand's relative error."""
         difference = row.difference
         if difference is None:
             return usual
@@ -195,14 +195,14 @@ class Judge:
         return max(difference.upper, usual)
 
     def _level(self, phase: str) -> float:
-        """A typical error of what was computed so far."""
+        """The typical error so far."""
         errors = sorted(self._usual[phase] or self._usual["forward"])
         return errors[len(errors) * 9 // 10] if errors else 0.0
 
     def _reason(
         self, pair: Pair, rows: Sequence[Row], context: Sequence[Row], replayed: Replayed | None
     ) -> tuple[str, Sequence[Row]]:
-        """Why a call is to blame, empty if it is not; and the operands that are."""
+        """Why a call is to blame, empty if it is not; and the operands to blame."""
         operands = [*_operands(rows), *context]
         if self._disagreeing(pair.before.phase, operands):
             arrived = [
@@ -238,7 +238,7 @@ class Judge:
         ]
 
     def _settled(self, row: Row, reason: str) -> Row:
-        """Blame goes to the offender alone: what is worse than explained after it, is inherited."""
+        """Only the offender is blamed: unexplained errors after it are inherited."""
         return row if reason or row.verdict != "offender" else replace(row, verdict="inherited")
 
     def _remember(self, call: Call, rows: Sequence[Row]) -> None:
@@ -258,7 +258,7 @@ class Judge:
 
 
 def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
-    """What is to say of an output that nothing explains."""
+    """The reason text for an unexplained output."""
     changed = [
         f"{name} is {pair.before.arguments.get(name)} and {text}"
         for name, text in pair.after.arguments.items()
@@ -322,7 +322,7 @@ def _strength(row: Row) -> float:
 
 
 def _seen(difference: Difference) -> tuple[str, str, str]:
-    """What a difference looks like, wherever its value turns up again, reshaped or not."""
+    """An identity of a difference, so that its value is recognised again, reshaped or not."""
     return f"{difference.lower:.5g}", f"{difference.rms:.5g}", f"{difference.peak:.5g}"
 
 
@@ -339,7 +339,7 @@ def _as_operand(row: Row, error: float) -> Operand:
 
 
 def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
-    """What an error of the usual level is relative to, beside the operands.
+    """What an error of the usual level is relative to, apart from the operands.
 
     A gradient that is zero in theory is measured by the layer's other gradients.
     """

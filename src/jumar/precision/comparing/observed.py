@@ -1,4 +1,4 @@
-"""How far two values lie apart: exactly where both tensors are there, else as bounds.
+"""The difference of two values: exact if both tensors are available, else as bounds.
 
 All errors are relative to the root of the mean square (rms) of the first value.
 """
@@ -21,7 +21,7 @@ ROUNDOFF: Final = {
     "hif8": 2.0**-4,
 }
 """Unit roundoff: the largest relative error of one rounding. That of bfloat16 is 2**-8; half of it
-stands here, with which all faults and healthy pairs of docs/precision-lab.md were measured."""
+is used here, as for all faults and healthy pairs in docs/precision-lab.md."""
 _SAMPLES: Final = 256
 """Random errors of n elements nearly cancel in a mean and a norm, by the root of n; systematic
 ones do not, so more than the root of this is never assumed."""
@@ -29,14 +29,14 @@ ones do not, so more than the root of this is never assumed."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """What was seen between two values.
+    """The difference of two values.
 
     Attributes:
-        lower: The error is at least this.
-        upper: It is about this or less; equal to `lower` where tensors were compared.
+        lower: Lower bound of the error.
+        upper: Approximate upper bound; equal to `lower` if tensors were compared.
         rms: Root of the mean square of the first value.
         peak: Largest absolute value of the first value.
-        is_exact: Whether both are equal as far as is known.
+        is_exact: Whether both are equal, as far as is known.
         cosine: Cosine of the angle between the tensors.
         largest: Largest absolute error: of the tensors, or of min and max.
         relative: Largest relative error of an element that is not tiny.
@@ -96,7 +96,7 @@ def compare_statistics(first: Value, second: Value) -> Difference | None:
         return None
     apart = {name: abs(left - right) for name, (left, right) in finite.items()}
     if not any(apart.values()):
-        # Equal numbers of tensors with another digest or order: nothing tells how far apart.
+        # Equal statistics of tensors with a different digest or order: the distance is unknown.
         is_exact = first.digest is None or second.digest is None
         return Difference(lower=0, upper=0, rms=rms, peak=peak, is_exact=is_exact)
     lower, upper = _bounds(apart, rms, peak, one.count)
@@ -150,7 +150,7 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
             upper=math.inf,
             rms=rms,
             peak=peak,
-            remark="NaN or infinity in other places",
+            remark="NaN or infinity at different positions",
         )
     left, right = left[usable], right[usable]
     apart = (right - left).abs()

@@ -1,4 +1,4 @@
-"""Which call of one dump is which of the other."""
+"""Pairs the calls of two dumps."""
 
 import re
 from collections import defaultdict
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """What belongs together.
+    """The pairing of two dumps.
 
     Attributes:
         pairs: In the order of execution of the second dump.
@@ -74,11 +74,11 @@ class Pairing:
 
 
 def pair_calls(before: Dump, after: Dump) -> Pairing:
-    """Pair the calls of two dumps of one step.
+    """Pair the calls of two dumps of one step, first by their full identity.
 
-    First by all that names a call. What is left is paired by names that different tools give the
-    same computation and paths without the level that DDP adds; then, where a dump knows no layers
-    (msprobe's level L1) or no ops (the TensorFlow adapter's files), by what it knows.
+    The rest are paired by the names that different tools give the same computation and by paths
+    without the level that DDP adds; then, if a dump has no layers (msprobe's level L1) or no ops
+    (the TensorFlow adapter's files), by what it has.
     """
     places = {id(call): place for place, call in enumerate(after.calls)}
     left, right = list(before.calls), list(after.calls)
@@ -104,7 +104,7 @@ def pair_calls(before: Dump, after: Dump) -> Pairing:
 def pair_values(pair: Pair) -> list[tuple[Value, Value]]:
     """The values of both calls that are the same argument, output or gradient.
 
-    By role and name; where tools name them differently, by role and number of elements.
+    By role and name; if tools name them differently, by role and number of elements.
     """
     names = {(value.role, _place(pair.before, value)): value for value in pair.before.values}
     pairs: list[tuple[Value, Value]] = []

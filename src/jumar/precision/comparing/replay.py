@@ -1,11 +1,11 @@
-"""Local replay: an op computed again in float64 from recorded operands.
+"""Local replay: an op recomputed in float64 from recorded operands.
 
-What an op gives on the candidate's operands is what it should have given; the distance to its
+The result on the candidate's operands is what the op should have given; the distance to its
 recorded output is the error that it adds itself. What rounding explains of that is measured, not
-estimated: the same op with operands that are off by random roundings.
+estimated: by the same op on randomly rounded operands.
 
-Names of ops come from files, so only functions of tensors that are listed here, and aten ops that
-change nothing and draw nothing at random, are ever called.
+Names of ops come from files, so only tensor functions listed here, and aten ops without side
+effects or randomness, are ever called.
 """
 
 import ast
@@ -58,7 +58,7 @@ _DECIDED: Final = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """What replaying a call gave.
+    """The result of replaying a call.
 
     Attributes:
         ratios: By name of an output, the error that the call adds over what its rounding explains.
@@ -101,14 +101,14 @@ def replay(
     """Replay a call on both sides; None if it cannot be replayed faithfully.
 
     The reference's arguments are used on both sides, so that a changed one is found. If the replay
-    does not even give what the reference gave, it is another function, and says nothing.
+    does not even reproduce the reference, it is another function and not used.
 
     Args:
         pair: The call and its partner.
         before: The reference.
         after: The candidate.
         forward: For gradients of a function, its forward call and partner.
-        limit: How often the explained error is still explained.
+        limit: Up to how many times the explained error counts as explained.
     """
     if before.tensors is None or after.tensors is None:
         return None
@@ -126,8 +126,8 @@ def replay(
         first, second = sides
         return _verdict(first, second, limit) if first and second else None
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError, UserError):
-        # An op that takes no float64, arguments that a text does not tell, a missing file: the
-        # comparison goes on without.
+        # # An op without float64, arguments lost in text, a missing file: continue without a
+        # replay.
         return None
 
 
@@ -293,7 +293,7 @@ def _explained(terms: float, unit: float, exact: torch.Tensor, shaken: torch.Ten
 def _terms(
     call: Call, tensors: Mapping[tuple[str, str], torch.Tensor], output: torch.Tensor
 ) -> float:
-    """How many terms the sums in an output have; negative for sums over a whole gradient."""
+    """Number of terms in the sums of an output; negative for sums over a whole gradient."""
     family = canonical(call.op)
     floats = [each for each in tensors.values() if each.is_floating_point()]
     largest = max((each.numel() for each in floats), default=1)

@@ -1,4 +1,4 @@
-"""A comparison as rows for a terminal, a CSV file and JSON."""
+"""Formats a comparison for a terminal, a CSV file and JSON."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def as_csv(comparison: Comparison) -> str:
-    """A line a value, in the order of execution."""
+    """One line per value, in the order of execution."""
     rows = [
         {**_named(compared.call), "place": compared.place, **_row(row)}
         for compared in comparison.calls
@@ -48,7 +48,7 @@ def as_csv(comparison: Comparison) -> str:
 
 
 def summary(calls: Sequence[Compared]) -> list[dict[str, str]]:
-    """A line a call for people."""
+    """One line per call, as text."""
     return [
         {
             "place": str(compared.place),
@@ -81,18 +81,18 @@ def shown(number: float | None) -> str:
 
 
 def unequal_text(unequal: Unequal) -> str:
-    """The first call that is not equal, and what of it, in one line."""
+    """The first unequal call, and its unequal values, in one line."""
     unlike = ", ".join(
         f"{value.role} {value.name}"
         + (f" ({value.dtype} and {partner.dtype})" if value.dtype != partner.dtype else "")
         for value, partner in unequal.values[:4]
     )
-    arises = "its inputs are equal" if unequal.inputs_equal else "its inputs differ already"
+    arises = "its inputs are equal" if unequal.inputs_equal else "its inputs already differ"
     return f"{call_name(unequal.pair.before)}: {arises}; unequal: {unlike}"
 
 
 def unequal_dict(unequal: Unequal | None) -> Mapping[str, Any] | None:
-    """The first call that is not equal, for JSON."""
+    """The first unequal call, for JSON."""
     if unequal is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""The first call of two dumps that is not equal bit for bit, by the hashes of its tensors."""
+"""The first call of two dumps that is not bit-identical, by the hashes of its tensors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Unequal:
     Attributes:
         pair: The call in both dumps.
         values: Its tensors that are not equal, in both dumps.
-        inputs_equal: Whether all that it takes is equal, so that the difference arises in it.
+        inputs_equal: Whether all its inputs are equal, so that the difference arises in it.
         unpaired: The first call before it that only one of the dumps has, such as a cast; None if
             there is none.
     """
@@ -36,10 +36,10 @@ def hashed_values(pairing: Pairing) -> int:
 
 
 def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None:
-    """The first op or parameter that is not equal, or else the first module; None if all are.
+    """The first unequal op or parameter, or else the first module; None if all are equal.
 
-    A module's call holds what its ops give and take, so an op says more. What only one of the dumps
-    has a hash of does not count.
+    A module's call has the inputs and outputs of its ops, so an op is more specific. Values with a
+    hash in only one dump are ignored.
 
     Args:
         before: The first dump.

@@ -1,1 +1,1 @@
-"""What the ops of a training step took and gave: recorded, read and written."""
+"""Inputs and outputs of the ops of a training step: recorded, read and written."""

@@ -1,7 +1,7 @@
-"""What CANN, precision_tool and the TensorFlow adapter leave: a file a tensor, or a file an op.
+"""Files of CANN, precision_tool and the TensorFlow adapter: one per tensor, or one per op.
 
-Decoded files are numpy's, and all that is known of a tensor stands in the file's name. Raw files
-hold a length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors one after the other.
+Decoded files are numpy's, and all metadata of a tensor is in the file's name. Raw files have a
+length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors one after the other.
 """
 
 import csv
@@ -63,7 +63,7 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
     """Read decoded tensors of an NPU, or TensorFlow's own.
 
     Args:
-        folder: Where they lie.
+        folder: Their folder.
         files: The `.npy` files.
 
     Raises:
@@ -82,7 +82,7 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
             continue
         framework = "" if decoded else framework
         op = match["type"] if decoded else ""
-        # Every output of an op of TensorFlow has a time of its own.
+        # Every output of a TensorFlow op has its own time.
         key = (op, match["name"], match["time"] if decoded else "")
         one = gathered.setdefault(key, _Gathered(op, match["name"], int(match["time"])))
         one.time = min(one.time, int(match["time"]))
@@ -112,11 +112,11 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
     """Read raw dumps of an NPU.
 
     Args:
-        folder: Where they lie.
-        files: The files, an op each.
+        folder: Their folder.
+        files: The files, one per op.
 
     Raises:
-        UserError: One is cut or not a dump.
+        UserError: One is truncated or not a dump.
     """
     mapping = _mapping(folder / "mapping.csv")
     gathered: dict[tuple[str, str, str], _Gathered] = {}
@@ -155,7 +155,7 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a tensor lies in a raw file."""
+    """Position of a tensor in a raw file."""
 
     path: Path
     number: int
@@ -169,7 +169,7 @@ class _Blobs:
     """The tensors of raw files.
 
     Args:
-        places: Where each lies.
+        places: Their positions.
     """
 
     def __init__(self, places: Mapping[str, _Place]) -> None:

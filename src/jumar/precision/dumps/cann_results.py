@@ -1,7 +1,7 @@
-"""What Ascend's own tools found: msaccucmp's `result_*.csv`, and decoded overflow records.
+"""Results of Ascend's own tools: msaccucmp's `result_*.csv`, and decoded overflow records.
 
-Columns are found by name, since releases add and drop them. `NaN` is what was not compared, `nan`
-what was compared and is not a number, as after an overflow; the two must not be mistaken.
+Columns are found by name, since releases add and drop them. `NaN` means not compared, `nan` a
+compared value that is not a number, as after an overflow; the two must not be confused.
 """
 
 import csv
@@ -41,9 +41,9 @@ class AscendResult:
         op_type: CANN op type.
         npu: Name of the op on the NPU.
         golden: Name of its partner; empty without one.
-        tensor: `input` or `output`, with the place, as `output:0`; empty if unmatched.
+        tensor: `input` or `output`, with the index, as `output:0`; empty if unmatched.
         overflowed: Whether the NPU's value reached float16's largest number; None if not checked.
-        numbers: By algorithm what was computed, NaN included; what was not compared is absent.
+        numbers: The result of each algorithm, including NaN; those not compared are absent.
         reason: Why it was not compared; empty otherwise.
     """
 
@@ -58,10 +58,10 @@ class AscendResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overflow:
-    """An overflow that a device noted.
+    """An overflow reported by a device.
 
     Attributes:
-        unit: What noted it, such as `AIC` or `DHA Atomic Add`.
+        unit: The reporting unit, such as `AIC` or `DHA Atomic Add`.
         task: Task, by which the op's dump is found; None if unknown.
         stream: Stream; None if unknown.
         status: The status bits.
@@ -180,5 +180,5 @@ def _status(content: Any) -> int:
 
 
 def _known(content: Any, otherwise: int | None) -> int | None:
-    """-1 stands for what the file's name says."""
+    """-1 means the value from the file's name."""
     return otherwise if content is None or int(content) < 0 else int(content)

@@ -1,4 +1,4 @@
-"""A hash of what a tensor holds, to tell whether two are equal bit for bit."""
+"""A hash of a tensor's content, to check whether two are bit-identical."""
 
 import hashlib
 from typing import Any, Final
@@ -27,7 +27,7 @@ def digest_of_text(text: str) -> str:
 
 
 def is_comparable(first: str | None, second: str | None) -> bool:
-    """Whether both are there and the same hash made them."""
+    """Whether both exist and are of the same kind of hash."""
     return bool(first and second) and str(first).split(":")[0] == str(second).split(":")[0]
 
 

@@ -1,7 +1,7 @@
-"""A dump: what the ops and layers of one training step took and gave, in numbers.
+"""A dump: inputs and outputs of the ops and layers of one training step.
 
-Every reader makes this of its tool's files, and every writer takes it, so that a comparison does
-not ask where a dump comes from.
+Every reader produces this from its tool's files, and every writer takes it, so that a comparison is
+independent of the tool.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ Role = Literal["input", "output", "parameter", "gradient", "state", "change"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statistics:
-    """A tensor in a few numbers; None is what the tool did not write.
+    """Statistics of a tensor; None for values that the tool did not write.
 
     Min, max, mean and l2 are of the finite elements where our own recorder wrote them; other tools
     give NaN as soon as one element is.
@@ -55,16 +55,17 @@ class Statistics:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Value:
-    """A tensor that a call took or gave.
+    """An input or output of a call.
 
     Attributes:
-        role: What it is to the call.
-        name: Which one: `0`, `1.0` for the first of a list, a keyword, a parameter's own name.
+        role: Its role in the call.
+        name: Its name in the call: `0`, `1.0` for the first of a list, a keyword, a parameter's own
+            name.
         dtype: As torch names it, without `torch.`: `float32`, `bfloat16`.
         shape: Its shape.
         statistics: Its numbers; None if the tool wrote none.
         digest: A hash of its bytes, with the name of the hash: `crc32:0a1b2c3d`; None if unknown.
-        tensor: What `Dump.tensors` knows it by; None if only its numbers are there.
+        tensor: Its key in `Dump.tensors`; None if there are only statistics.
     """
 
     role: Role
@@ -83,7 +84,7 @@ class Call:
     Calls of two dumps are partners if all but `values` and `arguments` are equal.
 
     Attributes:
-        kind: What is called.
+        kind: Kind of call.
         op: The aten op with its overload (`aten.addmm.default`), an API as its tool names it
             (`Functional.softmax`), a layer's class, or a parameter's own name.
         layer: Path of the innermost layer, as `named_modules` names it; empty for the whole network
@@ -91,7 +92,7 @@ class Call:
         number: How many calls of the same kind, op, layer and phase came before.
         phase: The part of the step.
         values: The tensors, inputs first.
-        arguments: Arguments that are no tensors, as text by name.
+        arguments: Non-tensor arguments, as text by name.
         cann: The CANN op type that does the same; empty if unknown.
     """
 
@@ -106,7 +107,7 @@ class Call:
 
     @property
     def key(self) -> tuple[Kind, str, str, Phase, int]:
-        """What partners in two dumps have in common."""
+        """The identity that partners in two dumps share."""
         return self.kind, self.op, self.layer, self.phase, self.number
 
 
@@ -117,7 +118,7 @@ class Tensors(Protocol):
         """The tensor that `Value.tensor` names, on the CPU.
 
         Raises:
-            UserError: Its file is missing, cut or holds another tensor.
+            UserError: Its file is missing, truncated or has another tensor.
         """
         ...
 
@@ -132,10 +133,10 @@ class Dump:
         framework: `pytorch`, `mindspore`, `tensorflow`, or empty.
         step: Step of the training, counted from 0; None if unknown.
         rank: Rank; None if unknown.
-        facts: What else its header says: device, precision mode, seed, versions.
+        facts: Further facts of its header: device, precision mode, seed, versions.
         calls: In the order of execution.
         tensors: Reads tensors; None if there are only statistics.
-        notices: What was left out or assumed while it was read, a sentence each.
+        notices: What was left out or assumed while reading, one sentence each.
     """
 
     where: Path

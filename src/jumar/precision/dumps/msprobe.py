@@ -38,7 +38,7 @@ _AGAIN: Final = "Copy the file again, or dump that step again."
 
 
 class _Name(NamedTuple):
-    """What the name of an entry says."""
+    """The parts of an entry's name."""
 
     kind: Kind
     op: str
@@ -49,7 +49,7 @@ class _Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A tensor, a scalar or None, with its place among the arguments."""
+    """A tensor, a scalar or None, with its position among the arguments."""
 
     name: str
     content: Any
@@ -62,7 +62,7 @@ def read_msprobe(path: Path) -> Dump:
         path: Its `dump.json`.
 
     Raises:
-        UserError: It cannot be read, is cut, or is not msprobe's.
+        UserError: It cannot be read, is truncated, or is not msprobe's.
     """
     content = read_json(path)
     if not isinstance(content, dict) or not HEADER & set(content) or "calls" in content:
@@ -108,7 +108,7 @@ def read_json(path: Path) -> Any:
     """A file's JSON, with the bare `NaN` and `Infinity` that these tools write.
 
     Raises:
-        UserError: It cannot be read, or is cut.
+        UserError: It cannot be read, or is truncated.
     """
     try:
         return parse_json(read_text(path))
@@ -132,7 +132,7 @@ def _parents(path: Path, notices: list[str]) -> Mapping[str, str]:
 
 
 def _numbered(path: Path, word: str) -> int | None:
-    """The number in the name of a folder above: of `step3` or `rank0`."""
+    """The number in the name of a parent folder, such as `step3` or `rank0`."""
     for folder in path.absolute().parents[:2]:
         if match := re.fullmatch(rf"{word}(\d+)", folder.name):
             return int(match[1])
@@ -140,7 +140,7 @@ def _numbered(path: Path, word: str) -> int | None:
 
 
 def _framework(content: Mapping[str, Any], entries: Mapping[str, Any]) -> str:
-    """What the types of tensors say where the header says nothing."""
+    """The framework, from the types of tensors if the header does not have it."""
     text = str(content.get("type", "")) or json.dumps(entries)
     if "mindspore." in text:
         return "mindspore"
@@ -150,7 +150,7 @@ def _framework(content: Mapping[str, Any], entries: Mapping[str, Any]) -> str:
 def _calls(
     entries: Mapping[str, Any], parents: Mapping[str, str]
 ) -> tuple[tuple[Call, ...], list[str]]:
-    """The calls in the order of execution, and the names of what is none."""
+    """The calls in the order of execution, and the names of entries that are not calls."""
     named: list[tuple[_Name, Mapping[str, Any]]] = []
     unknown: list[str] = []
     for text, entry in entries.items():
@@ -179,7 +179,7 @@ def _parsed(text: str, parents: Mapping[str, str]) -> _Name | None:
         return _Name("parameter", match[2], match[1] or "", int(match[3] or 0), "backward")
     if match := _API.fullmatch(text):
         phase = "forward" if match[3] == "forward" else "backward"
-        # Of backward calls msprobe sometimes names another layer: in-place ops confuse it.
+        # msprobe sometimes names another layer for backward calls: in-place ops confuse it.
         twin = f"{match[1]}.{match[2]}.forward"
         layer = parents.get(twin) or parents.get(text, "")
         op = f"aten.{match[1][5:]}" if match[1].startswith("Aten.") else match[1]
@@ -204,7 +204,7 @@ def _numbers(names: Sequence[_Name]) -> Mapping[_Name, int]:
 
 
 def _made(name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]) -> Iterator[Call]:
-    """The call of an entry; a call a parameter for an entry of gradients."""
+    """The calls of an entry; an entry of gradients has one per parameter."""
     if name.kind == "parameter":
         for own_name, elements in entry.items():
             values = _values("gradient", elements, {})
@@ -270,7 +270,7 @@ def _leaves(name: str, content: Any) -> Iterator[_Leaf]:
 
 
 def _text(content: Any) -> str:
-    """An argument as Python would write it."""
+    """An argument as Python source."""
     return repr(_plain(content))
 
 

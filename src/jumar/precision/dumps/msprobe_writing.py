@@ -1,6 +1,6 @@
-"""A dump in msprobe's form, so that its comparison and its viewers open ours.
+"""Writes a dump in msprobe's format, for its comparison and viewers.
 
-What msprobe has no place for is left out: the optimizer's state, updates, and counts of elements.
+Left out, because the format lacks them: optimizer state, updates, and counts of elements.
 """
 
 import ast
@@ -21,7 +21,7 @@ def write_msprobe(folder: Path, dump: Dump) -> Path:
 
     Args:
         folder: The folder of all steps and ranks.
-        dump: What is written; without a step or rank it goes where those of number 0 do.
+        dump: The dump; without a step or rank it is written as number 0.
 
     Returns:
         The folder of this step and rank.
@@ -57,7 +57,7 @@ def _names(calls: Sequence[Call]) -> list[str]:
     classes = {call.layer: call.op for call in calls if call.kind == "module"}
     counts: Counter[tuple[str, str]] = Counter()
     forward: dict[_Key, int] = {}
-    # A backward call has its forward call's number, and without one a number of its own.
+    # A backward call has its forward call's number, or its own if there is none.
     for call in calls:
         counts[_api(call.op), "backward"] += call.kind == "op" and call.phase == "forward"
     names: list[str] = []
@@ -121,7 +121,7 @@ def _entry(call: Call) -> dict[str, Any]:
 
 
 def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Elements by the place of their argument; those of a list in a list."""
+    """Elements by the position of their argument; those of a list in a list."""
     tops: dict[str, Any] = {}
     for name, content in given.items():
         top, _, inner = name.partition(".")
@@ -175,14 +175,14 @@ def _typed(content: Any) -> Any:
 
 
 def _construct(calls: Sequence[Call], names: Sequence[str]) -> dict[str, str | None]:
-    """The layer's call that each call is part of: the next one of its layer, or of one above."""
+    """The enclosing layer call of each call: the next one of its layer, or of a parent."""
     classes = {call.layer: call.op for call in calls if call.kind == "module"}
     parents: dict[str, str | None] = {}
     ahead: dict[tuple[str, str], str] = {}
     for call, name in zip(reversed(calls), reversed(names), strict=True):
         path = call.layer
         if call.kind == "op" and path:
-            # A layer whose own call is not in the dump has a name nevertheless.
+            # A layer whose own call is not in the dump still gets a name.
             unseen = f"Module.{path}.{classes.get(path, 'Layer')}.{call.phase}.0"
             parents[name] = ahead.get((path, call.phase), unseen)
         elif call.kind != "parameter":

@@ -1,4 +1,4 @@
-"""Dumps of any tool, recognised by what lies in a folder."""
+"""Opens dumps of any tool, recognised by their files."""
 
 import os
 from collections import defaultdict
@@ -22,13 +22,13 @@ _EXPECTED: Final = (
 
 
 def open_dumps(path: Path) -> list[Dump]:
-    """The dumps in a folder or file, by place.
+    """The dumps in a folder or file, by path.
 
     Args:
         path: A step's folder, a folder of steps and ranks, a `dump.json` or a `.pkl`.
 
     Raises:
-        UserError: Nothing is there, nothing there is a dump, or one is cut or damaged.
+        UserError: The path is empty or has no dump, or one is truncated or damaged.
     """
     if is_file(path):
         return [_of_file(path)]
@@ -55,8 +55,8 @@ def open_dump(path: Path, *, step: int | None = None, rank: int | None = None) -
 
     Args:
         path: As for `open_dumps`.
-        step: Which step; needed where there are several.
-        rank: Which rank; needed where there are several.
+        step: The step; required if there are several.
+        rank: The rank; required if there are several.
 
     Raises:
         UserError: There is none, or more than one.
@@ -98,7 +98,7 @@ def _folders(path: Path) -> list[tuple[Path, Sequence[str]]]:
 
 
 def _of_folder(folder: Path, names: Sequence[str]) -> tuple[list[Dump], int]:
-    """The dumps that lie in one folder, and how many files belong to none."""
+    """The dumps in one folder, and the number of files that belong to none."""
     dumps: list[Dump] = []
     taken = {"construct.json", "stack.json", "mapping.csv"}
     taken |= {name for name in names if name.endswith(".safetensors")}

@@ -1,8 +1,8 @@
-"""Our own form of a dump on disk: a folder a step and rank, with one JSON file and its tensors.
+"""Our own dump format: a folder for each step and rank, with one JSON file and its tensors.
 
-`FOLDER/step-00000003/rank-0/` holds `dump.json` with a line a call, and at level `tensors` the
-shards `tensors-00001-of-00002.safetensors`. A folder is written beside its place and renamed when
-it is complete, so what is there is whole.
+`FOLDER/step-00000003/rank-0/` has `dump.json` with one line per call, and at level `tensors` the
+shards `tensors-00001-of-00002.safetensors`. A folder is written under a temporary name and renamed
+when complete, so existing dumps are whole.
 """
 
 import json
@@ -26,7 +26,7 @@ from jumar.precision.dumps.shards import AGAIN, SHARD_BYTES, Shards, View, write
 FILE: Final = "dump.json"
 TOOL: Final = f"jumar {__version__}"
 SAMPLE: Final = "sample"
-"""The fact that says how many elements were kept of a larger tensor."""
+"""The fact with the number of elements kept of a larger tensor."""
 _FORMAT: Final = 1
 _STEP: Final = re.compile(r"step-(\d{8,})")
 _RANK: Final = re.compile(r"rank-(\d+)")
@@ -42,7 +42,7 @@ _VALUE: Final = ("role", "name", "dtype", "shape", "row", "tensor", "digest")
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the dump of a step and rank lies."""
+    """Folder of the dump of a step and rank."""
 
     step: int
     rank: int
@@ -50,7 +50,7 @@ class Place:
 
 
 def place_of(folder: Path, step: int, rank: int) -> Path:
-    """Where the dump of a step and rank goes."""
+    """Destination of the dump of a step and rank."""
     return folder / f"step-{step:08d}" / f"rank-{rank}"
 
 
@@ -85,14 +85,14 @@ def write_dump(
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> Path:
-    """Write the dump of a step and rank, whole or not at all.
+    """Write the dump of a step and rank atomically.
 
     Args:
         folder: The folder of all steps and ranks.
-        dump: What is written; without a step or rank it goes where those of number 0 do.
-        tensors: The tensors that its values name.
-        views: Those of them that are stored within another one.
-        shard_bytes: How large a file of tensors becomes, unless one tensor is larger.
+        dump: The dump; without a step or rank it is written as number 0.
+        tensors: The tensors named by its values.
+        views: Those stored within another one.
+        shard_bytes: Size limit of a file of tensors, unless one tensor is larger.
 
     Returns:
         The folder of this step and rank.
@@ -114,13 +114,13 @@ def write_dump(
 
 
 def read_dump(folder: Path) -> Dump:
-    """Read the dump of a step and rank; its tensors are read when they are asked for.
+    """Read the dump of a step and rank; its tensors are read on demand.
 
     Args:
         folder: The folder of a step and rank, or one above it that holds a single dump.
 
     Raises:
-        UserError: There is no dump, there are several, or it is cut or of another tool.
+        UserError: There is no dump, there are several, or it is truncated or of another tool.
     """
     folder = _only_dump(folder)
     path = folder / FILE
@@ -170,7 +170,7 @@ def read_dump(folder: Path) -> Dump:
 
 
 def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> str:
-    """The content of the JSON file: a header, then a line a row of statistics and a line a call."""
+    """The content of the JSON file: a header, then one line per row of statistics and per call."""
     rows: dict[int, int] = {}
     table: list[Statistics] = []
     for call in dump.calls:
@@ -198,7 +198,7 @@ def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> s
 
 
 def _lines(items: Iterable[Any]) -> str:
-    """Items as JSON, a line each: with one call of the encoder, which takes its time to start."""
+    """Items as JSON, one per line, with a single call of the encoder, which is slow to start."""
     parted = [part for item in items for part in (item, _PART)]
     return _ENCODE(parted[:-1])[1:-1].replace(f",{_ENCODE(_PART)},", ",\n")
 
@@ -207,7 +207,7 @@ def _only_dump(folder: Path) -> Path:
     """The folder of the one step and rank that a folder holds.
 
     Raises:
-        UserError: It holds none, or several.
+        UserError: It has none, or several.
     """
     if is_file(folder / FILE):
         return folder

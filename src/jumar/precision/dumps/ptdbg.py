@@ -1,4 +1,4 @@
-"""ptdbg's dumps of 2023: a file named `.pkl` with a JSON list a line; it is never unpickled."""
+"""ptdbg's dumps of 2023: a file named `.pkl` with one JSON list per line; it is never unpickled."""
 
 import math
 import re

@@ -20,7 +20,7 @@ AGAIN: Final = "Dump that step again; what else lies in the folder is not affect
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor whose elements lie in another one that is stored."""
+    """A tensor whose elements are part of another stored one."""
 
     base: str
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Shards:
         if path is None:
             raise UserError(f"the tensor '{name}' is missing", where=str(self._folder), todo=AGAIN)
         try:
-            # Opening reads the names of all tensors, so once a file.
+            # Opening reads the names of all tensors, so only once per file.
             if path not in self._open:
                 self._open[path] = safe_open(path, framework="pt")
             tensor: torch.Tensor = self._open[path].get_tensor(stored)

@@ -1,4 +1,4 @@
-"""Tensors written as safetensors, from memory as they are.
+"""Writes tensors as safetensors without copying them.
 
 The library's own writer copies them first, and holds the interpreter's lock meanwhile: of the 0.8 s
 that it takes for 400 MB, other threads stand still for 0.3 s.
@@ -46,7 +46,8 @@ def write_tensors(
         path: The file.
         tensors: By name, on the CPU, of dtypes in `STORABLE`.
         metadata: Texts for its header.
-        see: Gets the content on the way, in blocks of at most a megabyte, such as for a checksum.
+        see: Receives the content while writing, in blocks of at most a megabyte, for example for a
+            checksum.
         flushed: Whether the file must survive a power cut from then on.
 
     Raises:
@@ -76,7 +77,7 @@ def write_tensors(
 
 
 def _write_all(file: BinaryIO, content: memoryview, see: Callable[[bytes], None] | None) -> None:
-    """Write all of it; the system may take a part, also just before the disk is full."""
+    """Write everything; the system may write only a part, as on an almost full disk."""
     if see is not None:
         for start in range(0, len(content), _BLOCK):
             see(bytes(content[start : start + _BLOCK]))

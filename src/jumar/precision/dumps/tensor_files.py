@@ -1,4 +1,4 @@
-"""Tensors that other tools left, a file each: torch's zip format and numpy's, nothing executed."""
+"""Tensors of other tools, one file each: torch's zip format and numpy's; nothing is executed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ class TensorFiles:
     """The tensors of a dump with a file each.
 
     Args:
-        paths: The file of every tensor, by the name that `Value.tensor` has.
+        paths: The file of every tensor, by `Value.tensor`.
     """
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
@@ -42,7 +42,7 @@ def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
         header_only: Whether dtype and shape are enough: the elements are not read then.
 
     Raises:
-        UserError: The file cannot be read, is cut, or holds something other than numbers.
+        UserError: The file cannot be read, is truncated, or has something other than numbers.
     """
     try:
         with open_to_read(path) as file:

@@ -1,1 +1,1 @@
-"""Non-finite values: where they come from, and how far the others are from them."""
+"""Non-finite values: their origin, and how close other values are to overflowing."""

@@ -13,7 +13,7 @@ LARGEST = 65504.0
 
 @dataclass(frozen=True, kw_only=True)
 class HeadRoom:
-    """The largest magnitude that an op gives in a layer.
+    """The largest magnitude of an op's outputs in a layer.
 
     Attributes:
         op: The op.
@@ -46,8 +46,8 @@ class Vanishing:
     Attributes:
         layer: Path of the layer.
         elements: Elements of the gradients that its ops give in the backward pass, zeros apart.
-        lost: How many of them lie below 2**-24 and would become 0.
-        coarse: How many of the others lie below 2**-14, where precision is lost bit by bit.
+        lost: How many of them are below 2**-24 and would become 0.
+        coarse: How many of the others are below 2**-14, where precision is lost bit by bit.
     """
 
     layer: str
@@ -57,7 +57,7 @@ class Vanishing:
 
     @property
     def share_lost(self) -> float:
-        """The share that would become 0."""
+        """The fraction that would become 0."""
         return self.lost / self.elements
 
 

@@ -1,4 +1,4 @@
-"""Which op made the first value of a step that is not finite."""
+"""Which op produced the first non-finite value of a step."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Origin:
         bad: The call's values that are not finite.
         producer: The op that computed what a cast made infinite; None if the call is not a cast.
         parameter: The parameter that a cast made infinite, by its path; empty if it is none.
-        is_made: Whether the call made it from finite inputs. Otherwise it came in with the batch,
+        is_made: Whether the call produced it from finite inputs. Otherwise it came from the batch,
             a parameter or something that was not recorded.
     """
 
@@ -37,15 +37,15 @@ class Origin:
 
     @property
     def inputs(self) -> Sequence[Value]:
-        """What the op took."""
+        """The inputs of the op."""
         return [value for value in self.op.values if value.role == "input"]
 
 
 def origin_of(dump: Dump) -> Origin | None:
     """The origin of a step's non-finite values; None if all are finite.
 
-    An infinity that an op fills in on purpose or that comes in from outside, as a mask of attention
-    does, is no finding until it becomes NaN or reaches the backward pass.
+    An infinity that an op fills in on purpose or that comes from outside, such as an attention
+    mask, is not reported until it becomes NaN or reaches the backward pass.
 
     Args:
         dump: The step, with statistics of its ops.
@@ -100,7 +100,7 @@ def _of_role(call: Call, role: str) -> Iterator[Value]:
 
 
 def _producer(before: Sequence[Call], cast: Call) -> Call | None:
-    """The last op before a cast whose output is what the cast took."""
+    """The last op before a cast whose output is the cast's input."""
     taken = next(_of_role(cast, "input"), None)
     if taken is None or taken.statistics is None:
         return None
@@ -114,7 +114,7 @@ def _producer(before: Sequence[Call], cast: Call) -> Call | None:
 
 
 def _parameter(dump: Dump, cast: Call) -> str:
-    """The parameter that a cast took, by its path."""
+    """The parameter that is a cast's input, by its path."""
     taken = next(_of_role(cast, "input"), None)
     for call in dump.calls:
         for value in _of_role(call, "parameter") if call.kind == "parameter" else ():

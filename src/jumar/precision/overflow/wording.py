@@ -1,4 +1,4 @@
-"""The origin of an overflow in lines for people."""
+"""The origin of an overflow as text."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from jumar.precision.overflow.origin import Origin
 
 
 def origin_lines(rank: int, origin: Origin) -> Iterator[str]:
-    """The op behind a value that is not finite, what it took, and what to try."""
+    """The op behind a non-finite value, its inputs, and what to try."""
     call = origin.op
     verb = "overflows" if origin.is_made else "takes what is not finite"
     yield f"rank {rank}, {call.phase}: {_named(call)} {verb}"
@@ -42,7 +42,7 @@ def _named(call: Call) -> str:
 
 
 def described(value: Value) -> str:
-    """A tensor with its range and what of it is not finite."""
+    """A tensor with its range and its number of non-finite elements."""
     shape = "x".join(map(str, value.shape)) or "scalar"
     numbers = value.statistics
     if numbers is None:

@@ -1,1 +1,1 @@
-"""Records what the ops and layers of a training step take and give, on any device."""
+"""Records inputs and outputs of the ops and layers of a training step, on any device."""

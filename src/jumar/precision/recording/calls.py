@@ -1,4 +1,4 @@
-"""The calls of a step while it is recorded, and which of them are wanted."""
+"""The calls of a step during recording, filtered by globs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,11 +46,11 @@ class Calls:
     """The calls of a step, in the order of execution.
 
     Args:
-        ops: Globs of the ops that are wanted; none for all.
-        layers: Globs of the layers that are wanted; none for all.
+        ops: Globs of the ops to record; none for all.
+        layers: Globs of the layers to record; none for all.
 
     Attributes:
-        entries: What was recorded.
+        entries: The recorded calls.
     """
 
     def __init__(self, ops: Sequence[str] = (), layers: Sequence[str] = ()) -> None:
@@ -61,17 +61,17 @@ class Calls:
         self.entries: list[Entry] = []
 
     def clear(self) -> None:
-        """Forget the step before."""
+        """Forget the previous step."""
         self.entries.clear()
         self._numbers.clear()
 
     def entry(
         self, kind: Kind, op: str, layer: str, phase: Phase, *, names: Sequence[str] = ()
     ) -> Entry | None:
-        """Add a call; None if it is not wanted.
+        """Add a call; None if it is filtered out.
 
         Args:
-            kind: What is called.
+            kind: Kind of call.
             op: See `Call.op`.
             layer: See `Call.layer`.
             phase: The part of the step.

@@ -1,4 +1,4 @@
-"""Which CANN op does what an aten op does."""
+"""The CANN op that corresponds to an aten op."""
 
 from functools import cache
 from typing import Final
@@ -18,12 +18,12 @@ _KNOWN: Final = {
     "sum": "ReduceSum",
     "threshold_backward": "ReluGrad",
 }
-"""Ops of which the table of op lists names another one first, or none."""
+"""Ops for which the table of op lists has another one first, or none."""
 
 
 @cache
 def cann_type(op: str) -> str:
-    """The CANN op type that does what an aten overload does; empty if it is unknown.
+    """The CANN op type that corresponds to an aten overload; empty if unknown.
 
     Args:
         op: As in op lists: `addmm`, `softmax.int`, `relu_`, `_softmax_backward_data`.

@@ -1,8 +1,8 @@
-"""What tensors hold, measured once however many ops take them.
+"""Statistics of tensors, measured once however many ops take them.
 
-Most inputs of an op are outputs of an earlier one. Statistics are kept by storage, place in it and
-version counter, and dropped as soon as an op writes into the storage. A storage is known by its
-address, which a weak reference keeps from being used again.
+Most inputs of an op are outputs of an earlier one. Statistics are cached by storage, position in it
+and version counter, and dropped as soon as an op writes into the storage. A storage is identified
+by its address, which a weak reference keeps from being used again.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _KEYS: Final = (
 
 
 def _without_autograd() -> Any:
-    """Dispatch keys that measuring passes by: autograd, autocast and the recorder itself."""
+    """Dispatch keys excluded while measuring: autograd, autocast and the recorder itself."""
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEYS[0]))
     for name in _KEYS[1:]:
         keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
     Attributes:
         row: The number of its statistics; None if it has none.
-        tensor: What its copy is known by; None if there is none.
+        tensor: The key of its copy; None if there is none.
         digest: See `Value.digest`.
     """
 
@@ -73,12 +73,12 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a storage.
+    """Cached facts about a storage.
 
     Attributes:
         reference: Keeps its address from being used again.
         is_blank: Whether nothing has been written to it.
-        rows: Statistics by what tensors of the same elements have in common.
+        rows: Statistics by the key of tensors with the same elements.
         copies: Names of copies by place, shape and strides.
         bases: Names of the copies of which all of the same elements are views.
         digests: Hashes of tensors of the same elements in the same order.
@@ -93,14 +93,14 @@ class _Known:
 
 
 class Contents:
-    """Measures the tensors of a step and, if asked to, copies them to the host.
+    """Measures the tensors of a step and optionally copies them to the host.
 
     Args:
-        meter: What measures.
+        meter: Measures statistics.
         keeps_tensors: Whether tensors are copied.
         sample: How many elements of a larger tensor are copied, evenly spaced; 0 for all.
-        room: Bytes that may be copied; what exceeds them is added up but not
-            copied, so that the whole size is known.
+        room: Bytes that may be copied; further tensors are counted but not copied, so that the
+            total size is known.
         digests: Whether tensors are hashed, each as soon as it is seen.
 
     Attributes:
@@ -120,11 +120,11 @@ class Contents:
         self.size = 0
 
     def see(self, role: Role, name: str, tensor: Tensor, *, is_written: bool = False) -> Seen:
-        """Measure a tensor as it is now, unless that has been done.
+        """Measure a tensor as it is now, unless already done.
 
         Args:
-            role: What it is to the call.
-            name: Which one.
+            role: Its role in the call.
+            name: Its name in the call.
             tensor: The tensor.
             is_written: Whether the call has written to it; autograd raises its version afterwards.
         """
@@ -142,10 +142,10 @@ class Contents:
         return Seen(role, name, dtype, shape, row, copy, digest)
 
     def copied(self, source: Tensor, target: Tensor, *, is_written: bool) -> None:
-        """Note that a tensor holds what another does, unless it is cast or only a part is filled.
+        """Note that a tensor has the content of another, unless it is cast or only partly filled.
 
         Args:
-            source: Where the elements come from; it has been seen.
+            source: Source of the elements; already measured.
             target: The copy.
             is_written: As in `see`.
         """
@@ -162,17 +162,17 @@ class Contents:
                 self._of(target).rows[key] = row
 
     def changed(self, tensor: Tensor) -> None:
-        """Forget what was measured of a tensor, because an op has written into it."""
+        """Drop the cache of a tensor, because an op has written into it."""
         if _is_plain(tensor):
             self._known.pop(tensor.untyped_storage()._cdata, None)
 
     def blank(self, tensor: Tensor) -> None:
-        """Note that a tensor holds whatever was in its memory before."""
+        """Note that a tensor is uninitialised."""
         if _is_plain(tensor):
             self._of(tensor).is_blank = True
 
     def forget(self) -> None:
-        """Forget what was measured of every tensor, because something else may have changed it."""
+        """Drop all caches, because something else may have changed the tensors."""
         self._known.clear()
 
     def clear(self) -> None:
@@ -227,7 +227,7 @@ class Contents:
                 places = torch.arange(number, device=tensor.device) * tensor.numel() // number
                 tensor = tensor.reshape(-1)[places]
             elif len(elements) == _DENSE and not tensor.is_contiguous():
-                # In the order of memory, so that others can be views of it.
+                # In memory order, so that others can be views of it.
                 self.views[name] = View(f"{name}.flat", shape, stride)
                 known.bases[elements] = name = f"{name}.flat"
                 tensor = tensor.as_strided((number,), (1,))
@@ -236,18 +236,18 @@ class Contents:
 
 
 _DENSE: Final = 4
-"""Length of the key of elements that lie densely."""
+"""Length of the key of dense elements."""
 
 
 def _elements(tensor: Tensor, version: int) -> tuple[Any, ...]:
-    """What tensors of the same elements have in common, whatever their shapes."""
+    """A key shared by tensors with the same elements, whatever their shapes."""
     if tensor.is_contiguous() or is_dense(tensor):
         return tensor.storage_offset(), tensor.dtype, version, tensor.numel()
     return tensor.storage_offset(), tensor.dtype, version, tensor.shape, tensor.stride()
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Whether its elements lie in a storage: not sparse, quantized, nested or without content."""
+    """Whether its elements are in a storage: not sparse, quantized, nested or meta."""
     return (
         type(tensor) in _PLAIN
         and tensor.layout is torch.strided
@@ -258,7 +258,7 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def _version(tensor: Tensor) -> int:
-    """Changes with every write that autograd knows of; tensors of inference mode have none."""
+    """Version counter, which every write known to autograd changes; inference tensors have none."""
     return -1 if tensor.is_inference() else tensor._version
 
 

@@ -1,4 +1,4 @@
-"""Dumps steps of anybody's training loop: a context around it."""
+"""Dumps steps of any training loop: a context around it."""
 
 import os
 import sys
@@ -21,16 +21,16 @@ from jumar.precision.recording.updates import on_update
 class Dumping:
     """The context in which the steps of a training loop are dumped.
 
-    A step ends where `step` is called, or, if it never is, with each step of the optimizer; of
-    several, with that of the first.
+    A step ends where `step` is called, or else with each step of the optimizer; with several, that
+    of the first.
 
     Args:
-        folder: Where dumps go, a folder a step and rank.
-        steps: Which steps, counted from 0.
-        settings: What is recorded of them.
+        folder: Where dumps go, one folder per step and rank.
+        steps: The steps, counted from 0.
+        settings: What to record.
         model: Its modules are named by their path in it; None to name them by their path in the
             outermost module that is called.
-        optimizer: The optimizer whose step ends a step; None for the first one that makes one.
+        optimizer: The optimizer whose step ends a step; None for the first one that steps.
         say: Prints a line for every dump.
     """
 
@@ -49,7 +49,7 @@ class Dumping:
         negative = [step for step in self._missing if step < 0]
         if negative or not self._missing:
             raise UserError(
-                f"there is no step {negative[0]}" if negative else "no step is to be dumped",
+                f"there is no step {negative[0]}" if negative else "no step to dump",
                 where="steps",
                 todo="Steps are counted from 0.",
             )
@@ -150,7 +150,7 @@ def _say(line: str) -> None:
 
 
 def _rank() -> int:
-    """The rank of this process, whoever started it."""
+    """The rank of this process, with any launcher."""
     distributed: Any = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()

@@ -1,4 +1,4 @@
-"""Which layer runs: forward by hooks around the modules, backward by sequence number.
+"""The running layer: forward by hooks around the modules, backward by sequence number.
 
 Autograd gives the node of an op the current sequence number before the op runs, so the op's layer
 is that of the node with the number before. What runs within a node of the backward pass belongs to
@@ -50,14 +50,14 @@ class Layers:
             self._add(path, module)
 
     def begin(self) -> None:
-        """Forget the step before."""
+        """Forget the previous step."""
         self.stack.clear()
         self._nodes.clear()
         self._backward = ""
         self._has_differentiated = False
 
     def path_of(self, module: nn.Module) -> str | None:
-        """The path of a module that begins to run; None if it is not among those asked for."""
+        """The path of a module that starts to run; None if it is not recorded."""
         name = type(module).__name__
         if name == "OptimizedModule":
             self.is_compiled = True
@@ -68,14 +68,14 @@ class Layers:
         return self._paths.get(id(module))
 
     def enter(self, path: str) -> None:
-        """A module begins to run."""
+        """A module starts to run."""
         self.stack.append(path)
         if _C._current_graph_task_id() == -1:
             self._has_differentiated = False
 
     @contextmanager
     def followed(self) -> Generator[None]:
-        """The context in which hooks keep `stack`, for those who record no modules."""
+        """Context in which hooks maintain `stack`, if modules are not recorded."""
         running: list[str | None] = []
 
         def before(module: nn.Module, arguments: Any) -> None:

@@ -1,8 +1,8 @@
-"""Records every module of a step: what its forward takes and gives, and their gradients.
+"""Records every module of a step: inputs and outputs of its forward, and their gradients.
 
 Gradients come from hooks on the tensors themselves. A backward hook of a module would put a node of
 its own into the graph, which changes the order in which gradients are added up and so their bits.
-The price is that the gradient of an input that has other users too is that of all of them.
+The price: the gradient of an input with several users is the sum over all of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class _Running:
 
     Attributes:
         path: The module's path; None if it is not recorded.
-        taken: What was seen of its inputs.
+        taken: Its recorded inputs.
         backward: The call's backward, once a gradient has come.
     """
 
@@ -43,9 +43,9 @@ class ModuleRecorder:
     """Records modules from `install` to `remove`.
 
     Args:
-        calls: What is recorded goes here.
+        calls: Receives the recorded calls.
         contents: Measures tensors.
-        layers: Names modules, and is told which one runs.
+        layers: Names modules, and tracks which one runs.
     """
 
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
@@ -62,7 +62,7 @@ class ModuleRecorder:
         ]
 
     def remove(self) -> None:
-        """Remove the hooks of modules; those of tensors stay, without effect."""
+        """Remove the hooks of modules; those of tensors remain, without effect."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -103,7 +103,7 @@ class ModuleRecorder:
             self._await(running, "input", name, tensor)
 
     def _await(self, running: _Running, role: Role, name: str, tensor: Tensor) -> None:
-        """Record the gradient of a tensor when it comes: once, however many modules it passes."""
+        """Record the gradient of a tensor when it arrives: once, however many modules it passes."""
         node = tensor.grad_fn
         if node is None:
             return
@@ -133,7 +133,7 @@ class ModuleRecorder:
 
 
 def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """The tensors in what a module takes or gives, each with its place in it."""
+    """The tensors in a module's inputs or outputs, each with its position."""
     if isinstance(value, Tensor):
         yield name or "0", value
         return

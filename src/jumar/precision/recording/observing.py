@@ -12,8 +12,8 @@ class DumpObserver(Observer):
 
     Args:
         recorder: Records a step.
-        steps: Which ones.
-        first: The step with which the training begins.
+        steps: The steps to dump.
+        first: The first step of the training.
         say: Prints a line for every dump.
     """
 
@@ -49,6 +49,6 @@ class DumpObserver(Observer):
             self._say(f"step {self._step} is dumped: {self._recorder.end()}")
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
-        """See `Observer.phase`: what prepares data is no op of the step."""
+        """See `Observer.phase`: data preparation is not part of the step."""
         del detail
         return self._recorder.paused() if name == DATA else None

@@ -1,8 +1,8 @@
 """Records every aten op of a step, forward and backward, below autograd and autocast.
 
-Left out are views and other ops that move no number (`view`, `t`, `expand`, `detach`, `alias`):
-their outputs hold what their inputs do. Neither are ops that leave memory as it is (`empty`); a
-tensor of theirs has no statistics before something is written to it. What an optimizer computes in
+Views and other ops that move no data (`view`, `t`, `expand`, `detach`, `alias`) are left out: their
+outputs have the content of their inputs. So are ops that leave memory uninitialised (`empty`);
+their tensors have no statistics before something is written to them. What an optimizer computes in
 its step is recorded as parameters, not as ops.
 """
 
@@ -29,7 +29,7 @@ _SILENT: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class AboutOp:
-    """What the schema of an op says.
+    """Facts from an op's schema.
 
     Attributes:
         name: With namespace and overload.
@@ -37,8 +37,8 @@ class AboutOp:
         arguments: Names of its arguments.
         written: Arguments that it writes to, by position.
         is_recorded: Whether it computes something.
-        is_blank: Whether its outputs are memory as it was.
-        is_copy: Whether its output holds what its last tensor does, if the dtype is the same.
+        is_blank: Whether its outputs are uninitialised.
+        is_copy: Whether its output has the content of its last tensor, if the dtype is the same.
     """
 
     name: str
@@ -54,12 +54,12 @@ class OpRecorder(TorchDispatchMode):
     """Records ops while it is entered.
 
     Args:
-        calls: What is recorded goes here.
+        calls: Receives the recorded calls.
         contents: Measures tensors.
-        layers: Knows which layer runs.
+        layers: Tracks the running layer.
 
     Attributes:
-        is_paused: Whether ops pass unrecorded.
+        is_paused: Whether recording is paused.
     """
 
     supports_higher_order_operators = True
@@ -82,7 +82,7 @@ class OpRecorder(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run an op; record what it takes and gives."""
+        """Run an op; record its inputs and outputs."""
         del types
         options = kwargs or {}
         if self.is_paused or not isinstance(func, torch._ops.OpOverload):
@@ -171,14 +171,14 @@ def _written(
     """The tensors that an op has written to."""
     if not about.written:
         return []
-    found: list[tuple[str, Tensor]] = []
+    tensors: list[tuple[str, Tensor]] = []
     for place, name in about.written.items():
         value = args[place] if place < len(args) else options.get(name)
         if isinstance(value, Tensor):
-            found.append((name, value))
+            tensors.append((name, value))
         elif isinstance(value, (list, tuple)):
-            found += [(f"{name}.{number}", each) for number, each in enumerate(value)]
-    return found
+            tensors += [(f"{name}.{number}", each) for number, each in enumerate(value)]
+    return tensors
 
 
 def about_op(func: Any) -> AboutOp:

@@ -32,7 +32,7 @@ COMPILED: Final = "torch.compile is off while a step is dumped: modules run op b
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSettings:
-    """What is recorded of a step.
+    """What to record of a step.
 
     Attributes:
         level: `modules`: statistics of modules; `statistics`: of every op too; `tensors`: the
@@ -80,11 +80,11 @@ class StepRecorder:
 
     Args:
         folder: The folder of all steps and ranks; None for dumps that `take` returns.
-        settings: What is recorded.
+        settings: What to record.
         rank: This process's rank.
         modules: The modules by path; None to name them by their path in the outermost module
             called.
-        facts: What the dump says besides.
+        facts: Further facts for the dump.
 
     Raises:
         UserError: The settings are not allowed, or the folder holds a dump of this rank.
@@ -151,7 +151,7 @@ class StepRecorder:
         self._updates.install()
 
     def close(self) -> None:
-        """Leave everything as it was before `open`."""
+        """Undo `open`."""
         self.stop()
         self._updates.remove()
         if self._makes_folder:
@@ -160,7 +160,7 @@ class StepRecorder:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """The context in which ops pass unrecorded."""
+        """Context in which recording is paused."""
         before, self._ops.is_paused = self._ops.is_paused, True
         try:
             yield
@@ -168,7 +168,7 @@ class StepRecorder:
             self._ops.is_paused = before
 
     def begin(self, step: int) -> None:
-        """Begin to record a step."""
+        """Start recording a step."""
         self._step = step
         self._forget()
         self._layers.begin()
@@ -203,10 +203,10 @@ class StepRecorder:
         """Write the dump of the step.
 
         Returns:
-            Where it lies.
+            Its path.
 
         Raises:
-            UserError: Nothing matched, there is more than may be written, or the system refuses.
+            UserError: Nothing matched, the size limit is exceeded, or the system refuses.
         """
         try:
             self._calls.check_globs()
@@ -271,10 +271,10 @@ class StepRecorder:
 
 
 def _check_folder(folder: Path, rank: int) -> None:
-    """Check that a folder holds no dump of this rank.
+    """Check that a folder has no dump of this rank.
 
     Raises:
-        UserError: It does.
+        UserError: It has one.
     """
     own = [place for place in find_dumps(folder) if place.rank == rank] if is_folder(folder) else ()
     if own:

@@ -1,4 +1,4 @@
-"""Passes repeated without a trace: random state and buffers as they were."""
+"""Restores random state and buffers, so that passes can be repeated without side effects."""
 
 import random
 from collections.abc import Callable, Generator, Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @contextmanager
 def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
-    """A function that puts buffers and random state back; called once more at the end."""
+    """A function that restores buffers and random state; called once more at the end."""
     saved = [each.detach().clone() for each in buffers]
     plain = random.getstate()
     arrays: Any = numpy.random.get_state()

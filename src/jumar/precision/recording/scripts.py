@@ -1,4 +1,4 @@
-"""Runs somebody's training script under the recorder, as Python itself would run it."""
+"""Runs a user's training script under the recorder, as Python itself would run it."""
 
 import runpy
 import sys
@@ -13,7 +13,7 @@ from jumar.precision.recording.dumping import Dumping
 
 
 def run_script(script: Path, arguments: Sequence[str], dumping: Dumping) -> int:
-    """Run a script; its arguments, its place in `sys.path` and its exit code are its own.
+    """Run a script with its own arguments, `sys.path` entry and exit code.
 
     Args:
         script: The script.

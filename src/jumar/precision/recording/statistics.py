@@ -20,7 +20,7 @@ LARGEST: Final = 65504.0
 NORMAL: Final = 2.0**-14
 SUBNORMAL: Final = 2.0**-24
 _BLOCK: Final = 1 << 17
-"""Elements at a time: a block stays in the cache for all passes."""
+"""Elements per block, so that a block stays in the cache for all passes."""
 _LEAST_SQUARES: Final = 1e-30
 """Below it squares may have underflowed in float32."""
 _EXACT: Final = (torch.float32, torch.float64)
@@ -38,7 +38,7 @@ class Meter:
     def __init__(self, *, counts: bool) -> None:
         self._counts = counts
         self._rows: list[Statistics | _Pending] = []
-        # Memory that every block uses again.
+        # Memory reused by every block.
         self._float32 = torch.empty(_BLOCK)
         self._magnitudes: dict[Any, _Array] = {}
         self._places = np.empty(_BLOCK, np.bool_)
@@ -133,7 +133,7 @@ class Meter:
             total.below_subnormal += self._number(np.less, magnitudes, SUBNORMAL) - zeros
 
     def _number(self, relation: np.ufunc, magnitudes: "_Array", limit: float) -> int:
-        """How many magnitudes stand in a relation to a limit."""
+        """Number of magnitudes that satisfy a comparison with a limit."""
         places = self._places[: magnitudes.size]
         return int(np.count_nonzero(relation(magnitudes, limit, out=places)))
 
@@ -233,7 +233,7 @@ def _read_together(pending: list[_Pending]) -> Iterator[tuple[list[float], list[
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    """The elements in any order: a view wherever they lie densely."""
+    """The elements in any order: a view if they are dense."""
     if tensor.is_contiguous():
         return tensor.view(-1)
     if is_dense(tensor):
@@ -242,7 +242,7 @@ def _flat(tensor: Tensor) -> Tensor:
 
 
 def is_dense(tensor: Tensor) -> bool:
-    """Whether the elements lie side by side, each once, in whatever order of axes."""
+    """Whether the elements are dense, each once, in any order of axes."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1:

@@ -1,4 +1,4 @@
-"""Records what optimizers do: parameters, their gradients, the optimizer's state, the update."""
+"""Records optimizer steps: parameters, their gradients, the optimizer state, the update."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,11 +24,11 @@ class UpdateRecorder:
     Its hooks stay from `install` to `remove`: one that is called cannot remove itself.
 
     Args:
-        calls: What is recorded goes here.
+        calls: Receives the recorded calls.
         contents: Measures tensors.
         layers: Names parameters.
-        ops: Is paused while an optimizer computes.
-        is_wanted: Whether anything is recorded; otherwise `ops` is paused only.
+        ops: Paused while an optimizer computes.
+        is_wanted: Whether to record anything; otherwise `ops` is only paused.
 
     Attributes:
         num_updates: Steps of optimizers since `begin`.
@@ -57,7 +57,7 @@ class UpdateRecorder:
         self._handles.clear()
 
     def begin(self) -> None:
-        """Begin to record."""
+        """Start recording."""
         self._is_active, self.num_updates = True, 0
 
     def stop(self) -> None:

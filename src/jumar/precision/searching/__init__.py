@@ -1,1 +1,1 @@
-"""Which op types must stay in float32: measured in single passes, then searched by trainings."""
+"""Which op types must stay in float32: ranked by single passes, then searched by trainings."""

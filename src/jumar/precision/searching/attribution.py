@@ -1,4 +1,4 @@
-"""What low precision would do to each op of a step, measured in one pass in float32.
+"""The effect of low precision on each op of a step, measured in one pass in float32.
 
 Every op runs in float32 and once more on operands rounded to the low precision. The difference of
 both results is the error that the op would add by itself; times the gradient of the loss with
@@ -39,10 +39,10 @@ class OpEffect:
     Attributes:
         op: The aten overload.
         layer: The layer's path.
-        calls: How often it was called.
+        calls: Number of calls.
         error: Norm of the error of its results over their norm.
         loss_change: How far that error moves the loss, to first order.
-        largest: Largest magnitude of what it takes and gives.
+        largest: Largest magnitude of its inputs and outputs.
         overflows: How many elements of its results are not finite in low precision.
         vanishing: How many nonzero elements of its results are zero in low precision.
         elements: How many elements its results have.

@@ -1,4 +1,4 @@
-"""Op types that a step computes with, as an op list names them."""
+"""Op types used in a step, as named in op lists."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Candidate:
 
 
 def candidates(called: Iterable[str]) -> tuple[Candidate, ...]:
-    """The candidates among the ops that a step calls: those that a mode may compute lower.
+    """The candidates among the ops of a step: those that a mode may compute in lower precision.
 
     Args:
         called: aten overloads as in op lists.
@@ -46,7 +46,7 @@ def mixlist_of(every: Sequence[Candidate], kept: Collection[str]) -> dict[str, A
 
     Args:
         every: All candidates.
-        kept: Names of those that stay in float32; all others are computed lower.
+        kept: Names of those that stay in float32; all others use lower precision.
     """
     black = [name for each in every if each.name in kept for name in each.types]
     white = [name for each in every if each.name not in kept for name in each.types]

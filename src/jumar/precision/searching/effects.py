@@ -1,4 +1,4 @@
-"""What low precision does to an op type."""
+"""The effect of low precision on an op type."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,16 @@ from jumar.precision.searching.candidates import Candidate
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """An op type, were it the only one in low precision.
+    """The effect of an op type alone in low precision.
 
     Attributes:
         candidate: The op type.
-        calls: How often a step calls it forward.
+        calls: Forward calls per step.
         error: Norm of the error of its results over their norm.
         loss_change: How far that error moves the loss, to first order.
         largest: Largest magnitude that its ops take or give.
         overflows: How many elements of its results are not finite in low precision.
-        vanishing: Which share of the elements of its results becomes zero.
+        vanishing: Fraction of the elements of its results that become zero.
         gradient_error: Norm of the change of all gradients over their norm, forward and backward
             passes included; infinite where a gradient is not finite.
         layers: Its layers, those that move the loss most first.
@@ -47,7 +47,7 @@ def effect_of(candidate: Candidate, rows: Sequence[OpEffect], gradient_error: fl
 
     Args:
         candidate: The op type.
-        rows: What was measured of its ops, layer by layer.
+        rows: Measurements of its ops, layer by layer.
         gradient_error: See `Effect`.
     """
     elements = sum(row.elements for row in rows)

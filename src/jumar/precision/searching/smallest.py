@@ -1,11 +1,11 @@
-"""The smallest set of op types with which a training passes, in as few trainings as possible."""
+"""Finds the smallest set of op types with which a training passes, in few trainings."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 
 class NoTrialsLeft(Exception):
-    """Raised by a trial that may not be made any more."""
+    """Raised if no more trials are allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +26,16 @@ def smallest_set(
     sure: Collection[str],
     passes: Callable[[Sequence[str]], bool],
 ) -> Smallest:
-    """Search the smallest set of members that passes.
+    """Find the smallest set of members that passes: first the length of the shortest passing prefix
+    of the ranking, by doubling and bisection; then which of its members are unnecessary: all but
+    the last at once, then one at a time.
 
-    First how many of the ranking's beginning are needed, in steps of 1, 2, 4 and so on and then by
-    halves; then which of them are not: all but the last at once, then one at a time. Where a larger
-    set never fails if a smaller one passes, the result is a smallest one, whatever the ranking; a
-    good ranking makes it fast.
+    If a larger set never fails when a smaller one passes, the result is a smallest one, whatever
+    the ranking; a good ranking makes it fast.
 
     Args:
         ranked: All members, the likeliest first. All of them together are known to pass.
-        sure: Members that are needed, at the beginning of the ranking; they are not tried.
+        sure: Members known to be needed, first in the ranking; they are not tried.
         passes: Tries a set; may raise `NoTrialsLeft`.
     """
     first = len(sure)
@@ -43,7 +43,7 @@ def smallest_set(
     tries = _Tries(ranked, passes)
     try:
         passing = _prefix(tries, first)
-        # Without its last member this prefix was tried, and fails.
+        # This prefix without its last member was tried and failed.
         doubtful, last = ranked[first : passing - 1], ranked[max(passing - 1, 0) : passing]
         if passing > first and not (len(doubtful) > 1 and tries.passes((*ranked[:first], *last))):
             for member in reversed(doubtful):
@@ -54,7 +54,7 @@ def smallest_set(
 
 
 class _Tries:
-    """Tries sets, none of them twice, and remembers the smallest that passed."""
+    """Tries sets, none of them twice, and records the smallest that passed."""
 
     def __init__(self, ranked: Sequence[str], passes: Callable[[Sequence[str]], bool]) -> None:
         self._passes = passes
@@ -71,7 +71,7 @@ class _Tries:
 
 
 def _prefix(tries: _Tries, first: int) -> int:
-    """How many of the ranking's beginning are needed; `first` of them are."""
+    """Length of the shortest passing prefix of the ranking; at least `first`."""
     ranked = tries.best
     if tries.passes(ranked[:first]):
         return first

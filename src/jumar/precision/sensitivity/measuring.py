@@ -95,8 +95,8 @@ class Sensitivity:
         rows: In the order of execution.
         together: Change of loss and gradients with noise in all of them at once.
         floor: The same of two passes without noise; 0 if the step repeats itself.
-        passes: How many forward and backward passes were made.
-        seconds: What they took.
+        passes: Number of forward and backward passes.
+        seconds: Their duration.
     """
 
     settings: NoiseSettings
@@ -110,11 +110,11 @@ class Sensitivity:
 
     @property
     def ranked(self) -> list[Moved]:
-        """The rows, what moves the gradients most first."""
+        """The rows, largest change of gradients first."""
         return sorted(self.rows, key=lambda row: (-row.gradient, -row.loss))
 
     def summed(self, name: Literal["layer", "op", "cann"]) -> dict[str, tuple[float, float]]:
-        """Change of loss and gradients by layer or op, the most first.
+        """Change of loss and gradients by layer or op, largest first.
 
         Errors of different ops are independent, so their squares add up.
         """
@@ -137,7 +137,7 @@ def sensitivity(
 ) -> Sensitivity:
     """Measure how far noise in each op moves loss and gradients.
 
-    Random state and buffers are put back before each pass, so passes differ by the noise alone.
+    Random state and buffers are restored before each pass, so passes differ only by the noise.
 
     Args:
         passes: Runs forward and backward on one batch.
@@ -201,7 +201,7 @@ def parameter_passes(model: nn.Module, step: Callable[[], Tensor]) -> Passes:
 
 
 class _Result:
-    """What a pass gave."""
+    """The result of a pass."""
 
     def __init__(
         self, loss: Tensor, gradients: Sequence[Tensor | None], calls: Sequence[tuple[OpCall, int]]
@@ -281,7 +281,7 @@ def _moved(
 
 def _norm(tensors: Sequence[Tensor | None]) -> float:
     norms = [each.float().norm().double().item() for each in tensors if each is not None]
-    # A norm that is not finite makes the whole infinite: NaN would rank nowhere.
+    # A non-finite norm becomes infinite: NaN could not be ranked.
     return math.hypot(*norms) if all(map(math.isfinite, norms)) else math.inf
 
 

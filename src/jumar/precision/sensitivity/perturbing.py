@@ -24,7 +24,7 @@ _EXACT: Final = (
     *("aten.ones", "aten.zero", "aten.new_", "aten.arange", "aten.eye"),
     *("aten.bernoulli", "aten.rand", "aten.uniform", "aten.normal_", "aten.dropout"),
 )
-"""Ops without a rounding error of their own: casts, constants, and what is drawn at random."""
+"""Ops without a rounding error of their own: casts, constants, and random draws."""
 
 
 class OpCall(NamedTuple):
@@ -49,7 +49,7 @@ class OpCall(NamedTuple):
 
 
 class NoisyOps(TorchDispatchMode):
-    """Runs ops, and adds noise to what those give that are chosen, while it is entered.
+    """While entered, adds noise to the outputs of chosen ops.
 
     Ops that compute nothing (views, casts, copies, constants, random numbers) are not among them.
     Of the outputs of a forward op the first gets noise: others are statistics for the backward
@@ -105,7 +105,7 @@ class NoisyOps(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run an op; add noise to what it gives if it is chosen."""
+        """Run an op; add noise to its output if it is chosen."""
         del types
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **(kwargs or {}))

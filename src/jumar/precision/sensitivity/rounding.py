@@ -13,12 +13,12 @@ from torch import Tensor
 BITS: Final = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
 """Bits of a dtype's significand, with the implicit one."""
 _LEAST_EXPONENT: Final = {torch.float16: -24, torch.bfloat16: -133, torch.float32: -149}
-"""The exponent of the smallest subnormal number, below which no ulp is."""
+"""The exponent of the smallest subnormal number, the lower limit of an ulp."""
 _MOVES: Final = 1 / 12
 
 
 def add_noise(tensor: Tensor, dtype: torch.dtype, generator: torch.Generator) -> None:
-    """Add rounding errors to a tensor, in place; what is not finite stays.
+    """Add rounding errors to a tensor, in place; non-finite elements are kept.
 
     Args:
         tensor: Of floating point.

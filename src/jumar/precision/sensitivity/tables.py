@@ -1,4 +1,4 @@
-"""Sensitivities as rows for a terminal, a CSV file and JSON."""
+"""Formats sensitivities for a terminal, a CSV file and JSON."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ def as_dict(result: Sensitivity) -> dict[str, Any]:
 
 
 def as_csv(result: Sensitivity) -> str:
-    """A line a row, in the order of execution."""
+    """One line per row, in the order of execution."""
     rows = [{"place": place, **_row(row)} for place, row in enumerate(result.rows)]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["place"])
@@ -36,7 +36,7 @@ def as_csv(result: Sensitivity) -> str:
 
 
 def summary(rows: Sequence[Moved]) -> list[dict[str, str]]:
-    """A line a row for people."""
+    """One line per row, as text."""
     return [
         {
             "gradient": shown(row.gradient),

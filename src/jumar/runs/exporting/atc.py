@@ -1,7 +1,6 @@
-"""The command that makes an Ascend `.om` of an ONNX file with CANN's `atc`, as a script.
+"""A script with the command that compiles an ONNX file to an Ascend `.om` with CANN's `atc`.
 
-Facts: the option pages of "ATC Offline Model Builder" of CANN 8.0 to 9.1. No CANN was there to try
-them with.
+Facts: the option pages of "ATC Offline Model Builder" of CANN 8.0 to 9.1. Not tested with CANN.
 """
 
 import json
@@ -36,9 +35,9 @@ class AtcScript:
 
     Attributes:
         text: The script.
-        command: The command in it, a line an option.
+        command: The command in it, one option per line.
         mixlist: The op list for `--modify_mixlist`; empty if there is none.
-        left_out: What of the run's precision atc cannot be told, a line each.
+        left_out: Precision settings of the run without an atc option, one per line.
     """
 
     text: str
@@ -55,7 +54,7 @@ def atc_script(
     precision: PrecisionSettings,
     soc_version: str,
 ) -> AtcScript:
-    """The script beside `STEM.onnx`.
+    """The script next to `STEM.onnx`.
 
     Args:
         exportable: The network.
@@ -107,7 +106,7 @@ def atc_script(
 
 
 def _shapes(exportable: Exportable, ops: frozenset[str]) -> tuple[dict[str, int], str, str]:
-    """Variables with their defaults, the value of `--input_shape`, and the batches to choose of."""
+    """Variables with their defaults, the value of `--input_shape`, and the possible batch sizes."""
     axes = exportable.axes
     in_steps = list(axes) == ["batch"] and not ops & _MEASURING
     variables = {
@@ -133,7 +132,7 @@ def has_mixlist(precision: PrecisionSettings) -> bool:
 
 
 def _mixlist(precision: PrecisionSettings) -> tuple[str, list[str]]:
-    """The run's op list with the names that CANN has, and the others."""
+    """The run's op list restricted to names known to CANN, and the other names."""
     if not precision.modify_mixlist or not has_mixlist(precision):
         return "", []
     content: Any = parse_json(read_text(find_mixlist(precision.modify_mixlist)))

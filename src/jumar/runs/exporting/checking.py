@@ -18,14 +18,14 @@ Runner = Callable[[Sequence[tuple[Array, ...]]], list[list[Array]]]
 """Runs a file on inputs, one batch after the other; the outputs of each."""
 
 _TIMES_OWN = 4
-"""How many times as far from float64 as the network's own float32 a file may be."""
+"""How much further from float64 a file may be than the network's own float32."""
 _MOST_OTHER_CODES = 1e-3
-"""Share of codes that may differ, since two may be equally near."""
+"""Fraction of codes that may differ, since two may be equally near."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """How far an output of a file is from the network's, on one batch.
+    """The difference between a file's output and the network's, on one batch.
 
     Attributes:
         output: Its name.
@@ -69,7 +69,7 @@ class Comparison:
 
 
 def batches_to_check(exportable: Exportable, real: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
-    """Batches of two sizes, and one of other lengths where the network takes some.
+    """Batches of two sizes, and one of other lengths if the network accepts them.
 
     Args:
         exportable: The network.
@@ -92,7 +92,7 @@ def compare(
     """Run a file and the network on batches.
 
     Args:
-        exportable: The network, as it is used without a file.
+        exportable: The network without a file.
         batches: Its inputs.
         run: Runs the file.
 
@@ -104,14 +104,18 @@ def compare(
     for batch, given in zip(batches, outputs, strict=True):
         expected = outputs_of(exportable.network, batch)
         of_batch = [
-            _compared(port.name, mine, other, exportable.tolerance)
-            for port, mine, other in zip(exportable.outputs, expected, given, strict=True)
+            _compared(port.name, reference, other, exportable.tolerance)
+            for port, reference, other in zip(exportable.outputs, expected, given, strict=True)
         ]
         if not all(each.is_close for each in of_batch):
             exact = _in_float64(exportable.network, batch)
             of_batch = [
-                each if each.is_close or each.is_whole else _beside_float64(each, mine, other, true)
-                for each, mine, other, true in zip(of_batch, expected, given, exact, strict=True)
+                each
+                if each.is_close or each.is_whole
+                else _beside_float64(each, reference, other, true)
+                for each, reference, other, true in zip(
+                    of_batch, expected, given, exact, strict=True
+                )
             ]
         comparisons += of_batch
     if not all(each.is_close for each in comparisons):
@@ -130,21 +134,23 @@ def _in_float64(network: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
     return outputs_of(copy.deepcopy(network).double(), doubled)
 
 
-def _beside_float64(compared: Comparison, mine: Tensor, other: Array, exact: Tensor) -> Comparison:
-    """Hold an output against float64, where float32 alone loses more than the tolerance.
+def _beside_float64(
+    compared: Comparison, expected: Tensor, other: Array, exact: Tensor
+) -> Comparison:
+    """Compare an output with float64, if float32 alone loses more than the tolerance.
 
     A network whose values grow over many layers, such as one that has hardly been trained, differs
     between any two orders of summation; a file may lose a few times what the network loses itself.
     """
     true = exact.double().numpy()
-    own = float(np.abs(mine.double().numpy() - true).max(initial=0))
+    own = float(np.abs(expected.double().numpy() - true).max(initial=0))
     without_padding = other[tuple(map(slice, true.shape))]
     difference = float(np.abs(without_padding.astype(np.float64) - true).max(initial=0))
     return replace(compared, difference=difference, allowed=_TIMES_OWN * own, rounding=own)
 
 
 def outputs_of(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-    """What a network returns."""
+    """The outputs of a network."""
     with torch.no_grad():
         outputs = network(*inputs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]

@@ -57,7 +57,7 @@ class ExportRequest(TrainedRequest):
 
     Attributes:
         to: What to write; see `kind_of`.
-        part: Which part of the network, where it has several.
+        part: Part of the network, if it has several.
         fixed: Lengths of axes that are not left open.
         made_up: Check on made-up inputs without opening the run's data.
         soc_version: The chip in the script for atc.
@@ -73,7 +73,7 @@ class ExportRequest(TrainedRequest):
 
 
 def export_run(request: ExportRequest, say: Say = lambda _: None) -> list[str]:
-    """Write a run's network, checked against PyTorch where it is a graph.
+    """Write a run's network, checked against PyTorch if it is a graph.
 
     Args:
         request: The run and what to write.
@@ -123,7 +123,7 @@ class _Graph:
     Attributes:
         content: The bytes of its file.
         run: Runs it.
-        runner: What runs it, in words.
+        runner: Name of the runtime.
         script: For atc; None if it is not ONNX.
     """
 
@@ -134,7 +134,7 @@ class _Graph:
 
 
 def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
-    """Write a `.onnx` or `.pt2` file and what belongs to it, once it has been checked."""
+    """Check a graph and write the `.onnx` or `.pt2` file with its companion files."""
     if kind == "onnx":
         for package in ("onnx", "onnxscript", "onnxruntime"):  # named before anything is loaded
             import_module(package)
@@ -220,7 +220,7 @@ def _of_script(script: AtcScript | None, to: Path, soc_version: str) -> list[str
 def _inputs(
     request: ExportRequest, exportable: Exportable, recipe: Recipe
 ) -> tuple[tuple[Tensor, ...], str]:
-    """Inputs of the run's data, none where it is missing, and where they come from."""
+    """Inputs from the run's data, none if it is missing, and their origin."""
     if exportable.entrance is None:
         return (), exportable.drawn
     if request.made_up:
@@ -233,7 +233,7 @@ def _inputs(
 
 
 def _open(request: TrainedRequest) -> Trained:
-    """The network on the CPU, in float32 whatever the run computes in."""
+    """The network on the CPU, in float32 regardless of the run's precision."""
     trained = open_trained(request)
     trained.policy.close()
     for module in trained.model.modules():
@@ -280,7 +280,7 @@ def _head(trained: Trained, exportable: Exportable, form: str) -> list[str]:
 
 
 def _weights(request: ExportRequest) -> list[str]:
-    """Write all weights as one `.safetensors` file, with what they are of as its metadata."""
+    """Write all weights as one `.safetensors` file, with their origin as metadata."""
     if not request.overwrite:
         refuse_existing([request.to])
     trained = _open(request)

@@ -33,7 +33,7 @@ _FAMILIES: Mapping[type[Recipe], Parts] = {
     VQVAERecipe: {"encoder": encoder, "decoder": decoder},
 }
 _REASONS: Mapping[type[Recipe], str] = {
-    VQVAEPriorRecipe: "generates pictures code by code, each step another pass; export the VQ-VAE "
+    VQVAEPriorRecipe: "generates images code by code, each step another pass; export the VQ-VAE "
     "of its first stage (--part decoder), and draw codes with `jumar generate`",
 }
 
@@ -44,7 +44,7 @@ def parts_of(recipe: Recipe) -> Parts:
 
 
 def check_part(recipe: Recipe, name: str, part: str) -> str:
-    """The part to export: that of the only one there is, where none is named.
+    """The part to export; if none is named, the only one.
 
     Args:
         recipe: A run's recipe.

@@ -1,4 +1,4 @@
-"""What is exported of a run: a network, its inputs and outputs, and how to use it without jumar."""
+"""An exportable network of a run: its inputs and outputs, and how to use it without jumar."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,11 @@ class Axis:
     """An axis whose length the network leaves open.
 
     Attributes:
-        usual: A length to trace and try the network with.
-        other: Another one, to check that the file takes it too.
+        usual: A length for tracing and testing.
+        other: Another one, to check that the file accepts it.
         least: Smallest length.
         most: Largest length; None for any.
-        multiple: What a length must be a multiple of.
+        multiple: Lengths must be multiples of this.
     """
 
     usual: int
@@ -88,11 +88,11 @@ class Exportable:
         part: Which part of the run's network it is; empty if it is all of it.
         axes: The open axes of the inputs.
         made_up: Inputs of some lengths, for checks without the run's data.
-        drawn: What these are, where the network has no other inputs.
+        drawn: Description of these, if the network has no other inputs.
         facts: How to prepare inputs and to read outputs, as JSON.
         files: Further files by name, such as a vocabulary's.
-        entrance: The module that gets the inputs in the run's evaluation; None if it has no such.
-        prepared: Changes the network before it is traced; its numbers stay.
+        entrance: The module that gets the inputs in the run's evaluation; None if there is none.
+        prepared: Changes the network before tracing, without changing its results.
         tolerance: See `TOLERANCE`.
     """
 
@@ -132,7 +132,7 @@ class Exportable:
         return lengths if fits else None
 
     def fixed(self, lengths: Lengths) -> "Exportable":
-        """The same with some axes of one length each.
+        """The same with the lengths of some axes fixed.
 
         Raises:
             UserError: There is no such open axis, or the network does not take a length.
@@ -165,7 +165,7 @@ def _fixed(port: Port, lengths: Lengths) -> Port:
 
 
 def _length(wanted: int | str, lengths: Lengths) -> int | str:
-    """A length, or what an expression `NAME`, `NAME*N` or `NAME/N` comes to."""
+    """A length, or the value of an expression `NAME`, `NAME*N` or `NAME/N`."""
     if isinstance(wanted, int):
         return wanted
     name, sign, number = re.split(r"([*/]|$)", f"{wanted}", maxsplit=1)

@@ -1,4 +1,4 @@
-"""A traced network as an ONNX file, and the same run by onnxruntime."""
+"""Writes a traced network as an ONNX file, and runs it with onnxruntime."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from jumar.runs.exporting.tracing import calling_exporter
 
 OPSET = 18
 IR_VERSION = 8
-"""What atc of CANN 7.0 to 9.1 reads: opsets 9 to 18, files of ONNX 1.12."""
+"""The version that atc of CANN 7.0 to 9.1 reads: opsets 9 to 18, files of ONNX 1.12."""
 _LARGEST = 2**31 - 1
-"""Bytes that protobuf holds in one message."""
+"""Maximum bytes of a protobuf message."""
 
 
 def onnx_content(
@@ -59,7 +59,7 @@ def onnx_content(
     model.ir_version = IR_VERSION
     model.producer_name = "jumar"
     graph = model.graph
-    # What intermediate results are called, and which line made them, is of no use elsewhere.
+    # Names and source lines of intermediate results are of no use elsewhere.
     del graph.value_info[:], model.metadata_props[:], graph.metadata_props[:]
     for part in [*graph.node, *graph.initializer, *graph.input, *graph.output]:
         del part.metadata_props[:]

@@ -199,7 +199,7 @@ def _of_texts(
 
 
 def generator(trained: Trained) -> Exportable:
-    """Latent vectors in, pictures out."""
+    """Latent vectors in, images out."""
     recipe = cast(GenerationRecipe, trained.recipe)
     network = cast(BigGan, trained.model).generator
     latent, truncation = recipe.model.latent, recipe.loss.truncation

@@ -1,4 +1,4 @@
-"""Networks that take pictures: classifiers, denoisers, text detectors, VQ-VAE's halves."""
+"""Networks that take images: classifiers, denoisers, text detectors, VQ-VAE's halves."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -27,7 +27,7 @@ _DETECTOR_TOLERANCE = 1e-3
 
 
 class _InFloat32(nn.Module):
-    """A network that takes pictures, with its output in float32."""
+    """A network that takes images, with its output in float32."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _InFloat32(nn.Module):
 
 
 def classifier(trained: Trained) -> Exportable:
-    """Pictures in, logits out."""
+    """Images in, logits out."""
     recipe = cast(ClassificationRecipe, trained.recipe)
     side, settings = recipe.data.image_size, recipe.data.preprocessing
     names = list(trained.outputs)
@@ -76,7 +76,7 @@ def classifier(trained: Trained) -> Exportable:
 
 
 def denoiser(trained: Trained) -> Exportable:
-    """Noisy pictures in, clean ones out; of three frames the one in the middle."""
+    """Noisy images in, clean ones out; of three frames the one in the middle."""
     recipe = cast(DenoisingRecipe, trained.recipe)
     colours = 3 if recipe.data.channels == "colour" else 1
     frames = 3 if isinstance(recipe, TemporalRecipe) else 1
@@ -114,7 +114,7 @@ def denoiser(trained: Trained) -> Exportable:
 
 
 def detector(trained: Trained) -> Exportable:
-    """Pictures in, maps out, of which words are still to be read."""
+    """Images in, maps out, of which words are still to be read."""
     recipe = cast(DetectionRecipe, trained.recipe)
     data = recipe.data
     maps = {"shape": ("height/4", "width/4")}
@@ -183,7 +183,7 @@ class _Decoder(nn.Module):
 
 
 def encoder(trained: Trained) -> Exportable:
-    """VQ-VAE: pictures in, codes out."""
+    """VQ-VAE: images in, codes out."""
     recipe, vqvae = cast(VQVAERecipe, trained.recipe), cast(VQVAE, trained.model)
     side = recipe.data.image_size
     cells = side // vqvae.shrinking
@@ -220,7 +220,7 @@ def encoder(trained: Trained) -> Exportable:
 
 
 def decoder(trained: Trained) -> Exportable:
-    """VQ-VAE: codes in, pictures out."""
+    """VQ-VAE: codes in, images out."""
     recipe, vqvae = cast(VQVAERecipe, trained.recipe), cast(VQVAE, trained.model)
     cells, codes = recipe.data.image_size // vqvae.shrinking, len(vqvae.codebook)
     open_side = Axis(usual=cells, other=cells + 1)
@@ -261,7 +261,7 @@ def _image(shape: tuple[int | str, ...], meaning: str) -> Port:
 
 
 def _pixels(channels: int, highest: float) -> Any:
-    """Made-up pictures, levels from 0 to `highest`."""
+    """Made-up images, levels from 0 to `highest`."""
 
     def made_up(lengths: Mapping[str, int], random: torch.Generator) -> tuple[Tensor, ...]:
         shape = (lengths["batch"], channels, lengths["height"], lengths["width"])

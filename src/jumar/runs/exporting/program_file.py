@@ -1,4 +1,4 @@
-"""A traced network as a `.pt2` file, and the same run by a process that knows nothing of jumar."""
+"""Writes a traced network as a `.pt2` file, and runs it in a process without jumar."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def program_content(program: ExportedProgram, facts: Mapping[str, Any]) -> bytes
 
 
 def program_runner(content: bytes) -> Runner:
-    """Loads and runs a `.pt2` archive in another process, which imports torch alone."""
+    """Loads and runs a `.pt2` archive in another process, which imports only torch."""
 
     def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
         with tempfile.TemporaryDirectory() as name:

@@ -14,7 +14,7 @@ from jumar.runs.exporting.network import Exportable
 
 _COUNT = 3
 _LARGEST_SIDE = 320
-"""Pixels of larger pictures that are enough to compare two programs."""
+"""Crop size of larger images, enough to compare two programs."""
 
 
 class _Seen(Exception):
@@ -22,7 +22,7 @@ class _Seen(Exception):
 
 
 def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
-    """Inputs of up to three samples, those that the run is scored on where it has some.
+    """Inputs of up to three samples, evaluation samples if there are any.
 
     Args:
         exportable: The network.
@@ -52,7 +52,7 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
 def _seen(
     model: nn.Module, entrance: nn.Module, run: Callable[[Batch], object], batch: Batch
 ) -> tuple[Tensor, ...]:
-    """What a module gets when a batch is scored or learned; nothing is computed behind it."""
+    """The inputs of a module when a batch is scored or learned; the rest is not computed."""
     seen: list[tuple[Tensor, ...]] = []
 
     def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -72,7 +72,7 @@ def _seen(
 
 
 def _cut(tensor: Tensor, shape: Any) -> Tensor:
-    """The upper left of large pictures, where a network takes pictures of any size."""
+    """The upper left of large images, if a network takes images of any size."""
     if "height" not in shape:
         return tensor
     return tensor[..., :_LARGEST_SIDE, :_LARGEST_SIDE].contiguous()

@@ -10,7 +10,7 @@ Kind = Literal["onnx", "pt2", "safetensors", "folder", "tf"]
 
 _KINDS: dict[str, Kind] = {".onnx": "onnx", ".pt2": "pt2", ".safetensors": "safetensors"}
 _HOWEVER = {
-    ".om": "CANN's atc makes it of an ONNX file: --to {stem}.onnx, and the script beside it.",
+    ".om": "CANN's atc makes it from an ONNX file: --to {stem}.onnx, with the script next to it.",
     ".pb": "A frozen graph is a copy of one that has the original's front end and outputs: "
     "jumar weights export {run} --to frozen --like GRAPH.pb --out {to}",
     ".ckpt": "A TensorFlow checkpoint is several files: --to tf",
@@ -47,30 +47,30 @@ def kind_of(to: Path, run: Path) -> Kind:
 
 
 def facts_path(to: Path) -> Path:
-    """The JSON file beside a graph."""
+    """The JSON file next to a graph."""
     return to.with_name(f"{to.name}.json")
 
 
 def tokenizer_path(to: Path) -> Path:
-    """The folder of the tokenizer beside a graph."""
+    """The folder of the tokenizer next to a graph."""
     return to.with_name(f"{to.name}.tokenizer")
 
 
 def script_path(to: Path) -> Path:
-    """The script for atc beside an ONNX file."""
+    """The script for atc next to an ONNX file."""
     return to.with_name(f"{to.stem}.atc.sh")
 
 
 def mixlist_path(to: Path) -> Path:
-    """The op list for atc beside an ONNX file."""
+    """The op list for atc next to an ONNX file."""
     return to.with_name(f"{to.stem}.mixlist.json")
 
 
 def refuse_existing(paths: list[Path]) -> None:
-    """Check that nothing is at any of the paths.
+    """Check that none of the paths exists.
 
     Raises:
-        UserError: Something is.
+        UserError: One does.
     """
     for path in paths:
         if exists(path):

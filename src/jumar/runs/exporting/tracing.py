@@ -1,4 +1,4 @@
-"""A network as a graph: traced once, with its open axes left open."""
+"""Traces a network to a graph, with open axes left open."""
 
 import copy
 import io
@@ -16,7 +16,7 @@ from jumar.models.export_mode import export_mode
 from jumar.runs.exporting.network import Exportable
 
 _ADDRESSES = ("stack_trace", "source_fn_stack", "nn_module_stack", "torch_fn")
-"""What nodes say of the files of this machine."""
+"""Metadata of nodes about files of this machine."""
 
 
 def traced(exportable: Exportable) -> ExportedProgram:
@@ -43,9 +43,9 @@ def traced(exportable: Exportable) -> ExportedProgram:
 
 @contextmanager
 def calling_exporter() -> Generator[None]:
-    """A region that calls torch's exporters, without their notes of packages and releases.
+    """A region that calls torch's exporters without their log messages.
 
-    Whether the result is right is measured afterwards.
+    The result is checked afterwards.
 
     Raises:
         UserError: An exporter gives up on the network, such as one whose path depends on values.

@@ -29,7 +29,7 @@ class Entity(NamedTuple):
 def entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of a sentence, also where tags do not follow their scheme.
 
-    An inner tag goes on with an entity of its type, and begins one where there is none.
+    An inner tag continues an entity of its type, or starts one if there is none.
     """
     spans: list[Entity] = []
     before, kind_before = OUTSIDE, ""
@@ -66,7 +66,7 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 @dataclass(kw_only=True)
 class EntityCounts:
-    """Entities by type: how many are right, predicted and in the data."""
+    """Entities by type: how many are correct, predicted and in the data."""
 
     right: Counter[str] = field(default_factory=Counter[str])
     predicted: Counter[str] = field(default_factory=Counter[str])

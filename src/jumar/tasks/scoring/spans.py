@@ -9,7 +9,7 @@ from jumar.data.text.basic_words import BasicWords
 
 
 def best_indexes(logits: NDArray[np.floating], count: int) -> list[int]:
-    """The places of the largest logits, the largest first; of equal ones the first."""
+    """The positions of the largest logits, the largest first; of equal ones the first."""
     return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
@@ -38,8 +38,8 @@ def best_spans(
         end: Logits of those where it may end.
         may_begin: The places that are taken as a beginning.
         may_end: The places that are taken as an end.
-        n_best: Places of each kind that are looked at.
-        longest: Tokens of an answer at most.
+        n_best: Number of positions of each kind to consider.
+        longest: Maximum tokens of an answer.
     """
     ends = [place for place in best_indexes(end, n_best) if may_end[place]]
     guesses = [
@@ -53,7 +53,7 @@ def best_spans(
 
 
 def realigned(prediction: str, original: str, words: BasicWords) -> str:
-    """The part of an original text that a predicted text of joined words stands for.
+    """The part of an original text that corresponds to a predicted text of joined words.
 
     What our own tokens cover is known by character, so nothing here needs this but comparisons
     with predictions of the original scripts.

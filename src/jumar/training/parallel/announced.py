@@ -8,7 +8,7 @@ from jumar.training.parallel.replicated import Replicated
 
 
 def is_elastic() -> bool:
-    """Whether torchrun, on possibly several machines, starts over after a loss."""
+    """Whether torchrun restarts the ranks after a loss, possibly on several machines."""
     restarts = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")
     return restarts.isdigit() and int(restarts) > 0
 

@@ -1,4 +1,4 @@
-"""Ranks that add up what their parts give in one fixed tree, instead of by an all-reduce."""
+"""Ranks that sum over their parts in one fixed tree, instead of by an all-reduce."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Exact(Replicated):
         return call
 
     def mean(self, value: Tensor) -> Tensor:
-        """The value: what is logged was added up over the ranks at every step."""
+        """The value unchanged: logged sums were already added over the ranks at every step."""
         return value
 
     def share_buffers(self, model: nn.Module) -> None:
@@ -60,7 +60,7 @@ class _Messages(TreeExchange):
 
     @property
     def _others(self) -> list[int]:
-        """The other ranks, beginning with the next: not all send to the same one at once."""
+        """The other ranks, starting with the next, so that not all send to the same one at once."""
         rank, world = self._ranks.rank, self._ranks.world
         return [(rank + distance) % world for distance in range(1, world)]
 
@@ -95,9 +95,9 @@ class _Messages(TreeExchange):
         values = chain(*(arrived[each] for each in range(self._ranks.world)))
         for span, value in zip(chain(*self._spans), values, strict=True):
             slices.add(span, value)
-        mine = self._slice(own[0], rank).copy_(slices.whole())
+        own_slice = self._slice(own[0], rank).copy_(slices.whole())
         self._pending = self._send(
-            {other: [mine] for other in self._others},
+            {other: [own_slice] for other in self._others},
             {other: [self._slice(own[0], other)] for other in self._others},
         )
 
@@ -107,7 +107,7 @@ class _Messages(TreeExchange):
         return self._sums.values[0]
 
     def _slice(self, values: Tensor, rank: int) -> Tensor:
-        """What a rank adds up of a vector; there may be fewer elements than ranks."""
+        """The slice of a vector that a rank sums; there may be fewer elements than ranks."""
         length = -(-values.numel() // self._ranks.world)
         return values[rank * length : (rank + 1) * length]
 

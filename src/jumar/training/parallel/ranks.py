@@ -38,14 +38,14 @@ class Ranks:
         """Leave the other ranks at the normal end of a run."""
 
     def watch(self, advice: Callable[[], str]) -> None:
-        """End this process when another machine falls silent; all ranks call this together.
+        """End this process when another machine stops responding; all ranks call this together.
 
         Args:
-            advice: Says what to do then, printed once a machine.
+            advice: Returns advice for that case, printed once per machine.
         """
 
     def loss_in(self, error: Exception) -> str:
-        """What an error says about the loss of another rank; empty if it is about anything else.
+        """The message of an error about the loss of another rank; empty for any other error.
 
         Args:
             error: What was raised while the ranks worked together.

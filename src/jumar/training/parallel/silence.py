@@ -1,9 +1,9 @@
-"""Machines that fell silent: a cut cable, or a machine without power, closes no connection.
+"""Detects unresponsive machines: a cut cable or a power failure closes no connection.
 
-A collective waits half an hour for its peers, because a first step may compile for minutes. On
-several machines each one therefore leaves a sign of life in the store every few seconds. A rank
-that misses another machine's signs, or gets no answer from the store, ends itself, so that
-torchrun starts over with the machines that are left.
+A collective waits half an hour for its peers, because a first step may compile for minutes. With
+several machines, each therefore writes a heartbeat to the store every few seconds. A rank that
+misses another machine's heartbeats, or gets no answer from the store, exits, so that torchrun
+restarts with the remaining machines.
 """
 
 # Torch documents TCPStore under this name but does not export it.
@@ -24,9 +24,9 @@ import torch.distributed as dist
 from jumar.ground.errors import EXIT_CODE
 
 BEAT_S = 2.0
-"""Time between two signs of life."""
+"""Time between two heartbeats."""
 SILENCE_S = 15.0
-"""After so long without a sign, a machine is taken for lost."""
+"""Time without a heartbeat after which a machine counts as lost."""
 
 _LEFT = "left"
 _KEY = "jumar/alive/"
@@ -50,10 +50,10 @@ class Place:
     port: int
 
     def store(self) -> dist.TCPStore:
-        """A connection of its own: one that waits holds a lock that others need.
+        """A separate connection, since a waiting one holds a lock that others need.
 
         Raises:
-            RuntimeError: Nobody answers.
+            RuntimeError: The store does not answer.
         """
         wait = timedelta(seconds=SILENCE_S)
         return dist.TCPStore(self.host, self.port, None, is_master=False, timeout=wait)
@@ -84,12 +84,12 @@ def announced_place(variables: Mapping[str, str]) -> Place | None:
 
 
 class SilenceWatch:
-    """Gives this machine's signs of life and looks for those of the others.
+    """Sends this machine's heartbeats and watches those of the others.
 
     Args:
         place: Where this rank runs.
-        advice: Says what to do after an end, printed once a machine.
-        end: What ends this process; others would wait for a collective that never returns.
+        advice: Returns advice for after the exit, printed once per machine.
+        end: Ends this process; others would wait for a collective that never returns.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class SilenceWatch:
             self._sign("0")
 
     def start(self) -> None:
-        """Begin to watch; every machine has to have created its own watch before."""
+        """Start watching; every machine must have created its own watch before."""
         for work in (self._keep_signing, self._keep_judging):
             threading.Thread(target=work, daemon=True).start()
 
     def stop(self) -> None:
-        """Leave, so that nobody misses this machine."""
+        """Sign off, so that this machine does not count as lost."""
         self._stopped.set()
         if self._place.speaks:
             with contextlib.suppress(RuntimeError, dist.DistError):  # the store's may leave first
@@ -156,7 +156,7 @@ class SilenceWatch:
                 return
 
     def _silent(self, now: float) -> str:
-        """Who has been silent for too long; empty if nobody was."""
+        """Machines without a heartbeat for too long; empty if there are none."""
         if now - self._answered > SILENCE_S:
             return store_lost(self._place)
         for node, seen in enumerate(self._seen):

@@ -1,4 +1,4 @@
-"""Ranks that have no share of the batch: they wait until torchrun starts everybody over.
+"""Ranks that have no share of the batch: they wait until torchrun restarts all ranks.
 
 After a machine is lost, the ranks that are left may not divide the global batch. As many as can
 divide it train; the others are spares, which the next restart may need.
@@ -30,7 +30,7 @@ def sharing(ranks: int, samples: int, part: int = 1) -> int:
 
 
 def spares_line(ranks: int, training: int, samples: int) -> str:
-    """What the first rank says about spares."""
+    """The first rank's message about spares."""
     verb = "trains" if training == 1 else "train"
     spares = "1 waits as a spare" if ranks - training == 1 else f"{ranks - training} wait as spares"
     return (
@@ -40,7 +40,7 @@ def spares_line(ranks: int, training: int, samples: int) -> str:
 
 
 def tell_spares(place: Place) -> None:
-    """Send the spares home: the run is finished."""
+    """Release the spares: the run is finished."""
     with contextlib.suppress(RuntimeError, dist.DistError):
         place.store().set(_FINISHED, "1")
 

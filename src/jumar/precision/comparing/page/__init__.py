@@ -18,9 +18,9 @@ _VERDICTS: Final = ("agrees", "inherited", "offender")
 
 
 def page(comparison: Comparison) -> str:
-    """One HTML page that needs no network; its policy lets nothing run but its own script.
+    """One HTML page that needs no network; its policy allows only its own script.
 
-    Every text of a dump is escaped, whatever it holds.
+    All text from a dump is escaped.
 
     Args:
         comparison: The comparison to show.
@@ -62,7 +62,7 @@ def _call(compared: Compared) -> list[Any]:
         compared.call.number,
         compared.call.phase,
         _VERDICTS.index(compared.verdict),
-        # What has no finite error is drawn at the top.
+        # Non-finite errors are drawn at the top.
         1e30 if error is not None and error > 1e30 else error,
         [shown(compared.ratio), shown(compared.added), shown(compared.inherited)],
         safe(compared.reason),

@@ -34,7 +34,7 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
     """One HTML page without a script that needs no network.
 
     Args:
-        result: What was measured.
+        result: The measurement.
         what: The recipe or run.
         step: The step, counted from 0.
     """

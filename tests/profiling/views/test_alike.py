@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from jumar.profiling.views.alike import KEY, PARTS, kinds, pipes_of
+import polars as pl
+
+from jumar.profiling.views.alike import KEY, PARTS, counters, kinds, pipes_of
 from tests.profiling.generated import profile_of
 
 _BASE = {
@@ -21,7 +23,7 @@ def _op(length: int | None, **more: Any) -> dict[str, Any]:
     return _BASE | {"duration_ns": length} | more
 
 
-def test_kinds_have_counts_times_costs_and_sums_of_their_counters() -> None:
+def test_kinds_have_counts_times_and_costs() -> None:
     profile = profile_of(
         [
             _op(10, flops=7, bytes=8, aiv_vec_ratio=0.25, aic_mac_ratio=None, cube_ratio=0.5),
@@ -38,22 +40,44 @@ def test_kinds_have_counts_times_costs_and_sums_of_their_counters() -> None:
         ("Mul", "ND", 1, 5, None, None),
         ("Add", "NZ", 1, 2, None, None),
     ]
-    assert PARTS == 1_000_000
-    assert table.select("aiv_vec_ratio", "aiv_vec_ratio_count").rows() == [
-        (750_000, 2),
-        (1_000_000, 1),
-        (0, 0),
-    ]
-    assert table.select("aic_mac_ratio", "aic_mac_ratio_count").rows() == [
-        (1_000_000, 1),
-        (125_000, 1),
-        (0, 0),
-    ]
     numbers = table["kind"].to_list()
     assert of_op.to_list() == [numbers[at] for at in (0, 1, 0, 0, 2)]
     # The format of the output is not part of what decides the cost.
     first, second, third = table["same"].to_list()
     assert first == third != second
+
+
+def test_counters_are_summed_over_the_ops_with_the_same_key() -> None:
+    profile = profile_of(
+        [
+            _op(10, aiv_vec_ratio=0.25, aic_mac_ratio=None, cube_ratio=0.5),
+            _op(5, type="Mul", aiv_vec_ratio=1.0, aic_mac_ratio=0.125),
+            _op(30, aiv_vec_ratio=0.5, aic_mac_ratio=None),
+            _op(None, aiv_vec_ratio=None, aic_mac_ratio=1.0),
+            _op(2, output_formats="NZ", aiv_vec_ratio=1.0, aic_mac_ratio=None),
+            _op(9, type="Sub", aiv_vec_ratio=1.0, aic_mac_ratio=1.0),
+        ]
+    )
+    table = kinds(profile).table
+    wanted = table.filter(pl.col("type") != "Sub")["same"]
+    sums = table.select("same", "type").unique().join(counters(profile, wanted), on="same")
+    assert PARTS == 1_000_000
+    assert sums.drop("same").sort("type").rows(named=True) == [
+        {
+            "type": "Add",
+            "aiv_vec_ratio": 1_750_000,
+            "aic_mac_ratio": 1_000_000,
+            "aiv_vec_ratio_count": 3,
+            "aic_mac_ratio_count": 1,
+        },
+        {
+            "type": "Mul",
+            "aiv_vec_ratio": 1_000_000,
+            "aic_mac_ratio": 125_000,
+            "aiv_vec_ratio_count": 1,
+            "aic_mac_ratio_count": 1,
+        },
+    ]
 
 
 def test_ops_that_differ_in_one_column_alone_are_different_kinds() -> None:

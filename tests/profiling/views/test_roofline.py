@@ -384,16 +384,28 @@ def test_what_has_no_limit_is_kept_without_one(rates: Options) -> None:
     assert limits(profile, the_chip(profile, rates)) is table
 
 
-def test_of_too_many_different_ops_the_longest_have_limits(
+def test_of_too_many_different_ops_the_longest_are_kept(
     rates: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 4)
     profile = profile_of(_LIMITED)
     table = limits(profile, the_chip(profile, rates))
-    assert table["least_ns"].to_list() == [20_000, None, None, 10_000, None, None, None]
-    assert table["bound"].to_list() == ["cube", None, None, "vector", None, None, None]
-    assert table["flops"].to_list() == [2e9, None, None, 1e8, None, None, None]
-    assert table["bytes"].to_list() == [12e6, 3504.0, None, 1e6, None, None, None]
+    assert table.select("type", "least_ns", "bound", "flops", "bytes").rows() == [
+        ("MatMulV2", 20_000, "cube", 2e9, 12e6),
+        ("Conv2D", None, None, None, 3504.0),
+        ("own::op", None, None, None, None),
+        ("Exp", 10_000, "vector", 1e8, 1e6),
+    ]
+
+
+def test_of_equally_long_ops_at_the_end_the_first_by_their_texts_have_limits(
+    rates: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 3)
+    sizes = ("7", "9", "5", "8", "6")
+    profile = profile_of([_row("Add", 4_000, size) for size in sizes] + [_row("Add", 9_000, "1")])
+    table = limits(profile, the_chip(profile, rates))
+    assert table["input_shapes"].to_list() == ["1", "5", "6"]
 
 
 def test_equal_head_room_is_in_order_of_what_the_ops_are(rates: Options) -> None:

@@ -176,8 +176,9 @@ def head_room(case: Case) -> Iterator[Claim]:
         return
     least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
     limit = limit.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
-    changes = is_cast(case.kinds) | is_format_change(case.kinds)
-    kinds = case.kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS)).join(limit, on="same")
+    kinds = case.kinds.join(limit, on="same")
+    changes = is_cast(kinds) | is_format_change(kinds)
+    kinds = kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS))
     room = pl.col("duration_ns") - pl.col("least_ns")
     ops = (
         case.ops.join(kinds.select("kind", "least_ns"), on="kind")

@@ -24,6 +24,7 @@ _PASSES: Final = 2
 """A fused loss reads the logits and writes their gradient."""
 _REACHABLE: Final = 0.7
 _SHOWN: Final = 5
+_USED: Final = ("kind", "type", "input_shapes", "output_shapes")
 _COUNTS: Final = 0.01
 """Types of ops below this share of the time are not counted among the types."""
 
@@ -45,26 +46,32 @@ def _shapes(row: Mapping[str, object]) -> list[Shape]:
     return [shape for text in texts for shape in shapes_of(text) if len(shape) > 1]
 
 
+def _shapes_by_type(kinds: pl.DataFrame, types: list[str]) -> Iterator[dict[str, object]]:
+    """What tensors the ops of some types have, without the others: there may be a million kinds."""
+    own = kinds.filter(pl.col("type").is_in(types))
+    return own.select("type", "input_shapes", "output_shapes").unique().iter_rows(named=True)
+
+
 def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
     """The vocabularies that losses are computed over.
 
     A softmax alone may be that of attention, whose matrix products take no matrix of two axes; so
     it counts only where a weight has its length.
     """
-    rows: dict[int, set[int]] = {}
-    named = kinds.select("type", "input_shapes", "output_shapes").unique().to_dicts()
+    types = [str(kind) for kind in kinds["type"].drop_nulls().unique()]
+    products = [kind for kind in types if family(kind) == "matrix"]
+    losses = [kind for kind in types if _LOSSES.search(kind) or _SOFTMAX.search(kind)]
     weighted = {
         size
-        for row in named
-        if family(str(row["type"])) == "matrix"
+        for row in _shapes_by_type(kinds, products)
         for shape in _shapes(row)
         if len(shape) == 2
         for size in shape
     }
-    for row in named:
-        kind = str(row["type"] or "")
-        is_loss, is_softmax = _LOSSES.search(kind), _SOFTMAX.search(kind)
-        for shape in _shapes(row) if is_loss or is_softmax else ():
+    rows: dict[int, set[int]] = {}
+    for row in _shapes_by_type(kinds, losses):
+        is_loss = _LOSSES.search(str(row["type"]))
+        for shape in _shapes(row):
             height, width = shape[-2], shape[-1]
             wide = width >= _LEAST and height > 1 and len(shape) < 4
             if wide and (is_loss or (width in weighted and width != height)):
@@ -75,9 +82,11 @@ def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
 def whole_logits(case: Case) -> Iterator[Claim]:
     """Ops between the projection to the vocabulary and its gradient, which a fused loss spares."""
     for logits in _logits_of(case.kinds):
+        wide = pl.concat_str("input_shapes", "output_shapes", separator=";", ignore_nulls=True)
+        maybe = case.kinds.filter(wide.str.contains(str(logits.vocabulary), literal=True))
         held = [
             row["kind"]
-            for row in case.kinds.to_dicts()
+            for row in maybe.select(_USED).iter_rows(named=True)
             if family(str(row["type"])) not in ("matrix", "attention")
             and any(logits.holds(shape) for shape in _shapes(row))
         ]

@@ -34,8 +34,7 @@ class Kinds(NamedTuple):
 
     `of_op` is the number of each op's kind, in the order of the op table. `table` has a row a kind:
     that number as `kind`, the columns that make it, `same` for those with the same `KEY`, `count`,
-    `total_ns`, `known_flops`, `known_bytes`, and for each pipe its summed ratio in `PARTS` and,
-    with the ending `_count`, of how many ops it is known.
+    `total_ns`, `known_flops` and `known_bytes`.
     """
 
     of_op: pl.Series
@@ -59,22 +58,49 @@ def kinds(profile: Profile) -> Kinds:
 
 def _kinds(ops: pl.DataFrame) -> Kinds:
     of_op = ops.select(pl.struct(_ALIKE).hash(seed=0).alias("kind"))["kind"]
-    pipes = pipes_of(ops)
-    table = (
-        ops.lazy()
-        .with_columns(of_op)
+    # Texts are looked up once a kind: with almost as many kinds as ops, grouping all columns at
+    # once takes more memory than the profile.
+    groups = (
+        pl.DataFrame([of_op, ops["duration_ns"]])
+        .lazy()
+        .with_row_index("row")
         .group_by("kind", maintain_order=True)
         .agg(
-            *(pl.col(name).first() for name in _ALIKE),
+            pl.col("row").first(),
             pl.len().alias("count"),
             pl.col("duration_ns").sum().alias("total_ns"),
-            pl.col("flops").first().alias("known_flops"),
-            pl.col("bytes").first().alias("known_bytes"),
+        )
+        .collect()
+    )
+    known = (pl.col("flops").alias("known_flops"), pl.col("bytes").alias("known_bytes"))
+    texts = ops.select(*_ALIKE, *known)[groups["row"]]
+    same = texts.select(pl.struct(KEY).hash(seed=0).alias("same"))
+    return Kinds(of_op, pl.concat([groups.drop("row"), texts, same], how="horizontal"))
+
+
+def counters(profile: Profile, wanted: pl.Series) -> pl.DataFrame:
+    """What the counters saw of ops with the same `KEY`.
+
+    Args:
+        profile: The profile.
+        wanted: Their `same`.
+
+    Returns:
+        A row for each `same`, with the summed ratio of each pipe in `PARTS` and, with the ending
+        `_count`, of how many ops it is known.
+    """
+    pipes = pipes_of(profile.ops)
+    known = kinds(profile)
+    own = known.table.lazy().select("kind", "same").filter(pl.col("same").is_in(wanted.implode()))
+    return (
+        profile.ops.lazy()
+        .select(*pipes, known.of_op)
+        .join(own, on="kind")
+        .group_by("same")
+        .agg(
             # A sum of floats would depend on the order in which threads add them.
             *((pl.col(name) * PARTS).cast(pl.Int64, strict=False).sum() for name in pipes),
             *(pl.col(name).count().alias(f"{name}_count") for name in pipes),
         )
-        .with_columns(pl.struct(KEY).hash(seed=0).alias("same"))
         .collect()
     )
-    return Kinds(of_op, table)

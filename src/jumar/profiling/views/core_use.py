@@ -51,12 +51,12 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
     return (
         ops.lazy()
+        .select(*_BY, "duration_ns", have.alias("cores"))
         .filter(some & pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
-        .group_by(_BY)
-        .agg(pl.len().alias("count"), pl.col("duration_ns").sum().alias("total_ns"))
-        .with_columns(have.alias("cores"))
         .with_columns((use * 100).round(1).alias("use_%"))
         .filter(pl.col("use_%") < 100)
+        .group_by(*_BY, "cores", "use_%")
+        .agg(pl.len().alias("count"), pl.col("duration_ns").sum().alias("total_ns"))
         .with_columns(
             milliseconds(pl.col("total_ns") * (1 - pl.col("use_%") / 100)).alias("idle_ms")
         )

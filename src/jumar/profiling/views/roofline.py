@@ -5,7 +5,7 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, ms
 from jumar.profiling.profile import COMMUNICATION, Profile
-from jumar.profiling.views.alike import KEY, PARTS, kinds, pipes_of
+from jumar.profiling.views.alike import KEY, PARTS, counters, kinds, pipes_of
 from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
@@ -26,7 +26,8 @@ def the_chip(profile: Profile, options: Options) -> Chip:
 def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     """One row per combination of `KEY`: count, time, the least that one op could take, its bound.
 
-    `least_ns` is the largest of compute, memory and launch, each at the chip's peak.
+    `least_ns` is the largest of compute, memory and launch, each at the chip's peak. Of more than
+    `MOST_COMBINATIONS` the longest are there.
     """
     require(profile.ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
     asked = f"limits {chip!r}"
@@ -36,29 +37,12 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 
 def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
-    pipes = pipes_of(profile.ops)
-    others = (COMMUNICATION, "AI_CPU", "CUDA_MEMCPY", "CUDA_MEMSET")
-    groups = (
-        kinds(profile)
-        .table.lazy()
-        .group_by("same", maintain_order=True)
-        .agg(
-            *(pl.col(name).first() for name in (*KEY, "known_flops", "known_bytes")),
-            *(pl.col(name).sum() for name in ("count", "total_ns")),
-            *(_mean(name) for name in pipes),
-        )
-        .filter(~pl.col("core").is_in(others).fill_null(False) & (pl.col("total_ns") > 0))
-        .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
-        .collect()
-    )
-    longest = groups.head(MOST_COMBINATIONS).select(
-        "type", *KEY[2:5], *KEY[5:], "known_flops", "known_bytes"
-    )
+    groups = _longest(kinds(profile).table)
     least: list[int | None] = []
     bound: list[str | None] = []
     flops: list[float | None] = []
     moved: list[float | None] = []
-    for row in longest.iter_rows():
+    for row in groups.select("type", *KEY[2:], "known_flops", "known_bytes").iter_rows():
         needed = cost(*row[:6])
         work = float(row[6]) if row[6] else needed.flops
         size = float(row[7]) if row[7] else needed.bytes
@@ -76,19 +60,46 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
         bound.append(None if unknown else names[most])
         flops.append(work)
         moved.append(size)
-    rest = groups.height - longest.height
     return groups.with_columns(
-        pl.Series("least_ns", [*least, *[None] * rest], dtype=pl.Int64),
-        pl.Series("bound", [*bound, *[None] * rest], dtype=pl.String),
-        pl.Series("flops", [*flops, *[None] * rest], dtype=pl.Float64),
-        pl.Series("bytes", [*moved, *[None] * rest], dtype=pl.Float64),
-        _busiest(pipes).alias("busiest_pipe"),
+        pl.Series("least_ns", least, dtype=pl.Int64),
+        pl.Series("bound", bound, dtype=pl.String),
+        pl.Series("flops", flops, dtype=pl.Float64),
+        pl.Series("bytes", moved, dtype=pl.Float64),
     )
 
 
+def _longest(table: pl.DataFrame) -> pl.DataFrame:
+    """The kinds that a roofline is about, put together by `KEY`: the longest, in order."""
+    others = (COMMUNICATION, "AI_CPU", "CUDA_MEMCPY", "CUDA_MEMSET")
+    rows = table.lazy().select("same", "core", "count", "total_ns").with_row_index("row")
+    sums = (
+        rows.filter(~pl.col("core").is_in(others).fill_null(False))
+        .group_by("same", maintain_order=True)
+        .agg(pl.col("row").first(), pl.col("count").sum(), pl.col("total_ns").sum())
+        .filter(pl.col("total_ns") > 0)
+        .collect()
+    )
+    # Only what may be among the longest is sorted, by texts where times are equal.
+    shortest = sums["total_ns"].top_k(MOST_COMBINATIONS).min()
+    sums = sums.filter(pl.col("total_ns") >= shortest)
+    texts = table.select(*KEY, "known_flops", "known_bytes")[sums["row"]]
+    return (
+        pl.concat([sums.drop("row"), texts], how="horizontal")
+        .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
+        .head(MOST_COMBINATIONS)
+    )
+
+
+def _busiest_of(profile: Profile, same: pl.Series) -> pl.DataFrame:
+    """For kinds with the same `KEY`, the pipe that the counters saw busiest: `busiest_pipe`."""
+    pipes = pipes_of(profile.ops)
+    means = counters(profile, same).select("same", *(_mean(name) for name in pipes))
+    return means.select("same", _busiest(pipes).alias("busiest_pipe"))
+
+
 def _mean(pipe: str) -> pl.Expr:
-    known = pl.col(f"{pipe}_count").sum()
-    return pl.when(known > 0).then(pl.col(pipe).sum() / known / PARTS).alias(pipe)
+    known = pl.col(f"{pipe}_count")
+    return pl.when(known > 0).then(pl.col(pipe) / known / PARTS).alias(pipe)
 
 
 def _busiest(pipes: list[str]) -> pl.Expr:
@@ -109,8 +120,9 @@ def roofline(profile: Profile, options: Options) -> pl.DataFrame:
     least = pl.col("least_ns") * pl.col("count")
     room = pl.max_horizontal(pl.col("total_ns") - least, 0)
     seconds = pl.col("total_ns") / 1e9
+    groups = groups.filter(pl.col("least_ns").is_not_null())
     return (
-        groups.filter(pl.col("least_ns").is_not_null())
+        groups.join(_busiest_of(profile, groups["same"]), on="same", how="left")
         .with_columns(room.alias("head_room_ns"))
         .sort("head_room_ns", *KEY, descending=[True] + [False] * len(KEY))
         .with_columns(

@@ -1,0 +1,111 @@
+"""A finding about kernels that the scalar unit of Ascend's cores holds up, by their counters."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from jumar.ground.text import Text
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
+from jumar.profiling.showing import shown
+from jumar.profiling.views.alike import pipes_of
+
+_BUSY: Final = 0.8
+"""Share of its time for which a pipe is busy that limits an op, as Ascend's own tools have it."""
+_SHORTEST_NS: Final = 10_000
+"""Of a shorter op the scalar unit's work is getting started, which is not a matter of its code."""
+_CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV")
+_SHOWN: Final = 3
+_USED: Final = ("rank", "type", "core", "start_ns", "duration_ns", "input_shapes")
+
+
+def scalar_bound(case: Case) -> Iterator[Claim]:
+    """Ops whose scalar unit is busy nearly all the time, and longer than any other pipe.
+
+    What they could save is the time by which the scalar unit is busy for longer than the next pipe,
+    which would then be the limit.
+    """
+    pipes = pipes_of(case.profile.ops)
+    scalars = [name for name in pipes if name.endswith("scalar_ratio")]
+    others = [name for name in pipes if name not in scalars]
+    if not scalars or not others:
+        return
+    # A ratio above 1 is a broken counter.
+    held = (
+        (pl.col("duration_ns") >= _SHORTEST_NS)
+        & pl.col("core").is_in(_CORES)
+        & pl.col("scalar").is_between(_BUSY, 1)
+        & pl.col("next").is_between(0, pl.col("scalar"), closed="left")
+    )
+    busiest = (pl.max_horizontal(scalars), pl.max_horizontal(others))
+    columns = (busiest[0].alias("scalar"), busiest[1].alias("next"))
+    ops = case.own(case.profile.ops.lazy().select(*_USED, *columns).filter(held).collect())
+    if ops.is_empty():
+        return
+    end = (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
+    lasted = int(ops["duration_ns"].sum())
+    yield Claim(
+        values={"lasts": ms(lasted / case.steps), "types": _types(ops)},
+        spans=carved(ops.with_columns(end), pl.col("scalar") - pl.col("next")),
+        evidence=tuple(_lines(case, ops)),
+    )
+
+
+def _types(ops: pl.DataFrame) -> str:
+    """The types of ops, the longest first."""
+    sums = ops.group_by("type").agg(pl.col("duration_ns").sum())
+    types = sums.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
+    named = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_SHOWN])
+    return f"{named}, ..." if len(types) > _SHOWN else named
+
+
+def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
+    """The largest groups, with how busy both pipes are."""
+    lasted = pl.col("duration_ns").sum()
+    shares = [
+        # By time, in integers: a sum of floats would depend on the order of threads.
+        ((pl.col(name) * pl.col("duration_ns")).round().cast(pl.Int64).sum() * 100 / lasted).alias(
+            name
+        )
+        for name in ("scalar", "next")
+    ]
+    groups = (
+        ops.group_by("type", "input_shapes")
+        .agg(pl.len().alias("count"), lasted, *shares)
+        .sort("duration_ns", "type", "input_shapes", descending=[True, False, False])
+    )
+    for row in groups.head(_SHOWN).iter_rows(named=True):
+        what = f"{row['count'] / case.steps:g} x {row['type'] or '-'} {row['input_shapes'] or '-'}"
+        length = ms(row["duration_ns"] / case.steps)
+        yield Text(
+            en=f"{what}: {length} a step, scalar unit busy {row['scalar']:.0f} %, the next pipe "
+            f"{row['next']:.0f} %",
+            zh=f"{what}：每迭代 {length}，标量单元忙碌 {row['scalar']:.0f} %，"
+            f"其次的流水 {row['next']:.0f} %",
+        )
+    if groups.height > _SHOWN:
+        yield alike("...")
+
+
+FINDINGS.add(
+    Finding(
+        name="scalar-bound",
+        what=Text(
+            en="The scalar unit holds up {types}: {lasts} a step",
+            zh="标量单元成为瓶颈的算子 {types}：每迭代 {lasts}",
+        ),
+        change=Text(
+            en="Give the op fewer and larger pieces: contiguous inputs, inner axes that are "
+            "multiples of 32 bytes, more rows in one call. In a kernel of your own take index "
+            "arithmetic and branches out of the loop and use larger tiles; for one of CANN's look "
+            "for another layout, algorithm or release.",
+            zh="让算子处理更少、更大的数据块：输入连续、内轴为 32 字节的倍数、一次调用处理更多行。"
+            "自己编写的 kernel 应把下标计算和分支移出循环，并加大分块；CANN 自带的 kernel "
+            "可尝试其他数据格式、算法或版本。",
+        ),
+        search=scalar_bound,
+        place=75,
+        view="roofline",
+        of_ops=True,
+    )
+)

@@ -1,0 +1,273 @@
+"""Findings about sequences of small ops on an NPU for which torch_npu has one op."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from jumar.ground.text import Text
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, ms
+from jumar.profiling.showing import shown
+from jumar.profiling.views.intervals import spans
+from jumar.profiling.views.op_costs import Shape, shapes_of, volume
+
+_LETTERS: Final = {
+    "p": ("pows", "pow", "square"),
+    "m": ("mul", "muls"),
+    "r": ("reducemean", "reducemeand"),
+    "a": ("add", "adds", "addv2"),
+    "q": ("rsqrt",),
+    "c": ("cast",),
+    "w": ("swish", "silu"),
+    "n": ("neg",),
+    "k": ("concatd", "concatv2", "concatv2d"),
+    "s": ("slice", "sliced", "stridedslice", "stridedsliced", "asstrided"),
+    "x": ("softmaxv2",),
+    "f": ("maskedfill", "selectv2"),
+    "d": ("realdiv", "div"),
+    "t": ("tanh",),
+    "g": ("erf",),
+    "o": ("dropoutdomask", "dropoutdomaskv3", "dropoutdomaskv3d"),
+    "B": ("batchmatmul", "batchmatmulv2", "batchmatmulv3"),
+    "M": ("matmul", "matmulv2", "matmulv3"),
+}
+"""A letter for the types of ops that take part; every other op is a dot."""
+
+_LETTER_OF: Final = {kind: letter for letter, kinds in _LETTERS.items() for kind in kinds}
+_SHOWN: Final = 3
+_USED: Final = (
+    *("rank", "stream", "type", "start_ns", "duration_ns"),
+    *("input_shapes", "output_shapes"),
+)
+
+
+class _Op(NamedTuple):
+    """One op of a match."""
+
+    letter: str
+    inputs: list[Shape]
+    outputs: list[Shape]
+
+    @property
+    def largest(self) -> Shape:
+        """The largest tensor that it takes."""
+        return max(self.inputs, key=volume, default=())
+
+
+class _Fused(NamedTuple):
+    """An op of torch_npu, and the small ops that compute the same."""
+
+    name: str
+    api: str
+    letters: re.Pattern[str]
+    """The ops in order, a letter each."""
+    certain: Callable[[Sequence[_Op]], bool]
+    """Whether their shapes leave no doubt."""
+    kept: str = ""
+    """Letters of ops that take part in the match and stay."""
+
+
+def _one_shape(ops: Sequence[_Op], shape: Shape) -> bool:
+    """Whether the largest tensor of each op is of one shape."""
+    return bool(shape) and all(op.largest == shape for op in ops)
+
+
+def _is_gelu(ops: Sequence[_Op]) -> bool:
+    return _one_shape(ops, ops[0].largest)
+
+
+def _is_rms_norm(ops: Sequence[_Op]) -> bool:
+    """The mean is over the last axis, and what it was taken of is multiplied with its root."""
+    at = {op.letter: number for number, op in enumerate(ops)}
+    first, mean, root = ops[0], ops[at["r"]], ops[at["q"]]
+    whole = first.largest
+    small = (whole[:-1], (*whole[:-1], 1))
+    if len(whole) < 2 or whole[-1] < 2 or mean.largest != whole or root.largest not in small:
+        return False
+    if first.letter == "m" and first.inputs != [whole, whole]:
+        return False
+    scaled, *weighted = ops[at["q"] + 1 :]
+    return (
+        scaled.inputs in ([whole, root.largest], [root.largest, whole])
+        and all(op.largest == whole for op in weighted)
+        and (not weighted or whole[-1:] in weighted[-1].inputs)
+    )
+
+
+def _is_swiglu(ops: Sequence[_Op]) -> bool:
+    """Both halves have one shape; a product or slice between them gives the second one."""
+    whole = ops[0].largest
+    if len(whole) < 2 or ops[-1].inputs != [whole, whole]:
+        return False
+    given = [shape for op in ops[1:-1] for shape in op.outputs]
+    return all(_alike(shape, whole) for shape in given) and len(given) == len(ops) - 2
+
+
+def _is_rotary(ops: Sequence[_Op]) -> bool:
+    """One half is negated, put before the other, and the whole is multiplied and added."""
+    letters = "".join(op.letter for op in ops)
+    joined, negated = ops[letters.index("k")], ops[letters.index("n")].largest
+    whole = ops[-1].largest
+    halves = [shape for shape in joined.inputs if len(shape) > 1]
+    return (
+        len(whole) > 2
+        and len(negated) == len(whole)
+        and whole[-1] == 2 * negated[-1]
+        and negated[:-1] == whole[:-1]
+        and halves == [negated, negated]
+        and ops[0].largest == whole
+        and ops[-2].largest == whole
+        and ops[-1].inputs == [whole, whole]
+    )
+
+
+def _is_attention(ops: Sequence[_Op]) -> bool:
+    """What the first product gives is what the last one takes, and nothing else is between."""
+    scores = next(op.largest for op in ops if op.letter == "x")
+    first, last = ops[0], ops[-1]
+    return (
+        len(scores) > 2
+        and len(first.outputs) == 1
+        and _alike(first.outputs[0], scores)
+        and all(_alike(op.largest, scores) for op in ops[1:-1])
+        and any(_alike(shape, scores) for shape in last.inputs[:1])
+    )
+
+
+def _alike(one: Shape, other: Shape) -> bool:
+    """Whether a tensor may be a view of another: as many numbers, and equal rows."""
+    return bool(one and other) and volume(one) == volume(other) and one[-1] == other[-1]
+
+
+_FUSED: Final = (
+    _Fused(
+        "attention",
+        "torch_npu.npu_fusion_attention",
+        re.compile(r"B[mdacf]{0,4}x[co]{0,2}B"),
+        _is_attention,
+        kept="B",
+    ),
+    _Fused("RMSNorm", "torch_npu.npu_rms_norm", re.compile(r"[pm]raqm(?:c?m)?"), _is_rms_norm),
+    _Fused(
+        "rotary embedding",
+        "torch_npu.npu_rotary_mul",
+        re.compile(r"ms{0,2}ns{0,3}kma"),
+        _is_rotary,
+    ),
+    _Fused("SwiGLU", "torch_npu.npu_swiglu", re.compile(r"wM?s?m"), _is_swiglu, kept="M"),
+    _Fused(
+        "GELU",
+        'torch.nn.functional.gelu (approximate="tanh" where tanh is used)',
+        re.compile(r"pmamtamm?|[md]gam"),
+        _is_gelu,
+    ),
+)
+
+
+_ANCHORS: Final = {kind for letter in "rqwnxtg" for kind in _LETTERS[letter]}
+"""Without one of these types there is no sequence."""
+
+
+def fusible_sequences(case: Case) -> Iterator[Claim]:
+    """Ops that follow each other in one stream and are the parts of one op of torch_npu."""
+    types = case.kinds["type"].unique().str.to_lowercase()
+    if case.profile.kind != "npu" or not _ANCHORS & set(types):
+        return
+    ops = case.own(case.profile.ops.select(_USED)).sort(
+        "rank", "stream", "start_ns", maintain_order=True
+    )
+    letters = (
+        ops["type"]
+        .str.to_lowercase()
+        .replace_strict(_LETTER_OF, default=".", return_dtype=pl.String)
+    )
+    line = "".join(letters.fill_null(".").to_list())
+    taken: set[int] = set()
+    for fused in _FUSED:
+        found = [rows for rows in _matches(fused, ops, line) if taken.isdisjoint(rows)]
+        if found:
+            taken.update(row for rows in found for row in rows)
+            yield _claim(case, fused, ops, [_small(fused, line, rows) for rows in found])
+
+
+def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
+    """Where the ops of each stream begin and end."""
+    runs = ops.select(pl.struct("rank", "stream").rle_id().alias("run"))["run"]
+    changes = runs.arg_unique().sort().to_list()
+    yield from zip(changes, [*changes[1:], ops.height], strict=True)
+
+
+def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
+    """The rows of each sequence whose types and shapes both fit, without what follows it."""
+    found = [
+        range(*match.span())
+        for begin, end in _streams(ops)
+        for match in fused.letters.finditer(line, begin, end)
+    ]
+    shapes = ops.select("input_shapes", "output_shapes")
+    for rows in found:
+        parts = [
+            _Op(line[row], shapes_of(inputs), shapes_of(outputs))
+            for row, (inputs, outputs) in zip(
+                rows, shapes[rows.start : rows.stop].rows(), strict=True
+            )
+        ]
+        for stop in range(rows.stop, rows.start, -1):
+            fits = fused.letters.fullmatch(line, rows.start, stop)
+            if fits and fused.certain(parts[: stop - rows.start]):
+                yield range(rows.start, stop)
+                break
+
+
+def _small(fused: _Fused, line: str, rows: range) -> list[int]:
+    """The small ops of a match."""
+    return [row for row in rows if line[row] not in fused.kept]
+
+
+def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, found: Sequence[list[int]]) -> Claim:
+    """All of a kind: the longest op of each stands for the one that remains."""
+    lasted = ops["duration_ns"]
+    rows = [row for one in found for row in one]
+    longest = {max(one, key=lambda row: int(lasted[row] or 0)) for one in found}
+    total = int(lasted[rows].sum())
+    count = len(found) / case.steps
+    kinds = Counter(
+        (" > ".join(str(kind) for kind in ops["type"][one]), str(ops["input_shapes"][one[0]]))
+        for one in found
+    )
+    return Claim(
+        values={
+            "name": fused.name,
+            "api": fused.api,
+            "count": f"{count:g}",
+            "lasts": ms(total / case.steps),
+        },
+        spans=spans(ops[[row for row in rows if row not in longest]]),
+        evidence=tuple(
+            alike(f"{number / case.steps:g} x {shown(what, 120)}: {shown(shapes, 80)}")
+            for (what, shapes), number in kinds.most_common(_SHOWN)
+        ),
+    )
+
+
+FINDINGS.add(
+    Finding(
+        name="fusible-sequence",
+        what=Text(
+            en="{name} is computed by small ops, {count} times and {lasts} a step",
+            zh="{name} 由多个小算子拼成：每迭代 {count} 次，耗时 {lasts}",
+        ),
+        change=Text(
+            en="Call {api}, which computes it in one op forward and one backward; the longest of "
+            "the small ops is taken for the time of the fused one, and backward is not counted.",
+            zh="改用 {api}，前向、反向各为一个算子；融合算子的耗时按其中最长的小算子估算，"
+            "反向的收益未计入。",
+        ),
+        search=fusible_sequences,
+        place=37,
+        view="fusion",
+        of_ops=True,
+    )
+)

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from jumar.ground.text import Text
 from jumar.profiling.advice import (
     from_communication,
+    from_counters,
     from_environment,
     from_host,
     from_ops,
     from_optimizer,
+    from_sequences,
     from_vocabulary,
 )
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
@@ -35,10 +37,12 @@ DECLARED = {
     "free": (from_host, 25, "training.compile", "launches", False),
     "ai-cpu": (from_ops, 30, "", "aicpu", True),
     "whole-logits": (from_vocabulary, 35, "", "by-shape", True),
+    "fusible-sequence": (from_sequences, 37, "", "fusion", True),
     "format-changes": (from_ops, 40, "training.channels_last", "casts", True),
     "casts": (from_ops, 50, "precision.modify_mixlist", "casts", True),
     "low-clock": (from_ops, 60, "", "frequency", True),
     "wide-types": (from_ops, 70, "precision.mode", "by-dtype", True),
+    "scalar-bound": (from_counters, 75, "", "roofline", True),
     "head-room": (from_ops, 80, "", "roofline", True),
     "uncovered-communication": (from_communication, 90, "", "steps", False),
 }

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from jumar.ground.text import Text
+from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, ms
 from jumar.profiling.showing import shown
 from jumar.profiling.views.intervals import spans
@@ -241,7 +241,7 @@ def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, found: Sequence[list[in
         values={
             "name": fused.name,
             "api": fused.api,
-            "count": f"{count:g}",
+            "times": Text(en=counted(count, "time"), zh=f"{count:g} 次"),
             "lasts": ms(total / case.steps),
         },
         spans=spans(ops[[row for row in rows if row not in longest]]),
@@ -256,8 +256,8 @@ FINDINGS.add(
     Finding(
         name="fusible-sequence",
         what=Text(
-            en="{name} is computed by small ops, {count} times and {lasts} a step",
-            zh="{name} 由多个小算子拼成：每迭代 {count} 次，耗时 {lasts}",
+            en="{name} is computed by small ops: {times} a step, {lasts}",
+            zh="{name} 由多个小算子拼成：每迭代 {times}，耗时 {lasts}",
         ),
         change=Text(
             en="Call {api}, which computes it in one op forward and one backward; the longest of "

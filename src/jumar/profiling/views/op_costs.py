@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from jumar.profiling.views.attention import NAMES, Shape, attention
+from jumar.profiling.views.lookups import Touched, is_lookup
 
 _BYTES = {
     "DOUBLE": 8,
@@ -124,6 +125,9 @@ def cost(
     own = "::" in (kind or "").removeprefix("aten::")
     if own or (not known and not any(outputs)):
         return Cost(None, None, False, types[0])
+    plain = (kind or "").lower().removeprefix("aten::")
+    if is_lookup(plain):
+        return _lookup(Touched(plain, inputs, outputs), types, words_of(output_types))
     group = family(kind or "")
     flops: float | None
     if group == "matrix":
@@ -143,6 +147,15 @@ def cost(
         else max((_bytes([shape], types[:1]) for shape in known), default=0.0)
     )
     return Cost(flops, moved, bool(group), types[0])
+
+
+def _lookup(touched: Touched, types: list[str], output_types: list[str]) -> Cost:
+    """A gather or scatter, which moves what it touches and computes as much."""
+    if touched.outputs is None:
+        return Cost(None, None, False, types[0])
+    written = output_types if output_types != [""] else types[:1]
+    moved = _bytes(touched.inputs, types) + _bytes(touched.outputs, written)
+    return Cost(float(volume(touched.outputs[0])), moved, False, types[0])
 
 
 def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> float | None:

@@ -1,0 +1,84 @@
+"""What gathers and scatters touch of the tensor that they look up in: some of its rows."""
+
+from typing import Final
+
+from jumar.profiling.views.attention import Shape
+
+_GATHERS: Final = (
+    *("gather", "gatherv2", "gatherv2d", "gathernd", "gatherelements", "gatherelementsv2"),
+    *("index", "indexselect", "index_select", "embedding", "take", "take_along_dim"),
+)
+_BY_ROW: Final = (
+    *("scatterupdate", "scatteradd", "scattersub", "scatterndupdate", "scatterndadd"),
+    *("scatterndsub", "inplaceindexadd", "index_add", "index_add_", "index_copy", "index_copy_"),
+)
+"""Scatters whose third tensor holds the rows."""
+_BY_ELEMENT: Final = (
+    *("scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"),
+    *("scatterelements", "scatterelementsv2"),
+)
+"""Scatters that write an element for each index."""
+_UNTOLD: Final = ("indexput", "indexputv2", "index_put", "index_put_", "_index_put_impl_")
+_ADDING: Final = ("add", "sub", "reduce")
+
+
+class Touched:
+    """The tensors of a lookup, each as large as what the op touches of it.
+
+    Args:
+        kind: The type of the op, in small letters, without `aten::`.
+        inputs: Shapes of its inputs.
+        outputs: Shapes of its outputs, of which Kineto gives none.
+
+    Attributes:
+        inputs: What is read.
+        outputs: What is written; None where the shapes do not tell it.
+    """
+
+    def __init__(self, kind: str, inputs: list[Shape], outputs: list[Shape]) -> None:
+        self.inputs = list(inputs)
+        self.outputs: list[Shape] | None = None
+        known = [shape for shape in inputs if shape]
+        some = _gathered(kind, known, outputs) if kind in _GATHERS else _scattered(kind, known)
+        if not known or not some:
+            return
+        table = self.inputs.index(known[0])
+        reads = kind in _GATHERS or any(word in kind for word in _ADDING)
+        self.inputs[table] = _smaller(some, known[0]) if reads else (0,)
+        self.outputs = [some if kind in _GATHERS else _smaller(some, known[0])]
+
+
+def is_lookup(kind: str) -> bool:
+    """Whether an op of a type (small letters, without `aten::`) reads or writes some rows."""
+    return kind in (*_GATHERS, *_BY_ROW, *_BY_ELEMENT, *_UNTOLD)
+
+
+def _gathered(kind: str, known: list[Shape], outputs: list[Shape]) -> Shape:
+    """The shape of what was gathered; empty where it is not known."""
+    if outputs and outputs[0]:
+        return outputs[0]
+    if len(known) < 2:
+        return ()
+    if kind == "embedding":
+        return (*known[1], *known[0][1:])
+    # For the others the axis counts, which is a number that no shape tells.
+    return known[1] if kind in ("gather", "take", "take_along_dim") else ()
+
+
+def _scattered(kind: str, known: list[Shape]) -> Shape:
+    """The shape of what is written; empty where it is not known."""
+    if kind in _BY_ELEMENT and len(known) > 1:
+        return known[1]
+    return known[2] if kind in _BY_ROW and len(known) > 2 else ()
+
+
+def _smaller(one: Shape, other: Shape) -> Shape:
+    """Rows that are asked for again come from a cache: no more than the tensor is touched."""
+    return min(one, other, key=_elements)
+
+
+def _elements(shape: Shape) -> int:
+    product = 1
+    for size in shape:
+        product *= max(size, 0)
+    return product

@@ -1,12 +1,13 @@
 """The page of a million ops: its time, memory and size, beside reading alone.
 
-    python benchmarks/profile_page.py SAMPLE [--rows 1000000] [--rounds 3] [--one-step]
+    python benchmarks/profile_page.py SAMPLE [--rows 1000000] [--rounds 3] [--one-step] [--shapes N]
 
 SAMPLE is a kernel_details.csv of torch_npu, whose rows are repeated as in profile_views.py: a step
 for each time. `--one-step` makes a single step of all of them, the worst case, in which no step is
-short enough to be looked at alone. Each side runs in a process of its own, in turns, and is
-measured from its start to its end. The exit code is 1 where the page is larger than 10 MB, took
-more than 30 s of processor time, or more than 1.5 GB.
+short enough to be looked at alone. `--shapes 50000` gives all inputs another axis in front, whose
+size goes round, so that nearly every op has shapes of its own. Each side runs in a process of its
+own, in turns, and is measured from its start to its end. The exit code is 1 where the page is
+larger than 10 MB, took more than 30 s of processor time, or more than 1.5 GB.
 """
 
 import argparse
@@ -44,10 +45,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one-step", action="store_true")
+    parser.add_argument("--shapes", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel_details.csv"
-        write(arguments.sample, file, arguments.rows)
+        write(arguments.sample, file, arguments.rows, arguments.shapes)
         steps = "one" if arguments.one_step else "many"
         sides: tuple[list[Cost], list[Cost]] = ([], [])
         for _ in range(arguments.rounds):

@@ -63,12 +63,20 @@ class Cost(NamedTuple):
     said: str
 
 
-def write(sample: Path, target: Path, rows: int) -> None:
-    """Repeat the sample's rows, a step after a step, with durations up to 5 % longer."""
+def write(sample: Path, target: Path, rows: int, shapes: int = 0) -> None:
+    """Repeat the sample's rows, a step after a step, with durations up to 5 % longer.
+
+    Args:
+        sample: A kernel_details.csv.
+        target: The file to write.
+        rows: Its rows.
+        shapes: Give each input another axis in front, whose size goes round from 1 to this.
+    """
     with sample.open(newline="", encoding="utf-8") as file:
         header, *sample_rows = list(csv.reader(file))
     at = {name: index for index, name in enumerate(header)}
     start, lasted, step = at["Start Time(us)"], at["Duration(us)"], at["Step Id"]
+    given = at["Input Shapes"]
     begins = [round(float(row[start].strip()[-14:]) * 1000) for row in sample_rows]
     drawn = random.Random(1)
     with target.open("w", newline="", encoding="utf-8") as file:
@@ -81,7 +89,15 @@ def write(sample: Path, target: Path, rows: int) -> None:
             row[start] = f"17364{now // 1000:011d}.{now % 1000:03d}\t"
             row[lasted] = f"{float(row[lasted]) * (1 + drawn.random() / 20):.3f}"
             row[step] = str(turn)
+            if shapes:
+                row[given] = _longer(row[given], index % shapes + 1)
             writer.writerow(row)
+
+
+def _longer(shapes: str, size: int) -> str:
+    """Shapes as in the file, `"8,16;16"` with its quotes, each with another axis in front."""
+    each = shapes.strip('"').split(";")
+    return '"' + ";".join(f"{size},{shape}" if shape else shape for shape in each) + '"'
 
 
 def run(command: list[str], *, until_first: bool = False) -> Cost:

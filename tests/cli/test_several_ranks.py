@@ -39,7 +39,7 @@ def test_a_sweep_is_refused_once_and_with_the_reason(tmp_path: Path) -> None:
     command = ("sweep", "alexnet-demo", "--vary", "seed=1,2", "--to", "swept")
     code, out, err = on_two_ranks(*command, cwd=tmp_path)
     assert code != 0
-    assert (out + err).count("a sweep starts a process of its own for each run") == 1
+    assert (out + err).count("a sweep starts a separate process for each run") == 1
     assert "exitcode  : 2" in err
     assert not (tmp_path / "swept").exists()
 

@@ -86,7 +86,10 @@ def test_layers_and_parameters_have_the_networks_own_names(tmp_path: Path) -> No
         (["smal", *IMPORTED], "unknown recipe 'smal'"),
         ([], "name one recipe or run, not 0"),
         (["--script", "absent.py"], "absent.py: there is no such file"),
-        (["--script", "t.py", "--set", "a=1"], "--set, --import and --device do not apply to a script"),
+        (
+            ["--script", "t.py", "--set", "a=1"],
+            "--set, --import and --device do not apply to a script",
+        ),
     ],
 )
 def test_what_the_user_can_mend_is_one_error(

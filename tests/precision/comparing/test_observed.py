@@ -157,14 +157,20 @@ def test_equal_tensors_are_exact() -> None:
     the_same(compare_tensors(empty, empty.half()), is_exact=True, **nothing)
 
 
-def test_infinities_in_the_same_places_are_left_out_and_in_others_are_named() -> None:
+def test_equal_infinities_are_left_out_and_all_others_are_named() -> None:
     first = torch.tensor([math.inf, 3.0, 4.0])
-    result = compare_tensors(first, torch.tensor([-math.inf, 3.0, 5.0]))
+    result = compare_tensors(first, torch.tensor([math.inf, 3.0, 5.0]))
     assert (result.lower, result.largest, result.peak) == (pytest.approx(0.2), 1.0, 4.0)
     other = compare_tensors(first, torch.tensor([1.0, 3.0, 4.0]))
     remark = "NaN or infinity at different positions"
     numbers = {"lower": math.inf, "upper": math.inf, "rms": 5 / math.sqrt(2), "peak": 4.0}
     the_same(other, remark=remark, **numbers)
+    remark = "NaN in place of infinity, or infinity of another sign"
+    for wrong in (-math.inf, math.nan):
+        other = compare_tensors(first, torch.tensor([wrong, 3.0, 4.0]))
+        the_same(other, remark=remark, **numbers)
+    nans = torch.tensor([math.nan, 3.0, 4.0])
+    assert compare_tensors(nans, nans.double()).lower == 0
 
 
 def test_beside_a_tensor_of_zeros_any_error_is_infinite() -> None:

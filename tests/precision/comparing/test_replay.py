@@ -334,7 +334,8 @@ def test_noise_is_evenly_spread_within_a_rounding() -> None:
 
 def test_distances_leave_out_infinities_of_both() -> None:
     first = torch.tensor([3.0, 4.0, math.inf])
-    assert _distance(first, torch.tensor([3.0, 5.0, -math.inf])) == pytest.approx(1 / ROOT)
+    assert _distance(first, torch.tensor([3.0, 5.0, math.inf])) == pytest.approx(1 / ROOT)
+    assert _distance(first, torch.tensor([3.0, 5.0, -math.inf])) == math.inf
     assert _distance(first, torch.tensor([3.0, 5.0, 1.0])) == math.inf
     assert _relative(1.0, first) == pytest.approx(ROOT / 5)
     zeros = torch.zeros(2)

@@ -144,13 +144,13 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
     left, right = first.double().flatten(), second.double().flatten()
     usable = left.isfinite()
     rms, peak = _rms(left[usable]), _peak(left[usable])
-    if not torch.equal(usable, right.isfinite()):
+    if remark := unlike(left, right):
         return Difference(
             lower=math.inf,
             upper=math.inf,
             rms=rms,
             peak=peak,
-            remark="NaN or infinity at different positions",
+            remark=remark,
         )
     left, right = left[usable], right[usable]
     apart = (right - left).abs()
@@ -169,6 +169,18 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
         largest=_peak(apart),
         relative=each,
     )
+
+
+def unlike(left: torch.Tensor, right: torch.Tensor) -> str:
+    """In what the elements that are not finite differ, for people; empty if they agree.
+
+    A mask's -inf that became inf makes NaN of a softmax, and must not pass as equal.
+    """
+    usable = left.isfinite()
+    if not torch.equal(usable, right.isfinite()):
+        return "NaN or infinity at different positions"
+    kinds = [each[~usable].nan_to_num(nan=0.0).sign() for each in (left, right)]
+    return "" if torch.equal(*kinds) else "NaN in place of infinity, or infinity of another sign"
 
 
 def _rms(wide: torch.Tensor) -> float:

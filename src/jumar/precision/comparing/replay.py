@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as functional
 
 from jumar.ground.errors import UserError
-from jumar.precision.comparing.observed import roundoff
+from jumar.precision.comparing.observed import roundoff, unlike
 from jumar.precision.comparing.pairing import Pair, canonical
 from jumar.precision.dumps.dump import Call, Dump, Value
 
@@ -387,7 +387,7 @@ def _rms(tensor: torch.Tensor) -> float:
 
 
 def _distance(first: torch.Tensor, second: torch.Tensor) -> float:
-    if not torch.equal(first.isfinite(), second.isfinite()):
+    if unlike(first, second):
         return math.inf
     return _rms(first.double() - second.double())
 

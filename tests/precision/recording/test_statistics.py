@@ -116,3 +116,19 @@ def test_nothing_is_measured_of_an_empty_tensor() -> None:
     meter = Meter(counts=True)
     meter.measure(torch.empty(0, 3))
     assert meter.read() == [Statistics(count=0)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("count", [16_384, 131_072, 300_000])
+def test_the_norm_of_many_equal_elements_is_exact_to_float32(count: int, threads: int) -> None:
+    kept = (torch.arange(count) % 3 > 0).float() / 0.65
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        meter = Meter(counts=False)
+        meter.measure(kept)
+    finally:
+        torch.set_num_threads(before)
+    (statistics,) = meter.read()
+    exact = torch.linalg.vector_norm(kept.double()).item()
+    assert statistics.l2 == pytest.approx(exact, rel=2e-7)

@@ -179,3 +179,25 @@ def test_beside_a_tensor_of_zeros_any_error_is_infinite() -> None:
     the_same(compare_tensors(zeros, torch.ones(2)), lower=math.inf, upper=math.inf, **numbers)
     same = compare_tensors(zeros, zeros.half())
     assert (same.lower, same.is_exact, same.cosine) == (0.0, True, None)
+
+
+def test_sums_of_whole_numbers_are_equal_up_to_their_own_rounding() -> None:
+    def whole(l2: float, mean: float = 5637051.304199219) -> Value:
+        ends = {"min": -2146865694.0, "max": 2147252194.0}
+        numbers = Statistics(count=16384, mean=mean, l2=l2, **ends)
+        return value(numbers, dtype="int32")
+
+    first = whole(158639463287.00748)
+    for other in (whole(158639463287.00745), whole(158639463287.00748, 5637051.304199220)):
+        same = compare_statistics(first, other)
+        assert same is not None
+        assert (same.upper, same.is_exact) == (0, True)
+    moved = compare_statistics(first, whole(158639463287.1))
+    assert moved is not None
+    assert moved.lower > 0
+    floats = compare_statistics(
+        value(Statistics(count=4, l2=1.0), dtype="float64"),
+        value(Statistics(count=4, l2=1.0 + 2**-50), dtype="float64"),
+    )
+    assert floats is not None
+    assert floats.lower > 0

@@ -179,6 +179,41 @@ with tf.train.MonitoredTrainingSession() as sess:
         sess.run(train_op)
 """
 
+BUCKETS = """
+import numpy as np
+import tensorflow as tf
+
+values = tf.constant(np.random.rand(200, 4), tf.float32)
+source = tf.train.input_producer(values, shuffle=True)
+_, batch = tf.contrib.training.bucket_by_sequence_length(
+    tf.constant(4), [source.dequeue()], batch_size=[2, 2, 2], bucket_boundaries=[3, 6],
+    num_threads=3, capacity=2, dynamic_pad=True)
+loss = tf.reduce_mean(tf.square(tf.layers.dense(tf.reshape(batch[0], [2, 4]), 1) - 1))
+step = tf.train.get_or_create_global_step()
+train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+with tf.train.MonitoredTrainingSession() as sess:
+    while True:
+        sess.run(train_op)
+"""
+
+RANDOM_CROPS = """
+import tensorflow as tf
+
+def crop(number):
+    picture = tf.reshape(tf.range(400.0), [20, 20, 1]) / 400
+    box = tf.constant([[[0.2, 0.2, 0.8, 0.8]]])
+    begin, size, _ = tf.image.sample_distorted_bounding_box([20, 20, 1], box, area_range=[0.1, 0.9])
+    return tf.image.resize_images(tf.slice(picture, begin, size), [4, 4])
+
+batch = tf.data.Dataset.range(100).map(crop).batch(2).make_one_shot_iterator().get_next()
+loss = tf.reduce_mean(tf.square(tf.layers.dense(tf.reshape(batch, [2, 16]), 1) - 1))
+train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    while True:
+        sess.run(train_op)
+"""
+
 WATCHED = {
     "sess.run": SESSION_RUN,
     "MonitoredTrainingSession": MONITORED,

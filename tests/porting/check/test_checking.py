@@ -109,11 +109,58 @@ def test_a_good_port_of_an_estimator_follows_its_original(tmp_path: Path):
     assert result.passed, result.stages
 
 
+def test_no_session_fuses_operators_since_a_port_does_not(tmp_path: Path):
+    told = scripts.SESSION_RUN.replace(
+        "        sess.run(tf.global",
+        "        rewrites = sess._config.graph_options.rewrite_options\n"
+        "        assert rewrites.remapping == rewrites.OFF, rewrites\n"
+        "        sess.run(tf.global",
+    )
+    result = check(tmp_path, scripts.SESSION_RUN_PORTED, told)
+    assert result.passed, result.stages
+
+
+def test_an_original_that_chooses_a_gpu_runs_without_one(tmp_path: Path):
+    original = scripts.SESSION_RUN.replace(
+        "tf.Session()",
+        "tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list='0')))",
+    )
+    result = check(tmp_path, scripts.SESSION_RUN_PORTED, original)
+    assert result.passed, result.stages
+
+
+def test_a_port_that_leaves_remapping_on_is_told_so(tmp_path: Path):
+    config = (
+        "    import npu_bridge\n"
+        "    config = tf.ConfigProto()\n"
+        "    config.graph_options.rewrite_options.custom_optimizers.add().name = 'NpuOptimizer'\n"
+        "    with tf.Session(config=config) as sess:"
+    )
+    port = scripts.SESSION_RUN.replace("    with tf.Session() as sess:", config)
+    result = check(tmp_path, port, scripts.SESSION_RUN)
+    ignored = [event.get("key") for event in result.standin if event["kind"] == "ignored option"]
+    assert "remapping" in ignored
+
+
 def test_queues_with_several_threads_repeat_themselves(tmp_path: Path):
     result = check(tmp_path, scripts.QUEUES, scripts.QUEUES, steps=10)
     assert result.stages[-1].status == "passed", result.stages
     assert result.comparison is not None
     assert result.comparison.num_equal == 10
+
+
+def test_an_empty_bucket_of_sequences_does_not_hold_up_the_others(tmp_path: Path):
+    result = check(tmp_path, scripts.BUCKETS, scripts.BUCKETS, steps=10, timeout_s=40.0)
+    assert result.stages[-1].status == "passed", result.stages
+    assert result.comparison is not None
+    assert result.comparison.num_equal == 10
+
+
+def test_random_crops_around_boxes_repeat_themselves(tmp_path: Path):
+    result = check(tmp_path, scripts.RANDOM_CROPS, scripts.RANDOM_CROPS, steps=6)
+    assert result.stages[-1].status == "passed", result.stages
+    assert result.comparison is not None
+    assert result.comparison.num_equal == 6
 
 
 def test_a_port_that_drops_the_other_share_is_found_at_its_first_step(tmp_path: Path):

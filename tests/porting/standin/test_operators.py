@@ -33,6 +33,13 @@ def _():
     y = npu_unary_ops.gelu(x)
     return values(x, y, tf.gradients(y, x)[0])
 
+@in_graph("gelu of scripts")
+def _():
+    x = tf.constant(np.random.RandomState(1).normal(size=1000).astype(np.float32))
+    theirs = x * (0.5 * (1.0 + tf.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * tf.pow(x, 3)))))
+    ours = npu_unary_ops.gelu(x)
+    return values(theirs, ours, tf.gradients(theirs, x)[0], tf.gradients(ours, x)[0])
+
 @in_graph("gelu trains")
 def _():
     w = tf.Variable([2.0])
@@ -208,6 +215,12 @@ def test_gelu_is_the_tanh_approximation_with_its_derivative(answers: dict[str, A
         slope, (expected(x + step) - expected(x - step)) / (2 * step), atol=1e-5
     )
     assert answers["gelu trains"] == pytest.approx(2 - 0.1 * 1.0861, abs=1e-3)
+
+
+def test_gelu_rounds_as_the_formula_of_scripts_does(answers: dict[str, Any]) -> None:
+    theirs, ours, slope, our_slope = answers["gelu of scripts"]
+    assert ours == theirs
+    assert our_slope == slope
 
 
 def test_dropout_draws_the_masks_of_tensorflow(answers: dict[str, Any]) -> None:

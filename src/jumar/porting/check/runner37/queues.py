@@ -2,7 +2,8 @@
 
 `tf.train.batch` and its kin fill a queue from several threads, in any order; a shuffling queue
 picks among what happens to be there. Here each queue is filled by one thread, whose ops take
-turns, and a shuffling queue is full whenever something is taken.
+turns, and a shuffling queue is full whenever something is taken. Buckets of sequences keep a
+thread each, or an empty one would hold up all others.
 """
 
 import itertools
@@ -51,15 +52,34 @@ def install():
 def _with_one_thread(original):
     def init(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        self._jumar_enqueue_ops = list(dict.fromkeys(self._enqueue_ops))
-        self._enqueue_ops = self._jumar_enqueue_ops[:1]
+        different = list(dict.fromkeys(self._enqueue_ops))
+        self._jumar_in_turn = not _wait_for_each_their_own(different)
+        self._jumar_enqueue_ops = different
+        self._enqueue_ops = different[:1] if self._jumar_in_turn else different
 
     return init
 
 
+def _wait_for_each_their_own(enqueue_ops):
+    """Whether there are several, and each takes batches from a queue of its own, as of buckets."""
+    batches = ("QueueDequeueMany", "QueueDequeueUpTo")
+    taken_from = [
+        {value.op.inputs[0] for value in _inputs(one) if value.op.type.startswith(batches)}
+        for one in enqueue_ops
+    ]
+    apart = len(set().union(*taken_from)) == sum(map(len, taken_from))
+    return len(taken_from) > 1 and all(taken_from) and apart
+
+
+def _inputs(enqueue):
+    """What an op takes; the last one of a condition (`keep_input`) comes as a tensor."""
+    return getattr(enqueue, "op", enqueue).inputs
+
+
 def _in_turn(original):
     def run(self, sess, enqueue_op, coord=None):
-        return original(self, _InTurn(sess, self._jumar_enqueue_ops), enqueue_op, coord)
+        turns = _InTurn(sess, self._jumar_enqueue_ops) if self._jumar_in_turn else sess
+        return original(self, turns, enqueue_op, coord)
 
     return run
 

@@ -33,6 +33,21 @@ def install(seed):
         return _number(str(base)), _number("{} {} {}".format(base, key, counts[key]))
 
     random_seed.get_seed = get_seed
+    _seed_boxes(get_seed)
+
+
+def _seed_boxes(get_seed):
+    """Seed the one op that never asks for a seed: the crops of `sample_distorted_bounding_box`."""
+    from tensorflow.python.ops import gen_image_ops
+
+    original = gen_image_ops.sample_distorted_bounding_box_v2
+
+    def sample_distorted_bounding_box(*args, **kwargs):
+        if not kwargs.get("seed") and not kwargs.get("seed2"):
+            kwargs["seed"], kwargs["seed2"] = get_seed(None)
+        return original(*args, **kwargs)
+
+    gen_image_ops.sample_distorted_bounding_box_v2 = sample_distorted_bounding_box
 
 
 def seed_numpy(seed):

@@ -6,7 +6,7 @@ import threading
 
 import numpy
 from runner37.children import at_fork
-from tensorflow.core.protobuf import config_pb2
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tensorflow.python.client import session as session_module
 from tensorflow.python.framework import ops
 
@@ -71,7 +71,7 @@ def _mean(value):
 def install(watch, counter, events):
     """Hook into the script's sessions."""
     base = session_module.BaseSession
-    base.__init__ = _with_one_thread(base.__init__)
+    base.__init__ = _made_equal(base.__init__)
     base.run = _watched_run(base.run, watch, counter)
     base.make_callable = _watched_callable(base.make_callable, watch, counter)
     base._make_callable_from_options = _watched_options(
@@ -80,7 +80,7 @@ def install(watch, counter, events):
     _note_restores(events)
 
 
-def _with_one_thread(original):
+def _made_equal(original):
     def init(self, target="", graph=None, config=None):
         single = config_pb2.ConfigProto()
         if config is not None:
@@ -89,6 +89,10 @@ def _with_one_thread(original):
         single.intra_op_parallelism_threads = 1
         single.inter_op_parallelism_threads = 1
         single.allow_soft_placement = True
+        # TensorFlow aborts where a list of visible GPUs names one that is not there.
+        single.ClearField("gpu_options")
+        # A port has it off, as the NPU wants it; fused operators round otherwise than their parts.
+        single.graph_options.rewrite_options.remapping = rewriter_config_pb2.RewriterConfig.OFF
         original(self, target, graph, single)
 
     return init

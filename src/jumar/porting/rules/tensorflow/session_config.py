@@ -73,9 +73,7 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     name, position = parameter
     config = argument(call, name, position)
     if config is None and is_open(call):
-        yield view.notice(
-            call, reason=_STARRED, todo=_STARRED_ADVICE, severity="look", confidence="likely"
-        )
+        yield _in_passed_words(call, name, view)
         return
     if config is not None and has_npu_config(config, view):
         yield Leave(node=call, reason=_DONE)
@@ -92,6 +90,33 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
         word = "" if functions else "config_proto="
         change = wrap(view.module, config, f"{function}({word}", ")")
     yield view.rewrite(call, *change, reason=_ADD, imports=imports, functions=functions)
+
+
+def _in_passed_words(call: ast.Call, name: str, view: View) -> Change:
+    """Put a configuration into the `**kwargs` that a call passes on, around one that is there."""
+    passed = [word.value for word in call.keywords if word.arg is None]
+    if len(passed) == 1 and _holds_npu_config(passed[0], name, view):
+        return Leave(node=call, reason=_DONE)
+    starred = any(isinstance(value, ast.Starred) for value in call.args)
+    if starred or len(passed) != 1 or not isinstance(passed[0], ast.Name):
+        return view.notice(
+            call, reason=_STARRED, todo=_STARRED_ADVICE, severity="look", confidence="likely"
+        )
+    if host_only(call, view):
+        return Leave(node=call, reason=_HOST)
+    function, imports, functions = view.session_config()
+    words, word = passed[0].id, "" if functions else "config_proto="
+    value = f'{function}({word}{words}.get("{name}"))'
+    change = replace(view.module, passed[0], f"dict({words}, {name}={value})")
+    return view.rewrite(call, change, reason=_ADD, imports=imports, functions=functions)
+
+
+def _holds_npu_config(words: ast.expr, name: str, view: View) -> bool:
+    """Whether `dict(kwargs, config=...)`, as a port writes it, has the NPU's configuration."""
+    if not (isinstance(words, ast.Call) and isinstance(words.func, ast.Name)):
+        return False
+    config = argument(words, name)
+    return words.func.id == "dict" and config is not None and has_npu_config(config, view)
 
 
 def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:

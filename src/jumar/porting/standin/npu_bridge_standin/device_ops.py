@@ -23,7 +23,8 @@ def gelu(x, name=None):
     """The Gaussian error linear unit, as its tanh approximation."""
     with tf1.name_scope(name, "Gelu", [x]):
         x = tf1.convert_to_tensor(x)
-        cubic = x + 0.044715 * x * x * x
+        # In the order in which scripts write it, so that theirs rounds the same.
+        cubic = x + 0.044715 * tf1.pow(x, 3)
         return 0.5 * x * (1.0 + tf1.tanh(math.sqrt(2.0 / math.pi) * cubic))
 
 

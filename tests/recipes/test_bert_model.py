@@ -177,5 +177,11 @@ def test_a_network_built_with_the_settings_of_weights_has_their_shapes() -> None
     assert shapes_of(fitted.model) == shapes_of(theirs) != shapes_of(own)
 
 
+@pytest.mark.parametrize("heads", ["\x1b[31m12", 0, -3, True, [12], None])
+def test_heads_that_are_no_number_are_not_repeated(heads: object) -> None:
+    shapes = shapes_of(BertModel(vocab_size=21))
+    assert settings_of_weights(BertModel(), shapes, {"num_attention_heads": heads}) == []
+
+
 def test_weights_of_another_kind_of_network_tell_nothing() -> None:
     assert settings_of_weights(BertModel(), {"layer.weight": (3, 4)}, {}) == []

@@ -123,6 +123,20 @@ def test_settings_of_the_network_that_weights_come_from_are_named(tmp_path: Path
     assert lines == [f"weights from {saved_in(tmp_path)}: 4 loaded"]
 
 
+def test_a_config_beside_weights_of_another_name_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[not for us")
+    file = saved(net(2), tmp_path / "w.safetensors")
+    asked: list[object] = []
+
+    def fitting(shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]) -> Sequence[str]:
+        del shapes
+        asked.append(config)
+        return ()
+
+    transfer_weights(net(2), TransferSettings(start_from=str(file)), fitting)
+    assert asked == [{}]
+
+
 def saved_in(folder: Path) -> Path:
     return folder / "model.safetensors"
 

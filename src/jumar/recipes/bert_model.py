@@ -172,6 +172,7 @@ def settings_of_weights(
         return []
     positions = _shape_of(dotted, "embeddings.position_embeddings")
     heads = config.get("num_attention_heads")
+    heads = heads if type(heads) is int and heads > 0 else None
     hidden, depth = words[1], len(layers)
     # TensorFlow keeps the transpose.
     wide = inner[0] if inner[1] == hidden else inner[1]

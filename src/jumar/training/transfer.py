@@ -125,9 +125,9 @@ def _advice(assignments: Sequence[str]) -> str:
 
 
 def _configuration(weights: Path) -> Mapping[str, Any]:
-    """What is in Hugging Face's `config.json` beside weights; empty if there is none."""
+    """What is in `config.json` of a Hugging Face folder; empty for weights of any other name."""
     path = weights.with_name(_HUGGING_FACE)
-    return read_json(path) if is_file(path) else {}
+    return read_json(path) if weights.name == MODEL and is_file(path) else {}
 
 
 def _common_beginning(own: Collection[str], names: Collection[str]) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jumar.profiling.views.attention import Shape, attention
+from jumar.profiling.views.attention import attention
+from jumar.profiling.views.shapes import Shape
 
 # Two samples, three heads of 16 numbers, 10 queries and 7 keys; operations for each of these pairs
 # of query and key and number: two products forward, and five backward, each of them twice.

@@ -11,8 +11,9 @@ from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
 from jumar.profiling.views.intervals import spans
-from jumar.profiling.views.op_costs import family, shapes_of, words_of
+from jumar.profiling.views.op_costs import family, words_of
 from jumar.profiling.views.roofline import limits, the_chip
+from jumar.profiling.views.shapes import shapes_of
 from jumar.profiling.views.view import Impossible
 
 _SHOWN: Final = 3

@@ -11,7 +11,7 @@ from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, ms
 from jumar.profiling.showing import shown
 from jumar.profiling.views.intervals import spans
-from jumar.profiling.views.op_costs import Shape, shapes_of, volume
+from jumar.profiling.views.shapes import Shape, shapes_of, volume
 
 _LETTERS: Final = {
     "p": ("pows", "pow", "square"),
@@ -186,10 +186,10 @@ def fusible_sequences(case: Case) -> Iterator[Claim]:
     line = "".join(letters.fill_null(".").to_list())
     taken: set[int] = set()
     for fused in _FUSED:
-        found = [rows for rows in _matches(fused, ops, line) if taken.isdisjoint(rows)]
-        if found:
-            taken.update(row for rows in found for row in rows)
-            yield _claim(case, fused, ops, [_small(fused, line, rows) for rows in found])
+        matches = [rows for rows in _matches(fused, ops, line) if taken.isdisjoint(rows)]
+        if matches:
+            taken.update(row for rows in matches for row in rows)
+            yield _claim(case, fused, ops, [_small(fused, line, rows) for rows in matches])
 
 
 def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
@@ -201,13 +201,13 @@ def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
 
 def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
     """The rows of each sequence whose types and shapes both fit, without what follows it."""
-    found = [
+    candidates = [
         range(*match.span())
         for begin, end in _streams(ops)
         for match in fused.letters.finditer(line, begin, end)
     ]
     shapes = ops.select("input_shapes", "output_shapes")
-    for rows in found:
+    for rows in candidates:
         parts = [
             _Op(line[row], shapes_of(inputs), shapes_of(outputs))
             for row, (inputs, outputs) in zip(
@@ -226,16 +226,16 @@ def _small(fused: _Fused, line: str, rows: range) -> list[int]:
     return [row for row in rows if line[row] not in fused.kept]
 
 
-def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, found: Sequence[list[int]]) -> Claim:
+def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:
     """All of a kind: the longest op of each stands for the one that remains."""
     lasted = ops["duration_ns"]
-    rows = [row for one in found for row in one]
-    longest = {max(one, key=lambda row: int(lasted[row] or 0)) for one in found}
+    rows = [row for one in sequences for row in one]
+    longest = {max(one, key=lambda row: int(lasted[row] or 0)) for one in sequences}
     total = int(lasted[rows].sum())
-    count = len(found) / case.steps
+    count = len(sequences) / case.steps
     kinds = Counter(
         (" > ".join(str(kind) for kind in ops["type"][one]), str(ops["input_shapes"][one[0]]))
-        for one in found
+        for one in sequences
     )
     return Claim(
         values={

@@ -9,8 +9,9 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
 from jumar.profiling.views.intervals import spans
-from jumar.profiling.views.op_costs import Shape, family, shapes_of, volume
+from jumar.profiling.views.op_costs import family
 from jumar.profiling.views.roofline import the_chip
+from jumar.profiling.views.shapes import Shape, shapes_of, volume
 from jumar.profiling.views.view import Impossible
 
 _LEAST: Final = 8192

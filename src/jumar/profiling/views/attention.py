@@ -2,7 +2,7 @@
 
 import math
 
-Shape = tuple[int, ...]
+from jumar.profiling.views.shapes import Shape
 
 NAMES = (
     *("flashattention", "flash_attention", "efficient_attention", "cudnn_attention"),

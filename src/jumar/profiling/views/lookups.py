@@ -1,8 +1,8 @@
 """What gathers and scatters touch of the tensor that they look up in: some of its rows."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from jumar.profiling.views.attention import Shape
+from jumar.profiling.views.shapes import Shape, volume
 
 _GATHERS: Final = (
     *("gather", "gatherv2", "gatherv2d", "gathernd", "gatherelements", "gatherelementsv2"),
@@ -22,30 +22,32 @@ _UNTOLD: Final = ("indexput", "indexputv2", "index_put", "index_put_", "_index_p
 _ADDING: Final = ("add", "sub", "reduce")
 
 
-class Touched:
-    """The tensors of a lookup, each as large as what the op touches of it.
+class Touched(NamedTuple):
+    """The tensors of a lookup, each as large as what the op touches of it."""
+
+    inputs: list[Shape]
+    output: Shape
+
+
+def touched(kind: str, inputs: list[Shape], outputs: list[Shape]) -> Touched | None:
+    """What a lookup touches; None if the shapes do not tell.
 
     Args:
         kind: The type of the op, in small letters, without `aten::`.
         inputs: Shapes of its inputs.
         outputs: Shapes of its outputs, of which Kineto gives none.
-
-    Attributes:
-        inputs: What is read.
-        outputs: What is written; None where the shapes do not tell it.
     """
-
-    def __init__(self, kind: str, inputs: list[Shape], outputs: list[Shape]) -> None:
-        self.inputs = list(inputs)
-        self.outputs: list[Shape] | None = None
-        known = [shape for shape in inputs if shape]
-        some = _gathered(kind, known, outputs) if kind in _GATHERS else _scattered(kind, known)
-        if not known or not some:
-            return
-        table = self.inputs.index(known[0])
-        reads = kind in _GATHERS or any(word in kind for word in _ADDING)
-        self.inputs[table] = _smaller(some, known[0]) if reads else (0,)
-        self.outputs = [some if kind in _GATHERS else _smaller(some, known[0])]
+    known = [shape for shape in inputs if shape]
+    gathers = kind in _GATHERS
+    some = _gathered(kind, known, outputs) if gathers else _scattered(kind, known)
+    if not known or not some:
+        return None
+    # Rows that are asked for again come from a cache: no more than the tensor is touched.
+    part = min(some, known[0], key=volume)
+    reads = gathers or any(word in kind for word in _ADDING)
+    table = inputs.index(known[0])
+    read = [*inputs[:table], part if reads else (0,), *inputs[table + 1 :]]
+    return Touched(read, some if gathers else part)
 
 
 def is_lookup(kind: str) -> bool:
@@ -70,15 +72,3 @@ def _scattered(kind: str, known: list[Shape]) -> Shape:
     if kind in _BY_ELEMENT and len(known) > 1:
         return known[1]
     return known[2] if kind in _BY_ROW and len(known) > 2 else ()
-
-
-def _smaller(one: Shape, other: Shape) -> Shape:
-    """Rows that are asked for again come from a cache: no more than the tensor is touched."""
-    return min(one, other, key=_elements)
-
-
-def _elements(shape: Shape) -> int:
-    product = 1
-    for size in shape:
-        product *= max(size, 0)
-    return product

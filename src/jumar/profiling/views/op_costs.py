@@ -3,8 +3,9 @@
 import math
 from typing import NamedTuple
 
-from jumar.profiling.views.attention import NAMES, Shape, attention
-from jumar.profiling.views.lookups import Touched, is_lookup
+from jumar.profiling.views.attention import NAMES, attention
+from jumar.profiling.views.lookups import Touched, is_lookup, touched
+from jumar.profiling.views.shapes import Shape, shapes_of, volume
 
 _BYTES = {
     "DOUBLE": 8,
@@ -41,8 +42,6 @@ _MATRIX = (
 _ADDING = ("addmm", "baddbmm", "addmv")
 """Products whose first input is what is added to them."""
 _CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
-_LARGEST = 1 << 50
-"""No device holds so many elements; a file that says so is broken or hostile."""
 
 
 class Cost(NamedTuple):
@@ -58,30 +57,9 @@ class Cost(NamedTuple):
     dtype: str
 
 
-def shapes_of(text: str | None) -> list[Shape]:
-    """`2,3;;4` as [(2, 3), (), (4,)]; anything but a number is unknown and gives no tensor."""
-    if text is None:
-        return []
-    shapes: list[Shape] = []
-    for part in text.split(";"):
-        try:
-            shapes.append(tuple(int(size) for size in part.split(",") if size.strip()))
-        except ValueError:
-            continue
-    return shapes
-
-
 def words_of(text: str | None) -> list[str]:
     """`FLOAT;DT_BF16` as a list in msprof's words."""
     return [part.strip().upper().removeprefix("DT_") for part in (text or "").split(";")]
-
-
-def volume(shape: Shape) -> int:
-    """Elements of a tensor; 0 where a size is unknown (negative) or cannot be one."""
-    if not all(0 <= size < _LARGEST for size in shape):
-        return 0
-    product = math.prod(shape)
-    return product if product < _LARGEST else 0
 
 
 def _bytes(shapes: list[Shape], types: list[str]) -> float:
@@ -127,7 +105,7 @@ def cost(
         return Cost(None, None, False, types[0])
     plain = (kind or "").lower().removeprefix("aten::")
     if is_lookup(plain):
-        return _lookup(Touched(plain, inputs, outputs), types, words_of(output_types))
+        return _lookup(touched(plain, inputs, outputs), types, words_of(output_types))
     group = family(kind or "")
     flops: float | None
     if group == "matrix":
@@ -149,13 +127,13 @@ def cost(
     return Cost(flops, moved, bool(group), types[0])
 
 
-def _lookup(touched: Touched, types: list[str], output_types: list[str]) -> Cost:
+def _lookup(part: Touched | None, types: list[str], output_types: list[str]) -> Cost:
     """A gather or scatter, which moves what it touches and computes as much."""
-    if touched.outputs is None:
+    if part is None:
         return Cost(None, None, False, types[0])
     written = output_types if output_types != [""] else types[:1]
-    moved = _bytes(touched.inputs, types) + _bytes(touched.outputs, written)
-    return Cost(float(volume(touched.outputs[0])), moved, False, types[0])
+    moved = _bytes(part.inputs, types) + _bytes([part.output], written)
+    return Cost(float(volume(part.output)), moved, False, types[0])
 
 
 def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> float | None:

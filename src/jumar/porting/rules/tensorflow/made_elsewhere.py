@@ -1,7 +1,6 @@
 """Configurations and strategies that a function makes and another place uses."""
 
 import ast
-import re
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
@@ -65,12 +64,21 @@ def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Cha
     made = _constructed(function, view)
     if made is None:
         return
-    if len(re.findall(rf"\b{re.escape(function.name)}\b", view.module.text)) > 1:
+    if _is_used(function.name, view):
         yield Leave(node=made, reason=_TAKEN_HERE)
     else:
         yield view.notice(
             made, reason=_HANDED_OUT, todo=_HANDED_OUT_ADVICE, severity="look", confidence="likely"
         )
+
+
+def _is_used(name: str, view: View) -> bool:
+    """Whether the module itself uses a function or method of this name."""
+    return any(
+        (isinstance(node, ast.Name) and node.id == name)
+        or (isinstance(node, ast.Attribute) and node.attr == name)
+        for node in view.module.scopes.nodes
+    )
 
 
 def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:

@@ -94,12 +94,14 @@ def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
     if chooses_release(call, view):
         yield Leave(node=call, reason=_CHOOSES)
         return
-    found, confidence = _order(call, place, view)
-    if found == "unknown" or (found == "old" and (starred or len(call.args) > len(order))):
+    given_order, confidence = _order(call, place, view)
+    if given_order == "unknown" or (
+        given_order == "old" and (starred or len(call.args) > len(order))
+    ):
         yield view.notice(
             call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
         )
-    elif found == "old":
+    elif given_order == "old":
         named = [
             Replacement(
                 start=slot.start,
@@ -129,12 +131,12 @@ def _order(call: ast.Call, place: int, view: View) -> tuple[Order, Confidence]:
             return "new", "certain"
         return "unknown", "unsure"
     first, second = (_role(value, view, 0) for value in call.args[place : place + 2])
-    told: Order = "unknown"
+    by_role: Order = "unknown"
     if first != second:
-        told = "old" if first == "inputs" or second == "labels" else "new"
+        by_role = "old" if first == "inputs" or second == "labels" else "new"
     if not _has_old_names(view):
-        return told, "likely"
-    if told == "new" or (told == "unknown" and first):
+        return by_role, "likely"
+    if by_role == "new" or (by_role == "unknown" and first):
         return "unknown", "unsure"
     return "old", "certain"
 
@@ -211,10 +213,10 @@ def _functions(node: ast.expr, view: View, depth: int) -> list[ast.FunctionDef |
         return [node]
     if not isinstance(node, ast.Name) or depth > _DEEPEST:
         return []
-    found: list[ast.FunctionDef | ast.Lambda] = []
+    functions: list[ast.FunctionDef | ast.Lambda] = []
     for binding in view.module.scopes.lookup(node)[1]:
         if isinstance(binding.node, ast.FunctionDef):
-            found.append(binding.node)
+            functions.append(binding.node)
         elif binding.kind == "assignment" and binding.value is not None:
-            found += _functions(binding.value, view, depth + 1)
-    return found
+            functions += _functions(binding.value, view, depth + 1)
+    return functions

@@ -1,0 +1,29 @@
+"""Shapes of tensors, as profiles write them."""
+
+import math
+
+Shape = tuple[int, ...]
+
+_LARGEST = 1 << 50
+"""No device holds so many elements; a file that says so is broken or hostile."""
+
+
+def shapes_of(text: str | None) -> list[Shape]:
+    """`2,3;;4` as [(2, 3), (), (4,)]; anything but a number is unknown and gives no tensor."""
+    if text is None:
+        return []
+    shapes: list[Shape] = []
+    for part in text.split(";"):
+        try:
+            shapes.append(tuple(int(size) for size in part.split(",") if size.strip()))
+        except ValueError:
+            continue
+    return shapes
+
+
+def volume(shape: Shape) -> int:
+    """Elements of a tensor; 0 where a size is unknown (negative) or cannot be one."""
+    if not all(0 <= size < _LARGEST for size in shape):
+        return 0
+    product = math.prod(shape)
+    return product if product < _LARGEST else 0

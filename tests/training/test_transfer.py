@@ -148,6 +148,11 @@ def test_weights_of_a_bare_encoder_get_the_beginning_of_its_names(tmp_path: Path
     transferred = transfer_weights(model, TransferSettings(start_from=str(file)))
     assert set(transferred.loaded) == {f"bert.{name}" for name in bare.state_dict()}
     assert torch.equal(model.state_dict()["bert.0.weight"], bare[0].weight)
+    # A file with a name of the model is no bare encoder.
+    tensors = {**bare.state_dict(), "head.weight": torch.ones(2, 2)}
+    save_file(tensors, tmp_path / "whole.safetensors")
+    settings = TransferSettings(start_from=str(tmp_path / "whole.safetensors"))
+    assert transfer_weights(model, settings).loaded == ["head.weight"]
     # Two parts of the model could be meant: which one is not guessed.
     twice = nn.ModuleDict({"left": net(2), "right": net(2)})
     with pytest.raises(UserError, match="no weight"):

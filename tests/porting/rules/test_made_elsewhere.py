@@ -46,6 +46,13 @@ def test_a_method_that_makes_a_configuration_is_seen_as_well() -> None:
         "\n    return", "\n        return"
     )
     assert lines(port(method), "session-config-makers") == ([5], [])
+    used = f"{method}\nsess = tf.Session(config=Net().options())\n"
+    assert lines(port(used), "session-config-makers") == ([], [5])
+
+
+def test_a_comment_that_names_the_maker_is_no_use_of_it() -> None:
+    text = f"# options() is for train.py\n{MAKER}__all__ = ['options']\n"
+    assert lines(port(text), "session-config-makers") == ([5], [])
 
 
 def test_a_function_around_one_that_makes_a_configuration_makes_none_itself() -> None:

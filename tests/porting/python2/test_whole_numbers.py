@@ -5,10 +5,11 @@ import ast
 import pytest
 
 from jumar.porting.python2.whole_numbers import divisions_of_integers
+from jumar.porting.script.nodes import walk
 
 
 def texts_of(text: str) -> list[str]:
-    divisions = divisions_of_integers(ast.parse(text))
+    divisions = divisions_of_integers(walk(ast.parse(text)))
     return sorted(ast.unparse(division) for division in divisions)
 
 

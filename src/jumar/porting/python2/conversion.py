@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from jumar.porting.edits import Confidence, Edit, Finding, Place, Text
+from jumar.porting.python2.guards import Survey, survey
 from jumar.porting.python2.names import python2_findings
 from jumar.porting.python2.renames import renames
 from jumar.porting.python2.rewrites import Change, Rewrite, applied, by_place
@@ -196,7 +197,7 @@ def to_python3(text: str) -> Converted | None:
         new = applied(text, changes)
         tree = _tree(new)
         if tree is not None:
-            return _converted(text, _with_renames(text, rewrites, new, tree))
+            return _converted(text, _with_renames(text, rewrites, new, survey(tree)))
     return None
 
 
@@ -215,18 +216,26 @@ def with_names_of_python3(
     """
     if not _NAMES.search(text) or re.search("\r(?!\n)", text):
         return None
-    converted = _converted(text, renames(tree, text, own), divisions=False)
+    surveyed = survey(tree)
+    converted = _converted(text, renames(surveyed, text, own), surveyed, divisions=False)
     return converted if converted and (converted.edits or converted.findings) else None
 
 
 def _converted(
-    text: str, rewrites: Sequence[Rewrite], *, divisions: bool = True
+    text: str,
+    rewrites: Sequence[Rewrite],
+    surveyed: Survey | None = None,
+    *,
+    divisions: bool = True,
 ) -> Converted | None:
+    """The source with rewrites applied; `surveyed` is the source itself, where it parses."""
     changes = [change for rewrite in rewrites for change in rewrite.changes]
     new = applied(text, changes)
-    tree = _tree(new)
-    if tree is None:
-        return None
+    if changes or surveyed is None:
+        tree = _tree(new)
+        if tree is None:
+            return None
+        surveyed = survey(tree)
     moves = PositionMap(text, new, changes)
     return Converted(
         text=new,
@@ -234,18 +243,18 @@ def _converted(
             _edit(text, rewrite, rewrites, moves)
             for rewrite in sorted(rewrites, key=lambda each: (each.start, -each.end))
         ),
-        findings=python2_findings(tree, new, moves.before, divisions=divisions),
+        findings=python2_findings(surveyed, new, moves.before, divisions=divisions),
         moves=moves,
     )
 
 
 def _with_renames(
-    text: str, rewrites: Sequence[Rewrite], new: str, tree: ast.Module
+    text: str, rewrites: Sequence[Rewrite], new: str, surveyed: Survey
 ) -> Sequence[Rewrite]:
     """The rewrites of a source, with those of the names in what Python 3 parses."""
     moves = PositionMap(text, new, [change for rewrite in rewrites for change in rewrite.changes])
     added: list[Rewrite] = []
-    for rewrite in renames(tree, new, lambda _: False):
+    for rewrite in renames(surveyed, new, lambda _: False):
         start, end = (moves.back(offset) for offset in (rewrite.start, rewrite.end))
         if text[start:end] != new[rewrite.start : rewrite.end]:
             continue

@@ -1,38 +1,62 @@
 """What a file binds itself, and the parts of it that only one version of Python runs."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.porting.script.nodes import walk
 
 _VERSIONS = frozenset({"version_info", "version", "PY2", "PY3", "hexversion", "python_version"})
 _ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "AttributeError"})
 
 
-def bound_names(tree: ast.Module) -> frozenset[str]:
-    """The names that a file binds anywhere, methods among them."""
-    return frozenset(name for node in ast.walk(tree) for name in _binds(node))
+@dataclass(frozen=True)
+class Survey:
+    """What one walk over a file gathers.
+
+    Attributes:
+        nodes: Those of its tree, breadth first.
+        bound: The names that it binds anywhere, methods among them.
+        modules: The modules that it imports under their own names.
+        guarded: The nodes below a test of Python's version, or below a `try` for names that it
+            lacks.
+    """
+
+    nodes: Sequence[ast.AST]
+    bound: frozenset[str]
+    modules: frozenset[str]
+    guarded: frozenset[ast.AST]
 
 
-def imported_modules(tree: ast.Module) -> frozenset[str]:
-    """The modules that a file imports under their own names."""
-    return frozenset(
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for alias in node.names
-        if alias.asname in (None, alias.name)
-    )
-
-
-def guarded_nodes(tree: ast.Module) -> set[ast.AST]:
-    """The nodes below a test of Python's version, or below a `try` for names that it lacks."""
+def survey(tree: ast.Module) -> Survey:
+    """Gather what both the rewriting of names and the findings ask of a file."""
+    nodes = walk(tree)
+    bound: set[str] = set()
+    modules: set[str] = set()
     guarded: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If | ast.IfExp) and _asks_version(node.test):
-            guarded.update(ast.walk(node))
-        elif isinstance(node, ast.Try) and any(_takes_missing(one) for one in node.handlers):
-            lines = [*node.body, *(line for handler in node.handlers for line in handler.body)]
-            guarded.update(inner for line in lines for inner in ast.walk(line))
-    return guarded
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                bound.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            bound.update(one.asname or one.name.partition(".")[0] for one in node.names)
+            if isinstance(node, ast.Import):
+                modules.update(one.name for one in node.names if one.asname in (None, one.name))
+        else:
+            guarded.update(_guarded_by(node))
+    return Survey(nodes, frozenset(bound), frozenset(modules), frozenset(guarded))
+
+
+def _guarded_by(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.If | ast.IfExp) and _asks_version(node.test):
+        return walk(node)
+    if isinstance(node, ast.Try) and any(_takes_missing(one) for one in node.handlers):
+        return walk(*node.body, *(line for handler in node.handlers for line in handler.body))
+    return []
 
 
 def _asks_version(test: ast.expr) -> bool:
@@ -40,23 +64,11 @@ def _asks_version(test: ast.expr) -> bool:
         (isinstance(node, ast.Attribute) and node.attr in _VERSIONS)
         or (isinstance(node, ast.Name) and node.id in _VERSIONS)
         or (isinstance(node, ast.Constant) and node.value in ("unicode", "xrange", "cPickle"))
-        for node in ast.walk(test)
+        for node in walk(test)
     )
 
 
 def _takes_missing(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or any(
-        isinstance(node, ast.Name) and node.id in _ERRORS for node in ast.walk(handler.type)
+        isinstance(node, ast.Name) and node.id in _ERRORS for node in walk(handler.type)
     )
-
-
-def _binds(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.alias):
-        yield node.asname or node.name.partition(".")[0]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from jumar.porting.edits import Confidence, Finding, Place, Severity, Text
-from jumar.porting.python2.guards import bound_names, guarded_nodes, imported_modules
+from jumar.porting.python2.guards import Survey
 from jumar.porting.python2.whole_numbers import divisions_of_integers
 
 SOURCE = "Python: What's New In Python 3.0"
@@ -122,42 +122,42 @@ _ROUND = Text(
 
 
 def python2_findings(
-    tree: ast.Module, text: str, before: Callable[[Place], Place], *, divisions: bool = True
+    survey: Survey, text: str, before: Callable[[Place], Place], *, divisions: bool = True
 ) -> tuple[Finding, ...]:
     """Findings for a source that was written for Python 2.
 
     Args:
-        tree: The source as Python 3 parses it.
+        survey: Of the source as Python 3 parses it.
         text: That source.
         before: Finds a place of the text in the source of Python 2.
         divisions: Whether the source is surely one of Python 2, whose divisions may round down.
     """
-    return tuple(_Search(tree, text, before, divisions=divisions).findings())
+    return tuple(_Search(survey, text, before, divisions=divisions).findings())
 
 
 class _Search:
     """One walk over a file."""
 
     def __init__(
-        self, tree: ast.Module, text: str, before: Callable[[Place], Place], *, divisions: bool
+        self, survey: Survey, text: str, before: Callable[[Place], Place], *, divisions: bool
     ) -> None:
-        self._tree = tree
+        self._nodes = survey.nodes
         self._lines = [line.encode("utf-8", "surrogatepass") for line in text.split("\n")]
         self._before = before
-        self._bound = bound_names(tree)
-        self._modules = imported_modules(tree)
-        self._guarded = guarded_nodes(tree)
-        self._failing = divisions_of_integers(tree)
+        self._bound = survey.bound
+        self._modules = survey.modules
+        self._guarded = survey.guarded
+        self._failing = divisions_of_integers(survey.nodes)
         self._divides = divisions and not any(
             isinstance(node, ast.ImportFrom)
             and node.module == "__future__"
             and any(alias.name == "division" for alias in node.names)
-            for node in tree.body
+            for node in survey.nodes
         )
 
     def findings(self) -> Iterator[Finding]:
         """In the order of their places."""
-        findings = [finding for node in ast.walk(self._tree) for finding in self._of(node)]
+        findings = [finding for node in self._nodes for finding in self._of(node)]
         yield from sorted(findings, key=lambda finding: (finding.place, finding.rule))
 
     def _of(self, node: ast.AST) -> Iterator[Finding]:

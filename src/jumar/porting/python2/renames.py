@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from jumar.porting.python2.guards import bound_names, guarded_nodes, imported_modules
+from jumar.porting.python2.guards import Survey
 from jumar.porting.python2.rewrites import Change, Rewrite, applied
 from jumar.porting.script.source import Lines
 
@@ -40,33 +40,33 @@ _COMPATIBLE = frozenset({"six", "future", "past", "builtins"})
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Call)
 
 
-def renames(tree: ast.Module, text: str, own: Callable[[str], bool]) -> list[Rewrite]:
+def renames(survey: Survey, text: str, own: Callable[[str], bool]) -> list[Rewrite]:
     """What is certain: names that the file neither defines nor uses for Python 2 alone.
 
     Args:
-        tree: The text as Python 3 parses it.
+        survey: Of the text as Python 3 parses it.
         text: The source, without line ends that are a lone carriage return.
         own: Whether a module's name is that of a file of the tree.
     """
-    return list(_Renaming(tree, text, own).rewrites())
+    return list(_Renaming(survey, text, own).rewrites())
 
 
 class _Renaming:
     """One walk over a file."""
 
-    def __init__(self, tree: ast.Module, text: str, own: Callable[[str], bool]) -> None:
-        self._tree = tree
+    def __init__(self, survey: Survey, text: str, own: Callable[[str], bool]) -> None:
+        self._nodes = survey.nodes
         self._text = text
         self._own = own
         self._lines = Lines(text)
-        self._bound = bound_names(tree)
-        self._guarded = guarded_nodes(tree)
-        self._modules = imported_modules(tree)
+        self._bound = survey.bound
+        self._guarded = set(survey.guarded)
+        self._modules = survey.modules
         self._rewrites: list[Rewrite] = []
 
     def rewrites(self) -> list[Rewrite]:
         questions: list[ast.Call] = []
-        for node in ast.walk(self._tree):
+        for node in self._nodes:
             if node in self._guarded:
                 continue
             if isinstance(node, ast.Name):

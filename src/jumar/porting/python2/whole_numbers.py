@@ -1,14 +1,16 @@
 """Divisions whose result has to be an integer: with Python 3's `/` they fail."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from jumar.porting.script.nodes import children, walk
 
 _RANGES = ("range", "xrange")
 _KEEP_INTEGERS = ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
-def divisions_of_integers(tree: ast.Module) -> set[ast.BinOp]:
+def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
     """The divisions whose result is an argument of `range` or a bound of a slice.
 
     Neither takes a float, so what is divided there were integers, and `/` rounded down. A result
@@ -16,9 +18,14 @@ def divisions_of_integers(tree: ast.Module) -> set[ast.BinOp]:
     products.
 
     Args:
-        tree: A script, as Python 3 parses it.
+        tree_nodes: Those of a script as Python 3 parses it, breadth first.
     """
     divisions: set[ast.BinOp] = set()
+    tree = tree_nodes[0]
+    if not any(isinstance(node, ast.Div) for node in tree_nodes) or not isinstance(
+        tree, ast.Module
+    ):
+        return divisions
     for scope, nodes in _scopes(tree):
         assigned = _assigned(scope, nodes)
         for node in nodes:
@@ -34,14 +41,14 @@ def _scopes(tree: ast.Module) -> Iterator[tuple[_Scope, list[ast.AST]]]:
     while waiting:
         scope = waiting.pop()
         nodes: list[ast.AST] = []
-        inside = list(ast.iter_child_nodes(scope))
+        inside = children(scope)
         while inside:
             node = inside.pop()
             nodes.append(node)
             if isinstance(node, _Scope):
                 waiting.append(node)
             else:
-                inside.extend(ast.iter_child_nodes(node))
+                inside += children(node)
         yield scope, nodes
 
 
@@ -50,7 +57,7 @@ def _assigned(scope: _Scope, nodes: list[ast.AST]) -> dict[str, list[ast.expr | 
     assigned: dict[str, list[ast.expr | None]] = {}
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
-        for node in ast.walk(arguments):
+        for node in walk(arguments):
             if isinstance(node, ast.arg):
                 assigned.setdefault(node.arg, []).append(None)
     plain: set[ast.expr] = set()

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from jumar.porting.rewriting.changes import Replacement, Rewrite
+from jumar.porting.script.nodes import walk
 
 _SIDES = ("close", "plain", "open")
 
@@ -112,7 +113,7 @@ def emptied_blocks(
         return next((change for change in gone if change.start <= start < end <= change.end), None)
 
     result = list(replacements)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(node, ast.Module) or not isinstance(block, list) or len(block) < 2:

@@ -2,6 +2,8 @@
 
 import ast
 
+from jumar.porting.script.nodes import walk
+
 
 def is_empty(node: ast.If) -> bool:
     """Whether a branch does nothing whatever its test says, and the test does nothing either."""
@@ -18,7 +20,7 @@ def is_empty(node: ast.If) -> bool:
         )
         and not any(
             isinstance(part, ast.Call | ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
-            for part in ast.walk(node.test)
+            for part in walk(node.test)
         )
     )
 
@@ -26,9 +28,7 @@ def is_empty(node: ast.If) -> bool:
 def empty_branches(tree: ast.Module) -> frozenset[str]:
     """The tests of all branches with nothing in them, as Python writes them."""
     return frozenset(
-        ast.unparse(node.test)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and is_empty(node)
+        ast.unparse(node.test) for node in walk(tree) if isinstance(node, ast.If) and is_empty(node)
     )
 
 

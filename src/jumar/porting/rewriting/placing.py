@@ -5,6 +5,7 @@ import ast
 from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 
 _DEVICE_CALLS = (
     "tensorflow.Session",
@@ -124,14 +125,14 @@ def _is_import(statement: ast.stmt) -> bool:
 def _is_main_guard(statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.If):
         return False
-    names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
+    names = {node.id for node in walk(statement.test) if isinstance(node, ast.Name)}
     return "__name__" in names
 
 
 def _uses_the_device(module: Module, statement: ast.stmt) -> bool:
     return any(
         isinstance(node, ast.Call) and (module.name_of(node.func) or "").startswith(_DEVICE_CALLS)
-        for node in ast.walk(statement)
+        for node in walk(statement)
     )
 
 

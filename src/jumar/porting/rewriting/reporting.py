@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from jumar.porting.edits import Confidence, Severity, Text
@@ -65,9 +66,13 @@ def report(
 def checker(cases: tuple[Case, ...]) -> Check:
     """A check that reports the first matching case for each thing a node names."""
 
+    @cache
+    def matching(kind: type[ast.AST]) -> tuple[Case, ...]:
+        return tuple(case for case in cases if _may_match(case, kind))
+
     def check(node: ast.AST, view: View) -> Iterator[Change]:
         for name in _names(node, view):
-            for case in cases:
+            for case in matching(type(node)):
                 entry = _entry(case, node, name)
                 if entry is not None and all(holds(node, view) for holds in case.when):
                     yield _change(case, node, entry, view)
@@ -85,6 +90,15 @@ def _names(node: ast.AST, view: View) -> list[str]:
     if isinstance(node, ast.Call):
         return [view.kinds.called(node) or ""]
     return [view.module.name_of(node) or "" if isinstance(node, ast.expr) else ""]
+
+
+def _may_match(case: Case, kind: type[ast.AST]) -> bool:
+    """Whether a case says anything about a type of node; most constants are nothing's matter."""
+    if issubclass(kind, case.nodes):
+        return True
+    if issubclass(kind, ast.Import | ast.ImportFrom):
+        return bool(case.imports)
+    return bool(case.calls if issubclass(kind, ast.Call) else case.references)
 
 
 def _entry(case: Case, node: ast.AST, name: str) -> str | None:

@@ -8,6 +8,7 @@ import ast
 from typing import Literal
 
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Binding
 
 Kind = Literal[
@@ -318,7 +319,7 @@ class Kinds:
         """The kind of what a function of this module returns."""
         returned = [
             inner.value
-            for inner in ast.walk(function)
+            for inner in walk(function)
             if isinstance(inner, ast.Return)
             and inner.value is not None
             and self.module.function(inner) is function
@@ -409,7 +410,7 @@ class Kinds:
         """What a class assigns to an attribute, besides None."""
         if holder not in self._attributes:
             assigned: dict[str, list[ast.expr]] = {}
-            for inner in ast.walk(holder):
+            for inner in walk(holder):
                 if isinstance(inner, ast.Assign):
                     for target in inner.targets:
                         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):

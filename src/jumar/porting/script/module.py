@@ -72,6 +72,13 @@ class Module:
         self.lines = Lines(text)
         self.scopes = Scopes(self.tree)
         self._names: dict[ast.expr, str | None] = {}
+        self._mentioned: dict[str, bool] = {}
+
+    def mentions(self, word: str) -> bool:
+        """Whether a word is in the text; searched once, since rules ask again at every call."""
+        if word not in self._mentioned:
+            self._mentioned[word] = word in self.text
+        return self._mentioned[word]
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """First and last-plus-one character of a statement or expression."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from jumar.porting.script.nodes import children
+
 BindingKind = Literal[
     "import", "assignment", "class", "function", "argument", "with", "loop", "other"
 ]
@@ -137,11 +139,12 @@ class Scopes:
                 inner = self._open(node, scope)
             else:
                 self._bind(node, scope)
-            children: list[tuple[ast.AST, Scope]] = []
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
-                children.append((child, self._scope_of_child(node, child, scope, inner)))
-            stack.extend(reversed(children))
+            below = children(node)
+            self.parents.update(dict.fromkeys(below, node))
+            stack += [
+                (child, self._scope_of_child(node, child, scope, inner))
+                for child in reversed(below)
+            ]
 
     def _open(self, node: ScopeNode, parent: Scope) -> Scope:
         inner = Scope(node, parent)

@@ -5,6 +5,7 @@ import re
 from typing import Literal
 
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 from jumar.porting.torch.scripts import is_said
 
 Verdict = Literal["certain", "likely", "table", "unclear", "no"]
@@ -174,7 +175,7 @@ def _holds_device(module: Module, name: ast.expr, but: ast.expr | None = None) -
 
 
 def _is_device_value(module: Module, value: ast.expr) -> bool:
-    for inner in ast.walk(value):
+    for inner in walk(value):
         if isinstance(inner, ast.Constant | ast.JoinedStr):
             text = device_text(inner) or ""
             if text in _DEVICES - {"cuda", "meta", "hip"} or text.startswith("npu:"):

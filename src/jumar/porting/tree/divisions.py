@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jumar.porting.edits import FileReport, Finding, Place
+from jumar.porting.python2.guards import survey
 from jumar.porting.python2.names import python2_findings
 from jumar.porting.script.project import Project
 from jumar.porting.tree.imports import import_graph, ported_text, reached
@@ -25,16 +26,14 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
     """
     result = dict(reports)
     # What Python 3 cannot parse or has no name for runs in Python 2 alone.
-    unparsed = {
-        path for path, report in reports.items() if report.before and _parsed(report.before) is None
-    }
     old = [
         path
         for path, report in reports.items()
-        if path in unparsed or any(edit.rule.startswith("python2-") for edit in report.edits)
+        if any(edit.rule.startswith("python2-") for edit in report.edits)
     ]
     if not old:
         return result
+    unparsed = {path for path in old if _parsed(reports[path].before) is None}
     texts = {path: ported_text(report, path, project) for path, report in reports.items()}
     imports = import_graph(texts, project)
     for path in dict.fromkeys(part for start in old for part in reached(start, imports)):
@@ -45,7 +44,7 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
             continue
         found = [
             replace(finding, place_after=_moved(finding, before, texts[path]))
-            for finding in python2_findings(tree, before, lambda place: place)
+            for finding in python2_findings(survey(tree), before, lambda place: place)
             if finding.rule == _RULE
         ]
         known = {(finding.rule, finding.place) for finding in report.findings}

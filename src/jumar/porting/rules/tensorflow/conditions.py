@@ -9,6 +9,7 @@ from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import asks_for_tpu
 from jumar.porting.rules.tensorflow.host_sessions import host_only
 from jumar.porting.rules.tensorflow.training_scripts import trains
+from jumar.porting.script.nodes import walk
 
 _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
 _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
@@ -66,7 +67,7 @@ def is_mapped(node: ast.AST, view: View) -> bool:
         if isinstance(call, ast.Call) and _maps(call, view):
             inside = [*call.args, *(word.value for word in call.keywords)]
             for value in inside:
-                for part in ast.walk(value):
+                for part in walk(value):
                     if isinstance(part, ast.Name) and part.id in names:
                         return True
                     if isinstance(part, ast.Attribute) and part.attr in names:
@@ -209,7 +210,7 @@ def trains_in_branch(call: ast.Call, view: View) -> bool:
         and isinstance(inner.func, ast.Attribute)
         and inner.func.attr in _TRAINING
         for node in nodes
-        for inner in ast.walk(node)
+        for inner in walk(node)
     )
 
 
@@ -229,7 +230,7 @@ def pads_to_contents(call: ast.Call, view: View) -> bool:
     return shapes is None or any(
         (isinstance(node, ast.Constant) and node.value is None)
         or (isinstance(node, ast.Attribute) and node.attr == "output_shapes")
-        for node in ast.walk(shapes)
+        for node in walk(shapes)
     )
 
 

@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import argument, is_open
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _DROPPED = Text(
     en="CrossShardOptimizer needs a TPU: its inner optimizer stays; gradients are averaged "
@@ -53,5 +54,5 @@ def asks_for_tpu(node: ast.AST) -> bool:
     return any(
         (isinstance(part, ast.Name) and "tpu" in part.id.lower())
         or (isinstance(part, ast.Attribute) and "tpu" in part.attr.lower())
-        for part in ast.walk(node.test)
+        for part in walk(node.test)
     )

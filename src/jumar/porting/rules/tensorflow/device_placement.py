@@ -9,6 +9,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
 _CPU = re.compile(r"(?i)\bcpu\b")
@@ -152,10 +153,10 @@ def _is_device_setter(node: ast.expr, view: View) -> bool:
 
 def _is_tower(call: ast.Call, device: ast.expr, view: View) -> bool:
     """Whether a loop goes over the devices: its variable is a part of the name."""
-    used = {node.id for node in ast.walk(device) if isinstance(node, ast.Name)}
+    used = {node.id for node in walk(device) if isinstance(node, ast.Name)}
     for around in view.module.scopes.ancestors(call):
         if isinstance(around, ast.For | ast.AsyncFor):
-            bound = {node.id for node in ast.walk(around.target) if isinstance(node, ast.Name)}
+            bound = {node.id for node in walk(around.target) if isinstance(node, ast.Name)}
             if used & bound:
                 return True
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

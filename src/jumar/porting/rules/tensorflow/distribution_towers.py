@@ -9,6 +9,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.script.nodes import walk
 
 _NAME = re.compile(r"(?i)grad|tower")
 _REDUCED = frozenset(
@@ -40,7 +41,7 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
     """
     if not _NAME.search(function.name) or not is_concerned(view):
         return
-    inside = list(ast.walk(function))
+    inside = list(walk(function))
     calls = [node for node in inside if isinstance(node, ast.Call)]
     if not any(view.module.name_of(call.func) in _REDUCED for call in calls):
         return

@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _OPEN = Text(
     en="{what} of this placeholder {is_open}: the NPU compiles a graph for fixed shapes, and once "
@@ -102,7 +103,7 @@ def _serves(call: ast.Call, view: View) -> bool:
         isinstance(node, ast.Attribute | ast.Name)
         and (view.module.name_of(node) or "").rpartition(".")[2]
         in ("ServingInputReceiver", "TensorServingInputReceiver")
-        for node in ast.walk(around)
+        for node in walk(around)
     )
 
 

@@ -4,6 +4,7 @@ import ast
 from dataclasses import dataclass
 
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 EXITS = ("sys.exit", "builtins.exit", "builtins.quit")
 _RUNNERS = ("tensorflow.app.run", "absl.app.run")
@@ -39,7 +40,7 @@ def top_level(view: View) -> Entry | None:
     for statement in body:
         if isinstance(statement, (*_DEFINITIONS, ast.Try)):
             continue
-        if any(isinstance(node, ast.Call) and _works(node, view) for node in ast.walk(statement)):
+        if any(isinstance(node, ast.Call) and _works(node, view) for node in walk(statement)):
             return Entry(statement, body[-1])
     return None
 
@@ -51,7 +52,7 @@ def first_call(view: View) -> Entry | None:
     for statement in body[imports[-1] + 1 if imports else 0 :]:
         if isinstance(statement, (*_DEFINITIONS, ast.Try)):
             continue
-        if any(isinstance(node, ast.Call) for node in ast.walk(statement)):
+        if any(isinstance(node, ast.Call) for node in walk(statement)):
             return Entry(statement, body[-1])
     return None
 
@@ -77,7 +78,7 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
     if any(
         isinstance(node, ast.Call) and _builds(node, view)
         for earlier in guard.body[:-1]
-        for node in ast.walk(earlier)
+        for node in walk(earlier)
     ):
         return None
     call = last.value if isinstance(last, ast.Expr) else None

@@ -14,6 +14,7 @@ from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
 from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.session_config import has_npu_config
+from jumar.porting.script.nodes import walk
 
 ESTIMATOR = "tensorflow.estimator.Estimator"
 RUN_CONFIG = "tensorflow.estimator.RunConfig"
@@ -235,7 +236,7 @@ def _resolve_call(node: ast.Call, view: View, origins: _Found, seen: set[ast.AST
         return
     returned = [
         inner.value
-        for inner in ast.walk(definition)
+        for inner in walk(definition)
         if isinstance(inner, ast.Return) and view.module.function(inner) is definition
     ]
     origins.known = origins.known and bool(returned)
@@ -246,7 +247,7 @@ def _assigned_to_self(node: ast.Attribute, view: View) -> Iterator[ast.expr]:
     holder = view.module.class_of(node)
     if holder is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
         return
-    for inner in ast.walk(holder):
+    for inner in walk(holder):
         if isinstance(inner, ast.Assign) and any(
             isinstance(target, ast.Attribute)
             and isinstance(target.value, ast.Name)

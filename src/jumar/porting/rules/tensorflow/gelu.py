@@ -10,6 +10,7 @@ from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 
 _REASON = Text(
     en="the function computes the tanh approximation of GELU of a single tensor, for which the NPU "
@@ -127,7 +128,7 @@ def _curves(function: ast.FunctionDef) -> bool:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name | ast.Attribute)
         and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in _CURVES
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 
@@ -135,7 +136,7 @@ def _of_tensorflow(function: ast.FunctionDef, view: View) -> bool:
     return any(
         isinstance(node, ast.Call)
         and (view.module.name_of(node.func) or "").startswith("tensorflow.")
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 

@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import is_open, keyword, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _REASON = Text(
     en="loss scale and averaging over ranks act in the optimizer's compute_gradients: gradients "
@@ -67,7 +68,7 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     applied = _applied(call, around, view)
     if applied is None:
         carriers = _carriers(call, around)
-        if any(_assigns(node, call, carriers) for node in ast.walk(around)):
+        if any(_assigns(node, call, carriers) for node in walk(around)):
             yield view.notice(
                 call,
                 reason=_BY_HAND,
@@ -119,7 +120,7 @@ def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
 def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
     """The `apply_gradients(...)` that these gradients reach within the function."""
     carriers = _carriers(call, around)
-    for node in ast.walk(around):
+    for node in walk(around):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -127,7 +128,7 @@ def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
             and node.args
             and view.kinds.of(node.func.value) in ("Optimizer", None)
         ):
-            inside = list(ast.walk(node.args[0]))
+            inside = list(walk(node.args[0]))
             if call in inside or any(
                 isinstance(part, ast.Name) and part.id in carriers for part in inside
             ):
@@ -144,7 +145,7 @@ def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
         and any(
             part is call or (isinstance(part, ast.Name) and part.id in carriers)
             for value in [*node.args, *(word.value for word in node.keywords)]
-            for part in ast.walk(value)
+            for part in walk(value)
         )
     )
 
@@ -156,20 +157,20 @@ def _carriers(call: ast.Call, around: Function) -> set[str]:
         ([node.target], node.iter)
         if not isinstance(node, ast.Assign)
         else (node.targets, node.value)
-        for node in ast.walk(around)
+        for node in walk(around)
         if isinstance(node, ast.Assign | ast.For | ast.comprehension)
     ]
     while True:
         before = len(carriers)
         for targets, value in assignments:
-            inside = list(ast.walk(value))
+            inside = list(walk(value))
             if call in inside or any(
                 isinstance(part, ast.Name) and part.id in carriers for part in inside
             ):
                 for target in targets:
                     carriers |= {
                         part.id
-                        for part in ast.walk(target)
+                        for part in walk(target)
                         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
                     }
         if len(carriers) == before:

@@ -3,6 +3,7 @@
 import ast
 
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _HOST = (
     "tensorflow.image.decode_",
@@ -29,9 +30,7 @@ def host_only(call: ast.Call, view: View) -> bool:
     if around is None:
         return False
     names = [
-        view.module.name_of(node.func) or ""
-        for node in ast.walk(around)
-        if isinstance(node, ast.Call)
+        view.module.name_of(node.func) or "" for node in walk(around) if isinstance(node, ast.Call)
     ]
     host = any(name.startswith(_HOST) for name in names)
     trains = any(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from jumar.porting.edits import Confidence
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _TRAIN = frozenset("train training trainer trainset traindata trn".split())  # noqa: SIM905
 _OTHER = frozenset(
@@ -157,7 +158,7 @@ def _of_argument(call: ast.Call, view: View) -> Use | None:
 
 def _mode_test(function: ast.AST, arguments: set[str], view: View) -> str | None:
     """`mode == tf.estimator.ModeKeys.TRAIN`, as the function itself writes it."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if (
             isinstance(node, ast.Compare)
             and isinstance(node.left, ast.Name)
@@ -180,7 +181,7 @@ def _flag_of_self(function: ast.AST, view: View) -> str | None:
     holder = view.module.class_of(function)
     if holder is None:
         return None
-    for node in ast.walk(holder):
+    for node in walk(holder):
         if (
             isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
@@ -215,7 +216,7 @@ def _of_pass(call: ast.Call, view: View) -> Use | None:
     for function in _functions(call, view):
         names = [
             node.id if isinstance(node, ast.Name) else node.attr
-            for node in ast.walk(function)
+            for node in walk(function)
             if isinstance(node, ast.Name | ast.Attribute)
         ]
         words = {word.lower() for name in names for word in _WORD.findall(name)}
@@ -228,7 +229,7 @@ def _of_chain(call: ast.Call) -> Use | None:
     """What the names in `tf.data.TFRecordDataset(train_files).map(f).batch(8)` say."""
     names = [
         node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(call)
+        for node in walk(call)
         if isinstance(node, ast.Name | ast.Attribute)
     ]
     purpose = named_purpose(name for name in names if name not in ("FLAGS",))

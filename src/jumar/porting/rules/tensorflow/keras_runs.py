@@ -5,6 +5,7 @@ import re
 
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 
 _RUNS = frozenset(
     "fit evaluate predict fit_generator train_on_batch evaluate_generator test_on_batch "  # noqa: SIM905
@@ -115,7 +116,7 @@ def _leads_to_run(
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):
         return False
     around = View(home, view.options) if home is not view.module else view
-    calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    calls = [inner for inner in walk(node) if isinstance(inner, ast.Call)]
     if _TEXT.search(home.text) and any(runs_keras(inner, around) for inner in calls):
         return True
     return any(_leads_to_run(inner, home, view, seen, depth + 1) for inner in calls)

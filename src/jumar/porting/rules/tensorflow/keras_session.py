@@ -17,6 +17,7 @@ from jumar.porting.rules.tensorflow.entry_points import (
 )
 from jumar.porting.rules.tensorflow.keras_runs import reaches_keras, runs_keras, uses_keras
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 
 _BACKENDS = (
     "tensorflow.keras.backend",
@@ -118,7 +119,7 @@ def _begins(view: View, runs: list[ast.Call]) -> Entry | None:
 
 def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
     """Where the script sets a session of Keras itself."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             name = view.module.name_of(node)
             if name in _SET_SESSIONS or name == f"{NPU_INIT}.set_keras_session_npu_config":

@@ -17,6 +17,7 @@ from jumar.porting.rules.tensorflow.optimizer_sites import (
     sites,
 )
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
+from jumar.porting.script.nodes import walk
 
 _REASON = Text(
     en="small gradients vanish in float16: the loss is multiplied before the gradients are "
@@ -129,5 +130,5 @@ def _distributed(site: Site, view: View) -> bool:
     return view.options.distributed or any(
         isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
         for made in site.made
-        for node in ast.walk(made)
+        for node in walk(made)
     )

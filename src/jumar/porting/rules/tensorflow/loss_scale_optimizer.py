@@ -12,6 +12,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.loss_scale import manager, number
 from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
+from jumar.porting.script.nodes import walk
 
 _EXPERIMENTAL = ("tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer",)
 _REWRITE = ("tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",)
@@ -157,5 +158,5 @@ def _is_distributed(optimizer: ast.expr, view: View) -> bool:
     return any(
         isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
         for value in values
-        for node in ast.walk(value)
+        for node in walk(value)
     )

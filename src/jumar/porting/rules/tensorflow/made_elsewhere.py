@@ -9,6 +9,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.distribution_strategy import STRATEGIES
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 
 _NPU_STRATEGY = "npu_bridge.npu_init.npu_strategy.NPUStrategy"
 _TAKEN_HERE = Text(
@@ -54,7 +55,7 @@ def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Cha
         return
     returned = [
         node.value
-        for node in ast.walk(function)
+        for node in walk(function)
         if isinstance(node, ast.Return) and view.module.function(node) is function
     ]
     if not any(view.kinds.of(value) == "ConfigProto" for value in returned):
@@ -83,7 +84,7 @@ def _is_used(name: str, view: View) -> bool:
 
 def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
     """The call within a function that makes a configuration."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Call) and view.kinds.called(node) == "tensorflow.ConfigProto":
             return node
     return None
@@ -102,11 +103,10 @@ def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
     """Report calls of a function that returns a strategy."""
     name = view.module.name_of(call.func) or ""
     home, function = view.module.definition(name)
-    if home is None or not isinstance(function, ast.FunctionDef) or "Strategy" not in home.text:
+    if home is None or not isinstance(function, ast.FunctionDef) or not home.mentions("Strategy"):
         return
     if any(
-        isinstance(node, ast.Return) and _is_strategy(node.value, home)
-        for node in ast.walk(function)
+        isinstance(node, ast.Return) and _is_strategy(node.value, home) for node in walk(function)
     ):
         yield view.notice(
             call,

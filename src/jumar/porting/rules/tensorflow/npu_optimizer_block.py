@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import insert_after, literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _REWRITES = ("remapping", "memory_optimization")
 _ADDED = Text(
@@ -76,7 +77,7 @@ def _rewrite_options(node: ast.expr, view: View) -> ast.expr | None:
 def _is_set(node: ast.Assign, name: str, view: View) -> bool:
     """Whether the function (or module) around the block sets a rewrite."""
     around = view.module.function(node) or view.module.tree
-    for inner in ast.walk(around):
+    for inner in walk(around):
         if isinstance(inner, ast.Assign) and any(
             isinstance(target, ast.Attribute) and target.attr == name for target in inner.targets
         ):

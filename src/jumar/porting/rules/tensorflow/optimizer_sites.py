@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.editing import insert_before
 from jumar.porting.rewriting.editing import wrap as wrapped
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Binding, Scope
 
 NPU = "npu_bridge.npu_init."
@@ -252,7 +253,7 @@ def _of_attribute(
     calls: list[ast.Call] = []
     members: set[str] = set()
     applies = computes = False
-    for node in ast.walk(holder):
+    for node in walk(holder):
         if not (
             isinstance(node, ast.Attribute)
             and node.attr == name
@@ -292,7 +293,7 @@ def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterat
     uses = [
         use
         for use in home.references.get(name, [])
-        if not any(use in ast.walk(call) for call in rewraps)
+        if not any(use in walk(call) for call in rewraps)
     ]
     if any(_is_optimizer(outer, view) for outer in _passed_to(uses, view)):
         # It is handed to a wrapper that has a name of its own.
@@ -318,11 +319,11 @@ def _made_in(value: ast.expr) -> list[ast.Call]:
 
 
 def _mentions(call: ast.Call, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(call))
+    return any(isinstance(node, ast.Name) and node.id == name for node in walk(call))
 
 
 def _mentions_attribute(call: ast.Call, name: str) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(call))
+    return any(isinstance(node, ast.Attribute) and node.attr == name for node in walk(call))
 
 
 def _passed_to(uses: list[ast.Name], view: View) -> Iterator[ast.Call]:

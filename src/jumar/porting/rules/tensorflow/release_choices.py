@@ -4,6 +4,7 @@ import ast
 import re
 
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 
 _ASKS = re.compile(
     r"__version__|\btf\.VERSION\b|(?i:tf_?version)|\b(?:hasattr|dir)\((?:tf|tensorflow)\b"
@@ -38,10 +39,10 @@ def _falls_back(handler: ast.ExceptHandler, failed: ast.AST, view: View) -> bool
     A handler that ends a training may catch the same and log it, or start a debugger.
     """
     if handler.type is not None and not any(
-        isinstance(node, ast.Name) and node.id in _FALLBACKS for node in ast.walk(handler.type)
+        isinstance(node, ast.Name) and node.id in _FALLBACKS for node in walk(handler.type)
     ):
         return False
-    inside = [node for statement in handler.body for node in ast.walk(statement)]
+    inside = [node for statement in handler.body for node in walk(statement)]
     if isinstance(failed, ast.Import | ast.ImportFrom):
         return any(isinstance(node, ast.Import | ast.ImportFrom) for node in inside)
     names = [view.module.name_of(node) or "" for node in inside if isinstance(node, ast.Attribute)]

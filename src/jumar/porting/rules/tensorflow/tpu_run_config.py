@@ -12,6 +12,7 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
     TPU_RUN_CONFIG,
     session_config_of,
 )
+from jumar.porting.script.nodes import walk
 
 _LOOP = Text(
     en="iterations_per_loop of TPUConfig has no effect off the TPU: each session.run is one step",
@@ -41,7 +42,7 @@ _SESSION = Text(
 )
 def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Add the session's options; report a loop that the NPU does not run."""
-    for node in ast.walk(call):
+    for node in walk(call):
         if isinstance(node, ast.Call) and node is not call:
             loops = argument(node, "iterations_per_loop", 0)
             name = view.module.name_of(node.func) or ""

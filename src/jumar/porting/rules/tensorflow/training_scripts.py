@@ -7,6 +7,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import named_purpose
 from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
 from jumar.porting.script.module import Module
+from jumar.porting.script.nodes import walk
 
 _MAKES_OPTIMIZER = re.compile(
     r"\b\w*Optimizer\s*\(|\.minimize\s*\(|\.apply_gradients\s*\(|create_train_op\s*\("
@@ -59,7 +60,7 @@ def runs_train_op(call: ast.Call) -> bool:
         return False
     return any(
         _TRAIN_OP.search(node.id if isinstance(node, ast.Name) else node.attr)
-        for node in ast.walk(call.args[0])
+        for node in walk(call.args[0])
         if isinstance(node, ast.Name | ast.Attribute)
     )
 

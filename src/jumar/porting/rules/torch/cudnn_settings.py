@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.nodes import walk
 from jumar.porting.torch.scripts import is_imported_name
 
 _ROOT = "torch.backends.cudnn."
@@ -70,5 +71,5 @@ def _is_plain(value: ast.expr) -> bool:
     """Whether nothing happens while a value is computed."""
     return not any(
         isinstance(inner, ast.Call | ast.Await | ast.Yield | ast.NamedExpr | ast.Subscript)
-        for inner in ast.walk(value)
+        for inner in walk(value)
     )

@@ -22,6 +22,10 @@ def test_the_nearest_name_is_suggested_only_when_it_is_near(name: str, found: st
     assert nearest(name, ["alexnet", "resnext50"]) == found
 
 
+def test_a_known_name_is_listed_once() -> None:
+    assert "Known: loss, top1." in str(unknown_name("score", "psnr", ["loss", "top1", "loss"]))
+
+
 def test_an_unknown_name_comes_with_all_known_ones() -> None:
     text = str(unknown_name("recipe", "resnet50", ["alexnet", "resnext50"]))
     assert "Did you mean 'resnext50'?" in text

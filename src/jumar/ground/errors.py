@@ -53,7 +53,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
     """The error for an unknown name, with the nearest known one and all of them."""
-    candidates = sorted(known)
+    candidates = sorted(set(known))
     close = nearest(name, candidates)
     hint = f"Did you mean '{close}'? " if close else ""
     return UserError(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,15 +18,16 @@ DOCUMENTS = [
     path.relative_to(CHECKOUT).as_posix()
     for path in (*CHECKOUT.glob("*.md"), *sorted((CHECKOUT / "docs").rglob("*.md")))
 ]
+TRANSLATIONS = [name for name in DOCUMENTS if name.endswith(".zh-CN.md")]
 
 
 def readable_steps() -> Iterator[Command | WrittenFile]:
     """What the documents show; those that cannot be read fail a test of their own.
 
-    Stories in another language show the same commands, which tests/scripts/test_stories.py holds.
+    Translations show the same commands and output, which a test below holds: run once.
     """
     for name in DOCUMENTS:
-        if name.startswith("docs/stories/") and name.endswith(".zh-CN.md"):
+        if name in TRANSLATIONS:
             continue
         with contextlib.suppress(UnreadableError):
             yield from read(CHECKOUT / name, name)
@@ -132,6 +134,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_document_keeps_to_the_convention(name: str) -> None:
     read(CHECKOUT / name, name)
+
+
+@pytest.mark.parametrize("name", TRANSLATIONS)
+def test_a_translation_shows_the_same_commands_files_and_output(name: str) -> None:
+    original = f"{name.removesuffix('.zh-CN.md')}.md"
+    one, other = (
+        [replace(step, document="", line=0) for step in read(CHECKOUT / page, page)]
+        for page in (original, name)
+    )
+    assert one == other
 
 
 @pytest.mark.parametrize(

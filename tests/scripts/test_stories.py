@@ -4,7 +4,6 @@ import base64
 from pathlib import Path
 
 import pytest
-from scripts.documents import Command, WrittenFile, read
 
 from scripts import stories
 from tests.checkout import CHECKOUT
@@ -110,14 +109,3 @@ def test_what_cannot_begin_is_refused(story: Path, monkeypatch: pytest.MonkeyPat
 def test_every_story_has_a_page_and_every_page_is_a_story() -> None:
     pages = {path.stem for path in (CHECKOUT / "docs" / "stories").glob("*.md")}
     assert {name.partition(".")[0] for name in pages} == set(stories.NAMES)
-
-
-@pytest.mark.parametrize("name", ["homework", "contest"])
-def test_a_translated_story_shows_the_same_commands_and_files(name: str) -> None:
-    words, files = [], []
-    for page in (f"{name}.md", f"{name}.zh-CN.md"):
-        steps = read(CHECKOUT / "docs" / "stories" / page, page)
-        words.append([list(step.words) for step in steps if isinstance(step, Command)])
-        files.append([(s.name, s.text) for s in steps if isinstance(s, WrittenFile)])
-    assert words[0] == words[1]
-    assert files[0] == files[1]

@@ -82,7 +82,7 @@ def test_a_moved_folder_and_a_zip_of_it_have_the_same_fingerprints(
 
 @pytest.mark.parametrize("change", ["add", "remove", "rename"])
 @pytest.mark.parametrize("kind", OPENED)
-def test_an_item_more_less_or_renamed_changes_the_fingerprint(
+def test_adding_removing_or_renaming_an_item_changes_the_fingerprint(
     tmp_path: Path, kind: str, change: str
 ) -> None:
     files, opened = OPENED[kind]
@@ -99,7 +99,7 @@ def test_an_item_more_less_or_renamed_changes_the_fingerprint(
     assert _of(opened(str(place)))[0] != before
 
 
-def test_shards_are_known_by_their_records_wherever_they_are(tmp_path: Path) -> None:
+def test_shard_fingerprint_depends_on_records_not_location(tmp_path: Path) -> None:
     def written(name: str, count: int, shards: int) -> ImageShards:
         source = open_source(str(write_files(tmp_path / f"{name}-pets", pets(count))), "train")
         write_tfrecords(source, tmp_path / name, shards=shards, split_prefix="train")
@@ -109,7 +109,7 @@ def test_shards_are_known_by_their_records_wherever_they_are(tmp_path: Path) -> 
     assert one.fingerprint == again.fingerprint != fewer.fingerprint
 
 
-def test_contents_that_only_join_differently_have_other_fingerprints() -> None:
+def test_fingerprint_depends_on_content_boundaries() -> None:
     assert fingerprint(b"ab", b"c") != fingerprint(b"a", b"bc")
     assert fingerprint(b"ab") == fingerprint(b"ab")
     assert fingerprint_of(object()) == ""

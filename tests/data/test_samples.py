@@ -30,7 +30,7 @@ class Store:
         self.wanted.append(items)
 
 
-def test_data_are_told_what_is_read_next_if_they_want_to_know() -> None:
+def test_data_is_told_what_is_read_next_if_it_supports_that() -> None:
     store = Store()
     read_ahead(store, [3, 1])
     read_ahead(object(), [3, 1])
@@ -52,17 +52,17 @@ def test_a_fingerprint_is_a_hash_of_lengths_and_contents() -> None:
         (FileNotFoundError(2, "No such file", "/a.jpg"), "cannot be read: No such file"),
     ],
 )
-def test_a_fault_says_where_and_why(reason: str | Exception, text: str) -> None:
+def test_fault_has_a_location_and_a_reason(reason: str | Exception, text: str) -> None:
     error = CorruptRecord("a.jpg, byte 7", reason)
     assert error.fault == Fault(origin="a.jpg, byte 7", reason=text)
     assert str(error) == str(error.fault) == f"a.jpg, byte 7: {text}"
 
 
-def test_a_record_has_no_boxes_and_a_batch_no_faults_unless_they_are_given() -> None:
+def test_records_have_no_boxes_and_batches_no_faults_by_default() -> None:
     assert Record(encoded=b"", label=0, origin="").boxes == ()
     assert Fetched(batch={}).faults == ()
 
 
-def test_whoever_writes_data_need_not_load_torch() -> None:
+def test_data_modules_do_not_import_torch() -> None:
     code = "import sys, jumar.data.samples; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

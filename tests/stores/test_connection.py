@@ -19,7 +19,7 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-def test_obs_is_virtual_hosted_at_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_obs_uses_virtual_hosted_addressing_in_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OBS_REGION", "cn-north-4")
     reached = connection(OBS)
     assert reached.endpoint == "https://obs.cn-north-4.myhuaweicloud.com"
@@ -27,7 +27,7 @@ def test_obs_is_virtual_hosted_at_its_region(monkeypatch: pytest.MonkeyPatch) ->
     assert reached.endpoint_of("pictures") == ("https://pictures.obs.cn-north-4.myhuaweicloud.com")
 
 
-def test_an_endpoint_of_obs_tells_the_region_and_needs_no_scheme(
+def test_obs_endpoint_implies_the_region_and_needs_no_scheme(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OBS_ENDPOINT", "obs.ap-southeast-1.myhuaweicloud.com")
@@ -54,7 +54,7 @@ def test_plain_and_numbered_endpoints_have_the_bucket_in_the_path(
     assert reached.endpoint_of("pictures") == endpoint
 
 
-def test_the_addressing_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addressing_style_is_configurable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://store.example")
     assert not connection(S3).is_virtual
     monkeypatch.setenv("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true")
@@ -80,7 +80,7 @@ def test_credentials_come_from_the_environment(
     assert (result.key, result.secret, result.token) == tuple(f"value of {name}" for name in names)
 
 
-def test_a_token_of_another_pair_of_variables_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_from_another_variable_pair_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OBS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("OBS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token of something else")
@@ -107,7 +107,7 @@ def test_credentials_come_from_the_files_of_the_stores_tools(
     assert connection(OBS).region == "cn-east-3"
 
 
-def test_half_a_pair_and_none_at_all_say_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_or_missing_credentials_say_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="there are no credentials") as raised:
         credentials(OBS)
     assert "OBS_ACCESS_KEY_ID" in raised.value.todo
@@ -117,7 +117,7 @@ def test_half_a_pair_and_none_at_all_say_what_to_set(monkeypatch: pytest.MonkeyP
     assert "very secret" not in str(raised.value)
 
 
-def test_no_message_and_no_repr_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_and_reprs_show_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA12345")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very/secret+key")
     result = credentials(S3)

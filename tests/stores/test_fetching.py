@@ -50,7 +50,7 @@ def on_disk(folder: Path) -> int:
 
 
 @pytest.mark.usefixtures("store")
-def test_objects_of_any_size_arrive_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_of_any_size_are_fetched_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "PART_BYTES", 1000)
     for size in (0, 1, 999, 1000, 1001, 12_345):
         content = os.urandom(size)
@@ -62,7 +62,7 @@ def test_objects_of_any_size_arrive_as_they_are(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("store")
-def test_a_changed_object_is_fetched_anew_and_an_unchanged_one_is_not(
+def test_only_changed_objects_are_fetched_again(
     store: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = put("changing", b"before")
@@ -77,7 +77,7 @@ def test_a_changed_object_is_fetched_anew_and_an_unchanged_one_is_not(
 
 
 @pytest.mark.usefixtures("store")
-def test_an_object_that_changes_while_it_is_read_is_an_error() -> None:
+def test_object_changing_while_read_is_an_error() -> None:
     client = client_of(parse(put("read", b"12345678")))
     stored = client.head(parse(f"s3://{BUCKET}/read"))
     put("read", b"abcdefgh")
@@ -85,7 +85,7 @@ def test_an_object_that_changes_while_it_is_read_is_an_error() -> None:
         client.read(stored, 0, 4)
 
 
-def test_one_failing_request_in_ten_changes_no_byte(
+def test_failing_one_request_in_ten_changes_no_byte(
     store: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "PART_BYTES", 10_000)
@@ -126,7 +126,7 @@ def test_a_store_that_dies_leaves_no_half_file_and_no_credentials_in_the_message
     assert on_disk(tmp_path / "cache") == 0
 
 
-def test_a_refusal_is_reported_at_once_and_shows_no_credentials(
+def test_refusal_is_reported_immediately_without_credentials(
     store: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(handler: object, number: int) -> bool:
@@ -146,7 +146,7 @@ def test_a_refusal_is_reported_at_once_and_shows_no_credentials(
 
 
 @pytest.mark.usefixtures("store")
-def test_the_cache_stays_below_its_limit_and_forgets_what_was_used_longest_ago(
+def test_cache_stays_below_its_limit_and_evicts_least_recently_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "250kB")
@@ -161,7 +161,7 @@ def test_the_cache_stays_below_its_limit_and_forgets_what_was_used_longest_ago(
 
 
 @pytest.mark.usefixtures("store")
-def test_what_is_in_use_stays_and_what_does_not_fit_says_so(
+def test_entries_in_use_are_kept_and_oversized_ones_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "150kB")
@@ -174,13 +174,13 @@ def test_what_is_in_use_stays_and_what_does_not_fit_says_so(
 
 @pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("text", ["much", "-5", "5 parsecs"])
-def test_a_limit_that_is_no_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_cache_limit_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.LIMIT_VARIABLE, text)
     with pytest.raises(UserError, match="is not a size"):
         cache.limit_bytes()
 
 
-def test_several_processes_at_once_fetch_a_thing_once(store: Server, tmp_path: Path) -> None:
+def test_concurrent_processes_fetch_an_object_once(store: Server, tmp_path: Path) -> None:
     content = os.urandom(300_000)
     url = put("together", content)
     program = (
@@ -202,7 +202,7 @@ def test_several_processes_at_once_fetch_a_thing_once(store: Server, tmp_path: P
 
 
 @pytest.mark.usefixtures("store")
-def test_what_is_not_there_is_said_to_be_missing() -> None:
+def test_missing_objects_are_reported() -> None:
     with pytest.raises(UserError, match="there is no such object, and none below it"):
         fetched(f"s3://{BUCKET}/nowhere")
     with pytest.raises(UserError, match="no such object or bucket"):
@@ -210,7 +210,7 @@ def test_what_is_not_there_is_said_to_be_missing() -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_a_process_forked_from_one_that_used_a_store_is_refused_and_not_left_waiting() -> None:
+def test_forked_process_is_refused_instead_of_hanging() -> None:
     location = parse(put("forked", b"1"))
     client = client_of(location)
     child = os.fork()

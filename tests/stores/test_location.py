@@ -15,7 +15,7 @@ from jumar.stores.location import parse
         (str(Path("s3://bucket/a")), "bucket", "a"),
     ],
 )
-def test_a_url_names_bucket_and_key_also_after_it_was_a_path(
+def test_url_names_bucket_and_key_even_after_path_conversion(
     url: str, bucket: str, key: str
 ) -> None:
     location = parse(url)
@@ -24,12 +24,12 @@ def test_a_url_names_bucket_and_key_also_after_it_was_a_path(
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/a//b", "s3://bucket/../a", "gs://bucket/a", "s3:a"])
-def test_what_names_no_object_is_refused(url: str) -> None:
+def test_urls_without_an_object_are_refused(url: str) -> None:
     with pytest.raises(UserError):
         parse(url)
 
 
-def test_credentials_in_a_url_are_refused_and_not_shown() -> None:
+def test_credentials_in_a_url_are_refused_without_showing_them() -> None:
     with pytest.raises(UserError, match="must not hold credentials") as raised:
         parse("s3://AKIA:hidden@bucket/a")
     assert "hidden" not in str(raised.value)

@@ -88,7 +88,7 @@ def on_a_bare_machine(run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return pull(run, quiet)
 
 
-def test_a_run_is_in_the_store_while_it_goes_on_and_its_names_are_those_of_the_files(
+def test_run_is_mirrored_while_running_under_its_file_names(
     run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = local_run(run)
@@ -109,7 +109,7 @@ def test_a_run_is_in_the_store_while_it_goes_on_and_its_names_are_those_of_the_f
     assert contents(on_a_bare_machine(run, tmp_path, monkeypatch)) == expected
 
 
-def test_whatever_moment_the_machine_is_lost_the_store_has_a_complete_state(
+def test_store_has_a_complete_state_whenever_the_machine_is_lost(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(local_run(run), RUN)
@@ -137,7 +137,7 @@ def test_whatever_moment_the_machine_is_lost_the_store_has_a_complete_state(
     assert states[-1] is True
 
 
-def test_one_failing_request_in_ten_changes_nothing(
+def test_failing_one_request_in_ten_changes_nothing(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_STORE_PATIENCE", "20")
@@ -154,7 +154,7 @@ def test_one_failing_request_in_ten_changes_nothing(
         assert contents(there) == contents(local)
 
 
-def test_a_mirror_that_fails_says_so_once_and_the_end_reports_it(
+def test_failing_mirror_is_reported_once_and_at_the_end(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages: list[str] = []
@@ -186,7 +186,7 @@ def test_two_jobs_cannot_write_one_run(run: Location) -> None:
     other.release()
 
 
-def test_of_jobs_that_start_at_once_one_gets_the_run(run: Location) -> None:
+def test_only_one_of_concurrent_jobs_gets_the_run(run: Location) -> None:
     owners = [Ownership(Client(run), run, quiet) for _ in range(6)]
     results: list[object] = []
 
@@ -208,7 +208,7 @@ def test_of_jobs_that_start_at_once_one_gets_the_run(run: Location) -> None:
     winners[0].release()
 
 
-def test_a_run_whose_owner_shows_no_sign_of_life_is_taken_over(run: Location) -> None:
+def test_run_of_a_dead_owner_is_taken_over(run: Location) -> None:
     dead = {"id": "x", "host": "elsewhere", "process": 1, "boot": "other", "space": "y"}
     client_of(run).write(run.below(OWNER), json.dumps(dead).encode())
     messages: list[str] = []
@@ -219,7 +219,7 @@ def test_a_run_whose_owner_shows_no_sign_of_life_is_taken_over(run: Location) ->
     assert mirror.close() is None
 
 
-def test_an_owner_who_is_replaced_stops_writing(run: Location) -> None:
+def test_replaced_owner_stops_writing(run: Location) -> None:
     messages: list[str] = []
     mirror = opened(run, messages.append)
     client_of(run).write(run.below(OWNER), b'{"id": "another"}')
@@ -229,7 +229,7 @@ def test_an_owner_who_is_replaced_stops_writing(run: Location) -> None:
     assert client_of(run).read_small(run.below(OWNER))[0] == b'{"id": "another"}'
 
 
-def test_a_copy_with_more_than_the_store_is_kept_and_an_outdated_one_set_aside(
+def test_newer_local_copy_is_kept_and_an_outdated_one_set_aside(
     run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = local_run(run)
@@ -248,7 +248,7 @@ def test_a_copy_with_more_than_the_store_is_kept_and_an_outdated_one_set_aside(
     assert "grown" in contents(local.with_name(f"{local.name}.aside-1")).values()
 
 
-def test_a_changed_object_is_found_by_its_hash(
+def test_changed_object_is_detected_by_its_hash(
     run: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(local_run(run), RUN)
@@ -279,7 +279,7 @@ def without_conditions(handler: ProxyHandler, number: int) -> bool:
     return False
 
 
-def test_a_store_without_conditions_is_said_to_be_one(
+def test_store_without_conditional_writes_is_reported(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages: list[str] = []

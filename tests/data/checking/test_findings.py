@@ -57,7 +57,7 @@ def part(files: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     return {f"{name}/{path}": content for path, content in files.items()}
 
 
-def test_a_clean_set_has_no_findings_in_a_folder_and_in_a_zip(tmp_path: Path) -> None:
+def test_clean_set_has_no_findings_in_a_folder_or_a_zip(tmp_path: Path) -> None:
     files = {
         **part(many(("a", "b"), 8), "train"),
         **part(many(("a", "b"), 6, first=500), "val"),
@@ -66,7 +66,7 @@ def test_a_clean_set_has_no_findings_in_a_folder_and_in_a_zip(tmp_path: Path) ->
     assert found(write_zip(tmp_path / "set.zip", files)) == []
 
 
-def test_everything_planted_is_found_where_it_was_planted(tmp_path: Path) -> None:
+def test_every_planted_defect_is_found_at_its_location(tmp_path: Path) -> None:
     train, val = many(("a", "b", "c"), 8), many(("a", "b"), 6, first=500)
     original = scene(48, 64, seed=3)
     train |= {
@@ -109,7 +109,7 @@ def test_the_same_pixels_in_another_file_format_are_a_duplicate(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("change", ["quality 40", "half the size", "a level brighter"])
-def test_another_encoding_looks_alike_and_another_image_does_not(change: str) -> None:
+def test_reencoded_image_is_a_look_alike_and_another_image_is_not(change: str) -> None:
     from jumar.data.checking.pictures import picture_item
     from jumar.data.samples import Record
 
@@ -131,7 +131,7 @@ def test_another_encoding_looks_alike_and_another_image_does_not(change: str) ->
 
 
 @pytest.mark.parametrize("others", [MOST_NEIGHBOURS, MOST_NEIGHBOURS + 1])
-def test_a_crowd_is_named_where_not_all_of_it_is_compared(others: int) -> None:
+def test_large_group_is_reported_if_not_fully_compared(others: int) -> None:
     draw = np.random.default_rng(3)
     base = draw.integers(40, 200, 256)
     crowd = base + draw.integers(0, 2, (others + 1, 256))
@@ -142,7 +142,7 @@ def test_a_crowd_is_named_where_not_all_of_it_is_compared(others: int) -> None:
     assert near.crowded.tolist() == crowded
 
 
-def test_images_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path) -> None:
+def test_images_of_a_large_group_are_listed_with_the_uncompared_ones(tmp_path: Path) -> None:
     base = scene(96, 128, seed=9)
     files = {f"a/{n}.png": png(np.maximum(base, 1) - (n % 2)) for n in range(2)}
     draw = np.random.default_rng(5)
@@ -155,7 +155,7 @@ def test_images_of_a_crowd_are_listed_with_what_was_not_compared(tmp_path: Path)
     }
 
 
-def test_equal_looks_are_one_group_without_comparing_all_pairs() -> None:
+def test_equal_looks_form_one_group_without_comparing_all_pairs() -> None:
     look = np.random.default_rng(4).integers(0, 256, 256).astype(np.uint8)
     near = alike(np.tile(look, (20_000, 1)), np.ones(20_000))
     assert near.pairs.tolist() == [[0, index] for index in range(1, 20_000)]
@@ -181,7 +181,7 @@ def test_small_and_missing_classes_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_lengths_that_are_spread_widely_are_not_odd() -> None:
+def test_widely_spread_lengths_are_not_outliers() -> None:
     random = np.random.default_rng(1)
     lengths = np.exp(random.normal(4, 1, 2000)).tolist()
     items = [
@@ -194,7 +194,7 @@ def test_lengths_that_are_spread_widely_are_not_odd() -> None:
     assert [group[0].where for finding in findings for group in finding.groups] == ["2000"]
 
 
-def test_clips_that_are_cut_silent_or_copied_are_found(tmp_path: Path) -> None:
+def test_truncated_silent_or_copied_clips_are_found(tmp_path: Path) -> None:
     from jumar.data.speech.wav import write_wav
 
     clips = {
@@ -216,7 +216,9 @@ def test_clips_that_are_cut_silent_or_copied_are_found(tmp_path: Path) -> None:
     assert places(findings, "odd kind", "8000 Hz") == [{"high/slow_nohash_0.wav"}]
 
 
-def test_labelled_texts_with_malformed_rows_copies_and_contradictions(tmp_path: Path) -> None:
+def test_malformed_rows_copies_and_contradictions_in_labelled_texts_are_found(
+    tmp_path: Path,
+) -> None:
     rows = [f"{n % 2}\ttext number {n}" for n in range(20)]
     rows += ["1\ttext number 4", "0\tTEXT  number 6", "0", "0\t"]
     (tmp_path / "train.tsv").write_text("label\ttext_a\n" + "\n".join(rows) + "\n")
@@ -234,7 +236,7 @@ def test_labelled_texts_with_malformed_rows_copies_and_contradictions(tmp_path: 
     assert places(findings, "odd kind", "empty text") == [{f"{tmp_path.name}/train.tsv, line 25"}]
 
 
-def test_tagged_texts_and_questions_are_told_apart_and_checked(tmp_path: Path) -> None:
+def test_tagged_texts_and_questions_are_distinguished_and_checked(tmp_path: Path) -> None:
     tagged = write_files(
         tmp_path / "tagged",
         {"train.txt": b"a B-PER\nb I-PER\n\nc O\nd I-LOC\n\na B-PER\nb O\n\nx wrong\n"},
@@ -258,7 +260,7 @@ def test_tagged_texts_and_questions_are_told_apart_and_checked(tmp_path: Path) -
     assert "question 2" in findings[0].groups[0][0].where
 
 
-def test_images_with_words_whose_labels_are_broken(tmp_path: Path) -> None:
+def test_broken_word_labels_of_images_are_found(tmp_path: Path) -> None:
     pytest.importorskip("shapely")
     files = {f"img/{n}.png": png(scene(48, 64, seed=n)) for n in range(6)}
     files |= {f"gt/gt_{n}.txt": b"5,5,40,5,40,20,5,20,word\n" for n in range(6)}
@@ -285,7 +287,7 @@ def of_items(**parts: list[Item]) -> list[Finding]:
     )
 
 
-def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> None:
+def test_copies_are_grouped_by_part_label_and_encoding_worst_first() -> None:
     look = np.arange(256, dtype=np.uint8)
     square = (("width", 8), ("height", 8))
 
@@ -345,7 +347,7 @@ def test_copies_are_told_apart_by_part_label_and_encoding_the_worst_first() -> N
     assert [finding.count for finding in result] == [3, 1, 1, 1, 1, 1, 1]
 
 
-def test_look_alikes_are_also_told_apart_by_part_and_label() -> None:
+def test_look_alikes_are_also_grouped_by_part_and_label() -> None:
     look = np.arange(256, dtype=np.uint8)
     square = (("width", 8), ("height", 8))
     train = [Item(where="t", label="a", look=look, size=square)]
@@ -370,7 +372,7 @@ def test_look_alikes_are_also_told_apart_by_part_and_label() -> None:
         ),
     ],
 )
-def test_a_size_is_odd_beyond_four_times_the_median_or_six_spreads(
+def test_sizes_beyond_four_times_the_median_or_six_spreads_are_outliers(
     usual: list[float], odd: list[float], what: str
 ) -> None:
     items = [
@@ -383,7 +385,7 @@ def test_a_size_is_odd_beyond_four_times_the_median_or_six_spreads(
     )
 
 
-def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() -> None:
+def test_sides_and_aspect_ratio_are_sizes_and_a_zero_height_has_no_ratio() -> None:
     def item(where: str, width: float, height: float) -> Item:
         return Item(where=where, size=(("width", width), ("height", height)))
 
@@ -401,7 +403,7 @@ def test_each_side_and_the_shape_are_sizes_and_a_height_of_zero_is_no_shape() ->
     ]
 
 
-def test_a_trait_is_odd_up_to_half_of_the_items() -> None:
+def test_trait_of_at_most_half_of_the_items_is_unusual() -> None:
     traits = [("grey",), ("grey", "turned"), ("turned", "alpha"), ("grey",)]
     items = [Item(where=str(n), traits=each) for n, each in enumerate(traits)]
     result = [f for f in of_items(training=items) if f.kind == "odd kind"]

@@ -67,6 +67,6 @@ def test_copies_are_paired_with_the_first_and_others_with_each_other() -> None:
     assert pairs(BASE) == []
 
 
-def test_what_is_connected_is_a_group_in_ascending_order() -> None:
+def test_connected_items_form_a_group_in_ascending_order() -> None:
     assert groups_of(np.array([[7, 2], [5, 6], [2, 4]]), 9) == [[2, 4, 7], [5, 6]]
     assert groups_of(np.empty((0, 2), np.int64), 3) == []

@@ -47,7 +47,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
-def test_names_of_files_decide_about_the_kind(
+def test_file_names_determine_the_kind(
     tmp_path: Path, files: tuple[str, ...], kind: str | None
 ) -> None:
     (tmp_path / "in").mkdir()
@@ -66,11 +66,11 @@ def test_names_of_files_decide_about_the_kind(
 
 
 @pytest.mark.parametrize("path", ["digits", "s3://bucket/x", "obs://bucket/x", "a*", "a?", "[a]"])
-def test_sources_globs_and_stores_are_images(path: str) -> None:
+def test_sources_globs_and_stores_are_opened_as_images(path: str) -> None:
     assert kind_of(path) == "images"
 
 
-def test_a_zip_counts_by_what_is_in_it_and_a_lone_file_by_its_name(tmp_path: Path) -> None:
+def test_zip_kind_follows_from_its_content_and_a_single_files_from_its_name(tmp_path: Path) -> None:
     assert kind_of(str(write_zip(tmp_path / "a.ZIP", {"low/a.wav": b"-"}))) == "clips"
     write_zip(tmp_path / "in" / "train.zip", {"low/a.wav": b"-"})
     assert kind_of(str(tmp_path / "in")) == "clips"
@@ -94,7 +94,7 @@ def opened(path: Path | str, **changes: object) -> list[object]:
     return [kind, *((part.name, len(part.reader), tuple(part.classes)) for part in parts)]
 
 
-def test_images_have_a_second_part_where_there_is_one_or_one_is_named(tmp_path: Path) -> None:
+def test_images_have_a_second_part_if_present_or_named(tmp_path: Path) -> None:
     known = ("cat", "horse")
     whole = write_files(tmp_path / "whole", pets(3))
     assert opened(whole) == ["images", ("training", 6, known)]
@@ -115,7 +115,7 @@ def test_images_have_a_second_part_where_there_is_one_or_one_is_named(tmp_path: 
     ]
 
 
-def test_the_labels_of_images_have_no_meaning_where_there_are_no_classes(tmp_path: Path) -> None:
+def test_image_labels_are_ignored_without_classes(tmp_path: Path) -> None:
     whole = str(write_files(tmp_path, pets(1)))
     labels = {}
     for kind in ("images", "pictures"):
@@ -137,7 +137,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_texts_have_the_parts_that_are_there(tmp_path: Path, kind: str) -> None:
+def test_texts_have_the_existing_parts(tmp_path: Path, kind: str) -> None:
     suffix, content = TEXTS[kind]
     training, evaluation = ("training", 2, ()), ("evaluation", 2, ())
     (tmp_path / f"train.{suffix}").write_bytes(content)
@@ -156,7 +156,7 @@ def test_texts_have_the_parts_that_are_there(tmp_path: Path, kind: str) -> None:
         opened(tmp_path)
 
 
-def test_clips_have_the_parts_that_are_there_and_what_lacks_is_reported(tmp_path: Path) -> None:
+def test_clips_have_the_existing_parts_and_missing_ones_are_reported(tmp_path: Path) -> None:
     files = {f"train/low/{n}_nohash_0.wav": tone("low", n) for n in range(3)}
     files |= {f"val/low/{n}_nohash_0.wav": tone("low", n) for n in range(4, 6)}
     messages: list[str] = []

@@ -38,7 +38,7 @@ def opened(path: Path, eval_path: str = "", **labels: str) -> list[tuple[str, li
     ]
 
 
-def test_the_outlines_are_the_label_and_an_image_without_words_is_set_apart(
+def test_outlines_are_the_label_and_an_image_without_words_has_a_trait(
     tmp_path: Path,
 ) -> None:
     of = files(OTHER + WORD, "", IGNORED, WORD + IGNORED) | {"4.png": b"no image"}
@@ -62,7 +62,7 @@ def test_the_outlines_are_the_label_and_an_image_without_words_is_set_apart(
     )
 
 
-def test_the_second_part_is_the_one_that_is_named_or_there(tmp_path: Path) -> None:
+def test_second_part_is_the_named_or_existing_one(tmp_path: Path) -> None:
     divided = write_files(
         tmp_path / "divided",
         {**part("train", files(WORD, WORD)), **part("test", files(WORD, first=7))},
@@ -82,7 +82,7 @@ def test_the_second_part_is_the_one_that_is_named_or_there(tmp_path: Path) -> No
         opened(whole, str(only))
 
 
-def test_labels_may_lie_elsewhere_for_each_part(tmp_path: Path) -> None:
+def test_each_part_may_have_labels_in_another_folder(tmp_path: Path) -> None:
     places: dict[str, str] = {}
     for place, text in (("a", WORD), ("b", OTHER)):
         of = files(text)

@@ -83,11 +83,11 @@ def mirrored() -> bytes:
         (turned(), ("rotated by EXIF",)),
     ],
 )
-def test_traits_are_what_may_set_an_image_apart(encoded: bytes, traits: tuple[str, ...]) -> None:
+def test_image_traits_are_recorded(encoded: bytes, traits: tuple[str, ...]) -> None:
     assert picture_item(Record(encoded=encoded, label=0, origin="")).traits == traits
 
 
-def test_labels_are_names_where_there_are_some_and_faults_are_items() -> None:
+def test_labels_are_class_names_if_known_and_faults_are_items() -> None:
     encoded = jpeg()
     source = MemorySource(
         [encoded, encoded, encoded, encoded, None, encoded[:-200]],

@@ -29,7 +29,7 @@ class Numbered:
 
 
 @pytest.mark.parametrize("count", [0, 3, 40])
-def test_items_of_several_threads_come_in_order_and_each_is_counted(count: int) -> None:
+def test_items_from_several_threads_arrive_in_order_and_are_counted(count: int) -> None:
     done: list[int] = []
     items = list(scanned(Numbered(count, 0.002), workers=3, done=done.append))
     assert [item.where for item in items] == [str(index) for index in range(count)]
@@ -51,7 +51,7 @@ def test_each_thread_is_at_most_four_items_ahead(workers: int) -> None:
     items.close()
 
 
-def test_whoever_stops_waits_for_what_was_begun_and_for_nothing_else() -> None:
+def test_stopping_waits_only_for_started_items() -> None:
     threads = threading.active_count()
     reader = Numbered(30, 0.05)
     items = scanned(reader, workers=1, done=lambda _: None)

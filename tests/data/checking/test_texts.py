@@ -57,9 +57,7 @@ def test_a_pair_has_hashes_with_and_without_case_width_and_blanks(tmp_path: Path
         ("O O B-X I-X I-Y", True),
     ],
 )
-def test_an_entity_that_does_not_begin_is_a_trait(
-    tmp_path: Path, tags: str, is_wrong: bool
-) -> None:
+def test_entity_without_a_begin_tag_is_a_trait(tmp_path: Path, tags: str, is_wrong: bool) -> None:
     path = tmp_path / "train.txt"
     lines = [f"W{number} {tag}" for number, tag in enumerate(tags.split())]
     path.write_text("\n".join(lines) + "\n")
@@ -76,7 +74,7 @@ def test_an_entity_that_does_not_begin_is_a_trait(
     )
 
 
-def test_a_question_has_its_passage_and_what_is_moved_is_reported(tmp_path: Path) -> None:
+def test_question_has_its_passage_and_moved_answers_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "train.json"
     path.write_text(
         '{"data": [{"paragraphs": [{"context": "The sky is blue", "qas": ['

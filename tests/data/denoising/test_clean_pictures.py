@@ -10,7 +10,7 @@ from jumar.data.samples import CorruptRecord
 from tests.data.photographs import photographs, scene
 
 
-def test_a_cached_image_is_the_decoded_one(tmp_path: Path) -> None:
+def test_cached_image_equals_the_decoded_one(tmp_path: Path) -> None:
     cached = photographs(tmp_path, scene(), scales=(1.0, 0.8))
     fresh = photographs(tmp_path, scene(), scales=(1.0, 0.8), cache_bytes=0)
     for scale in (0, 1):
@@ -26,7 +26,7 @@ def test_a_smaller_scale_is_close_to_pillows_cubic(tmp_path: Path) -> None:
     assert np.abs(pixels.astype(int) - np.asarray(reference)).mean() < 1
 
 
-def test_grey_is_pillows_and_leaves_grey_images_alone(tmp_path: Path) -> None:
+def test_grey_conversion_matches_pillow_and_leaves_grey_images_unchanged(tmp_path: Path) -> None:
     levels = np.random.default_rng(1).integers(0, 256, (9, 9), dtype=np.uint8)
     pictures = photographs(tmp_path, scene(), levels, channels="grey")
     reference = np.asarray(Image.fromarray(scene()).convert("L"))
@@ -34,14 +34,14 @@ def test_grey_is_pillows_and_leaves_grey_images_alone(tmp_path: Path) -> None:
     assert np.array_equal(pictures.read(1)[..., 0], levels)
 
 
-def test_a_damaged_image_is_a_fault_with_its_name(tmp_path: Path) -> None:
+def test_damaged_image_is_a_fault_with_its_name(tmp_path: Path) -> None:
     pictures = photographs(tmp_path, scene())
     (tmp_path / "0.png").write_bytes(b"\x89PNG but no more")
     with pytest.raises(CorruptRecord, match=r"0\.png"):
         pictures.read(0)
 
 
-def test_scales_of_each_image_are_kept_apart(tmp_path: Path) -> None:
+def test_scales_of_an_image_are_cached_separately(tmp_path: Path) -> None:
     pictures = photographs(tmp_path, scene(), scene(30, 20, 2), scales=(1.0, 0.5, 0.01))
     assert len(pictures) == 2
     for _ in range(2):
@@ -51,7 +51,7 @@ def test_scales_of_each_image_are_kept_apart(tmp_path: Path) -> None:
     assert np.array_equal(pictures.read(1), scene(30, 20, 2))
 
 
-def test_a_kept_image_needs_no_file_and_with_no_room_it_does(tmp_path: Path) -> None:
+def test_cached_image_needs_no_file_and_an_uncached_one_does(tmp_path: Path) -> None:
     kept = photographs(tmp_path, scene(), cache_bytes=2**20)
     fresh = photographs(tmp_path, scene(), cache_bytes=0)
     assert np.array_equal(kept.read(0), fresh.read(0))
@@ -61,7 +61,7 @@ def test_a_kept_image_needs_no_file_and_with_no_room_it_does(tmp_path: Path) -> 
         fresh.read(0)
 
 
-def test_levels_beyond_the_scale_are_clipped_and_rounded(tmp_path: Path) -> None:
+def test_out_of_range_levels_are_clipped_and_rounded(tmp_path: Path) -> None:
     """A cubic overshoots at an edge; in a ramp of whole steps it hits them."""
     edge = np.zeros((12, 12, 3), np.uint8)
     edge[:, 6:] = 255

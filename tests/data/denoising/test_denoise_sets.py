@@ -23,7 +23,7 @@ def test_parts_become_patches_and_whole_images(tmp_path: Path) -> None:
     assert open_patches(replace(data, eval_path="none"), seed=1)[1] is None
 
 
-def test_training_images_are_no_evaluation_images(tmp_path: Path) -> None:
+def test_training_images_are_refused_for_evaluation(tmp_path: Path) -> None:
     photographs(tmp_path, scene())
     with pytest.raises(UserError, match="the training images themselves"):
         open_patches(DenoisingData(path=str(tmp_path)), seed=1)
@@ -37,7 +37,7 @@ def test_levels_are_named_by_the_kind_of_noise() -> None:
     assert level_names(replace(data, noise=NoiseSettings(kind="camera")))[0] == "gain 15"
 
 
-def test_settings_go_to_json_and_back_and_are_checked() -> None:
+def test_settings_survive_json_and_are_validated() -> None:
     data = override(DenoisingData(), ["noise.sigma=25", "eval_levels=15,25,50"])
     assert data.noise.sigma == (25.0,)
     assert from_json(DenoisingData(), to_json(data), where="test") == data
@@ -71,7 +71,7 @@ def test_the_settings_reach_both_sets(tmp_path: Path) -> None:
     assert len(train) == 2 * 64
 
 
-def test_decoded_images_are_kept_in_as_many_mebibytes_as_set(tmp_path: Path) -> None:
+def test_decoded_images_are_cached_up_to_the_configured_mebibytes(tmp_path: Path) -> None:
     photographs(tmp_path / "train", scene(600, 600), scene(600, 600))
     data = DenoisingData(path=str(tmp_path / "train"), eval_path="none", cache_mib=1)
     pictures = open_patches(data, seed=1)[0].kind.pictures

@@ -50,7 +50,7 @@ def clips(**changed: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_the_last_frames_of_each_clip_are_for_evaluation(tmp_path: Path, zipped: bool) -> None:
+def test_last_frames_of_each_clip_are_held_out_for_evaluation(tmp_path: Path, zipped: bool) -> None:
     write = write_zip if zipped else write_files
     data = replace(DATA, path=str(write(tmp_path / ("clips.zip" if zipped else "clips"), clips())))
     train, evaluation = open_triplets(data, seed=1)
@@ -90,20 +90,20 @@ def test_the_frames_of_a_triplet_have_one_level_and_different_noise(tmp_path: Pa
     assert not torch.equal(noisy[:, :3], noisy[:, 3:6])
 
 
-def test_parts_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_existing_parts_are_used_unchanged(tmp_path: Path) -> None:
     parts = {f"{part}/{name}": data for part in ("train", "val") for name, data in clips().items()}
     train, evaluation = open_triplets(replace(DATA, path=str(write_files(tmp_path, parts))), seed=1)
     assert evaluation is not None
     assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (8, 12)
 
 
-def test_ends_repeat_in_evaluation_and_are_left_out_in_training() -> None:
+def test_clip_ends_are_repeated_in_evaluation_and_skipped_in_training() -> None:
     assert inner_triplets(range(5, 9)) == [Triplet(5, 6, 7), Triplet(6, 7, 8)]
     assert all_triplets(range(5, 7)) == [Triplet(5, 5, 6), Triplet(5, 6, 6)]
     assert all_triplets(range(3, 4)) == [Triplet(3, 3, 3)]
 
 
-def test_frames_of_two_sizes_are_a_fault_and_another_triplet_takes_the_place(
+def test_triplet_with_two_frame_sizes_is_a_fault_and_is_replaced(
     tmp_path: Path,
 ) -> None:
     files = clips(a__frame10=flat(3, 10, 10))
@@ -120,7 +120,7 @@ def test_too_few_frames_are_reported(tmp_path: Path) -> None:
         open_triplets(replace(DATA, path=str(write_files(tmp_path, few))), seed=1)
 
 
-def test_clips_are_the_images_of_each_folder(tmp_path: Path) -> None:
+def test_each_folder_of_images_is_a_clip(tmp_path: Path) -> None:
     names = ["a/1", "a/2", "a/b/1", "c/1", "c/2", "c/3"]
     write_files(tmp_path, {f"{name}.png": flat(1) for name in names})
     pictures = open_all_pictures(tmp_path)
@@ -131,7 +131,7 @@ def test_clips_are_the_images_of_each_folder(tmp_path: Path) -> None:
     assert inner_triplets(range(2)) == inner_triplets(range(3, 4)) == []
 
 
-def test_the_clean_patch_is_the_inner_part_of_the_middle_frame(tmp_path: Path) -> None:
+def test_clean_patch_is_the_centre_of_the_middle_frame(tmp_path: Path) -> None:
     frames = {f"{number}.png": png(scene(24, 30, number)) for number in range(3)}
     noise = NoiseSettings(sigma=(0.0,))
     for margin in (0, 3):
@@ -157,7 +157,7 @@ def test_the_clean_patch_is_the_inner_part_of_the_middle_frame(tmp_path: Path) -
         assert len(places) >= 3
 
 
-def test_patches_are_turned_as_a_whole_if_that_is_requested(tmp_path: Path) -> None:
+def test_patches_are_rotated_as_a_whole_on_request(tmp_path: Path) -> None:
     ramp = np.zeros((8, 8, 3), np.uint8)
     ramp[..., 0] = np.arange(64).reshape(8, 8)
     frames = {f"{number}.png": png(ramp + number) for number in range(3)}
@@ -171,7 +171,7 @@ def test_patches_are_turned_as_a_whole_if_that_is_requested(tmp_path: Path) -> N
     assert corners == {True: {1, 8, 57, 64}, False: {1}}
 
 
-def test_a_batch_names_what_makes_it_large(tmp_path: Path) -> None:
+def test_oversized_batch_error_names_the_responsible_settings(tmp_path: Path) -> None:
     """Clean bytes of one frame and noisy float32 of three, with their margin."""
     data = replace(DATA, path=str(write_files(tmp_path, clips())))
     for channels, count in (("colour", 3), ("grey", 1)):
@@ -193,7 +193,7 @@ def test_every_level_of_every_frame_is_scored(tmp_path: Path) -> None:
     assert whole[4]["noisy"].float().mean() > whole[0]["noisy"].float().mean() + 1
 
 
-def test_held_out_frames_are_none_where_none_or_another_path_is_requested(tmp_path: Path) -> None:
+def test_no_frames_are_held_out_with_a_zero_share_or_another_path(tmp_path: Path) -> None:
     data = replace(DATA, path=str(write_files(tmp_path / "a", clips())))
     train, evaluation = open_triplets(replace(data, holdout_frames=1), seed=1)
     assert evaluation is not None
@@ -207,7 +207,7 @@ def test_held_out_frames_are_none_where_none_or_another_path_is_requested(tmp_pa
     assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (8, 12)
 
 
-def test_an_unreadable_first_frame_is_the_same_on_both_sides(tmp_path: Path) -> None:
+def test_unreadable_first_frame_does_not_hide_equal_sets(tmp_path: Path) -> None:
     files = clips(a__frame8=b"")
     data = replace(DATA, path=str(write_files(tmp_path, files)))
     train, evaluation = open_triplets(data, seed=1)
@@ -215,7 +215,7 @@ def test_an_unreadable_first_frame_is_the_same_on_both_sides(tmp_path: Path) -> 
     assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (4, 4)
 
 
-def test_what_is_wrong_with_clips_is_reported_in_full(tmp_path: Path) -> None:
+def test_clip_errors_have_the_full_message(tmp_path: Path) -> None:
     few = {f"{number}.png": flat(number) for number in range(4)}
     with pytest.raises(UserError) as caught:
         open_triplets(replace(DATA, path=str(write_files(tmp_path / "few", few))), seed=1)
@@ -235,7 +235,7 @@ def test_what_is_wrong_with_clips_is_reported_in_full(tmp_path: Path) -> None:
     assert broken.value.fault.origin == f"{tmp_path}/sizes/a/frame10.png"
 
 
-def test_the_fingerprint_follows_which_frames_belong_together(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_which_frames_belong_together(tmp_path: Path) -> None:
     data = replace(DATA, path=str(write_files(tmp_path, clips())), patches_per_image=1)
     prints = {
         open_triplets(replace(data, holdout_frames=count), seed=1)[0].kind.fingerprint

@@ -31,7 +31,7 @@ def random(seed: int = 1) -> np.random.Generator:
         ),
     ],
 )
-def test_noise_is_as_strong_as_its_formula_and_has_no_mean(level: Level, deviation: float) -> None:
+def test_noise_has_the_formulas_strength_and_zero_mean(level: Level, deviation: float) -> None:
     noise = add_noise(FLAT, level, random(), "float") * 255 - GREY
     assert noise.dtype == np.float32
     assert noise.std() == pytest.approx(deviation, rel=0.01)
@@ -39,7 +39,7 @@ def test_noise_is_as_strong_as_its_formula_and_has_no_mean(level: Level, deviati
 
 
 @pytest.mark.parametrize("gain", [0.1, 64.0])
-def test_a_black_image_shows_the_sensors_dark_noise_alone(gain: float) -> None:
+def test_black_image_gets_only_the_sensors_dark_noise(gain: float) -> None:
     """At the small gain mostly its constant, at the large one what grows with the gain."""
     noise = add_noise(np.zeros_like(FLAT), Level("camera", gain, 2.0), random(), "float")
     assert noise.std() == pytest.approx(2 * (gain * 1.25e-4 + 1.11e-4), rel=0.01)
@@ -51,7 +51,7 @@ def test_camera_noise_of_a_black_image_is_finite_and_small() -> None:
     assert 0 < noise.std() < 10
 
 
-def test_bytes_are_clipped_and_truncated_as_numpy_casts_them() -> None:
+def test_bytes_are_clipped_and_truncated_like_a_numpy_cast() -> None:
     clean = random(3).integers(0, 256, (40, 40), dtype=np.uint8)
     as_float = add_noise(clean, Level("gaussian", 60.0), random(), "float") * 255
     as_bytes = add_noise(clean, Level("gaussian", 60.0), random(), "uint8")
@@ -72,12 +72,12 @@ def test_equal_seeds_give_equal_noise(sigma: float, seed: int) -> None:
     assert np.array_equal(first, second)
 
 
-def test_no_noise_leaves_the_image() -> None:
+def test_zero_noise_leaves_the_image_unchanged() -> None:
     clean = random().integers(0, 256, (9, 9), dtype=np.uint8)
     assert np.array_equal(add_noise(clean, Level("gaussian", 0.0), random(), "uint8"), clean)
 
 
-def test_levels_are_uniform_within_their_range_or_the_one_number() -> None:
+def test_levels_are_uniform_in_their_range_or_constant() -> None:
     drawn = [draw_level(NoiseSettings(sigma=(10.0, 30.0)), random(seed)) for seed in range(400)]
     values = np.array([level.value for level in drawn])
     assert 10 <= values.min() < 11
@@ -93,7 +93,7 @@ def test_a_mixture_is_half_gaussian_and_half_camera() -> None:
 
 
 @pytest.mark.parametrize("sigma", [(), (30.0, 10.0), (1.0, 2.0, 3.0)])
-def test_what_is_no_range_is_refused(sigma: tuple[float, ...]) -> None:
+def test_invalid_ranges_are_refused(sigma: tuple[float, ...]) -> None:
     with pytest.raises(UserError, match=r"noise\.sigma"):
         NoiseSettings(sigma=sigma).check()
 
@@ -116,7 +116,7 @@ def test_camera_noise_is_gaussian_noise_times_its_formula_at_every_level(
 
 
 @pytest.mark.parametrize("photons", [1.0, 51.0, 1000.0])
-def test_photons_are_counted_whole(photons: float) -> None:
+def test_photon_counts_are_integers(photons: float) -> None:
     clean = np.tile(np.arange(256, dtype=np.uint8), (50, 1))
     counts = random(4).poisson(clean / 255 * photons)
     result = add_noise(clean, Level("poisson", photons), random(4), "float")
@@ -130,7 +130,7 @@ def test_photons_are_counted_whole(photons: float) -> None:
     assert (as_bytes <= expected + 1e-3)[close].all()
 
 
-def test_each_kind_draws_its_level_from_its_own_ranges() -> None:
+def test_each_noise_kind_draws_levels_from_its_own_ranges() -> None:
     settings = NoiseSettings(
         sigma=(1.0, 2.0), photons=(30.0, 31.0), analog_gain=(5.0, 6.0), digital_gain=(7.0, 8.0)
     )

@@ -24,7 +24,7 @@ def fetched(samples: KeyedSet[NoisyPictures], index: int) -> dict[str, torch.Ten
     return dict(samples.fetch([SampleKey(0, index)]).batch)
 
 
-def test_every_image_comes_at_every_level(tmp_path: Path) -> None:
+def test_every_image_is_scored_at_every_level(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     assert len(samples) == 6
     for index in range(6):
@@ -36,7 +36,7 @@ def test_every_image_comes_at_every_level(tmp_path: Path) -> None:
         assert noise.std().item() * 255 == pytest.approx((15, 25)[index // 3], rel=0.2)
 
 
-def test_nlrn_noise_is_seeded_by_the_hash_of_the_name_alone(tmp_path: Path) -> None:
+def test_nlrn_noise_is_seeded_only_by_the_hash_of_the_name(tmp_path: Path) -> None:
     # The recipe of the original's evaluation, with NumPy and hashlib.
     seed = np.frombuffer(hashlib.sha256(b"1.png").digest(), dtype="uint32")
     image = scene(12, 16, 2).astype(np.float32) / 255.0
@@ -47,7 +47,7 @@ def test_nlrn_noise_is_seeded_by_the_hash_of_the_name_alone(tmp_path: Path) -> N
     assert np.array_equal(name_seed("folder/1.png"), seed)
 
 
-def test_one_sequence_runs_through_all_images_in_any_order_of_asking(tmp_path: Path) -> None:
+def test_one_random_sequence_covers_all_images_in_any_order_of_access(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     random = np.random.RandomState(0)
     reference = [random.normal(0, 15, (12, 16, 3)) for _ in range(2)]
@@ -67,12 +67,12 @@ def test_bytes_are_clipped_and_truncated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "poisson", "camera"])
-def test_noise_by_index_is_always_the_same(tmp_path: Path, kind: str) -> None:
+def test_noise_by_index_is_reproducible(tmp_path: Path, kind: str) -> None:
     first, second = (fetched(noisy(tmp_path, kind=kind), 4)["noisy"] for _ in range(2))
     assert torch.equal(first, second)
 
 
-def test_images_of_one_size_fit_into_a_batch_and_others_are_reported(tmp_path: Path) -> None:
+def test_equal_sizes_form_a_batch_and_different_ones_are_reported(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     batch = samples.fetch([SampleKey(0, 0), SampleKey(0, 4)]).batch
     assert batch["level"].tolist() == [0, 1]
@@ -81,7 +81,7 @@ def test_images_of_one_size_fit_into_a_batch_and_others_are_reported(tmp_path: P
         samples.fetch([SampleKey(0, 1), SampleKey(0, 2)])
 
 
-def test_an_unreadable_image_is_left_out_and_named(tmp_path: Path) -> None:
+def test_unreadable_image_is_skipped_and_named(tmp_path: Path) -> None:
     samples = noisy(tmp_path)
     (tmp_path / "1.png").write_bytes(b"no image")
     result = samples.fetch([SampleKey(0, 0), SampleKey(0, 1)])
@@ -95,7 +95,7 @@ def test_a_level_without_photons_is_refused(tmp_path: Path) -> None:
         noisy(tmp_path, kind="poisson", levels=[10.0, 0.0])
 
 
-def test_seeding_by_name_is_for_gaussian_noise(tmp_path: Path) -> None:
+def test_seeding_by_name_is_limited_to_gaussian_noise(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gaussian, not camera"):
         noisy(tmp_path, kind="camera", seeding="file_hash")
 
@@ -120,7 +120,7 @@ def test_camera_noise_is_scored_at_a_digital_gain_of_two(tmp_path: Path) -> None
     np.testing.assert_allclose(result, drawn * 255 * np.sqrt(variance), atol=1e-3)
 
 
-def test_a_sequence_draws_nothing_for_an_image_that_cannot_be_read(tmp_path: Path) -> None:
+def test_sequence_draws_nothing_for_an_unreadable_image(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     (tmp_path / "1.png").write_bytes(b"no image")
     random = np.random.RandomState(0)
@@ -153,7 +153,7 @@ def test_the_later_of_two_images_may_be_requested_twice(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_levels_and_seedings_that_do_not_fit_are_reported_in_full(
+def test_mismatched_levels_and_seedings_have_the_full_message(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -161,13 +161,13 @@ def test_levels_and_seedings_that_do_not_fit_are_reported_in_full(
     assert str(caught.value) == message
 
 
-def test_one_photon_is_a_level_and_zero_is_one_of_other_kinds(tmp_path: Path) -> None:
+def test_level_of_one_photon_is_valid_and_zero_only_for_other_kinds(tmp_path: Path) -> None:
     assert len(noisy(tmp_path, kind="poisson", levels=[1.0])) == 3
     clean = fetched(noisy(tmp_path, levels=[0.0]), 0)
     assert torch.allclose(clean["noisy"] * 255, clean["clean"].float(), atol=1e-4)
 
 
-def test_sizes_that_differ_in_a_batch_are_reported_in_full(tmp_path: Path) -> None:
+def test_different_sizes_in_a_batch_have_the_full_message(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         noisy(tmp_path).fetch([SampleKey(0, 0), SampleKey(0, 2)])
     assert str(caught.value) == (

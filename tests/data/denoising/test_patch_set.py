@@ -50,7 +50,7 @@ def test_a_batch_is_bytes_and_its_noisy_version(
     assert (unit - batch["clean"] / 255).std().item() * 255 == pytest.approx(25, rel=0.15)
 
 
-def test_clean_patches_are_cuts_of_the_image_in_one_of_eight_ways(tmp_path: Path) -> None:
+def test_clean_patches_are_crops_in_one_of_eight_orientations(tmp_path: Path) -> None:
     patches = patches_of(tmp_path, scene(20, 24), per_picture=60)
     windows = sliding_window_view(scene(20, 24), (SIDE, SIDE), axis=(0, 1))
     cuts = {
@@ -68,12 +68,12 @@ def _turned_back(pixels: np.ndarray, turn: int) -> np.ndarray:
     return np.rot90(pixels[::-1] if turn % 2 else pixels, -(turn // 2))
 
 
-def test_the_eight_turns_differ() -> None:
+def test_the_eight_orientations_differ() -> None:
     pixels = np.arange(16, dtype=np.uint8).reshape(4, 4, 1)
     assert len({turned(pixels, turn).tobytes() for turn in range(8)}) == 8
 
 
-def test_equal_keys_give_equal_patches_in_any_batch_and_other_epochs_others(
+def test_equal_keys_give_equal_patches_in_any_batch_and_epochs_differ(
     tmp_path: Path,
 ) -> None:
     patches = patches_of(tmp_path, scales=(1.0, 0.8))
@@ -87,7 +87,7 @@ def test_equal_keys_give_equal_patches_in_any_batch_and_other_epochs_others(
         assert not torch.equal(whole[name], later[name])
 
 
-def test_scales_are_drawn_by_their_area(tmp_path: Path) -> None:
+def test_scales_are_drawn_in_proportion_to_their_area(tmp_path: Path) -> None:
     dark, light = np.zeros((40, 40, 3), np.uint8), np.full((40, 40, 3), 200, np.uint8)
     patches = patches_of(tmp_path, dark, light, scales=(1.0, 0.5), per_picture=200)
     drawn = [0, 0]
@@ -103,7 +103,7 @@ def test_scales_are_drawn_by_their_area(tmp_path: Path) -> None:
     assert (clean == 200).float().mean().item() == pytest.approx(0.5)
 
 
-def test_an_image_smaller_than_a_patch_is_mirrored(tmp_path: Path) -> None:
+def test_image_smaller_than_a_patch_is_padded_by_mirroring(tmp_path: Path) -> None:
     small = scene(5, 40)
     cut = random_window(small, SIDE, np.random.default_rng(1))
     assert cut.shape == (SIDE, SIDE, 3)
@@ -112,7 +112,7 @@ def test_an_image_smaller_than_a_patch_is_mirrored(tmp_path: Path) -> None:
     assert patches_of(tmp_path, small).fetch(keys(2)).batch["clean"].shape[-2:] == (SIDE, SIDE)
 
 
-def test_an_unreadable_image_is_a_fault_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
+def test_unreadable_image_is_a_fault_and_the_next_one_replaces_it(tmp_path: Path) -> None:
     patches = patches_of(tmp_path, scene(), scene(seed=2))
     (tmp_path / "0.png").write_bytes(b"")
     fetched = patches.fetch(keys(4))
@@ -125,7 +125,7 @@ def test_an_unreadable_image_is_a_fault_and_the_next_one_takes_its_place(tmp_pat
         patches.fetch(keys(1))
 
 
-def test_each_turn_is_half_as_many_quarters_to_the_left_and_odd_ones_are_upside_down() -> None:
+def test_orientation_is_half_its_number_in_left_quarter_turns_and_odd_ones_are_flipped() -> None:
     a, b, c, d = 1, 2, 3, 4
     pixels = np.array([[[a], [b]], [[c], [d]]], np.uint8)
     assert [turned(pixels, turn)[..., 0].tolist() for turn in range(8)] == [
@@ -140,7 +140,7 @@ def test_each_turn_is_half_as_many_quarters_to_the_left_and_odd_ones_are_upside_
     ]
 
 
-def test_windows_begin_at_every_place_where_they_fit() -> None:
+def test_windows_start_at_every_position_that_fits() -> None:
     pixels = np.arange(7 * 9, dtype=np.uint8).reshape(7, 9, 1)
     random = np.random.default_rng(0)
     begun = {int(random_window(pixels, 5, random)[0, 0, 0]) for _ in range(400)}
@@ -148,7 +148,7 @@ def test_windows_begin_at_every_place_where_they_fit() -> None:
     assert random_window(pixels[:5, :5], 5, random)[..., 0].tolist() == pixels[:5, :5, 0].tolist()
 
 
-def test_small_images_are_mirrored_on_both_sides_and_more_behind() -> None:
+def test_small_images_are_mirrored_on_both_sides_with_the_excess_at_the_end() -> None:
     pixels = np.array([[1, 2, 3], [4, 5, 6]], np.uint8)[..., None]
     assert mirrored(pixels, 2) is pixels
     assert mirrored(pixels, 3)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6], [4, 5, 6]]
@@ -162,7 +162,7 @@ def test_small_images_are_mirrored_on_both_sides_and_more_behind() -> None:
     assert (high.shape, high[0, :, 0].tolist()) == ((9, 6, 1), [1, 1, 2, 3, 3, 2])
 
 
-def test_patches_are_not_turned_if_that_is_not_requested(tmp_path: Path) -> None:
+def test_patches_are_rotated_only_on_request(tmp_path: Path) -> None:
     pixels = scene(SIDE, SIDE)
     noise = NoiseSettings(sigma=(0.0,))
     straight = patches_of(tmp_path, pixels, turns=False, noise=noise).fetch(keys(8)).batch
@@ -171,7 +171,7 @@ def test_patches_are_not_turned_if_that_is_not_requested(tmp_path: Path) -> None
         assert torch.equal(clean, noisy)
 
 
-def test_every_scale_is_drawn_also_the_last_one(tmp_path: Path) -> None:
+def test_every_scale_is_drawn_including_the_last(tmp_path: Path) -> None:
     """Areas of 1, 0.25 and 0.0625: shares of 16, 4 and 1 in 21."""
     patches = patches_of(tmp_path, scene(64, 64), scales=(0.25, 1.0, 0.5), per_picture=500).kind
     sizes = Counter(patches.open(0, SampleKey(epoch, 0))[0].shape[0] for epoch in range(700))
@@ -180,7 +180,7 @@ def test_every_scale_is_drawn_also_the_last_one(tmp_path: Path) -> None:
         assert sizes[side] / 700 == pytest.approx(share, abs=0.05)
 
 
-def test_a_sample_follows_from_the_seed_too(tmp_path: Path) -> None:
+def test_sample_depends_on_the_seed(tmp_path: Path) -> None:
     batches = [patches_of(tmp_path, seed=seed).fetch(keys(4)).batch for seed in (0, 1)]
     assert not torch.equal(batches[0]["clean"], batches[1]["clean"])
     pictures = photographs(tmp_path, scene())
@@ -189,7 +189,7 @@ def test_a_sample_follows_from_the_seed_too(tmp_path: Path) -> None:
     assert torch.equal(plain["clean"], batches[0]["clean"])
 
 
-def test_a_batch_that_does_not_fit_names_the_settings_that_make_it_large(tmp_path: Path) -> None:
+def test_oversized_batch_error_names_the_responsible_settings(tmp_path: Path) -> None:
     """A sample takes 3 bytes and 3 float32 for each pixel, in grey one of each."""
     for channels, bytes_ in (("colour", 5 * 3 * SIDE**2), ("grey", 5 * SIDE**2)):
         collate = patches_of(tmp_path / channels, channels=channels).collate

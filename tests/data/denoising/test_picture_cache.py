@@ -13,7 +13,7 @@ def picture(number: int, height: int = 4, width: int = 5) -> np.ndarray:
     return np.full((height, width, 3), number, np.uint8)
 
 
-def test_a_kept_image_comes_back_and_cannot_be_changed() -> None:
+def test_cached_image_is_returned_read_only() -> None:
     cache = PictureCache(3, 1000)
     assert cache.get(1) is None
     cache.put(1, picture(7))
@@ -24,7 +24,7 @@ def test_a_kept_image_comes_back_and_cannot_be_changed() -> None:
     assert cache.get(0) is None
 
 
-def test_what_does_not_fit_is_not_kept_and_harms_nothing() -> None:
+def test_image_that_does_not_fit_is_not_cached_and_does_no_harm() -> None:
     cache = PictureCache(3, 130)
     for number in range(3):
         cache.put(number, picture(number))
@@ -34,7 +34,7 @@ def test_what_does_not_fit_is_not_kept_and_harms_nothing() -> None:
     assert np.array_equal(cache.get(2), picture(2, 1, 1))
 
 
-def test_a_limit_of_nothing_keeps_nothing() -> None:
+def test_zero_limit_caches_nothing() -> None:
     cache = PictureCache(1, 0)
     cache.put(0, picture(1))
     assert cache.get(0) is None
@@ -62,7 +62,7 @@ def test_forked_workers_fill_one_cache() -> None:
     assert all(np.array_equal(kept[n], picture(n, 3 + n % 3)) for n in result)
 
 
-def test_a_lock_that_is_never_given_back_costs_a_tenth_of_a_second_not_the_run() -> None:
+def test_unreleased_lock_costs_a_tenth_of_a_second_and_not_the_run() -> None:
     cache = PictureCache(2, 1000)
     context = multiprocessing.get_context("fork")
     holder = context.Process(target=cache._lock.acquire)
@@ -81,7 +81,7 @@ def test_a_pickled_cache_is_empty_and_works() -> None:
     assert np.array_equal(other.get(1), picture(2))
 
 
-def test_images_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
+def test_images_of_any_shape_fill_the_cache_to_the_last_byte() -> None:
     cache = PictureCache(4, 24 + 6 + 20)
     shapes = [(2, 4, 3), (3, 2, 1), (5, 4, 1), (1, 1, 1)]
     pictures = [
@@ -98,7 +98,7 @@ def test_images_of_any_shape_fill_the_limit_to_its_last_byte() -> None:
     assert cache.get(3) is None
 
 
-def test_what_is_kept_stays_when_it_is_put_again() -> None:
+def test_caching_an_image_again_keeps_the_first_copy() -> None:
     cache = PictureCache(2, 200)
     cache.put(0, picture(1))
     cache.put(0, picture(2))
@@ -109,7 +109,7 @@ def test_what_is_kept_stays_when_it_is_put_again() -> None:
         assert np.array_equal(kept, picture(number))
 
 
-def test_one_byte_less_keeps_nothing() -> None:
+def test_limit_one_byte_too_small_caches_nothing() -> None:
     for limit, fits in ((60, True), (59, False)):
         cache = PictureCache(1, limit)
         cache.put(0, picture(1))

@@ -9,7 +9,7 @@ from jumar.ground.errors import UserError
 from tests.data.setting_limits import limits_of
 
 
-def test_the_settings_of_denoisers_and_their_limits() -> None:
+def test_denoising_settings_have_their_defaults_and_limits() -> None:
     assert limits_of(denoise_sets.DenoisingData()) == {
         "path": ("digits", None, None, False),
         "eval_path": ("", None, None, True),
@@ -43,7 +43,7 @@ def test_the_settings_of_denoisers_and_their_limits() -> None:
     ("values", "given"),
     [((), "none"), ((3.0, 2.0), "3.0, 2.0"), ((1.0, 2.0, 3.0), "1.0, 2.0, 3.0")],
 )
-def test_each_range_of_the_noise_is_one_number_or_two_in_order(
+def test_noise_range_is_one_number_or_two_in_order(
     name: str, values: tuple[float, ...], given: str
 ) -> None:
     with pytest.raises(UserError, match=re.escape(f"'data.noise.{name}'")) as caught:
@@ -57,7 +57,7 @@ def test_each_range_of_the_noise_is_one_number_or_two_in_order(
 
 
 @pytest.mark.parametrize("name", ["scales", "eval_levels"])
-def test_lists_without_a_number_are_refused_by_their_name(name: str) -> None:
+def test_empty_lists_are_refused_by_name(name: str) -> None:
     with pytest.raises(UserError) as caught:
         denoise_sets.DenoisingData(**{name: ()}).check()  # pyright: ignore[reportArgumentType]
     assert str(caught.value) == f"data.{name}: no number given"

@@ -25,7 +25,7 @@ def cat_folder(folder: Path) -> Path:
     return folder
 
 
-def test_the_head_is_what_is_shown_and_landmark_files_are_no_images(tmp_path: Path) -> None:
+def test_only_the_head_is_shown_and_landmark_files_are_not_images(tmp_path: Path) -> None:
     data = PictureData(path=str(cat_folder(tmp_path)), frame="head", eval_path="none")
     train, _ = open_generator_sets(data, seed=1)
     assert len(train) == 1
@@ -35,7 +35,7 @@ def test_the_head_is_what_is_shown_and_landmark_files_are_no_images(tmp_path: Pa
     assert red < 10
 
 
-def test_an_image_without_landmarks_or_with_damaged_ones_is_a_fault(tmp_path: Path) -> None:
+def test_image_with_missing_or_damaged_landmarks_is_a_fault(tmp_path: Path) -> None:
     place = cat_folder(tmp_path) / "CAT_00" / "00000001_000.jpg.cat"
     heads = CatHeads(open_pictures(str(tmp_path), "train"), tmp_path)
     for text, reason in (
@@ -67,7 +67,7 @@ def test_the_points_are_read_in_pairs() -> None:
     width=st.integers(1, 600),
     height=st.integers(1, 600),
 )
-def test_the_box_is_a_square_within_the_image(
+def test_box_is_a_square_within_the_image(
     points: list[tuple[int, int]], width: int, height: int
 ) -> None:
     top, left, bottom, right = head_box(points, width, height)
@@ -130,7 +130,7 @@ def test_three_points_or_more_are_landmarks(text: str, reason: str | None) -> No
         parse_landmarks(text)
 
 
-def test_of_a_landmark_file_4096_bytes_are_read(tmp_path: Path) -> None:
+def test_at_most_4096_bytes_of_a_landmark_file_are_read(tmp_path: Path) -> None:
     heads = CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path)
     place = tmp_path / "CAT_00" / "00000001_000.jpg.cat"
     box = heads.read(0).boxes

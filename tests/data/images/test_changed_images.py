@@ -70,7 +70,7 @@ def folders(root: Path, counts: dict[str, int]) -> Path:
     return root
 
 
-def test_without_any_of_it_batches_have_the_bits_of_the_version_before() -> None:
+def test_batches_are_bitwise_unchanged_if_all_options_are_off() -> None:
     flipped = dataclasses.replace(plain_preprocessing(), flip=True, brightness=3.0)
     data = dataclasses.replace(DIGITS, preprocessing=flipped)
     digest = hashlib.sha256()
@@ -82,7 +82,7 @@ def test_without_any_of_it_batches_have_the_bits_of_the_version_before() -> None
     assert digest.hexdigest().startswith("c16a2b60a36b2fb3af782ec00707638f")
 
 
-def test_with_all_of_it_a_resumed_run_and_any_ranks_and_workers_get_the_same_bits() -> None:
+def test_with_all_options_on_batches_do_not_depend_on_resuming_ranks_or_workers() -> None:
     whole = batches(EVERYTHING, steps=range(186, 189))
     assert equal(batches(EVERYTHING, steps=range(187, 189), workers=2)[0], whole[1])
     for world in (2, 4):
@@ -138,7 +138,7 @@ def test_a_folder_and_a_zip_of_it_hold_out_the_same_images(tmp_path: Path) -> No
     assert any(held_out.fingerprint in line for line in messages)
 
 
-def test_folds_of_a_source_without_names_share_nothing() -> None:
+def test_folds_of_a_source_without_names_are_disjoint() -> None:
     seen: list[bytes] = []
     for fold in range(3):
         data = dataclasses.replace(DIGITS, folds=3, fold=fold)
@@ -169,7 +169,7 @@ def test_balanced_sampling_takes_small_classes_as_often_as_large_ones(tmp_path: 
         (("data.auto_augment=randaugmnt",), "Did you mean 'randaugment'"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_before_anything_is_opened(
+def test_impossible_settings_are_refused_before_anything_is_opened(
     assignments: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(UserError) as error:

@@ -36,14 +36,14 @@ TREE = {
 }
 
 
-def test_classes_are_sorted_as_text_and_labels_follow(tmp_path: Path) -> None:
+def test_classes_are_sorted_as_text_and_labelled_in_that_order(tmp_path: Path) -> None:
     listing = list_classes(DiskTree(write_files(tmp_path, TREE)))
     assert listing.classes == ("10", "2")
     assert list(listing.paths) == ["10/a.jpg", "2/B.PNG", "2/a.jpeg", "2/more/z.webp"]
     assert listing.labels.tolist() == [0, 1, 1, 1]
 
 
-def test_other_files_are_counted_and_hidden_ones_are_not(tmp_path: Path) -> None:
+def test_other_files_are_counted_unless_hidden(tmp_path: Path) -> None:
     assert list_classes(DiskTree(write_files(tmp_path, TREE))).ignored == {
         ".txt": 1,
         ".md": 1,
@@ -71,13 +71,13 @@ def test_a_folder_without_class_folders_is_an_error(
         list_classes(DiskTree(write_files(tmp_path, files)))
 
 
-def test_a_folder_whose_files_have_other_endings_says_which(tmp_path: Path) -> None:
+def test_folder_without_image_suffixes_lists_the_suffixes_found(tmp_path: Path) -> None:
     files = dict.fromkeys(("a.raw", "b.RAW", "c.txt", "readme"), b"-")
     with pytest.raises(UserError, match=r"only 2 \.raw, 1 \.txt, 1 without ending"):
         list_classes(DiskTree(write_files(tmp_path, files)))
 
 
-def test_a_class_that_links_to_nowhere_is_an_error_and_a_lost_image_a_file(
+def test_broken_link_to_a_class_is_an_error_and_to_an_image_a_file(
     tmp_path: Path,
 ) -> None:
     write_files(tmp_path, {"cat/a.jpg": b"-"})
@@ -89,7 +89,7 @@ def test_a_class_that_links_to_nowhere_is_an_error_and_a_lost_image_a_file(
     assert caught.value.where == str(tmp_path / "dog")
 
 
-def test_linked_folders_are_followed_and_a_loop_is_an_error(tmp_path: Path) -> None:
+def test_links_to_folders_are_followed_and_a_loop_is_an_error(tmp_path: Path) -> None:
     write_files(tmp_path, {"elsewhere/a.jpg": b"-", "data/cat/b.jpg": b"-"})
     (tmp_path / "data" / "dog").symlink_to(tmp_path / "elsewhere")
     listing = list_classes(DiskTree(tmp_path / "data"))
@@ -100,7 +100,7 @@ def test_linked_folders_are_followed_and_a_loop_is_an_error(tmp_path: Path) -> N
         list_classes(DiskTree(tmp_path / "data"))
 
 
-def test_a_name_that_is_no_utf8_is_kept(tmp_path: Path) -> None:
+def test_non_utf8_name_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "cat"
     folder.mkdir()
     (folder / os.fsdecode(b"\xff\xfe.jpg")).write_bytes(b"-")
@@ -109,7 +109,7 @@ def test_a_name_that_is_no_utf8_is_kept(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20)))
-def test_packed_names_are_the_names(names: list[str]) -> None:
+def test_packing_preserves_names(names: list[str]) -> None:
     packed = PackedNames(names)
     assert list(packed) == names
     assert len(packed) == len(names)
@@ -119,7 +119,7 @@ def test_packed_names_are_the_names(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("depth", [32, 33])
-def test_thirty_two_nested_folders_are_read_and_more_name_a_link_as_the_cause(
+def test_thirty_two_nested_folders_are_read_and_more_are_blamed_on_a_link(
     tmp_path: Path, depth: int
 ) -> None:
     name = "d/" * depth + "a.jpg"
@@ -131,7 +131,7 @@ def test_thirty_two_nested_folders_are_read_and_more_name_a_link_as_the_cause(
         list(files_below(tree, ""))
 
 
-def test_a_link_to_a_parent_is_an_error_and_no_endless_loop(tmp_path: Path) -> None:
+def test_link_to_a_parent_is_an_error_instead_of_an_endless_loop(tmp_path: Path) -> None:
     root = write_files(tmp_path, {"cat/a.jpg": b"-"})
     (root / "cat/again").symlink_to(root / "cat", target_is_directory=True)
     with pytest.raises(UserError, match="nested more than 32 deep"):
@@ -158,7 +158,7 @@ def test_the_first_five_empty_class_folders_are_named(
     )
 
 
-def test_endings_are_counted_the_most_frequent_first_and_five_are_named() -> None:
+def test_suffixes_are_counted_and_the_five_most_frequent_named() -> None:
     counts = Counter({".a": 1, ".b": 3, ".c": 2, ".d": 1, ".e": 1})
     assert by_ending(counts) == "3 .b, 2 .c, 1 .a, 1 .d, 1 .e"
     assert by_ending(counts + Counter({".f": 1})) == "3 .b, 2 .c, 1 .a, 1 .d, 1 .e, ..."
@@ -170,7 +170,7 @@ def test_endings_are_counted_the_most_frequent_first_and_five_are_named() -> Non
     ]
 
 
-def test_paths_and_labels_below_a_root_are_those_of_the_root_alone(tmp_path: Path) -> None:
+def test_paths_and_labels_below_a_root_match_those_of_the_root_alone(tmp_path: Path) -> None:
     write_files(tmp_path, {f"in/{name}": data for name, data in TREE.items()})
     whole, part = list_classes(DiskTree(tmp_path / "in")), list_classes(DiskTree(tmp_path), "in")
     assert list(part.paths) == [f"in/{path}" for path in whole.paths]
@@ -184,14 +184,14 @@ def test_paths_and_labels_below_a_root_are_those_of_the_root_alone(tmp_path: Pat
     assert list_classes(DiskTree(tmp_path / "in")).fingerprint != whole.fingerprint
 
 
-def test_files_come_before_those_of_sub_folders_and_all_in_order(tmp_path: Path) -> None:
+def test_files_precede_those_of_subfolders_and_all_are_sorted(tmp_path: Path) -> None:
     names = ["b.x", "z", "a/c", "a/d/e", "a/f/g", "c/a"]
     write_files(tmp_path, dict.fromkeys(names, b"-"))
     assert list(files_below(DiskTree(tmp_path), "")) == names
     assert DiskTree(tmp_path).entries("a") == (["d", "f"], ["c"])
 
 
-def test_where_no_class_folders_are_what_is_there_is_reported(tmp_path: Path) -> None:
+def test_without_class_folders_the_content_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError) as caught:
         list_classes(DiskTree(tmp_path), "empty")
@@ -212,5 +212,7 @@ def test_where_no_class_folders_are_what_is_there_is_reported(tmp_path: Path) ->
         ("jpg", False, False),
     ],
 )
-def test_names_are_hidden_or_images_or_neither(name: str, hidden: bool, image: bool) -> None:
+def test_names_are_classified_as_hidden_image_or_other(
+    name: str, hidden: bool, image: bool
+) -> None:
     assert (is_hidden(name), is_image(name)) == (hidden, image)

@@ -27,7 +27,7 @@ def test_every_digit_is_in_exactly_one_part_and_a_sixth_of_each_class_is_for_eva
         assert counts[1] == sum(counts) // 6
 
 
-def test_pixels_are_those_of_scikit_learn_from_black_to_white() -> None:
+def test_pixels_are_scikit_learns_scaled_from_black_to_white() -> None:
     pixels, labels = load_digits(return_X_y=True)
     source = open_digits("eval")
     for index in (0, 100, len(source) - 1):
@@ -46,14 +46,14 @@ def test_the_split_is_the_same_at_every_call_and_small_when_pickled() -> None:
     assert len(pickle.dumps(open_digits("train"))) < 300_000
 
 
-def test_the_fingerprint_is_that_of_the_images() -> None:
+def test_fingerprint_is_that_of_the_images() -> None:
     source = open_digits("eval")
     encoded = [source.read(index).encoded for index in range(len(source))]
     assert source.fingerprint == fingerprint(*encoded)
     assert tuple(source.classes) == tuple("0123456789")
 
 
-def test_without_scikit_learn_its_absence_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scikit_learn_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ModuleNotFoundError, match="No module named 'sklearn'") as caught:
         open_digits("eval")

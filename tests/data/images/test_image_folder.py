@@ -15,7 +15,7 @@ def opened(root: Path) -> ImageFolder:
     return ImageFolder(root, list_classes(DiskTree(root)))
 
 
-def test_images_of_every_kind_come_byte_for_byte(tmp_path: Path) -> None:
+def test_images_of_every_format_are_read_byte_for_byte(tmp_path: Path) -> None:
     write_files(tmp_path, {f"all/{name}": content for name, content in MIXED.items()})
     source = opened(tmp_path)
     result = {(record := source.read(index)).origin: record for index in range(len(source))}
@@ -30,7 +30,7 @@ def test_labels_are_positions_in_the_classes(tmp_path: Path) -> None:
     assert labels == [0, 0, 1, 1]
 
 
-def test_what_cannot_be_read_is_a_fault_with_its_path(tmp_path: Path) -> None:
+def test_unreadable_file_is_a_fault_with_its_path(tmp_path: Path) -> None:
     source = opened(write_files(tmp_path, {**pets(), "cat/empty.jpg": b""}))
     with pytest.raises(CorruptRecord, match=r"empty\.jpg: the file is empty"):
         source.read(2)
@@ -45,7 +45,7 @@ def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
     assert [copy.read(index) for index in range(4)] == [source.read(index) for index in range(4)]
 
 
-def test_labels_keys_and_fingerprint_are_those_of_the_listing(tmp_path: Path) -> None:
+def test_labels_keys_and_fingerprint_match_the_listing(tmp_path: Path) -> None:
     source = opened(write_files(tmp_path, pets()))
     listing = list_classes(DiskTree(tmp_path))
     assert source.labels.tolist() == [0, 0, 1, 1]

@@ -112,7 +112,7 @@ def test_augmentation_changes_with_epoch_and_seed_and_evaluation_does_not(
     assert equal(*scored)
 
 
-def test_in_training_the_next_readable_sample_stands_in_for_a_broken_one() -> None:
+def test_in_training_the_next_readable_sample_replaces_a_broken_one() -> None:
     whole = [jpeg(seed=seed) for seed in range(5)]
     source = MemorySource([whole[0], None, whole[2][:-200], whole[3], None], [0, 1, 2, 3, 4])
     samples = labelled(source)
@@ -126,7 +126,7 @@ def test_in_training_the_next_readable_sample_stands_in_for_a_broken_one() -> No
     assert fetched.faults[1].reason
 
 
-def test_in_evaluation_a_broken_sample_is_left_out() -> None:
+def test_in_evaluation_a_broken_sample_is_skipped() -> None:
     source = MemorySource([jpeg(), None, jpeg(seed=1)], [0, 1, 2])
     samples = labelled(source, training=False)
     fetched = samples.fetch(keys(0, 1, 2))
@@ -136,12 +136,12 @@ def test_in_evaluation_a_broken_sample_is_left_out() -> None:
     assert samples.fetch(keys(1)).batch == {}
 
 
-def test_a_set_of_which_nothing_can_be_read_is_an_error() -> None:
+def test_fully_unreadable_set_is_an_error() -> None:
     with pytest.raises(UserError, match="none of the 2 samples"):
         labelled(MemorySource([None, None])).fetch(keys(0))
 
 
-def test_a_label_out_of_range_is_a_fault_that_says_what_is_allowed() -> None:
+def test_out_of_range_label_is_a_fault_that_names_the_valid_range() -> None:
     source = MemorySource([jpeg()] * 3, labels=[0, 1000, 1001])
     fetched = labelled(source, training=False, num_classes=1000, label_offset=-1).fetch(
         keys(0, 1, 2)
@@ -168,7 +168,7 @@ class EdgePreprocessing(ImagePreprocessing):
         return super().on_device(batch, training) / 2
 
 
-def test_preprocessing_of_ones_own_is_a_subclass(source: MemorySource) -> None:
+def test_custom_preprocessing_is_a_subclass(source: MemorySource) -> None:
     own = EdgePreprocessing()
     batch = labelled(source, own).fetch(keys(0, 1)).batch
     assert batch["edges"].shape == (2, SIZE, SIZE, 3)
@@ -183,7 +183,7 @@ def test_samples_of_different_shapes_are_an_error_that_names_them() -> None:
         labelled(source, EdgePreprocessing(), training=False).fetch(keys(0, 1))
 
 
-def test_the_settings_of_the_data_are_described_and_survive_json() -> None:
+def test_data_settings_are_described_and_survive_json() -> None:
     data = ImageData(image_size=64, preprocessing=alexnet_preprocessing())
     assert from_json(ImageData(), to_json(data), where="test") == data
     rows = {row.path: row for row in describe(data)}
@@ -202,7 +202,7 @@ def test_the_digits_open_as_training_and_evaluation_sets() -> None:
     assert not evaluation.training
 
 
-def test_evaluation_can_be_done_without(tmp_path: Path) -> None:
+def test_evaluation_is_optional(tmp_path: Path) -> None:
     write_files(tmp_path, pets())
     data = ImageData(path=str(tmp_path), eval_path="none", image_size=SIZE)
     train, evaluation = open_image_sets(data, num_classes=0, seed=0)
@@ -246,7 +246,7 @@ def test_an_offset_counts_when_classes_are_compared() -> None:
         check_classes(source, 2, 0, where="test")
 
 
-def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_change() -> None:
+def test_settings_have_defaults_and_bounds_and_say_whether_a_resumed_run_may_change_them() -> None:
     rows = {row.path: (row.value, row.allowed) for row in describe(ImageData())}
     expected = {
         "path": ("digits", ""),
@@ -267,7 +267,7 @@ def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_chan
     assert changeable & (own | expected.keys()) == {"eval_path"}
 
 
-def test_images_are_mixed_in_batches_of_even_numbers() -> None:
+def test_mixing_needs_an_even_batch_size() -> None:
     for size in (2, 4, 6):
         assert checked(ImageData(mixing=CutMix(), batch_size=size)).mixes
     assert not checked(ImageData(batch_size=5)).mixes
@@ -280,7 +280,7 @@ def test_images_are_mixed_in_batches_of_even_numbers() -> None:
     )
 
 
-def test_what_is_not_said_of_images_is_nothing_special(source: MemorySource) -> None:
+def test_image_options_are_off_by_default(source: MemorySource) -> None:
     plain = LabelledPictures(
         source=source,
         preprocessing=plain_preprocessing(),
@@ -301,7 +301,7 @@ def test_what_is_not_said_of_images_is_nothing_special(source: MemorySource) -> 
 
 
 @pytest.mark.parametrize("which", ["auto_augment", "erasing", "both"])
-def test_images_are_changed_and_then_erased_by_the_generator_of_the_sample(
+def test_sample_generator_drives_augmentation_then_erasing(
     source: MemorySource, which: str
 ) -> None:
     preprocessing = dataclasses.replace(plain_preprocessing(), flip=True)
@@ -342,7 +342,7 @@ def test_outputs_are_named_by_the_classes_shifted_by_the_offset() -> None:
     assert outputs([], 2, 0) == []
 
 
-def test_the_set_of_samples_reads_ahead_and_keeps_the_fingerprint_of_its_source() -> None:
+def test_set_reads_ahead_and_has_the_fingerprint_of_its_source() -> None:
     class Store(MemorySource):
         fingerprint = "of the store"
         wanted: tuple[int, ...] = ()
@@ -386,7 +386,7 @@ def test_the_offset_is_for_shards_whose_first_class_is_the_background(
     assert (train.kind.training, evaluation.kind.training) == (True, False)
 
 
-def test_wrong_numbers_of_classes_are_said_in_whole_sentences(
+def test_wrong_class_counts_have_the_full_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
@@ -408,7 +408,7 @@ def test_wrong_numbers_of_classes_are_said_in_whole_sentences(
     )
 
 
-def test_what_is_balanced_and_held_out_is_reported(tmp_path: Path) -> None:
+def test_balancing_and_held_out_samples_are_reported(tmp_path: Path) -> None:
     files = {f"a/{n}.jpg": jpeg(seed=n) for n in range(4)}
     files |= {f"b/{n}.jpg": jpeg(seed=n) for n in range(8)}
     path = str(write_files(tmp_path, files))

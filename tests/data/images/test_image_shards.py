@@ -46,7 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_records_come_in_the_order_of_the_shards_with_stored_labels(tmp_path: Path, pack) -> None:
+def test_records_keep_shard_order_and_stored_labels(tmp_path: Path, pack) -> None:
     source = opened(
         tmp_path, [features(7), features(1)], [features(1000)], [features(0)], pack=pack
     )
@@ -90,7 +90,7 @@ def test_boxes_are_ymin_xmin_ymax_xmax(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_record_that_lacks_something_is_a_fault_and_the_next_is_read(
+def test_incomplete_record_is_a_fault_and_the_next_is_read(
     tmp_path: Path, changed: dict[str, Feature | None], reason: str
 ) -> None:
     source = opened(tmp_path, [features(**changed), features(5)])
@@ -100,7 +100,7 @@ def test_a_record_that_lacks_something_is_a_fault_and_the_next_is_read(
     assert source.read(1).label == 5
 
 
-def test_a_damaged_payload_harms_its_record_only(tmp_path: Path) -> None:
+def test_damaged_payload_affects_only_its_record(tmp_path: Path) -> None:
     opened(tmp_path, [features(1), features(2), features(3)])
     (path,) = tmp_path.glob("train-*")
     content = bytearray(path.read_bytes())
@@ -113,7 +113,7 @@ def test_a_damaged_payload_harms_its_record_only(tmp_path: Path) -> None:
         source.read(1)
 
 
-def test_a_damaged_frame_is_an_error_when_the_shards_are_opened(tmp_path: Path) -> None:
+def test_damaged_frame_is_an_error_on_opening_the_shards(tmp_path: Path) -> None:
     opened(tmp_path, [features(1)], [features(2)])
     path = tmp_path / "train-00001-of-00002"
     path.write_bytes(path.read_bytes()[:-3])
@@ -146,7 +146,7 @@ def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
         ("", ()),
     ],
 )
-def test_class_names_are_one_a_line_with_or_without_label(
+def test_class_names_are_one_per_line_with_or_without_label(
     tmp_path: Path, text: str, names: tuple[str, ...]
 ) -> None:
     (tmp_path / "labels.txt").write_text(text)
@@ -161,7 +161,7 @@ def test_class_names_that_skip_a_label_are_an_error(tmp_path: Path) -> None:
     assert caught.value.where.endswith("labels.txt, line 2")
 
 
-def test_without_a_file_of_names_the_classes_are_not_known(tmp_path: Path) -> None:
+def test_classes_are_unknown_without_a_file_of_names(tmp_path: Path) -> None:
     assert tuple(opened(tmp_path, [features()]).classes) == ()
 
 
@@ -186,12 +186,12 @@ def test_every_missing_shard_is_counted_and_the_first_five_are_named() -> None:
         (["train-00000-of-00001", "train-000000-of-00001"], "shard 0 exists twice"),
     ],
 )
-def test_a_shard_that_no_set_can_have_is_an_error(names: list[str], reason: str) -> None:
+def test_impossible_shard_number_is_an_error(names: list[str], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         check_none_missing([Path(name) for name in names])
 
 
-def test_a_total_beyond_reason_costs_nothing() -> None:
+def test_absurd_shard_total_costs_no_time() -> None:
     with pytest.raises(UserError, match="1 of 999999999 shards"):
         check_none_missing([Path("train-00000-of-999999999")])
 
@@ -218,11 +218,11 @@ def test_shards_of_two_sets_are_not_mixed(other: str) -> None:
         ("notes", False),
     ],
 )
-def test_shards_are_known_by_their_names(name: str, is_shard: bool) -> None:
+def test_shards_are_recognised_by_name(name: str, is_shard: bool) -> None:
     assert is_shard_name(name) is is_shard
 
 
-def test_names_of_classes_that_cannot_be_read_are_an_error_and_an_absent_file_is_none(
+def test_unreadable_class_names_are_an_error_and_an_absent_file_gives_none(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "labels.txt").mkdir()

@@ -25,14 +25,14 @@ def opened(path: Path) -> ImageZip:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_images_of_every_kind_come_byte_for_byte(tmp_path: Path, method: int) -> None:
+def test_images_of_every_format_are_read_byte_for_byte(tmp_path: Path, method: int) -> None:
     files = {f"all/{name}": content for name, content in MIXED.items()}
     source = opened(write_zip(tmp_path / "mixed.zip", files, method))
     result = [source.read(index) for index in range(len(source))]
     assert {record.origin.rpartition("/")[2]: record.encoded for record in result} == MIXED
 
 
-def test_a_real_zip_gives_what_zipfile_gives(shared: Path) -> None:
+def test_real_zip_is_read_like_zipfile_does(shared: Path) -> None:
     path = shared / "data" / "sign-digits-100px" / "val.zip"
     source = opened(path)
     assert len(source) == 300
@@ -45,7 +45,7 @@ def test_a_real_zip_gives_what_zipfile_gives(shared: Path) -> None:
             assert source.classes[record.label] == name.partition("/")[0]
 
 
-def test_forked_workers_do_not_disturb_each_other(shared: Path) -> None:
+def test_forked_workers_read_independently(shared: Path) -> None:
     source = opened(shared / "data" / "sign-digits-100px" / "val.zip")
     source.read(0)
     sizes = [len(source.read(index).encoded) for index in range(len(source))]
@@ -73,7 +73,7 @@ def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
     assert [copy.read(index) for index in range(4)] == [source.read(index) for index in range(4)]
 
 
-def test_backslashes_hidden_files_and_bytes_in_front_are_tolerated(tmp_path: Path) -> None:
+def test_backslashes_hidden_files_and_leading_bytes_are_tolerated(tmp_path: Path) -> None:
     path = tmp_path / "pets.zip"
     content = pets()
     write_zip(
@@ -100,7 +100,7 @@ def test_an_empty_class_folder_is_named(tmp_path: Path) -> None:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.data())
-def test_a_flipped_bit_never_gives_other_bytes(tmp_path: Path, where: st.DataObject) -> None:
+def test_flipped_bit_never_yields_wrong_bytes(tmp_path: Path, where: st.DataObject) -> None:
     path = write_zip(tmp_path / "pets.zip", pets())
     right = {
         record.origin: record.encoded for index in range(4) if (record := opened(path).read(index))
@@ -123,7 +123,7 @@ def test_a_flipped_bit_never_gives_other_bytes(tmp_path: Path, where: st.DataObj
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip at all", b"PK\x03\x04 cut off"])
-def test_what_is_no_zip_is_an_error_of_the_user(tmp_path: Path, content: bytes) -> None:
+def test_non_zip_file_is_a_user_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(UserError, match="not a zip, or damaged"):
         opened(tmp_path / "x.zip")
@@ -142,7 +142,7 @@ def test_an_encrypted_zip_is_refused_when_opened(tmp_path: Path) -> None:
         opened(path)
 
 
-def test_a_stated_size_beyond_reason_takes_no_memory(tmp_path: Path) -> None:
+def test_absurd_declared_size_allocates_no_memory(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "large.zip", pets())
     content = bytearray(path.read_bytes())
     struct.pack_into("<I", content, directory_entry(content) + 24, 2**32 - 2)
@@ -151,7 +151,7 @@ def test_a_stated_size_beyond_reason_takes_no_memory(tmp_path: Path) -> None:
         opened(path).read(0)
 
 
-def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_zip, "ALWAYS_ALLOWED", 2**16)
     path = write_zip(tmp_path / "bomb.zip", {"cat/0.bmp": bytes(2**22)})
     with pytest.raises(CorruptRecord, match="refused as a zip bomb"):
@@ -202,7 +202,7 @@ def test_a_folder_may_be_marked_as_encrypted(tmp_path: Path) -> None:
     assert len(patched(path, FLAGS, "<H", 1)) == 4
 
 
-def test_200_times_as_many_bytes_as_packed_are_no_bomb_and_one_more_is(
+def test_compression_ratio_above_200_is_a_bomb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image_zip, "ALWAYS_ALLOWED", 0)
@@ -215,7 +215,7 @@ def test_200_times_as_many_bytes_as_packed_are_no_bomb_and_one_more_is(
     )
 
 
-def test_16_mib_are_never_a_bomb(tmp_path: Path) -> None:
+def test_up_to_16_mib_is_never_a_bomb(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "a.zip", {"cat/0.bmp": bytes(2**24), "cat/1.bmp": bytes(2**24 + 1)})
     source = opened(path)
     assert source.read(0).encoded == bytes(2**24)
@@ -224,14 +224,14 @@ def test_16_mib_are_never_a_bomb(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [PACKED, SIZE])
-def test_256_mib_are_the_most(tmp_path: Path, place: int) -> None:
+def test_members_are_limited_to_256_mib(tmp_path: Path, place: int) -> None:
     path = write_zip(tmp_path / "a.zip", pets(), zipfile.ZIP_STORED)
     accepted = reason(patched(path, place, "<I", 2**28))
     assert "refused as a zip bomb" in accepted or "does not have the" in accepted
     assert "at most 256 MiB" in reason(patched(path, place, "<I", 2**28 + 1))
 
 
-def test_a_size_that_is_not_stated_rightly_is_a_fault(tmp_path: Path) -> None:
+def test_wrong_declared_size_is_a_fault(tmp_path: Path) -> None:
     size = len(pets()["cat/0.jpg"])
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         for wrong in (size - 1, size + 1):
@@ -243,7 +243,7 @@ def test_a_size_that_is_not_stated_rightly_is_a_fault(tmp_path: Path) -> None:
     assert reason(source) == "its checksum does not match: the zip is damaged"
 
 
-def test_a_place_without_a_member_is_a_fault(tmp_path: Path) -> None:
+def test_offset_without_a_member_is_a_fault(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "a.zip", pets())
     assert reason(patched(path, OFFSET, "<I", 7)) == (
         "no member begins at byte 7: the zip is damaged or was changed"
@@ -257,7 +257,7 @@ def test_a_place_without_a_member_is_a_fault(tmp_path: Path) -> None:
     )
 
 
-def test_extra_fields_in_front_of_the_data_are_passed_over(tmp_path: Path) -> None:
+def test_extra_fields_before_the_data_are_skipped(tmp_path: Path) -> None:
     content = pets()["cat/0.jpg"]
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for name in ("cat/0.jpg", "cat/1.jpg"):

@@ -24,7 +24,7 @@ def pictures(source: ImageSource, num_classes: int, label_offset: int = 0) -> La
     )
 
 
-def test_the_labels_of_readable_records_are_counted_as_far_as_the_model_has_outputs() -> None:
+def test_labels_of_readable_records_are_counted_up_to_the_models_outputs() -> None:
     source = MemorySource([b"-", b"-", None, b"-", b"-", b"-", b"-"], [0, 1, 1, 3, 1, 4, 5])
     counts = picture_counts(pictures(source, 6))
     assert (counts.tolist(), counts.dtype) == ([1, 2, 0, 1, 1, 1], np.int64)

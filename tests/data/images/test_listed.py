@@ -13,7 +13,7 @@ from tests.data.pictures import pets, write_files
 from tests.data.scenes import MemorySource
 
 
-def test_files_are_known_by_their_paths_and_read_by_nobody(tmp_path: Path) -> None:
+def test_files_are_identified_by_path_without_reading_them(tmp_path: Path) -> None:
     source = ImageFolder(tmp_path, list_classes(DiskTree(write_files(tmp_path, pets()))))
     for path in tmp_path.rglob("*.jpg"):
         path.write_bytes(b"")
@@ -24,7 +24,7 @@ def test_files_are_known_by_their_paths_and_read_by_nobody(tmp_path: Path) -> No
     assert messages == []
 
 
-def test_others_are_read_and_known_by_their_bytes() -> None:
+def test_other_sources_are_read_and_identified_by_content() -> None:
     source = MemorySource([b"one", None, b"two", b"one"], [7, 8, 9, 0])
     keys, labels = keys_and_labels(source, lambda _: None)
     one, two = (hashlib.blake2b(each, digest_size=16).digest() for each in (b"one", b"two"))
@@ -52,7 +52,7 @@ class Equal:
 RECORD = Record(encoded=b"-", label=2, origin="-")
 
 
-def test_reading_more_than_a_hundred_thousand_is_said_before() -> None:
+def test_reading_more_than_a_hundred_thousand_items_is_announced() -> None:
     messages: list[str] = []
     assert labels_of(Equal(100_000), messages.append).tolist() == [2] * 100_000
     assert messages == []
@@ -73,7 +73,7 @@ class Ahead(MemorySource):
         self.noted.append(items)
 
 
-def test_some_items_are_a_source_in_their_order() -> None:
+def test_selected_items_form_a_source_in_the_given_order() -> None:
     source, indices = Ahead(), np.array([3, 0, 3])
     chosen = Chosen(source, indices)
     assert len(chosen) == 3

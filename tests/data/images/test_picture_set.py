@@ -40,7 +40,7 @@ def test_by_default_the_whole_image_is_resized_as_the_original_does() -> None:
     np.testing.assert_array_equal(made["image"], np.rint(resize(pixels, (16, 16))))
 
 
-def test_the_square_keeps_the_shape_of_things() -> None:
+def test_square_crop_keeps_the_aspect_ratio() -> None:
     pixels = noise(40, 24)
     record = Record(encoded=png(pixels), label=0, origin="x")
     made = FramedPictures(frame="square", resize="legacy").eval_image(record, 24)
@@ -53,7 +53,7 @@ def test_values_lie_between_minus_one_and_one() -> None:
     assert made[0, 0, 0].tolist() == [-1.0, 1.0]
 
 
-def test_half_of_the_training_images_are_mirrored_where_requested_and_none_in_evaluation(
+def test_half_of_the_training_images_are_mirrored_on_request_and_none_in_evaluation(
     tmp_path: Path,
 ) -> None:
     path = str(folder_of(tmp_path, 1))
@@ -83,7 +83,7 @@ def test_generated_images_are_compared_with_the_training_images_by_default(
     assert open_generator_sets(PictureData(path=path, eval_path="none"), seed=1)[1] is None
 
 
-def test_evaluation_numbers_the_images_and_leaves_unreadable_ones_out(tmp_path: Path) -> None:
+def test_evaluation_numbers_the_images_and_skips_unreadable_ones(tmp_path: Path) -> None:
     path = folder_of(tmp_path, 5)
     (path / "dog" / "1.png").write_bytes(b"no image")
     _, real = open_generator_sets(PictureData(path=str(path), image_size=16), seed=1)
@@ -96,7 +96,7 @@ def test_evaluation_numbers_the_images_and_leaves_unreadable_ones_out(tmp_path: 
     assert dict(real.fetch([SampleKey(0, 3)]).batch) == {}
 
 
-def test_a_pattern_chooses_images_in_folders_and_zips(tmp_path: Path) -> None:
+def test_pattern_selects_images_in_folders_and_zips(tmp_path: Path) -> None:
     path = folder_of(tmp_path)
     packed = tmp_path / "pictures.zip"
     with zipfile.ZipFile(packed, "w") as file:
@@ -109,7 +109,7 @@ def test_a_pattern_chooses_images_in_folders_and_zips(tmp_path: Path) -> None:
             open_generator_sets(PictureData(path=str(where), match="bird/*"), seed=1)
 
 
-def test_each_setting_has_its_default_its_bounds_and_what_a_resumed_run_may_change() -> None:
+def test_settings_have_defaults_and_bounds_and_say_whether_a_resumed_run_may_change_them() -> None:
     rows = {row.path: (row.value, row.allowed) for row in describe(PictureData())}
     expected = {
         "path": ("digits", ""),
@@ -159,7 +159,7 @@ def test_the_square_is_central_in_landscape_and_portrait_images(
         ((0.5, 0.5, 0.5, 0.5), (slice(20, 21), slice(25, 26))),
     ],
 )
-def test_the_head_is_cut_out_and_has_one_pixel_at_least(
+def test_head_crop_has_at_least_one_pixel(
     box: tuple[float, float, float, float], head: tuple[slice, slice]
 ) -> None:
     pixels = noise(40, 50)
@@ -168,7 +168,7 @@ def test_the_head_is_cut_out_and_has_one_pixel_at_least(
     np.testing.assert_array_equal(made, resize_fast(pixels[head], (9, 9)))
 
 
-def test_the_first_images_are_compared_with_as_many_as_requested(tmp_path: Path) -> None:
+def test_requested_number_of_first_images_is_compared(tmp_path: Path) -> None:
     path = str(folder_of(tmp_path))
     whole = open_generator_sets(PictureData(path=path), seed=1)[0].fingerprint
     for asked, count in ((0, 3), (1, 1), (2, 2), (3, 3), (4, 3)):
@@ -184,7 +184,7 @@ def test_the_first_images_are_compared_with_as_many_as_requested(tmp_path: Path)
     assert real.kind.source.read(0).origin == first
 
 
-def test_real_images_may_lie_elsewhere_where_their_evaluation_part_is_taken(
+def test_real_images_may_come_from_the_evaluation_part_of_another_path(
     tmp_path: Path,
 ) -> None:
     path = str(folder_of(tmp_path))
@@ -202,7 +202,7 @@ def test_real_images_may_lie_elsewhere_where_their_evaluation_part_is_taken(
     assert (len(train), len(real)) == (4, 3)
 
 
-def test_a_pattern_that_fits_nothing_is_answered_with_the_first_path(tmp_path: Path) -> None:
+def test_pattern_without_a_match_names_the_first_path(tmp_path: Path) -> None:
     path = str(folder_of(tmp_path))
     with pytest.raises(UserError) as caught:
         open_generator_sets(PictureData(path=path, match="bird/*"), seed=1)

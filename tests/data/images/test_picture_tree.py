@@ -72,14 +72,14 @@ def test_parts_are_found_below_wrapping_folders_on_the_disk_and_in_a_zip(
         assert paths_of(place, "eval") == [f"{wrapping}val/1.png"]
 
 
-def test_parts_may_be_zips_of_their_own(tmp_path: Path) -> None:
+def test_parts_may_be_separate_zips(tmp_path: Path) -> None:
     write_zip(tmp_path / "train.zip", TREE)
     write_zip(tmp_path / "test.zip", {"1.png": picture("L", "PNG")})
     assert paths_of(tmp_path, "train") == IN_ORDER
     assert paths_of(tmp_path, "eval") == ["1.png"]
 
 
-def test_one_image_is_a_set_of_one(tmp_path: Path) -> None:
+def test_single_image_is_a_set_of_one(tmp_path: Path) -> None:
     write_files(tmp_path, TREE)
     assert paths_of(tmp_path / "10.png") == ["10.png"]
 
@@ -96,7 +96,7 @@ def test_records_without_labels_are_images(tmp_path: Path, monkeypatch: pytest.M
         pictures.read(3)
 
 
-def test_a_registered_name_loses_its_labels() -> None:
+def test_registered_source_is_used_without_labels() -> None:
     digits = open_pictures("digits", "eval")
     assert {digits.read(index).label for index in range(20)} == {0}
     assert digits.path(7) == "7"
@@ -111,7 +111,7 @@ def test_a_registered_name_loses_its_labels() -> None:
         ({"train/1.png": b"-", "train.zip": b"-"}, "train", "both 'train' and 'train.zip'"),
     ],
 )
-def test_what_is_missing_is_said(
+def test_missing_parts_are_named(
     tmp_path: Path, files: dict[str, bytes], split: Split, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
@@ -119,7 +119,7 @@ def test_what_is_missing_is_said(
 
 
 @pytest.mark.parametrize("path", ["", "nowhere", "notes.txt", "~nobody-of-that-name/x"])
-def test_a_path_that_is_no_images_is_an_error(
+def test_path_without_images_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.chdir(write_files(tmp_path, TREE))
@@ -140,13 +140,13 @@ NAMES = st.text("a0129./", max_size=8)
 
 
 @given(st.lists(NAMES, max_size=6))
-def test_any_names_have_one_order(names: list[str]) -> None:
+def test_any_names_have_a_total_order(names: list[str]) -> None:
     backwards = names[::-1]
     assert sorted(names, key=by_numbers) == sorted(backwards, key=by_numbers)
 
 
 @given(st.integers(0, 10**30), st.integers(0, 10**30))
-def test_numbers_in_names_go_by_value(one: int, other: int) -> None:
+def test_numbers_in_names_sort_by_value(one: int, other: int) -> None:
     first, second = f"frame{one}.png", f"frame{other}.png"
     assert (by_numbers(first) < by_numbers(second)) == (one < other)
 
@@ -160,7 +160,7 @@ def test_numbers_in_names_go_by_value(one: int, other: int) -> None:
         ["frame", "frame7", "frame7.png", "frame12.png"],
     ],
 )
-def test_names_go_by_text_then_value_then_leading_zeros(names: list[str]) -> None:
+def test_names_sort_by_text_then_value_then_leading_zeros(names: list[str]) -> None:
     for rotated in (names[2:] + names[:2], names[3:] + names[:3]):
         assert sorted(rotated, key=by_numbers) == names
 
@@ -171,7 +171,7 @@ def all_paths(path: Path) -> list[str]:
     return [pictures.path(index) for index in range(len(pictures))] + messages
 
 
-def test_all_images_are_taken_whatever_their_folders_are_called(tmp_path: Path) -> None:
+def test_all_images_are_used_whatever_their_folders_are_called(tmp_path: Path) -> None:
     folder, zipped = write_files(tmp_path / "a", PARTS), write_zip(tmp_path / "a.ZIP", PARTS)
     names = [f"train/{name}" for name in IN_ORDER] + ["val/1.png"]
     for place in (folder, zipped):
@@ -193,7 +193,7 @@ def test_all_images_are_taken_whatever_their_folders_are_called(tmp_path: Path) 
         all_paths(tmp_path / "nowhere.zip")
 
 
-def test_images_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> None:
+def test_images_keep_fingerprint_and_read_ahead_of_their_source() -> None:
     class Store(MemorySource):
         fingerprint = "of the store"
         wanted: tuple[int, ...] = ()
@@ -210,7 +210,7 @@ def test_images_keep_the_fingerprint_of_their_source_and_read_ahead_by_it() -> N
     assert (len(pictures), pictures.path(1)) == (2, "1")
 
 
-def test_shards_with_labels_are_images_too_in_any_tree_that_holds_some(
+def test_labelled_shards_anywhere_in_a_tree_are_images(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
@@ -274,7 +274,7 @@ def test_shards_with_labels_are_images_too_in_any_tree_that_holds_some(
         ),
     ],
 )
-def test_what_is_missing_is_said_in_whole_sentences(
+def test_missing_parts_have_the_full_message(
     tmp_path: Path, files: dict[str, bytes], split: Split, error: tuple[str, str, str | None]
 ) -> None:
     place = write_files(tmp_path, files)
@@ -285,7 +285,7 @@ def test_what_is_missing_is_said_in_whole_sentences(
     assert todo is None or caught.value.todo == todo
 
 
-def test_the_first_name_of_a_part_that_exists_is_taken(tmp_path: Path) -> None:
+def test_first_existing_name_of_a_part_is_used(tmp_path: Path) -> None:
     names = ("test", "eval", "validation", "VAL")
     for name in names:
         write_files(tmp_path, {f"{name}/{name}.png": b"-"})
@@ -294,7 +294,7 @@ def test_the_first_name_of_a_part_that_exists_is_taken(tmp_path: Path) -> None:
         paths_of(tmp_path, "train")
 
 
-def test_what_wraps_parts_holds_nothing_else(tmp_path: Path) -> None:
+def test_wrapping_folder_holds_only_the_parts(tmp_path: Path) -> None:
     write_files(tmp_path / "a", {"w/train/1.png": b"-", "w/val/2.png": b"-", "notes.txt": b"-"})
     assert paths_of(tmp_path / "a", "eval") == ["w/val/2.png"]
     write_files(tmp_path / "a", {"0.png": b"-"})
@@ -305,7 +305,7 @@ def test_what_wraps_parts_holds_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", [33, 34])
-def test_parts_are_found_below_33_folders_and_more_are_taken_for_a_link_to_a_parent(
+def test_parts_are_found_below_33_folders_and_more_are_blamed_on_a_link(
     tmp_path: Path, depth: int
 ) -> None:
     wrapping = "d/" * depth

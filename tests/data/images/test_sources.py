@@ -128,9 +128,7 @@ def expected(files: dict[str, bytes]) -> list[tuple[int, bytes]]:
         glob_of_shards,
     ],
 )
-def test_an_undivided_set_serves_whichever_split_asks(
-    tmp_path: Path, make: Callable[[Path], str]
-) -> None:
+def test_undivided_set_serves_every_split(tmp_path: Path, make: Callable[[Path], str]) -> None:
     path = make(tmp_path / "data")
     assert splits_of(path) == ()
     for split in ("train", "eval"):
@@ -183,13 +181,13 @@ def test_the_folder_of_imagenet_shards_has_no_evaluation_part(parity: Path) -> N
         open_source(path, "eval")
 
 
-def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     folder_of_class_folders(tmp_path / "pets")
     assert len(open_source("~/pets", "train")) == 6
 
 
-def test_one_class_alone_is_a_class_and_no_wrapping(tmp_path: Path) -> None:
+def test_single_class_folder_is_a_class_not_a_wrapper(tmp_path: Path) -> None:
     write_files(tmp_path, {"cat/0.jpg": picture(), "cat/more/1.jpg": picture("L")})
     assert list(open_source(str(tmp_path), "train").classes) == ["cat"]
 
@@ -199,14 +197,14 @@ def test_a_class_that_is_called_train_is_a_class(tmp_path: Path) -> None:
     assert list(open_source(str(tmp_path), "train").classes) == ["ship", "train"]
 
 
-def test_parts_without_class_folders_are_not_taken_for_classes(tmp_path: Path) -> None:
+def test_parts_without_class_folders_are_not_classes(tmp_path: Path) -> None:
     write_files(tmp_path, {"train/0.jpg": picture(), "val/0.jpg": picture()})
     with pytest.raises(UserError, match="are not in class folders") as caught:
         open_source(str(tmp_path), "train")
     assert caught.value.where == str(tmp_path / "train")
 
 
-def test_parts_are_found_in_longer_names_of_shards(tmp_path: Path) -> None:
+def test_part_names_are_found_in_longer_shard_names(tmp_path: Path) -> None:
     made = Path(folder_of_shards(tmp_path / "made"))
     for path in made.glob("*-of-*"):
         number = path.name.partition("-")[2]
@@ -222,14 +220,14 @@ def test_unnamed_sets_of_shards_are_not_mixed(tmp_path: Path) -> None:
         open_source(str(tmp_path), "train")
 
 
-def test_a_part_that_holds_the_other_part_is_refused(tmp_path: Path) -> None:
+def test_part_inside_another_part_is_refused(tmp_path: Path) -> None:
     train_and_val_folders(tmp_path / "val")
     (tmp_path / "val" / "val").rename(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="named as a part other than eval"):
         open_source(str(tmp_path), "eval")
 
 
-def test_files_that_are_left_out_are_reported(tmp_path: Path) -> None:
+def test_skipped_files_are_reported(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {**pets(), "cat/notes.txt": b"-", "readme": b"-"})
     messages: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=messages.append)
@@ -238,14 +236,14 @@ def test_files_that_are_left_out_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_classes_that_differ_in_case_alone_are_reported(tmp_path: Path) -> None:
+def test_classes_that_differ_only_in_case_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {f"{name}/a.jpg": picture() for name in ("Cat", "cat", "dog")})
     messages: list[str] = []
     open_source(str(tmp_path), "train", notice=messages.append)
     assert messages == [f"{tmp_path}: Cat and cat differ in case alone and are taken as classes"]
 
 
-def test_what_lies_beside_shards_is_reported(tmp_path: Path) -> None:
+def test_other_files_next_to_shards_are_reported(tmp_path: Path) -> None:
     write_tfrecords(open_digits("train"), tmp_path, shards=1, split_prefix="train")
     write_files(tmp_path, {"cat/a.jpg": picture(), "readme.md": b"-"})
     messages: list[str] = []
@@ -253,7 +251,7 @@ def test_what_lies_beside_shards_is_reported(tmp_path: Path) -> None:
     assert messages == [f"{tmp_path}: contains shards, so cat beside them is ignored"]
 
 
-def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_refused(
+def test_glob_without_some_shards_says_so_and_with_a_gap_is_refused(
     tmp_path: Path,
 ) -> None:
     write_tfrecords(open_digits("train"), tmp_path, shards=4, split_prefix="train")
@@ -268,7 +266,7 @@ def test_a_glob_that_leaves_shards_out_says_so_and_one_that_misses_a_shard_is_re
     assert ["2 of 4 shards" in messages[0], "1 of 4 shards" in messages[1]] == [True, True]
 
 
-def test_a_zip_that_holds_an_image_twice_is_refused(tmp_path: Path) -> None:
+def test_zip_with_a_duplicate_image_is_refused(tmp_path: Path) -> None:
     write_zip(tmp_path / "pets.zip", {"cat/a.jpg": picture(), "cat\\a.jpg": picture("L")})
     with pytest.raises(UserError, match=r"'cat/a\.jpg' occurs twice"):
         open_source(str(tmp_path / "pets.zip"), "train")
@@ -292,7 +290,7 @@ def test_a_zip_that_holds_an_image_twice_is_refused(tmp_path: Path) -> None:
         ({"a.zip": b"text"}, "a.zip", "not a zip, or damaged"),
     ],
 )
-def test_what_cannot_be_opened_is_an_error_that_says_why(
+def test_unopenable_data_is_an_error_with_the_reason(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files: dict[str, bytes],
@@ -305,24 +303,24 @@ def test_what_cannot_be_opened_is_an_error_that_says_why(
     assert caught.value.where
 
 
-def test_a_misspelt_name_is_answered_with_the_known_one() -> None:
+def test_misspelt_name_suggests_the_known_one() -> None:
     with pytest.raises(UserError, match="Did you mean the source 'digits'"):
         open_source("digit", "train")
 
 
-def test_a_source_of_ones_own_opens_by_its_name() -> None:
+def test_custom_source_opens_by_name() -> None:
     register_source("held-back", lambda split: open_digits("eval"))
     assert len(open_source("held-back", "train")) == len(open_digits("eval"))
     assert splits_of("held-back") == ("train", "eval")
 
 
 @pytest.mark.parametrize("name", ["digits", "", "a/b", "~", "x.zip"])
-def test_a_name_that_is_taken_or_looks_like_a_path_cannot_be_registered(name: str) -> None:
+def test_taken_or_path_like_name_cannot_be_registered(name: str) -> None:
     with pytest.raises(UserError):
         register_source(name, lambda _: open_digits("eval"))
 
 
-def test_training_and_evaluation_with_other_classes_do_not_fit(tmp_path: Path) -> None:
+def test_different_training_and_evaluation_classes_are_refused(tmp_path: Path) -> None:
     write_files(tmp_path, {**DIVIDED, "val/dog/0.jpg": picture()})
     train, held_out = (open_source(str(tmp_path), split) for split in SPLITS)
     with pytest.raises(UserError, match="only in training none, only in evaluation dog"):
@@ -338,7 +336,7 @@ def test_evaluating_on_the_training_images_is_refused(
         check_pair(open_source(path, "train"), open_source(path, "eval"))
 
 
-def test_the_kinds_of_source_are_told_apart(tmp_path: Path) -> None:
+def test_kinds_of_source_are_distinguished(tmp_path: Path) -> None:
     assert isinstance(open_source(folder_of_class_folders(tmp_path / "1"), "train"), ImageFolder)
     assert isinstance(open_source(zip_of_class_folders(tmp_path / "2"), "train"), ImageZip)
     assert isinstance(open_source(folder_of_shards(tmp_path / "3"), "train"), ImageShards)
@@ -351,7 +349,7 @@ def refused(path: Path | str, split: Split = "train") -> tuple[str, str, str]:
     return caught.value.what, caught.value.where, caught.value.todo
 
 
-def test_what_lacks_is_reported_with_what_was_expected(tmp_path: Path) -> None:
+def test_missing_content_is_reported_with_what_was_expected(tmp_path: Path) -> None:
     write_files(tmp_path / "a", under("train", TRAIN))
     assert refused(tmp_path / "a", "eval") == (
         "there are no images for evaluation in it",
@@ -369,7 +367,7 @@ def test_what_lacks_is_reported_with_what_was_expected(tmp_path: Path) -> None:
     assert splits_of("digits") == ("train", "eval")
 
 
-def test_a_path_that_is_missing_is_answered_with_what_can_be_given(tmp_path: Path) -> None:
+def test_missing_path_error_lists_the_accepted_forms(tmp_path: Path) -> None:
     what, where, todo = refused(tmp_path / "nowhere")
     assert (what, where) == ("there is no such file or folder", str(tmp_path / "nowhere"))
     assert todo.startswith("Give a folder, a zip, TFRecord shards, or one of: digits")
@@ -380,7 +378,7 @@ def test_a_path_that_is_missing_is_answered_with_what_can_be_given(tmp_path: Pat
     assert len(open_source(str(tmp_path / "[x]"), "train")) == 6
 
 
-def test_a_glob_of_something_else_is_refused_by_the_first_of_it(tmp_path: Path) -> None:
+def test_glob_of_other_files_is_refused_naming_the_first(tmp_path: Path) -> None:
     one_record_file(tmp_path)
     write_files(tmp_path / "to", {"train-b.txt": b"-", "train-c.txt": b"-"})
     assert refused(tmp_path / "to" / "train-*") == (
@@ -395,7 +393,7 @@ def test_a_glob_of_something_else_is_refused_by_the_first_of_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("extra", [(), ("lion",), ("lion", "newt")])
-def test_classes_that_differ_are_named_three_at_most(extra: tuple[str, ...]) -> None:
+def test_at_most_three_differing_classes_are_named(extra: tuple[str, ...]) -> None:
     def source(*classes: str) -> MemorySource:
         return MemorySource([b"-"] * len(classes), classes=classes)
 
@@ -410,7 +408,7 @@ def test_classes_that_differ_are_named_three_at_most(extra: tuple[str, ...]) -> 
     )
 
 
-def test_sources_are_the_same_if_as_many_images_begin_and_end_alike(tmp_path: Path) -> None:
+def test_sources_are_equal_if_count_and_first_and_last_image_match(tmp_path: Path) -> None:
     class Named(MemorySource):
         def __init__(self, *names: str, classes: Sequence[str] = ()) -> None:
             super().__init__([b"-"] * len(names), classes=classes)
@@ -436,7 +434,7 @@ def test_sources_are_the_same_if_as_many_images_begin_and_end_alike(tmp_path: Pa
         )
 
 
-def test_a_name_stands_for_one_opener(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_is_registered_for_one_opener(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_registered", {"digits": open_digits})
 
     def opener(split: Split) -> ImageSource:
@@ -455,7 +453,7 @@ def test_a_name_stands_for_one_opener(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.what == f"'{name}' is not a valid source name"
 
 
-def test_parts_that_are_there_twice_or_named_otherwise_are_refused(tmp_path: Path) -> None:
+def test_duplicate_or_unknown_parts_are_refused(tmp_path: Path) -> None:
     write_files(tmp_path / "a", {**under("Train", TRAIN), "TRAIN.zip": b"-"})
     assert refused(tmp_path / "a") == (
         "both 'Train' and 'TRAIN.zip' are in it",
@@ -470,7 +468,7 @@ def test_parts_that_are_there_twice_or_named_otherwise_are_refused(tmp_path: Pat
     )
 
 
-def test_what_wraps_class_folders_holds_folders_and_no_images(tmp_path: Path) -> None:
+def test_wrapping_folder_of_classes_holds_only_folders(tmp_path: Path) -> None:
     def classes(files: dict[str, bytes]) -> tuple[str, ...]:
         place = tmp_path / str(len(list(tmp_path.iterdir())))
         return tuple(open_source(str(write_files(place, files)), "train").classes)
@@ -485,7 +483,7 @@ def test_what_wraps_class_folders_holds_folders_and_no_images(tmp_path: Path) ->
     assert classes(under("train", TRAIN)) == ("cat", "horse")
 
 
-def test_everything_beside_shards_is_reported_and_three_are_named(tmp_path: Path) -> None:
+def test_files_next_to_shards_are_counted_and_three_named(tmp_path: Path) -> None:
     write_tfrecords(MemorySource([picture()]), tmp_path, shards=1, split_prefix="train")
     write_files(tmp_path, dict.fromkeys(("cat/a.jpg", "b.jpg", "c.zip", "d.txt"), b"-"))
     messages: list[str] = []
@@ -506,7 +504,7 @@ def test_shards_that_a_glob_leaves_out_are_counted(tmp_path: Path) -> None:
     assert len(source) == 6
 
 
-def test_sets_of_shards_that_are_no_parts_are_named(tmp_path: Path) -> None:
+def test_shard_sets_that_are_not_parts_are_named(tmp_path: Path) -> None:
     names = [f"{stem}-00000-of-00001" for stem in ("d", "c", "b", "a")]
     write_files(tmp_path, dict.fromkeys(names, b""))
     assert refused(tmp_path) == (
@@ -516,7 +514,7 @@ def test_sets_of_shards_that_are_no_parts_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_files_beside_the_classes_are_counted_where_they_are(tmp_path: Path) -> None:
+def test_files_next_to_the_classes_are_counted_per_folder(tmp_path: Path) -> None:
     write_files(tmp_path, {**under("w/train", TRAIN), "w/train/cat/x.txt": b"-"})
     write_files(tmp_path, under("w/val", HELD_OUT))
     messages: list[str] = []

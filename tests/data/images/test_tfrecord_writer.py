@@ -56,7 +56,7 @@ class Listed:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_every_image_comes_back_with_its_label_and_class(tmp_path: Path, compression) -> None:
+def test_every_image_round_trips_with_label_and_class(tmp_path: Path, compression) -> None:
     origin = str(write_zip(tmp_path / "pets.zip", pets(20)))
     (summary,) = convert_to_tfrecords(
         origin, tmp_path / "to", shards=3, workers=2, compression=compression
@@ -70,7 +70,7 @@ def test_every_image_comes_back_with_its_label_and_class(tmp_path: Path, compres
     assert summary.bytes == sum(path.stat().st_size for path in summary.files)
 
 
-def test_the_fields_are_those_of_the_imagenet_scripts(tmp_path: Path) -> None:
+def test_fields_match_the_imagenet_scripts(tmp_path: Path) -> None:
     write_files(tmp_path / "from", {f"all/{name}": data for name, data in MIXED.items()})
     convert_to_tfrecords(str(tmp_path / "from"), tmp_path / "to", shards=1)
     result = {
@@ -112,7 +112,7 @@ def test_boxes_are_written_with_the_label(tmp_path: Path) -> None:
     assert not (tmp_path / "labels.txt").exists()
 
 
-def test_class_names_in_any_script_and_encoding_come_back(tmp_path: Path) -> None:
+def test_class_names_in_any_script_and_encoding_round_trip(tmp_path: Path) -> None:
     names = ["\u732b", "a\u2028b", "1: odd", os.fsdecode(b"\xff")]
     records = [
         Record(encoded=picture(), label=label, origin=f"{label}.jpg") for label in range(len(names))
@@ -171,7 +171,7 @@ def test_both_parts_are_written_with_shards_in_proportion(tmp_path: Path) -> Non
     assert len(open_source(str(tmp_path / "to"), "eval")) == 10
 
 
-def test_an_offset_of_one_leaves_label_0_to_the_background(tmp_path: Path) -> None:
+def test_offset_of_one_reserves_label_0_for_the_background(tmp_path: Path) -> None:
     origin = str(write_files(tmp_path / "from", pets()))
     convert_to_tfrecords(origin, tmp_path / "to", shards=1, label_offset=1)
     source = open_source(str(tmp_path / "to"), "train")
@@ -183,14 +183,14 @@ def interrupt(done: int, total: int) -> None:
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_files(tmp_path: Path) -> None:
     origin = str(write_files(tmp_path / "from", pets(30)))
     with pytest.raises(KeyboardInterrupt):
         convert_to_tfrecords(origin, tmp_path / "a" / "to", shards=4, progress=interrupt)
     assert not (tmp_path / "a" / "to").exists()
 
 
-def test_a_file_that_is_no_image_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+def test_non_image_file_is_named_and_no_files_are_left(tmp_path: Path) -> None:
     write_files(tmp_path / "from", {**pets(10), "cat/broken.jpg": b"\xff\xd8 not really"})
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "mine.txt").write_text("kept")
@@ -202,7 +202,7 @@ def test_a_file_that_is_no_image_is_named_and_nothing_is_left(tmp_path: Path) ->
     assert list(contents(tmp_path / "to")) == ["mine.txt"]
 
 
-def test_a_failure_in_the_second_part_leaves_nothing_of_the_first(tmp_path: Path) -> None:
+def test_failure_in_the_second_part_removes_the_first(tmp_path: Path) -> None:
     files = {f"train/{name}": data for name, data in pets(5).items()}
     files |= {f"val/{name}": data for name, data in pets(5).items()} | {"val/cat/x.jpg": b"x"}
     origin = str(write_files(tmp_path / "from", files))
@@ -220,7 +220,7 @@ def test_a_failure_in_the_second_part_leaves_nothing_of_the_first(tmp_path: Path
         ({"label_offset": 2}, "a label offset of 2"),
     ],
 )
-def test_requests_that_cannot_be_met_are_refused_at_once(
+def test_impossible_requests_are_refused_immediately(
     tmp_path: Path, wanted: dict[str, Any], reason: str
 ) -> None:
     origin = str(write_files(tmp_path / "from", pets()))
@@ -229,7 +229,7 @@ def test_requests_that_cannot_be_met_are_refused_at_once(
     assert not (tmp_path / "to").exists()
 
 
-def test_shards_that_are_there_are_not_overwritten(tmp_path: Path) -> None:
+def test_existing_shards_are_not_overwritten(tmp_path: Path) -> None:
     origin = str(write_files(tmp_path / "from", pets()))
     convert_to_tfrecords(origin, tmp_path / "to", shards=1)
     before = contents(tmp_path / "to")
@@ -239,9 +239,7 @@ def test_shards_that_are_there_are_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inside", [".", "shards", "train/shards", "link"])
-def test_shards_are_not_written_into_the_images_they_are_made_of(
-    tmp_path: Path, inside: str
-) -> None:
+def test_shards_are_not_written_into_their_source_folder(tmp_path: Path, inside: str) -> None:
     source = write_files(
         tmp_path / "pets", {f"train/{name}": data for name, data in pets().items()}
     )
@@ -253,7 +251,7 @@ def test_shards_are_not_written_into_the_images_they_are_made_of(
     convert_to_tfrecords(str(source), tmp_path / "pets-shards", shards=1)
 
 
-def test_parts_with_other_classes_do_not_go_into_one_folder(tmp_path: Path) -> None:
+def test_parts_with_different_classes_are_not_written_into_one_folder(tmp_path: Path) -> None:
     record = Record(encoded=picture(), label=0, origin="a.jpg")
     write_tfrecords(Listed([record], ["cat"]), tmp_path, shards=1, split_prefix="train")
     with pytest.raises(UserError, match="other than the 1 of the images"):
@@ -272,7 +270,7 @@ def test_a_disk_that_is_too_small_is_reported_before_writing(
     assert not (tmp_path / "to").exists()
 
 
-def test_two_writers_do_not_share_a_folder_and_a_killed_one_is_cleared_away(
+def test_two_writers_cannot_share_a_folder_and_leftovers_of_a_killed_one_are_removed(
     tmp_path: Path, shared: Path
 ) -> None:
     origin = str(shared / "data" / "sign-digits-100px" / "train.zip")

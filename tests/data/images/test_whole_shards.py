@@ -48,7 +48,7 @@ def labels(path: Path) -> list[int]:
     return [int(example["image/class/label"].values[0]) for example in examples(path)]
 
 
-def test_images_are_in_one_fixed_random_order_cut_into_even_shards(tmp_path: Path) -> None:
+def test_images_are_in_a_fixed_random_order_split_into_even_shards(tmp_path: Path) -> None:
     order = list(range(11))
     random.Random(0).shuffle(order)
     summary = write_tfrecords(
@@ -69,7 +69,7 @@ def test_images_are_in_one_fixed_random_order_cut_into_even_shards(tmp_path: Pat
     assert 0 < summary.seconds < 60
 
 
-def test_packed_shards_are_packed_fast_and_without_name_and_time(tmp_path: Path) -> None:
+def test_compressed_shards_use_fast_gzip_without_name_or_time(tmp_path: Path) -> None:
     write_tfrecords(
         Counted([4]), tmp_path, shards=1, split_prefix="train", compression="gzip", workers=3
     )
@@ -134,7 +134,7 @@ def test_evaluation_has_shards_in_proportion_unless_a_number_is_given(
     assert tuple(part.images for part in written) == counts
 
 
-def test_parts_of_the_same_images_are_refused_and_undivided_ones_are_one_part(
+def test_equal_parts_are_refused_and_undivided_images_are_one_part(
     tmp_path: Path,
 ) -> None:
     whole = str(write_files(tmp_path / "from", pets()))
@@ -151,7 +151,7 @@ def test_parts_of_the_same_images_are_refused_and_undivided_ones_are_one_part(
 
 
 @pytest.mark.parametrize("count", [128, 127, 3])
-def test_the_space_that_is_needed_is_estimated_from_64_images_or_more(
+def test_required_space_is_estimated_from_64_images_or_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     source = Counted([3 + 60 * (number % 2) for number in range(count)])
@@ -171,7 +171,7 @@ def test_the_space_that_is_needed_is_estimated_from_64_images_or_more(
         )
 
 
-def test_the_space_of_both_parts_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_required_space_covers_both_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"train/{name}": data for name, data in pets(1).items()}
     files |= {f"val/{name}": data for name, data in pets(1).items()}
     origin = str(write_files(tmp_path / "from", files))
@@ -186,7 +186,7 @@ def test_the_space_of_both_parts_is_needed(tmp_path: Path, monkeypatch: pytest.M
             convert_to_tfrecords(origin, tmp_path / "to", shards=1)
 
 
-def test_after_ctrl_c_no_more_images_are_read_than_were_begun(tmp_path: Path) -> None:
+def test_no_new_images_are_read_after_ctrl_c(tmp_path: Path) -> None:
     source = Counted([4], seconds=0.005)
     source.records = [*source.records] * 2000  # ten seconds of them
     with pytest.raises(KeyboardInterrupt):
@@ -195,7 +195,7 @@ def test_after_ctrl_c_no_more_images_are_read_than_were_begun(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_requests_at_the_bounds(tmp_path: Path) -> None:
+def test_requests_at_the_limits_are_accepted(tmp_path: Path) -> None:
     source = Counted(range(3, 7))
     assert len(write_tfrecords(source, tmp_path, shards=4, split_prefix="train").files) == 4
     for shards, what in (
@@ -219,7 +219,7 @@ def test_the_requests_at_the_bounds(tmp_path: Path) -> None:
         write_tfrecords(source, tmp_path / "file", shards=1, split_prefix="train")
 
 
-def test_shards_may_lie_beside_a_zip_and_below_what_a_file_was_made_of(tmp_path: Path) -> None:
+def test_shards_may_be_written_next_to_a_zip_or_below_the_source_of_a_file(tmp_path: Path) -> None:
     origin = write_zip(tmp_path / "pets.zip", pets())
     (written,) = convert_to_tfrecords(str(origin), tmp_path, shards=1)
     (shard,) = written.files
@@ -236,7 +236,7 @@ def test_shards_may_lie_beside_a_zip_and_below_what_a_file_was_made_of(tmp_path:
         convert_to_tfrecords(str(folder), folder / "to", shards=1)
 
 
-def test_what_a_killed_writer_left_is_not_taken_for_shards_and_nothing_stays_open(
+def test_leftovers_of_a_killed_writer_are_not_shards_and_no_file_stays_open(
     tmp_path: Path,
 ) -> None:
     write_files(tmp_path, {".writing/train-00007-of-00009": b"-", ".writing/other": b"-"})
@@ -246,7 +246,7 @@ def test_what_a_killed_writer_left_is_not_taken_for_shards_and_nothing_stays_ope
     assert list(contents(tmp_path)) == ["train-00000-of-00002", "train-00001-of-00002"]
 
 
-def test_where_the_last_file_cannot_be_placed_none_stays(tmp_path: Path) -> None:
+def test_no_shards_remain_if_the_last_file_cannot_be_placed(tmp_path: Path) -> None:
     class InTheWay(Counted):
         def read(self, index: int) -> Record:
             write_files(tmp_path, {"to/train-00001-of-00002/x": b"-"})
@@ -273,7 +273,7 @@ def test_a_record_that_cannot_be_written_is_named_by_its_number(tmp_path: Path) 
     )
 
 
-def test_progress_goes_on_from_part_to_part(tmp_path: Path) -> None:
+def test_progress_continues_across_parts(tmp_path: Path) -> None:
     files = {f"train/{name}": data for name, data in pets(3).items()}
     files |= {f"val/{name}": data for name, data in pets(2).items()}
     seen: list[tuple[int, int]] = []

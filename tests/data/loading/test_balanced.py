@@ -26,7 +26,7 @@ def test_every_class_is_taken_equally_often(labels: list[int], seed: int, epoch:
 
 
 @given(LABELS)
-def test_no_key_comes_twice_in_a_run_so_that_no_augmentation_does(labels: list[int]) -> None:
+def test_keys_never_repeat_in_a_run_so_augmentations_do_not(labels: list[int]) -> None:
     balanced = BalancedKeys(np.array(labels))
     keys = [key for epoch in range(4) for key in balanced(1, epoch, slice(None))]
     assert len(set(keys)) == len(keys)
@@ -42,7 +42,9 @@ def test_a_frequent_class_uses_all_of_its_samples_over_the_epochs() -> None:
 
 
 @given(LABELS, st.sampled_from([1, 2, 4]), st.integers(0, 20))
-def test_ranks_together_take_what_one_takes(labels: list[int], world: int, step: int) -> None:
+def test_ranks_together_draw_the_samples_of_one_rank(
+    labels: list[int], world: int, step: int
+) -> None:
     balanced, size = BalancedKeys(np.array(labels)), len(labels)
     batch = 8 // world
     assert steps_per_epoch(size, 8) >= 1
@@ -57,14 +59,14 @@ def test_ranks_together_take_what_one_takes(labels: list[int], world: int, step:
     assert parts == whole
 
 
-def test_a_worker_that_was_given_the_order_draws_the_same_one() -> None:
+def test_copied_order_draws_the_same_samples() -> None:
     balanced = BalancedKeys(np.array([0, 3, 3, 3, -1, 0]))
     other = copy.deepcopy(balanced)
     assert other(2, 5, slice(0, 4)) == balanced(2, 5, slice(0, 4))
     assert all(key.index != 4 for key in balanced(2, 5, slice(None)))
 
 
-def test_epochs_and_seeds_have_orders_of_their_own() -> None:
+def test_epochs_and_seeds_have_different_orders() -> None:
     balanced = BalancedKeys(np.array([0] * 40 + [1] * 20))
     orders = [balanced(seed, epoch, slice(None)) for seed in (0, 1) for epoch in (0, 1)]
     for number, order in enumerate(orders):
@@ -72,13 +74,13 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
             assert np.mean([a.index == b.index for a, b in zip(order, other, strict=True)]) < 0.25
 
 
-def test_one_class_cannot_be_balanced() -> None:
+def test_single_class_cannot_be_balanced() -> None:
     with pytest.raises(UserError, match="nothing to balance"):
         BalancedKeys(np.array([1, 1]))
 
 
 @pytest.mark.parametrize(("seed", "epoch"), [(0, 0), (3, 1), (3, 4)])
-def test_the_order_is_that_of_the_same_numbers_one_by_one(seed: int, epoch: int) -> None:
+def test_vectorised_order_equals_drawing_one_by_one(seed: int, epoch: int) -> None:
     labels = [2, 0, 2, 2, -1, 2, 2, 0, 2, 7, 2, 2, 2, -3]
     members = [[1, 7], [0, 2, 3, 5, 6, 8, 10, 11, 12], [9]]
     random = np.random.default_rng((5, seed, epoch))
@@ -107,7 +109,7 @@ def test_the_order_is_that_of_the_same_numbers_one_by_one(seed: int, epoch: int)
     assert copy.deepcopy(balanced)(seed, epoch, slice(None)) == mixed
 
 
-def test_what_cannot_be_balanced_is_reported_with_its_setting() -> None:
+def test_unbalanceable_data_is_reported_with_the_setting() -> None:
     for labels, classes in (([1, 1, -1], "1 class"), ([-1, -2], "0 classes")):
         with pytest.raises(UserError) as error:
             BalancedKeys(np.array(labels))

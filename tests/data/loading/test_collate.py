@@ -41,7 +41,7 @@ def test_images_become_channels_first_in_channels_last_memory() -> None:
     assert batch["image"][:, 0, 0, 0].tolist() == [0, 1, 2]
 
 
-def test_targets_of_any_size_come_back_as_they_were() -> None:
+def test_padded_targets_of_any_size_round_trip() -> None:
     batch = PADDED(pages(), 5)
     assert batch["image"][:, 0, 0, 0].tolist() == [0, 1, 2]
     assert batch["polygons"].shape == (3, 2, 6, 2)
@@ -61,11 +61,11 @@ def test_a_padded_batch_is_split_by_slicing_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("collate", [STACKED, PADDED])
-def test_without_a_sample_there_is_no_batch(collate: Stacked) -> None:
+def test_zero_samples_give_no_batch(collate: Stacked) -> None:
     assert collate(iter(()), 4) == {}
 
 
-def test_samples_that_do_not_fit_together_are_named() -> None:
+def test_samples_of_different_shapes_are_named() -> None:
     one, other = {"image": np.zeros((2, 2, 3))}, {"image": np.zeros((2, 3, 3))}
     with pytest.raises(UserError, match=r"'image' as float64 \[2, 3, 3\]"):
         STACKED(iter([one, other]), 2)
@@ -88,7 +88,7 @@ def test_a_batch_larger_than_memory_is_refused_before_a_sample_is_made() -> None
     assert caught.value.where == "data.patch_size"
 
 
-def test_samples_that_differ_are_reported_with_both_forms() -> None:
+def test_differing_samples_are_reported_with_both_shapes() -> None:
     one = {"image": np.zeros((2, 2, 3), np.uint8)}
 
     def refused(other: Arrays, collate: Stacked = STACKED) -> str:
@@ -118,7 +118,7 @@ def test_samples_that_differ_are_reported_with_both_forms() -> None:
     )
 
 
-def test_only_images_by_name_and_form_become_channels_first() -> None:
+def test_only_arrays_named_and_shaped_as_images_become_channels_first() -> None:
     collate = Stacked(what="pictures", fields="x", pictures=("image", "flat"))
     sample = {
         "image": np.arange(24).reshape(2, 4, 3),
@@ -140,7 +140,7 @@ def test_only_images_by_name_and_form_become_channels_first() -> None:
     assert Padded(what="pictures", fields="x").fill == {}
 
 
-def test_a_batch_too_large_for_memory_is_refused_by_its_first_array_or_its_padding() -> None:
+def test_batch_too_large_for_memory_is_refused_for_its_first_array_or_padding() -> None:
     # An array of 2**50 bytes that takes eight.
     huge = np.broadcast_to(np.zeros(1), (2**47,))
     with pytest.raises(UserError, match=r"1 samples of .* do not fit") as error:

@@ -64,7 +64,7 @@ def test_each_sample_is_held_out_in_exactly_one_fold_and_classes_keep_their_prop
 
 
 @given(SETS)
-def test_a_share_is_the_share_of_the_whole_and_of_each_class_to_within_one(
+def test_held_out_share_is_exact_overall_and_per_class_to_within_one(
     labels: list[int],
 ) -> None:
     division = divided(DividedData(val_fraction=0.25), keys_of(labels), np.array(labels))
@@ -76,7 +76,7 @@ def test_a_share_is_the_share_of_the_whole_and_of_each_class_to_within_one(
     assert sorted(both.tolist()) == list(range(len(labels)))
 
 
-def test_another_split_seed_holds_out_others() -> None:
+def test_another_split_seed_holds_out_other_samples() -> None:
     labels = [0, 1] * 50
     one, other = (
         divided(DividedData(val_fraction=0.2, split_seed=seed), keys_of(labels), np.array(labels))
@@ -86,7 +86,7 @@ def test_another_split_seed_holds_out_others() -> None:
     assert len(set(one.held_out.tolist()) & set(other.held_out.tolist())) < 12
 
 
-def test_samples_with_the_same_key_are_on_one_side() -> None:
+def test_samples_with_the_same_key_are_not_split() -> None:
     keys = [f"text {index // 3}".encode() for index in range(90)]
     labels = np.array([index % 2 for index in range(90)])
     for fold in range(3):
@@ -96,7 +96,7 @@ def test_samples_with_the_same_key_are_on_one_side() -> None:
 
 
 @given(st.lists(st.integers(1, 9), min_size=6, max_size=20), st.integers(0, 3))
-def test_groups_are_on_one_side_and_about_the_wanted_share_is_held_out(
+def test_groups_are_not_split_and_about_the_requested_share_is_held_out(
     sizes: list[int], seed: int
 ) -> None:
     groups = [f"speaker {number}" for number, size in enumerate(sizes) for _ in range(size)]
@@ -109,7 +109,7 @@ def test_groups_are_on_one_side_and_about_the_wanted_share_is_held_out(
     assert abs(len(division.held_out) - len(groups) / 2) <= 9 + len(groups) / 4
 
 
-def test_what_cannot_be_divided_is_refused() -> None:
+def test_indivisible_data_is_refused() -> None:
     with pytest.raises(UserError, match="leave one side empty"):
         divided(DividedData(val_fraction=0.1), [b"a", b"b"], np.array([0, 1]))
 
@@ -155,7 +155,7 @@ def ranked(names: list[bytes], seed: int) -> list[bytes]:
     st.sampled_from([(0, 0, 0.2), (0, 0, 0.37), (2, 1, 0.0), (3, 0, 0.0), (5, 4, 0.0)]),
     st.integers(0, 2**40),
 )
-def test_a_class_is_dealt_out_in_the_order_of_its_keys_hashes(
+def test_samples_of_a_class_are_assigned_in_hash_order(
     samples: list[tuple[int, int]], division: tuple[int, int, float], seed: int
 ) -> None:
     folds, fold, share = division
@@ -189,7 +189,9 @@ def test_a_class_is_dealt_out_in_the_order_of_its_keys_hashes(
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("folds", "share"), [(3, 0.0), (0, 0.25)])
-def test_a_group_goes_where_its_classes_lack_most(seed: int, folds: int, share: float) -> None:
+def test_group_is_assigned_to_the_fold_most_short_of_its_classes(
+    seed: int, folds: int, share: float
+) -> None:
     random = np.random.default_rng(seed)
     groups = [f"g{number}" for number in random.integers(0, 9, 70).tolist()]
     labels = random.choice([2, 5, 7], 70, p=[0.6, 0.3, 0.1])
@@ -222,7 +224,7 @@ def test_a_group_goes_where_its_classes_lack_most(seed: int, folds: int, share: 
         ]
 
 
-def test_what_was_divided_is_reported_with_the_classes_that_one_side_lacks() -> None:
+def test_division_is_reported_with_classes_missing_on_one_side() -> None:
     labels = np.array([4, 4, 4, 5, 6, 7])
     division = Division(train=np.array([0, 1, 3]), held_out=np.array([2, 4, 5]), fingerprint="abc")
     lines: list[str] = []
@@ -242,7 +244,7 @@ def test_what_was_divided_is_reported_with_the_classes_that_one_side_lacks() -> 
     ]
 
 
-def test_refusals_name_their_setting_and_what_to_do() -> None:
+def test_refusals_name_the_setting_and_a_remedy() -> None:
     def refused(data: DividedData, eval_path: str = "") -> str:
         with pytest.raises(UserError) as error:
             is_divided(data, eval_path)
@@ -295,7 +297,7 @@ def test_refusals_name_their_setting_and_what_to_do() -> None:
         assert str(error.value) == text
 
 
-def test_the_settings_and_their_limits() -> None:
+def test_settings_have_their_defaults_and_limits() -> None:
     assert [(row.path, row.value, row.allowed) for row in describe(DividedData())] == [
         ("val_fraction", 0.0, "0 to 0.9"),
         ("folds", 0, "0 to 1000"),

@@ -17,14 +17,14 @@ def test_the_first_fault_stops_with_file_reason_and_option() -> None:
     assert "--skip-corrupt N" in str(caught.value)
 
 
-def test_as_many_as_allowed_are_tolerated_and_kept_in_order() -> None:
+def test_allowed_number_of_faults_is_tolerated_and_kept_in_order() -> None:
     tally = FaultTally(2)
     tally.add([fault(1)])
     tally.add([fault(0)])
     assert tally.faults == (fault(1), fault(0))
 
 
-def test_one_more_than_allowed_stops_and_lists_all() -> None:
+def test_one_fault_too_many_stops_and_lists_all() -> None:
     tally = FaultTally(2)
     tally.add([fault(0), fault(1)])
     with pytest.raises(UserError) as caught:
@@ -34,20 +34,20 @@ def test_one_more_than_allowed_stops_and_lists_all() -> None:
         assert f"train.zip, {number}.jpg: cut short" in str(caught.value)
 
 
-def test_a_sample_that_every_epoch_meets_counts_once() -> None:
+def test_sample_faulty_in_every_epoch_counts_once() -> None:
     tally = FaultTally(1)
     for _ in range(5):
         tally.add([fault(3)])
     assert len(tally.faults) == 1
 
 
-def test_a_long_list_is_cut() -> None:
+def test_long_list_of_faults_is_truncated() -> None:
     with pytest.raises(UserError, match=r"and 80 more") as caught:
         FaultTally(1).add([fault(number) for number in range(100)])
     assert len(str(caught.value).splitlines()) < 30
 
 
-def test_what_stops_a_run_is_reported_whole() -> None:
+def test_error_that_stops_a_run_has_the_full_message() -> None:
     with pytest.raises(UserError) as caught:
         FaultTally().add([fault(7)])
     assert str(caught.value) == (
@@ -65,7 +65,7 @@ def test_what_stops_a_run_is_reported_whole() -> None:
         )
 
 
-def test_none_is_allowed_unless_told_otherwise_and_the_first_report_of_a_sample_stays() -> None:
+def test_no_faults_are_allowed_by_default_and_the_first_report_of_a_sample_is_kept() -> None:
     tally = FaultTally()
     tally.add([])
     assert (tally.allowed, tally.faults) == (0, ())

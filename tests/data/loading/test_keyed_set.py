@@ -69,7 +69,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_set, "RETRY_AFTER_S", (0.0, 0.0, 0.0))
 
 
-def test_the_samples_of_an_item_are_consecutive_and_each_has_its_own_key() -> None:
+def test_samples_of_an_item_are_consecutive_with_distinct_keys() -> None:
     samples = words(Words(TEXTS), per_item=3)
     assert len(samples) == 12
     batch = samples.fetch(keys(0, 2, 3, 11, epoch=2)).batch
@@ -77,7 +77,7 @@ def test_the_samples_of_an_item_are_consecutive_and_each_has_its_own_key() -> No
     assert batch["drawn"].tolist() == [2000, 2002, 2003, 2011]
 
 
-def test_the_next_readable_item_stands_in_for_each_sample_of_a_broken_one() -> None:
+def test_next_readable_item_replaces_each_sample_of_a_broken_one() -> None:
     kind = Words(TEXTS, refused={3: (99, errno.ENOENT)}, undecodable=[0])
     fetched = words(kind, per_item=2).fetch(keys(2, 6, 7, 0))
     assert fetched.batch["item"].tolist() == [1, 1, 1, 1]
@@ -87,7 +87,7 @@ def test_the_next_readable_item_stands_in_for_each_sample_of_a_broken_one() -> N
     assert reasons == [*broken, *broken, broken[1]]
 
 
-def test_evaluation_leaves_broken_samples_out() -> None:
+def test_evaluation_skips_broken_samples() -> None:
     fetched = words(Words(TEXTS, undecodable=[1]), training=False).fetch(keys(0, 1, 2))
     assert fetched.batch["item"].tolist() == [0, 2]
     assert [fault.origin for fault in fetched.faults] == ["text 1"]
@@ -101,7 +101,7 @@ def test_a_set_without_a_readable_item_is_an_error_with_the_last_reason() -> Non
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_what_the_system_refuses_for_a_moment_is_read_again_and_no_fault(training: bool) -> None:
+def test_transient_system_error_is_retried_and_is_not_a_fault(training: bool) -> None:
     kind = Words(TEXTS, refused={1: (2, errno.ESTALE), 2: (1, errno.EIO)})
     fetched = words(kind, training=training).fetch(keys(0, 1, 2))
     assert fetched.batch["item"].tolist() == [0, 1, 2]
@@ -109,20 +109,20 @@ def test_what_the_system_refuses_for_a_moment_is_read_again_and_no_fault(trainin
     assert kind.calls == {0: 1, 1: 3, 2: 2}
 
 
-def test_what_is_missing_or_damaged_is_not_read_again() -> None:
+def test_missing_or_damaged_item_is_not_retried() -> None:
     kind = Words(TEXTS, refused={1: (99, errno.ENOENT)}, undecodable=[2])
     words(kind).fetch(keys(1))
     assert kind.calls == {1: 1, 2: 1, 3: 1}
 
 
-def test_a_disk_that_is_gone_is_waited_for_three_times_a_batch_and_not_for_each_sample() -> None:
+def test_lost_disk_is_retried_three_times_per_batch_not_per_sample() -> None:
     kind = Words(TEXTS, refused=dict.fromkeys(range(4), (99, errno.EIO)))
     with pytest.raises(UserError, match="none of the 4 texts"):
         words(kind).fetch(keys(0))
     assert kind.calls.total() == 4 + 3
 
 
-def test_the_collation_is_a_choice_of_the_set() -> None:
+def test_set_chooses_its_collation() -> None:
     kind = Words(["ab", "cd"])
     stacked = KeyedSet(kind=kind, collate=Stacked(what="texts", fields="x"), training=False)
     assert torch.equal(
@@ -130,11 +130,11 @@ def test_the_collation_is_a_choice_of_the_set() -> None:
     )
 
 
-def test_reading_again_waits_longer_each_time() -> None:
+def test_retries_back_off() -> None:
     assert WAITS == (0.1, 0.5, 2.0)
 
 
-def test_a_set_has_one_sample_an_item_in_no_order_of_its_own_by_default() -> None:
+def test_set_has_one_sample_per_item_and_no_order_of_its_own_by_default() -> None:
     samples = KeyedSet(kind=Words(TEXTS, undecodable=range(4)), collate=PADDED, training=True)
     assert len(samples) == 4
     assert (samples.per_item, samples.epoch_keys, samples.finish) == (1, None, None)
@@ -156,7 +156,7 @@ class KnownWords(Words):
         self.ahead = items
 
 
-def test_a_kind_is_told_which_items_come_and_a_set_may_finish_its_batches() -> None:
+def test_upcoming_items_are_announced_and_a_set_may_finish_its_batches() -> None:
     kind = KnownWords(TEXTS)
 
     def finish(batch: Batch, asked: Sequence[SampleKey]) -> Batch:

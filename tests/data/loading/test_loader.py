@@ -50,7 +50,7 @@ def keys_of(batches: Iterator[Batch]) -> list[list[list[int]]]:
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_a_stream_goes_over_epochs_without_stopping(workers: int) -> None:
+def test_stream_continues_across_epochs(workers: int) -> None:
     keys = keys_of(train(Numbers(), last=25, workers=workers))
     assert len(keys) == 25
     assert [batch[0][0] for batch in keys] == [step // 10 for step in range(25)]
@@ -61,9 +61,7 @@ def test_a_stream_goes_over_epochs_without_stopping(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("first", [1, 7, 13, 24])
-def test_a_stream_that_starts_in_the_middle_goes_on_as_the_whole_one(
-    first: int, workers: int
-) -> None:
+def test_stream_started_midway_continues_like_the_whole_one(first: int, workers: int) -> None:
     whole = keys_of(train(Numbers(), last=25))
     assert keys_of(train(Numbers(), first=first, last=25, workers=workers)) == whole[first:]
 
@@ -74,7 +72,7 @@ def test_batches_are_the_same_however_many_are_prepared_ahead(prefetch: int) -> 
     assert keys_of(train(Numbers(), last=25, workers=2, prefetch=prefetch)) == whole
 
 
-def test_starting_late_costs_no_more_than_starting_early() -> None:
+def test_starting_late_costs_no_more_than_starting_at_0() -> None:
     samples = Numbers(size=100_000)
 
     def seconds(first: int) -> float:
@@ -110,7 +108,7 @@ def test_evaluation_delivers_each_sample_once_over_all_ranks(workers: int) -> No
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_images_are_the_same_bytes_from_any_number_of_workers(training: bool) -> None:
+def test_images_are_the_same_bytes_with_any_number_of_workers(training: bool) -> None:
     source = MemorySource([jpeg(seed=seed) for seed in range(6)], labels=list(range(6)))
     samples = image_set(
         LabelledPictures(
@@ -147,12 +145,12 @@ def test_forked_workers_do_not_read_each_others_bytes_from_one_zip(tmp_path: Pat
         assert torch.equal(ours["image"], theirs["image"])
 
 
-def test_batches_stay_as_they_are_while_workers_go_on() -> None:
+def test_delivered_batches_do_not_change_while_workers_continue() -> None:
     batches = list(train(Numbers(400), last=60, workers=2))
     assert keys_of(iter(batches)) == keys_of(train(Numbers(400), last=60))
 
 
-def test_a_loader_leaves_the_global_randomness_alone() -> None:
+def test_loader_does_not_touch_global_random_state() -> None:
     states = []
     for _ in range(2):
         torch.manual_seed(0)
@@ -164,7 +162,7 @@ def test_a_loader_leaves_the_global_randomness_alone() -> None:
     assert states[0] == states[1]
 
 
-def test_a_set_smaller_than_a_batch_is_an_error_at_once() -> None:
+def test_set_smaller_than_a_batch_is_an_immediate_error() -> None:
     with pytest.raises(UserError, match="larger than the training set"):
         train(Numbers(3), batch=4)
 
@@ -193,7 +191,7 @@ def test_broken_samples_within_the_allowance_are_counted(workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_error_for_the_user_arrives_from_a_worker_as_it_is(workers: int) -> None:
+def test_user_error_in_a_worker_propagates_unchanged(workers: int) -> None:
     with pytest.raises(UserError) as caught:
         list(train(Numbers(refused=5), workers=workers))
     assert str(caught.value) == "here: refused\n  Do something else."
@@ -208,7 +206,7 @@ def test_a_defect_in_a_worker_keeps_its_traceback() -> None:
     assert no_worker_is_left()
 
 
-def test_the_number_of_workers_follows_the_cores_unless_it_is_given() -> None:
+def test_worker_count_follows_the_cores_by_default() -> None:
     assert resolve_workers(0, local_world=1, on_cpu=False) == 0
     assert resolve_workers(7, local_world=4, on_cpu=True) == 7
     chosen = resolve_workers(-1, local_world=1, on_cpu=False)
@@ -233,7 +231,7 @@ def test_the_number_of_workers_follows_the_cores_unless_it_is_given() -> None:
         (0, True, 2),
     ],
 )
-def test_forty_cores_are_shared_by_the_ranks_of_a_machine(
+def test_forty_cores_are_shared_among_the_ranks_of_a_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_world: int, on_cpu: bool, chosen: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(40)))
@@ -251,7 +249,7 @@ def test_more_workers_than_a_machine_can_handle_are_refused() -> None:
         assert error.value.what.startswith("1000000 processes are more than")
 
 
-def test_a_stream_is_one_ranks_own_in_this_process_by_default() -> None:
+def test_stream_defaults_to_one_rank_in_this_process() -> None:
     tally = FaultTally()
     stream = train_batches(
         Numbers(), seed=1, first_step=0, last_step=3, batch_per_rank=4, tally=tally
@@ -263,7 +261,7 @@ def test_a_stream_is_one_ranks_own_in_this_process_by_default() -> None:
     assert LoaderSettings().prefetch == PREFETCH
 
 
-def test_a_set_with_an_order_of_its_own_is_streamed_in_it() -> None:
+def test_set_with_its_own_order_is_streamed_in_it() -> None:
     class Backwards(Numbers):
         def epoch_keys(self, seed: int, epoch: int, rows: slice) -> list[SampleKey]:
             order = list(reversed(range(len(self))))
@@ -277,7 +275,7 @@ def test_a_set_with_an_order_of_its_own_is_streamed_in_it() -> None:
     ]
 
 
-def test_a_stream_leaves_signals_and_garbage_as_they_were() -> None:
+def test_stream_restores_signals_and_garbage_collection() -> None:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     before = signal.getsignal(signal.SIGCHLD), gc.get_freeze_count()
     stream = train(Numbers(), workers=1)
@@ -288,7 +286,7 @@ def test_a_stream_leaves_signals_and_garbage_as_they_were() -> None:
     assert no_worker_is_left()
 
 
-def test_how_a_worker_died_is_reported_with_the_likely_reason() -> None:
+def test_worker_death_is_reported_with_the_likely_reason() -> None:
     context = multiprocessing.get_context("fork")
 
     def ended(*codes: int) -> list[BaseProcess]:
@@ -331,7 +329,7 @@ def _kill_itself(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_a_worker_whose_receiver_left_is_silent_and_any_other_error_is_printed(
+def test_worker_is_silent_about_a_closed_pipe_and_prints_other_errors(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for error in (ConnectionResetError("gone"), BrokenPipeError("gone"), EOFError("gone")):

@@ -4,7 +4,7 @@ from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.settings import describe
 
 
-def test_what_may_be_set_within_which_limits() -> None:
+def test_settings_have_their_limits() -> None:
     rows = [(row.path, row.value, row.unit, row.allowed) for row in describe(LoaderSettings())]
     assert rows == [
         ("batch_size", 64, "samples per rank", "1 or more"),
@@ -15,7 +15,7 @@ def test_what_may_be_set_within_which_limits() -> None:
     ]
 
 
-def test_a_resumed_run_may_change_all_but_the_batch_it_trains_on() -> None:
+def test_resumed_run_may_change_all_but_the_training_batch_size() -> None:
     fields = LoaderSettings.__dataclass_fields__
     changeable = {name for name, field in fields.items() if field.metadata["changeable"]}
     assert changeable == {"eval_batch_size", "workers", "prefetch", "skip_corrupt"}

@@ -29,7 +29,7 @@ def test_the_order_changes_with_the_epoch_and_with_the_seed() -> None:
             assert (order == other).mean() < 0.02
 
 
-def test_the_cached_order_cannot_be_changed_by_whoever_got_it() -> None:
+def test_cached_order_is_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         epoch_order(0, 0, 10)[0] = 5
 
@@ -43,7 +43,7 @@ def training_sets(draw: st.DrawFn) -> tuple[int, int, int, int]:
 
 
 @given(training_sets())
-def test_an_epoch_takes_no_sample_twice_and_leaves_out_less_than_a_batch(
+def test_epoch_repeats_no_sample_and_drops_less_than_a_batch(
     given_set: tuple[int, int, int, int],
 ) -> None:
     seed, size, batch, world = given_set
@@ -58,7 +58,7 @@ def test_an_epoch_takes_no_sample_twice_and_leaves_out_less_than_a_batch(
 
 
 @given(training_sets(), st.integers(0, 500))
-def test_the_ranks_together_take_what_one_rank_takes_in_the_same_order(
+def test_ranks_together_draw_the_samples_of_one_rank_in_the_same_order(
     given_set: tuple[int, int, int, int], step: int
 ) -> None:
     seed, size, batch, world = given_set
@@ -73,7 +73,7 @@ def test_the_ranks_together_take_what_one_rank_takes_in_the_same_order(
 
 
 @given(training_sets(), st.lists(st.integers(0, 1000), max_size=5))
-def test_the_keys_of_a_step_do_not_depend_on_what_was_asked_before(
+def test_keys_of_a_step_do_not_depend_on_earlier_calls(
     given_set: tuple[int, int, int, int], others: list[int]
 ) -> None:
     seed, size, batch, world = given_set
@@ -87,7 +87,7 @@ def test_the_keys_of_a_step_do_not_depend_on_what_was_asked_before(
     assert keys(77) == first
 
 
-def test_a_batch_that_does_not_fit_is_an_error_with_both_numbers() -> None:
+def test_batch_larger_than_the_set_is_an_error_with_both_numbers() -> None:
     with pytest.raises(UserError, match=r"64 samples .* 50 samples"):
         batch_keys(0, 0, size=50, batch_per_rank=32, rank=0, world=2)
 
@@ -112,7 +112,7 @@ def test_no_evaluation_batch_is_empty_or_too_large(size: int, batch: int, world:
             assert 1 <= len(keys) <= batch
 
 
-def test_the_randomness_of_a_sample_follows_from_seed_epoch_and_index_alone() -> None:
+def test_randomness_of_a_sample_depends_only_on_seed_epoch_and_index() -> None:
     drawn = {
         (seed, epoch, index): tuple(sample_random(seed, SampleKey(epoch, index)).random(3))
         for seed in range(3)
@@ -127,19 +127,19 @@ def test_the_randomness_of_a_sample_follows_from_seed_epoch_and_index_alone() ->
 @example(seed=2**32, epoch=0, index=0)
 @example(seed=2**32 - 1, epoch=0, index=0)
 @given(seed=st.integers(0, 2**70), epoch=st.integers(0, 2**32), index=st.integers(0, 2**31))
-def test_the_randomness_of_a_sample_is_what_numpy_makes_of_the_plain_numbers(
+def test_randomness_of_a_sample_equals_numpys_for_the_same_seed_sequence(
     seed: int, epoch: int, index: int
 ) -> None:
     plain = np.random.default_rng((2, seed, epoch, index))
     assert sample_random(seed, SampleKey(epoch, index)).random() == plain.random()
 
 
-def test_the_randomness_of_samples_is_not_that_of_the_order() -> None:
+def test_randomness_of_samples_is_independent_of_the_order() -> None:
     order = epoch_order(5, 0, 100)
     assert not np.array_equal(order, sample_random(5, SampleKey(0, 0)).permutation(100))
 
 
-def test_the_last_epoch_of_a_long_run_is_as_near_as_the_first() -> None:
+def test_last_epoch_of_a_long_run_is_reached_as_fast_as_the_first() -> None:
     keys = batch_keys(1, 10**9, size=1000, batch_per_rank=10, rank=0, world=1)
     assert {key.epoch for key in keys} == {10**7}
 

@@ -44,7 +44,7 @@ def test_a_strided_slice_arrives_dense() -> None:
     assert arrived.is_contiguous()
 
 
-def test_a_buffer_is_sent_once_and_used_again() -> None:
+def test_buffer_is_sent_once_and_reused() -> None:
     packer = BatchPacker(0, 2)
     sent = [packer.pack({"x": torch.full((100,), step)}) for step in range(6)]
     assert [packed.memory is not None for packed in sent] == [True, True] + [False] * 4
@@ -58,14 +58,14 @@ def test_a_larger_batch_gets_a_larger_buffer() -> None:
         assert torch.equal(unpacker.unpack(packer.pack({"x": values}))["x"], values)
 
 
-def test_a_batch_that_arrived_is_not_changed_by_later_ones() -> None:
+def test_delivered_batch_is_not_changed_by_later_ones() -> None:
     packer, unpacker = BatchPacker(0, 1), BatchUnpacker()
     first = unpacker.unpack(packer.pack({"x": torch.zeros(50)}))["x"]
     unpacker.unpack(packer.pack({"x": torch.ones(50)}))
     assert first.eq(0).all()
 
 
-def test_tensors_stand_at_multiples_of_64_bytes() -> None:
+def test_tensors_are_aligned_to_64_bytes() -> None:
     batch = {
         "a": torch.arange(3, dtype=torch.int64),
         "b": torch.arange(64, dtype=torch.uint8),
@@ -87,7 +87,7 @@ def test_tensors_stand_at_multiples_of_64_bytes() -> None:
     assert packed.memory.is_shared()
 
 
-def test_a_buffer_that_is_enlarged_has_an_eighth_to_spare() -> None:
+def test_enlarged_buffer_has_an_eighth_to_spare() -> None:
     packer = BatchPacker(0, 1)
 
     def sent(size: int) -> int | None:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 
 
-def test_a_worker_that_the_system_kills_is_an_error_with_the_likely_reason() -> None:
+def test_worker_killed_by_the_system_is_an_error_with_the_likely_reason() -> None:
     handler = signal.getsignal(signal.SIGCHLD)
     with pytest.raises(UserError, match="SIGKILL") as caught:
         list(train(Numbers(deadly=5), workers=2))
@@ -29,7 +29,7 @@ def test_a_worker_that_the_system_kills_is_an_error_with_the_likely_reason() -> 
     assert no_worker_is_left()
 
 
-def test_a_worker_that_dies_while_its_batch_is_taken_over_is_told_as_such() -> None:
+def test_worker_death_during_batch_transfer_is_reported_as_such() -> None:
     """The connection breaks off before there is an exit status."""
     body = """
         import multiprocessing, signal
@@ -52,7 +52,7 @@ def test_a_worker_that_dies_while_its_batch_is_taken_over_is_told_as_such() -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_garbage_of_the_main_process_is_not_collected_in_workers() -> None:
+def test_workers_do_not_collect_the_main_process_garbage() -> None:
     """A decoder's destructor would wait in a worker for threads that a fork does not take along."""
     body = """
         import gc, torch
@@ -86,7 +86,7 @@ def test_closing_a_stream_ends_its_workers() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_outlive_the_signals_that_stop_a_run(number: signal.Signals) -> None:
+def test_workers_ignore_the_signals_that_stop_a_run(number: signal.Signals) -> None:
     stream = train(Numbers(), last=200, workers=2)
     next(stream)
     for worker in multiprocessing.active_children():
@@ -117,7 +117,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_an_interpreter_that_ends_with_an_open_stream_does_not_hang() -> None:
+def test_interpreter_exit_with_an_open_stream_does_not_hang() -> None:
     body = """
         stream = train(Numbers(), last=10**6, workers=2)
         next(stream)
@@ -129,7 +129,7 @@ def test_an_interpreter_that_ends_with_an_open_stream_does_not_hang() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "leaving\n", "")
 
 
-def test_full_shared_memory_is_an_error_that_says_what_to_enlarge() -> None:
+def test_full_shared_memory_error_says_what_to_enlarge() -> None:
     body = """
         import resource
         from jumar.ground.errors import UserError
@@ -173,7 +173,7 @@ def test_ctrl_c_leaves_one_traceback_and_no_process() -> None:
     assert not any(is_alive(pid) for pid in workers)
 
 
-def test_an_interruption_while_a_batch_is_taken_over_leaves_the_workers_silent() -> None:
+def test_interruption_during_batch_transfer_leaves_workers_silent() -> None:
     """The worker hands over the memory's descriptor through a connection, which breaks off."""
     body = """
         import socket
@@ -194,7 +194,7 @@ def test_an_interruption_while_a_batch_is_taken_over_leaves_the_workers_silent()
     assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
 
 
-def test_workers_leave_when_the_main_process_is_killed() -> None:
+def test_workers_exit_when_the_main_process_is_killed() -> None:
     body = """
         import multiprocessing
         stream = train(Numbers(slow_s=0.02), last=10**6, workers=2)

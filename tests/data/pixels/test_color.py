@@ -52,13 +52,13 @@ NEUTRAL = {"brightness": 0.0, "contrast": 1.0, "saturation": 1.0}
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("scale", [1.0, 255.0])
-def test_the_neutral_amount_changes_nothing(name: str, scale: float) -> None:
+def test_neutral_amount_changes_nothing(name: str, scale: float) -> None:
     images = pictures(scale=scale)
     assert torch.allclose(CHANGES[name](images, NEUTRAL[name]), images, atol=1e-5 * scale)
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_an_amount_for_each_sample_equals_the_samples_one_by_one(name: str) -> None:
+def test_per_sample_amounts_equal_processing_one_by_one(name: str) -> None:
     images, amounts = pictures(), torch.tensor([0.2, 0.7, 1.0, 1.6])
     together = CHANGES[name](images, amounts)
     for image, amount, changed in zip(images, amounts, together, strict=True):
@@ -67,7 +67,7 @@ def test_an_amount_for_each_sample_equals_the_samples_one_by_one(name: str) -> N
 
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (255.0, 0.0), (400.0, -60.0)])
-def test_all_changes_at_once_equal_one_after_the_other(
+def test_combined_changes_equal_sequential_ones(
     layout: torch.memory_format, scale: float, shift: float
 ) -> None:
     images = pictures(scale=scale, shift=shift).to(memory_format=layout)
@@ -86,14 +86,14 @@ def test_all_changes_at_once_equal_one_after_the_other(
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_channels_last_memory_stays_so(name: str) -> None:
+def test_channels_last_memory_format_is_kept(name: str) -> None:
     images = pictures().to(memory_format=torch.channels_last)
     changed = CHANGES[name](images, torch.full((4,), 0.8))
     assert torch.allclose(changed, CHANGES[name](images.contiguous(), 0.8), atol=1e-6)
 
 
 @given(st.tuples(*[st.integers(0, 255)] * 3))
-def test_hsv_equals_that_of_the_standard_library_and_comes_back(rgb: tuple[int, ...]) -> None:
+def test_hsv_matches_the_standard_library_and_round_trips(rgb: tuple[int, ...]) -> None:
     unit = torch.tensor(rgb, dtype=torch.float32)[:, None, None] / 255
     hsv = rgb_to_hsv(unit)
     expected = torch.tensor(colorsys.rgb_to_hsv(*(value / 255 for value in rgb)))
@@ -103,7 +103,7 @@ def test_hsv_equals_that_of_the_standard_library_and_comes_back(rgb: tuple[int, 
 
 @pytest.mark.parametrize("factor", [0.0, 0.4, 1.0, 1.6, 5.0])
 @pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (300.0, -20.0), (2.0, -1.5)])
-def test_saturation_equals_the_long_way_through_hsv(
+def test_saturation_equals_a_round_trip_through_hsv(
     factor: float, scale: float, shift: float
 ) -> None:
     images = pictures(scale=scale, shift=shift)

@@ -26,7 +26,7 @@ def test_an_impossible_rule_gives_the_whole_image() -> None:
     assert draw_window(30, 40, rule, np.random.default_rng(0)) == Window(0, 0, 30, 40)
 
 
-def test_an_object_is_covered_as_far_as_asked() -> None:
+def test_object_is_covered_by_the_requested_share() -> None:
     rule = RECIPE._replace(object_covered=0.7, attempts=100)
     box = (0.5, 0.1, 0.8, 0.4)
     for seed in range(200):
@@ -60,7 +60,7 @@ TENSORFLOW = [
 @pytest.mark.parametrize(
     "row", TENSORFLOW, ids=lambda row: f"{row[0]}x{row[1]}, {len(row[2])} boxes"
 )
-def test_windows_are_distributed_as_those_of_tensorflow(
+def test_windows_are_distributed_as_in_tensorflow(
     row: tuple[int, int, tuple[Box, ...], float, float, tuple[float, ...], float, float],
 ) -> None:
     height, width, boxes, covered, area, quantiles, rows, columns = row
@@ -135,7 +135,7 @@ ALMOST = 0.999999
         ),
     ],
 )
-def test_a_window_follows_from_the_numbers_that_are_drawn(
+def test_window_is_determined_by_the_drawn_numbers(
     size: tuple[int, int],
     rule: CropRule,
     numbers: tuple[float, ...],
@@ -188,7 +188,7 @@ def test_a_window_covers_enough_of_one_object(
         ((0, 0, 280, 280), (77, 401), (0, 0, 77, 401)),
     ],
 )
-def test_a_window_of_the_frame_keeps_its_share_and_one_pixel_at_least(
+def test_mapped_window_keeps_its_share_and_at_least_one_pixel(
     window: tuple[int, int, int, int], size: tuple[int, int], expected: tuple[int, int, int, int]
 ) -> None:
     assert scaled(Window(*window), 280, *size) == expected

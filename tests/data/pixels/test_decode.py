@@ -33,7 +33,7 @@ def with_orientation(orientation: int, kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_every_kind_of_file_decodes_to_the_pixels_that_pillow_shows(name: str) -> None:
+def test_every_format_decodes_to_pillows_pixels(name: str) -> None:
     assert np.array_equal(decode_image(MIXED[name], fast=False), pillow(MIXED[name]))
 
 
@@ -51,7 +51,7 @@ def test_fast_decoding_differs_by_few_levels_on_average() -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_images_are_upright_by_their_exif_orientation(orientation: int, kind: str) -> None:
+def test_exif_orientation_is_applied(orientation: int, kind: str) -> None:
     encoded = with_orientation(orientation, kind)
     picture = EncodedImage(encoded)
     pixels = picture.decode(fast=False)
@@ -61,7 +61,7 @@ def test_images_are_upright_by_their_exif_orientation(orientation: int, kind: st
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 1000])
-def test_an_orientation_that_does_not_exist_is_ignored(orientation: int) -> None:
+def test_invalid_exif_orientation_is_ignored(orientation: int) -> None:
     encoded = with_orientation(orientation, "JPEG")
     assert decode_image(encoded, fast=False).shape == (20, 30, 3)
 
@@ -108,7 +108,7 @@ def test_decoding_shrinks_only_as_far_as_the_needed_size(
     assert np.abs(pixels.astype(int) - np.array(reduced)).mean() < 2
 
 
-def test_the_needed_size_is_meant_upright() -> None:
+def test_needed_size_refers_to_the_upright_image() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     picture = EncodedImage(jpeg(200, 800, exif=exif))
@@ -116,7 +116,7 @@ def test_the_needed_size_is_meant_upright() -> None:
     assert picture.decode(fast=True, at_least=(400, 100)).shape == (400, 100, 3)
 
 
-def test_reused_memory_gives_the_same_pixels_and_is_overwritten_by_the_next() -> None:
+def test_reused_memory_gives_equal_pixels_and_is_overwritten_by_the_next_call() -> None:
     first, second = EncodedImage(jpeg(30, 40)), EncodedImage(jpeg(30, 40, seed=1))
     kept = first.decode(fast=True)
     borrowed = first.decode(fast=True, reuse=True)
@@ -125,7 +125,7 @@ def test_reused_memory_gives_the_same_pixels_and_is_overwritten_by_the_next() ->
     assert not np.array_equal(borrowed, kept)
 
 
-def test_stray_bytes_that_viewers_tolerate_are_tolerated() -> None:
+def test_stray_bytes_tolerated_by_viewers_are_tolerated() -> None:
     whole = jpeg()
     table = whole.index(b"\xff\xdb")
     assert decode_image(whole[:table] + b"stray" + whole[table:], fast=True).shape == (40, 50, 3)
@@ -136,13 +136,13 @@ def test_stray_bytes_that_viewers_tolerate_are_tolerated() -> None:
     [b"", b"\xff\xd8", b"not an image at all", jpeg()[:-200], encode(scene(40, 50), "PNG")[:-300]],
     ids=["empty", "marker only", "text", "cut JPEG", "cut PNG"],
 )
-def test_what_is_no_whole_image_is_refused_with_a_reason(encoded: bytes) -> None:
+def test_incomplete_images_are_refused_with_a_reason(encoded: bytes) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_image(encoded, fast=True)
     assert str(caught.value)
 
 
-def test_an_image_that_claims_too_many_pixels_is_refused_before_memory_is_taken() -> None:
+def test_image_claiming_too_many_pixels_is_refused_before_allocation() -> None:
     header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
     chunk = b"IHDR" + header
     bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
@@ -158,7 +158,7 @@ def test_an_image_that_claims_too_many_pixels_is_refused_before_memory_is_taken(
 
 
 @pytest.mark.parametrize("tags", [(256, 257), (322, 323)], ids=["sides", "tiles"])
-def test_a_tiff_that_claims_too_much_is_refused_before_memory_is_taken(
+def test_tiff_claiming_too_much_is_refused_before_allocation(
     tags: tuple[int, int],
 ) -> None:
     """Pillow takes the memory of a TIFF's sides, and libtiff that of a tile, before any pixel."""
@@ -176,7 +176,7 @@ def test_a_tiff_that_claims_too_much_is_refused_before_memory_is_taken(
         decode_image(bytes(content), fast=True)
 
 
-def test_postscript_is_not_handed_to_an_interpreter() -> None:
+def test_postscript_is_never_interpreted() -> None:
     with pytest.raises(DecodeError, match="not an image of a known format"):
         decode_image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", fast=False)
 
@@ -188,7 +188,7 @@ def test_postscript_is_not_handed_to_an_interpreter() -> None:
     value=st.integers(0, 255),
     cut=st.floats(0.2, 1),
 )
-def test_damaged_bytes_give_pixels_or_a_decode_error_and_nothing_else(
+def test_damaged_bytes_give_only_pixels_or_a_decode_error(
     kind: str, place: float, value: int, cut: float
 ) -> None:
     damaged = bytearray(encode(scene(16, 24), kind))
@@ -202,7 +202,7 @@ def test_damaged_bytes_give_pixels_or_a_decode_error_and_nothing_else(
     assert pixels.ndim == 3
 
 
-def test_memory_that_ran_out_is_no_fault_of_the_image(tmp_path: Path) -> None:
+def test_running_out_of_memory_is_not_an_image_fault(tmp_path: Path) -> None:
     """As a fault, the image would be left out of training where some faults are tolerated."""
     Image.new("RGB", (6000, 6000)).save(tmp_path / "large.png")
     code = (
@@ -235,7 +235,7 @@ def with_sides(kind: str, width: int, height: int) -> bytes:
     return bytes(encoded)
 
 
-def test_89_million_pixels_are_the_most_and_a_size_is_refused_without_a_warning() -> None:
+def test_images_above_89_million_pixels_are_refused_without_a_warning() -> None:
     picture = EncodedImage(with_sides("BMP", 8_900, 10_000))
     assert (picture.width, picture.height, picture.orientation) == (8_900, 10_000, 1)
     with warnings.catch_warnings():
@@ -252,7 +252,7 @@ def test_89_million_pixels_are_the_most_and_a_size_is_refused_without_a_warning(
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1, 65_535, 65_536])
-def test_whole_numbers_are_pixels_as_far_as_16_bits_go(value: int) -> None:
+def test_integers_up_to_16_bits_are_pixels(value: int) -> None:
     encoded = encode(np.array([[0, 257, value]], np.int32), "TIFF")
     if not 0 <= value <= 65_535:
         with pytest.raises(DecodeError, match="32-bit integer pixels are not supported"):
@@ -291,7 +291,7 @@ XMP = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")
         ((segment(0xE1, exif_of(1)),), 1),
     ],
 )
-def test_the_orientation_is_in_the_exif_segment_in_front_of_the_pixels(
+def test_orientation_is_read_from_the_exif_segment_before_the_pixels(
     segments: tuple[bytes, ...], orientation: int
 ) -> None:
     plain = jpeg(20, 30)
@@ -304,7 +304,7 @@ def test_the_orientation_is_in_the_exif_segment_in_front_of_the_pixels(
     assert np.array_equal(picture.decode(fast=False), pillow(encoded))
 
 
-def test_what_follows_the_first_pixels_is_no_header() -> None:
+def test_bytes_after_the_first_pixels_are_not_header() -> None:
     plain = jpeg(20, 30)
     scan = plain.index(b"\xff\xda")
     pixels = scan + 2 + struct.unpack(">H", plain[scan + 2 : scan + 4])[0]
@@ -312,7 +312,7 @@ def test_what_follows_the_first_pixels_is_no_header() -> None:
     assert EncodedImage(late).orientation == 1
 
 
-def test_inks_are_inverted_only_where_an_adobe_marker_says_so() -> None:
+def test_cmyk_is_inverted_only_with_an_adobe_marker() -> None:
     encoded = MIXED["cmyk.jpeg"]
     other = encoded.replace(b"Adobe", b"Other")
     assert other != encoded
@@ -328,7 +328,7 @@ def in_a_new_thread(work: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("encoded", [jpeg(61, 83), MIXED["cmyk.jpeg"]], ids=["RGB", "CMYK"])
 @pytest.mark.parametrize("fast", [False, True])
-def test_reused_memory_is_enough_for_the_first_image(encoded: bytes, fast: bool) -> None:
+def test_reused_memory_fits_the_first_image(encoded: bytes, fast: bool) -> None:
     def check() -> None:
         picture = EncodedImage(encoded)
         again = picture.decode(fast=fast, reuse=True)
@@ -337,7 +337,7 @@ def test_reused_memory_is_enough_for_the_first_image(encoded: bytes, fast: bool)
     in_a_new_thread(check)
 
 
-def test_memory_is_used_again_as_far_as_it_is_large_enough() -> None:
+def test_memory_is_reused_if_large_enough() -> None:
     def check() -> None:
         first, same, small, large = (
             EncodedImage(jpeg(*sides)).decode(fast=True, reuse=True)
@@ -351,7 +351,7 @@ def test_memory_is_used_again_as_far_as_it_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_upright_turns_any_array_as_pillow_turns_images(orientation: int) -> None:
+def test_upright_rotates_arrays_like_pillow(orientation: int) -> None:
     levels = np.arange(6, dtype=np.uint8).reshape(2, 3)
     image = Image.fromarray(levels)
     image.getexif()[0x0112] = orientation

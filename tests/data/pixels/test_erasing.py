@@ -32,14 +32,14 @@ def test_noise_uses_all_levels() -> None:
     assert len(np.unique(after)) > 200
 
 
-def test_as_many_images_are_erased_as_requested() -> None:
+def test_requested_share_of_images_is_erased() -> None:
     settings = RandomErasing(probability=0.25)
     random = np.random.default_rng(1)
     erased = [(settings.erased(white(), random, MEAN) != 255).any() for _ in range(400)]
     assert np.mean(erased) == pytest.approx(0.25, abs=0.07)
 
 
-def test_the_same_generator_erases_the_same_and_none_draws_nothing() -> None:
+def test_equal_generators_erase_equally_and_zero_share_draws_nothing() -> None:
     settings = RandomErasing(probability=1.0)
     one, other = (settings.erased(white(), np.random.default_rng(3), MEAN) for _ in range(2))
     assert np.array_equal(one, other)
@@ -48,17 +48,17 @@ def test_the_same_generator_erases_the_same_and_none_draws_nothing() -> None:
     assert random.random() == np.random.default_rng(3).random()
 
 
-def test_an_image_into_which_no_box_fits_stays_whole() -> None:
+def test_image_too_small_for_any_box_is_unchanged() -> None:
     after = RandomErasing(probability=1.0).erased(white(1, 1), np.random.default_rng(1), MEAN)
     assert (after == 255).all()
 
 
-def test_what_is_no_range_is_refused() -> None:
+def test_invalid_ranges_are_refused() -> None:
     with pytest.raises(UserError, match="smallest and the largest"):
         checked(RandomErasing(area=(0.5, 0.2)))
 
 
-def test_each_setting_has_its_default_and_its_bounds() -> None:
+def test_settings_have_their_defaults_and_bounds() -> None:
     rows = {row.path: (row.value, row.allowed) for row in describe(RandomErasing())}
     assert rows == {
         "probability": (0.5, "0 to 1"),
@@ -69,7 +69,7 @@ def test_each_setting_has_its_default_and_its_bounds() -> None:
 
 
 @pytest.mark.parametrize("name", ["area", "aspect"])
-def test_a_range_has_two_values_which_may_be_equal(name: str) -> None:
+def test_range_has_two_values_that_may_be_equal(name: str) -> None:
     checked(RandomErasing(**{name: (0.3, 0.3)}))
     for values in ((0.3,), (0.1, 0.2, 0.3), (0.31, 0.3)):
         with pytest.raises(UserError) as caught:
@@ -82,7 +82,7 @@ def test_a_range_has_two_values_which_may_be_equal(name: str) -> None:
 
 
 @pytest.mark.parametrize("fill", ["noise", "mean"])
-def test_a_box_follows_from_the_numbers_that_are_drawn(fill: str) -> None:
+def test_box_is_determined_by_the_drawn_numbers(fill: str) -> None:
     settings = RandomErasing(probability=0.9, area=(0.1, 0.2), aspect=(0.5, 2.0), fill=fill)
     drawn = 0
     for seed in range(30):
@@ -104,7 +104,7 @@ def test_a_box_follows_from_the_numbers_that_are_drawn(fill: str) -> None:
     assert 20 < drawn < 30
 
 
-def test_a_box_may_lie_at_every_edge_but_reaches_from_none_to_the_other() -> None:
+def test_box_may_touch_an_edge_but_not_span_the_image() -> None:
     quarter = RandomErasing(probability=1.0, area=(4 / 9, 4 / 9), aspect=(1.0, 1.0), fill="mean")
     places = set()
     for seed in range(60):
@@ -122,7 +122,7 @@ def test_a_box_may_lie_at_every_edge_but_reaches_from_none_to_the_other() -> Non
         assert random.random() == again.random()
 
 
-def test_noise_has_the_darkest_and_the_brightest_level() -> None:
+def test_noise_includes_the_darkest_and_brightest_level() -> None:
     settings = RandomErasing(probability=1.0, area=(0.3, 0.4))
     after = settings.erased(np.full((90, 90, 3), 7, np.uint8), np.random.default_rng(1), MEAN)
     assert (after.min(), after.max()) == (0, 255)

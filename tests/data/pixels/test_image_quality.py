@@ -14,13 +14,13 @@ def noisy(amount: float) -> tuple[torch.Tensor, torch.Tensor]:
     return clean, clean + amount * torch.randn(clean.shape, generator=generator)
 
 
-def test_an_image_is_as_close_as_can_be_to_itself() -> None:
+def test_identical_images_have_the_best_score() -> None:
     clean, _ = noisy(0.0)
     assert psnr(clean, clean, peak=1).eq(math.inf).all()
     assert torch.allclose(ssim(clean, clean, peak=1), torch.ones(2), atol=1e-5)
 
 
-def test_more_noise_is_further_away() -> None:
+def test_more_noise_lowers_the_score() -> None:
     little, much = (noisy(amount) for amount in (0.05, 0.2))
     assert (psnr(*little, peak=1) > psnr(*much, peak=1)).all()
     assert (ssim(*little, peak=1) > ssim(*much, peak=1)).all()
@@ -39,7 +39,7 @@ def test_an_image_smaller_than_the_window_is_refused() -> None:
 
 
 @pytest.mark.parametrize("peak", [1.0, 255.0])
-def test_the_structural_similarity_is_that_of_its_paper(peak: float) -> None:
+def test_structural_similarity_matches_its_paper(peak: float) -> None:
     clean, other = (each.double().numpy() * peak for each in noisy(0.1))
     line = np.exp(-(np.arange(-5, 6) ** 2) / (2 * 1.5**2))
     window = np.outer(line, line) / line.sum() ** 2

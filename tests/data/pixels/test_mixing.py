@@ -73,7 +73,7 @@ def test_cutmix_copies_pixels_of_the_partner_and_keeps_the_others() -> None:
 
 @pytest.mark.parametrize("settings", KINDS)
 @given(cut=st.sampled_from([2, 4, 6]))
-def test_parts_of_a_batch_are_mixed_as_the_whole(settings: MixingSettings, cut: int) -> None:
+def test_partial_batches_are_mixed_like_the_whole(settings: MixingSettings, cut: int) -> None:
     whole = mix(settings)
     mixer = PairMixer(settings=settings, seed=2)
     parts = [
@@ -86,7 +86,7 @@ def test_parts_of_a_batch_are_mixed_as_the_whole(settings: MixingSettings, cut: 
     assert torch.equal(images, mixed(whole["image"].float(), whole))
 
 
-def test_other_keys_and_seeds_mix_otherwise() -> None:
+def test_other_keys_and_seeds_mix_differently() -> None:
     shares = mix(Mixup(alpha=1.0))[SHARE]
     other_seed = PairMixer(settings=Mixup(alpha=1.0), seed=3)(pictures(8), keys(8))[SHARE]
     later = [SampleKey(key.epoch + 1, key.index) for key in keys(8)]
@@ -95,14 +95,14 @@ def test_other_keys_and_seeds_mix_otherwise() -> None:
     assert not torch.isclose(shares, other_epoch).any()
 
 
-def test_pairs_that_are_not_mixed_keep_their_bits() -> None:
+def test_unmixed_pairs_keep_their_bits() -> None:
     batch = mix(CutMix(probability=0.0))
     images = batch["image"].float() / 7
     assert torch.equal(mixed(images, batch), images)
     assert batch[SHARE].tolist() == [1.0] * 8
 
 
-def test_the_areas_of_cutmix_and_the_shares_of_mixup_are_drawn_from_beta() -> None:
+def test_cutmix_areas_and_mixup_shares_follow_a_beta_distribution() -> None:
     random = np.random.default_rng(1)
     shares = [Mixup(alpha=0.2).drawn(random, 8, 8) for _ in range(4000)]
     opacity = np.array([each.opacity for each in shares if each])
@@ -126,13 +126,13 @@ def test_an_image_without_a_partner_is_refused() -> None:
         PairMixer(settings=CutMix(), seed=1)(pictures(3), keys(3))
 
 
-def test_a_batch_without_mixing_is_returned_as_it_is() -> None:
+def test_batch_without_mixing_is_returned_unchanged() -> None:
     images = torch.rand(3, 3, 4, 4)
     assert mixed(images, {"image": images}) is images
     assert OPACITY not in pictures(2)
 
 
-def test_each_setting_has_its_default_and_its_bounds() -> None:
+def test_settings_have_their_defaults_and_bounds() -> None:
     rows = [
         [(row.path, row.value, row.allowed) for row in describe(settings)]
         for settings in (Mixup(), CutMix(), MixupOrCutMix())
@@ -183,7 +183,7 @@ class Drawn:
         (0.0, (5, 10), (0, 0, 10, 20)),
     ],
 )
-def test_the_box_of_cutmix_lies_around_its_centre_and_is_cut_at_the_edges(
+def test_cutmix_box_is_centred_and_clipped_at_the_edges(
     beta: float, centre: tuple[int, int], box: tuple[int, int, int, int]
 ) -> None:
     random: Any = Drawn(beta, *centre)
@@ -191,7 +191,7 @@ def test_the_box_of_cutmix_lies_around_its_centre_and_is_cut_at_the_edges(
     assert random.asked == [0.7, 0.7, 10, 20]
 
 
-def test_mixup_covers_the_whole_image_and_one_of_both_is_chosen_by_share() -> None:
+def test_mixup_covers_the_whole_image_and_the_method_is_chosen_by_share() -> None:
     random: Any = Drawn(0.3)
     assert Mixup(alpha=0.4).drawn(random, 10, 20) == Mix((0, 0, 10, 20), 0.3)
     assert random.asked == [0.4, 0.4]
@@ -206,7 +206,7 @@ def test_mixup_covers_the_whole_image_and_one_of_both_is_chosen_by_share() -> No
     assert NoMixing().drawn(random, 1, 1) is None
 
 
-def test_the_own_share_is_what_the_partner_leaves() -> None:
+def test_own_share_is_one_minus_the_partners() -> None:
     assert Mix((1, 2, 4, 7), 0.5).own_share(10, 20) == pytest.approx(1 - 0.5 * 3 * 5 / 200)
     assert Mix((0, 0, 10, 20), 0.25).own_share(10, 20) == 0.75
 
@@ -229,7 +229,7 @@ def test_a_pair_is_mixed_by_the_seed_and_the_keys_of_both() -> None:
     assert bare[OPACITY].tolist() == [0.0, 0.0]
 
 
-def test_the_error_of_an_image_without_a_partner_says_what_to_set() -> None:
+def test_error_for_an_image_without_a_partner_says_what_to_set() -> None:
     with pytest.raises(UserError) as caught:
         PairMixer(settings=CutMix(), seed=1)(pictures(5), keys(5))
     assert (caught.value.what, caught.value.where, caught.value.todo) == (

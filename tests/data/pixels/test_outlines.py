@@ -10,7 +10,7 @@ def rectangle(left: int, top: int, right: int, bottom: int) -> np.ndarray:
     return np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float32)
 
 
-def test_every_side_is_drawn_in_its_colour_over_what_was_drawn_before() -> None:
+def test_sides_are_drawn_in_their_colour_over_earlier_ones() -> None:
     pixels = np.full((30, 40, 3), 9, np.uint8)
     drawn = with_outlines(
         pixels, [(rectangle(5, 3, 30, 20), LABELLED), (rectangle(10, 3, 38, 25), FOUND)]
@@ -29,7 +29,7 @@ def test_every_side_is_drawn_in_its_colour_over_what_was_drawn_before() -> None:
 @pytest.mark.parametrize(
     ("side", "thickness"), [(100, 1), (749, 1), (751, 2), (1249, 2), (1251, 3)]
 )
-def test_lines_have_a_pixel_for_each_500_of_the_longer_side(side: int, thickness: int) -> None:
+def test_line_width_is_one_pixel_per_500_of_the_longer_side(side: int, thickness: int) -> None:
     for shape in ((40, side, 3), (side, 40, 3)):
         drawn = with_outlines(np.zeros(shape, np.uint8), [(rectangle(10, 10, 30, 30), FOUND)])
         assert np.count_nonzero(drawn[:20, 20, 1]) == thickness

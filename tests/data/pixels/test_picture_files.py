@@ -14,7 +14,7 @@ from tests.data.photographs import scene
 
 @pytest.mark.parametrize("name", ["a.png", "deep/er/a.PNG", "a.bmp", "a.webp"])
 @pytest.mark.parametrize("grey", [False, True])
-def test_formats_without_loss_come_back(tmp_path: Path, name: str, grey: bool) -> None:
+def test_lossless_formats_round_trip(tmp_path: Path, name: str, grey: bool) -> None:
     pixels = scene()[..., 1] if grey else scene()
     write_picture(np.ascontiguousarray(pixels), tmp_path / name)
     with Image.open(tmp_path / name) as image:
@@ -23,13 +23,13 @@ def test_formats_without_loss_come_back(tmp_path: Path, name: str, grey: bool) -
     assert [path.name for path in (tmp_path / name).parent.iterdir()] == [Path(name).name]
 
 
-def test_jpeg_is_close(tmp_path: Path) -> None:
+def test_jpeg_round_trip_is_close(tmp_path: Path) -> None:
     write_picture(scene(), tmp_path / "a.jpg")
     with Image.open(tmp_path / "a.jpg") as image:
         assert np.abs(np.asarray(image).astype(int) - scene()).mean() < 3
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_writes_leave_no_files(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"\.gif"):
         write_picture(scene(), tmp_path / "a.gif")
     (tmp_path / "file").write_bytes(b"")
@@ -38,14 +38,14 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_files_with_loss_are_those_of_pillow_with_quality_95(tmp_path: Path) -> None:
+def test_lossy_files_equal_pillows_at_quality_95(tmp_path: Path) -> None:
     write_picture(scene(), tmp_path / "a.jpeg")
     Image.fromarray(scene()).save(tmp_path / "b.jpg", quality=95)
     assert (tmp_path / "a.jpeg").read_bytes() == (tmp_path / "b.jpg").read_bytes()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_of_sixteen_bits_the_nearest_of_eight_are_written_where_there_are_no_more(
+def test_sixteen_bits_are_rounded_to_eight_if_the_format_has_no_more(
     tmp_path: Path, channels: int
 ) -> None:
     levels = np.array([[0, 128, 129, 257], [385, 386, 65406, 65535]], np.uint16)
@@ -58,7 +58,9 @@ def test_of_sixteen_bits_the_nearest_of_eight_are_written_where_there_are_no_mor
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.webp", "a.png", "a.bmp"])
-def test_profile_and_exif_are_written_where_the_format_has_them(tmp_path: Path, name: str) -> None:
+def test_profile_and_exif_are_written_if_the_format_supports_them(
+    tmp_path: Path, name: str
+) -> None:
     exif = Image.Exif()
     exif[0x010F] = "maker"
     for profile, tags in ((b"profile", b""), (b"", exif.tobytes())):
@@ -72,7 +74,7 @@ def test_profile_and_exif_are_written_where_the_format_has_them(tmp_path: Path, 
                 assert np.array_equal(np.asarray(image), scene())
 
 
-def test_what_a_format_has_not_is_listed() -> None:
+def test_unsupported_features_of_a_format_are_listed() -> None:
     alpha = np.zeros((40, 56), np.uint16)
     deep = WholePicture(
         pixels=scene().astype(np.uint16), alpha=alpha, profile=b"profile", exif=b"exif"

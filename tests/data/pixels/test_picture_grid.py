@@ -25,7 +25,7 @@ def pictures(count: int, channels: int = 3, height: int = 5, width: int = 7) -> 
     channels=st.sampled_from([1, 3]),
     sides=st.tuples(st.integers(1, 9), st.integers(1, 9)),
 )
-def test_every_image_stands_in_its_place_unchanged(
+def test_every_image_is_unchanged_in_its_cell(
     count: int, columns: int, channels: int, sides: tuple[int, int]
 ) -> None:
     height, width = sides
@@ -42,14 +42,14 @@ def test_every_image_stands_in_its_place_unchanged(
     ("count", "columns", "shape"),
     [(64, 0, (78, 78, 3)), (2, 0, (8, 18, 3)), (3, 2, (18, 18, 3)), (3, 9, (8, 28, 3))],
 )
-def test_a_grid_is_as_square_as_possible_or_has_the_columns_requested(
+def test_grid_is_nearly_square_or_has_the_requested_columns(
     count: int, columns: int, shape: tuple[int, ...]
 ) -> None:
     images = torch.zeros(count, 3, 8, 8, dtype=torch.uint8)
     assert picture_grid(images, columns).shape == shape
 
 
-def test_gaps_and_places_without_an_image_are_white() -> None:
+def test_gaps_and_empty_cells_are_white() -> None:
     grid = picture_grid(torch.zeros(3, 1, 4, 4, dtype=torch.uint8))
     assert grid.shape == (10, 10, 3)
     assert (grid[4:6] == 255).all()
@@ -67,7 +67,7 @@ def test_a_strip_holds_images_of_different_sizes() -> None:
     assert (strip[5:, 6:] == 255).all()
 
 
-def test_labels_stand_below_the_images_and_are_never_cut() -> None:
+def test_labels_are_below_the_images_and_never_truncated() -> None:
     small, large = pictures(1, 3, 6, 4)[0], pictures(1, 3, 20, 90)[0]
     bare = side_by_side([small, large])
     strip = side_by_side([small, large], ["noisy, 20.2 dB", "denoised, 29 dB"])
@@ -79,7 +79,7 @@ def test_labels_stand_below_the_images_and_are_never_cut() -> None:
     assert (below[:, [0, -1]] == 255).all()
 
 
-def test_a_label_in_any_script_is_no_failure() -> None:
+def test_labels_in_any_script_are_drawn() -> None:
     assert side_by_side(list(pictures(2)), ["原图", ""]).dtype == torch.uint8
 
 
@@ -92,7 +92,7 @@ def test_a_label_in_any_script_is_no_failure() -> None:
         torch.zeros(3, 4, 4, dtype=torch.uint8),
     ],
 )
-def test_what_is_no_set_of_images_is_refused(images: torch.Tensor) -> None:
+def test_arrays_that_are_not_images_are_refused(images: torch.Tensor) -> None:
     with pytest.raises(ValueError):
         picture_grid(images)
 
@@ -104,7 +104,7 @@ def test_a_strip_without_images_or_with_missing_labels_is_refused() -> None:
         side_by_side(list(pictures(2)), ["one"])
 
 
-def test_a_saved_image_reads_back_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_saved_image_reads_back_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     grid = picture_grid(pictures(4))
     save_png(grid, tmp_path / "new" / "grid.png")
     save_png(grid, tmp_path / "new" / "grid.png")
@@ -114,13 +114,13 @@ def test_a_saved_image_reads_back_and_nothing_is_left_beside_it(tmp_path: Path) 
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["grid.png"]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_destination_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=r"grid\.png: cannot be written"):
         save_png(picture_grid(pictures(1)), tmp_path / "file" / "grid.png")
 
 
-def test_a_full_disk_leaves_the_image_that_was_there(tmp_path: Path) -> None:
+def test_full_disk_keeps_the_existing_image(tmp_path: Path) -> None:
     path = tmp_path / "grid.png"
     path.write_bytes(b"earlier")
     # Linux' own full disk; the name beside the image is that of the running process.
@@ -153,7 +153,7 @@ def test_a_grid_of_oblong_images_is_nearly_square(
 
 
 @pytest.mark.parametrize("labels", [("narrow", "i"), ("a much wider label, Ág|", "")])
-def test_labels_are_written_by_pillow_in_the_middle_below_each_image(
+def test_labels_are_drawn_by_pillow_centred_below_each_image(
     labels: tuple[str, str],
 ) -> None:
     images = [pictures(1, 3, 11, 80)[0], pictures(1, 1, 15, 3)[0]]
@@ -189,15 +189,13 @@ def test_labels_are_written_by_pillow_in_the_middle_below_each_image(
         ),
     ],
 )
-def test_the_error_of_what_is_no_set_of_images_says_its_shape(
-    images: torch.Tensor, says: str
-) -> None:
+def test_error_for_a_non_image_array_names_its_shape(images: torch.Tensor, says: str) -> None:
     with pytest.raises(ValueError) as caught:
         picture_grid(images)
     assert str(caught.value) == says
 
 
-def test_the_errors_of_a_strip_say_what_lacks() -> None:
+def test_strip_errors_say_what_is_missing() -> None:
     with pytest.raises(ValueError, match=r"^a strip takes at least one image$"):
         side_by_side([])
     with pytest.raises(ValueError, match=r"^2 images have 3 labels$"):

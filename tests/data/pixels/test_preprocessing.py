@@ -35,7 +35,7 @@ def random(seed: int = 0) -> np.random.Generator:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_sample_is_bytes_of_the_asked_size_in_training_and_evaluation(name: str) -> None:
+def test_sample_is_bytes_of_the_requested_size_in_training_and_evaluation(name: str) -> None:
     sample = record(jpeg(90, 120))
     for arrays in (
         RECIPES[name].train_image(sample, 48, random()),
@@ -55,7 +55,7 @@ def test_the_same_randomness_gives_the_same_sample(name: str) -> None:
         assert np.array_equal(first[key], again[key])
 
 
-def test_a_result_does_not_change_when_the_next_image_is_decoded() -> None:
+def test_result_is_unaffected_by_decoding_the_next_image() -> None:
     preprocessing = dataclasses.replace(plain_preprocessing(), eval_view="center")
     pixels = scene(48, 48)
     first = preprocessing.train_image(record(encode(pixels)), 48, random())["image"]
@@ -84,7 +84,7 @@ def test_without_a_crop_the_whole_image_is_squeezed() -> None:
     assert np.array_equal(image, resize_fast(pixels, (32, 32)))
 
 
-def test_legacy_training_resizes_as_the_originals() -> None:
+def test_legacy_training_resizes_like_the_originals() -> None:
     pixels = scene(40, 70)
     legacy = dataclasses.replace(plain_preprocessing(), resize="legacy")
     image = legacy.train_image(record(encode(pixels, "PNG")), 32, random())["image"]
@@ -155,7 +155,7 @@ def test_the_device_half_normalises_and_keeps_the_memory_format(
     assert torch.equal(batch["image"], before)
 
 
-def test_constants_that_an_evaluation_made_serve_a_training_with_gradients() -> None:
+def test_constants_created_in_evaluation_work_in_training_with_gradients() -> None:
     own = dataclasses.replace(alexnet_preprocessing(), mean=(1.5, 2.5, 3.5))
     batch = batch_of(1, 8, channels_last=True)
     with torch.inference_mode():
@@ -215,7 +215,7 @@ def test_settings_survive_json_and_the_command_line(name: str) -> None:
         ("crop=centre", "crop"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_by_name(assignment: str, named: str) -> None:
+def test_invalid_settings_are_refused_by_name(assignment: str, named: str) -> None:
     with pytest.raises(UserError, match=named):
         override(alexnet_preprocessing(), [assignment])
 
@@ -229,7 +229,7 @@ def test_a_damaged_image_is_a_decode_error(name: str) -> None:
         RECIPES[name].eval_image(damaged, 16)
 
 
-def test_each_setting_has_its_default_and_its_bounds() -> None:
+def test_settings_have_their_defaults_and_bounds() -> None:
     rows = {row.path: (row.value, row.allowed) for row in describe(ImagePreprocessing())}
     assert rows == {
         "crop": ("picture", "picture, frame, none"),
@@ -284,7 +284,7 @@ def test_the_recipes_have_the_numbers_of_their_originals() -> None:
 
 
 @pytest.mark.parametrize("name", ["crop_area", "crop_aspect", "contrast", "saturation"])
-def test_a_range_has_two_values_which_may_be_equal(name: str) -> None:
+def test_range_has_two_values_that_may_be_equal(name: str) -> None:
     checked(ImagePreprocessing(**{name: (0.5, 0.5)}))
     for values in ((0.5,), (0.1, 0.2, 0.3), (0.6, 0.5)):
         with pytest.raises(UserError) as caught:
@@ -296,7 +296,7 @@ def test_a_range_has_two_values_which_may_be_equal(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["mean", "std"])
-def test_constants_are_three(name: str) -> None:
+def test_normalisation_needs_three_constants(name: str) -> None:
     for values in ((1.0, 2.0), (1.0, 2.0, 3.0, 4.0)):
         with pytest.raises(UserError) as caught:
             checked(ImagePreprocessing(**{name: values}))
@@ -307,7 +307,7 @@ def test_constants_are_three(name: str) -> None:
 
 @pytest.mark.parametrize("crop", ["picture", "frame", "none"])
 @pytest.mark.parametrize("kind", ["antialias", "legacy"])
-def test_a_training_sample_is_window_size_mirror_and_changes_in_this_order(
+def test_training_sample_draws_window_mirror_and_changes_in_this_order(
     crop: str, kind: str
 ) -> None:
     pixels = scene(70, 90)
@@ -345,7 +345,7 @@ def test_a_training_sample_is_window_size_mirror_and_changes_in_this_order(
 
 
 @pytest.mark.parametrize(("crop", "size"), [("none", 150), ("none", 100), ("picture", 60)])
-def test_a_jpeg_is_decoded_no_larger_than_its_window_needs(crop: str, size: int) -> None:
+def test_jpeg_is_decoded_no_larger_than_its_window_needs(crop: str, size: int) -> None:
     encoded = jpeg(800, 1000)
     preprocessing = ImagePreprocessing(crop=crop, flip=False, crop_area=(0.2, 0.9))
     rule = CropRule(area=(0.2, 0.9), aspect=(0.75, 1.333), attempts=10, object_covered=0.1)
@@ -370,7 +370,7 @@ def test_a_jpeg_is_decoded_no_larger_than_its_window_needs(crop: str, size: int)
     assert shrunk == {("none", 150): {4}, ("none", 100): {8}, ("picture", 60): {4, 8}}[crop, size]
 
 
-def test_a_window_that_shrinks_to_nothing_keeps_a_pixel() -> None:
+def test_window_that_shrinks_to_zero_keeps_a_pixel() -> None:
     encoded = jpeg(800, 1000)
     tiny = ImagePreprocessing(flip=False, crop_area=(0.0001, 0.0001), crop_object_covered=0.0)
     for seed in range(5):
@@ -395,7 +395,7 @@ def test_an_evaluation_sample_is_the_view_rounded(view: str, fraction: float) ->
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
-def test_the_colours_of_a_batch_of_any_size_are_changed(count: int) -> None:
+def test_colours_are_changed_in_batches_of_any_size(count: int) -> None:
     preprocessing = RECIPES["resnext"]
     batch = batch_of(count, 6, channels_last=True) | {
         "contrast": torch.linspace(0.4, 1.6, count),

@@ -76,7 +76,7 @@ def expected(name: str, image: Image.Image, strength: float) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("strength", STRENGTHS)
-def test_each_operation_is_what_the_paper_says_on_photographs(
+def test_each_operation_matches_the_paper_on_photographs(
     name: str, strength: float, photographs: list[Image.Image]
 ) -> None:
     for image in photographs:
@@ -90,7 +90,7 @@ def test_there_are_the_14_operations_of_the_paper() -> None:
     assert list(OPERATIONS) == PAPER
 
 
-def test_all_operations_are_equally_frequent_and_in_both_directions() -> None:
+def test_operations_are_equally_frequent_in_both_directions() -> None:
     drawn: Counter[tuple[str, bool]] = Counter()
     image = scene(8, 8)
 
@@ -112,7 +112,7 @@ def test_all_operations_are_equally_frequent_and_in_both_directions() -> None:
     assert all(60 < count < 145 for count in drawn.values())
 
 
-def test_the_same_generator_changes_an_image_alike_and_the_input_stays() -> None:
+def test_equal_generators_give_equal_images_and_the_input_is_unchanged() -> None:
     pixels = scene(24, 32)
     before = pixels.copy()
     settings = RandAugment(operations=3, magnitude=15)
@@ -123,14 +123,14 @@ def test_the_same_generator_changes_an_image_alike_and_the_input_stays() -> None
     assert one.dtype == np.uint8
 
 
-def test_without_it_nothing_is_drawn() -> None:
+def test_nothing_is_drawn_if_switched_off() -> None:
     random = np.random.default_rng(3)
     pixels = scene(8, 8)
     assert NoAutoAugment().changed(pixels, random) is pixels
     assert random.random() == np.random.default_rng(3).random()
 
 
-def test_each_setting_has_its_default_and_its_bounds() -> None:
+def test_settings_have_their_defaults_and_bounds() -> None:
     rows = {row.path: (row.value, row.allowed) for row in describe(RandAugment())}
     assert rows == {
         "operations": (2, "0 to 14"),
@@ -140,7 +140,7 @@ def test_each_setting_has_its_default_and_its_bounds() -> None:
 
 
 @pytest.mark.parametrize(("operations", "magnitude", "fill"), [(0, 9.0, 0), (3, 12.0, 7)])
-def test_an_image_is_changed_by_the_operations_that_are_drawn(
+def test_drawn_operations_are_applied_to_the_image(
     operations: int, magnitude: float, fill: int
 ) -> None:
     settings = RandAugment(operations=operations, magnitude=magnitude, fill=fill)
@@ -159,13 +159,13 @@ def test_an_image_is_changed_by_the_operations_that_are_drawn(
 
 @pytest.mark.parametrize("strength", [0.0, 0.3, -0.3, 0.5, 1.0, -1.0])
 @pytest.mark.parametrize("name", [name for name in PAPER if not name.startswith("shear")])
-def test_each_operation_is_what_the_paper_says_on_a_drawn_image(name: str, strength: float) -> None:
+def test_each_operation_matches_the_paper_on_a_synthetic_image(name: str, strength: float) -> None:
     image = Image.fromarray(scene(31, 45))
     got = np.asarray(OPERATIONS[name](image, strength, 128))
     assert np.array_equal(got, expected(name, image, strength))
 
 
-def test_shears_move_rows_and_columns_by_0_3_of_their_place() -> None:
+def test_shears_shift_rows_and_columns_by_0_3_of_their_index() -> None:
     image = Image.fromarray(scene(100, 100))
     pixels = np.asarray(image)
     to_the_left = np.asarray(OPERATIONS["shear_x"](image, 1.0, 9))

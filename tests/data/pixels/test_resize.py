@@ -48,7 +48,7 @@ def test_resizing_to_the_same_size_changes_nothing(
 
 
 @given(start=st.integers(0, 30), length=st.integers(1, 10))
-def test_part_of_the_taps_makes_that_part_of_the_image(start: int, length: int) -> None:
+def test_subset_of_taps_gives_that_part_of_the_image(start: int, length: int) -> None:
     picture = scene(23, 31)
     rows, columns = axis_taps(23, 40), axis_taps(31, 40)
     whole = apply_taps(picture, rows, columns)
@@ -56,7 +56,7 @@ def test_part_of_the_taps_makes_that_part_of_the_image(start: int, length: int) 
     assert np.array_equal(part, whole[start : start + length, :5])
 
 
-def test_a_batch_is_resized_as_its_images_are() -> None:
+def test_batch_is_resized_like_its_single_images() -> None:
     pictures = np.stack([scene(9, 12, seed) for seed in range(3)])
     batch = resize(pictures, (5, 20), method="bicubic")
     for picture, resized in zip(pictures, batch, strict=True):
@@ -71,7 +71,7 @@ def test_a_box_of_the_whole_image_keeps_its_corners() -> None:
     )
 
 
-def test_a_box_with_its_corners_exchanged_mirrors() -> None:
+def test_box_with_swapped_corners_mirrors() -> None:
     picture = scene(15, 20)
     straight = crop_and_resize(picture, (0, 0, 1, 1), (15, 20))
     assert np.allclose(crop_and_resize(picture, (1, 1, 0, 0), (15, 20)), straight[::-1, ::-1])
@@ -101,7 +101,7 @@ def test_mirroring_equals_reversing_the_columns(height: int, width: int) -> None
 
 
 @given(height=SIDES, width=SIDES, fraction=st.floats(0.05, 1))
-def test_the_central_window_lies_in_the_middle(height: int, width: int, fraction: float) -> None:
+def test_central_window_is_centred(height: int, width: int, fraction: float) -> None:
     top, left, rows, columns = central_window(Size(height, width), fraction)
     assert height - rows == 2 * top
     assert width - columns == 2 * left
@@ -128,7 +128,7 @@ PEAK = np.array([0, 0, 100, 0, 0], np.float32).reshape(1, 5, 1)
         (PEAK, 10, "bicubic", "legacy", [0, -9.375, 0, 59.375, 100, 59.375, 0, -9.375, 0, 0]),
     ],
 )
-def test_each_mode_reads_between_pixels_by_its_own_rule(
+def test_each_mode_interpolates_by_its_own_rule(
     row: np.ndarray,
     target: int,
     method: Method,

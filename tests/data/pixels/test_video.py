@@ -23,7 +23,7 @@ RATE = Fraction(30000, 1001)
 FRAMES = [scene(32, 48, seed) for seed in range(5)]
 
 
-def test_without_pyav_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyav_a_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     for opened in (VideoReader, lambda path: VideoWriter(path, RATE)):
         with pytest.raises(UserError, match=r"jumar\[video\]"):
@@ -42,7 +42,7 @@ class TestWithPyAv:
                 video.write(frame)
         return path
 
-    def test_matroska_gives_the_frames_back(self, tmp_path: Path) -> None:
+    def test_matroska_round_trip_is_lossless(self, tmp_path: Path) -> None:
         reader = VideoReader(self.written(tmp_path / "clip.mkv"))
         result = list(reader.frames())
         assert reader.rate == RATE
@@ -50,7 +50,7 @@ class TestWithPyAv:
         assert [path.name for path in tmp_path.iterdir()] == ["clip.mkv"]
 
     @pytest.mark.parametrize("size", [(32, 48), (31, 47)])
-    def test_mp4_gives_them_back_nearly_whatever_their_size(
+    def test_mp4_round_trip_is_close_for_any_size(
         self, tmp_path: Path, size: tuple[int, int]
     ) -> None:
         frames = [scene(*size, seed) for seed in range(5)]
@@ -60,7 +60,7 @@ class TestWithPyAv:
             assert isinstance(result, np.ndarray)
             assert np.abs(result.astype(int) - frame).mean() < 8
 
-    def test_a_cut_file_ends_with_a_fault(self, tmp_path: Path) -> None:
+    def test_truncated_file_ends_with_a_fault(self, tmp_path: Path) -> None:
         whole = self.written(tmp_path / "clip.mkv", FRAMES * 4).read_bytes()
         (tmp_path / "cut.mkv").write_bytes(whole[: len(whole) // 3])
         *result, last = VideoReader(tmp_path / "cut.mkv").frames()
@@ -68,7 +68,7 @@ class TestWithPyAv:
         assert isinstance(last, Fault)
         assert "announces 20 frames" in last.reason
 
-    def test_sound_that_lasts_longer_than_the_images_is_no_fault(self, tmp_path: Path) -> None:
+    def test_audio_longer_than_the_video_is_not_a_fault(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")
         with av.open(str(tmp_path / "clip.mkv"), "w") as container:
             video = container.add_stream("ffv1", rate=25)
@@ -99,7 +99,7 @@ class TestWithPyAv:
             self.written(tmp_path / "a.mkv", [FRAMES[0], scene(10, 10)])
         assert list(tmp_path.iterdir()) == []
 
-    def test_what_is_no_video_is_an_error(self, tmp_path: Path) -> None:
+    def test_file_that_is_not_a_video_is_an_error(self, tmp_path: Path) -> None:
         for content in (b"", b"no video at all" * 100):
             (tmp_path / "clip.mp4").write_bytes(content)
             with pytest.raises(UserError, match="cannot be read as a video"):
@@ -118,7 +118,7 @@ class TestWithPyAv:
             with pytest.raises(UserError, match="cannot be read as a video"):
                 VideoReader(tmp_path / "clip.mp4")
 
-    def test_damage_in_the_middle_is_a_fault_or_fewer_frames_never_an_exception(
+    def test_damage_midway_is_a_fault_or_fewer_frames_but_never_an_exception(
         self, tmp_path: Path
     ) -> None:
         path = self.written(tmp_path / "clip.mkv")
@@ -130,7 +130,7 @@ class TestWithPyAv:
         assert 0 < len(whole) <= 5
 
     @pytest.mark.parametrize(("wanted", "bits"), [(8, 8), (9, 10), (10, 10), (12, 12), (16, 16)])
-    def test_matroska_gives_deep_frames_back(self, tmp_path: Path, wanted: int, bits: int) -> None:
+    def test_matroska_round_trips_deep_frames(self, tmp_path: Path, wanted: int, bits: int) -> None:
         random = np.random.default_rng(3)
         kind = np.uint8 if bits == 8 else np.uint16
         frames = [random.integers(0, 2**bits, (16, 18, 3)).astype(kind) for _ in range(3)]
@@ -144,7 +144,7 @@ class TestWithPyAv:
             assert np.array_equal(result, frame)
         reader.close()
 
-    def test_grey_frames_are_written_as_colours(self, tmp_path: Path) -> None:
+    def test_grey_frames_are_written_as_colour(self, tmp_path: Path) -> None:
         grey = [frame[..., 0] for frame in FRAMES]
         for result, frame in zip(
             VideoReader(self.written(tmp_path / "a.mkv", grey)).frames(), grey, strict=True
@@ -160,7 +160,7 @@ class TestWithPyAv:
             ((32, 48), 10, "yuv420p10le"),
         ],
     )
-    def test_mp4_halves_the_colours_where_the_sides_are_even(
+    def test_mp4_subsamples_chroma_if_the_sides_are_even(
         self, tmp_path: Path, sides: tuple[int, int], bits: int, kind: str
     ) -> None:
         av = pytest.importorskip("av")
@@ -177,7 +177,7 @@ class TestWithPyAv:
         assert isinstance(result, np.ndarray)
         assert np.abs(result / reader.peak - pixels / (2**bits - 1)).mean() < 0.04
 
-    def test_frames_of_another_size_are_named_by_both(self, tmp_path: Path) -> None:
+    def test_frame_size_mismatch_names_both_sizes(self, tmp_path: Path) -> None:
         with pytest.raises(UserError) as caught:
             self.written(tmp_path / "a.mkv", [FRAMES[0], scene(10, 11)])
         assert (caught.value.what, caught.value.where) == (
@@ -188,7 +188,7 @@ class TestWithPyAv:
             with pytest.raises(UserError, match="does not fit"):
                 self.written(tmp_path / "a.mkv", [FRAMES[0], pixels])
 
-    def test_a_video_without_a_frame_is_no_file(self, tmp_path: Path) -> None:
+    def test_video_without_frames_leaves_no_file(self, tmp_path: Path) -> None:
         self.written(tmp_path / "new" / "a.mkv", [])
         assert list((tmp_path / "new").iterdir()) == []
         (tmp_path / "file").write_bytes(b"")
@@ -201,7 +201,7 @@ class TestWithPyAv:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["b.mkv", "file", "new"]
 
     @pytest.mark.parametrize("count", [17, 18, 20])
-    def test_a_file_ends_early_below_95_percent_of_what_it_announces_and_one(
+    def test_file_ends_early_below_95_percent_of_its_announced_frames(
         self, tmp_path: Path, count: int
     ) -> None:
         with VideoWriter(tmp_path / "a.mkv", Fraction(25)) as video:
@@ -224,7 +224,7 @@ class TestWithPyAv:
             assert isinstance(last, np.ndarray)
         assert len(result) == (17 if count < 18 else count - 1)
 
-    def test_what_of_a_file_is_not_in_its_frames_is_named(self, tmp_path: Path) -> None:
+    def test_streams_of_a_file_that_are_dropped_are_named(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")
         with av.open(str(tmp_path / "a.mkv"), "w") as container:
             video = container.add_stream("ffv1", rate=25)
@@ -249,9 +249,7 @@ class TestWithPyAv:
         with pytest.raises(UserError, match="it has no video stream"):
             VideoReader(tmp_path / "b.mkv")
 
-    def test_endings_that_are_not_written_are_refused_with_those_that_are(
-        self, tmp_path: Path
-    ) -> None:
+    def test_unsupported_suffixes_are_refused_with_the_supported_ones(self, tmp_path: Path) -> None:
         check_written_video(tmp_path / "a.MOV")
         with pytest.raises(UserError) as caught:
             check_written_video(tmp_path / "a.webm")
@@ -265,14 +263,14 @@ class TestWithPyAv:
     ("ending", "bits"),
     [(".mkv", [8, 8, 10, 10, 12, 12, 16, 16, 16]), (".MP4", [8, 8, 10, 10, 10, 10, 10, 10, 10])],
 )
-def test_a_level_has_the_bits_that_are_wanted_or_the_next_more(
+def test_level_has_the_requested_bits_or_the_next_higher_depth(
     ending: str, bits: list[int]
 ) -> None:
     wanted = (1, 8, 9, 10, 11, 12, 13, 16, 17)
     assert [written_bits(Path(f"a{ending}"), each) for each in wanted] == bits
 
 
-def test_videos_are_known_by_their_ending() -> None:
+def test_videos_are_recognised_by_suffix() -> None:
     assert [is_video(name) for name in ("a.MP4", "b.y4m", "a.jpg", "mp4")] == [
         *(True, True, False, False),
     ]

@@ -54,9 +54,7 @@ def saved(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
         ("tiff", {"compression_algo": "lzw"}),
     ],
 )
-def test_sixteen_bits_of_colours_and_their_transparency_are_read(
-    codec: str, options: dict[str, str]
-) -> None:
+def test_sixteen_bit_colour_with_transparency_is_read(codec: str, options: dict[str, str]) -> None:
     order = "be" if codec == "png" else "le"
     colours, with_alpha, grey = deep(3), deep(4), deep(1)[..., 0]
     result = decode_whole(ffmpeg(colours, codec, f"rgb48{order}", **options))
@@ -72,7 +70,7 @@ def test_sixteen_bits_of_colours_and_their_transparency_are_read(
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("with_alpha", [False, True])
-def test_sixteen_bits_are_written_as_another_program_reads_them(
+def test_sixteen_bit_files_are_readable_by_another_program(
     tmp_path: Path, channels: int, with_alpha: bool
 ) -> None:
     av = pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
@@ -113,7 +111,7 @@ def test_transparency_is_read_and_written_unchanged(tmp_path: Path, mode: str) -
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("is_deep", [False, True])
-def test_profile_and_exif_stay_and_the_image_is_upright_once(
+def test_profile_and_exif_are_kept_and_the_image_is_rotated_once(
     tmp_path: Path, kind: str, is_deep: bool
 ) -> None:
     exif = Image.Exif()
@@ -133,7 +131,7 @@ def test_profile_and_exif_stay_and_the_image_is_upright_once(
     assert len(not_kept_in(picture, tmp_path / "a.bmp")) == 2 + is_deep
 
 
-def test_a_turned_image_and_its_transparency_are_turned_alike() -> None:
+def test_rotation_applies_to_image_and_transparency() -> None:
     exif = Image.Exif()
     exif[0x0112] = 8
     alpha = np.arange(40 * 56, dtype=np.uint8).reshape(40, 56)
@@ -146,9 +144,7 @@ def test_a_turned_image_and_its_transparency_are_turned_alike() -> None:
 @pytest.mark.parametrize(
     ("kind", "word"), [("GIF", "frames"), ("TIFF", "pages"), ("PNG", "frames")]
 )
-def test_the_first_of_several_pages_is_taken_and_the_others_are_counted(
-    kind: str, word: str
-) -> None:
+def test_first_page_is_read_and_the_others_counted(kind: str, word: str) -> None:
     flat = [Image.new("RGB", (8, 8), (level, level, level)) for level in (0, 120, 240)]
     encoded = saved(flat[0], kind, save_all=True, append_images=flat[1:])
     picture = decode_whole(encoded)
@@ -158,7 +154,7 @@ def test_the_first_of_several_pages_is_taken_and_the_others_are_counted(
     assert pages_left_out(saved(flat[0], kind)) == pages_left_out(b"no image") == ""
 
 
-def test_what_cannot_be_kept_is_named() -> None:
+def test_lost_features_are_named() -> None:
     ink = saved(Image.new("CMYK", (8, 8)), "JPEG")
     assert "CMYK" in decode_whole(ink).lost[0]
     picture = WholePicture(pixels=scene(), profile=PROFILE)
@@ -192,7 +188,7 @@ def grey_profile() -> bytes:
     return bytes(16) + b"GRAY" + bytes(108)
 
 
-def test_a_profile_stays_with_pixels_of_its_kind() -> None:
+def test_profile_is_kept_only_with_matching_pixels() -> None:
     colours, grey = scene(), scene()[..., 0]
     picture = WholePicture(pixels=grey, profile=grey_profile(), lost=("sound",))
     assert picture.with_pixels(grey[::-1]).profile == grey_profile()
@@ -214,7 +210,7 @@ def test_a_second_page_is_named(kind: str, word: str) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 0, 65_535, 65_536])
-def test_whole_numbers_are_levels_as_far_as_16_bits_go(value: int) -> None:
+def test_integers_up_to_16_bits_are_levels(value: int) -> None:
     encoded = saved(Image.fromarray(np.array([[0, 257, value]], np.int32)), "TIFF")
     if not 0 <= value <= 65_535:
         with pytest.raises(DecodeError, match="32-bit integer pixels are not supported"):
@@ -233,7 +229,7 @@ def with_chunk(encoded: bytes, name: bytes, content: bytes) -> bytes:
     return encoded[:place] + chunk + encoded[place:]
 
 
-def test_what_of_deep_images_cannot_be_read_is_named() -> None:
+def test_unreadable_features_of_deep_images_are_named() -> None:
     colours = encode_deep_png(deep(3))
     result = decode_whole(colours)
     assert np.array_equal(result.pixels, deep(3))
@@ -248,7 +244,7 @@ def test_what_of_deep_images_cannot_be_read_is_named() -> None:
     assert np.array_equal(grey.alpha, deep(2)[..., 1] >> 8)
 
 
-def test_deep_images_with_transparency_are_turned_upright() -> None:
+def test_deep_images_with_transparency_are_rotated_upright() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = decode_whole(encode_deep_png(deep(4), exif=exif.tobytes()))
@@ -256,7 +252,7 @@ def test_deep_images_with_transparency_are_turned_upright() -> None:
     assert np.array_equal(turned.alpha, np.rot90(deep(4)[..., 3], -1))
 
 
-def test_exif_data_are_kept_without_the_orientation_where_they_are_whole() -> None:
+def test_intact_exif_data_is_kept_without_the_orientation() -> None:
     exif = Image.Exif()
     exif[0x0112], exif[0x010F] = 3, "maker"
     kept = Image.Exif()
@@ -267,7 +263,7 @@ def test_exif_data_are_kept_without_the_orientation_where_they_are_whole() -> No
         assert decode_whole(saved(Image.fromarray(scene()), kind, **options)).exif == b""
 
 
-def test_images_of_inks_lose_them_and_their_profile() -> None:
+def test_cmyk_images_lose_their_inks_and_profile() -> None:
     encoded = saved(Image.new("CMYK", (8, 8)), "JPEG", icc_profile=PROFILE)
     picture = decode_whole(encoded)
     assert picture.lost == ("inks (CMYK become RGB) and their colour profile",)

@@ -43,7 +43,7 @@ def painted(size: tuple[int, int], regions: list[Region]) -> np.ndarray:
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_a_crop_cuts_no_word(seed: int, background: bool) -> None:
+def test_crops_do_not_cut_words(seed: int, background: bool) -> None:
     random = np.random.default_rng(seed)
     size = (120, 200)
     regions = words(random, size, int(random.integers(0, 9)))
@@ -65,7 +65,7 @@ def test_a_crop_cuts_no_word(seed: int, background: bool) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
-def test_words_are_where_their_pixels_are(seed: int) -> None:
+def test_outlines_match_the_pixels_of_their_words(seed: int) -> None:
     random = np.random.default_rng(seed)
     size = (160, 240)
     regions = words(random, size, 3)
@@ -79,7 +79,7 @@ def test_words_are_where_their_pixels_are(seed: int) -> None:
         assert (region.corners <= 256 + 1e-6).all()
 
 
-def test_words_are_stretched_as_the_image_is_in_each_direction() -> None:
+def test_words_are_stretched_with_the_image_in_each_direction() -> None:
     corners = np.array([[0.0, 0], [1000, 0], [1000, 37], [0, 37]])
     _, (region,) = augmented(
         np.zeros((37, 1000, 3), np.uint8),
@@ -91,7 +91,7 @@ def test_words_are_stretched_as_the_image_is_in_each_direction() -> None:
     np.testing.assert_allclose(region.corners, [[0, 0], [64, 0], [64, 2], [0, 2]])
 
 
-def test_turning_moves_words_with_their_pixels() -> None:
+def test_rotation_moves_words_with_their_pixels() -> None:
     random = np.random.default_rng(3)
     regions = words(random, (100, 180), 4)
     pixels = painted((100, 180), regions)
@@ -105,7 +105,7 @@ def test_turning_moves_words_with_their_pixels() -> None:
             assert (after.corners <= (turned.shape[1] + 1, turned.shape[0] + 1)).all()
 
 
-def test_the_seed_decides_everything() -> None:
+def test_seed_determines_everything() -> None:
     regions = words(np.random.default_rng(1), (100, 180), 4)
     pixels = painted((100, 180), regions)
     changes = TextAugmentation(
@@ -119,7 +119,7 @@ def test_the_seed_decides_everything() -> None:
     assert (pictures[0] != pictures[2]).any()
 
 
-def test_the_share_of_crops_without_words_is_that_of_the_settings() -> None:
+def test_share_of_crops_without_words_follows_the_settings() -> None:
     region = words(np.random.default_rng(1), (100, 180), 1)
     pixels = painted((100, 180), region)
     bare = sum(
@@ -155,7 +155,7 @@ def test_grey_images_stay_grey_and_contrast_keeps_the_mean() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"scales": ()}, {"contrast": (2.0, 1.0)}])
-def test_what_is_no_range_is_refused(wrong: dict[str, tuple[float, ...]]) -> None:
+def test_invalid_ranges_are_refused(wrong: dict[str, tuple[float, ...]]) -> None:
     with pytest.raises(UserError):
         TextAugmentation(**wrong).check()
 
@@ -181,7 +181,7 @@ RANGE = "takes the smallest and the largest value, not"
         ),
     ],
 )
-def test_what_is_no_range_is_reported_in_full(
+def test_invalid_ranges_have_the_full_message(
     wrong: dict[str, tuple[float, ...]], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -190,7 +190,7 @@ def test_what_is_no_range_is_reported_in_full(
     TextAugmentation(contrast=(1.5, 1.5), saturation=(0.5, 1.5)).check()
 
 
-def test_edges_of_crops_lie_everywhere_but_within_a_word() -> None:
+def test_crop_edges_lie_anywhere_except_within_a_word() -> None:
     """A word from 3.5 to 8 along x and from 2 to 5.5 along y, in an image 12 wide and 9 high."""
     corners = np.array([[3.5, 2], [8, 2], [8, 5.5], [3.5, 5.5]])
     random = np.random.default_rng(0)
@@ -211,7 +211,7 @@ def test_edges_of_crops_lie_everywhere_but_within_a_word() -> None:
     assert seen["left"] | seen["right"] == {0, 1, 2, 3, 8, 9, 10, 11, 12}
 
 
-def test_how_often_crops_reach_the_border_follows_from_a_margin_of_a_tenth() -> None:
+def test_crops_reach_the_border_as_often_as_a_tenth_margin_implies() -> None:
     """Both edges are drawn from -2 to 22, sorted, cut to 0 to 20 and at least two apart."""
     places = np.arange(-2, 23)
     pairs = [sorted((a, b)) for a in places for b in places]
@@ -232,7 +232,7 @@ def test_how_often_crops_reach_the_border_follows_from_a_margin_of_a_tenth() -> 
             assert result == pytest.approx(expected, abs=0.035)
 
 
-def test_without_a_draw_as_requested_the_whole_image_is_taken() -> None:
+def test_whole_image_is_used_if_no_draw_meets_the_request() -> None:
     whole = Region(corners=np.array([[0.0, 0], [12, 0], [12, 9], [0, 9]]))
     random = np.random.default_rng(0)
     changes = TextAugmentation(crop_attempts=3)
@@ -241,7 +241,7 @@ def test_without_a_draw_as_requested_the_whole_image_is_taken() -> None:
         assert window == (0, 0, 9, 12)
 
 
-def test_turned_words_and_images_are_where_trigonometry_puts_them() -> None:
+def test_rotated_words_and_images_match_trigonometry() -> None:
     corners = np.array([[10.0, 5], [50, 5], [50, 20], [10, 20]])
     for degrees in (90.0, 30.0, -70.0):
         cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
@@ -260,7 +260,7 @@ def test_turned_words_and_images_are_where_trigonometry_puts_them() -> None:
         assert picture[height // 2, width // 2].tolist() == [9, 9, 9]
 
 
-def test_images_are_averaged_where_both_sides_shrink_and_else_interpolated() -> None:
+def test_images_are_averaged_if_both_sides_shrink_else_interpolated() -> None:
     rows = np.repeat(np.array([[0], [100], [50], [250]], np.uint8), 4, axis=1)
     pixels = np.repeat(rows[..., None], 3, axis=2)
     assert resized(pixels, (2, 2))[..., 0].tolist() == [[50, 50], [150, 150]]
@@ -277,7 +277,7 @@ def test_images_are_averaged_where_both_sides_shrink_and_else_interpolated() -> 
     ("scale", "shape"),
     [(0.5, (24, 32)), (1.0, (48, 64)), (3.0, (144, 192)), (4.0, (192, 256)), (9.0, (192, 256))],
 )
-def test_an_image_without_words_is_shown_at_its_scale_unless_it_is_too_large(
+def test_image_without_words_keeps_its_scale_unless_too_large(
     scale: float, shape: tuple[int, int]
 ) -> None:
     changes = TextAugmentation(scales=(scale,), least_side=1.0, crop_attempts=1)
@@ -290,7 +290,7 @@ def test_an_image_without_words_is_shown_at_its_scale_unless_it_is_too_large(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_colours_change_by_the_factors_that_are_drawn(seed: int) -> None:
+def test_colours_change_by_the_drawn_factors(seed: int) -> None:
     """Saturation around the luma of each pixel, contrast around the mean luma, then brightness."""
     changes = TextAugmentation(
         scales=(1.0,),
@@ -315,7 +315,7 @@ def test_colours_change_by_the_factors_that_are_drawn(seed: int) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"brightness": 5.0}, {"contrast": (0.5, 0.5)}])
-def test_each_change_of_colours_is_made_alone_too(changes: dict[str, object]) -> None:
+def test_each_colour_change_works_alone(changes: dict[str, object]) -> None:
     pixels = np.random.default_rng(9).integers(80, 170, (32, 32, 3)).astype(np.uint8)
     plain = TextAugmentation(scales=(1.0,), least_side=1.0, crop_attempts=1)
     changed = TextAugmentation(scales=(1.0,), least_side=1.0, crop_attempts=1, **changes)  # pyright: ignore[reportArgumentType]
@@ -326,7 +326,7 @@ def test_each_change_of_colours_is_made_alone_too(changes: dict[str, object]) ->
     assert (pictures[1] != pixels).any()
 
 
-def test_words_at_the_very_edge_of_a_crop_are_kept_in_its_pixels() -> None:
+def test_words_at_the_very_edge_of_a_crop_are_kept() -> None:
     """The whole image is the crop: a word that fills it is within it."""
     corners = np.array([[0.0, 0], [64, 0], [64, 48], [0, 48]])
     inner = Region(corners=np.array([[8.0, 4], [16, 4], [16, 12], [8, 12]]), text="b")
@@ -343,7 +343,7 @@ def test_words_at_the_very_edge_of_a_crop_are_kept_in_its_pixels() -> None:
     np.testing.assert_allclose(regions[1].corners, inner.corners * 2)
 
 
-def test_images_are_turned_only_if_that_is_requested_and_by_at_most_the_angle() -> None:
+def test_images_are_rotated_only_on_request_and_by_at_most_the_angle() -> None:
     pixels = np.full((64, 64, 3), 200, np.uint8)
     changes = TextAugmentation(scales=(1.0,), least_side=1.0, crop_attempts=1, rotation=45.0)
     angles: list[float] = []

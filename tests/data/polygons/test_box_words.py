@@ -81,12 +81,12 @@ def test_merging_all_at_once_is_merging_one_by_one(seed: int, overlap: float) ->
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1))
-def test_the_best_are_those_that_no_better_one_overlaps(seed: int) -> None:
+def test_suppression_keeps_boxes_that_no_better_one_overlaps(seed: int) -> None:
     boxes, scores = noisy_boxes(seed)
     assert best(boxes, scores, 0.2).tolist() == plain_best(boxes, scores, 0.2)
 
 
-def test_boxes_of_the_original_s_maps_merge_as_in_its_python(parity: Path) -> None:
+def test_boxes_from_the_originals_maps_merge_as_in_its_python(parity: Path) -> None:
     original = np.load(parity / "east.npz")
     score = original["in/post_score_uint8"].astype(np.float32) / 255
     geometry = original["in/post_geometry"].astype(np.float32).transpose(2, 0, 1)
@@ -112,7 +112,7 @@ def test_boxes_of_the_original_s_maps_merge_as_in_its_python(parity: Path) -> No
     np.testing.assert_allclose(sums[kept][by_place], expected[theirs, 8], rtol=1e-5)
 
 
-def test_the_score_of_a_box_is_the_mean_of_its_pixels_as_in_the_original(parity: Path) -> None:
+def test_box_score_is_the_mean_of_its_pixels_as_in_the_original(parity: Path) -> None:
     original = np.load(parity / "east.npz")
     score = original["in/post_score_uint8"].astype(np.float32) / 255
     boxes = original["r/post/boxes"]
@@ -120,7 +120,7 @@ def test_the_score_of_a_box_is_the_mean_of_its_pixels_as_in_the_original(parity:
     np.testing.assert_allclose(means, boxes[:, 8], rtol=1e-5)
 
 
-def test_perfect_maps_give_the_words_back() -> None:
+def test_perfect_maps_reproduce_the_words() -> None:
     words = [
         np.array([[20.0, 20], [120, 40], [114, 70], [14, 50]]),
         np.array([[150.0, 20], [240, 20], [240, 50], [150, 50]]),
@@ -133,7 +133,7 @@ def test_perfect_maps_give_the_words_back() -> None:
         assert max(overlap_of(each.corners, word) for each in detections) > 0.9
 
 
-def test_what_is_not_finite_gives_no_boxes() -> None:
+def test_non_finite_maps_give_no_boxes() -> None:
     score = np.full((8, 8), 0.9, np.float32)
     geometry = np.full((5, 8, 8), 3, np.float32)
     geometry[4] = 0
@@ -144,7 +144,7 @@ def test_what_is_not_finite_gives_no_boxes() -> None:
     assert words_of_boxes(score, geometry)
 
 
-def test_boxes_of_a_network_that_knows_nothing_do_not_fill_the_memory() -> None:
+def test_boxes_of_an_untrained_network_do_not_fill_the_memory() -> None:
     random = np.random.default_rng(0)
     geometry = random.uniform(0, 512, (5, 60, 60)).astype(np.float32)
     geometry[4] = random.uniform(-0.7, 0.7, (60, 60))
@@ -163,7 +163,7 @@ def boxes_of(*places: tuple[float, float, float, float]) -> np.ndarray:
     return np.array([[(a, b), (c, b), (c, d), (a, d)] for a, b, c, d in places], np.float64)
 
 
-def test_boxes_lie_around_their_pixel_by_distances_and_angle() -> None:
+def test_boxes_follow_from_pixel_distances_and_angle() -> None:
     x, y = np.array([10, 0]), np.array([20, 0])
     angle = np.array([0, np.pi / 2])
     geometry = np.stack([*(np.full(2, distance) for distance in (1.0, 2, 3, 4)), angle])
@@ -202,7 +202,7 @@ def test_boxes_that_share_exactly_the_limit_stay_apart() -> None:
     assert [len(each) for each in merged(pair[:0], scores[:0], 0.5)] == [0, 0]
 
 
-def test_the_mean_score_is_that_of_the_pixels_inside_of_the_map() -> None:
+def test_mean_score_covers_only_pixels_inside_the_map() -> None:
     score = np.arange(12, dtype=np.float32).reshape(3, 4)
     boxes = boxes_of(
         (1, 0, 2, 1),
@@ -218,7 +218,7 @@ def test_the_mean_score_is_that_of_the_pixels_inside_of_the_map() -> None:
     assert means.tolist() == [(1 + 2 + 5 + 6) / 4, 0, 11, 5.5, 4, 0, 0, 0]
 
 
-def test_words_of_a_small_mean_score_are_dropped_and_the_best_come_first() -> None:
+def test_words_with_a_low_mean_score_are_dropped_and_the_best_come_first() -> None:
     score = np.zeros((8, 24), np.float32)
     geometry = np.zeros((5, 8, 24), np.float32)
     # Two words: three pixels of 0.85, and one of 0.95 in a box of six by two pixels of nothing.

@@ -68,7 +68,7 @@ def test_training_batches_hold_crops_and_the_targets_of_the_network(
     assert ((batch["geometry"][:, 0] > 0) <= (batch["score"] > 0)).all()
 
 
-def test_a_sample_depends_on_its_key_and_the_seed_alone(
+def test_sample_depends_only_on_its_key_and_the_seed(
     settings: Callable[..., DetectionData],
 ) -> None:
     first, _ = open_detection_sets(settings(), targets="kernels", seed=1)
@@ -80,7 +80,7 @@ def test_a_sample_depends_on_its_key_and_the_seed_alone(
     assert not torch.equal(whole, other.fetch(KEYS).batch["image"])
 
 
-def test_evaluation_batches_give_outlines_back_in_pixels_of_the_file(
+def test_evaluation_batches_have_outlines_in_pixels_of_the_file(
     settings: Callable[..., DetectionData],
 ) -> None:
     _, evaluation = open_detection_sets(settings(), targets="kernels", seed=1)
@@ -96,7 +96,7 @@ def test_evaluation_batches_give_outlines_back_in_pixels_of_the_file(
     assert [region.ignored for region in regions[0]] == [False, True]
 
 
-def test_uncertain_words_are_masked_in_training_and_count_in_scores(
+def test_uncertain_words_are_masked_in_training_but_scored(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     for part in ("train", "test"):
@@ -120,7 +120,7 @@ def test_damaged_images_are_counted_and_replaced(
     assert [fault.origin for fault in fetched.faults] == [f"{tmp_path}/train/img_2.jpg"]
 
 
-def test_workers_bring_the_same_batches(settings: Callable[..., DetectionData]) -> None:
+def test_workers_give_the_same_batches(settings: Callable[..., DetectionData]) -> None:
     train, _ = open_detection_sets(settings(), targets="score", seed=1)
     alone, helped = (
         [
@@ -141,7 +141,7 @@ def test_workers_bring_the_same_batches(settings: Callable[..., DetectionData]) 
     assert all(torch.equal(*pair) for pair in zip(alone, helped, strict=True))
 
 
-def test_nothing_or_the_same_to_evaluate_on(
+def test_evaluation_may_be_off_but_not_on_the_training_images(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     _, none = open_detection_sets(settings(eval_path="none"), targets="kernels", seed=1)
@@ -155,7 +155,7 @@ def test_nothing_or_the_same_to_evaluate_on(
         settings(image_size=70).check()
 
 
-def test_sides_are_rounded_up_as_by_the_original_of_psenet(parity: Path) -> None:
+def test_sides_are_rounded_up_as_in_the_original_psenet(parity: Path) -> None:
     original = np.load(parity / "psenet.npz")
     for size, target in zip(
         original["in/resize_candidates"], original["r/resize/target_hw"], strict=True
@@ -164,7 +164,7 @@ def test_sides_are_rounded_up_as_by_the_original_of_psenet(parity: Path) -> None
         assert input_size(*size.tolist(), data) == tuple(target.tolist())
 
 
-def test_sides_are_rounded_down_but_not_one_step_too_far_as_by_east_s(parity: Path) -> None:
+def test_sides_are_rounded_down_without_easts_extra_step(parity: Path) -> None:
     original = np.load(parity / "east.npz")
     for size, target in zip(
         original["in/resize_candidates"], original["r/resize/target_hw"], strict=True
@@ -198,13 +198,13 @@ def test_images_are_enlarged_for_evaluation_up_to_the_longest_side() -> None:
         ((100, 50), DetectionData(eval_scale=0.5), (64, 32)),
     ],
 )
-def test_sides_are_multiples_of_32_and_never_less(
+def test_sides_are_positive_multiples_of_32(
     size: tuple[int, int], data: DetectionData, expected: tuple[int, int]
 ) -> None:
     assert input_size(*size, data) == expected
 
 
-def test_settings_that_do_not_fit_are_reported_in_full(
+def test_mismatched_settings_have_the_full_message(
     settings: Callable[..., DetectionData],
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -218,7 +218,7 @@ def test_settings_that_do_not_fit_are_reported_in_full(
     )
 
 
-def test_the_same_images_on_both_sides_are_reported(
+def test_equal_training_and_evaluation_images_are_reported(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -229,7 +229,7 @@ def test_the_same_images_on_both_sides_are_reported(
     )
 
 
-def test_labels_beside_the_images_serve_the_part_that_they_are_named_for(
+def test_labels_next_to_the_images_apply_to_the_part_they_name(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     """`labels` for both parts of `path`; of another path only `eval_labels`."""
@@ -256,7 +256,7 @@ def test_labels_beside_the_images_serve_the_part_that_they_are_named_for(
         open_evaluation(alone)
 
 
-def test_words_too_small_to_learn_are_those_of_the_settings(
+def test_settings_decide_which_words_are_too_small_to_learn(
     settings: Callable[..., DetectionData], tmp_path: Path
 ) -> None:
     (tmp_path / "train" / "gt_img_1.txt").write_bytes(b"5,5,95,5,95,55,5,55,word")

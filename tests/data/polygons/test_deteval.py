@@ -80,7 +80,7 @@ def test_detections_within_ignored_words_do_not_count() -> None:
         ),
     ],
 )
-def test_shares_at_their_limits(
+def test_shares_exactly_at_the_limits_count(
     words: list[np.ndarray], found: list[np.ndarray], counts: list[float]
 ) -> None:
     regions = [Region(corners=each) for each in words]
@@ -139,7 +139,7 @@ def plain_counts(words: Sequence[Region], found: Sequence[np.ndarray]) -> list[f
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
-def test_counts_are_those_of_plain_loops(seed: int) -> None:
+def test_counts_match_plain_loops(seed: int) -> None:
     random = np.random.default_rng(seed)
 
     def line(parts: int) -> list[np.ndarray]:

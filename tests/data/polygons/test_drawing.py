@@ -6,7 +6,7 @@ import pytest
 from jumar.data.polygons.drawing import components, fill, outer_outline, smallest_rectangles
 
 
-def test_polygons_are_filled_with_their_border_and_cut_to_whole_pixels() -> None:
+def test_polygons_are_filled_including_their_border_and_clipped_to_whole_pixels() -> None:
     picture = np.zeros((6, 8), np.uint8)
     fill(picture, np.array([[2.9, 1.9], [5.9, 1.9], [5.9, 3.9], [2.9, 3.9]]), 7)
     expected = np.zeros((6, 8), np.uint8)
@@ -29,7 +29,7 @@ def test_rectangles_run_clockwise_from_the_corner_nearest_the_top_left() -> None
     assert smallest_rectangles([]).shape == (0, 4, 2)
 
 
-def test_parts_touch_side_by_side_and_are_numbered_row_by_row() -> None:
+def test_components_connect_by_sides_and_are_numbered_row_by_row() -> None:
     rows = ["..x.x", "xx..x", ".x...", "x..xx"]
     picture = np.array([[cell == "x" for cell in row] for row in rows]).astype(np.uint8)
     count, labels, areas = components(picture)
@@ -43,7 +43,7 @@ def test_parts_touch_side_by_side_and_are_numbered_row_by_row() -> None:
     assert areas.tolist() == [11, 1, 2, 3, 1, 2]
 
 
-def test_an_outline_runs_an_eighth_of_a_pixel_within_the_edges_of_the_largest_piece() -> None:
+def test_outline_runs_an_eighth_of_a_pixel_inside_the_largest_component() -> None:
     piece = [(row, column) for row in range(30, 34) for column in range(12, 20)]
     rows, columns = np.array([(28, 12), (28, 13), *piece]).T
     outline = outer_outline(rows, columns)
@@ -52,7 +52,7 @@ def test_an_outline_runs_an_eighth_of_a_pixel_within_the_edges_of_the_largest_pi
     np.testing.assert_array_equal(np.roll(outline, -first, axis=0), corners)
 
 
-def test_corners_of_an_outline_that_are_hardly_any_are_left_out() -> None:
+def test_nearly_straight_corners_of_an_outline_are_dropped() -> None:
     """A staircase of one row in a hundred stays one edge; a step of a third does not."""
     rows, columns = np.nonzero(np.tri(30, 100, 69))
     sloped = outer_outline(rows, columns)

@@ -55,7 +55,9 @@ def queued(kernels: np.ndarray, least_area: int) -> np.ndarray:
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 4))
-def test_it_is_first_come_first_served(seed: int, nested: bool, least_area: int) -> None:
+def test_pixels_go_to_the_first_kernel_that_reaches_them(
+    seed: int, nested: bool, least_area: int
+) -> None:
     random = np.random.default_rng(seed)
     shape = (int(random.integers(1, 7)), *random.integers(1, 24, 2).tolist())
     if nested:
@@ -69,7 +71,7 @@ def test_it_is_first_come_first_served(seed: int, nested: bool, least_area: int)
     )
 
 
-def test_blocks_that_touch_are_told_apart_by_their_kernels() -> None:
+def test_touching_blocks_are_separated_by_their_kernels() -> None:
     random = np.random.default_rng(5)
     kernels = np.zeros((6, 60, 90), bool)
     for _ in range(40):
@@ -81,7 +83,7 @@ def test_blocks_that_touch_are_told_apart_by_their_kernels() -> None:
     np.testing.assert_array_equal(expanded(kernels, least_area=1), queued(kernels, 1))
 
 
-def test_it_equals_the_original(parity: Path) -> None:
+def test_expansion_equals_the_original(parity: Path) -> None:
     original = np.load(parity / "psenet.npz")
     maps = original["in/post_maps_uint8"].astype(np.float32) / 255
     labels = expanded((maps > 0.9).transpose(2, 0, 1), least_area=10)
@@ -90,6 +92,6 @@ def test_it_equals_the_original(parity: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(6, 8, 9), (1, 8, 9)])
-def test_nothing_and_everything(shape: tuple[int, int, int]) -> None:
+def test_empty_and_full_kernels_are_expanded(shape: tuple[int, int, int]) -> None:
     assert not expanded(np.zeros(shape, bool)).any()
     assert (expanded(np.ones(shape, bool)) == 1).all()

@@ -18,7 +18,7 @@ def latin() -> Path:
         pytest.skip(f"this machine has no font with Latin letters: {error}")
 
 
-def test_folders_are_searched_to_their_depth_by_ending_and_files_taken_as_they_are(
+def test_folders_are_searched_recursively_by_suffix_and_files_used_directly(
     latin: Path, tmp_path: Path
 ) -> None:
     content = latin.read_bytes()
@@ -37,14 +37,14 @@ def test_folders_are_searched_to_their_depth_by_ending_and_files_taken_as_they_a
     assert fonts_with("Aa", [tmp_path / "b.ttf", tmp_path]).count(tmp_path / "b.ttf") == 1
 
 
-def test_a_character_that_a_font_lacks_and_one_without_ink_leave_it_out(latin: Path) -> None:
+def test_fonts_with_a_missing_or_inkless_character_are_skipped(latin: Path) -> None:
     for character in ("\U0010fffd", "\u2003"):
         with pytest.raises(UserError):
             fonts_with(f"A{character}", [latin])
     assert fonts_with("A ", [latin]) == [latin]
 
 
-def test_no_font_is_reported_with_some_of_the_characters(tmp_path: Path) -> None:
+def test_missing_fonts_are_reported_with_some_of_the_characters(tmp_path: Path) -> None:
     (tmp_path / "a.ttf").write_bytes(b"no font")
     (tmp_path / "b.ttf").write_bytes(b"no font")
     install = (
@@ -62,7 +62,7 @@ def test_no_font_is_reported_with_some_of_the_characters(tmp_path: Path) -> None
         )
 
 
-def test_a_folder_of_the_machine_may_be_missing_but_not_a_given_one(
+def test_system_font_folder_may_be_missing_but_not_a_given_one(
     latin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fonts, "FOLDERS", (str(tmp_path / "none"), str(latin)))

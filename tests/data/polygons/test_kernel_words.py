@@ -20,7 +20,7 @@ def overlap_of(one: np.ndarray, other: np.ndarray) -> float:
     return first.intersection(second).area / first.union(second).area
 
 
-def test_rectangles_are_those_of_the_original(parity: Path) -> None:
+def test_rectangles_match_the_original(parity: Path) -> None:
     original = np.load(parity / "psenet.npz")
     maps = original["in/post_maps_uint8"].astype(np.float32).transpose(2, 0, 1) / 255
     words = words_of_kernels(maps, (256, 256))
@@ -35,7 +35,7 @@ def test_rectangles_are_those_of_the_original(parity: Path) -> None:
 @settings(max_examples=30)
 @example(1746, (50, 71))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(64, 96), (128, 192), (50, 71)]))
-def test_rectangles_are_those_of_all_enlarged_pixels(seed: int, size: tuple[int, int]) -> None:
+def test_rectangles_enclose_all_enlarged_pixels(seed: int, size: tuple[int, int]) -> None:
     random = np.random.default_rng(seed)
     maps = np.zeros((2, 32, 48), np.float32)
     mask = random.random((9, 14)) < 0.7
@@ -56,7 +56,7 @@ def test_rectangles_are_those_of_all_enlarged_pixels(seed: int, size: tuple[int,
 
 
 @pytest.mark.parametrize("outline", ["rectangle", "polygon"])
-def test_perfect_maps_give_the_words_back(outline: str) -> None:
+def test_perfect_maps_reproduce_the_words(outline: str) -> None:
     regions = [
         Region(corners=np.array([[20.0, 20], [220, 60], [210, 110], [12, 70]])),
         Region(corners=np.array([[300.0, 40], [480, 40], [480, 90], [300, 90]])),
@@ -100,7 +100,7 @@ def block(rows: slice, columns: slice, value: float = 1.0) -> np.ndarray:
     return maps
 
 
-def test_limits_are_passed_by_more_than_the_threshold_and_by_as_much_as_the_others() -> None:
+def test_score_limit_is_exclusive_and_the_others_inclusive() -> None:
     tenth = np.float32(0.9)
     ten = slice(2, 4), slice(3, 8)
     assert words_of_kernels(block(*ten, tenth), (10, 20)) == []
@@ -116,13 +116,13 @@ def test_limits_are_passed_by_more_than_the_threshold_and_by_as_much_as_the_othe
     assert words_of_kernels(maps, (10, 20), threshold=0.5, least_score=0.76) == []
 
 
-def test_words_of_less_than_a_pixel_are_none() -> None:
+def test_words_smaller_than_a_pixel_are_dropped() -> None:
     assert words_of_kernels(block(slice(2, 3), slice(3, 9)), (10, 20), least_area=1) == []
     (word,) = words_of_kernels(block(slice(2, 4), slice(3, 5)), (10, 20), least_area=1)
     np.testing.assert_allclose(word.corners, [[3, 2], [4, 2], [4, 3], [3, 3]], atol=1e-5)
 
 
-def test_outlines_are_stretched_to_the_size_of_the_image() -> None:
+def test_outlines_are_scaled_to_the_image_size() -> None:
     maps = block(slice(2, 6), slice(3, 9))
     (word,) = words_of_kernels(maps, (20, 80))
     np.testing.assert_allclose(word.corners, [[12, 4], [35, 4], [35, 11], [12, 11]], atol=1e-4)

@@ -12,7 +12,7 @@ from jumar.data.polygons.kernels import kernel_maps, shrunk_kernels
 from jumar.data.polygons.regions import Region
 
 
-def test_ten_polygons_give_the_original_s_kernels_and_mask(parity: Path) -> None:
+def test_ten_polygons_give_the_originals_kernels_and_mask(parity: Path) -> None:
     original = np.load(parity / "psenet.npz")
     regions = [
         Region(corners=corners.astype(np.float64), ignored=bool(ignored))
@@ -24,7 +24,7 @@ def test_ten_polygons_give_the_original_s_kernels_and_mask(parity: Path) -> None
     np.testing.assert_array_equal(kernels.sum((0, 1)), original["r/labels/kernel_pixels"])
 
 
-def test_a_polygon_of_six_corners_gives_the_original_s_kernels(parity: Path) -> None:
+def test_polygon_with_six_corners_gives_the_originals_kernels(parity: Path) -> None:
     original = np.load(parity / "psenet.npz")
     kernels, _ = kernel_maps(
         [Region(corners=original["in/polygon6"].astype(np.float64))], (128, 200), stride=1
@@ -32,7 +32,7 @@ def test_a_polygon_of_six_corners_gives_the_original_s_kernels(parity: Path) -> 
     np.testing.assert_array_equal(kernels, original["r/labels/polygon6_kernels"])
 
 
-def test_a_stride_keeps_every_so_many_pixels() -> None:
+def test_stride_keeps_every_nth_pixel() -> None:
     region = Region(corners=np.array([[3.0, 5], [61, 9], [60, 30], [2, 26]]))
     ignored = Region(corners=np.array([[3.0, 35], [40, 35], [40, 45], [3, 45]]), ignored=True)
     whole = kernel_maps([region, ignored], (50, 70), stride=1)
@@ -44,7 +44,7 @@ def test_a_stride_keeps_every_so_many_pixels() -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
-def test_each_kernel_lies_within_the_next_one_but_for_whole_pixels(seed: int) -> None:
+def test_kernels_are_nested_up_to_pixel_rounding(seed: int) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(3, 9))
     angles = (np.arange(count) + random.uniform(0, 0.4, count)) * 2 * np.pi / count
@@ -58,7 +58,7 @@ def test_each_kernel_lies_within_the_next_one_but_for_whole_pixels(seed: int) ->
     assert mask.all()
 
 
-def test_words_beyond_the_border_are_cut_at_the_first_and_the_last_pixel() -> None:
+def test_words_beyond_the_border_are_clipped_to_the_image() -> None:
     corners = np.array([[-20.0, -10], [90, -10], [90, 50], [-20, 50]])
     kernels, mask = kernel_maps([Region(corners=corners)], (40, 60), stride=1)
     assert kernels[..., -1].all()
@@ -67,14 +67,14 @@ def test_words_beyond_the_border_are_cut_at_the_first_and_the_last_pixel() -> No
     assert not kernel_maps([ignored], (40, 60), stride=1)[1].any()
 
 
-def test_a_word_thinner_than_a_pixel_leaves_no_kernels() -> None:
+def test_word_thinner_than_a_pixel_has_no_kernels() -> None:
     line = Region(corners=np.array([[5.0, 5], [50, 5], [50, 5.5], [5, 5.5]]))
     kernels, mask = kernel_maps([line], (20, 60))
     assert not kernels.any()
     assert mask.all()
 
 
-def test_a_word_beyond_a_corner_of_the_image_is_a_point_and_leaves_no_kernels() -> None:
+def test_word_beyond_an_image_corner_collapses_and_has_no_kernels() -> None:
     corners = np.array([[-50.0, -30], [-9, -30], [-9, -5], [-50, -5]])
     kernels, mask = kernel_maps([Region(corners=corners)], (20, 60))
     assert not kernels.any()

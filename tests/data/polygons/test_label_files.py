@@ -34,7 +34,7 @@ def told(file: LabelFile) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_text_json_and_matlab_are_read_side_by_side(packed: bool, tmp_path: Path) -> None:
+def test_text_json_and_matlab_files_are_read_together(packed: bool, tmp_path: Path) -> None:
     place = write_zip(tmp_path / "l.zip", FILES) if packed else write_files(tmp_path / "l", FILES)
     tree = ZipTree(place) if packed else DiskTree(place)
     square = [[1, 1], [9, 1], [9, 9], [1, 9]]
@@ -57,7 +57,7 @@ def test_text_json_and_matlab_are_read_side_by_side(packed: bool, tmp_path: Path
     ]
 
 
-def test_places_are_told_as_lines_or_words() -> None:
+def test_locations_are_given_as_lines_or_words() -> None:
     file = LabelFile(name="n", origin="o", unit="line", outlines=(), bad=())
     assert file.place(7) == "o, line 7"
     words = LabelFile(name="n", origin="o", unit="word", outlines=(), bad=())
@@ -85,7 +85,7 @@ def test_places_are_told_as_lines_or_words() -> None:
         ),
     ],
 )
-def test_what_is_no_label_file_is_reported_in_full(
+def test_files_without_labels_have_the_full_message(
     name: str, content: bytes, message: str, tmp_path: Path
 ) -> None:
     write_files(tmp_path, {name: content})
@@ -94,7 +94,7 @@ def test_what_is_no_label_file_is_reported_in_full(
     assert str(caught.value) == message.format(place=tmp_path / name)
 
 
-def test_a_member_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
+def test_member_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
     """Zeros shrink a thousandfold; a member of another size and kind is read."""
     bomb = write_zip(tmp_path / "a.zip", {"a.txt": bytes(80_000_000), "b.txt": LINE + b"b"})
     tree = ZipTree(bomb)

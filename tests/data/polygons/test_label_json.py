@@ -37,11 +37,11 @@ def test_a_word_has_points_and_a_text_unless_it_is_illegible(word: Any, text: st
         ({"points": [[[1, 2]]]}, "its points are not pairs of x and y"),
     ],
 )
-def test_what_is_no_word_is_reported_with_its_position(word: Any, reason: str) -> None:
+def test_invalid_word_is_reported_with_its_position(word: Any, reason: str) -> None:
     assert list(outlines_of([word, word])) == [BadLine(1, reason), BadLine(2, reason)]
 
 
-def test_points_that_are_no_numbers_are_no_words() -> None:
+def test_non_numeric_points_are_not_words() -> None:
     words = [{"points": [["a", "b"]]}, {"points": [[1, 2], [3]]}, {"points": {}}]
     assert [each.line for each in outlines_of(words) if isinstance(each, BadLine)] == [1, 2, 3]
 

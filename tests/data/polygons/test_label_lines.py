@@ -35,7 +35,9 @@ def read(text: str, form: str | None = None) -> list[Outline | BadLine]:
         (TOTAL_TEXT, "total-text", ["nauGHTY", "NURIS", "###"], [4, 4, 5]),
     ],
 )
-def test_forms_are_recognised(text: str, form: str, words: list[str], corners: list[int]) -> None:
+def test_label_formats_are_recognised(
+    text: str, form: str, words: list[str], corners: list[int]
+) -> None:
     assert form_of([text]) == form
     outlines = read(text)
     assert all(isinstance(each, Outline) for each in outlines), outlines
@@ -55,12 +57,12 @@ def test_rectangles_run_clockwise() -> None:
     np.testing.assert_array_equal(first.corners, [[158, 128], [411, 128], [411, 181], [158, 181]])
 
 
-def test_four_numbers_where_eight_belong_are_a_bad_line() -> None:
+def test_four_numbers_instead_of_eight_are_a_bad_line() -> None:
     bad = read(ICDAR + "1,2,3,4,word\n")[-1]
     assert bad == BadLine(3, "4 numbers where 8 belong (left, top, right, bottom?)")
 
 
-def test_numbers_as_text_do_not_change_the_form() -> None:
+def test_numeric_text_does_not_change_the_format() -> None:
     numeric = "1,1,9,1,9,9,1,9,2019\n1,1,9,1,9,9,1,9,12,50\n"
     assert form_of([numeric]) == "quadrilaterals"
     named = "1,1,9,1,9,9,1,9,Latin,America\n1,1,9,1,9,9,1,9,Chinatown, east\n"
@@ -81,14 +83,14 @@ def test_numbers_as_text_do_not_change_the_form() -> None:
         ("x: [[1 2 oops]], y: [[1 2 3]]", "total-text", "'oops' is not a coordinate"),
     ],
 )
-def test_bad_lines_say_what_is_wrong(text: str, form: str, reason: str) -> None:
+def test_bad_lines_are_explained(text: str, form: str, reason: str) -> None:
     (bad,) = read(text, form)
     assert isinstance(bad, BadLine)
     assert reason in bad.reason
 
 
 @given(st.text(max_size=80))
-def test_no_text_at_all_raises(text: str) -> None:
+def test_empty_text_raises(text: str) -> None:
     for form in ("quadrilaterals", "languages", "rectangles", "polygons", "total-text"):
         read(text, form)
     form_of([text])
@@ -131,7 +133,7 @@ X, Y = "x: [[1 9 9 1]]", "y: [[1 1 9 9]]"
         ([f"{EIGHT},Latin,a\n{FOUR},b"], "languages"),
     ],
 )
-def test_the_form_follows_from_all_lines_together(texts: list[str], form: str) -> None:
+def test_format_is_inferred_from_all_lines_together(texts: list[str], form: str) -> None:
     assert form_of(texts) == form
 
 
@@ -180,7 +182,7 @@ def test_the_form_follows_from_all_lines_together(texts: list[str], form: str) -
         ),
     ],
 )
-def test_a_line_is_these_corners_and_this_text(
+def test_lines_parse_into_corners_and_text(
     form: str, line: str, corners: list[list[float]], text: str
 ) -> None:
     (outline,) = read(line, form)
@@ -217,11 +219,11 @@ def test_a_line_is_these_corners_and_this_text(
         ("total-text", "x: [[1 2]], y: [[1 b]]", "'b' is not a coordinate"),
     ],
 )
-def test_a_bad_line_is_reported_in_full(form: str, line: str, reason: str) -> None:
+def test_bad_line_has_the_full_message(form: str, line: str, reason: str) -> None:
     assert read(line, form) == [BadLine(1, reason)]
 
 
-def test_lines_are_counted_with_the_empty_ones() -> None:
+def test_line_numbers_include_empty_lines() -> None:
     text = f"\n{EIGHT},a\r\n \r\n{EIGHT},b\nbad\n"
     assert [(each.line, getattr(each, "text", "")) for each in read(text, "quadrilaterals")] == [
         (2, "a"),
@@ -235,7 +237,7 @@ def test_lines_are_counted_with_the_empty_ones() -> None:
     assert first.text == "a"
 
 
-def test_a_polygon_has_two_hundred_corners_at_most() -> None:
+def test_polygon_has_at_most_two_hundred_corners() -> None:
     (most,) = read(",".join(["1", "2"] * 200), "polygons")
     assert isinstance(most, Outline)
     assert most.corners.shape == (200, 2)

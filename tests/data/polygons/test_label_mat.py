@@ -76,7 +76,7 @@ def test_a_set_with_mat_files_is_opened(tmp_path: Path) -> None:
         (bytes(LARGEST + 1), "are more than an image's words take"),
     ],
 )
-def test_what_is_no_such_file_is_an_error_with_the_reason(
+def test_other_files_are_errors_with_the_reason(
     content: bytes, reason: str, tmp_path: Path
 ) -> None:
     write_files(tmp_path, {"img1.jpg": picture(size=(100, 60)), "poly_gt_img1.mat": content})
@@ -86,7 +86,7 @@ def test_what_is_no_such_file_is_an_error_with_the_reason(
 
 
 @given(place=st.integers(0, 10_000), value=st.integers(0, 255))
-def test_damage_is_an_error_or_other_words_and_never_an_exception(place: int, value: int) -> None:
+def test_damage_is_an_error_or_changes_words_but_never_an_exception(place: int, value: int) -> None:
     content = bytearray(mat(ROWS))
     content[place % len(content)] = value
     with contextlib.suppress(ValueError):
@@ -105,7 +105,7 @@ def row(*cells: object) -> np.ndarray:
     return array
 
 
-def test_a_row_needs_five_cells_and_the_sixth_tells_what_to_ignore() -> None:
+def test_row_needs_five_cells_and_a_sixth_marks_ignored_words() -> None:
     x, y = np.array([[1, 5, 5]]), np.array([[2, 2, 9]])
     (five,) = outlines_of(saved(row("x:", x, "y:", y, "#")))
     assert isinstance(five, Outline)
@@ -136,13 +136,13 @@ def test_a_row_needs_five_cells_and_the_sixth_tells_what_to_ignore() -> None:
         (np.zeros((2, 6)), "words", "has no array 'polygt', but words"),
     ],
 )
-def test_arrays_of_another_form_are_reported(array: np.ndarray, name: str, reason: str) -> None:
+def test_arrays_of_another_shape_are_reported(array: np.ndarray, name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         outlines_of(saved(array, name))
     assert str(caught.value) == reason
 
 
-def test_a_file_without_arrays_and_of_another_format_are_reported() -> None:
+def test_file_without_arrays_or_in_another_format_is_reported() -> None:
     file = io.BytesIO()
     savemat(file, {})
     with pytest.raises(ValueError, match=r"^has no array 'polygt', but nothing$"):
@@ -157,7 +157,7 @@ def test_a_file_without_arrays_and_of_another_format_are_reported() -> None:
         outlines_of(bytes(LARGEST))
 
 
-def test_coordinates_that_are_no_numbers_are_reported_and_the_next_row_is_read() -> None:
+def test_non_numeric_coordinates_are_reported_and_the_next_row_is_read() -> None:
     both = np.concatenate([row("x:", "a", "y:", 2, "b", "c"), row("x:", 1, "y:", 2, "b", "c")])
     bad, good = outlines_of(saved(both))
     assert bad == BadLine(1, "its coordinates are not numbers")

@@ -45,7 +45,7 @@ def plain_counts(words: Sequence[Region], found: Sequence[np.ndarray]) -> tuple[
     return len(matched), len(detections) - len(dropped), cared
 
 
-def test_a_word_counts_if_more_than_half_of_the_union_is_common() -> None:
+def test_word_counts_if_iou_exceeds_one_half() -> None:
     truth = [word(0, 0, 100, 20)]
     assert picture_score(truth, [box(0, 0, 50.1, 20)]).counts.tolist() == [1, 1, 1]
     assert picture_score(truth, [box(0, 0, 50, 20)]).counts.tolist() == [0, 1, 1]
@@ -93,7 +93,7 @@ def test_merged_and_split_words_are_named() -> None:
         ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [0, 0], [9, 9.0]])], [0, 1, 1]),
     ],
 )
-def test_nothing_to_compare_and_outlines_that_cross(
+def test_empty_inputs_and_self_intersecting_outlines_are_handled(
     truth: list[Region], found: list[np.ndarray], counts: list[int]
 ) -> None:
     assert picture_score(truth, found).counts.tolist() == counts
@@ -101,7 +101,7 @@ def test_nothing_to_compare_and_outlines_that_cross(
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
-def test_counts_are_those_of_plain_loops(seed: int) -> None:
+def test_counts_match_plain_loops(seed: int) -> None:
     random = np.random.default_rng(seed)
 
     def boxes(count: int) -> list[np.ndarray]:
@@ -128,7 +128,7 @@ def test_scores_are_computed_from_sums() -> None:
     assert scores_of(np.array([1, 2, 4])).hmean == pytest.approx(1 / 3)
 
 
-def test_intervals_hold_the_score_and_shrink_with_more_images() -> None:
+def test_intervals_contain_the_score_and_shrink_with_more_images() -> None:
     random = np.random.default_rng(0)
     few = np.stack([random.binomial(8, 0.8, 20), np.full(20, 8), np.full(20, 10)], axis=1)
     many = np.concatenate([few] * 25)
@@ -145,7 +145,7 @@ def test_intervals_hold_the_score_and_shrink_with_more_images() -> None:
     assert intervals_of(same).recall == pytest.approx((4 / 6, 4 / 6))
 
 
-def test_shares_of_exactly_a_half_are_not_more_than_half() -> None:
+def test_iou_of_exactly_one_half_does_not_count() -> None:
     """Of merged words the share of each word, of split ones that of each detection."""
     result = [box(20, 0, 50, 20)]
     pair = [word(0, 0, 40, 20), word(50, 0, 40, 20)]
@@ -157,7 +157,7 @@ def test_shares_of_exactly_a_half_are_not_more_than_half() -> None:
     assert picture_score(one, halves).split == [(0, [0, 1])]
 
 
-def test_three_words_and_three_detections_are_named_in_order() -> None:
+def test_at_most_three_words_and_detections_are_named_in_order() -> None:
     truth = [word(left, 0, 20, 20) for left in (60, 0, 30)] + [word(0, 50, 100, 20)]
     parts = [box(left, 50, 20, 20) for left in (70, 0, 35)]
     score = picture_score(truth, [*parts, box(0, 0, 80, 20)])
@@ -166,13 +166,13 @@ def test_three_words_and_three_detections_are_named_in_order() -> None:
     assert (score.matched, score.missed, score.false) == ([], [0, 1, 2, 3], [0, 1, 2, 3])
 
 
-def test_one_of_each_is_all() -> None:
+def test_single_word_and_detection_are_named() -> None:
     assert scores_of(np.array([1, 1, 1])) == (1, 1, 1)
     assert scores_of(np.array([0, 3, 0])) == (0, 0, 0)
     assert scores_of(np.array([1, 2, 4])) == pytest.approx((0.5, 0.25, 1 / 3))
 
 
-def test_intervals_are_quantiles_of_the_scores_of_drawn_images() -> None:
+def test_intervals_are_quantiles_over_resampled_images() -> None:
     counts = np.array([[3, 4, 6], [1, 4, 2], [0, 1, 5]])
     random = np.random.default_rng(5)
     values: list[tuple[float, float, float]] = []

@@ -23,7 +23,7 @@ def test_a_rectangle_shrinks_by_three_tenths_of_its_shorter_side(first: int) -> 
     np.testing.assert_allclose(shrunk(corners, 0.2), fifth)
 
 
-def test_each_corner_moves_by_its_own_shorter_edge_along_the_longer_pair_first() -> None:
+def test_corners_move_by_their_shorter_edge_along_the_longer_pair_first() -> None:
     """Edges of 50, 20, 30 and 28.3: by hand, along the upper and the lower one first."""
     corners = np.array([[0.0, 0], [50, 0], [50, 20], [20, 20]])
     left = np.hypot(20, 20)
@@ -52,9 +52,7 @@ def test_four_corners_stay_and_others_become_the_smallest_rectangle() -> None:
 @pytest.mark.parametrize(
     ("degrees", "angle"), [(0, 0), (30, 30), (44.9, 44.9), (45.1, -44.9), (-30, -30), (100, 10)]
 )
-def test_the_box_of_a_turned_rectangle_is_the_rectangle_itself(
-    degrees: float, angle: float
-) -> None:
+def test_box_of_a_rotated_rectangle_is_the_rectangle_itself(degrees: float, angle: float) -> None:
     radians = np.radians(degrees)
     along, across = turned_axes(radians)
     np.testing.assert_allclose(along, [np.cos(radians), -np.sin(radians)])
@@ -69,11 +67,11 @@ def test_the_box_of_a_turned_rectangle_is_the_rectangle_itself(
     assert sorted(places.max(axis=0) - places.min(axis=0)) == pytest.approx([20, 100])
 
 
-def test_an_upright_box_has_its_edges_where_they_are() -> None:
+def test_upright_box_keeps_its_edges() -> None:
     assert rotated_box(RECTANGLE) == pytest.approx((0, 10, 20, 110, 40))
 
 
-def test_parallelograms_lie_along_each_pair_of_neighbouring_edges() -> None:
+def test_parallelograms_follow_each_pair_of_adjacent_edges() -> None:
     """By hand: height 40 by a base of 80, and three of 2800."""
     corners = np.array([[0.0, 0], [60, 0], [70, 20], [0, 40]])
     boxes = parallelogram_boxes(corners)

@@ -11,26 +11,26 @@ from jumar.data.polygons.regions import BrokenPolygon, mended, signed_area
 SQUARE = np.array([[10.0, 10], [40, 12], [42, 30], [9, 28]])
 
 
-def test_a_good_outline_stays_as_it_is() -> None:
+def test_valid_outline_is_unchanged() -> None:
     corners, wrong = mended(SQUARE, (50, 50))
     np.testing.assert_array_equal(corners, SQUARE)
     assert not wrong
 
 
-def test_counter_clockwise_corners_are_turned_around_from_the_first_one() -> None:
+def test_counter_clockwise_corners_are_reversed_keeping_the_first() -> None:
     corners, wrong = mended(SQUARE[[0, 3, 2, 1]])
     np.testing.assert_array_equal(corners, SQUARE)
     assert wrong == ["the corners run counter-clockwise"]
 
 
 @pytest.mark.parametrize("order", [[0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2]])
-def test_four_corners_in_reading_order_are_put_around(order: list[int]) -> None:
+def test_four_corners_in_reading_order_are_reordered_clockwise(order: list[int]) -> None:
     corners, wrong = mended(SQUARE[order])
     np.testing.assert_array_equal(corners, SQUARE)
     assert wrong == ["the corners are in an order that crosses itself"]
 
 
-def test_what_lies_outside_is_cut_off() -> None:
+def test_parts_outside_the_image_are_clipped() -> None:
     corners, wrong = mended(SQUARE, (20, 100))
     assert wrong == ["it extends beyond the image"]
     assert corners[:, 1].max() == 20
@@ -52,13 +52,13 @@ def test_what_lies_outside_is_cut_off() -> None:
         ([[1, 1], [1e9, 1], [3, 3]], "not a number"),
     ],
 )
-def test_what_has_no_certain_answer_is_refused(corners: list[list[float]], reason: str) -> None:
+def test_ambiguous_outlines_are_refused(corners: list[list[float]], reason: str) -> None:
     with pytest.raises(BrokenPolygon, match=reason):
         mended(np.array(corners), (100, 100))
 
 
 @given(st.lists(st.tuples(st.integers(-20, 120), st.integers(-20, 120)), min_size=3, max_size=7))
-def test_what_comes_out_is_simple_clockwise_and_inside(points: list[tuple[int, int]]) -> None:
+def test_result_is_simple_clockwise_and_inside(points: list[tuple[int, int]]) -> None:
     try:
         corners, _ = mended(np.array(points), (90, 100))
     except BrokenPolygon:
@@ -93,7 +93,7 @@ def test_what_comes_out_is_simple_clockwise_and_inside(points: list[tuple[int, i
         ([[1, 1], [-1_000_001, 1], [3, 3]], "a coordinate is not a number of pixels"),
     ],
 )
-def test_the_whole_reason_is_reported(corners: list[list[float]], reason: str) -> None:
+def test_full_reason_is_reported(corners: list[list[float]], reason: str) -> None:
     with pytest.raises(BrokenPolygon) as caught:
         mended(np.array(corners), (80, 100))
     assert str(caught.value) == reason
@@ -109,14 +109,14 @@ def test_the_whole_reason_is_reported(corners: list[list[float]], reason: str) -
         [[0, 0], [100, 0], [100, 80], [0, 80]],
     ],
 )
-def test_what_is_just_large_and_apart_enough_stays(corners: list[list[float]]) -> None:
+def test_outlines_exactly_at_the_limits_are_kept(corners: list[list[float]]) -> None:
     size = None if corners[1][0] > 100 else (80, 100)
     outline, wrong = mended(np.array(corners), size)
     np.testing.assert_array_equal(outline, corners)
     assert wrong == []
 
 
-def test_everything_wrong_with_an_outline_is_told_in_turn() -> None:
+def test_problems_of_an_outline_are_reported_in_order() -> None:
     twice = [[-5, 10], [-5, 10], [-5, 30], [30, 10], [30, 30], [30, 30.0000001]]
     corners, wrong = mended(np.array(twice), (80, 100))
     assert wrong == [
@@ -144,7 +144,7 @@ def test_one_pixel_within_the_image_is_enough() -> None:
         mended(np.array([[-9, 3], [0.9, 3], [0.9, 4], [-9, 4]]), (80, 100))
 
 
-def test_crossing_corners_begin_with_the_first_one_given() -> None:
+def test_reordered_corners_start_with_the_first_given() -> None:
     for first in range(4):
         order = np.roll([0, 1, 2, 3], -first)[[0, 2, 1, 3]]
         corners, _ = mended(SQUARE[order])

@@ -19,7 +19,7 @@ def words(parity: Path) -> tuple[dict[str, np.ndarray], list[Region]]:
     return original, [Region(corners=np.float64(a), ignored=bool(b)) for a, b in pairs]
 
 
-def test_ten_polygons_give_the_original_s_score_and_mask(
+def test_ten_polygons_give_the_originals_score_and_mask(
     words: tuple[dict[str, np.ndarray], list[Region]],
 ) -> None:
     original, regions = words
@@ -28,7 +28,7 @@ def test_ten_polygons_give_the_original_s_score_and_mask(
     np.testing.assert_array_equal(mask, original["r/labels/training_mask"])
 
 
-def test_ten_polygons_give_the_original_s_geometry_where_rounding_does_not_decide(
+def test_ten_polygons_give_the_originals_geometry_up_to_rounding(
     words: tuple[dict[str, np.ndarray], list[Region]],
 ) -> None:
     original, regions = words
@@ -66,7 +66,7 @@ def test_ten_polygons_give_the_original_s_geometry_where_rounding_does_not_decid
     st.floats(12, 30),
     st.sampled_from([1, 4]),
 )
-def test_distances_and_angle_give_a_rectangle_back(
+def test_distances_and_angle_reproduce_the_rectangle(
     angle: float, width: float, height: float, stride: int
 ) -> None:
     along, across = turned_axes(angle)
@@ -89,7 +89,7 @@ def test_distances_and_angle_give_a_rectangle_back(
     )
 
 
-def test_geometry_at_a_stride_is_that_of_the_kept_pixels(
+def test_strided_geometry_is_that_of_the_kept_pixels(
     words: tuple[dict[str, np.ndarray], list[Region]],
 ) -> None:
     _, regions = words
@@ -107,7 +107,7 @@ def test_a_word_beyond_the_border_is_cut() -> None:
     assert not score_maps([outside], (64, 64))[0].any()
 
 
-def test_curved_words_are_taken_as_the_rectangle_around_them() -> None:
+def test_curved_words_are_replaced_by_their_bounding_rectangle() -> None:
     angles = np.linspace(np.pi, 2 * np.pi, 6)
     upper = np.stack([60 + 40 * np.cos(angles), 60 + 40 * np.sin(angles)], axis=1)
     lower = np.stack([60 + 20 * np.cos(angles), 60 + 20 * np.sin(angles)], axis=1)[::-1]
@@ -116,7 +116,7 @@ def test_curved_words_are_taken_as_the_rectangle_around_them() -> None:
     assert mask.all()
 
 
-def test_a_rectangle_s_maps_by_hand() -> None:
+def test_maps_of_a_rectangle_match_a_hand_calculation() -> None:
     """100 by 20 pixels from (20, 40): shrunk by 6 on each side, border pixels included."""
     corners = np.array([[20.0, 40], [120, 40], [120, 60], [20, 60]])
     score, geometry, mask = score_maps([Region(corners=corners)], (80, 160), stride=1)
@@ -136,7 +136,7 @@ def test_a_rectangle_s_maps_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("side", "kept"), [(10.0, True), (9.9, False)])
-def test_words_with_a_side_below_ten_pixels_are_masked_and_still_learned(
+def test_words_with_a_side_below_ten_pixels_are_masked_but_have_geometry(
     side: float, kept: bool
 ) -> None:
     corners = np.array([[20.0, 40], [120, 40], [120, 40 + side], [20, 40 + side]])

@@ -8,7 +8,7 @@ from jumar.data.polygons import (
 from tests.data.setting_limits import limits_of
 
 
-def test_the_settings_of_detectors_and_their_limits() -> None:
+def test_detector_settings_have_their_defaults_and_limits() -> None:
     assert limits_of(detection_data.DetectionData()) == {
         "path": ("", None, None, False),
         "labels": ("", None, None, False),
@@ -34,7 +34,7 @@ def test_the_settings_of_detectors_and_their_limits() -> None:
     }
 
 
-def test_written_sets_have_these_sizes_if_nobody_names_others() -> None:
+def test_written_sets_have_default_sizes() -> None:
     assert written.Writing() == written.Writing(
         script="latin",
         width=640,

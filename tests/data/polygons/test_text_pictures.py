@@ -55,7 +55,7 @@ def test_the_official_layout_is_two_parts(packed: bool, tmp_path: Path) -> None:
     assert train.read(0).encoded == JPEG
 
 
-def test_labels_may_be_elsewhere(tmp_path: Path) -> None:
+def test_labels_may_be_in_another_folder(tmp_path: Path) -> None:
     pictures = write_zip(tmp_path / "pictures.zip", {"img_1.jpg": JPEG})
     labels = write_zip(tmp_path / "gt.zip", {"gt_img_1.txt": f"{WORD}x".encode()})
     source = open_text_pictures(str(pictures), "train", labels=str(labels))
@@ -63,7 +63,7 @@ def test_labels_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("each", [False, True])
-def test_plain_json_is_one_file_or_one_for_each_image(each: bool, tmp_path: Path) -> None:
+def test_plain_json_is_one_file_or_one_per_image(each: bool, tmp_path: Path) -> None:
     words = [
         {"points": [[1, 1], [30, 1], [40, 20], [20, 30], [1, 20]], "transcription": "five"},
         {"points": [[50, 1], [80, 1], [80, 20]], "illegibility": True},
@@ -156,13 +156,13 @@ def test_a_set_without_words_is_an_error(
         open_text_pictures(str(tmp_path / "set"), "train")
 
 
-def test_names_are_compared_without_folder_prefix_and_ending() -> None:
+def test_names_are_compared_without_folder_prefix_and_suffix() -> None:
     names = ["a/img_1.jpg", "gt/gt_img_1.txt", "poly_gt_img_1.txt", "img_1", "img_1.json"]
     assert {stem_of(name) for name in names} == {"img_1"}
     assert stem_of("X5.1.jpg") == stem_of("gt_X5.1.txt") == "X5.1"
 
 
-def test_the_fingerprint_follows_the_outlines(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_the_outlines(tmp_path: Path) -> None:
     prints: set[str] = set()
     for text in ("x", "x", "y"):
         write_files(tmp_path, {"a.jpg": JPEG, "a.txt": f"{WORD}{text}".encode()})
@@ -217,7 +217,7 @@ FOUND = (
         ),
     ],
 )
-def test_a_set_that_cannot_be_used_is_reported_in_full(
+def test_unusable_set_has_the_full_message(
     files: dict[str, bytes], message: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "set"
@@ -228,7 +228,7 @@ def test_a_set_that_cannot_be_used_is_reported_in_full(
     assert str(caught.value) == message.format(set=place)
 
 
-def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_reported(tmp_path: Path) -> None:
+def test_missing_path_and_evaluation_part_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         open_text_pictures(str(tmp_path / "gone"), "train")
     assert str(caught.value) == f"{tmp_path}/gone: there is no such file or folder\n  {GIVE}"
@@ -246,7 +246,7 @@ def test_a_path_that_is_not_there_and_a_part_for_evaluation_are_reported(tmp_pat
         *(("trains", ""), ("contest", ""), ("traintest", ""), ("latest/x", "")),
     ],
 )
-def test_a_folder_is_a_part_by_a_whole_word_of_its_name(
+def test_folder_is_a_part_if_a_whole_word_of_its_name_matches(
     folder: str, part: str, tmp_path: Path
 ) -> None:
     """Beside a folder that is the other part, what is named as neither belongs to both."""
@@ -261,7 +261,7 @@ def test_a_folder_is_a_part_by_a_whole_word_of_its_name(
             assert (f"{folder}/a.jpg" in opened.paths) is (part in parts)
 
 
-def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
+def test_six_names_are_listed_as_five_and_one_more(tmp_path: Path) -> None:
     bare = {f"img_{number}.jpg": JPEG for number in (10, 2, 3, 4, 5, 6)}
     write_files(tmp_path, {**bare, "img_1.jpg": JPEG, "img_1.txt": WORD.encode()})
     messages: list[str] = []
@@ -277,7 +277,7 @@ def test_six_names_are_five_and_one_more(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_left_out_and_mended_is_reported_by_line_in_full(tmp_path: Path) -> None:
+def test_skipped_and_repaired_outlines_are_reported_per_line(tmp_path: Path) -> None:
     lines = ["bad", "10,10,10,30,50,30,50,10,a", "90,50,120,50,120,70,90,70,b", f"{WORD}c"]
     write_files(tmp_path, {"img_1.jpg": JPEG, "img_1.txt": "\n".join(lines).encode()})
     messages: list[str] = []
@@ -298,21 +298,21 @@ def test_what_was_left_out_and_mended_is_reported_by_line_in_full(tmp_path: Path
     ]
 
 
-def test_labels_of_an_image_that_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
+def test_labels_of_an_unreadable_image_are_unchanged(tmp_path: Path) -> None:
     write_files(tmp_path, {"img_1.jpg": b"broken", "img_1.txt": b"90,50,190,50,190,70,90,70,b"})
     source = open_text_pictures(str(tmp_path), "train")
     assert source.regions[0][0].corners.max() == 190
     assert not source.mended
 
 
-def test_only_endings_of_images_and_labels_are_no_part_of_a_name() -> None:
+def test_only_image_and_label_suffixes_are_stripped_from_names() -> None:
     assert stem_of("a/gt_label_x.TXT") == "label_x"
     assert stem_of("label_x.Mat") == stem_of("poly_label_x.jpeg") == stem_of("x") == "x"
     assert stem_of("x.v2") == "x.v2"
     assert stem_of("gt_gt_x") == "gt_x"
 
 
-def test_the_fingerprint_follows_names_corners_and_which_image_has_a_word(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_names_corners_and_the_image_of_a_word(tmp_path: Path) -> None:
     def printed(name: str, **labels: str) -> str:
         place = tmp_path / name
         files = {f"{stem}.jpg": JPEG for stem in labels}

@@ -25,7 +25,9 @@ from jumar.data.samples import SampleKey
 
 
 @pytest.mark.parametrize("rounding", ["up", "down"])
-def test_perfect_maps_of_street_photographs_score_everything(shared: Path, rounding: str) -> None:
+def test_perfect_maps_of_street_photographs_reach_the_full_score(
+    shared: Path, rounding: str
+) -> None:
     source = open_text_pictures(str(shared / "data/text-det/icdar15-samples.zip"), "eval")
     data = DetectionData(eval_longest=1200, eval_rounding=rounding)
     pictures = DetectionPictures(source=source, data=data, targets="kernels", training=False)

@@ -65,7 +65,7 @@ def test_words_that_fit_into_the_overlap_are_found_once_each(
 
 
 @pytest.mark.parametrize("upright", [False, True])
-def test_a_word_longer_than_a_tile_is_put_together(upright: bool) -> None:
+def test_word_longer_than_a_tile_is_merged(upright: bool) -> None:
     size = (900, 100) if upright else (100, 900)
     words = [box(20, 30, 870, 50), box(100, 70, 140, 90)]
     if upright:
@@ -93,7 +93,7 @@ def test_two_words_side_by_side_stay_two() -> None:
     assert len(seamless(result, size)) == 2
 
 
-def test_nothing_found_is_nothing() -> None:
+def test_no_detections_give_no_words() -> None:
     assert seamless([(Window(0, 0, 10, 10), [])], (10, 10)) == []
 
 
@@ -135,7 +135,7 @@ def found_words(
         ((40, 80, 60, 92.1), (40, 80, 60, 92)),
     ],
 )
-def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_image(
+def test_word_within_six_pixels_of_an_inner_tile_edge_counts_as_cut(
     cut: tuple[float, float, float, float], whole: tuple[float, float, float, float]
 ) -> None:
     """Words that an edge cuts come last."""
@@ -151,13 +151,13 @@ def test_a_word_is_cut_if_it_comes_within_six_pixels_of_an_edge_inside_the_image
     assert places == [0.5, 0.6]
 
 
-def test_words_are_told_in_pixels_of_the_image() -> None:
+def test_words_are_returned_in_image_pixels() -> None:
     window = Window(10, 200, 80, 100)
     assert found_words((20, 30, 60, 40), window=window) == [([220, 40, 260, 50], 0.5)]
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_of_words_that_share_more_than_half_of_the_smaller_the_larger_stays(first: int) -> None:
+def test_larger_of_two_words_wins_if_they_share_half_of_the_smaller(first: int) -> None:
     large, small = (20.0, 20, 60, 40), (41.0, 20, 78, 40)
     pair = (small, large) if first else (large, small)
     assert [score for _, score in found_words(*pair)] == [0.5 + first / 10]
@@ -169,7 +169,7 @@ def test_of_words_that_share_more_than_half_of_the_smaller_the_larger_stays(firs
     assert [score for _, score in found_words(tiny, tiny)] == [0.5]
 
 
-def test_parts_that_a_whole_word_covers_by_more_than_half_are_left_out() -> None:
+def test_parts_more_than_half_covered_by_a_whole_word_are_dropped() -> None:
     whole = (60.0, 20, 100, 40)
     # Parts touch the upper edge; half of the first and a bit more of the second are covered.
     half, more = (80.0, 0, 90, 40), (80.0, 1, 90, 40)
@@ -177,7 +177,7 @@ def test_parts_that_a_whole_word_covers_by_more_than_half_are_left_out() -> None
     assert [score for _, score in found_words(whole, more)] == [0.5]
 
 
-def test_parts_of_one_word_share_more_than_a_tenth_and_are_told_once_with_their_mean() -> None:
+def test_parts_sharing_more_than_a_tenth_are_one_word_with_their_mean_score() -> None:
     one, tenth, more = (0.0, 20, 100, 40), (90.0, 20, 190, 40), (89.0, 20, 189, 40)
     # The first is cut by the left edge of its tile, the other by the right one of its own.
     window, size = Window(1, 1, 298, 298), (300, 300)

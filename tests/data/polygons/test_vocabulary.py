@@ -28,7 +28,7 @@ def test_every_character_is_listed_once_in_order() -> None:
 
 
 @pytest.mark.parametrize("test", [False, True])
-def test_three_quarters_are_words_in_four_spellings_and_the_rest_numbers(test: bool) -> None:
+def test_three_quarters_are_words_in_four_cases_and_the_rest_numbers(test: bool) -> None:
     random = np.random.default_rng(1)
     words = [drawn_word(False, random, test=test) for _ in range(6000)]
     known = {word.lower(): place for place, word in enumerate(WORDS)}
@@ -70,7 +70,7 @@ def test_parts_of_a_date_and_of_an_address_run_from_one_to_twelve() -> None:
 
 
 @pytest.mark.parametrize("test", [False, True])
-def test_one_to_six_chinese_characters_are_drawn_from_those_of_the_part(test: bool) -> None:
+def test_one_to_six_chinese_characters_are_drawn_from_the_parts_own(test: bool) -> None:
     random = np.random.default_rng(2)
     words = [drawn_word(True, random, test=test) for _ in range(3000)]
     lengths = Counter(map(len, words))

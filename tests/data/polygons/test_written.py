@@ -47,7 +47,7 @@ def small(fonts: tuple[Path, ...], **changes: object) -> Writing:
     return Writing(**settings)  # pyright: ignore[reportArgumentType]
 
 
-def test_the_seed_decides_every_byte_with_any_number_of_processes(
+def test_seed_determines_every_byte_with_any_number_of_processes(
     fonts: tuple[Path, ...], tmp_path: Path
 ) -> None:
     for name, seed, workers in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
@@ -62,7 +62,7 @@ def test_the_seed_decides_every_byte_with_any_number_of_processes(
     assert len({content for name, content in a.items() if name.endswith(".txt")}) == 7
 
 
-def test_a_written_set_is_read_as_any_other(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+def test_written_set_is_read_like_any_other(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     written = write_text_pictures(tmp_path / "set", small(fonts), train=6, test=3)
     assert written.pictures == 9
     messages: list[str] = []
@@ -77,7 +77,7 @@ def test_a_written_set_is_read_as_any_other(fonts: tuple[Path, ...], tmp_path: P
     assert not messages
 
 
-def test_outlines_hold_the_ink_and_nothing_else(fonts: tuple[Path, ...]) -> None:
+def test_outlines_contain_exactly_the_ink(fonts: tuple[Path, ...]) -> None:
     import cv2
 
     desk = open_desk(small(fonts, text_height=(30, 50), rotation=40.0))
@@ -114,7 +114,7 @@ def test_words_too_small_to_read_are_ignored(fonts: tuple[Path, ...]) -> None:
     assert 0 < sum(region.ignored for region in regions) < len(regions)
 
 
-def test_photographs_are_written_on(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+def test_text_is_written_on_photographs(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     pixels = scene(120, 200, seed=4)
     write_files(tmp_path, {"photo.png": png(pixels), "broken.png": b"x"})
     desk = open_desk(small(fonts, photographs=tmp_path, words=(0, 0)))
@@ -146,7 +146,9 @@ def test_no_word_of_the_test_part_is_trained_on(chinese: bool) -> None:
         assert {character for word in train | test for character in word} == set(CHINESE)
 
 
-def test_fonts_of_one_name_have_an_order(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+def test_fonts_with_the_same_name_have_a_fixed_order(
+    fonts: tuple[Path, ...], tmp_path: Path
+) -> None:
     """That of a set differs from process to process, and with it every byte of what is written."""
     places = [tmp_path / name / "same.ttf" for name in "fbdace"]
     for place in places:
@@ -167,14 +169,14 @@ def test_fonts_without_the_characters_are_refused(fonts: tuple[Path, ...], tmp_p
         fonts_with(LATIN, [tmp_path / "gone"])
 
 
-def test_nothing_is_overwritten(fonts: tuple[Path, ...], tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(UserError, match="is not empty"):
         write_text_pictures(tmp_path, small(fonts), train=1)
     assert contents(tmp_path) == {"mine.txt": b"x"}
 
 
-def test_files_hold_what_was_written_at_their_own_quality(
+def test_files_have_the_written_content_at_their_own_quality(
     fonts: tuple[Path, ...], tmp_path: Path
 ) -> None:
     report: list[tuple[int, int]] = []
@@ -213,7 +215,7 @@ def test_files_hold_what_was_written_at_their_own_quality(
     assert written == Written(6, words, ignored)
 
 
-def test_a_set_may_have_no_test_part_and_an_empty_folder_is_taken(
+def test_set_may_lack_a_test_part_and_an_empty_folder_is_accepted(
     fonts: tuple[Path, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "set").mkdir()
@@ -227,7 +229,7 @@ def test_a_set_may_have_no_test_part_and_an_empty_folder_is_taken(
         write_text_pictures(tmp_path / "file", small(fonts), train=1)
 
 
-def test_every_fourth_font_is_the_test_part_s_where_there_are_four(
+def test_every_fourth_font_is_reserved_for_the_test_part(
     fonts: tuple[Path, ...], tmp_path: Path
 ) -> None:
     for name in "abcdefgh":
@@ -244,7 +246,7 @@ def test_every_fourth_font_is_the_test_part_s_where_there_are_four(
     assert (named("train", *"abc"), named("test", *"abc")) == ("abc", "abc")
 
 
-def test_words_lie_apart_and_inside_and_as_many_are_tried_as_requested(
+def test_words_are_separate_and_inside_and_the_requested_number_is_tried(
     fonts: tuple[Path, ...],
 ) -> None:
     writing = small(fonts, words=(1, 3), width=420, height=300, text_height=(20, 30))
@@ -266,7 +268,7 @@ def test_words_lie_apart_and_inside_and_as_many_are_tried_as_requested(
     assert counts == {1, 2, 3}
 
 
-def test_heights_are_spread_by_their_logarithm_and_a_twelfth_are_tiny(
+def test_heights_are_log_uniform_and_a_twelfth_are_tiny(
     fonts: tuple[Path, ...],
 ) -> None:
     desk = open_desk(
@@ -288,7 +290,7 @@ def test_heights_are_spread_by_their_logarithm_and_a_twelfth_are_tiny(
     assert LEAST_SIDE == 8.0
 
 
-def test_corners_are_those_of_the_rectangle_moved_sheared_and_turned_a_little() -> None:
+def test_corners_are_a_rectangle_slightly_moved_sheared_and_rotated() -> None:
     random = np.random.default_rng(0)
     rectangle = np.array([[-50, -10], [50, -10], [50, 10], [-50, 10]])
     offsets: list[np.ndarray] = []
@@ -321,7 +323,7 @@ def test_corners_are_those_of_the_rectangle_moved_sheared_and_turned_a_little() 
     assert (places.max(axis=0) < (505, 305)).all()
 
 
-def test_ink_is_moved_to_the_corners_it_is_given() -> None:
+def test_ink_is_warped_to_the_given_corners() -> None:
     ink = np.random.default_rng(0).integers(0, 256, (12, 20)).astype(np.uint8)
     own = np.array([[0.0, 0], [20, 0], [20, 12], [0, 12]])
 
@@ -341,7 +343,7 @@ def test_ink_is_moved_to_the_corners_it_is_given() -> None:
 
 
 @pytest.mark.parametrize("level", [10, 120, 135, 245])
-def test_colours_differ_from_what_is_below_by_seventy_levels_of_luma(level: int) -> None:
+def test_colours_differ_from_the_background_by_seventy_levels_of_luma(level: int) -> None:
     part = np.full((4, 5, 3), level, np.uint8)
     random = np.random.default_rng(0)
     luma = np.array([0.299, 0.587, 0.114])
@@ -362,7 +364,7 @@ def test_colours_differ_from_what_is_below_by_seventy_levels_of_luma(level: int)
     assert result.tolist() == [0.0 if level > 127 else 255.0] * 3
 
 
-def test_parts_of_photographs_are_half_of_what_fits_or_more() -> None:
+def test_photograph_crops_cover_at_least_half_of_what_fits() -> None:
     y, x = np.mgrid[:100, :200]
     pixels = np.stack([x, y, 0 * x], axis=2).astype(np.uint8)
     random = np.random.default_rng(0)
@@ -385,9 +387,7 @@ def test_parts_of_photographs_are_half_of_what_fits_or_more() -> None:
     assert whole.shape == (40, 60, 3)
 
 
-def test_no_photograph_that_can_be_read_is_reported(
-    fonts: tuple[Path, ...], tmp_path: Path
-) -> None:
+def test_lack_of_readable_photographs_is_reported(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     write_files(tmp_path, {"a.png": b"x", "b.png": b""})
     desk = open_desk(small(fonts, photographs=tmp_path))
     with pytest.raises(UserError, match=r"no photograph can be read: .+"):
@@ -398,7 +398,7 @@ def test_no_photograph_that_can_be_read_is_reported(
         assert (written_picture(bare, number).pixels == 77).all()
 
 
-def test_textures_are_colours_with_noise_of_every_size_and_plain_signs() -> None:
+def test_textures_are_colours_with_multiscale_noise_or_plain_signs() -> None:
     textures = [_texture(90, 120, np.random.default_rng(seed)) for seed in range(30)]
     assert {(each.shape, each.dtype.name) for each in textures} == {((90, 120, 3), "uint8")}
     means = np.array([np.median(each, axis=(0, 1)) for each in textures])

@@ -43,19 +43,19 @@ def example(*entries: bytes) -> bytes:
 
 
 @given(EXAMPLES)
-def test_what_is_encoded_is_decoded(features) -> None:
+def test_encoding_and_decoding_round_trip(features) -> None:
     assert decode_example(encode_example(features)) == features
 
 
 @given(features=EXAMPLES, wanted=st.data())
-def test_only_the_keys_requested_are_decoded(features, wanted: st.DataObject) -> None:
+def test_only_requested_keys_are_decoded(features, wanted: st.DataObject) -> None:
     keys = wanted.draw(st.sets(st.sampled_from(sorted(features)))) if features else set()
     result = decode_example(encode_example(features), {key.encode() for key in keys})
     assert result == {key: features[key] for key in keys}
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_decoded_or_refused_with_a_place(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused_with_an_offset(data: bytes) -> None:
     reason = ""
     try:
         decode_example(data)
@@ -65,7 +65,7 @@ def test_any_bytes_are_decoded_or_refused_with_a_place(data: bytes) -> None:
 
 
 @given(features=EXAMPLES.filter(bool), where=st.data())
-def test_a_cut_message_is_refused(features, where: st.DataObject) -> None:
+def test_truncated_message_is_refused(features, where: st.DataObject) -> None:
     data = encode_example(features)
     cut = where.draw(st.integers(1, len(data) - 1))
     with pytest.raises(ValueError, match="byte"):
@@ -83,7 +83,7 @@ def test_numbers_may_be_packed_unpacked_or_both() -> None:
     }
 
 
-def test_the_last_of_two_entries_with_one_key_holds() -> None:
+def test_last_of_two_entries_with_the_same_key_wins() -> None:
     old, new = field(3, field(1, b"\x01")), field(1, field(1, b"new"))
     assert decode_example(example(entry(b"k", old), entry(b"k", new))) == {
         "k": BytesFeature((b"new",))
@@ -91,7 +91,7 @@ def test_the_last_of_two_entries_with_one_key_holds() -> None:
     assert decode_example(example(entry(b"k", old), entry(b"k", b""))) == {}
 
 
-def test_parts_of_one_value_are_merged_and_another_type_replaces_them() -> None:
+def test_parts_of_a_value_are_merged_and_another_type_replaces_them() -> None:
     first, second = field(3, field(1, b"\x01")), field(3, field(1, b"\x02"))
     merged = field(1, field(1, b"k") + field(2, first) + field(2, second))
     replaced = field(1, field(1, b"k") + field(2, first + field(1, field(1, b"x"))))

@@ -42,7 +42,7 @@ def picture(mode: str, kind: str) -> bytes:
         ("CMYK", "JPEG", b"CMYK", 4),
     ],
 )
-def test_a_record_says_all_of_its_image(
+def test_record_describes_its_image_completely(
     mode: str, kind: str, colorspace: bytes, channels: int
 ) -> None:
     encoded = picture(mode, kind)
@@ -68,7 +68,7 @@ def test_a_record_says_all_of_its_image(
 
 
 @pytest.mark.parametrize(("label", "text"), [(-1, b""), (0, b"cat"), (1, b"dog"), (2, b"")])
-def test_only_known_labels_have_a_name_and_without_boxes_there_are_no_sides(
+def test_names_are_written_for_known_labels_and_sides_for_boxes_only(
     label: int, text: bytes
 ) -> None:
     record = Record(encoded=picture("L", "PNG"), label=label, origin="a")
@@ -85,7 +85,7 @@ def test_only_known_labels_have_a_name_and_without_boxes_there_are_no_sides(
     )
 
 
-def test_what_was_written_is_read_again_with_its_boxes() -> None:
+def test_written_records_round_trip_with_their_boxes() -> None:
     boxes = ((0.0, 0.25, 0.5, 0.75), (0.125, 0.0, 1.0, 0.5))
     record = Record(encoded=picture("RGB", "PNG"), label=7, origin="x", boxes=boxes)
     assert record_of_example(example_of_record(record, 0, []), "x") == record
@@ -94,7 +94,7 @@ def test_what_was_written_is_read_again_with_its_boxes() -> None:
     )
 
 
-def test_bytes_that_are_no_image_are_a_fault_of_their_record() -> None:
+def test_non_image_bytes_are_a_fault_of_their_record() -> None:
     with pytest.raises(CorruptRecord, match="unreadable image: ") as error:
         example_of_record(Record(encoded=b"text", label=0, origin="a.jpg"), 0, [])
     assert error.value.fault.origin == "a.jpg"
@@ -134,7 +134,7 @@ GOOD: dict[str, Feature] = {
         ),
     ],
 )
-def test_a_record_of_another_form_is_reported_with_its_place(
+def test_record_of_another_format_is_reported_with_its_location(
     changed: dict[str, Feature], reason: str
 ) -> None:
     payload = encode_example({**GOOD, **changed})
@@ -149,13 +149,13 @@ def test_a_record_of_another_form_is_reported_with_its_place(
         assert picture_of_example(payload, "here").encoded == b"picture"
 
 
-def test_an_empty_list_of_any_type_is_no_box() -> None:
+def test_empty_list_of_any_type_gives_no_boxes() -> None:
     sides = dict(zip(SIDES, (BytesFeature(()), IntegerFeature(())), strict=False))
     assert record_of_example(encode_example({**GOOD, **sides}), "").boxes == ()
 
 
 @pytest.mark.parametrize("boxes", [((0.0, 0.0, 1.0),), ((0.0, 0.0, 1.0, 1.0), (0.0, 1.0, 1.0))])
-def test_a_box_has_four_sides(boxes: tuple[tuple[float, float, float, float], ...]) -> None:
+def test_box_needs_four_sides(boxes: tuple[tuple[float, float, float, float], ...]) -> None:
     with pytest.raises(ValueError, match=r"shorter|longer"):
         example_of_record(
             Record(encoded=picture("L", "PNG"), label=0, origin="a", boxes=boxes), 0, []

@@ -30,7 +30,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_threads_read_right_although_few_files_stay_open(
+def test_threads_read_correctly_with_few_open_files(
     paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(offset_files, "MOST_OPEN", 2)
@@ -43,7 +43,7 @@ def test_threads_read_right_although_few_files_stay_open(
     assert open_files() == before
 
 
-def test_forked_workers_read_right_from_files_opened_before(paths: list[Path]) -> None:
+def test_forked_workers_read_correctly_from_files_opened_earlier(paths: list[Path]) -> None:
     files = OffsetFiles(paths)
     assert check(files, 10)
     context = multiprocessing.get_context("fork")
@@ -65,13 +65,13 @@ def test_a_pickled_copy_opens_its_own_files(paths: list[Path]) -> None:
     assert check(pickle.loads(pickle.dumps(files)), 100)
 
 
-def test_the_end_of_a_file_shortens_what_is_read(paths: list[Path]) -> None:
+def test_reads_are_shortened_at_the_end_of_the_file(paths: list[Path]) -> None:
     files = OffsetFiles(paths)
     assert files.read(1, 999, 100) == b"\x01end"
     assert files.read(1, 5000, 100) == b""
 
 
-def test_a_named_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+def test_named_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jpg")
     with pytest.raises(ValueError, match="not a regular file"):
         read_whole(tmp_path / "pipe.jpg")
@@ -84,7 +84,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         read_whole(tmp_path / "sparse")
 
 
-def test_as_many_files_stay_open_as_are_allowed_and_the_oldest_goes_first(
+def test_open_files_are_limited_and_the_oldest_is_closed_first(
     paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert offset_files.MOST_OPEN == 256
@@ -105,7 +105,7 @@ def test_as_many_files_stay_open_as_are_allowed_and_the_oldest_goes_first(
     ]
 
 
-def test_what_could_not_be_read_is_opened_again(tmp_path: Path) -> None:
+def test_file_is_reopened_after_a_failed_read(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.mkdir()
     files = OffsetFiles([path])
@@ -118,7 +118,7 @@ def test_what_could_not_be_read_is_opened_again(tmp_path: Path) -> None:
         OffsetFiles([tmp_path / "none"]).read(0, 0, 1)
 
 
-def test_a_whole_file_may_be_as_large_as_is_allowed(tmp_path: Path) -> None:
+def test_whole_file_may_be_exactly_as_large_as_allowed(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"12345")
     assert read_whole(path) == read_whole(path, 5) == b"12345"

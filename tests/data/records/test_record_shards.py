@@ -25,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))
 
 
-def test_records_are_numbered_over_all_shards_and_know_their_place(tmp_path: Path) -> None:
+def test_records_are_numbered_across_shards_and_know_their_location(tmp_path: Path) -> None:
     shards = [[b"a", b"", b"ccc"], [b"dd"], [b"e" * 300, b"f"]]
     paths = [tmp_path / name for name in ("x", "y", "z")]
     for path, payloads in zip(paths, shards, strict=True):
@@ -50,7 +50,9 @@ def test_records_are_numbered_over_all_shards_and_know_their_place(tmp_path: Pat
     assert records.payload(2)[0] == b"ccc"
 
 
-def test_shards_without_a_record_are_reported_with_what_writes_them_again(tmp_path: Path) -> None:
+def test_shards_without_records_are_reported_with_the_command_to_rewrite_them(
+    tmp_path: Path,
+) -> None:
     paths = [tmp_path / str(number) for number in range(7)]
 
     def refused(empty: int) -> UserError:
@@ -69,7 +71,7 @@ def test_shards_without_a_record_are_reported_with_what_writes_them_again(tmp_pa
     assert refused(6).what == "6 of 7 shards hold no record: '0', '1', '2', '3', '4' and 1 more"
 
 
-def test_names_of_shards_have_numbers_of_five_to_nine_digits() -> None:
+def test_shard_names_have_numbers_of_five_to_nine_digits() -> None:
     match = SHARD_NAME.match("a-b-00001-of-000000002.gz")
     assert match is not None
     assert match.groupdict() == {
@@ -83,7 +85,7 @@ def test_names_of_shards_have_numbers_of_five_to_nine_digits() -> None:
     assert RECORD_SUFFIXES == (".tfrecord", ".tfrecords", ".tfrec")
 
 
-def test_what_is_missing_of_each_set_is_known_by_the_total() -> None:
+def test_missing_shards_of_each_set_are_inferred_from_the_total() -> None:
     paths = [
         Path("/a/x-00001-of-00003.tfrec"),
         Path("/a/x-00000-of-00001"),
@@ -118,14 +120,14 @@ def test_what_is_missing_of_each_set_is_known_by_the_total() -> None:
     check_none_missing([paths[1], paths[3]])
 
 
-def test_a_gap_names_no_more_than_a_hundred_thousand() -> None:
+def test_at_most_a_hundred_thousand_missing_shards_are_named() -> None:
     (gap,) = shard_gaps([Path("x-000000000-of-000200001")])
     assert (len(gap.names), gap.present, gap.total) == (100_000, 1, 200_001)
     assert gap.names[:2] == ["x-00001-of-200001", "x-00002-of-200001"]
     assert gap.text.endswith("'x-00005-of-200001' and 199995 more are missing")
 
 
-def test_numbers_that_no_set_can_have_are_reported_with_their_files() -> None:
+def test_impossible_shard_numbers_are_reported_with_their_files() -> None:
     with pytest.raises(UserError) as error:
         shard_gaps([Path("/a/x-00002-of-00002")])
     assert str(error.value) == (

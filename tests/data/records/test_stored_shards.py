@@ -85,7 +85,7 @@ def cached_bytes(folder: Path) -> int:
 
 
 @pytest.mark.usefixtures("environment")
-def test_shards_in_a_store_give_the_samples_classes_and_fingerprint_of_the_disk(
+def test_shards_in_a_store_give_the_same_samples_classes_and_fingerprint_as_on_disk(
     shards: Path,
 ) -> None:
     disk = open_source(str(shards), "train")
@@ -96,7 +96,7 @@ def test_shards_in_a_store_give_the_samples_classes_and_fingerprint_of_the_disk(
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_pattern_and_one_shard_are_taken_by_their_names(shards: Path) -> None:
+def test_pattern_and_single_shard_select_by_name(shards: Path) -> None:
     notices: list[str] = []
     url = f"s3://{BUCKET}/shards/train-0000[01]-*"
     some = open_source(url, "train", notice=notices.append)
@@ -108,7 +108,7 @@ def test_a_pattern_and_one_shard_are_taken_by_their_names(shards: Path) -> None:
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("workers", [0, 2])
-def test_what_exceeds_the_cache_is_read_record_by_record(
+def test_shards_exceeding_the_cache_are_read_record_by_record(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     sizes = [path.stat().st_size for path in shards.glob("train-*")]
@@ -121,7 +121,7 @@ def test_what_exceeds_the_cache_is_read_record_by_record(
     assert 0 < cached_bytes(tmp_path / "cache") <= limit + 100  # the cache's notes on itself
 
 
-def test_one_failing_request_in_ten_changes_no_sample(
+def test_failing_one_request_in_ten_changes_no_sample(
     filled: Server, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = samples(open_source(str(shards), "train"), 0)
@@ -134,7 +134,7 @@ def test_one_failing_request_in_ten_changes_no_sample(
         assert len(failing.requests) > 60
 
 
-def test_a_store_that_dies_ends_the_reading_and_skips_no_sample(
+def test_store_that_dies_ends_reading_without_skipping_samples(
     filled: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with proxy(filled, lambda handler, number: number > 30 and (handler.drop() or True)) as dying:
@@ -168,7 +168,7 @@ def is_shard(name: str) -> bool:
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_url_names_a_folder_of_shards_one_or_some_by_a_pattern(shards: Path) -> None:
+def test_url_names_a_folder_one_shard_or_a_pattern(shards: Path) -> None:
     everything = {path.name: path.stat().st_size for path in shards.iterdir()}
     assert set(NAMES) < set(everything)
 
@@ -204,7 +204,7 @@ def test_a_url_names_a_folder_of_shards_one_or_some_by_a_pattern(shards: Path) -
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("lacking", [0, 1])
-def test_shards_are_cached_as_long_as_they_fit_and_an_index_takes_what_is_left(
+def test_shards_are_cached_while_they_fit_and_the_index_uses_the_rest(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
 ) -> None:
     listing = list_shards(URL, is_shard)
@@ -280,7 +280,7 @@ def test_a_compressed_shard_that_does_not_fit_is_refused(
 
 
 @pytest.mark.usefixtures("environment")
-def test_files_of_the_disk_and_of_a_store_are_read_alike(shards: Path) -> None:
+def test_files_on_disk_and_in_a_store_are_read_alike(shards: Path) -> None:
     listing = list_shards(URL, is_shard)
     assert listing is not None
     contents = [(shards / name).read_bytes() for name in NAMES[:2]]
@@ -301,7 +301,7 @@ def test_files_of_the_disk_and_of_a_store_are_read_alike(shards: Path) -> None:
 
 
 @pytest.mark.usefixtures("environment")
-def test_records_of_a_store_are_read_ahead_at_their_places(
+def test_records_in_a_store_are_prefetched_by_offset(
     shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "1kB")

@@ -48,13 +48,13 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(payloads=PAYLOADS)
-def test_every_payload_that_was_framed_is_read_back(scratch: Path, payloads: list[bytes]) -> None:
+def test_every_framed_payload_round_trips(scratch: Path, payloads: list[bytes]) -> None:
     scratch.write_bytes(framed(payloads))
     assert read_all(scratch) == payloads
 
 
 @given(payloads=PAYLOADS.filter(bool), where=st.data())
-def test_any_flipped_bit_is_detected_and_harms_no_record_before_it(
+def test_any_flipped_bit_is_detected_without_affecting_earlier_records(
     scratch: Path, payloads: list[bytes], where: st.DataObject
 ) -> None:
     content = bytearray(framed(payloads))
@@ -80,7 +80,7 @@ def test_any_flipped_bit_is_detected_and_harms_no_record_before_it(
 
 
 @given(payloads=PAYLOADS.filter(bool), where=st.data())
-def test_a_file_cut_anywhere_but_between_records_is_an_error(
+def test_file_truncated_within_a_record_is_an_error(
     scratch: Path, payloads: list[bytes], where: st.DataObject
 ) -> None:
     content = framed(payloads)
@@ -97,7 +97,7 @@ def test_a_file_cut_anywhere_but_between_records_is_an_error(
 
 @settings(max_examples=20)
 @given(length=st.integers(2**20, 2**64 - 1))
-def test_a_hostile_length_with_a_valid_checksum_is_refused_without_memory(
+def test_hostile_length_with_a_valid_checksum_is_refused_without_allocation(
     scratch: Path, length: int
 ) -> None:
     head = struct.pack("<Q", length)
@@ -106,7 +106,7 @@ def test_a_hostile_length_with_a_valid_checksum_is_refused_without_memory(
         index_records(scratch)
 
 
-def test_the_error_of_a_damaged_length_names_file_byte_and_what_to_do(tmp_path: Path) -> None:
+def test_damaged_length_error_names_file_offset_and_remedy(tmp_path: Path) -> None:
     path = tmp_path / "train-00000-of-00001"
     content = bytearray(framed([b"first", b"second"]))
     content[12 + 5 + 4] ^= 1
@@ -147,7 +147,7 @@ def test_a_record_too_large_for_an_image_is_not_read(tmp_path: Path) -> None:
         read_payload(OffsetFiles([tmp_path / "none"]), 0, 12, 300 * 2**20, "here")
 
 
-def test_a_file_that_is_not_there_is_an_error_of_the_user(tmp_path: Path) -> None:
+def test_missing_file_is_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file"):
         index_records(tmp_path / "none")
 
@@ -165,7 +165,7 @@ def test_a_frame_is_length_and_masked_checksums() -> None:
     assert header_length(header[:8] + bytes(4)) is None
 
 
-def test_an_index_holds_the_place_of_each_payload(tmp_path: Path) -> None:
+def test_index_has_the_offset_of_each_payload(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(framed([b"abc", b"", b"d" * 5000, b"e"]))
     index = index_records(path)
@@ -177,7 +177,7 @@ def test_an_index_holds_the_place_of_each_payload(tmp_path: Path) -> None:
     assert len(index_records(path)) == 0
 
 
-def test_headers_of_small_records_are_read_many_at_once_and_of_large_ones_one_by_one() -> None:
+def test_headers_are_read_in_bulk_for_small_records_and_singly_for_large_ones() -> None:
     content = framed([b"a", b"b", b"c" * 4095, b"d" * 4096, b"e" * 9000, b"f", b"g" * 70_000, b"h"])
     lengths = [1, 1, 4095, 4096, 9000, 1, 70_000, 1]
     starts = [sum(16 + length for length in lengths[:number]) for number in range(8)]
@@ -207,7 +207,7 @@ def test_headers_of_small_records_are_read_many_at_once_and_of_large_ones_one_by
     assert seen == [(12, 0), (12, 4112), (65536, 4112 + 4111)]
 
 
-def test_damage_is_reported_with_the_bytes_that_there_are(tmp_path: Path) -> None:
+def test_damage_is_reported_with_the_actual_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a"
     content = framed([b"first", b"second"])
 

@@ -40,7 +40,7 @@ def plain(path: Path, said: list[str] | None = None) -> Path:
     ],
     ids=["gzip", "zlib", "gzip in two members"],
 )
-def test_compressed_records_are_those_of_the_plain_file(tmp_path: Path, pack) -> None:
+def test_compressed_records_equal_those_of_the_plain_file(tmp_path: Path, pack) -> None:
     path = tmp_path / "packed"
     path.write_bytes(pack(framed(PAYLOADS)))
     messages: list[str] = []
@@ -51,7 +51,7 @@ def test_compressed_records_are_those_of_the_plain_file(tmp_path: Path, pack) ->
     assert len(messages) == 1, "the second opening finds it unpacked"
 
 
-def test_a_plain_file_is_used_where_it_is(tmp_path: Path, cache: Path) -> None:
+def test_plain_file_is_used_in_place(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "plain"
     path.write_bytes(framed(PAYLOADS))
     assert plain(path) == path
@@ -65,7 +65,7 @@ def test_a_plain_record_whose_length_looks_like_gzip_is_plain(tmp_path: Path) ->
     assert plain(path) == path
 
 
-def test_a_changed_file_is_unpacked_anew_and_the_earlier_copy_goes(
+def test_changed_file_is_unpacked_again_and_the_old_copy_removed(
     tmp_path: Path, cache: Path
 ) -> None:
     path = tmp_path / "packed"
@@ -76,7 +76,7 @@ def test_a_changed_file_is_unpacked_anew_and_the_earlier_copy_goes(
     assert len(list(cache.iterdir())) == 1
 
 
-def test_openings_at_the_same_time_unpack_once_and_leave_nothing_else(
+def test_concurrent_opening_unpacks_once_and_leaves_nothing_else(
     tmp_path: Path, cache: Path
 ) -> None:
     path = tmp_path / "packed"
@@ -87,7 +87,7 @@ def test_openings_at_the_same_time_unpack_once_and_leave_nothing_else(
     assert [entry.name for entry in cache.iterdir()] == [result[0].name]
 
 
-def test_what_a_killed_process_left_is_written_over(tmp_path: Path, cache: Path) -> None:
+def test_leftovers_of_a_killed_process_are_overwritten(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "packed"
     path.write_bytes(gzip.compress(framed(PAYLOADS)))
     entry = plain(path)
@@ -99,7 +99,7 @@ def test_what_a_killed_process_left_is_written_over(tmp_path: Path, cache: Path)
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.data())
-def test_a_cut_compressed_file_is_an_error_and_nothing_stays_in_the_cache(
+def test_truncated_compressed_file_is_an_error_and_leaves_nothing_in_the_cache(
     tmp_path: Path, cache: Path, where: st.DataObject
 ) -> None:
     content = gzip.compress(framed(PAYLOADS), mtime=0)
@@ -153,9 +153,7 @@ def test_a_full_disk_is_reported_with_the_variable_that_moves_the_cache(
     assert not list(cache.iterdir())
 
 
-def test_a_cache_that_cannot_be_made_is_an_error_of_the_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_uncreatable_cache_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "file"))
     path = tmp_path / "packed"
@@ -164,7 +162,7 @@ def test_a_cache_that_cannot_be_made_is_an_error_of_the_user(
         plain(path)
 
 
-def test_other_files_are_no_record_files(tmp_path: Path) -> None:
+def test_other_files_are_not_record_files(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"a text that is long enough to have a header")
     assert not is_record_file(path)
@@ -206,14 +204,14 @@ def test_an_empty_payload_frames_to_sixteen_bytes() -> None:
         (framed([b"a"])[:11] + b"\0", False),
     ],
 )
-def test_record_files_are_known_by_their_first_bytes(
+def test_record_files_are_recognised_by_their_first_bytes(
     tmp_path: Path, head: bytes, is_one: bool
 ) -> None:
     (tmp_path / "a").write_bytes(head)
     assert is_record_file(tmp_path / "a") is is_one
 
 
-def test_some_files_of_many_are_unpacked_with_one_notice_and_keep_their_places(
+def test_compressed_files_among_others_are_unpacked_with_one_notice_in_place(
     tmp_path: Path, cache: Path
 ) -> None:
     paths = [tmp_path / str(number) for number in range(4)]
@@ -241,7 +239,7 @@ def test_a_large_file_is_unpacked_in_pieces_over_members_of_any_size(tmp_path: P
     assert plain(path).read_bytes() == content
 
 
-def test_what_stops_an_unpacking_is_reported_whole(
+def test_unpacking_errors_have_the_full_message(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
@@ -304,7 +302,7 @@ def test_a_cache_without_permission_is_reported_with_the_systems_reason(
     assert error.value.where == f"unpacking {path} into {tmp_path / 'file' / 'tfrecord'}"
 
 
-def test_a_copy_of_another_file_stays_when_one_changes(tmp_path: Path, cache: Path) -> None:
+def test_copies_of_other_files_survive_a_change(tmp_path: Path, cache: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for path in (one, other):
         path.write_bytes(gzip.compress(framed([b"a"])))

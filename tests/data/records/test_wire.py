@@ -20,13 +20,13 @@ def read(data: bytes) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 2**14 - 1, 2**14, 2**63, 2**64 - 1])
-def test_a_number_is_read_as_written_and_not_beyond_its_last_byte(value: int) -> None:
+def test_varint_is_read_up_to_its_last_byte(value: int) -> None:
     written = encode_varint(value)
     assert len(written) == max(1, -(-value.bit_length() // 7))
     assert varint(b"\xff" + written + b"\xff", 1, len(written) + 1) == (value, len(written) + 1)
 
 
-def test_a_number_has_ten_bytes_at_most() -> None:
+def test_varint_has_at_most_ten_bytes() -> None:
     ten = b"\xff" * 9 + b"\x01"
     assert varint(ten, 0, 10) == (2**64 - 1, 10)
     with pytest.raises(ValueError, match="longer than 10 bytes at byte 0"):
@@ -38,7 +38,7 @@ def test_a_number_has_ten_bytes_at_most() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 15, 16, LARGEST_FIELD])
-def test_a_field_may_have_any_number_of_29_bits(number: int) -> None:
+def test_field_number_may_have_29_bits(number: int) -> None:
     tag = encode_varint(number << 3 | VARINT)
     assert read(tag + b"\x05") == [(number, VARINT, len(tag), len(tag) + 1)]
 

@@ -19,7 +19,7 @@ def changed(data: KeywordData, clip: np.ndarray | None, seed: int = 0) -> np.nda
     return changed_clip(clip, [NOISE], data, np.random.default_rng(seed))
 
 
-def test_a_clip_with_every_change_switched_off_is_the_clip() -> None:
+def test_clip_is_unchanged_with_every_change_off() -> None:
     np.testing.assert_array_equal(changed(PLAIN, SPEECH), SPEECH / 32768)
 
 
@@ -43,7 +43,7 @@ def test_shifts_reach_both_ends_of_the_range() -> None:
     assert places == set(range(-16, 16))
 
 
-def test_the_background_has_the_share_and_the_loudness_of_the_settings() -> None:
+def test_background_has_the_configured_share_and_loudness() -> None:
     data = replace(PLAIN, background_frequency=0.8, background_volume=0.1)
     silence = np.zeros(LENGTH, dtype=np.int16)
     loudness = np.array([changed(data, silence, seed).std() for seed in range(300)])
@@ -53,21 +53,21 @@ def test_the_background_has_the_share_and_the_loudness_of_the_settings() -> None
     assert loudness[loudness > 0].mean() == pytest.approx(0.05 * full, rel=0.1)
 
 
-def test_silence_is_background_alone() -> None:
+def test_silence_is_background_only() -> None:
     data = replace(PLAIN, background_frequency=1, gain_db=6, speed=0.2, time_shift_ms=100)
     silence = np.zeros(LENGTH, dtype=np.int16)
     for seed in range(5):
         np.testing.assert_array_equal(changed(data, None, seed), changed(data, silence, seed))
 
 
-def test_a_ratio_of_speech_to_noise_is_kept() -> None:
+def test_signal_to_noise_ratio_is_kept() -> None:
     data = replace(PLAIN, background_frequency=1, background_snr_db=(10.0, 10.0))
     added = changed(data, SPEECH, 3) - SPEECH / 32768
     ratio = 10 * np.log10(np.mean((SPEECH / 32768.0) ** 2) / np.mean(added**2))
     assert ratio == pytest.approx(10, abs=0.01)
 
 
-def test_what_is_too_loud_is_clipped() -> None:
+def test_loud_samples_are_clipped() -> None:
     data = replace(PLAIN, background_frequency=1, background_volume=1)
     clip = np.full(LENGTH, 32767, dtype=np.int16)
     row = changed(data, clip, 2)
@@ -91,7 +91,7 @@ def test_gain_and_speed_stay_within_their_ranges() -> None:
     assert plain - 2 <= max(crossings) <= plain + 2
 
 
-def test_made_noises_are_white_and_pink_and_always_the_same() -> None:
+def test_generated_noises_are_white_and_pink_and_reproducible() -> None:
     white, pink = made_noises(16_000)
     again = made_noises(16_000)
     assert np.array_equal(white, again[0])
@@ -108,7 +108,7 @@ def test_made_noises_are_white_and_pink_and_always_the_same() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_change_follows_from_the_draws_in_their_order(seed: int) -> None:
+def test_changes_follow_from_the_draws_in_order(seed: int) -> None:
     """Shift, whether noise comes, its loudness, gain, speed, the noise's place and which one."""
     data = replace(
         PLAIN,
@@ -136,7 +136,7 @@ def test_every_change_follows_from_the_draws_in_their_order(seed: int) -> None:
     np.testing.assert_allclose(row, np.clip(expected, -1, 1), atol=2e-6)
 
 
-def test_a_ratio_is_drawn_between_both_in_decibels() -> None:
+def test_ratio_is_drawn_uniformly_in_decibels() -> None:
     data = replace(PLAIN, background_frequency=1, background_snr_db=(-5.0, 15.0))
     for seed in range(5):
         added = changed(data, SPEECH, seed) - SPEECH / 32768
@@ -145,7 +145,7 @@ def test_a_ratio_is_drawn_between_both_in_decibels() -> None:
         assert result == pytest.approx(-5 + 20 * share, abs=0.05)
 
 
-def test_noise_of_nothing_and_no_noise_at_all_add_nothing() -> None:
+def test_silent_or_absent_noise_adds_nothing() -> None:
     data = replace(PLAIN, background_frequency=1, background_snr_db=(1.0, 1.0))
     quiet = np.zeros(2 * LENGTH, np.int16)
     random = np.random.default_rng(0)
@@ -156,7 +156,7 @@ def test_noise_of_nothing_and_no_noise_at_all_add_nothing() -> None:
     assert 0 < loud.std() <= 0.2 * NOISE.std() / 32768 * 1.05
 
 
-def test_a_shift_as_long_as_the_clip_is_the_most() -> None:
+def test_shift_is_at_most_the_clip_length() -> None:
     data = KeywordData(path="x", clip_ms=10, time_shift_ms=500, background_frequency=0)
     clip = np.arange(1, 161, dtype=np.int16)
     seen: set[int] = set()
@@ -168,7 +168,7 @@ def test_a_shift_as_long_as_the_clip_is_the_most() -> None:
     assert max(seen) >= 157
 
 
-def test_made_noises_last_a_minute_at_a_quarter_of_the_full_scale() -> None:
+def test_generated_noises_last_a_minute_at_a_quarter_of_full_scale() -> None:
     noises = made_noises(1_000)
     assert [len(noise) for noise in noises] == [60_000, 60_000]
     for noise in noises:

@@ -18,12 +18,12 @@ def clips(folder: Path, keep_bytes: int, *, rate: int = 16_000) -> DecodedClips:
 
 
 @pytest.mark.parametrize("length", [0, 3, 5, 8])
-def test_a_clip_is_cut_or_padded_behind(length: int) -> None:
+def test_clip_is_truncated_or_padded_at_the_end(length: int) -> None:
     result = fit_clip(np.arange(1, length + 1, dtype=np.float32), 5)
     assert result.tolist() == [*range(1, min(length, 5) + 1), *[0] * (5 - min(length, 5))]
 
 
-def test_kept_clips_are_those_that_are_decoded_anew(tmp_path: Path) -> None:
+def test_cached_clips_equal_decoded_ones(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     all_kept, some_kept, none_kept = (clips(folder, size) for size in (10**7, 100_000, 0))
     for _ in range(2):
@@ -32,7 +32,7 @@ def test_kept_clips_are_those_that_are_decoded_anew(tmp_path: Path) -> None:
             np.testing.assert_array_equal(some_kept[index], none_kept[index])
 
 
-def test_a_kept_clip_needs_no_file_any_more_and_one_that_is_not_kept_does(tmp_path: Path) -> None:
+def test_cached_clip_needs_no_file_and_an_uncached_one_does(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     result = clips(folder, 3 * 32_000)
     before = [result[index].copy() for index in range(4)]
@@ -44,7 +44,7 @@ def test_a_kept_clip_needs_no_file_any_more_and_one_that_is_not_kept_does(tmp_pa
         result[3]
 
 
-def test_processes_that_were_forked_keep_clips_for_each_other(tmp_path: Path) -> None:
+def test_forked_processes_share_cached_clips(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     result = clips(folder, 10**7)
     child = os.fork()
@@ -65,7 +65,7 @@ def test_a_clip_that_is_half_written_is_decoded_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result[2], expected)
 
 
-def test_the_clips_come_through_pickling(tmp_path: Path) -> None:
+def test_clips_survive_pickling(tmp_path: Path) -> None:
     result = clips(divided(tmp_path), 10**7)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(result))[7], result[7])
 
@@ -81,7 +81,7 @@ def test_clips_of_other_rates_are_resampled(tmp_path: Path) -> None:
     assert np.abs(one - other).std() < 100 < 0.1 * one.std()
 
 
-def test_as_many_clips_are_kept_as_fit_and_each_takes_two_bytes_a_sample(tmp_path: Path) -> None:
+def test_cache_holds_as_many_clips_as_fit_at_two_bytes_per_sample(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     for size, kept in ((32_000 * 2 - 1, 1), (32_000 * 2, 2)):
         result = clips(folder, size)
@@ -102,7 +102,7 @@ def test_as_many_clips_are_kept_as_fit_and_each_takes_two_bytes_a_sample(tmp_pat
             Path(name).write_bytes(content)
 
 
-def test_a_clip_of_nothing_but_zeros_is_kept_too(tmp_path: Path) -> None:
+def test_all_zero_clip_is_cached(tmp_path: Path) -> None:
     files = {
         f"{part}/low/{name}.wav": write_wav(np.zeros(9, np.int16), 16_000)
         for part in ("train", "val")

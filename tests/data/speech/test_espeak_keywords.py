@@ -41,7 +41,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_each_word_gets_its_share_and_no_clip_comes_twice() -> None:
+def test_each_word_gets_its_share_without_duplicate_clips() -> None:
     utterances = plan_utterances(KeywordsRequest(folder=Path("x"), clips=6_000, eval_clips=1_000))
     paths = [utterance.path for utterance in utterances]
     assert len(set(paths)) == len(paths) == 7_000
@@ -50,7 +50,7 @@ def test_each_word_gets_its_share_and_no_clip_comes_twice() -> None:
     assert sum(u.folder.startswith("unknown/") for u in train) == 1_000
 
 
-def test_no_voice_is_in_both_parts_and_the_names_give_the_speaker() -> None:
+def test_parts_share_no_voice_and_names_give_the_speaker() -> None:
     utterances = plan_utterances(KeywordsRequest(folder=Path("x")))
     voices = {part: {u.variant for u in utterances if u.part == part} for part in ("train", "val")}
     assert len(voices["train"]) == 13
@@ -60,7 +60,7 @@ def test_no_voice_is_in_both_parts_and_the_names_give_the_speaker() -> None:
     assert len(parts) == 61
 
 
-def test_the_plan_follows_from_the_options_and_of_the_words_only_from_each() -> None:
+def test_plan_of_a_word_depends_only_on_the_options_and_the_word() -> None:
     one = plan_utterances(KeywordsRequest(folder=Path("a"), seed=5))
     assert one == plan_utterances(KeywordsRequest(folder=Path("b"), seed=5))
     assert one != plan_utterances(KeywordsRequest(folder=Path("a"), seed=6))
@@ -81,12 +81,12 @@ def test_the_plan_follows_from_the_options_and_of_the_words_only_from_each() -> 
         ({"clips": 100_000}, "different ones can be made"),
     ],
 )
-def test_what_cannot_be_spoken_is_refused(changes: dict[str, object], expected: str) -> None:
+def test_unspeakable_words_are_refused(changes: dict[str, object], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         plan_utterances(request(Path("x"), **changes))
 
 
-def test_a_word_is_put_in_the_middle_of_a_second_with_a_hundredth_around_it() -> None:
+def test_word_is_centred_in_a_second_with_a_hundredth_of_margin() -> None:
     sound = np.zeros(20_000, dtype=np.float32)
     sound[9_000:11_000] = 0.5
     clip = placed(sound)
@@ -99,7 +99,7 @@ def test_a_word_is_put_in_the_middle_of_a_second_with_a_hundredth_around_it() ->
     assert placed(np.full(100, 0.005, np.float32)) is None
 
 
-def test_a_missing_synthesizer_is_reported_with_how_to_get_it(
+def test_missing_synthesizer_is_reported_with_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -109,7 +109,7 @@ def test_a_missing_synthesizer_is_reported_with_how_to_get_it(
 
 
 @needs_espeak
-def test_the_same_options_give_the_same_bytes_also_after_an_interruption(tmp_path: Path) -> None:
+def test_same_options_give_the_same_bytes_even_after_an_interruption(tmp_path: Path) -> None:
     written = write_espeak_keywords(request(tmp_path / "one"))
     assert [(part.part, part.clips) for part in written] == [("train", 12), ("val", 4)]
     whole = contents(tmp_path / "one")
@@ -124,7 +124,7 @@ def test_the_same_options_give_the_same_bytes_also_after_an_interruption(tmp_pat
 
 
 @needs_espeak
-def test_the_clips_are_seconds_of_speech_that_can_be_opened(tmp_path: Path) -> None:
+def test_clips_are_one_second_of_speech_and_open_as_a_set(tmp_path: Path) -> None:
     write_espeak_keywords(request(tmp_path / "set"))
     speech = open_speech(str(tmp_path / "set"), "training", notice=lambda _: None)
     assert speech.words == ["no", "unknown", "yes"]
@@ -136,7 +136,7 @@ def test_the_clips_are_seconds_of_speech_that_can_be_opened(tmp_path: Path) -> N
 
 
 @needs_espeak
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_unrelated_folder_is_left_alone(tmp_path: Path) -> None:
     write_espeak_keywords(request(tmp_path / "set"))
     with pytest.raises(UserError, match="made with other options"):
         write_espeak_keywords(request(tmp_path / "set", seed=4))
@@ -178,14 +178,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_made_is_reported_in_full(changes: dict[str, object], message: str) -> None:
+def test_impossible_requests_have_the_full_message(
+    changes: dict[str, object], message: str
+) -> None:
     """Seven accents, 13 or 48 variants, five speeds and five pitches make the different clips."""
     with pytest.raises(UserError) as caught:
         plan_utterances(request(Path("x"), **changes))
     assert str(caught.value) == message
 
 
-def test_the_least_and_the_most_clips_are_planned() -> None:
+def test_smallest_and_largest_clip_counts_are_planned() -> None:
     least = plan_utterances(request(Path("x"), clips=4, eval_clips=5))
     assert [(each.part, each.folder.partition("/")[0], each.word) for each in least[:2]] == [
         ("train", "yes", "yes"),
@@ -218,7 +220,7 @@ def test_the_least_and_the_most_clips_are_planned() -> None:
     assert words == wanted
 
 
-def test_clips_are_planned_in_the_order_of_their_grid() -> None:
+def test_clips_are_planned_in_grid_order() -> None:
     """Which of them is drawn by a seed; then accents, variants, speeds, pitches in turn."""
     planned = [each for each in plan_utterances(request(Path("x"), clips=400)) if each.word == "no"]
     train = [each for each in planned if each.part == "train"]
@@ -242,7 +244,7 @@ def test_clips_are_planned_in_the_order_of_their_grid() -> None:
     )
 
 
-def test_the_voices_are_spoken_at_these_speeds_and_pitches() -> None:
+def test_voices_use_the_listed_speeds_and_pitches() -> None:
     assert (SPEEDS, PITCHES) == ((110, 130, 150, 175, 200), (25, 40, 50, 60, 75))
     assert [len(VARIANTS[part]) for part in ("train", "val")] == [13, 48]
     assert len(set(ACCENTS)) == 7
@@ -257,7 +259,9 @@ def test_the_voices_are_spoken_at_these_speeds_and_pitches() -> None:
         (500, 500, 340),
     ],
 )
-def test_a_word_is_cut_a_hundredth_of_a_second_around_it(first: int, last: int, start: int) -> None:
+def test_word_is_trimmed_to_a_hundredth_of_a_second_around_it(
+    first: int, last: int, start: int
+) -> None:
     sound = np.full(17_000, 0.01, np.float32)
     sound[first : last + 1] = -0.011
     end = min(last + 160, 16_999)
@@ -313,7 +317,7 @@ def synthesizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_missing_clips_are_made_counted_and_told(synthesizer: Path, tmp_path: Path) -> None:
+def test_missing_clips_are_made_counted_and_reported(synthesizer: Path, tmp_path: Path) -> None:
     report: list[tuple[int, int]] = []
     wanted = request(tmp_path / "set", words=("no", "long"), workers=1)
     written = write_espeak_keywords(wanted, progress=lambda *each: report.append(each))
@@ -382,7 +386,7 @@ def test_a_synthesizer_without_all_voices_is_refused(synthesizer: Path, tmp_path
     )
 
 
-def test_a_folder_of_something_else_is_reported_in_full(synthesizer: Path, tmp_path: Path) -> None:
+def test_unrelated_folder_has_the_full_message(synthesizer: Path, tmp_path: Path) -> None:
     place = tmp_path / "set"
     write_espeak_keywords(request(place))
     with pytest.raises(UserError) as caught:

@@ -48,7 +48,7 @@ def pitches(audio: torch.Tensor) -> list[float]:
     return torch.fft.rfft(audio).abs().argmax(dim=1).float().tolist()
 
 
-def test_an_epoch_has_every_wanted_clip_and_the_shares_of_silence_and_unknown_words(
+def test_epoch_has_every_keyword_clip_and_the_configured_silence_and_unknown_words(
     tmp_path: Path,
 ) -> None:
     train, evaluation = sets(divided(tmp_path))
@@ -59,7 +59,7 @@ def test_an_epoch_has_every_wanted_clip_and_the_shares_of_silence_and_unknown_wo
     assert np.bincount(labels).tolist() == [2, 4, 6, 6, 6]
 
 
-def test_labels_are_silence_unknown_and_the_words_in_their_order(tmp_path: Path) -> None:
+def test_labels_are_silence_unknown_and_the_words_in_order(tmp_path: Path) -> None:
     _, evaluation = sets(divided(tmp_path), silence_percentage=0)
     batch = everything(evaluation)
     assert batch["audio"].shape == (11, 16_000)
@@ -69,7 +69,7 @@ def test_labels_are_silence_unknown_and_the_words_in_their_order(tmp_path: Path)
         assert pitch == pytest.approx(PITCHES[expected[label]], rel=0.05)
 
 
-def test_evaluation_changes_nothing_whatever_seed_and_epoch(tmp_path: Path) -> None:
+def test_evaluation_ignores_seed_and_epoch(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     batches = [
         everything(sets(folder, seed=seed, speed=0.3, gain_db=9)[1], epoch)
@@ -81,7 +81,7 @@ def test_evaluation_changes_nothing_whatever_seed_and_epoch(tmp_path: Path) -> N
     assert silence.abs().max() == 0
 
 
-def test_a_sample_follows_from_seed_epoch_and_index_alone(tmp_path: Path) -> None:
+def test_sample_depends_only_on_seed_epoch_and_index(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     changes = {"speed": 0.1, "gain_db": 3.0, "background_snr_db": (5.0, 20.0)}
     one = everything(sets(folder, **changes)[0], 3)
@@ -130,7 +130,7 @@ def damaged(folder: Path, names: Sequence[str]) -> Path:
     return folder
 
 
-def test_a_clip_that_cannot_be_read_is_replaced_in_training_and_left_out_in_evaluation(
+def test_unreadable_clip_is_replaced_in_training_and_skipped_in_evaluation(
     tmp_path: Path,
 ) -> None:
     names = ("train/low/00000003_*.wav", "val/high/*.wav")
@@ -144,7 +144,7 @@ def test_a_clip_that_cannot_be_read_is_replaced_in_training_and_left_out_in_eval
     assert (len(scored.faults), len(scored.batch["label"])) == (1, len(evaluation) - 1)
 
 
-def test_a_folder_of_noise_is_heard(tmp_path: Path) -> None:
+def test_noise_folder_is_used(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     in_folder(folder, {"_background_noise_/hum.wav": tone("hum", 0, seconds=0.3)})
     train, _ = sets(folder, background_frequency=1.0)
@@ -155,7 +155,7 @@ def test_a_folder_of_noise_is_heard(tmp_path: Path) -> None:
     assert all(590 < pitch < 610 for pitch in pitches(silence))
 
 
-def test_settings_and_data_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_mismatched_settings_and_data_are_refused(tmp_path: Path) -> None:
     folder = divided(tmp_path)
     with pytest.raises(UserError, match="no clips of lov"):
         sets(folder, words=("lov", "high"))
@@ -166,7 +166,7 @@ def test_settings_and_data_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         checked(replace(DATA, background_snr_db=(9.0, 1.0)))
 
 
-def test_evaluation_may_come_from_elsewhere(tmp_path: Path) -> None:
+def test_evaluation_may_use_another_path(tmp_path: Path) -> None:
     folder = divided(tmp_path / "a")
     other = in_folder(tmp_path / "b", tone_files(WORDS, 5))
     data = replace(DATA, path=str(folder), eval_path=str(other))
@@ -176,7 +176,7 @@ def test_evaluation_may_come_from_elsewhere(tmp_path: Path) -> None:
     assert open_keyword_sets(replace(data, eval_path="none"), seed=1)[1] is None
 
 
-def test_the_real_arabic_commands_are_opened(shared: Path) -> None:
+def test_real_arabic_commands_open(shared: Path) -> None:
     words = ["yes", "no", "up", "down", "left", "right", "start", "stop", "enable", "disable"]
     data = KeywordData(path=str(shared / "data" / "keywords-ar"), words=tuple(words))
     messages: list[str] = []
@@ -224,7 +224,7 @@ def test_clips_without_speakers_in_their_names_are_divided_by_word(tmp_path: Pat
     assert any("of each word" in line for line in lines)
 
 
-def test_shares_are_rounded_up_and_unknown_words_never_more_than_there_are(tmp_path: Path) -> None:
+def test_shares_are_rounded_up_and_unknown_words_limited_to_the_available(tmp_path: Path) -> None:
     """18 and 9 wanted clips, 6 and 3 of other words."""
     folder = divided(tmp_path)
     for silence, unknown, counts in (
@@ -240,7 +240,7 @@ def test_shares_are_rounded_up_and_unknown_words_never_more_than_there_are(tmp_p
         assert train.kind.label_counts().tolist() == [silences, unknowns, 6, 6, 6]
 
 
-def test_the_sets_are_reported_with_their_counts(tmp_path: Path) -> None:
+def test_sets_are_reported_with_their_counts(tmp_path: Path) -> None:
     messages: list[str] = []
     data = replace(DATA, path=str(divided(tmp_path)))
     open_keyword_sets(data, seed=1, notice=messages.append)
@@ -285,7 +285,7 @@ def test_training_draws_its_unknown_words_from_seed_and_epoch(tmp_path: Path) ->
         assert train.kind.open(19, SampleKey(epoch, 0)) == (0, None)
 
 
-def test_evaluation_is_the_clip_itself_between_minus_one_and_one(tmp_path: Path) -> None:
+def test_evaluation_gives_the_unchanged_clip_between_minus_one_and_one(tmp_path: Path) -> None:
     _, evaluation = sets(divided(tmp_path))
     label, clip = evaluation.kind.open(0, SampleKey(0, 0))
     assert clip is not None
@@ -296,7 +296,7 @@ def test_evaluation_is_the_clip_itself_between_minus_one_and_one(tmp_path: Path)
     assert (silent.shape, silent.dtype, silent.any()) == ((16_000,), np.float32, False)
 
 
-def test_words_that_are_missing_are_reported_with_those_that_are_there(tmp_path: Path) -> None:
+def test_missing_words_are_reported_with_the_available_ones(tmp_path: Path) -> None:
     folder = divided(tmp_path / "a")
     path = str(folder)
     for words, hint in ((("lov", "high"), "Did you mean 'low'? "), (("xyz", "qqq"), "")):
@@ -332,7 +332,7 @@ def test_noises_are_repeated_until_a_clip_fits_with_one_sample_to_spare(tmp_path
     assert str(caught.value) == f"{folder}/_background_noise_/hum.wav: the file is empty"
 
 
-def test_the_test_part_is_scored_if_that_is_requested(tmp_path: Path) -> None:
+def test_test_part_is_scored_on_request(tmp_path: Path) -> None:
     folder = in_folder(divided(tmp_path), tone_files([f"test/{word}" for word in WORDS], 2))
     messages: list[str] = []
     data = replace(DATA, path=str(folder), eval_part="testing")
@@ -342,7 +342,7 @@ def test_the_test_part_is_scored_if_that_is_requested(tmp_path: Path) -> None:
     assert messages[-1].startswith("testing: 6 clips")
 
 
-def test_the_fingerprint_follows_clips_and_words(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_clips_and_words(tmp_path: Path) -> None:
     prints = [
         sets(divided(tmp_path / name, train=count), words=words)[0].kind.fingerprint
         for name, count, words in (
@@ -356,7 +356,7 @@ def test_the_fingerprint_follows_clips_and_words(tmp_path: Path) -> None:
     assert len(set(prints)) == 3
 
 
-def test_decoded_clips_are_kept_in_as_many_million_bytes_as_set(tmp_path: Path) -> None:
+def test_decoded_clips_are_cached_up_to_the_configured_megabytes(tmp_path: Path) -> None:
     """A clip takes 32,000 bytes: 31 of them a million."""
     folder = divided(tmp_path, train=12)
     train, _ = sets(folder, cache_mb=1)
@@ -367,7 +367,7 @@ def test_decoded_clips_are_kept_in_as_many_million_bytes_as_set(tmp_path: Path) 
     assert (train.collate.what, train.collate.fields) == ("clips", "data.batch_size")
 
 
-def test_divided_clips_are_reported_with_how_they_were_divided(tmp_path: Path) -> None:
+def test_division_of_clips_is_reported_with_its_method(tmp_path: Path) -> None:
     in_folder(tmp_path, tone_files([*WORDS, "other"], 30))
     messages: list[str] = []
     data = replace(DATA, path=str(tmp_path), val_fraction=0.2)

@@ -10,7 +10,7 @@ from jumar.ground.errors import UserError
 from tests.data.setting_limits import limits_of
 
 
-def test_the_settings_of_spoken_words_and_their_limits() -> None:
+def test_keyword_settings_have_their_defaults_and_limits() -> None:
     words = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
     assert limits_of(keyword_data.KeywordData()) == {
         "path": ("", None, None, False),
@@ -33,12 +33,12 @@ def test_the_settings_of_spoken_words_and_their_limits() -> None:
     assert keyword_data.KeywordData().labels == ("_silence_", "_unknown_", *words)
 
 
-def test_a_clip_has_as_many_samples_as_its_milliseconds_at_its_rate() -> None:
+def test_clip_samples_follow_from_milliseconds_and_rate() -> None:
     data = keyword_data.KeywordData(sample_rate=22_050, clip_ms=730)
     assert data.clip_samples == 16_096  # 22,050 times 0.73 are 16,096.5
 
 
-def test_a_set_of_espeak_s_has_these_sizes_if_nobody_names_others() -> None:
+def test_espeak_set_has_default_sizes() -> None:
     assert espeak_keywords.KeywordsRequest(folder=Path("x")) == espeak_keywords.KeywordsRequest(
         folder=Path("x"),
         words=("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go"),
@@ -75,7 +75,7 @@ RESERVED = "_silence_ and _unknown_ are reserved labels\n  Give only the keyword
         ),
     ],
 )
-def test_words_and_ratios_that_cannot_be_are_refused_in_full(
+def test_impossible_words_and_ratios_have_the_full_message(
     changes: dict[str, tuple[str, ...]], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -83,5 +83,5 @@ def test_words_and_ratios_that_cannot_be_are_refused_in_full(
     assert str(caught.value) == message
 
 
-def test_one_word_and_one_ratio_for_all_are_enough() -> None:
+def test_one_word_and_a_single_ratio_are_accepted() -> None:
     keyword_data.KeywordData(path="x", words=("a",), background_snr_db=(2.0, 2.0)).check()

@@ -34,7 +34,7 @@ def opened(path: Path, part: Part, *, whole: bool = False) -> Speech:
     return open_speech(str(path), part, whole=whole, notice=lambda _: None)
 
 
-def test_speakers_are_divided_as_the_original_code_divides_them() -> None:
+def test_speakers_are_divided_as_in_the_original() -> None:
     """The numbers are what `which_set` of ML-KWS-for-MCU's input_data.py returns."""
     result = {speaker: which_part(f"yes/{speaker:08x}_nohash_0.wav") for speaker in range(30)}
     assert {s for s, part in result.items() if part == "validation"} == VALIDATION_OF_10
@@ -68,7 +68,7 @@ def test_a_folder_and_its_zip_give_the_same_parts(tmp_path: Path) -> None:
     assert {word for word, _ in result} == {"low", "high", "unknown"}
 
 
-def test_the_lists_of_a_set_come_before_the_speakers(tmp_path: Path) -> None:
+def test_lists_of_a_set_take_precedence_over_speakers(tmp_path: Path) -> None:
     folder = in_folder(tmp_path, tone_files(WORDS, 4))
     (folder / "validation_list.txt").write_text("low/00000001_nohash_0.wav\n")
     (folder / "testing_list.txt").write_text("high/00000002_nohash_0.wav\n")
@@ -99,7 +99,7 @@ def parts_as(kind: str, root: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["folders", "zips", "one zip"])
-def test_parts_are_taken_as_they_are(kind: str, tmp_path: Path) -> None:
+def test_existing_parts_are_used_unchanged(kind: str, tmp_path: Path) -> None:
     path = parts_as(kind, tmp_path)
     assert {name[:8] for _, name in clips(opened(path, "training"))} == {
         f"{speaker:08x}" for speaker in range(6)
@@ -113,7 +113,7 @@ def test_parts_are_taken_as_they_are(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_background_noise_is_no_word_and_found_beside_the_parts_too(
+def test_background_noise_is_not_a_word_and_is_also_found_next_to_the_parts(
     tmp_path: Path, zipped: bool
 ) -> None:
     noise = {"_background_noise_/hum.wav": b"hum"}
@@ -126,7 +126,7 @@ def test_background_noise_is_no_word_and_found_beside_the_parts_too(
     assert opened(outside, "training").read_noise(0).encoded == b"hum"
 
 
-def test_files_that_are_no_clips_are_left_out_and_said(tmp_path: Path) -> None:
+def test_non_clip_files_are_skipped_and_reported(tmp_path: Path) -> None:
     files = tone_files(("low",), 12) | {"low/notes.txt": b"x", "more.csv": b"y", "README.md": b"z"}
     messages: list[str] = []
     open_speech(str(in_folder(tmp_path, files)), "training", notice=messages.append)
@@ -137,7 +137,7 @@ def test_files_that_are_no_clips_are_left_out_and_said(tmp_path: Path) -> None:
     ("files", "expected"),
     [([], "no WAV file"), (["a.tar.gz"], "neither a folder nor a zip"), (None, "no such file")],
 )
-def test_what_is_no_set_is_refused_in_words(
+def test_folders_that_are_not_a_set_are_refused_with_an_explanation(
     tmp_path: Path, files: Sequence[str] | None, expected: str
 ) -> None:
     path = tmp_path / "set"
@@ -201,11 +201,11 @@ def test_the_split_by_speaker_is_that_of_the_original_at_any_percentage() -> Non
         (["yes/12_03.wav", "no/12_1.wav", "yes/x.wav"], None),
     ],
 )
-def test_speakers_are_what_the_names_tell(names: list[str], groups: list[str] | None) -> None:
+def test_speakers_are_parsed_from_file_names(names: list[str], groups: list[str] | None) -> None:
     assert speaker_groups(names) == groups
 
 
-def test_a_chosen_part_keeps_all_noises_behind_its_clips(tmp_path: Path) -> None:
+def test_chosen_part_keeps_all_noises_after_its_clips(tmp_path: Path) -> None:
     files = tone_files(("low", "high"), 3) | {
         "_background_noise_/a.wav": b"a",
         "_background_noise_/deep/b.wave": b"b",
@@ -224,7 +224,7 @@ def test_a_chosen_part_keeps_all_noises_behind_its_clips(tmp_path: Path) -> None
     assert (some.words, some.noises, some.divided_by) == (["high", "low"], 2, "nothing")
 
 
-def test_noise_beside_zipped_parts_comes_after_the_clips_and_into_the_fingerprint(
+def test_noise_next_to_zipped_parts_follows_the_clips_and_enters_the_fingerprint(
     tmp_path: Path,
 ) -> None:
     prints: list[str] = []
@@ -243,7 +243,7 @@ def test_noise_beside_zipped_parts_comes_after_the_clips_and_into_the_fingerprin
     assert (alone.noises, len(alone.source)) == (0, 18)
 
 
-def test_a_folder_in_a_folder_is_opened_where_nothing_else_is_in_it(tmp_path: Path) -> None:
+def test_folder_containing_only_another_folder_opens_the_inner_one(tmp_path: Path) -> None:
     inner = in_folder(tmp_path / "top" / "set", tone_files(("low", "high"), 12))
     assert opened(tmp_path / "top", "training").words == ["high", "low"]
     (tmp_path / "top" / "file.txt").write_bytes(b"x")
@@ -265,7 +265,7 @@ def test_a_folder_in_a_folder_is_opened_where_nothing_else_is_in_it(tmp_path: Pa
         (("train", "training", "test"), "training", "train"),
     ],
 )
-def test_parts_are_found_by_the_first_of_their_names(
+def test_parts_are_found_by_their_first_matching_name(
     tmp_path: Path, folders: Sequence[str], part: Part, found: str
 ) -> None:
     for number, folder in enumerate(folders):
@@ -275,7 +275,7 @@ def test_parts_are_found_by_the_first_of_their_names(
     assert list(speech.names) == [f"low/{number:08x}_nohash_0.wav"]
 
 
-def test_a_lone_part_and_a_part_without_words_are_words(tmp_path: Path) -> None:
+def test_single_part_or_part_without_words_counts_as_words(tmp_path: Path) -> None:
     in_folder(tmp_path / "a", tone_files(("train/low", "train/high", "go"), 2))
     assert opened(tmp_path / "a", "training", whole=True).words == ["go", "train"]
     in_folder(tmp_path / "b", tone_files(("train/low", "test"), 2))
@@ -285,7 +285,7 @@ def test_a_lone_part_and_a_part_without_words_are_words(tmp_path: Path) -> None:
     assert opened(tmp_path / "c", "testing").divided_by == "folders"
 
 
-def test_words_are_folders_in_small_letters_and_everything_below_them(tmp_path: Path) -> None:
+def test_words_are_lower_case_folders_with_everything_below_them(tmp_path: Path) -> None:
     deep = "Low/" + "/".join("abcdefghijklmnopqrstuvwxyz012345")
     files = {f"{deep}/1.WAV": tone("low", 1), "High/2.wave": tone("high", 1)}
     speech = opened(in_folder(tmp_path, files), "training", whole=True)
@@ -301,7 +301,7 @@ def test_words_are_folders_in_small_letters_and_everything_below_them(tmp_path: 
     )
 
 
-def test_clips_of_lists_that_are_missing_are_counted_and_some_named(tmp_path: Path) -> None:
+def test_missing_listed_clips_are_counted_and_some_named(tmp_path: Path) -> None:
     folder = in_folder(tmp_path, tone_files(("low",), 2))
     lost = [f"low/{name}_nohash_0.wav" for name in "dcba"]
     (folder / "testing_list.txt").write_text("low/00000001_nohash_0.wav\n\n" + "\n".join(lost[1:]))
@@ -323,7 +323,7 @@ def test_clips_of_lists_that_are_missing_are_counted_and_some_named(tmp_path: Pa
     assert bad.value.where == str(folder)
 
 
-def test_skipped_files_are_counted_by_ending_but_for_those_of_every_set(tmp_path: Path) -> None:
+def test_skipped_files_are_counted_by_suffix_except_standard_ones(tmp_path: Path) -> None:
     files = tone_files(("low",), 12) | dict.fromkeys(
         ("low/a.txt", "low/deep/b.txt", "c.csv", "LICENSE", "README.md", "validation_list.txt"), b""
     )
@@ -341,7 +341,7 @@ MAKE = (
 )
 
 
-def test_what_is_no_set_is_reported_in_full(tmp_path: Path) -> None:
+def test_folders_that_are_not_a_set_have_the_full_message(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(b"x")
     in_folder(tmp_path / "set", {"low/a.txt": b"x"})
     divided(tmp_path / "parts")
@@ -372,7 +372,7 @@ def test_what_is_no_set_is_reported_in_full(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_lists_name_clips_from_the_folder_in_which_they_lie(tmp_path: Path, zipped: bool) -> None:
+def test_lists_name_clips_relative_to_their_folder(tmp_path: Path, zipped: bool) -> None:
     files = tone_files(("low",), 3)
     files["validation_list.txt"] = b"low/00000001_nohash_0.wav\n"
     wrapped = {f"set/{name}": content for name, content in files.items()}

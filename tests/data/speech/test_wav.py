@@ -40,7 +40,7 @@ def reason(encoded: bytes) -> str:
 
 
 @given(SIXTEEN_BITS, st.integers(1_000, 96_000))
-def test_sixteen_bits_come_back_as_they_were_written(numbers: list[int], rate: int) -> None:
+def test_sixteen_bit_samples_round_trip(numbers: list[int], rate: int) -> None:
     samples = np.array(numbers, dtype=np.int16)
     result = read_wav(write_wav(samples, rate), "clip")
     assert result.rate == rate
@@ -50,7 +50,7 @@ def test_sixteen_bits_come_back_as_they_were_written(numbers: list[int], rate: i
 
 
 @given(SIXTEEN_BITS)
-def test_the_standard_library_reads_what_is_written(numbers: list[int]) -> None:
+def test_standard_library_reads_written_files(numbers: list[int]) -> None:
     samples = np.array(numbers, dtype="<i2")
     with wave.open(io.BytesIO(write_wav(samples, 16_000))) as file:
         assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 16_000)
@@ -66,7 +66,7 @@ def test_the_standard_library_reads_what_is_written(numbers: list[int]) -> None:
         (4, struct.pack("<3i", -(2**31), 0, 2**30), [-1, 0, 0.5]),
     ],
 )
-def test_whole_numbers_of_every_width_are_divided_by_half_their_range(
+def test_integers_of_every_width_are_divided_by_half_their_range(
     width: int, frames: bytes, expected: list[float]
 ) -> None:
     result = read_wav(by_the_standard_library(frames, width=width), "clip")
@@ -74,7 +74,7 @@ def test_whole_numbers_of_every_width_are_divided_by_half_their_range(
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int32, np.float32, np.float64])
-def test_what_scipy_writes_is_read(kind: type) -> None:
+def test_files_written_by_scipy_are_read(kind: type) -> None:
     values = np.linspace(-0.9, 0.9, 50)
     scales = {np.uint8: (128, 128), np.int16: (2**15, 0), np.int32: (2**31, 0)}
     factor, offset = scales.get(kind, (1, 0))
@@ -92,13 +92,13 @@ def test_channels_are_averaged() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF])
-def test_a_length_that_was_never_filled_in_means_the_rest(length: int) -> None:
+def test_unset_length_means_the_rest_of_the_file(length: int) -> None:
     whole = write_wav(np.arange(100, dtype=np.int16), 22_050)
     piped = whole[:40] + struct.pack("<I", length) + whole[44:]
     np.testing.assert_array_equal(read_wav(piped, "pipe").samples, read_wav(whole, "file").samples)
 
 
-def test_parts_before_the_samples_are_passed_over() -> None:
+def test_chunks_before_the_samples_are_skipped() -> None:
     whole = write_wav(np.arange(9, dtype=np.int16), 16_000)
     odd = whole[:36] + b"LIST" + struct.pack("<I", 3) + b"abc\0" + whole[36:]
     assert len(read_wav(odd, "clip").samples) == 9
@@ -112,7 +112,7 @@ def test_an_extensible_header_is_read() -> None:
     np.testing.assert_array_equal(result.samples, [0.5, -0.5])
 
 
-def test_a_clip_that_is_cut_off_is_refused() -> None:
+def test_truncated_clip_is_refused() -> None:
     whole = write_wav(np.arange(100, dtype=np.int16), 16_000)
     for length in range(len(whole)):
         assert reason(whole[:length])
@@ -131,7 +131,7 @@ def test_a_damaged_chunk_is_named_as_text(name: bytes, said: str) -> None:
     assert text.isprintable()
 
 
-def test_the_reason_names_what_a_foreign_file_is() -> None:
+def test_reason_names_the_format_of_a_foreign_file() -> None:
     whole = write_wav(np.zeros(4, np.int16), 16_000)
     assert "FLAC" in reason(b"fLaC" + bytes(40))
     assert "mu-law" in reason(whole[:20] + b"\x07\x00" + whole[22:])
@@ -141,7 +141,7 @@ def test_the_reason_names_what_a_foreign_file_is() -> None:
 
 
 @given(st.data())
-def test_damage_never_does_anything_but_be_read_or_refused(data: st.DataObject) -> None:
+def test_damaged_files_are_read_or_refused_without_other_exceptions(data: st.DataObject) -> None:
     whole = bytearray(write_wav(np.arange(20, dtype=np.int16), 16_000))
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(0, 47))] = data.draw(st.integers(0, 255))
@@ -150,7 +150,7 @@ def test_damage_never_does_anything_but_be_read_or_refused(data: st.DataObject) 
 
 
 @pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
-def test_a_tone_stays_the_tone_at_another_rate(rate: int) -> None:
+def test_resampling_keeps_the_pitch_of_a_tone(rate: int) -> None:
     times = np.arange(rate) / rate
     wave_ = Wave(samples=np.sin(2 * np.pi * 440 * times).astype(np.float32), rate=rate)
     result = resample(wave_, 16_000)
@@ -159,7 +159,7 @@ def test_a_tone_stays_the_tone_at_another_rate(rate: int) -> None:
     np.testing.assert_allclose(result[200:-200], expected[200:-200], atol=5e-3)
 
 
-def test_a_real_clip_is_read_as_the_standard_library_reads_it(shared: Path) -> None:
+def test_real_clip_is_read_like_the_standard_library_does(shared: Path) -> None:
     path = shared / "data" / "pretrained" / "ml-kws" / "samples" / "yes_1000ms.wav"
     with wave.open(str(path)) as file:
         expected = np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32768
@@ -187,7 +187,7 @@ def riff(*chunks: bytes) -> bytes:
 DATA = chunk(b"data", struct.pack("<2h", 16384, -16384))
 
 
-def test_a_file_is_written_with_these_bytes() -> None:
+def test_file_is_written_with_the_expected_bytes() -> None:
     assert write_wav(np.array([1, -2], np.int16), 8_000) == (
         b"RIFF" + struct.pack("<I", 40) + b"WAVE"
         b"fmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8_000, 16_000, 2, 16) + b"data"
@@ -284,7 +284,7 @@ def test_a_file_is_written_with_these_bytes() -> None:
         ),
     ],
 )
-def test_the_reason_is_reported_in_full(encoded: bytes, said: str) -> None:
+def test_reason_has_the_full_message(encoded: bytes, said: str) -> None:
     assert reason(encoded) == said
 
 
@@ -295,7 +295,7 @@ def test_the_reason_is_reported_in_full(encoded: bytes, said: str) -> None:
         *((49, "GSM 6.10"), (85, "MP3")),
     ],
 )
-def test_other_codings_are_reported_by_name(coding: int, name: str) -> None:
+def test_other_encodings_are_reported_by_name(coding: int, name: str) -> None:
     assert reason(riff(chunk(b"fmt ", form(coding)), DATA)) == (
         f"its encoding is {name}; only PCM and float are supported, convert it"
     )
@@ -341,7 +341,9 @@ def test_other_codings_are_reported_by_name(coding: int, name: str) -> None:
         ),
     ],
 )
-def test_these_bytes_are_these_samples(encoded: bytes, rate: int, samples: list[float]) -> None:
+def test_known_bytes_decode_to_known_samples(
+    encoded: bytes, rate: int, samples: list[float]
+) -> None:
     result = read_wav(encoded, "clip")
     assert (result.rate, result.samples.tolist()) == (rate, samples)
     assert result.samples.dtype == np.float32
@@ -353,7 +355,7 @@ def test_loud_samples_are_clipped_and_others_rounded() -> None:
     assert result.dtype == np.int16
 
 
-def test_nothing_to_resample_stays_the_same_array() -> None:
+def test_equal_rates_return_the_same_array() -> None:
     some = Wave(samples=np.ones(3, np.float32), rate=8_000)
     none = Wave(samples=np.ones(0, np.float32), rate=8_000)
     assert resample(some, 8_000) is some.samples

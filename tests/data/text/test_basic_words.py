@@ -19,7 +19,7 @@ TRICKY = st.text(
 
 
 @given(TRICKY, st.booleans(), st.booleans(), st.booleans())
-def test_words_are_the_same_with_and_without_places(
+def test_words_are_the_same_with_and_without_offsets(
     text: str, lower: bool, accents: bool, chinese: bool
 ) -> None:
     words = BasicWords(lower, accents, chinese)
@@ -32,7 +32,7 @@ def test_words_are_the_same_with_and_without_places(
 
 
 @given(TRICKY)
-def test_lines_at_once_are_the_lines_one_by_one(text: str) -> None:
+def test_lines_in_bulk_equal_lines_one_by_one(text: str) -> None:
     words = BasicWords()
     assert [line.split() for line in words.lines(text)] == [
         words(line) for line in text.split("\n")
@@ -40,7 +40,7 @@ def test_lines_at_once_are_the_lines_one_by_one(text: str) -> None:
 
 
 @given(TRICKY)
-def test_words_hold_neither_blanks_nor_accents(text: str) -> None:
+def test_words_contain_neither_blanks_nor_accents(text: str) -> None:
     for word in BasicWords()(text):
         assert word
         assert not any(letter.isspace() or unicodedata.category(letter) == "Mn" for letter in word)
@@ -57,7 +57,9 @@ def test_words_hold_neither_blanks_nor_accents(text: str) -> None:
         ("don't", ["don", "'", "t"]),
     ],
 )
-def test_where_other_libraries_differ_from_the_original(text: str, expected: list[str]) -> None:
+def test_known_differences_of_other_libraries_follow_the_original(
+    text: str, expected: list[str]
+) -> None:
     words = BasicWords()
     assert words(text) == expected
     assert [word.text for word in words.placed(text)] == expected
@@ -69,14 +71,14 @@ def test_cased_words_keep_their_accents() -> None:
     assert BasicWords(True, False)("CAFÉ") == ["café"]
 
 
-def test_places_are_those_of_the_text() -> None:
+def test_offsets_refer_to_the_text() -> None:
     text = "  Ça\u0301 中文, ok"
     assert [
         "".join(text[place] for place in word.places) for word in BasicWords().placed(text)
     ] == ["Ça", "中", "文", ",", "ok"]
 
 
-def test_chinese_characters_are_those_of_the_original() -> None:
+def test_chinese_character_ranges_match_the_original() -> None:
     """`_is_chinese_char` of google-research/bert."""
     blocks = [
         *[(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)],
@@ -89,7 +91,7 @@ def test_chinese_characters_are_those_of_the_original() -> None:
     assert not any(is_chinese(chr(code)) for code in outside)
 
 
-def test_punctuation_stands_alone_and_controls_go() -> None:
+def test_punctuation_is_split_and_control_characters_removed() -> None:
     words = BasicWords()
     assert words == BasicWords(lower_case=True, strip_accents=True, split_chinese=True)
     for mark in string.punctuation + "\u00b7\u2019\u3002\uff01":
@@ -103,7 +105,7 @@ def test_punctuation_stands_alone_and_controls_go() -> None:
     assert words.lines("a.b\nc\rd") == ["a . b", "c d"]
 
 
-def test_words_are_placed_character_by_character() -> None:
+def test_words_have_offsets_for_each_character() -> None:
     assert BasicWords().placed("\u00c7a, \u4e2d\xadx") == [
         Word("ca", [0, 1]),
         Word(",", [2]),
@@ -123,7 +125,7 @@ def test_words_are_placed_character_by_character() -> None:
     assert BasicWords(False, False).placed("\u0391\u03a3") == [Word("\u0391\u03a3", [0, 1])]
 
 
-def test_words_travel_without_what_they_have_met() -> None:
+def test_pickled_splitter_omits_its_cache() -> None:
     words = BasicWords(True, False, True)
     size = len(pickle.dumps(words))
     words("".join(map(chr, range(0x4E00, 0x4F00))))

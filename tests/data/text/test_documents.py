@@ -32,7 +32,7 @@ def spelt(several: list[Document]) -> list[list[str]]:
     ]
 
 
-def test_files_folders_and_globs_are_taken_in_their_order(tmp_path: Path) -> None:
+def test_files_folders_and_globs_are_read_in_order(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "deep/c.txt", ".hidden/d.txt", "e.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a\n")
@@ -84,7 +84,7 @@ def test_documents_are_lines_between_blank_lines(
     ] == expected
 
 
-def test_a_document_goes_on_in_the_next_file_in_the_originals_order_only(tmp_path: Path) -> None:
+def test_document_continues_in_the_next_file_only_in_the_originals_order(tmp_path: Path) -> None:
     paths = [tmp_path / "one", tmp_path / "two"]
     paths[0].write_text("a\n\nb\n")
     paths[1].write_text("c\n\nd\n")
@@ -97,7 +97,7 @@ LINES = st.lists(st.sampled_from(["a", "bc d", "", " ", "中文", "e" * 40]), ma
 
 
 @given(st.lists(LINES, min_size=1, max_size=4), st.integers(1, 200))
-def test_chunks_are_the_files_and_end_where_documents_do(
+def test_chunks_cover_the_files_and_end_at_document_boundaries(
     tmp_path_factory: pytest.TempPathFactory, contents: list[list[str]], size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("texts")
@@ -120,7 +120,7 @@ def test_chunks_are_the_files_and_end_where_documents_do(
     assert cut == separate
 
 
-def test_a_document_without_an_end_is_cut_between_lines(tmp_path: Path) -> None:
+def test_endless_document_is_split_between_lines(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("a b c d e f g\n" * 400_000)
     chunks = chunks_of([path], 1 << 20)
@@ -128,7 +128,7 @@ def test_a_document_without_an_end_is_cut_between_lines(tmp_path: Path) -> None:
     assert all(span.end % 14 == 0 for chunk in chunks for span in chunk)
 
 
-def test_a_line_without_an_end_is_refused(tmp_path: Path) -> None:
+def test_endless_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"a" * (18 << 20))
     with pytest.raises(UserError, match="a line of more than 16 MiB"):
@@ -136,7 +136,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [1, 2, 30_000])
-def test_the_line_that_is_not_utf8_is_named(tmp_path: Path, line: int) -> None:
+def test_non_utf8_line_is_named(tmp_path: Path, line: int) -> None:
     path = tmp_path / "text"
     lines = [b"the cat sat on the mat\n"] * 40_000
     lines[line - 1] = b"the c\xe4t\n"
@@ -198,7 +198,7 @@ def defined_chunks(contents: dict[Path, bytes], size: int) -> list[list[Span]]:
     st.lists(st.binary().map(lambda data: bytes(b"ab \n\n"[each % 5] for each in data))),
     st.integers(1, 12),
 )
-def test_chunks_are_cut_after_the_first_blank_line_beyond_their_size(
+def test_chunks_end_at_the_first_blank_line_beyond_their_size(
     tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("texts")
@@ -208,7 +208,7 @@ def test_chunks_are_cut_after_the_first_blank_line_beyond_their_size(
     assert [list(chunk) for chunk in chunks_of(list(files), size)] == defined_chunks(files, size)
 
 
-def test_a_document_is_cut_at_a_line_only_where_no_blank_one_follows_soon(
+def test_document_is_split_at_a_line_only_if_no_blank_one_follows_soon(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "text"
@@ -227,7 +227,7 @@ def test_a_document_is_cut_at_a_line_only_where_no_blank_one_follows_soon(
         assert spans[-1].end == path.stat().st_size
 
 
-def test_the_place_of_a_line_without_an_end_is_that_of_the_search(
+def test_endless_line_is_reported_at_the_search_position(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert documents.LONGEST_LINE == 16 * 2**20
@@ -244,7 +244,7 @@ def test_the_place_of_a_line_without_an_end_is_that_of_the_search(
     assert [list(chunk) for chunk in chunks_of([path], 7)] == [[Span(path, 0, path.stat().st_size)]]
 
 
-def test_bytes_that_are_not_utf8_are_reported_with_their_place_and_reason(tmp_path: Path) -> None:
+def test_non_utf8_bytes_are_reported_with_location_and_reason(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"ab\n\nc\xff\n")
     with pytest.raises(UserError) as error:

@@ -80,7 +80,7 @@ def test_the_first_piece_of_a_token_has_its_tag(tmp_path: Path) -> None:
     assert lines[0] == f"training: 2 sentences, 4 tokens, 2 tags, {cut}"
 
 
-def test_tags_that_are_cut_off_are_counted(tmp_path: Path) -> None:
+def test_truncated_tags_are_counted(tmp_path: Path) -> None:
     sets, lines = opened(tmp_path, "".join(f"{letter} O\n" for letter in "abcdefg") + "\na B-X\n")
     assert "1 cut to 6 tokens, which loses 3 tags" in lines[0]
     assert sets.by_character
@@ -88,12 +88,12 @@ def test_tags_that_are_cut_off_are_counted(tmp_path: Path) -> None:
     assert label.tolist() == [[UNSCORED, 1, 1, 1, 1, UNSCORED]]
 
 
-def test_tags_that_training_lacks_are_refused(tmp_path: Path) -> None:
+def test_tags_missing_from_training_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="line 3: the label 'B-Y' is not in the list"):
         opened(tmp_path, "a O\nb B-X\n", "a O\nb B-X\nc B-Y\n")
 
 
-def test_the_fingerprint_follows_tokens_and_tags(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_tokens_and_tags(tmp_path: Path) -> None:
     contents = ("a O\nb B-X\n", "a B-X\nb O\n", "a O\nc B-X\n", "a O\n\nb B-X\n")
     prints = {fingerprint_of(opened(tmp_path, content)[0].train) for content in contents}
     assert len(prints) == 4
@@ -109,7 +109,7 @@ def test_real_data_is_read_whole(shared: Path) -> None:
         assert sets.by_character
 
 
-def test_the_settings_and_their_limits() -> None:
+def test_settings_have_their_defaults_and_limits() -> None:
     rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(EntityData())}
     assert (
         rows
@@ -129,7 +129,7 @@ def test_nearly_all_tokens_are_characters_above_nine_tenths(tmp_path: Path) -> N
         assert sets.by_character is by_character
 
 
-def test_both_parts_are_samples_of_the_labels_of_training(tmp_path: Path) -> None:
+def test_both_parts_use_the_labels_of_training(tmp_path: Path) -> None:
     train = "a B-X\nb O\n\na O\n"
     sets, lines = opened(tmp_path, train, "c O\ncats O\n\nwant O\nrun O\na B-X\n")
     assert sets.evaluation is not None
@@ -154,7 +154,7 @@ def test_both_parts_are_samples_of_the_labels_of_training(tmp_path: Path) -> Non
     assert alone.labels == ("O", "B-X", "B-Y")
 
 
-def test_a_file_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
+def test_file_with_no_remaining_samples_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("a\n")
     data = EntityData(path=str(tmp_path), eval_path="none", skip_corrupt=1)
     lines: list[str] = []
@@ -167,7 +167,7 @@ def test_a_file_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_malformed_sentence_is_reported_once_with_its_line_and_what_a_tag_is(
+def test_malformed_sentence_is_reported_once_with_its_line_and_the_tag_format(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "a"

@@ -38,9 +38,7 @@ def _request(folder: Path, notices: list[str]) -> PretrainingRequest:
 
 
 @pytest.mark.parametrize("write", [write_original, write_streaming])
-def test_files_of_different_kinds_are_all_in_the_estimate(
-    tmp_path: Path, write: type[write_original]
-) -> None:
+def test_files_of_all_kinds_enter_the_estimate(tmp_path: Path, write: type[write_original]) -> None:
     notices: list[str] = []
     written = write(_request(tmp_path, notices))
     match = re.match(r"about ([\d,]+) instances", notices[0])
@@ -75,7 +73,7 @@ def test_a_small_text_is_its_own_sample(tmp_path: Path) -> None:
     assert len(notices) == len(seen) == 1
 
 
-def test_time_is_shared_by_the_processes_and_what_is_read_once_counts_once(
+def test_time_is_divided_among_processes_except_for_one_off_reading(
     tmp_path: Path,
 ) -> None:
     """Making the records of a text sleeps, and reading it does not."""
@@ -104,7 +102,7 @@ def test_time_is_shared_by_the_processes_and_what_is_read_once_counts_once(
     assert 50 <= seconds(4, 2000) < 600
 
 
-def test_a_sample_is_the_beginning_of_sixteen_files_in_proportion(tmp_path: Path) -> None:
+def test_sample_is_the_start_of_sixteen_files_in_proportion(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number:02}" for number in range(33)]
     for path in paths:
         path.write_text("123456789\n" * 3)
@@ -120,7 +118,7 @@ def test_a_sample_is_the_beginning_of_sixteen_files_in_proportion(tmp_path: Path
     assert sample_of([paths[2]]) == []
 
 
-def test_too_little_space_is_told_of_the_nearest_folder_there_is(tmp_path: Path) -> None:
+def test_lack_of_space_is_reported_for_the_nearest_existing_folder(tmp_path: Path) -> None:
     _check_space(1, tmp_path / "not" / "yet")
     with pytest.raises(UserError) as error:
         _check_space(2.0**70, tmp_path / "not" / "yet")
@@ -131,14 +129,14 @@ def test_too_little_space_is_told_of_the_nearest_folder_there_is(tmp_path: Path)
     assert error.value.todo == "Free some space, or choose a folder on another disk."
 
 
-def test_an_estimate_has_two_digits_that_count() -> None:
+def test_estimate_has_two_significant_digits() -> None:
     numbers = [0.0, 9.9, 99.4, 101.0, 149.0, 1_251.0, 123_456.0]
     assert [_rounded(number) for number in numbers] == [
         *("0", "9", "99", "100", "150", "1,300", "120,000")
     ]
 
 
-def test_data_that_exceed_the_disk_are_refused_after_they_were_announced(tmp_path: Path) -> None:
+def test_data_exceeding_the_disk_is_refused_after_the_estimate(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a b c\n")
     notices: list[str] = []
     request = PretrainingRequest(

@@ -30,7 +30,7 @@ def instances(draw: st.DrawFn) -> Instance:
 
 
 @given(st.lists(instances(), min_size=1, max_size=4))
-def test_records_hold_what_the_instances_hold(several: list[Instance]) -> None:
+def test_records_have_the_content_of_the_instances(several: list[Instance]) -> None:
     for each, payload in zip(several, payloads(batch_of(several, OPTIONS)), strict=True):
         pieces, count, first = len(each.ids), len(each.labels), each.first + 2
 
@@ -48,7 +48,7 @@ def test_records_hold_what_the_instances_hold(several: list[Instance]) -> None:
         }
 
 
-def test_arrays_hold_what_the_instances_hold() -> None:
+def test_arrays_have_the_content_of_the_instances() -> None:
     several = [
         Instance([2, 7, 3, 8, 3], 1, True, [1], [9]),
         Instance([2, 5, 6, 3, 8, 3], 2, False, [2], [4]),
@@ -62,7 +62,7 @@ def test_arrays_hold_what_the_instances_hold() -> None:
 
 
 @pytest.mark.parametrize("largest", [1, 127, 128, 255, 256, 16383, 16384, 16385, 2**21 - 1])
-def test_numbers_are_written_at_the_edges_of_their_lengths(largest: int) -> None:
+def test_varints_are_written_correctly_at_length_boundaries(largest: int) -> None:
     rows = [[2, largest, 3, largest - 1, 3], [2, 1, largest, 3, largest, 3]]
     several = [
         Instance(rows[0], 1, True, [1, 3], [largest, 0]),

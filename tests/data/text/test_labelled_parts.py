@@ -18,7 +18,7 @@ def written(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_a_folder_has_a_file_for_each_part(tmp_path: Path) -> None:
+def test_folder_has_one_file_per_part(tmp_path: Path) -> None:
     folder = written(tmp_path / "a", "train_few.tsv", "val.txt", "dev.json", "test.tsv")
     data = TextData(path=str(folder))
     assert part_file(data, "train", SUFFIXES) == folder / "train_few.tsv"
@@ -36,15 +36,13 @@ def test_a_folder_has_a_file_for_each_part(tmp_path: Path) -> None:
         (("train.tsv", "train.txt"), "the file is ambiguous: train.tsv, train.txt"),
     ],
 )
-def test_a_folder_that_does_not_say_which_is_refused(
-    tmp_path: Path, names: tuple[str, ...], message: str
-) -> None:
+def test_ambiguous_folder_is_refused(tmp_path: Path, names: tuple[str, ...], message: str) -> None:
     data = TextData(path=str(written(tmp_path / "a", *names)))
     with pytest.raises(UserError, match=message):
         part_file(data, "train", SUFFIXES)
 
 
-def test_evaluation_on_the_training_file_must_not_happen_by_accident(tmp_path: Path) -> None:
+def test_evaluating_on_the_training_file_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", "train.tsv") / "train.tsv"
     for eval_path in ("", str(path)):
         with pytest.raises(UserError, match="no evaluation file other"):
@@ -72,7 +70,7 @@ def refused(data: TextData, part: Part) -> str:
     return str(error.value)
 
 
-def test_what_is_said_where_no_file_or_several_could_be_meant(tmp_path: Path) -> None:
+def test_missing_or_ambiguous_file_has_the_full_message(tmp_path: Path) -> None:
     folder = written(tmp_path / "a", "train.tsv", "train_2.txt", "train.json", "x.tsv")
     (folder / "dev.tsv").mkdir()
     assert refused(TextData(path=str(folder)), "train") == (
@@ -110,7 +108,7 @@ def test_what_is_said_where_no_file_or_several_could_be_meant(tmp_path: Path) ->
         assert refused(data, part).startswith(f"{field}: there is no such file or folder")
 
 
-def test_an_unknown_label_is_answered_with_the_nearest_and_all() -> None:
+def test_unknown_label_error_suggests_the_nearest_and_lists_all() -> None:
     error = unknown_label("neutrall", ["neutral", "x"], "a.tsv, line 2")
     assert (error.where, error.what) == (
         "a.tsv, line 2",
@@ -128,7 +126,7 @@ def test_an_unknown_label_is_answered_with_the_nearest_and_all() -> None:
     assert str(error_.value) == "data.labels: 'a,b,a' names a label twice"
 
 
-def test_the_settings_and_their_limits() -> None:
+def test_settings_have_their_defaults_and_limits() -> None:
     rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(LabelledData())}
     assert (
         rows

@@ -14,7 +14,7 @@ from jumar.data.text.numbered_lines import (
 from jumar.ground.errors import UserError
 
 
-def test_lines_are_numbered_whatever_ends_them(tmp_path: Path) -> None:
+def test_lines_are_numbered_with_any_line_ending(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \x85three")
     with pytest.raises(UserError, match="line 3: is not UTF-8 text"):
@@ -33,7 +33,7 @@ def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
         list(numbered_lines(tmp_path / "none"))
 
 
-def test_as_many_samples_are_skipped_as_are_allowed() -> None:
+def test_allowed_number_of_samples_is_skipped() -> None:
     lines: list[str] = []
     skipping = Skipping(2, lines.append)
     for number in (1, 2):
@@ -47,12 +47,12 @@ def test_as_many_samples_are_skipped_as_are_allowed() -> None:
     assert raised.value.what == "bad"
 
 
-def test_an_excerpt_is_short_and_safe() -> None:
+def test_excerpt_is_short_and_escaped() -> None:
     assert excerpt("a\x1bb") == "a\\x1bb"
     assert excerpt("x" * 50) == "x" * 39 + "…"
 
 
-def test_bytes_that_are_not_utf8_are_reported_with_line_reason_and_remedy(tmp_path: Path) -> None:
+def test_non_utf8_bytes_are_reported_with_line_reason_and_remedy(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"a\nb\xff\n")
     with pytest.raises(UserError) as error:
@@ -73,14 +73,14 @@ def test_bytes_that_are_not_utf8_are_reported_with_line_reason_and_remedy(tmp_pa
     assert decoded_file(path) == "a\r\n\r\nb"
 
 
-def test_an_excerpt_has_forty_characters_at_most_by_default() -> None:
+def test_excerpt_has_at_most_forty_characters_by_default() -> None:
     assert excerpt("x" * 40) == "x" * 40
     assert excerpt("x" * 41) == "x" * 39 + "…"
     assert [excerpt("abcd", longest) for longest in (3, 4)] == ["ab…", "abcd"]
     assert line_of(Path("a"), 7) == "a, line 7"
 
 
-def test_what_allows_to_skip_is_named_by_whoever_reads() -> None:
+def test_caller_names_the_setting_that_allows_skipping() -> None:
     lines: list[str] = []
     skipping = Skipping(1, lines.append, "--skip N")
     skipping.fault(UserError("one", where="a"))

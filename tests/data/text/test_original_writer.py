@@ -61,16 +61,14 @@ def test_the_same_request_gives_the_same_bytes(tmp_path: Path) -> None:
         (b"the cat\n\nhe \xff ran\n", "line 3: is not UTF-8 text: invalid start byte at byte 12"),
     ],
 )
-def test_nothing_is_left_of_what_cannot_be_made(
-    tmp_path: Path, text: str | bytes, what: str
-) -> None:
+def test_failed_call_leaves_no_files(tmp_path: Path, text: str | bytes, what: str) -> None:
     with pytest.raises(UserError) as error:
         write_original(request(tmp_path, text))
     assert what in str(error.value)
     assert left_in(tmp_path) == ["text.txt"]
 
 
-def test_nothing_is_left_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request(tmp_path)
 
     def interrupted(_done: int, _total: int) -> None:
@@ -88,7 +86,7 @@ def test_nothing_is_left_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.Monkey
     assert left_in(tmp_path) == ["text.txt"]
 
 
-def test_an_existing_destination_and_single_segments_are_refused(tmp_path: Path) -> None:
+def test_existing_destination_and_single_segments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="pairs of segments only"):
         write_original(request(tmp_path, next_sentence=False))
     (tmp_path / "out").mkdir()
@@ -108,7 +106,7 @@ def test_an_existing_destination_and_single_segments_are_refused(tmp_path: Path)
         ("random_seed", -1),
     ],
 )
-def test_options_out_of_range_name_the_option(option: str, value: float) -> None:
+def test_out_of_range_options_are_named(option: str, value: float) -> None:
     with pytest.raises(UserError) as error:
         PretrainingOptions(**{"max_seq_length": 16, "max_predictions_per_seq": 5, option: value})  # type: ignore[arg-type]
     assert error.value.where == "--" + option.replace("_", "-")
@@ -120,7 +118,7 @@ def test_the_shortest_instances_hold_two_pieces(tmp_path: Path) -> None:
     assert write_original(asked).instances > 0
 
 
-def test_progress_ends_at_all_instances_and_the_manifest_says_what_was_written(
+def test_progress_ends_at_all_instances_and_the_manifest_describes_them(
     tmp_path: Path,
 ) -> None:
     progress: list[tuple[int, int]] = []
@@ -150,7 +148,7 @@ def test_progress_ends_at_all_instances_and_the_manifest_says_what_was_written(
     }
 
 
-def test_what_a_killed_call_left_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_call_are_not_continued(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     place = workplace_of(tmp_path / "out")
     (place / "shards" / "deep").mkdir(parents=True)
@@ -165,7 +163,7 @@ def test_what_a_killed_call_left_is_not_gone_on_with(tmp_path: Path) -> None:
         ).read_bytes()
 
 
-def test_unknown_pieces_count_whether_or_not_they_continue_a_word() -> None:
+def test_unknown_pieces_count_with_or_without_continuation() -> None:
     documents = [[[1, 5, 1 | CONTINUES_WORD], [7]], [], [[5 | CONTINUES_WORD]]]
     assert counted_pieces(documents, 1) == (5, 2)
 

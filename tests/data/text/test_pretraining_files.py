@@ -52,7 +52,7 @@ def refused(request: PretrainingRequest) -> UserError:
     return error.value
 
 
-def test_a_request_asks_for_eight_shards_in_one_process_by_default(
+def test_default_request_is_eight_shards_in_one_process(
     request_: PretrainingRequest,
 ) -> None:
     assert (request_.shards, request_.workers, request_.chunk_bytes) == (8, 1, 4 * 2**20)
@@ -63,7 +63,7 @@ def test_a_request_asks_for_eight_shards_in_one_process_by_default(
 
 
 @pytest.mark.parametrize("shards", [0, 100_000])
-def test_the_number_of_shards_has_five_digits(request_: PretrainingRequest, shards: int) -> None:
+def test_shard_numbers_have_five_digits(request_: PretrainingRequest, shards: int) -> None:
     error = refused(replace(request_, shards=shards))
     assert str(error) == f"--shards: {shards} shards\n  Allowed: 1 to 99999."
     for allowed in (1, 99_999):
@@ -74,7 +74,7 @@ def test_the_number_of_shards_has_five_digits(request_: PretrainingRequest, shar
     ]
 
 
-def test_a_vocabulary_has_two_million_pieces_at_most(
+def test_vocabulary_has_at_most_two_million_pieces(
     request_: PretrainingRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MOST_PIECES == 2_097_152
@@ -84,7 +84,7 @@ def test_a_vocabulary_has_two_million_pieces_at_most(
     assert str(refused(request_)) == "vocab.txt: 6 word pieces\n  At most 5 are supported."
 
 
-def test_nothing_is_written_over_texts_or_over_what_exists(
+def test_texts_and_existing_files_are_not_overwritten(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     for place in ("texts", "texts/a", "texts/../texts", "."):
@@ -116,7 +116,7 @@ def test_the_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
         )
 
 
-def test_the_facts_are_all_that_decides_what_is_written(
+def test_facts_cover_everything_that_determines_the_output(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     path = tmp_path / "texts" / "a"
@@ -150,7 +150,7 @@ def test_the_facts_are_all_that_decides_what_is_written(
     }
 
 
-def test_a_workplace_belongs_to_one_process_and_stays(tmp_path: Path) -> None:
+def test_work_folder_belongs_to_one_process_and_is_kept(tmp_path: Path) -> None:
     destination = tmp_path / ("n" * 61)
     with workplace(destination) as place:
         assert place == workplace_of(destination) == tmp_path / f".{'n' * 60}.unfinished"
@@ -171,7 +171,7 @@ def test_a_workplace_belongs_to_one_process_and_stays(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_full_disk_in_a_workplace_is_reported_of_the_destination_and_a_closed_pipe_is_not(
+def test_full_disk_in_the_work_folder_is_reported_for_the_destination(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(UserError, match="cannot be written") as error, workplace(tmp_path / "out"):
@@ -181,7 +181,7 @@ def test_a_full_disk_in_a_workplace_is_reported_of_the_destination_and_a_closed_
         raise BrokenPipeError
 
 
-def test_what_is_finished_takes_its_place_with_a_manifest(request_: PretrainingRequest) -> None:
+def test_finished_output_is_moved_into_place_with_a_manifest(request_: PretrainingRequest) -> None:
     place = workplace_of(request_.destination)
     (place / "shards").mkdir(parents=True)
     (place / "shards" / "one").write_bytes(b"1")
@@ -207,7 +207,7 @@ def test_what_is_finished_takes_its_place_with_a_manifest(request_: PretrainingR
     discard(place)  # which is gone already
 
 
-def test_what_appeared_meanwhile_is_not_replaced(request_: PretrainingRequest) -> None:
+def test_files_that_appeared_meanwhile_are_not_replaced(request_: PretrainingRequest) -> None:
     place = workplace_of(request_.destination)
     (place / "shards").mkdir(parents=True)
     request_.destination.mkdir()
@@ -218,7 +218,7 @@ def test_what_appeared_meanwhile_is_not_replaced(request_: PretrainingRequest) -
     assert (place / "shards").is_dir()
 
 
-def test_texts_need_a_piece_and_one_that_is_known(request_: PretrainingRequest) -> None:
+def test_texts_need_at_least_one_known_piece(request_: PretrainingRequest) -> None:
     check_found(2, 1, request_)
     with pytest.raises(UserError) as error:
         check_found(0, 0, replace(request_, files=[Path("a"), Path("b"), Path("c")]))

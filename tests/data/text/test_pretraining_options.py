@@ -17,7 +17,7 @@ LIMITS: list[tuple[str, float, float, float]] = [
 ]
 
 
-def test_the_defaults_are_those_of_the_original() -> None:
+def test_defaults_match_the_original() -> None:
     assert asdict(PretrainingOptions()) == {
         "max_seq_length": 128,
         "max_predictions_per_seq": 20,
@@ -32,9 +32,7 @@ def test_the_defaults_are_those_of_the_original() -> None:
 
 
 @pytest.mark.parametrize(("option", "least", "most", "step"), LIMITS)
-def test_both_limits_are_allowed_and_what_is_beyond_is_not(
-    option: str, least: float, most: float, step: float
-) -> None:
+def test_limits_are_inclusive(option: str, least: float, most: float, step: float) -> None:
     for value in (least, most):
         assert getattr(PretrainingOptions(**{option: value}), option) == value  # type: ignore[arg-type]
     for value in (least - step, most + step):
@@ -45,7 +43,7 @@ def test_both_limits_are_allowed_and_what_is_beyond_is_not(
         assert error.value.todo == f"Allowed: {least} to {most}."
 
 
-def test_a_segmenter_is_for_whole_words() -> None:
+def test_segmenter_requires_whole_word_masking() -> None:
     assert PretrainingOptions(segmenter="spaces", whole_word_mask=True).segmenter == "spaces"
     with pytest.raises(UserError, match="single pieces are masked") as error:
         PretrainingOptions(segmenter="spaces")
@@ -53,7 +51,7 @@ def test_a_segmenter_is_for_whole_words() -> None:
     assert error.value.todo == "Add --do-whole-word-mask, or omit it."
 
 
-def test_how_many_pieces_an_instance_has_and_how_many_are_masked() -> None:
+def test_instances_have_the_expected_piece_and_mask_counts() -> None:
     pairs = PretrainingOptions(max_seq_length=10, max_predictions_per_seq=3)
     assert pairs.most_pieces == 7
     assert PretrainingOptions(max_seq_length=10, next_sentence=False).most_pieces == 8

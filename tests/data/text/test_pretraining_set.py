@@ -87,7 +87,7 @@ def test_a_folder_and_a_glob_are_the_same_set(folder: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
-def test_new_masks_hide_other_pieces_of_the_same_text(folder: Path, whole_words: bool) -> None:
+def test_dynamic_masks_hide_other_pieces_of_the_same_text(folder: Path, whole_words: bool) -> None:
     data = open_pretraining_set(str(folder), VOCABULARY)
     anew = open_pretraining_set(
         str(folder), VOCABULARY, seed=3, new_masks=NewMasks(whole_word_mask=whole_words)
@@ -119,7 +119,7 @@ def test_new_masks_hide_other_pieces_of_the_same_text(folder: Path, whole_words:
     )
 
 
-def test_new_masks_depend_on_seed_epoch_and_item_alone(folder: Path) -> None:
+def test_dynamic_masks_depend_only_on_seed_epoch_and_item(folder: Path) -> None:
     def ids(*keys: SampleKey, seed: int = 3, training: bool = True) -> np.ndarray:
         data = open_pretraining_set(
             str(folder), VOCABULARY, seed=seed, training=training, new_masks=NewMasks()
@@ -135,7 +135,7 @@ def test_new_masks_depend_on_seed_epoch_and_item_alone(folder: Path) -> None:
     assert (ids(*many[0]) != ids(*many[1])).any()
 
 
-def test_more_may_be_masked_than_was_written(folder: Path) -> None:
+def test_dynamic_masking_may_mask_more_than_was_written(folder: Path) -> None:
     new_masks = NewMasks(masked_lm_prob=0.5, max_predictions_per_seq=20)
     data = open_pretraining_set(str(folder), VOCABULARY, new_masks=new_masks)
     batch = data.fetch(keys_of(30)).batch
@@ -182,7 +182,7 @@ def write_records(path: Path, *records: dict[str, Feature]) -> Path:
         ({"input_mask": IntegerFeature((0, 1, 1, 1, 1))}, "padding before a word piece"),
     ],
 )
-def test_a_record_of_something_else_is_a_fault_and_at_the_front_an_error(
+def test_foreign_record_is_a_fault_and_as_the_first_an_error(
     tmp_path: Path, changed: dict[str, Feature], what: str
 ) -> None:
     path = write_records(tmp_path / "good-and-bad", USUAL, {**USUAL, **changed}, USUAL)
@@ -195,7 +195,7 @@ def test_a_record_of_something_else_is_a_fault_and_at_the_front_an_error(
         open_pretraining_set(str(write_records(tmp_path / "bad", {**USUAL, **changed})), VOCABULARY)
 
 
-def test_missing_shards_and_places_without_records_are_errors(folder: Path, tmp_path: Path) -> None:
+def test_missing_shards_and_paths_without_records_are_errors(folder: Path, tmp_path: Path) -> None:
     for number in (0, 2):
         name = f"pretraining-{number:05}-of-00003.tfrecord"
         (tmp_path / name).write_bytes((folder / name).read_bytes())
@@ -220,7 +220,7 @@ def test_missing_shards_and_places_without_records_are_errors(folder: Path, tmp_
         NewMasks(whole_word_mask=True),
     ],
 )
-def test_new_masks_are_those_that_the_same_numbers_give_one_by_one(
+def test_vectorised_masks_equal_masking_one_by_one(
     folder: Path, new_masks: NewMasks, training: bool
 ) -> None:
     assert NewMasks() == NewMasks(
@@ -283,7 +283,7 @@ def test_a_set_is_opened_for_training_with_seed_0_by_default(folder: Path) -> No
         ("next_sentence_labels", 2, ""),
     ],
 )
-def test_numbers_have_limits_on_both_sides(
+def test_numbers_have_lower_and_upper_limits(
     tmp_path: Path, name: str, limit: int, after: str
 ) -> None:
     count = len(USUAL[name].values)
@@ -314,9 +314,7 @@ def test_a_mask_holds_zeros_and_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["input_mask", "segment_ids", "masked_lm_ids"])
-def test_lengths_that_differ_are_reported_with_the_features_they_are_of(
-    tmp_path: Path, name: str
-) -> None:
+def test_mismatched_lengths_are_reported_with_their_features(tmp_path: Path, name: str) -> None:
     longer = IntegerFeature((*USUAL[name].values, 1))  # type: ignore[arg-type]
     path = write_records(tmp_path / "a", {**USUAL, name: longer})
     with pytest.raises(UserError) as error:
@@ -326,7 +324,7 @@ def test_lengths_that_differ_are_reported_with_the_features_they_are_of(
     assert error.value.what == f"{names} have different lengths"
 
 
-def test_records_are_known_by_their_names(tmp_path: Path) -> None:
+def test_records_are_identified_by_name(tmp_path: Path) -> None:
     names = [
         "b.tfrecord",
         "a.tfrecords",

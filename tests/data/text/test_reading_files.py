@@ -27,7 +27,7 @@ def asked(text: str, *answers: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"question": text, "answers": list(answers), **more}
 
 
-def test_all_passages_and_questions_come_in_their_order(tmp_path: Path) -> None:
+def test_passages_and_questions_keep_their_order(tmp_path: Path) -> None:
     path = written(
         tmp_path / "a.json",
         {
@@ -82,7 +82,7 @@ def test_all_passages_and_questions_come_in_their_order(tmp_path: Path) -> None:
         (-5, 0),
     ],
 )
-def test_an_answer_is_looked_up_at_its_nearest_place(
+def test_answer_is_located_at_its_nearest_occurrence(
     tmp_path: Path, given: int, begin: int
 ) -> None:
     content = {
@@ -93,7 +93,9 @@ def test_an_answer_is_looked_up_at_its_nearest_place(
     assert (reading.moved, reading.absent) == (int(begin != given), 0)
 
 
-def test_of_places_as_near_the_first_is_taken_and_blanks_are_no_answer(tmp_path: Path) -> None:
+def test_first_of_equally_near_occurrences_wins_and_blanks_are_not_an_answer(
+    tmp_path: Path,
+) -> None:
     answers = [{"text": "a", "answer_start": 2}, {"text": " ", "answer_start": 1}]
     content = {"data": [article(("a---a b", [asked("q", *answers)]))]}
     reading = read_questions(written(tmp_path / "a.json", content))
@@ -101,7 +103,7 @@ def test_of_places_as_near_the_first_is_taken_and_blanks_are_no_answer(tmp_path:
     assert (reading.moved, reading.absent) == (1, 1)
 
 
-def test_training_leaves_out_questions_without_an_answer_and_counts_what_it_saw(
+def test_training_skips_unanswered_questions_and_counts_what_it_saw(
     tmp_path: Path,
 ) -> None:
     lacking = asked("q", {"text": "x" * 41, "answer_start": 0}, {"text": "y", "answer_start": 0})
@@ -163,7 +165,7 @@ def test_training_leaves_out_questions_without_an_answer_and_counts_what_it_saw(
         ({"data": [article(("a", []))]}, "", "there are no usable questions", ""),
     ],
 )
-def test_another_form_is_reported_with_its_place(
+def test_other_formats_are_reported_with_their_location(
     tmp_path: Path, content: Any, where: str, what: str, todo: str
 ) -> None:
     path = written(tmp_path / "a.json", content)

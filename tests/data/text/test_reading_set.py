@@ -50,7 +50,7 @@ def windows(
     return ReadingWindows(reading, tokenizer=TOKENIZER, data=data)
 
 
-def test_answers_are_looked_up_next_to_where_they_should_be(tmp_path: Path) -> None:
+def test_answers_are_searched_near_their_stated_offset(tmp_path: Path) -> None:
     answers = (("ab", 0), ("ab", 5), ("ab", -1), ("zz", 3), ("ab", 99), ("b", 1))
     reading = read(tmp_path / "a.json", squad("ab cd ab", question("c", *answers)))
     begins = [answer.begin for answer in reading.questions[0].answers]
@@ -72,12 +72,12 @@ def test_answers_are_looked_up_next_to_where_they_should_be(tmp_path: Path) -> N
         (squad("ab", {"id": 1, "question": 5}), "'question' is of type int, not str"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, content: Any, message: str) -> None:
+def test_malformed_input_is_named(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(tmp_path / "a.json", content)
 
 
-def test_questions_without_an_answer_can_be_skipped(tmp_path: Path) -> None:
+def test_unanswered_questions_can_be_skipped(tmp_path: Path) -> None:
     content = squad("ab", question("c", ("x", 0)), question("d", ("a", 0), number="Q2"))
     assert [each.number for each in read(tmp_path / "a.json", content, 1).questions] == ["Q2"]
     assert len(read(tmp_path / "a.json", content, None).questions) == 2
@@ -96,7 +96,7 @@ def original_windows(pieces: int, room: int, stride: int) -> list[tuple[int, int
 
 
 @given(st.integers(1, 60), st.integers(1, 30), st.integers(1, 30))
-def test_windows_are_those_of_the_original(pieces: int, room: int, stride: int) -> None:
+def test_windows_match_the_original(pieces: int, room: int, stride: int) -> None:
     assert windows_of(pieces, room, stride) == original_windows(pieces, room, stride)
 
 
@@ -119,14 +119,14 @@ def test_an_answer_is_marked_in_the_windows_that_hold_it(tmp_path: Path) -> None
     assert batch["window"].tolist() == [0, 1]
 
 
-def test_a_piece_counts_where_most_of_the_passage_is_around_it(tmp_path: Path) -> None:
+def test_piece_counts_in_the_window_with_most_context(tmp_path: Path) -> None:
     made = windows(read(tmp_path / "a.json", squad("a b c d e f g h", question("x y", ("a", 0)))))
     counted = [made.has_most_context(number).tolist() for number in range(2)]
     # d is last but one in the first window and first in the second, e the other way round.
     assert counted == [[True, True, True, True, False], [False, True, True, True, True]]
 
 
-def test_of_equal_contexts_the_first_counts(tmp_path: Path) -> None:
+def test_first_of_equal_contexts_counts(tmp_path: Path) -> None:
     reading = read(tmp_path / "a.json", squad("a b c d e f g", question("x y", ("a", 0))))
     made = windows(reading, stride=2)
     assert [window[1:] for window in made.windows] == [(0, 5), (2, 5)]
@@ -155,7 +155,7 @@ def read_one(pieces: int) -> Reading:
     return Reading(passages=["a " * pieces], questions=[asked])
 
 
-def test_questions_are_cut_and_answers_known_by_character(tmp_path: Path) -> None:
+def test_questions_are_truncated_and_answers_located_by_character(tmp_path: Path) -> None:
     content = squad("Cat SAT, on.", question("a b c d e", ("SAT", 4)))
     made = windows(read(tmp_path / "a.json", content), length=20)
     assert made.truncated == 1
@@ -166,7 +166,7 @@ def test_questions_are_cut_and_answers_known_by_character(tmp_path: Path) -> Non
     assert passage.span(3, 4) is None
 
 
-def test_the_fingerprint_follows_everything(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_everything(tmp_path: Path) -> None:
     contents = [
         squad("a b c", question("x", ("a", 0))),
         squad("a b c", question("x", ("b", 2))),
@@ -206,7 +206,7 @@ def test_real_data_is_read_whole(shared: Path) -> None:
         assert answer.text.strip() in covered
 
 
-def test_the_settings_and_their_limits() -> None:
+def test_settings_have_their_defaults_and_limits() -> None:
     rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(ReadingData())}
     assert (
         rows
@@ -248,7 +248,7 @@ def test_a_question_leaves_room_for_one_piece_of_its_passage() -> None:
         ("a b c d e f", (0, 0), (0, 0)),
     ],
 )
-def test_an_answer_counts_in_a_window_that_holds_all_of_it(
+def test_answer_counts_only_in_windows_containing_all_of_it(
     tmp_path: Path, answer: str, starts: tuple[int, int], ends: tuple[int, int]
 ) -> None:
     text = "a b c d e f g h"
@@ -291,7 +291,7 @@ def test_each_question_has_its_own_passage_room_and_windows() -> None:
     assert (int(sample["start"]), int(sample["end"]), int(sample["window"])) == (7, 7, 5)
 
 
-def test_the_pieces_of_an_answer_are_those_that_cover_its_characters() -> None:
+def test_answer_pieces_cover_its_characters() -> None:
     (passage,) = windows(Reading(passages=["cat  dogs ."])).passages
     pieces = [TOKENIZER.vocabulary.pieces[number] for number in passage.ids]
     assert pieces == ["cat", "dog", "##s", "."]
@@ -327,7 +327,7 @@ def original_has_most_context(spans: list[tuple[int, int]], number: int, positio
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
-def test_the_context_is_the_originals(pieces: int, room: int, stride: int) -> None:
+def test_context_matches_the_original(pieces: int, room: int, stride: int) -> None:
     stride = min(stride, room)
     data = ReadingData(max_seq_length=room + 3, doc_stride=stride, max_query_length=1)
     made = ReadingWindows(read_one(pieces), tokenizer=TOKENIZER, data=data)

@@ -41,12 +41,12 @@ def spelt(ids: list[int]) -> list[str]:
         ("", []),
     ],
 )
-def test_characters_of_one_run_are_one_word(line: str, expected: list[str]) -> None:
+def test_characters_of_a_run_form_one_word(line: str, expected: list[str]) -> None:
     (ids,) = marked_lines(TOKENIZER, spaces(), line)
     assert spelt(ids) == expected
 
 
-def test_a_segmenter_decides_where_words_begin_whatever_it_does_to_latin() -> None:
+def test_segmenter_decides_word_starts_regardless_of_latin_text() -> None:
     def pairs(line: str) -> list[str]:
         return [line[start : start + 2] for start in range(0, len(line), 2)]
 
@@ -55,13 +55,13 @@ def test_a_segmenter_decides_where_words_begin_whatever_it_does_to_latin() -> No
 
 
 @given(st.text(st.sampled_from("今天气 abthe\t.\u3000é")))
-def test_marks_change_no_id_and_segments_are_the_line(line: str) -> None:
+def test_marks_change_no_ids_and_segments_rebuild_the_line(line: str) -> None:
     assert "".join(spaces()(line)) == line
     (ids,) = marked_lines(TOKENIZER, spaces(), line)
     assert [each & (CONTINUES_WORD - 1) for each in ids] == TOKENIZER.ids(line)
 
 
-def test_marked_words_are_masked_whole_and_the_marks_are_gone_afterwards() -> None:
+def test_marked_words_are_masked_whole_and_marks_removed() -> None:
     (marked,) = marked_lines(TOKENIZER, spaces(), "今天天气 很好 我们")
     ids = [PIECES.index("[CLS]"), *marked, PIECES.index("[SEP]")]
     options = PretrainingOptions(

@@ -43,7 +43,7 @@ def test_lcqmc_has_pairs(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", content) == [("喜欢", "爱", "1")]
 
 
-def test_xnli_names_one_label_in_two_ways(tmp_path: Path) -> None:
+def test_xnli_has_two_names_for_one_label(tmp_path: Path) -> None:
     train = "premise\thypo\tlabel\n你\t我\tcontradictory\n你\t他\tneutral\n"
     assert read(tmp_path / "multinli.train.zh.tsv", train) == [
         ("你", "我", "contradiction"),
@@ -98,12 +98,12 @@ def test_a_text_to_predict_needs_no_label(tmp_path: Path) -> None:
         ("a.json", '{"text": "好", "label": 1}\n{"text": "x"}\n', "line 2: has no 'label'"),
     ],
 )
-def test_what_is_wrong_has_its_line(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_errors_name_their_line(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(tmp_path / name, content)
 
 
-def test_a_misspelt_column_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_misspelt_column_suggests_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="Did you mean 'stars'"):
         read(tmp_path / "a.tsv", "text\tstars\nx\t1\n", SentenceData(label="star"))
 
@@ -113,14 +113,14 @@ def test_bad_rows_can_be_skipped(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", content, allowed=1) == [("坏", None, "0")]
 
 
-def test_the_place_of_a_sentence_is_known(tmp_path: Path) -> None:
+def test_sentence_has_its_location(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("label\ttext_a\n\n1\tx\n")
     sentences = list(read_sentences(path, SentenceData(), Skipping(0, print)))
     assert sentences == [Sentence("x", None, "1", f"{path}, line 3")]
 
 
-def test_the_settings_and_their_limits() -> None:
+def test_settings_have_their_defaults_and_limits() -> None:
     rows = {row.path: (row.value, row.unit, row.allowed) for row in describe(SentenceData())}
     assert (
         rows
@@ -142,7 +142,7 @@ def test_the_settings_and_their_limits() -> None:
         SentenceData(folds=2, fold=2).check()
 
 
-def test_what_is_wrong_is_reported_whole(tmp_path: Path) -> None:
+def test_errors_have_the_full_message(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
 
     def refused(content: str, name: str = "a.tsv", **settings: Any) -> str:
@@ -182,14 +182,14 @@ def test_what_is_wrong_is_reported_whole(tmp_path: Path) -> None:
     )
 
 
-def test_bad_rows_are_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_bad_rows_are_skipped_and_the_rest_is_read(tmp_path: Path) -> None:
     content = '{"text": "a", "label": 0}\n\n[1]\n{"te\n{"label": 1}\n{"text": "b", "label": 1}\n'
     assert read(tmp_path / "a.json", content, allowed=3) == [("a", None, "0"), ("b", None, "1")]
     with pytest.raises(UserError, match="line 5"):
         read(tmp_path / "a.json", content, allowed=2)
 
 
-def test_known_columns_are_looked_for_in_their_order(tmp_path: Path) -> None:
+def test_known_columns_are_searched_in_order(tmp_path: Path) -> None:
     content = "query\ttext\tsentence1\tquestion2\ttext_b\tgold_label\tlabel\na\tb\tc\td\te\tf\tg\n"
     assert read(tmp_path / "a.tsv", content) == [("c", "e", "g")]
     assert read(tmp_path / "a.tsv", content, SentenceData(text_b="none")) == [("c", None, "g")]
@@ -200,7 +200,7 @@ def test_known_columns_are_looked_for_in_their_order(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", content, labelled=False) == [("c", "e", "")]
 
 
-def test_plain_texts_are_a_line_each_and_a_tab_makes_a_pair(tmp_path: Path) -> None:
+def test_plain_texts_are_one_per_line_and_a_tab_makes_a_pair(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\n\n \ntwo\tb\tc\nthree\t\n")
     assert read_plain(path) == [

@@ -28,7 +28,7 @@ def opened(
     return open_sentence_sets(SentenceData(**settings), TOKENIZER, lines.append), lines  # type: ignore[arg-type]
 
 
-def test_samples_hold_pieces_and_the_number_of_their_label(tmp_path: Path) -> None:
+def test_samples_have_pieces_and_a_label_index(tmp_path: Path) -> None:
     train = "label\ttext_a\nworse\ta b\nbetter\ta b c d e\nworse\tc\n"
     sets, lines = opened(tmp_path, train, "label\ttext_a\nbetter\tz\n")
     assert sets.labels == ("better", "worse")
@@ -48,7 +48,7 @@ def test_samples_hold_pieces_and_the_number_of_their_label(tmp_path: Path) -> No
     ]
 
 
-def test_pairs_share_the_room(tmp_path: Path) -> None:
+def test_pairs_share_the_available_length(tmp_path: Path) -> None:
     train = "text_a\ttext_b\tlabel\na b\tc d\t1\na\tb c d\t0\n"
     sets, lines = opened(tmp_path, train)
     batch = sets.train.fetch([SampleKey(0, 0), SampleKey(0, 1)]).batch
@@ -59,7 +59,7 @@ def test_pairs_share_the_room(tmp_path: Path) -> None:
     assert lines[0] == "training: 2 pairs of 2 labels, 2 cut to 6 tokens"
 
 
-def test_the_fingerprint_follows_texts_and_labels(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_texts_and_labels(tmp_path: Path) -> None:
     header = "label\ttext_a\n"
     prints = {
         fingerprint_of(opened(tmp_path, header + rows)[0].train)
@@ -78,9 +78,7 @@ def test_the_fingerprint_follows_texts_and_labels(tmp_path: Path) -> None:
         ("-\ta\n", "", "there is no usable row"),
     ],
 )
-def test_labels_that_cannot_be_learned_are_refused(
-    tmp_path: Path, train: str, dev: str, message: str
-) -> None:
+def test_unlearnable_labels_are_refused(tmp_path: Path, train: str, dev: str, message: str) -> None:
     header = "label\ttext_a\n"
     with pytest.raises(UserError, match=message):
         opened(tmp_path, header + train, header + dev if dev else "")
@@ -141,7 +139,7 @@ def test_labels_can_be_sampled_equally_often(tmp_path: Path) -> None:
     assert labels.sum().item() == 6
 
 
-def test_labels_that_only_a_list_knows_are_left_out_or_refused(tmp_path: Path) -> None:
+def test_labels_only_in_the_list_are_dropped_or_refused(tmp_path: Path) -> None:
     train = "label\ttext_a\nyes\ta\nperhaps\tb\nno\tc\n"
     sets, lines = opened(
         tmp_path, train, "label\ttext_a\nno\tb\n", ("labels", ("yes", "no")), ("skip_corrupt", 1)
@@ -158,7 +156,7 @@ def test_labels_that_only_a_list_knows_are_left_out_or_refused(tmp_path: Path) -
     assert sets.train.epoch_keys is None
 
 
-def test_what_cannot_be_told_apart_or_scored_is_reported_with_its_files(tmp_path: Path) -> None:
+def test_single_label_and_unscorable_data_is_reported_with_its_files(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         opened(tmp_path, "label\ttext_a\n1\ta\n1\tb\n")
     assert str(error.value) == (
@@ -175,7 +173,7 @@ def test_what_cannot_be_told_apart_or_scored_is_reported_with_its_files(tmp_path
     assert open_sentence_sets(settings, TOKENIZER).evaluation is None
 
 
-def test_a_text_is_cut_where_it_fills_its_sample(tmp_path: Path) -> None:
+def test_text_is_truncated_to_the_sample_length(tmp_path: Path) -> None:
     single = "label\ttext_a\n0\ta b c d\n1\ta b c d e\n"
     sets, _ = opened(tmp_path, single)
     assert sets.train.kind.truncated == 1
@@ -239,7 +237,7 @@ def test_folds_of_pairs_keep_equal_pairs_together_and_are_reported(tmp_path: Pat
     assert sum(held) == 36
 
 
-def test_a_batch_that_exceeds_the_memory_names_both_settings() -> None:
+def test_batch_exceeding_memory_names_both_settings() -> None:
     collate = text_collate(Frame(0, 1, 2, length=2**40))
     with pytest.raises(UserError, match=r"^data.batch_size or data.max_seq_length: 3 samples of"):
         collate(iter(()), 3)

@@ -19,11 +19,11 @@ def original_cut(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 40))
-def test_pairs_are_cut_as_in_the_original(first: int, second: int, room: int) -> None:
+def test_pairs_are_truncated_as_in_the_original(first: int, second: int, room: int) -> None:
     assert cut_pair(first, second, room) == original_cut(first, second, room)
 
 
-def test_texts_stand_between_their_marks() -> None:
+def test_texts_are_framed_by_special_pieces() -> None:
     frame = Frame(first=101, end=102, fill=9, length=8)
     single = frame.arrays([5, 6])
     assert single["input_ids"].tolist() == [101, 5, 6, 102, 9, 9, 9, 9]
@@ -37,14 +37,14 @@ def test_texts_stand_between_their_marks() -> None:
     assert all(array.dtype == np.int64 for array in pair.values())
 
 
-def test_rows_come_back_as_they_went_in() -> None:
+def test_rows_round_trip() -> None:
     rows = PieceRows([[1, 2], [], [3]])
     assert [row.tolist() for row in map(rows.__getitem__, range(len(rows)))] == [[1, 2], [], [3]]
     assert rows.content() != PieceRows([[1], [2], [3]]).content()
     assert len(PieceRows([])) == 0
 
 
-def test_the_pieces_of_a_vocabulary_frame_a_text() -> None:
+def test_vocabulary_special_pieces_frame_a_text() -> None:
     vocabulary = Vocabulary(("[CLS]", "[SEP]", "x", "[MASK]", "[PAD]", "[UNK]"))
     assert frame_of(vocabulary, 7) == Frame(first=0, end=1, fill=4, length=7)
     # A sample that is filled to its last place.
@@ -56,7 +56,7 @@ def test_the_pieces_of_a_vocabulary_frame_a_text() -> None:
     }
 
 
-def test_rows_have_lengths_and_a_content_of_their_numbers() -> None:
+def test_rows_have_lengths_and_content() -> None:
     rows = PieceRows([[1, 2], [], [3]])
     assert rows.lengths().tolist() == [2, 0, 1]
     assert (rows[0].dtype, rows.lengths().dtype) == (np.int32, np.int64)

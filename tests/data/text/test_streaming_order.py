@@ -120,7 +120,7 @@ def holds(whole: tuple[int, ...], part: list[int]) -> bool:
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1), st.integers(2, 50))
-def test_segments_shrink_to_the_originals_lengths(
+def test_segments_shrink_to_the_lengths_of_the_original(
     lengths: list[tuple[int, int]], most: int
 ) -> None:
     spans = np.array([(100, 100 + a, 500, 500 + b, 0) for a, b in lengths])
@@ -143,7 +143,7 @@ def rows_of(lengths: list[int], width: int, random: np.random.Generator) -> np.n
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_words_are_masked_whole_and_as_many_as_fit(marked: bool) -> None:
+def test_whole_words_are_masked_while_they_fit(marked: bool) -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(5, 41, 300).tolist()
     ids = rows_of(lengths, 40, random)
@@ -174,7 +174,7 @@ def test_words_are_masked_whole_and_as_many_as_fit(marked: bool) -> None:
         assert all(word <= chosen or len(word) > room for word in words)
 
 
-def test_masks_have_the_originals_shares_and_fall_everywhere_alike() -> None:
+def test_masks_have_the_originals_shares_and_are_uniform() -> None:
     random = np.random.default_rng(2)
     rows, length = 4000, 33
     ids = rows_of([length] * rows, length, random)
@@ -198,7 +198,7 @@ def test_masks_have_the_originals_shares_and_fall_everywhere_alike() -> None:
     assert max(places.values()) < 1.25 * min(places.values())
 
 
-def test_pairs_are_unrelated_half_of_the_time_and_lengths_short_as_often_as_asked() -> None:
+def test_half_of_the_pairs_are_random_and_short_lengths_have_the_requested_share() -> None:
     sentences = [[5 + number] * 10 for number in range(200)]
     documents = [sentences[start : start + 20] for start in range(0, 200, 20)] * 20
     options = PretrainingOptions(max_seq_length=63, max_predictions_per_seq=5, short_seq_prob=0)
@@ -217,7 +217,7 @@ def test_pairs_are_unrelated_half_of_the_time_and_lengths_short_as_often_as_aske
     assert np.concatenate([batch.lengths for batch in few]).mean() < 50
 
 
-def test_chunks_and_duplicates_draw_different_numbers_and_each_the_same_again() -> None:
+def test_chunks_and_duplicates_draw_different_but_reproducible_numbers() -> None:
     text = flattened(documents_of(20))
     options = PretrainingOptions()
 
@@ -253,7 +253,7 @@ def test_chunks_and_duplicates_draw_different_numbers_and_each_the_same_again() 
         (PretrainingOptions(max_seq_length=24), 1),
     ],
 )
-def test_arrays_give_what_the_same_numbers_give_one_by_one(
+def test_vectorised_results_equal_one_by_one_results(
     options: PretrainingOptions, count: int
 ) -> None:
     documents = documents_of(count, seed=count)

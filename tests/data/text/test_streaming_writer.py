@@ -65,7 +65,7 @@ def left_in(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("workers", "part_bytes"), [(1, 1 << 25), (2, 3000), (3, 1 << 25)])
-def test_the_same_bytes_with_any_number_of_processes(
+def test_bytes_do_not_depend_on_the_number_of_processes(
     request_: PretrainingRequest,
     tmp_path: Path,
     workers: int,
@@ -81,7 +81,7 @@ def test_the_same_bytes_with_any_number_of_processes(
     assert left_in(tmp_path) == ["one.txt", "other", "out", "two.txt"]
 
 
-def test_every_instance_is_written_once_over_shards_of_about_the_same_size(
+def test_every_instance_is_written_once_into_shards_of_similar_size(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     written = write_streaming(request_)
@@ -117,7 +117,7 @@ def test_instances_of_one_chunk_are_spread_over_the_set(
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("share", [0, 0.3, 0.8])
-def test_an_interrupted_call_goes_on_and_ends_with_the_same_bytes(
+def test_interrupted_call_resumes_and_ends_with_the_same_bytes(
     request_: PretrainingRequest, tmp_path: Path, workers: int, share: float
 ) -> None:
     write_streaming(replace(request_, destination=tmp_path / "whole"))
@@ -157,7 +157,7 @@ def interrupted(request: PretrainingRequest) -> None:
         write_streaming(replace(request, progress=stop))
 
 
-def test_half_of_a_file_that_a_kill_left_is_not_taken_for_one(
+def test_partial_file_of_a_killed_call_is_not_used(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     interrupted(request_)
@@ -175,7 +175,7 @@ def test_half_of_a_file_that_a_kill_left_is_not_taken_for_one(
     assert shards_of(tmp_path / "out") == shards_of(tmp_path / "whole")
 
 
-def test_a_call_with_other_options_does_not_go_on_with_the_work_of_another(
+def test_call_with_other_options_does_not_continue_earlier_work(
     request_: PretrainingRequest,
 ) -> None:
     interrupted(request_)
@@ -198,7 +198,7 @@ def test_a_call_with_other_options_does_not_go_on_with_the_work_of_another(
         (b"the cat\n" * 3000 + b"he \xff ran\n", "line 3001: is not UTF-8 text"),
     ],
 )
-def test_nothing_is_left_of_what_cannot_be_made(
+def test_failed_call_leaves_no_files(
     request_: PretrainingRequest, tmp_path: Path, content: bytes, what: str, workers: int
 ) -> None:
     (tmp_path / "one.txt").write_bytes(content)
@@ -208,7 +208,7 @@ def test_nothing_is_left_of_what_cannot_be_made(
     assert left_in(tmp_path) == ["one.txt", "two.txt"]
 
 
-def test_the_destination_may_not_exist(request_: PretrainingRequest) -> None:
+def test_existing_destination_is_refused(request_: PretrainingRequest) -> None:
     request_.destination.mkdir()
     with pytest.raises(UserError, match="already exists"):
         write_streaming(request_)
@@ -237,7 +237,7 @@ def sorted_records(request: PretrainingRequest) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("part_bytes", [1 << 25, 2000])
-def test_a_shard_holds_its_share_of_the_keys_in_their_order(
+def test_shard_has_its_share_of_the_keys_in_order(
     request_: PretrainingRequest, part_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming_writer, "PART_BYTES", part_bytes)
@@ -260,7 +260,7 @@ def test_a_shard_holds_its_share_of_the_keys_in_their_order(
     assert [notice.partition(" instances")[1] for notice in notices] == [" instances"]
 
 
-def test_progress_counts_the_text_twice_once_for_the_chunks_and_once_for_the_shards(
+def test_progress_counts_the_text_once_for_chunks_and_once_for_shards(
     request_: PretrainingRequest,
 ) -> None:
     progress: list[tuple[int, int]] = []
@@ -277,7 +277,7 @@ def test_progress_counts_the_text_twice_once_for_the_chunks_and_once_for_the_sha
     assert progress == [(done, 2 * whole) for done in (*by_chunk, *by_shard)]
 
 
-def test_a_call_that_resumes_reports_what_exists_and_counts_from_it(
+def test_resumed_call_reports_existing_work_and_counts_from_it(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     chunks = [
@@ -324,7 +324,7 @@ def test_a_call_that_resumes_reports_what_exists_and_counts_from_it(
     assert progress == [(done, 2 * whole) for done in (whole, *beyond)]
 
 
-def test_another_call_is_told_what_differs_and_how_to_begin_anew(
+def test_call_with_other_options_is_told_what_differs_and_how_to_restart(
     request_: PretrainingRequest,
 ) -> None:
     interrupted(request_)
@@ -341,7 +341,7 @@ def test_another_call_is_told_what_differs_and_how_to_begin_anew(
         write_streaming(request_)
 
 
-def test_chunks_that_are_done_stay_when_the_disk_fails_and_without_one_nothing_does(
+def test_finished_chunks_survive_a_disk_failure_and_without_any_nothing_is_left(
     request_: PretrainingRequest,
 ) -> None:
     def fail(done: int, _total: int) -> None:
@@ -361,7 +361,7 @@ def test_chunks_that_are_done_stay_when_the_disk_fails_and_without_one_nothing_d
 
 
 @pytest.mark.parametrize("shards", [1, 3, 7])
-def test_ranges_of_keys_share_each_run_without_a_gap(shards: int) -> None:
+def test_key_ranges_partition_each_run_without_gaps(shards: int) -> None:
     random = np.random.default_rng(0)
     edges = [-(-(2**64) * part // shards) for part in range(shards + 1)]
     # Keys at both sides of every edge, and anywhere.
@@ -378,7 +378,7 @@ def test_ranges_of_keys_share_each_run_without_a_gap(shards: int) -> None:
         assert result == [place for place, key in enumerate(keys.tolist()) if low <= key < high]
 
 
-def test_records_of_equal_keys_stay_in_the_order_of_the_corpus() -> None:
+def test_records_with_equal_keys_keep_corpus_order() -> None:
     keys = np.array([5, 2, 5, 2**64 - 1, 2], dtype=np.uint64)
     sizes = np.array([1, 2, 0, 3, 4], dtype=np.uint64)
     parts = [bytes(each) for each in _sorted(b"abbdddeeee", keys, sizes)]
@@ -397,7 +397,7 @@ class DiesInWorkers(Tokenizer):
         return DiesInWorkers, (self.vocabulary, self.rules)
 
 
-def test_a_process_that_dies_is_an_error_after_which_the_same_call_resumes(
+def test_dead_process_is_an_error_and_the_same_call_resumes(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     asked = replace(request_, workers=2)

@@ -36,14 +36,14 @@ def longest_first(word: str) -> list[str]:
 
 
 @given(st.text(st.sampled_from("abcthesruningwd 中文!é\u0301Σ☃")))
-def test_a_word_is_cut_into_its_longest_pieces(text: str) -> None:
+def test_word_is_split_into_its_longest_pieces(text: str) -> None:
     expected = [piece for word in BasicWords()(text) for piece in longest_first(word)]
     assert [TOKENIZER.vocabulary.pieces[number] for number in TOKENIZER.ids(text)] == expected
     assert [token.piece for token in TOKENIZER.tokens(text)] == expected
 
 
 @given(st.text(st.sampled_from("abcthesruningwd 中文!é\u0301☃")))
-def test_a_token_covers_the_characters_it_was_made_of(text: str) -> None:
+def test_token_covers_its_source_characters(text: str) -> None:
     before = 0
     for token in TOKENIZER.tokens(text):
         assert before <= token.start < token.end <= len(text)
@@ -52,7 +52,7 @@ def test_a_token_covers_the_characters_it_was_made_of(text: str) -> None:
         assert token.piece == "[UNK]" or covered == token.piece.removeprefix("##")
 
 
-def test_places_survive_accents_case_and_blanks() -> None:
+def test_offsets_survive_accents_case_and_blanks() -> None:
     text = "  The\u3000CÁT runs!"
     assert [(token.piece, text[token.start : token.end]) for token in TOKENIZER.tokens(text)] == [
         ("the", "The"),
@@ -73,7 +73,7 @@ def test_longer_words_are_unknown(length: int, known: bool) -> None:
     assert (len(tokenizer.ids("a" * length)) == length) == known
 
 
-def test_words_met_so_far_do_not_travel_with_the_tokenizer() -> None:
+def test_pickled_tokenizer_omits_its_cache() -> None:
     tokenizer = Tokenizer(Vocabulary(PIECES))
     few = len(pickle.dumps(tokenizer))
     before = tokenizer.ids("the cats ran")
@@ -117,13 +117,13 @@ def test_a_file_is_lower_case_by_default(tmp_path: Path) -> None:
         ({"tokenize_chinese_chars": False}, BasicWords(True, True, False)),
     ],
 )
-def test_a_folder_says_how_texts_are_cut(
+def test_folder_configures_the_tokenizer(
     tmp_path: Path, config: dict[str, Any], words: BasicWords
 ) -> None:
     assert open_tokenizer(write_folder(tmp_path / "bert", **config)).rules.words == words
 
 
-def test_a_tokenizer_json_says_all_of_it(tmp_path: Path) -> None:
+def test_tokenizer_json_is_sufficient(tmp_path: Path) -> None:
     folder = write_tokenizer_json(
         tmp_path / "bert",
         model={"max_input_chars_per_word": 100},
@@ -162,7 +162,7 @@ def test_a_folder_without_a_tokenizer_and_a_missing_path_are_named(tmp_path: Pat
         open_tokenizer(tmp_path)
 
 
-def test_tokens_say_piece_number_and_place() -> None:
+def test_tokens_have_piece_id_and_offset() -> None:
     number = PIECES.index
     assert TOKENIZER.tokens(" cats \u2603\u2603, wantx") == [
         Token("cat", number("cat"), 1, 4),
@@ -181,7 +181,7 @@ def test_tokens_say_piece_number_and_place() -> None:
     ]
 
 
-def test_words_met_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_word_cache_is_cleared_when_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_module, "_MOST_WORDS", 3)
     tokenizer = Tokenizer(Vocabulary(PIECES))
     counts: list[int] = []
@@ -223,7 +223,7 @@ def test_a_word_may_have_200_characters_by_default(tmp_path: Path) -> None:
         ({"lowercase": None, "handle_chinese_chars": None}, BasicWords(False, False, False)),
     ],
 )
-def test_a_normalizer_says_how_words_are_cut(
+def test_normalizer_configures_word_splitting(
     tmp_path: Path, normalizer: dict[str, Any], words: BasicWords
 ) -> None:
     folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer=normalizer)
@@ -239,7 +239,7 @@ def test_a_normalizer_says_how_words_are_cut(
     assert open_tokenizer(write_folder(tmp_path / "older", **config)).rules.words == words
 
 
-def test_a_tokenizer_without_a_lowercase_or_a_type_has_the_usual_ones(tmp_path: Path) -> None:
+def test_tokenizer_without_lowercase_or_type_uses_the_defaults(tmp_path: Path) -> None:
     folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer={})
     content = json.loads((folder / "tokenizer.json").read_text())
     del content["normalizer"]["lowercase"], content["model"]["type"]
@@ -286,7 +286,7 @@ def test_a_tokenizer_without_a_lowercase_or_a_type_has_the_usual_ones(tmp_path: 
         ({"normalizer": {"strip_accents": 1}}, "'strip_accents' is 1, not true or false", ""),
     ],
 )
-def test_what_keeps_a_tokenizer_from_being_berts_is_reported(
+def test_reason_why_a_tokenizer_is_not_berts_is_reported(
     tmp_path: Path, changed: dict[str, Any], what: str, todo: str
 ) -> None:
     folder = write_tokenizer_json(tmp_path / "bert", model={}, normalizer={})

@@ -9,7 +9,7 @@ from jumar.ground.errors import UserError
 from tests.data.text.vocabularies import PIECES, write_vocabulary
 
 
-def test_pieces_are_numbered_by_their_lines(tmp_path: Path) -> None:
+def test_pieces_are_numbered_by_line(tmp_path: Path) -> None:
     vocabulary = read_vocabulary(write_vocabulary(tmp_path / "vocab.txt"))
     assert list(vocabulary.pieces) == list(PIECES)
     assert vocabulary.ids["[CLS]"] == 2
@@ -17,13 +17,13 @@ def test_pieces_are_numbered_by_their_lines(tmp_path: Path) -> None:
     assert PIECES.index("the") not in vocabulary.continuing
 
 
-def test_line_ends_of_windows_and_a_missing_last_one_do_not_matter(tmp_path: Path) -> None:
+def test_windows_line_endings_and_a_missing_final_one_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_bytes("\r\n".join(PIECES).encode())
     assert list(read_vocabulary(path).pieces) == list(PIECES)
 
 
-def test_a_line_of_a_foreign_separator_is_a_piece_as_in_the_chinese_vocabulary(
+def test_unicode_separator_line_is_a_piece_as_in_the_chinese_vocabulary(
     tmp_path: Path,
 ) -> None:
     path = write_vocabulary(tmp_path / "vocab.txt", (*PIECES, "\u2028", "last"))
@@ -61,11 +61,11 @@ def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
         read_vocabulary(tmp_path / "none.txt")
 
 
-def test_the_same_pieces_make_the_same_ids() -> None:
+def test_equal_pieces_give_equal_ids() -> None:
     assert Vocabulary(SPECIAL).ids == {piece: number for number, piece in enumerate(SPECIAL)}
 
 
-def test_what_is_wrong_with_a_vocabulary_is_reported_whole(tmp_path: Path) -> None:
+def test_vocabulary_errors_have_the_full_message(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
 
     def refused(content: bytes) -> str:
@@ -93,7 +93,7 @@ def test_what_is_wrong_with_a_vocabulary_is_reported_whole(tmp_path: Path) -> No
     )
 
 
-def test_a_vocabulary_has_a_length_ids_and_pieces_that_continue() -> None:
+def test_vocabulary_has_length_ids_and_continuation_pieces() -> None:
     vocabulary = Vocabulary((*SPECIAL, "a", "##b", "#c", "##", "d##"))
     assert len(vocabulary) == 10
     assert vocabulary.continuing == {6, 8}

@@ -44,7 +44,7 @@ def test_the_same_texts_give_the_same_vocabulary(
     assert ids.count(pieces.index("[UNK]")) / len(ids) < 0.05
 
 
-def test_case_decides_what_words_are(tmp_path: Path) -> None:
+def test_case_is_kept_or_folded_as_requested(tmp_path: Path) -> None:
     files = text(tmp_path, "Café CAFÉ\n" * 5)
     assert "cafe" in train_vocabulary(files, size=60, words=LOWER)
     cased = train_vocabulary(files, size=60, words=BasicWords(False, False))
@@ -53,7 +53,7 @@ def test_case_decides_what_words_are(tmp_path: Path) -> None:
     assert len(Tokenizer(Vocabulary(cased), rules).ids("Café CAFÉ")) == 2
 
 
-def test_a_small_size_is_kept_and_the_most_frequent_characters_are_in_it(tmp_path: Path) -> None:
+def test_small_size_is_respected_and_has_the_most_frequent_characters(tmp_path: Path) -> None:
     files = text(tmp_path, "aaab aab abc zq\n" * 5)
     pieces = train_vocabulary(files, size=12, words=LOWER)
     assert len(pieces) <= 12
@@ -72,7 +72,7 @@ def test_a_small_size_is_kept_and_the_most_frequent_characters_are_in_it(tmp_pat
         ("x" * 200 + "\n", 100, "there is no text"),
     ],
 )
-def test_what_makes_no_vocabulary_is_an_error(
+def test_texts_without_a_vocabulary_are_an_error(
     tmp_path: Path, content: str | bytes, size: int, what: str
 ) -> None:
     with pytest.raises(UserError) as error:
@@ -92,7 +92,7 @@ def test_progress_ends_at_all_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("min_frequency", "merged"), [(1, ["aa", "aab", "ab"]), (2, ["aa", "aab"]), (3, [])]
 )
-def test_pieces_are_letters_by_frequency_and_what_is_merged_of_them(
+def test_pieces_are_letters_by_frequency_followed_by_merges(
     tmp_path: Path, min_frequency: int, merged: list[str]
 ) -> None:
     # ##z is met 99 times, ##y not at all: a word of 101 letters is none. a, ##a and ##b are met

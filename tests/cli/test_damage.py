@@ -50,7 +50,7 @@ def test_a_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["optimizer.safetensors", "state.json"])
-def test_a_run_resumes_from_the_newest_intact_checkpoint_to_the_same_end(
+def test_run_resumes_from_the_newest_intact_checkpoint_with_equal_results(
     run: Path, whole: Path, name: str
 ) -> None:
     flip(run / "checkpoints" / "step-00000006" / name)
@@ -64,7 +64,7 @@ def test_a_run_resumes_from_the_newest_intact_checkpoint_to_the_same_end(
     assert names == ["damaged-step-00000006", *(f"step-0000000{step}" for step in (2, 4, 6))]
 
 
-def test_looking_at_a_run_moves_nothing(run: Path) -> None:
+def test_inspecting_a_run_moves_nothing(run: Path) -> None:
     flip(weights(run))
     (run / "results.json").unlink()
     before = sorted(run.rglob("*"))
@@ -76,7 +76,9 @@ def test_looking_at_a_run_moves_nothing(run: Path) -> None:
     ]
 
 
-def test_transfer_takes_the_newest_intact_weights_or_refuses_those_named(run: Path) -> None:
+def test_transfer_takes_the_newest_intact_weights_and_refuses_explicit_damaged_ones(
+    run: Path,
+) -> None:
     flip(weights(run))
     place = weights(Path("run"))
     for source, code in (("run", 0), (place.parent, 2), (place, 2)):
@@ -86,7 +88,7 @@ def test_transfer_takes_the_newest_intact_weights_or_refuses_those_named(run: Pa
         assert ("step-00000004" in done.out) == (code == 0)
 
 
-def test_where_all_checkpoints_are_damaged_no_command_resumes(run: Path) -> None:
+def test_no_command_resumes_if_all_checkpoints_are_damaged(run: Path) -> None:
     for file in run.glob("checkpoints/*/model.safetensors"):
         flip(file)
     (run / "results.json").unlink()
@@ -125,9 +127,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("damage", WRITES.values(), ids=WRITES.keys())
-def test_a_damaged_recipe_is_an_error_with_its_file(
-    run: Path, damage: Callable[[Path], object]
-) -> None:
+def test_damaged_recipe_error_names_the_file(run: Path, damage: Callable[[Path], object]) -> None:
     damage(run / "recipe.json")
     for command in COMMANDS:
         done = here(*command, cwd=run.parent, code=2)
@@ -136,7 +136,7 @@ def test_a_damaged_recipe_is_an_error_with_its_file(
 
 @pytest.mark.parametrize("damage", WRITES.values(), ids=WRITES.keys())
 @pytest.mark.parametrize("name", ["results.json", "environment.json", "metrics.jsonl"])
-def test_other_damaged_files_never_end_a_command_in_a_traceback(
+def test_other_damaged_files_never_cause_a_traceback(
     run: Path, name: str, damage: Callable[[Path], object]
 ) -> None:
     """Each file that a command needs is named; which those are is the command's affair."""
@@ -158,7 +158,7 @@ def test_other_damaged_files_never_end_a_command_in_a_traceback(
         (["\u001b[2J"], r"'imports' holds '\x1b[2J'"),
     ],
 )
-def test_imports_that_are_no_names_of_modules_are_refused(
+def test_imports_that_are_not_module_names_are_refused(
     run: Path, imports: object, message: str
 ) -> None:
     stored = json.loads((run / "recipe.json").read_text())
@@ -174,7 +174,9 @@ def test_a_null_in_a_path_of_the_recipe_is_an_error_with_the_field(run: Path) ->
     assert "data.path" in done.err
 
 
-def test_updates_that_are_all_skipped_end_in_an_error_after_the_results(tmp_path: Path) -> None:
+def test_if_all_updates_are_skipped_the_run_ends_in_an_error_after_the_results(
+    tmp_path: Path,
+) -> None:
     much = settings(
         training__duration="4it",
         precision__mode="allow_mix_precision",

@@ -52,7 +52,7 @@ def train_losses(run: Path) -> list[float]:
     return [record["loss"] for record in records if record["kind"] == "train"]
 
 
-def test_a_folder_a_zip_and_shards_of_the_same_images_are_trained_on(
+def test_trains_on_a_folder_a_zip_and_shards_of_the_same_images(
     folder: Path, shards: Path, tmp_path: Path
 ) -> None:
     def files(part: str) -> dict[str, bytes]:
@@ -115,7 +115,7 @@ def test_imagenet_shards_train_with_the_labels_of_each_network(
     assert "13 samples" in done.out
 
 
-def test_every_imagenet_shard_record_is_learned_from(parity: Path, tmp_path: Path) -> None:
+def test_every_imagenet_shard_record_is_used_in_training(parity: Path, tmp_path: Path) -> None:
     path = parity / "formats" / "imagenet"
     on(
         path,
@@ -128,7 +128,7 @@ def test_every_imagenet_shard_record_is_learned_from(parity: Path, tmp_path: Pat
     assert len(train_losses(tmp_path / "run")) == 1
 
 
-def test_a_run_without_evaluation_data_trains_and_cannot_be_evaluated(
+def test_run_without_evaluation_data_trains_but_cannot_be_evaluated(
     folder: Path, tmp_path: Path
 ) -> None:
     on(folder / "train", *FEW, cwd=tmp_path, data__eval_path="none")
@@ -166,25 +166,21 @@ def test_an_empty_class_folder_is_named(folder: Path, tmp_path: Path) -> None:
     assert nothing_left(tmp_path)
 
 
-def test_more_classes_than_the_model_has_outputs_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_more_classes_than_model_outputs_are_refused(folder: Path, tmp_path: Path) -> None:
     done = on(folder, cwd=tmp_path, code=2, model__num_classes=1)
     assert "the data have 2 classes" in done.err
     assert "the model has 1 output" in done.err
     assert nothing_left(tmp_path)
 
 
-def test_a_folder_whose_evaluation_has_other_classes_is_refused(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_folder_with_different_evaluation_classes_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.rmtree(folder / "val" / "cat")
     done = on(folder, cwd=tmp_path, code=2)
     assert "only in training cat" in done.err
     assert nothing_left(tmp_path)
 
 
-def test_a_shard_that_is_cut_short_is_refused_with_file_and_offset(
-    shards: Path, tmp_path: Path
-) -> None:
+def test_truncated_shard_is_refused_with_file_and_offset(shards: Path, tmp_path: Path) -> None:
     file = damage(shards, cut_short)
     done = on(shards, cwd=tmp_path, code=2)
     assert f"{file}, byte " in done.err
@@ -214,9 +210,7 @@ def test_a_flipped_bit_stops_the_run_at_its_record_before_its_update(
     assert len(train_losses(tmp_path / "run")) == len(whole)
 
 
-def test_an_unreadable_image_in_the_first_batch_leaves_nothing(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_unreadable_image_in_the_first_batch_leaves_no_files(folder: Path, tmp_path: Path) -> None:
     for file in (folder / "train" / "cat").iterdir():
         file.write_bytes(BROKEN)
     done = on(folder, cwd=tmp_path, code=2, data__batch_size=12)
@@ -232,7 +226,7 @@ def test_a_label_out_of_range_is_named_with_file_and_offset(shards: Path, tmp_pa
     assert nothing_left(tmp_path)
 
 
-def test_a_label_offset_that_does_not_fit_is_a_label_out_of_range(
+def test_wrong_label_offset_is_reported_as_a_label_out_of_range(
     parity: Path, tmp_path: Path
 ) -> None:
     path = parity / "formats" / "imagenet"
@@ -273,7 +267,7 @@ def test_corrupt_images_stop_the_run_or_are_counted_and_listed(
     assert str(broken[1]) in strict.err
 
 
-def test_more_unreadable_samples_than_allowed_end_the_last_evaluation_not_the_learning(
+def test_too_many_unreadable_samples_end_the_last_evaluation_not_the_training(
     folder: Path, tmp_path: Path
 ) -> None:
     for file in (folder / "val" / "cat").iterdir():
@@ -286,9 +280,7 @@ def test_more_unreadable_samples_than_allowed_end_the_last_evaluation_not_the_le
     assert results(tmp_path / "run")["state"] == "finished"
 
 
-def test_an_evaluation_of_which_nothing_can_be_read_is_an_error(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_fully_unreadable_evaluation_set_is_an_error(folder: Path, tmp_path: Path) -> None:
     for file in (folder / "val").rglob("*.jpg"):
         file.write_bytes(BROKEN)
     done = on(folder, *FEW, "--skip-corrupt", "9", cwd=tmp_path, code=2)
@@ -315,7 +307,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_in_the_data_is_named_and_leaves_nothing(
+def test_mistake_in_the_data_is_named_and_leaves_no_files(
     folder: Path, tmp_path: Path, name: str
 ) -> None:
     values, message = MISTAKES[name]

@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return write_files(tmp_path / "pictures", files)
 
 
-def test_a_clean_set_leaves_0_and_findings_leave_1(folder: Path, tmp_path: Path) -> None:
+def test_exit_code_is_0_for_a_clean_set_and_1_for_findings(folder: Path, tmp_path: Path) -> None:
     done = here("data", "check", folder, cwd=tmp_path)
     assert "images: 12 items in training" in done.out
     assert "nothing broken, duplicated or odd" in done.out
@@ -30,7 +30,7 @@ def test_a_clean_set_leaves_0_and_findings_leave_1(folder: Path, tmp_path: Path)
     assert "a/1.png" in done.out
 
 
-def test_json_has_every_place_and_nothing_else_is_printed(folder: Path, tmp_path: Path) -> None:
+def test_json_has_every_location_and_nothing_else_is_printed(folder: Path, tmp_path: Path) -> None:
     for n in range(5):
         (folder / "b" / f"broken{n}.png").write_bytes(b"no")
     done = here("data", "check", folder, "--json", cwd=tmp_path, code=1)
@@ -53,7 +53,7 @@ def test_the_data_of_a_recipe_is_checked_with_its_settings(folder: Path, tmp_pat
     assert "images: 1501 items" in here("data", "check", "alexnet-demo", cwd=tmp_path).out
 
 
-def test_what_cannot_be_checked_leaves_2(folder: Path, tmp_path: Path) -> None:
+def test_exit_code_is_2_if_the_data_cannot_be_checked(folder: Path, tmp_path: Path) -> None:
     assert "no such file" in here("data", "check", "missing", cwd=tmp_path, code=2).message
     (tmp_path / "empty").mkdir()
     done = here("data", "check", "empty", cwd=tmp_path, code=2)

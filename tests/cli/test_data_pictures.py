@@ -21,7 +21,7 @@ def written(folder: Path, *options: str) -> dict[str, bytes]:
     return files
 
 
-def test_the_set_is_one_that_detectors_learn_from_and_the_same_by_seed(tmp_path: Path) -> None:
+def test_written_set_trains_detectors_and_is_reproducible_by_seed(tmp_path: Path) -> None:
     first = written(tmp_path / "first", *FEW)
     assert set(first) == {
         f"{part}/{name}"
@@ -37,18 +37,18 @@ def test_the_set_is_one_that_detectors_learn_from_and_the_same_by_seed(tmp_path:
     assert not pictures.faults
 
 
-def test_without_a_number_a_tenth_is_for_the_test(tmp_path: Path) -> None:
+def test_a_tenth_is_held_out_for_testing_by_default(tmp_path: Path) -> None:
     files = written(tmp_path / "set", "--pictures", "10", "--workers", "2")
     assert sum(name.startswith("test/img") for name in files) == 1
 
 
 @pytest.mark.parametrize("option", ["--pictures=0", "--eval-pictures=-1", "--workers=0"])
-def test_numbers_that_cannot_be_are_refused(option: str, tmp_path: Path) -> None:
+def test_impossible_numbers_are_refused(option: str, tmp_path: Path) -> None:
     here("data", "words-in-pictures", "--to", "set", option, cwd=tmp_path, code=2)
     assert not (tmp_path / "set").exists()
 
 
-def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+def test_non_empty_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "mine").touch()
     done = here("data", "words-in-pictures", "--to", "set", *FEW, cwd=tmp_path, code=2)

@@ -48,7 +48,7 @@ def test_records_are_written_and_summarised(folder: Path, order: str) -> None:
     assert "about " in done.out.splitlines()[0]
 
 
-def test_options_reach_the_records(folder: Path) -> None:
+def test_options_affect_the_records(folder: Path) -> None:
     pretraining(folder, "--workers", "1")
     usual = contents(folder / "out")
     for number, options in enumerate(
@@ -84,7 +84,7 @@ def test_options_reach_the_records(folder: Path) -> None:
         (("--order", "original", "--no-next-sentence"), "pairs of segments only"),
     ],
 )
-def test_what_cannot_be_done_is_an_error_before_anything_is_written(
+def test_impossible_requests_fail_before_anything_is_written(
     folder: Path, options: tuple[str, ...], what: str
 ) -> None:
     before = sorted(folder.rglob("*"))
@@ -92,7 +92,7 @@ def test_what_cannot_be_done_is_an_error_before_anything_is_written(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_text_in_the_folder_to_be_written_is_refused(folder: Path) -> None:
+def test_text_inside_the_output_folder_is_refused(folder: Path) -> None:
     done = pretraining(folder, "--to", "texts", texts="texts/a.txt", code=2)
     assert "is where the data would be written" in done.message
 
@@ -127,7 +127,7 @@ def test_after_ctrl_c_the_same_command_resumes(folder: Path) -> None:
     assert not (folder / ".out.unfinished").exists()
 
 
-def test_a_vocabulary_is_made_and_its_own_texts_are_cut_with_it(folder: Path) -> None:
+def test_vocabulary_is_trained_and_tokenizes_its_own_texts(folder: Path) -> None:
     done = here("data", "vocab", "texts", "--to", "new.txt", "--size", "80", cwd=folder)
     assert "from 2 files: new.txt" in done.out
     lines = (folder / "new.txt").read_text(encoding="utf-8").split("\n")
@@ -144,7 +144,7 @@ def test_a_vocabulary_is_made_and_its_own_texts_are_cut_with_it(folder: Path) ->
         (("texts", "--to", "new.txt", "--min-frequency", "0"), "--min-frequency: 0"),
     ],
 )
-def test_no_vocabulary_is_written_where_none_can_be(
+def test_no_vocabulary_is_written_if_none_can_be_trained(
     folder: Path, options: tuple[str, ...], what: str
 ) -> None:
     assert what in here("data", "vocab", *options, cwd=folder, code=2).message

@@ -53,7 +53,7 @@ def written(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_images_of_a_tree_keep_their_names_and_become_png(
+def test_images_in_a_tree_keep_their_names_and_become_png(
     runs: Path, tmp_path: Path, zipped: bool
 ) -> None:
     files = {"a/2.png": png(scene()), "a/10.png": png(scene(seed=2)), "b.bmp.txt": b"-"}
@@ -66,7 +66,7 @@ def test_images_of_a_tree_keep_their_names_and_become_png(
     assert "2 frames by the weights of step 1" in done.out
 
 
-def test_one_image_becomes_the_file_that_is_named_or_one_in_a_folder(
+def test_single_image_is_written_to_the_named_file_or_into_a_folder(
     runs: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path, {"noisy.png": png(scene())})
@@ -75,7 +75,7 @@ def test_one_image_becomes_the_file_that_is_named_or_one_in_a_folder(
         assert np.array_equal(pixels(tmp_path / file), 255 - scene())
 
 
-def test_a_grey_network_cleans_the_colours_one_by_one_and_keeps_grey_images_grey(
+def test_grey_network_denoises_channels_separately_and_keeps_grey_images_grey(
     runs: Path, tmp_path: Path
 ) -> None:
     grey = np.ascontiguousarray(scene()[..., 0])
@@ -85,9 +85,7 @@ def test_a_grey_network_cleans_the_colours_one_by_one_and_keeps_grey_images_grey
     assert np.array_equal(pixels(tmp_path / "clean/2.png"), 255 - grey)
 
 
-def test_frames_of_a_clip_come_in_the_order_of_their_numbers_and_clips_are_apart(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_frames_are_ordered_by_number_and_clips_stay_separate(runs: Path, tmp_path: Path) -> None:
     one, other = frames(*range(10, 130, 10)), frames(7, 8)
     clips = {**{f"a/{k}": v for k, v in one.items()}, **{f"b/{k}": v for k, v in other.items()}}
     source = write_files(tmp_path / "noisy", clips)
@@ -97,7 +95,7 @@ def test_frames_of_a_clip_come_in_the_order_of_their_numbers_and_clips_are_apart
     assert [pixels(tmp_path / f"clean/b/{n}.png")[0, 0, 0] for n in (1, 2)] == [7, 7]
 
 
-def test_what_is_there_is_not_overwritten_and_resume_does_the_rest(
+def test_existing_output_is_not_overwritten_and_resume_completes_it(
     runs: Path, tmp_path: Path
 ) -> None:
     source = write_files(tmp_path / "noisy", frames(10, 20, 30))
@@ -112,9 +110,7 @@ def test_what_is_there_is_not_overwritten_and_resume_does_the_rest(
     assert pixels(tmp_path / "clean/2.png")[0, 0, 0] == 235
 
 
-def test_a_clip_whose_frames_need_each_other_is_resumed_as_a_whole(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_clip_with_dependent_frames_is_resumed_as_a_whole(runs: Path, tmp_path: Path) -> None:
     clips = {f"{clip}/{k}": v for clip in "ab" for k, v in frames(10, 20, 30).items()}
     source = write_files(tmp_path / "noisy", clips)
     command = ("denoise", runs / "previous", source, "--to", "clean")
@@ -128,7 +124,7 @@ def test_a_clip_whose_frames_need_each_other_is_resumed_as_a_whole(
     assert (tmp_path / "clean/b/1.png").read_bytes() == b"mine"
 
 
-def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Path) -> None:
+def test_nothing_to_denoise_is_an_error(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "noisy.png").write_bytes(b"no image")
     command = ("denoise", runs / "inverse", "noisy.png", "--to", "clean.png")
     done = here(*command, "--skip-corrupt", "1", cwd=tmp_path, code=2)
@@ -139,7 +135,7 @@ def test_where_nothing_can_be_cleaned_that_is_an_error(runs: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("recipe", ["inverse", "previous"])
-def test_an_unreadable_frame_stops_or_is_left_out_as_allowed(
+def test_unreadable_frame_stops_the_run_or_is_skipped_if_allowed(
     runs: Path, tmp_path: Path, recipe: str
 ) -> None:
     files = {**frames(10, 20, 30), "2.png": b"no image"}
@@ -176,7 +172,7 @@ def test_sizes_may_differ_unless_frames_belong_together(runs: Path, tmp_path: Pa
         ("noisy/1.png", "clean.tif", "cannot be written as '.tif'"),
     ],
 )
-def test_a_wrong_place_is_told_before_anything_is_written(
+def test_wrong_destination_is_refused_before_anything_is_written(
     runs: Path, tmp_path: Path, source: str, to: str, message: str
 ) -> None:
     write_files(tmp_path / "noisy", frames(10))
@@ -217,7 +213,7 @@ def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
         assert f"{line}{to}" in done.out
 
 
-def test_without_pyav_a_video_is_refused_with_the_way_out(
+def test_without_pyav_a_video_is_refused_with_a_remedy(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
@@ -226,7 +222,7 @@ def test_without_pyav_a_video_is_refused_with_the_way_out(
     assert "jumar[video]" in done.message
 
 
-def test_ctrl_c_leaves_whole_images_and_says_how_to_go_on(runs: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_whole_images_and_says_how_to_resume(runs: Path, tmp_path: Path) -> None:
     count = 150
     source = write_files(
         tmp_path / "noisy", frames(*[number % 250 for number in range(count)], side=200)
@@ -271,7 +267,7 @@ def frames_of(path: Path) -> list[np.ndarray]:
         ("brightest", "clean.mp4", 8),
     ],
 )
-def test_a_video_that_was_stopped_goes_on_and_equals_one_that_was_not(
+def test_resumed_video_equals_an_uninterrupted_one(
     runs: Path, tmp_path: Path, recipe: str, name: str, bits: int
 ) -> None:
     """An unreadable frame ends it as a signal does, but always at the same frame."""
@@ -308,7 +304,7 @@ def damaged(video: Path) -> bytes:
     return whole[: starts[6]].ljust(len(whole), b"\0")
 
 
-def test_a_stopped_folder_of_frames_goes_on(runs: Path, tmp_path: Path) -> None:
+def test_stopped_folder_of_frames_resumes(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
     for recipe in ("inverse", "previous", "brightest"):
         noisy_video(tmp_path / "noisy.mkv", 6)
@@ -330,7 +326,7 @@ def test_a_stopped_folder_of_frames_goes_on(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)]
 )
-def test_a_signal_stops_a_video_after_a_frame_and_says_how_to_go_on(
+def test_signal_stops_a_video_after_a_frame_and_says_how_to_resume(
     runs: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
@@ -352,7 +348,7 @@ def test_a_signal_stops_a_video_after_a_frame_and_says_how_to_go_on(
     assert len(frames_of(tmp_path / "clean.mp4")) == 400
 
 
-def test_ten_bits_of_a_video_stay_ten_bits(runs: Path, tmp_path: Path) -> None:
+def test_ten_bit_video_stays_ten_bit(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
     frames = noisy_video(tmp_path / "noisy.mkv", 3, bits=10)
     for to in ("clean.mkv", "clean.mp4", "frames"):
@@ -367,7 +363,7 @@ def test_ten_bits_of_a_video_stay_ten_bits(runs: Path, tmp_path: Path) -> None:
     assert "not kept: 2 of 12 bits: deep.mkv" in done.out
 
 
-def test_transparency_and_sixteen_bits_stay_and_what_is_lost_is_reported_once_a_kind(
+def test_transparency_and_sixteen_bits_are_kept_and_losses_reported_once_per_kind(
     runs: Path, tmp_path: Path
 ) -> None:
     random = np.random.default_rng(5)

@@ -56,7 +56,7 @@ def everywhere(run: Path) -> None:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_words_are_written_as_json_as_icdars_text_and_as_images(
+def test_words_are_written_as_json_icdar_text_and_images(
     place: Path, tmp_path: Path, zipped: bool
 ) -> None:
     files = {"a/2.png": picture(kind="PNG", size=(50, 40)), "b.jpg": picture(size=(64, 32))}
@@ -101,9 +101,7 @@ def test_unreadable_images_are_named_and_skipped_only_on_request(
     assert list(json.loads((tmp_path / "found" / "words.json").read_text())) == ["1.png"]
 
 
-def test_an_existing_folder_and_runs_of_other_recipes_are_refused(
-    place: Path, tmp_path: Path
-) -> None:
+def test_existing_folder_and_runs_of_other_recipes_are_refused(place: Path, tmp_path: Path) -> None:
     (tmp_path / "found").mkdir()
     error = here("detect", place / "all", "x", "--to", "found", cwd=tmp_path, code=2).message
     assert "already exists" in error
@@ -116,7 +114,7 @@ def test_an_existing_folder_and_runs_of_other_recipes_are_refused(
 
 
 @pytest.mark.slow
-def test_two_ranks_score_as_one_also_where_their_shares_differ(place: Path, tmp_path: Path) -> None:
+def test_two_ranks_score_like_one_even_with_uneven_shares(place: Path, tmp_path: Path) -> None:
     signs = tmp_path / "signs"
     write_signs(signs)
     extra = next(signs.rglob("*.png"), None) or next(signs.rglob("*.jpg"))
@@ -134,7 +132,7 @@ def test_two_ranks_score_as_one_also_where_their_shares_differ(place: Path, tmp_
         assert line in out
 
 
-def test_large_images_are_read_in_tiles_of_their_full_size(place: Path, tmp_path: Path) -> None:
+def test_large_images_are_processed_in_full_resolution_tiles(place: Path, tmp_path: Path) -> None:
     """A network that takes whatever it sees for a word finds one around the whole image."""
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(300, 150))})
     command = ("detect", place / "all", "photos", "--device", "cpu", "--tile", "128")
@@ -165,7 +163,7 @@ def test_the_network_sees_tiles_unshrunk_and_whole_images_shrunk(place: Path) ->
     trained.policy.close()
 
 
-def test_frames_of_a_video_are_read_and_drawn_as_a_video(place: Path, tmp_path: Path) -> None:
+def test_video_frames_are_read_and_drawn_into_a_video(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("av")
     with VideoWriter(tmp_path / "clip.mkv", Fraction(10)) as video:
         for level in range(5):
@@ -185,7 +183,7 @@ def test_frames_of_a_video_are_read_and_drawn_as_a_video(place: Path, tmp_path: 
     assert "--every" in here(*command, "--to", "x", "--every", "0", cwd=tmp_path, code=2).message
 
 
-def test_nothing_readable_is_an_error_even_where_images_may_be_skipped(
+def test_nothing_readable_is_an_error_even_if_images_may_be_skipped(
     place: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path / "photos", {"1.png": b"none"})

@@ -49,14 +49,16 @@ def test_a_disk_too_small_for_the_checkpoints_is_refused_before_the_first_step(
     assert list(disk.iterdir()) == []
 
 
-def test_the_disk_needs_no_more_than_the_run_will_write(mounted: Mounted, tmp_path: Path) -> None:
+def test_required_space_does_not_exceed_what_the_run_writes(
+    mounted: Mounted, tmp_path: Path
+) -> None:
     """checkpoints.keep=5 asks for no room where only one checkpoint is ever written."""
     disk = mounted("size=3m")
     train("--run-dir", disk / "run", *settings(model__width=3000), cwd=tmp_path)
     assert len(list((disk / "run" / "checkpoints").iterdir())) == 1
 
 
-def test_a_disk_that_becomes_full_leaves_earlier_checkpoints_as_they_were(
+def test_full_disk_leaves_earlier_checkpoints_intact(
     mounted: Mounted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = mounted("size=4m")
@@ -91,7 +93,7 @@ def test_a_disk_that_becomes_full_leaves_earlier_checkpoints_as_they_were(
     assert all(torch.isfinite(value).all() for value in kept.values())
 
 
-def test_a_disk_too_full_for_the_log_ends_the_run_with_a_message(
+def test_disk_too_full_for_the_log_ends_the_run_with_a_message(
     mounted: Mounted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = mounted("size=1m")
@@ -113,15 +115,13 @@ def test_a_disk_that_is_full_from_the_start_is_refused(mounted: Mounted, tmp_pat
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_a_disk_that_cannot_be_written_is_refused(
-    mounted: Mounted, tmp_path: Path, more: tuple[str, ...]
-) -> None:
+def test_read_only_disk_is_refused(mounted: Mounted, tmp_path: Path, more: tuple[str, ...]) -> None:
     disk = mounted("size=1m,ro")
     done = train("--run-dir", disk / "a" / "run", *more, cwd=tmp_path, code=2)
     assert "not writable" in done.err
 
 
-def test_a_run_on_a_disk_that_became_read_only_cannot_go_on_and_can_be_evaluated(
+def test_run_on_a_read_only_disk_cannot_resume_but_can_be_evaluated(
     mounted: Mounted, tmp_path: Path
 ) -> None:
     disk = mounted("size=2m")
@@ -136,14 +136,14 @@ def test_a_run_on_a_disk_that_became_read_only_cannot_go_on_and_can_be_evaluated
 
 
 @pytest.mark.parametrize("place", ["file", "file/run", "/proc/none/run"])
-def test_a_run_directory_that_cannot_be_is_refused(tmp_path: Path, place: str) -> None:
+def test_impossible_run_directory_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("x")
     done = train("--run-dir", place, cwd=tmp_path, code=2)
     assert "is a file" in done.err or "not writable" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_files_of_a_checkpoint_are_as_readable_as_the_others(tmp_path: Path) -> None:
+def test_checkpoint_files_have_the_same_permissions_as_others(tmp_path: Path) -> None:
     train("--run-dir", "run", cwd=tmp_path)
     (folder,) = (tmp_path / "run" / "checkpoints").iterdir()
     modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}

@@ -41,7 +41,7 @@ def write(root: Path, name: str, text: str) -> None:
     file.write_text(text)
 
 
-def test_versions_are_shown_from_the_metal_up(
+def test_versions_are_shown_from_the_hardware_up(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert inspect(machine, {}) == 0
@@ -51,7 +51,7 @@ def test_versions_are_shown_from_the_metal_up(
     assert f"CANN is in {machine}/usr/local/Ascend/ascend-toolkit/latest, but" in out
 
 
-def test_a_firmware_that_the_driver_does_not_take_is_an_error(
+def test_firmware_incompatible_with_the_driver_is_an_error(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(machine, "firmware/version.info", "Version=6.4.12.1.241\n")
@@ -62,7 +62,7 @@ def test_a_firmware_that_the_driver_does_not_take_is_an_error(
     )
 
 
-def test_of_an_old_driver_and_a_wrong_variable_both_are_reported_and_in_json_too(
+def test_old_driver_and_wrong_variable_are_both_reported_also_in_json(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(machine, "driver/version.info", "Version=23.0.3\n")
@@ -79,7 +79,7 @@ def test_of_an_old_driver_and_a_wrong_variable_both_are_reported_and_in_json_too
     assert any("HCCL_SOCKET_IFNAME=bond0 names no interface" in what for what in errors)
 
 
-def test_a_machine_without_any_of_it_has_no_line_about_it(
+def test_machine_without_npu_software_gets_no_line_about_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
@@ -107,7 +107,9 @@ def test_the_slowest_rank_and_link_are_named_first() -> None:
     assert "rank 1 on node1" in verdicts(ranks(even, (0.030, 0.004)))[0]
 
 
-def test_one_rank_is_refused_with_the_command_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_rank_is_refused_with_the_command_for_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UserError, match="there is one rank") as caught:

@@ -38,7 +38,7 @@ def noted(run: Path) -> dict[int, dict[str, float]]:
     return {record["step"]: record["metrics"] for record in records}
 
 
-def test_all_kept_checkpoints_are_scored_as_in_training(run: Path, tmp_path: Path) -> None:
+def test_all_kept_checkpoints_get_the_scores_of_training(run: Path, tmp_path: Path) -> None:
     before = noted(run)
     result = table(here("evaluate", "run", "--device", "cpu", cwd=tmp_path).out)
     assert list(result) == [2, 4, 6]
@@ -57,15 +57,15 @@ def test_one_checkpoint_is_chosen_as_last_best_or_by_its_step(run: Path, tmp_pat
         assert list(table(done.out)) == [step]
 
 
-def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(
-    run: Path, tmp_path: Path
-) -> None:
+def test_missing_checkpoint_is_refused_and_existing_ones_listed(run: Path, tmp_path: Path) -> None:
     done = here("evaluate", "run", "--checkpoint", "5", cwd=tmp_path, code=2)
     assert "there is no checkpoint '5'" in done.err
     assert "Available: 2, 4, 6, last, best." in done.err
 
 
-def test_scores_of_changed_settings_are_not_noted_in_the_run(run: Path, tmp_path: Path) -> None:
+def test_scores_with_changed_settings_are_not_recorded_in_the_run(
+    run: Path, tmp_path: Path
+) -> None:
     before = noted(run)
     changed = settings(loss__label_smoothing=0.5)
     result = table(here("evaluate", "run", *changed, cwd=tmp_path).out)
@@ -82,7 +82,7 @@ def test_scores_of_changed_settings_are_not_noted_in_the_run(run: Path, tmp_path
         ("other", "lacks the field 'recipe'"),
     ],
 )
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path, place: str, message: str) -> None:
+def test_directory_that_is_not_a_run_is_refused(tmp_path: Path, place: str, message: str) -> None:
     for name in ("empty", "broken", "other"):
         (tmp_path / name).mkdir()
     (tmp_path / "broken" / "recipe.json").write_text('{"recipe": "alex')
@@ -97,9 +97,7 @@ def test_a_damaged_checkpoint_is_named(run: Path, tmp_path: Path) -> None:
     assert str(file.relative_to(tmp_path)) in done.err
 
 
-def test_two_ranks_score_as_one_also_where_one_of_them_has_nothing_to_do(
-    run: Path, tmp_path: Path
-) -> None:
+def test_two_ranks_score_like_one_even_if_one_is_idle(run: Path, tmp_path: Path) -> None:
     """296 samples are less than the first rank takes."""
     options = settings(data__eval_batch_size=1000)
     alone = here("evaluate", "run", "--device", "cpu", *options, cwd=tmp_path).out
@@ -113,7 +111,7 @@ def test_two_ranks_score_as_one_also_where_one_of_them_has_nothing_to_do(
         assert together[step] == pytest.approx(values, abs=1.1e-3)
 
 
-def test_a_run_on_the_clock_logs_scores_and_saves_by_the_clock_and_ends(tmp_path: Path) -> None:
+def test_timed_run_logs_scores_saves_and_ends_by_the_clock(tmp_path: Path) -> None:
     clock = settings(
         training__duration="1.5s",
         schedule__kind="constant",
@@ -170,7 +168,7 @@ def test_lengths_in_percent_are_shares_of_the_run(tmp_path: Path) -> None:
         ({"schedule__kind": "constant", "checkpoints__every": "5%"}, "checkpoints.every: '5%'"),
     ],
 )
-def test_a_share_of_a_run_on_the_clock_is_refused(
+def test_share_of_a_timed_run_is_refused(
     tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
     options = settings(training__duration="9s", **changed)

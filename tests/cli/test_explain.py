@@ -36,13 +36,13 @@ def test_the_first_cause_is_reported_with_place_advice_and_evidence(
     assert "child-failed" in out.partition("Followed from it")[2]
 
 
-def test_it_speaks_chinese(log: Path, tmp_path: Path) -> None:
+def test_explanation_is_available_in_chinese(log: Path, tmp_path: Path) -> None:
     out = here("explain", "job.log", "--lang", "zh", cwd=tmp_path).out
     assert "首要原因：NPU 显存耗尽。 [npu-out-of-memory]" in out
     assert "首先尝试：" in out
 
 
-def test_json_has_all_of_it(log: Path, tmp_path: Path) -> None:
+def test_json_output_is_complete(log: Path, tmp_path: Path) -> None:
     answer = json.loads(here("explain", "job.log", "--json", cwd=tmp_path).out)
     (candidate,) = answer["candidates"]
     assert candidate["fault"] == "npu-out-of-memory"
@@ -53,7 +53,7 @@ def test_json_has_all_of_it(log: Path, tmp_path: Path) -> None:
     assert answer["lines"] == 4
 
 
-def test_a_log_in_which_nothing_is_known_shows_its_first_errors(tmp_path: Path) -> None:
+def test_log_without_known_causes_shows_its_first_errors(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text("all well\nthe flux failed to converge\n")
     out = here("explain", "job.log", cwd=tmp_path, code=1).out
     assert "No known fault was recognised." in out
@@ -65,12 +65,12 @@ def test_a_log_without_errors_says_so(tmp_path: Path) -> None:
     assert "no line looks like an error" in here("explain", "job.log", cwd=tmp_path, code=1).out
 
 
-def test_nothing_given_and_nothing_there_are_errors(tmp_path: Path) -> None:
+def test_no_input_and_missing_input_are_errors(tmp_path: Path) -> None:
     assert "no log given" in here("explain", cwd=tmp_path, code=2).message
     assert "there is no such file" in here("explain", "no.log", cwd=tmp_path, code=2).message
 
 
-def test_no_escape_sequence_of_a_log_reaches_the_terminal(tmp_path: Path) -> None:
+def test_escape_sequences_in_a_log_do_not_reach_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b[2J\x1b]0;x\x07RuntimeError: CUDA out of memory.\u202e\x9b2J [red]x[/red]\n"
     (tmp_path / "job.log").write_text(evil, encoding="utf-8")
     for options in ([], ["--lang", "zh"], ["--json"]):
@@ -81,7 +81,7 @@ def test_no_escape_sequence_of_a_log_reaches_the_terminal(tmp_path: Path) -> Non
     assert answer["candidates"][0]["evidence"][0]["text"] == evil.rstrip("\n")
 
 
-def test_a_hyphen_is_the_standard_input_and_a_wrong_option_is_named(tmp_path: Path) -> None:
+def test_hyphen_means_standard_input_and_a_wrong_option_is_named(tmp_path: Path) -> None:
     done = jumar_reading(OUT_OF_MEMORY, "explain", "-", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "where: stdin:3" in done.stdout

@@ -56,7 +56,7 @@ def session(path: Path) -> Any:
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
-def test_a_text_head_gives_its_labels_without_jumar_at_any_length(place: Path) -> None:
+def test_exported_text_head_predicts_without_jumar_at_any_length(place: Path) -> None:
     done = here("export", "bert-classify", "--to", "text.onnx", cwd=place)
     assert "on inputs of the run's data" in done.out
     assert "logits 3x2" in done.out
@@ -85,7 +85,7 @@ def test_a_text_head_gives_its_labels_without_jumar_at_any_length(place: Path) -
         )
 
 
-def test_an_onnx_file_tells_nothing_of_this_machine_and_is_for_atc(place: Path) -> None:
+def test_onnx_file_reveals_nothing_about_the_machine_and_suits_atc(place: Path) -> None:
     if not (place / "text.onnx").exists():
         here("export", "bert-classify", "--to", "text.onnx", cwd=place)
     content = (place / "text.onnx").read_bytes()
@@ -97,7 +97,7 @@ def test_an_onnx_file_tells_nothing_of_this_machine_and_is_for_atc(place: Path) 
     assert shape == ["batch", "length"]
 
 
-def test_a_detector_with_fixed_sides_gives_the_same_maps_for_any_batch(place: Path) -> None:
+def test_detector_with_fixed_sides_gives_equal_maps_for_any_batch_size(place: Path) -> None:
     sides = ("--fix", "height=64", "--fix", "width=64")
     to = ("--to", "signs.onnx", "--soc-version", "Ascend310P3")
     done = here("export", "signs-run", *to, *sides, cwd=place)
@@ -118,14 +118,16 @@ def test_a_detector_with_fixed_sides_gives_the_same_maps_for_any_batch(place: Pa
 
 
 @pytest.mark.parametrize("run", ["bert-classify", "signs-run", "codes --part encoder"])
-def test_without_evaluation_data_a_file_is_checked_on_training_data(place: Path, run: str) -> None:
+def test_exported_file_is_checked_on_training_data_if_there_is_no_evaluation_data(
+    place: Path, run: str
+) -> None:
     to = ("--to", f"{run.split()[0]}-trained.onnx", *settings(data__eval_path="none"))
     done = here("export", *run.split(), *to, cwd=place)
     assert "on inputs of the run's data" in done.out
     assert " 3x" in done.out or " 2x" in done.out  # as many samples as a batch of the data has
 
 
-def test_a_pt2_file_is_used_by_torch_alone_and_holds_no_pickle(place: Path) -> None:
+def test_pt2_file_needs_only_torch_and_contains_no_pickle(place: Path) -> None:
     done = here("export", "codes", "--part", "decoder", "--to", "codes.pt2", cwd=place)
     assert "image 1x1x24x24" in done.out
     with zipfile.ZipFile(place / "codes.pt2") as archive:
@@ -140,7 +142,7 @@ def test_a_pt2_file_is_used_by_torch_alone_and_holds_no_pickle(place: Path) -> N
     assert image.shape == (2, 1, 32, 40)
 
 
-def test_averages_are_exported_unless_the_weights_are_requested(place: Path) -> None:
+def test_averaged_weights_are_exported_unless_raw_ones_are_requested(place: Path) -> None:
     here("export", "bert-classify", "--to", "averages.safetensors", cwd=place)
     here("export", "bert-classify", "--to", "weights.safetensors", "--no-ema", cwd=place)
     checkpoint = max((place / "bert-classify" / "checkpoints").iterdir())
@@ -184,7 +186,7 @@ def test_tensorflow_and_hugging_face_are_written_as_by_weights_export(place: Pat
         ("codes --to x.onnx --part decoder --checkpoint 7", "7"),
     ],
 )
-def test_what_cannot_be_written_is_refused_and_leaves_nothing(
+def test_impossible_exports_are_refused_and_leave_no_files(
     place: Path, arguments: str, message: str
 ) -> None:
     before = sorted(place.rglob("*"))
@@ -202,13 +204,13 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(
         ("a.txt", "Possible: FILE.onnx"),
     ],
 )
-def test_other_kinds_of_file_are_refused_with_what_works(name: str, message: str) -> None:
+def test_other_file_types_are_refused_with_the_supported_ones(name: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         kind_of(Path(name), Path("run"))
     assert message in str(caught.value)
 
 
-def test_a_file_that_computes_something_else_is_not_kept(place: Path) -> None:
+def test_exported_file_with_wrong_outputs_is_not_kept(place: Path) -> None:
     here("train", "wavering", *OWN, "--device", "cpu", "--run-dir", "wavering", cwd=place)
     before = sorted(place.rglob("*"))
     done = here("export", "wavering", *OWN, "--to", "new/x.onnx", cwd=place, code=2)
@@ -217,14 +219,14 @@ def test_a_file_that_computes_something_else_is_not_kept(place: Path) -> None:
     assert sorted(place.rglob("*")) == before
 
 
-def test_a_network_that_cannot_be_a_graph_is_refused(place: Path) -> None:
+def test_network_that_cannot_be_traced_is_refused(place: Path) -> None:
     here("train", "undecided", *OWN, "--device", "cpu", "--run-dir", "undecided", cwd=place)
     done = here("export", "undecided", *OWN, "--to", "x.onnx", cwd=place, code=2)
     assert "cannot export this network" in done.message
     assert "--to FILE.safetensors" in done.message
 
 
-def test_files_are_replaced_only_when_asked_to(place: Path) -> None:
+def test_files_are_replaced_only_on_request(place: Path) -> None:
     (place / "taken.onnx.json").write_text("mine")
     command = ("export", "codes", "--part", "encoder", "--to", "taken.onnx")
     assert "taken.onnx.json: already exists" in here(*command, cwd=place, code=2).message
@@ -233,14 +235,14 @@ def test_files_are_replaced_only_when_asked_to(place: Path) -> None:
     assert json.loads((place / "taken.onnx.json").read_text())["part"] == "encoder"
 
 
-def test_a_run_whose_data_is_gone_is_checked_on_made_up_inputs(place: Path, tmp_path: Path) -> None:
+def test_run_with_missing_data_is_checked_on_random_inputs(place: Path, tmp_path: Path) -> None:
     gone = ("--set", f"data.path={tmp_path / 'gone'}")
     done = here("export", "codes", "--part", "encoder", "--to", "gone.onnx", *gone, cwd=place)
     assert "made-up inputs, as the run's data cannot be used" in done.out
     assert "codes 1x3x3: 0 % of the numbers differ" in done.out
 
 
-def test_the_script_passes_its_options_to_atc(place: Path, tmp_path: Path) -> None:
+def test_script_passes_its_options_to_atc(place: Path, tmp_path: Path) -> None:
     if not (place / "text.atc.sh").exists():
         here("export", "bert-classify", "--to", "text.onnx", cwd=place)
     atc = tmp_path / "atc"

@@ -32,28 +32,28 @@ def _page(command: str, width: int = 80) -> str:
     return out.getvalue()
 
 
-def test_the_commands_of_all_rooms_are_found() -> None:
+def test_commands_of_all_packages_are_found() -> None:
     assert {"", "train", "profile gate", "port check", "precision ops", "data tfrecord"} <= set(
         COMMANDS
     )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_help_page_shows_no_value_of_python(command: str) -> None:
+def test_help_page_shows_no_python_values(command: str) -> None:
     defaults = re.findall(r"\[default:\s+([^]]*)\]", " ".join(_page(command, 200).split()))
     values_of_python = re.compile(r"\(.*\)|\[.*|\{.*|True|False|None|''|\"\"|<.*|\w+\(.*|")
     assert not [default for default in defaults if values_of_python.fullmatch(default)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_help_page_names_what_goes_where(command: str) -> None:
+def test_help_page_names_arguments_and_their_targets(command: str) -> None:
     placeholders = re.findall(r"\bARGS\b|--\S+ (?:STR|ANY|TUPLE|LIST)\b", _page(command))
     assert not placeholders
     assert "─ Parameters ─" not in _page(command)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_negative_form_is_offered_only_for_what_is_on_by_default(command: str) -> None:
+def test_negative_form_is_offered_only_for_options_on_by_default(command: str) -> None:
     page = " ".join(_page(command, 200).split())
     rows = [row for row in page.split("│") if re.match(r"\s*--\S+ --(?:no|empty)-", row)]
     assert all("[default: on]" in row for row in rows), rows
@@ -62,7 +62,7 @@ def test_a_negative_form_is_offered_only_for_what_is_on_by_default(command: str)
 
 @pytest.mark.parametrize("width", [72, 80, 120])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_help_page_breaks_no_word(command: str, width: int) -> None:
+def test_help_page_does_not_break_words(command: str, width: int) -> None:
     def words(page: str) -> Counter[str]:
         return Counter(re.sub(r"[╭╮╰╯─│]", " ", page).split())
 
@@ -78,6 +78,6 @@ def test_every_argument_and_option_is_explained(command: str) -> None:
     assert not [text for text in explanations if text.startswith("[")]
 
 
-def test_a_commands_own_page_says_more_than_its_line_in_the_list() -> None:
+def test_help_page_of_a_command_says_more_than_its_summary_line() -> None:
     assert "resumes from its newest checkpoint" in " ".join(_page("train").split())
     assert "resumes from its newest checkpoint" not in " ".join(_page("").split())

@@ -42,7 +42,7 @@ def vectors(place: Path, name: str, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_labels_and_answer_settings_are_in_the_configuration(place: Path) -> None:
+def test_exported_configuration_has_labels_and_answer_settings(place: Path) -> None:
     assert config(place, "bert-classify")["id2label"] == {"0": "0", "1": "1"}
     assert config(place, "bert-ner")["label2id"] == {"B-X": 0, "I-X": 1, "O": 2}
     reading = config(place, "bert-reading")["task_specific_params"]["question-answering"]
@@ -53,7 +53,7 @@ def test_labels_and_answer_settings_are_in_the_configuration(place: Path) -> Non
     assert reading["doc_stride"] == 12 - 2 - 3 - 2
 
 
-def test_the_exported_tokenizer_cuts_texts_as_ours_does(place: Path) -> None:
+def test_exported_tokenizer_matches_ours(place: Path) -> None:
     ours = open_tokenizer(place / "vocab.txt")
     theirs = FastTokenizer.from_file(str(place / "bert-ner-exported" / "tokenizer.json"))
     ids = [ours.vocabulary.id_of("[CLS]"), *ours.ids(TEXT), ours.vocabulary.id_of("[SEP]")]
@@ -93,7 +93,7 @@ def test_training_starts_from_an_exported_folder_with_all_of_its_weights(
     assert "bert.encoder" not in done.out
 
 
-def test_nezha_has_the_names_of_its_class(place: Path) -> None:
+def test_nezha_weights_use_the_names_of_its_transformers_class(place: Path) -> None:
     assert config(place, "nezha-base")["architectures"] == ["NezhaForPreTraining"]
     weights = load_file(place / "nezha-base-exported" / "model.safetensors")
     assert "nezha.encoder.layer.1.output.dense.weight" in weights
@@ -132,7 +132,7 @@ def test_transformers_loads_every_weight_and_computes_the_same(
     torch.testing.assert_close(ours[:, 1], hidden[-1][0], rtol=0, atol=1e-5)
 
 
-def test_vectors_are_of_each_word_piece_of_texts_and_pairs(place: Path, tmp_path: Path) -> None:
+def test_embeddings_cover_every_word_piece_of_texts_and_pairs(place: Path, tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("a b\tc\n\nd\n")
     lines = vectors(place, "nezha-base", "--features=-1,0", str(path))
@@ -164,7 +164,7 @@ def test_wrong_layers_and_files_are_refused(
     assert message in done.message
 
 
-def test_what_cannot_be_exported_is_refused_and_leaves_nothing(place: Path, tmp_path: Path) -> None:
+def test_unexportable_models_are_refused_and_leave_no_files(place: Path, tmp_path: Path) -> None:
     export = ("weights", "export", place / "bert-ner", "--to", "huggingface", "--out")
     done = here(*export, place / "bert-ner-exported", cwd=place, code=2)
     assert "already exists" in done.message

@@ -29,7 +29,7 @@ def records(run: Path, kind: str) -> list[dict[str, float]]:
     return [record for record in result if record["kind"] == kind]
 
 
-def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
+def test_run_killed_mid_epoch_resumes_as_if_uninterrupted(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -61,7 +61,7 @@ def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_as_if_it_had_not_been(
     assert left_over == []
 
 
-def test_a_finished_run_that_is_made_longer_and_killed_does_not_pass_for_finished(
+def test_extended_run_that_was_killed_is_not_treated_as_finished(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -76,7 +76,7 @@ def test_a_finished_run_that_is_made_longer_and_killed_does_not_pass_for_finishe
     assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 400
 
 
-def test_ctrl_c_while_the_end_of_a_run_is_scored_saves_and_the_rest_is_made_up_for(
+def test_ctrl_c_during_the_final_scoring_saves_and_resuming_completes_it(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -95,7 +95,7 @@ def test_ctrl_c_while_the_end_of_a_run_is_scored_saves_and_the_rest_is_made_up_f
     assert json.loads((tmp_path / "run" / "results.json").read_text())["state"] == "finished"
 
 
-def test_a_scoring_that_was_interrupted_in_the_middle_of_a_run_is_made_up_for(
+def test_interrupted_scoring_in_mid_run_is_repeated_on_resume(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_scoring_that_was_interrupted_in_the_middle_of_a_run_is_made_up_for(
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_ctrl_c_leaves_an_evaluation_with_the_scores_so_far(
+def test_ctrl_c_in_an_evaluation_keeps_the_scores_so_far(
     server: Server, tmp_path: Path, workers: int
 ) -> None:
     many = settings(training__duration="40it", checkpoints__every="1it", checkpoints__keep=40)
@@ -137,7 +137,7 @@ def test_ctrl_c_leaves_an_evaluation_with_the_scores_so_far(
     assert len(rows) == (int(stopped[1]) if stopped else 0)
 
 
-def test_an_evaluation_that_is_stopped_keeps_the_scores_of_finished_checkpoints(
+def test_stopped_evaluation_keeps_the_scores_of_finished_checkpoints(
     server: Server, tmp_path: Path
 ) -> None:
     options = settings(
@@ -220,7 +220,7 @@ def test_a_second_process_in_the_same_run_directory_is_refused(
     assert "started with schedule=cosine, not constant" in refused.err
 
 
-def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
+def test_second_process_is_refused_even_before_the_first_step_of_the_first(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -244,7 +244,7 @@ def test_a_second_process_is_refused_also_before_the_first_has_made_a_step(
     assert child.returncode == 0, out + err
 
 
-def test_a_run_whose_lines_nobody_reads_any_more_goes_on_and_keeps_them(
+def test_run_continues_and_keeps_its_log_after_stdout_is_closed(
     server: Server, tmp_path: Path
 ) -> None:
     command = [*SMALL_RECIPE, "--run-dir", "r"]

@@ -31,7 +31,7 @@ FAILING = ("train", "failing", "--import", "tests.cli.failing_recipe", "--device
         (errno.EMFILE, "ulimit -n"),
     ],
 )
-def test_what_the_system_refuses_at_a_path_of_the_users_is_mendable(
+def test_system_errors_on_user_paths_are_user_errors(
     number: int, todo: str, tmp_path: Path
 ) -> None:
     error = mendable(OSError(number, os.strerror(number), str(tmp_path / "there")))
@@ -40,7 +40,7 @@ def test_what_the_system_refuses_at_a_path_of_the_users_is_mendable(
     assert todo in error.todo
 
 
-def test_what_is_missing_inside_of_the_package_is_a_defect(tmp_path: Path) -> None:
+def test_missing_package_files_are_a_defect(tmp_path: Path) -> None:
     missing = FileNotFoundError(
         errno.ENOENT, "No such file", str(Path(paths.__file__).parent / "x")
     )
@@ -53,7 +53,9 @@ def test_what_is_missing_inside_of_the_package_is_a_defect(tmp_path: Path) -> No
     ("number", "is_mendable"),
     [(errno.ENOSPC, True), (errno.EIO, True), (errno.EBADF, False), (errno.ECONNREFUSED, False)],
 )
-def test_without_a_path_only_disk_and_limits_are_the_users(number: int, is_mendable: bool) -> None:
+def test_without_a_path_only_disk_and_limit_errors_are_user_errors(
+    number: int, is_mendable: bool
+) -> None:
     assert (mendable(OSError(number, os.strerror(number))) is not None) == is_mendable
 
 
@@ -61,7 +63,7 @@ def test_without_a_path_only_disk_and_limits_are_the_users(number: int, is_menda
     ("command", "field"),
     [("train", "data.batch_size"), ("generate", "--batch"), ("denoise", "model.tile")],
 )
-def test_memory_that_ran_out_names_what_to_lower(command: str, field: str) -> None:
+def test_out_of_memory_error_names_the_setting_to_lower(command: str, field: str) -> None:
     error = mendable(MemoryError(), [command, "x", "--set", "model.width=9", "--to", "a=b"])
     assert error is not None
     assert field in error.todo
@@ -69,7 +71,7 @@ def test_memory_that_ran_out_names_what_to_lower(command: str, field: str) -> No
     assert "a=b" not in error.todo
 
 
-def test_a_network_too_large_for_memory_is_refused_with_what_was_requested(
+def test_network_too_large_for_memory_is_refused_with_the_requested_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAILS_WITH", "torch")
@@ -79,7 +81,7 @@ def test_a_network_too_large_for_memory_is_refused_with_what_was_requested(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_defect_keeps_its_traceback_under_one_line(
+def test_defect_is_one_line_followed_by_its_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAILS_WITH", "key")
@@ -93,7 +95,7 @@ def test_a_defect_keeps_its_traceback_under_one_line(
     assert "\n" not in headline(ValueError("one\ntwo"))
 
 
-def test_the_process_of_a_defect_prints_the_line_first_and_leaves_with_1(tmp_path: Path) -> None:
+def test_defect_prints_its_line_first_and_exits_with_1(tmp_path: Path) -> None:
     code = (
         "import os, sys; os.environ['FAILS_WITH'] = 'key'\n"
         "from jumar.cli.main import run; run(sys.argv[1:])"
@@ -132,7 +134,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_answers_paths_that_the_system_refuses(
+def test_every_command_handles_paths_that_the_system_refuses(
     command: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "loop").symlink_to("loop")
@@ -146,7 +148,7 @@ def test_every_command_answers_paths_that_the_system_refuses(
     assert [result.name for result in tmp_path.iterdir()] == ["loop"]
 
 
-def test_every_command_names_the_folder_that_may_not_be_entered() -> None:
+def test_every_command_names_an_inaccessible_folder() -> None:
     code = (
         "for command in COMMANDS:\n"
         "    for kind in ('closed', 'none'):\n"
@@ -170,7 +172,7 @@ def test_every_command_names_the_folder_that_may_not_be_entered() -> None:
 
 
 @pytest.mark.parametrize("command", [("recipes", "list"), ("data", "--help")])
-def test_a_reader_that_went_away_ends_a_command_with_141_and_no_word(
+def test_closed_pipe_ends_a_command_silently_with_141(
     command: tuple[str, ...],
 ) -> None:
     """As in `jumar recipes list | true`: a shell sees what a signal of the pipe would have left."""

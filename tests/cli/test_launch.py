@@ -45,7 +45,7 @@ def launch(*arguments: str | Path, cwd: Path, code: int = 0):
         ),
     ],
 )
-def test_each_place_gets_its_files(place, options, expected, tmp_path):
+def test_each_launch_target_gets_its_files(place, options, expected, tmp_path):
     done = launch("alexnet-demo", "--on", place, "--to", "a b", *options, cwd=tmp_path)
     assert names(tmp_path / "a b") == {*expected, "launch.json"}
     assert done.out.startswith(f"alexnet-demo on {place}: 1 node x 1 ")
@@ -81,7 +81,7 @@ def test_each_place_gets_its_files(place, options, expected, tmp_path):
         (("/bin/../etc/x.py", "--on", "docker", "--device", "cpu"), "there is no such script"),
     ],
 )
-def test_a_launch_that_could_not_work_writes_nothing(arguments, says, tmp_path):
+def test_impossible_launch_writes_nothing(arguments, says, tmp_path):
     what, *options = arguments
     place = options.index("--") if "--" in options else len(options)
     done = launch(what, *options[:place], "--to", "x", *options[place:], cwd=tmp_path, code=2)
@@ -106,7 +106,7 @@ def test_a_script_outside_the_copied_folder_is_refused(tmp_path):
     assert "outside of this folder" in done.message
 
 
-def test_a_run_directory_of_ones_own_stays(tmp_path):
+def test_own_run_directory_is_kept(tmp_path):
     launch("alexnet-demo", "--on", "this", "--to", "a", "--", "--run-dir", "my run", cwd=tmp_path)
     text = (tmp_path / "a" / "node.sh").read_text()
     assert "--run-dir 'my run'" in text
@@ -115,7 +115,7 @@ def test_a_run_directory_of_ones_own_stays(tmp_path):
     assert f"--run-dir {tmp_path}/b/run" in (tmp_path / "b" / "node.sh").read_text()
 
 
-def test_data_in_obs_is_named_by_its_place_on_the_nodes(tmp_path):
+def test_data_in_obs_is_named_by_its_path_on_the_nodes(tmp_path):
     launch(
         *("alexnet-demo", "--on", "modelarts", "--device", "npu", "--image", "i", "--to", "a"),
         *("--obs", "obs://bucket/x", "--flavor", "f", "--data", "obs://bucket/cats"),
@@ -139,7 +139,7 @@ def test_a_rank_table_decides_nodes_and_cards(tmp_path):
     assert "the table has 2 servers with 2 devices each" in done.message
 
 
-def test_ranktable_prints_a_line_for_each_contradiction_and_converts(tmp_path):
+def test_ranktable_converts_and_prints_a_line_per_contradiction(tmp_path):
     wrong = {**V1, "server_count": "3", "status": "initializing"}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong))
     (tmp_path / "hccl.json").write_text(json.dumps(V1))
@@ -182,7 +182,7 @@ def test_two_nodes_on_this_machine_train_one_run(tmp_path):
 
 @NEEDS_SLURM
 @pytest.mark.slow
-def test_slurm_starts_torchrun_once_a_node_with_its_rank(tmp_path):
+def test_slurm_starts_torchrun_once_per_node_with_its_rank(tmp_path):
     (tmp_path / "slurm").mkdir()
     (tmp_path / "out here").mkdir()
     (tmp_path / "say it.py").write_text(SAY)
@@ -206,7 +206,7 @@ def test_slurm_starts_torchrun_once_a_node_with_its_rank(tmp_path):
     assert ranks[3]["arguments"] == ["it's", "$HOME"]
 
 
-def test_what_sbatch_refuses_is_reported(tmp_path):
+def test_sbatch_errors_are_reported(tmp_path):
     (tmp_path / "train.py").write_text("")
     program = stand_in(tmp_path / "bin", "sbatch", then="sys.exit('invalid partition')")
     path = f"{program.parent}:{os.environ['PATH']}"
@@ -222,7 +222,7 @@ def test_what_sbatch_refuses_is_reported(tmp_path):
     assert call["in"] == str(tmp_path / "a")
 
 
-def test_a_daemon_that_does_not_answer_is_found_before_anything_is_written(tmp_path):
+def test_unresponsive_docker_daemon_is_detected_before_anything_is_written(tmp_path):
     (tmp_path / "train.py").write_text("")
     program = stand_in(tmp_path / "bin", "docker", then="sys.exit(1)")
     done = jumar(
@@ -249,7 +249,7 @@ def test_docker_builds_the_image_then_runs_it(tmp_path):
     assert given["build"][1:3] == ["-t", given["run"][-3]]
 
 
-def test_help_shows_the_places(tmp_path):
+def test_help_lists_the_launch_targets(tmp_path):
     out = launch("--help", cwd=tmp_path).out
     assert "modelarts" in out
     assert "--rank-table" in out

@@ -46,7 +46,7 @@ def tree(tmp_path: Path) -> Path:
     )
 
 
-def test_without_to_the_diff_is_shown_and_nothing_changes(tree: Path, tmp_path: Path) -> None:
+def test_without_to_the_diff_is_shown_and_no_file_changes(tree: Path, tmp_path: Path) -> None:
     before = content(tmp_path)
     done = here("port", "tree", cwd=tmp_path)
     assert "--- a/train.py\n+++ b/train.py\n" in done.out
@@ -57,7 +57,7 @@ def test_without_to_the_diff_is_shown_and_nothing_changes(tree: Path, tmp_path: 
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
-def test_the_diff_is_a_patch_that_makes_the_ported_tree(tree: Path, tmp_path: Path) -> None:
+def test_applying_the_diff_gives_the_ported_tree(tree: Path, tmp_path: Path) -> None:
     write_files(tree, {"dos.py": SESSION.replace("\n", "\r\n"), "end.py": SESSION.rstrip("\n")})
     diff = here("port", "tree", "--minimal", cwd=tmp_path).out.split("files: ")[0]
     here("port", "tree", "--minimal", "--to", "out", cwd=tmp_path)
@@ -118,7 +118,7 @@ def test_in_place_needs_git_or_force(
     assert {path.name for path in tree.iterdir()} == {"train.py", "sub", "data.txt"}
 
 
-def test_the_mixlist_lies_beside_every_script_that_reads_it(tree: Path, tmp_path: Path) -> None:
+def test_mixlist_is_written_next_to_every_script_that_reads_it(tree: Path, tmp_path: Path) -> None:
     write_files(tree, {"sub/eval.py": SESSION})
     text = '{"black-list": {"to-add": ["MatMul"]}}'
     write_files(tmp_path, {"lists/ops.json": text})
@@ -134,7 +134,7 @@ def test_the_mixlist_lies_beside_every_script_that_reads_it(tree: Path, tmp_path
     assert "there is no such file" in here("port", "tree", *options, cwd=tmp_path, code=2).message
 
 
-def test_json_is_the_report_and_quiet_is_silent(tree: Path, tmp_path: Path) -> None:
+def test_json_prints_the_report_and_quiet_prints_nothing(tree: Path, tmp_path: Path) -> None:
     write_files(tree, {"bad.py": "import tensorflow\nx = = 1\n"})
     shown = here("port", "tree", "--json", cwd=tmp_path).out
     statuses = {file["path"]: file["status"] for file in json.loads(shown)["files"]}
@@ -174,7 +174,7 @@ def test_a_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> No
         (["report", "none.json"], "none.json"),
     ],
 )
-def test_wrong_options_are_errors_that_help(
+def test_wrong_options_give_helpful_errors(
     words: list[str], said: str, tree: Path, tmp_path: Path
 ) -> None:
     before = content(tmp_path)
@@ -234,14 +234,14 @@ def test_torch_is_not_loaded_for_a_port(tree: Path, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_command_works_in_a_process_of_its_own(tree: Path, tmp_path: Path) -> None:
+def test_command_works_in_a_separate_process(tree: Path, tmp_path: Path) -> None:
     write_files(tree, {f"m{number}.py": SESSION * 40 for number in range(20)})
     shown = jumar("port", "tree", "--to", "out", "--jobs", "2", cwd=tmp_path).stdout
     assert "ported 21" in shown
 
 
 @pytest.mark.parametrize("more", [(), ("--jobs", "2"), ("--json",), ("--to", "out")])
-def test_a_defect_of_a_rule_is_no_success(
+def test_defect_in_a_rule_fails_the_command(
     more: tuple[str, ...], tree: Path, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-c", BROKEN_RULE, "port", "tree", "--quiet", *more]

@@ -31,7 +31,7 @@ def test_a_check_without_a_script_is_refused(project: Path):
     )
 
 
-def test_folders_that_are_not_there_are_refused(project: Path):
+def test_missing_folders_are_refused(project: Path):
     done = here("port", "check", "projekt", "--", "train.py", cwd=project, code=2)
     assert "projekt: there is no such folder" in done.message
     done = here(
@@ -40,7 +40,7 @@ def test_folders_that_are_not_there_are_refused(project: Path):
     assert "no: there is no such folder" in done.message
 
 
-def test_a_script_that_either_side_lacks_is_refused_before_anything_runs(project: Path):
+def test_script_missing_on_either_side_is_refused_before_anything_runs(project: Path):
     (project / "original").mkdir()
     check = ("port", "check", "project", "--against", "original", "--")
     done = here(*check, "train.py", cwd=project, code=2)
@@ -49,13 +49,13 @@ def test_a_script_that_either_side_lacks_is_refused_before_anything_runs(project
     assert "no module 'train.run' in" in done.message
 
 
-def test_without_an_interpreter_the_commands_that_make_one_are_printed(project: Path):
+def test_without_an_interpreter_the_commands_to_create_one_are_printed(project: Path):
     done = here("port", "check", "project", "--", "train.py", cwd=project, code=2)
     assert "no Python 3.7 with TensorFlow 1.15" in done.message
     assert "pip install tensorflow==1.15.0 protobuf==3.20.3" in done.message
 
 
-def test_an_interpreter_of_another_version_is_refused(project: Path):
+def test_interpreter_with_the_wrong_version_is_refused(project: Path):
     done = here(
         *("port", "check", "project", "--python", sys.executable, "--", "train.py"),
         cwd=project,
@@ -88,7 +88,7 @@ def test_wrong_values_are_refused(
 
 
 @pytest.mark.slow
-def test_a_check_is_printed_and_written_and_its_arguments_are_the_scripts(
+def test_check_is_printed_and_written_and_passes_its_arguments_to_the_script(
     python: str, tmp_path: Path
 ):
     (tmp_path / "project").mkdir()

@@ -55,7 +55,7 @@ def precision(run: Path) -> dict[str, object]:
     return json.loads((run / "results.json").read_text())["precision"]
 
 
-def test_a_network_from_ones_own_module_trains_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_network_from_a_user_module_trains_in_a_separate_process(tmp_path: Path) -> None:
     (tmp_path / "my_network.py").write_text(MODULE)
     mode = ["--set", f"precision.mode={MIXED}"]
     command = ["train", "mine", "--import", "my_network", "--run-dir", "r", "--device", "cpu"]
@@ -96,7 +96,7 @@ def test_an_op_list_from_a_file_changes_what_is_computed(tmp_path: Path) -> None
     assert result["listed"] == result["full"]
 
 
-def test_emulated_fp16_overflows_where_bf16_does_not_and_says_that_the_loss_scale_is_gone(
+def test_emulated_fp16_overflows_where_bf16_does_not_and_reports_the_loss_scale_exhausted(
     tmp_path: Path,
 ) -> None:
     """The exit code is that of a failed run, and the weights are those before the update."""
@@ -126,7 +126,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistaken_op_list_is_refused_before_anything_is_opened(tmp_path: Path, name: str) -> None:
+def test_invalid_op_list_is_refused_before_anything_is_opened(tmp_path: Path, name: str) -> None:
     content, mode, message = MISTAKES[name]
     if content is not None:
         (tmp_path / "ops.json").write_text(json.dumps(content))

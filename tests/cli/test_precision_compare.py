@@ -15,7 +15,7 @@ def own(shared: Path) -> Path:
     return shared / "data/dumps/own/tf_fp32"
 
 
-def test_a_fault_ends_with_one_and_is_in_every_output(own: Path, tmp_path: Path) -> None:
+def test_fault_exits_with_1_and_is_in_every_output(own: Path, tmp_path: Path) -> None:
     pair = (own / "golden/statistics_mix", own / "softmax_half/statistics_mix")
     done = here("precision", "compare", *pair, "--csv", "all.csv", cwd=tmp_path, code=1)
     assert "1. blocks.1.attn: Functional.softmax forward: its operands agree" in done.out
@@ -29,7 +29,7 @@ def test_a_fault_ends_with_one_and_is_in_every_output(own: Path, tmp_path: Path)
     assert content["paired"] == 131
 
 
-def test_the_page_holds_every_call_and_loads_nothing(own: Path, tmp_path: Path) -> None:
+def test_page_lists_every_call_and_loads_no_external_files(own: Path, tmp_path: Path) -> None:
     pair = (own / "golden/statistics_mix", own / "softmax_half/statistics_mix")
     here("precision", "compare", *pair, "--page", "page.html", cwd=tmp_path, code=1)
     text = (tmp_path / "page.html").read_text()
@@ -44,13 +44,13 @@ def test_the_page_holds_every_call_and_loads_nothing(own: Path, tmp_path: Path) 
     assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", text)
 
 
-def test_a_healthy_pair_ends_with_zero(own: Path, tmp_path: Path) -> None:
+def test_healthy_pair_exits_with_0(own: Path, tmp_path: Path) -> None:
     pair = (own / "golden/statistics_mix", own / "clean/statistics_mix")
     done = here("precision", "compare", *pair, cwd=tmp_path)
     assert "No op is to blame: rounding explains all errors." in done.out
 
 
-def test_bad_input_ends_with_two(own: Path, tmp_path: Path) -> None:
+def test_bad_input_exits_with_2(own: Path, tmp_path: Path) -> None:
     good = own / "golden/statistics_mix"
     other = own.parent / "conv_L0"
     for wrong, message in (

@@ -141,7 +141,7 @@ def test_an_interval_of_one_step_takes_two_replays_and_may_differ_in_the_update(
     assert content["replays"] == {"A": 2, "B": 2}
 
 
-def test_a_run_that_does_not_repeat_itself_is_called_so(tmp_path: Path) -> None:
+def test_non_deterministic_run_is_reported_as_such(tmp_path: Path) -> None:
     own = ("--import", "tests.cli.unrepeatable_recipe", "--device", "cpu")
     steps = settings(training__duration="3it")
     for name in "ab":
@@ -165,7 +165,7 @@ def test_hashes_of_two_machines_are_compared_as_files(place: Path) -> None:
     assert report("a.json", "some.json", cwd=place, code=0)["equal_steps"] == [6, 7]
 
 
-def test_what_cannot_be_equal_is_refused(place: Path) -> None:
+def test_runs_that_cannot_be_equal_are_refused(place: Path) -> None:
     steps = {"training__duration": "4it", "checkpoints__every": "2it"}
     train("--run-dir", "shorter", *settings(**steps), cwd=place)
     train("--run-dir", "seed", *settings(seed=9, **steps), cwd=place)

@@ -42,9 +42,7 @@ def calls_of(dump: Dump) -> list[Call]:
     return [call for call in dump.calls if (call.kind, call.phase) != ("op", "update")]
 
 
-def test_a_step_of_a_run_is_the_one_that_it_trained_from_whatever_checkpoint(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_dumped_step_is_the_trained_one_from_any_checkpoint(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "r", tmp_path / "r")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     lengths = settings(training__duration="6it")
@@ -62,7 +60,7 @@ def test_a_step_of_a_run_is_the_one_that_it_trained_from_whatever_checkpoint(
     assert unchanged == before
 
 
-def test_layers_and_parameters_have_the_networks_own_names(tmp_path: Path) -> None:
+def test_layers_and_parameters_have_the_networks_names(tmp_path: Path) -> None:
     here("precision", "dump", *SMALL_RECIPE, cwd=tmp_path)
     dump = read_dump(tmp_path / "dumps" / "small-1")
     assert dump.step == 0
@@ -92,9 +90,7 @@ def test_layers_and_parameters_have_the_networks_own_names(tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_the_user_can_mend_is_one_error(
-    tmp_path: Path, options: list[str], message: str
-) -> None:
+def test_user_errors_are_a_single_message(tmp_path: Path, options: list[str], message: str) -> None:
     (tmp_path / "file").write_text("")
     done = here("precision", "dump", *options, cwd=tmp_path, code=2)
     assert message in done.message
@@ -128,7 +124,7 @@ def dump_script(script: Path, *arguments: str, steps: str, code: int = 0) -> tup
     return done.stdout, done.stderr
 
 
-def test_a_script_runs_as_it_does_by_itself(script: Path) -> None:
+def test_script_runs_as_it_does_without_the_dump(script: Path) -> None:
     bare = python(script, "7", "3", cwd=script.parents[1])
     out, err = dump_script(script, "7", "3", steps="0,2")
     assert out == bare.stdout
@@ -143,14 +139,14 @@ def test_a_script_runs_as_it_does_by_itself(script: Path) -> None:
     assert parameters == {("0.weight", "0"), ("0.bias", "0")}
 
 
-def test_a_script_that_ends_too_early_is_an_error_and_what_was_written_stays(script: Path) -> None:
+def test_script_that_ends_too_early_is_an_error_and_keeps_its_output(script: Path) -> None:
     out, err = dump_script(script, "7", "3", steps="1,8", code=2)
     assert out.startswith("__main__")
     assert "jumar: steps: the training ended before step 8: it had 3 steps" in err
     assert [place.step for place in find_dumps(script.parents[1] / "d")] == [1]
 
 
-def test_a_script_that_raises_or_leaves_does_so_as_by_itself(script: Path) -> None:
+def test_script_exceptions_and_exits_pass_through(script: Path) -> None:
     script.write_text("def f():\n    raise KeyError('mine')\nf()\n")
     _, err = dump_script(script, steps="0", code=1)
     assert err == python(script, cwd=script.parents[1], code=1).stderr
@@ -158,7 +154,7 @@ def test_a_script_that_raises_or_leaves_does_so_as_by_itself(script: Path) -> No
     assert dump_script(script, steps="0", code=5) == ("", "")
 
 
-def test_a_dump_of_nothing_leaves_no_folder(tmp_path: Path) -> None:
+def test_empty_dump_leaves_no_folder(tmp_path: Path) -> None:
     layers = ("--layers", "none", "--to", "dumps")
     here("precision", "dump", "small", *IMPORTED, *layers, cwd=tmp_path, code=2)
     assert not (tmp_path / "dumps").exists()

@@ -38,7 +38,7 @@ def test_a_recipe_is_ranked_and_written_as_table_and_page(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("dumps*"))
 
 
-def test_a_run_resumes_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_run_resumes_from_its_checkpoint_and_is_not_modified(tmp_path: Path) -> None:
     train("--run-dir", "r", *settings(training__duration="4it"), cwd=tmp_path)
     before = {path: path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file()}
     longer = settings(training__duration="6it")
@@ -52,7 +52,7 @@ def test_a_run_resumes_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) ->
     assert after == before
 
 
-def test_the_dtype_is_that_of_the_mode_and_the_step_that_of_float32(tmp_path: Path) -> None:
+def test_dtype_is_that_of_the_mode_and_step_that_of_float32(tmp_path: Path) -> None:
     plain = report("small", "--by", "op", cwd=tmp_path)
     mixed = settings(precision__mode="allow_mix_precision", precision__loss_scale="fixed")
     half = report("small", "--by", "op", *mixed, cwd=tmp_path)
@@ -62,7 +62,7 @@ def test_the_dtype_is_that_of_the_mode_and_the_step_that_of_float32(tmp_path: Pa
     assert report("small", "--by", "op", "--dtype", "float16", cwd=tmp_path)["rows"] == half["rows"]
 
 
-def test_parts_of_a_batch_give_the_same_gradients(tmp_path: Path) -> None:
+def test_partial_batches_give_the_same_gradients(tmp_path: Path) -> None:
     network = settings(model__width="2")
     whole = report("small", *network, "--by", "layer", cwd=tmp_path)
     parts = settings(training__micro_batch_size="2")
@@ -71,7 +71,7 @@ def test_parts_of_a_batch_give_the_same_gradients(tmp_path: Path) -> None:
     assert halves["floor"] == {"loss_change": 0.0, "gradient_change": 0.0}
 
 
-def test_a_run_that_starts_from_other_weights_is_measured_with_them(tmp_path: Path) -> None:
+def test_run_started_from_other_weights_is_measured_with_them(tmp_path: Path) -> None:
     train("--run-dir", "r", *settings(training__duration="4it"), cwd=tmp_path)
     start = settings(transfer__start_from="r", training__duration="1it")
     train("--run-dir", "t", *start, cwd=tmp_path)
@@ -91,7 +91,7 @@ def test_a_run_that_starts_from_other_weights_is_measured_with_them(tmp_path: Pa
         (["smal"], "unknown recipe 'smal'"),
     ],
 )
-def test_what_the_user_can_mend_is_one_error(
+def test_user_errors_are_a_single_message(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     assert message in noise(arguments[0], *arguments[1:], cwd=tmp_path, code=2).message

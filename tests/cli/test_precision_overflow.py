@@ -66,7 +66,7 @@ def test_without_an_overflow_the_nearest_ops_are_listed(tmp_path: Path) -> None:
     assert "classifier" in done.out
 
 
-def test_a_run_is_resumed_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_run_is_resumed_from_its_checkpoint_and_not_modified(tmp_path: Path) -> None:
     train("--run-dir", tmp_path / "run", *settings(training__duration="4it"), cwd=tmp_path)
     before = files(tmp_path / "run")
     changed = settings(training__duration="6it")
@@ -84,7 +84,5 @@ def test_a_run_is_resumed_from_its_checkpoint_and_stays_as_it_is(tmp_path: Path)
         (["--first", "7"], "--first: step 7 is beyond the end: the run has 2 steps"),
     ],
 )
-def test_steps_that_do_not_exist_are_refused(
-    tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_nonexistent_steps_are_refused(tmp_path: Path, arguments: list[str], message: str) -> None:
     assert message in overflow("overflowing", *arguments, cwd=tmp_path, code=2).message

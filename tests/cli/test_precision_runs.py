@@ -27,7 +27,7 @@ def report(place: Path, other: str, code: int = 1) -> dict[str, Any]:
     return json.loads(here("precision", "runs", "a", other, "--json", cwd=place, code=code).out)
 
 
-def test_equal_runs_are_equal_though_their_times_differ(place: Path) -> None:
+def test_equal_runs_compare_equal_despite_different_times(place: Path) -> None:
     content = report(place, "again", code=0)
     assert content["equal"] is True
     assert content["compared"] > 4
@@ -37,7 +37,7 @@ def test_equal_runs_are_equal_though_their_times_differ(place: Path) -> None:
     assert "numbers equal" in done.out
 
 
-def test_the_first_number_that_differs_is_named(place: Path) -> None:
+def test_first_differing_number_is_named(place: Path) -> None:
     content = report(place, "faster")
     # The loss of the first step is that of the same weights; the learning rate is not.
     first = [each["name"] for each in content["numbers"] if each["step"] == 1]
@@ -60,7 +60,7 @@ def test_weights_of_another_shape_are_listed(place: Path) -> None:
     assert "classifier.bias" not in content["checkpoints"][0]["unpaired"]
 
 
-def test_what_cannot_be_compared_is_refused(place: Path, tmp_path: Path) -> None:
+def test_incomparable_inputs_are_refused(place: Path, tmp_path: Path) -> None:
     done = here("precision", "runs", "a", "nowhere", cwd=place, code=2)
     assert "there is no such run directory" in done.message
     train("--run-dir", tmp_path / "one", *settings(training__duration="1it"), cwd=tmp_path)

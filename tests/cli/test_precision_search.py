@@ -35,7 +35,7 @@ def test_a_healthy_network_needs_nothing_in_float32(tmp_path: Path) -> None:
     here("precision", "lint", "ops_info.json", cwd=tmp_path)
 
 
-def test_an_op_type_out_of_range_is_kept_and_training_accepts_the_list(tmp_path: Path) -> None:
+def test_out_of_range_op_type_stays_float32_and_training_accepts_the_list(tmp_path: Path) -> None:
     emulated = settings(
         training__duration="4it", precision__mode="allow_mix_precision", model__weight="3e4"
     )
@@ -91,7 +91,7 @@ def test_a_layer_in_float32_does_not_overflow_in_training_or_evaluation(tmp_path
         (("smal", *SHORT, "--tolerance", "loss=1%"), "unknown recipe"),
     ],
 )
-def test_what_cannot_be_searched_is_reported_before_any_training(
+def test_unsearchable_runs_are_refused_before_any_training(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     done = any_end("precision", "search", *arguments, *OWN, cwd=tmp_path)
@@ -100,7 +100,7 @@ def test_what_cannot_be_searched_is_reported_before_any_training(
     assert not list(tmp_path.rglob("results.json"))
 
 
-def test_an_unknown_score_is_named_with_those_there_are(tmp_path: Path) -> None:
+def test_unknown_score_is_refused_and_known_ones_listed(tmp_path: Path) -> None:
     arguments = ("--tolerance", "top11=1", "--seeds", "1", "--trainings", "3")
     done = search("small", *SHORT, *arguments, cwd=tmp_path, code=2)
     assert "top1" in done.message.removeprefix("top11")

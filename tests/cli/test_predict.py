@@ -67,7 +67,7 @@ def test_the_words_of_a_folder_are_printed_with_the_three_best_guesses(run: Path
     assert all(line.count(" %") == 3 for line in lines)
 
 
-def test_short_long_and_differently_sampled_clips_are_heard(run: Path, tmp_path: Path) -> None:
+def test_short_long_and_resampled_clips_are_classified(run: Path, tmp_path: Path) -> None:
     other_rate = write(tmp_path / "rate.wav", tone("high", 100, rate=22_050))
     short = write(tmp_path / "short.wav", write_wav(np.zeros(300, np.int16), 16_000))
     word = to_int16(read_wav(tone("high", 100), "x").samples)
@@ -81,7 +81,7 @@ def test_short_long_and_differently_sampled_clips_are_heard(run: Path, tmp_path:
     assert abs(float(str(result[2]["start_s"])) - 2) <= 0.5
 
 
-def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
+def test_clip_gets_the_same_answer_alone_and_in_a_batch(run: Path) -> None:
     folder = run.parent / "set" / "val"
     together = answers(run, folder)
     assert len(together) == 20
@@ -98,7 +98,7 @@ def test_a_clip_alone_and_among_others_gets_the_same_answer(run: Path) -> None:
         ("folder", "no WAV files"),
     ],
 )
-def test_what_cannot_be_heard_is_reported(
+def test_unreadable_clips_are_reported(
     run: Path, tmp_path: Path, content: bytes | str | None, expected: str
 ) -> None:
     path = tmp_path / "clip.wav"
@@ -113,9 +113,7 @@ def test_what_cannot_be_heard_is_reported(
     assert ("--skip-corrupt" in done.message) == isinstance(content, bytes)
 
 
-def test_a_broken_clip_among_others_is_told_after_those_before_it_and_can_be_left_out(
-    run: Path, tmp_path: Path
-) -> None:
+def test_broken_clip_is_reported_in_order_and_can_be_skipped(run: Path, tmp_path: Path) -> None:
     good = next((run.parent / "set").rglob("*.wav")).read_bytes()
     (tmp_path / "clips").mkdir()
     write(tmp_path / "clips" / "a.wav", good)
@@ -149,7 +147,7 @@ def test_json_has_the_answers_and_the_errors_of_all_files(run: Path, tmp_path: P
     assert json.loads(tolerated.out) == report
 
 
-def test_no_guesses_are_no_answer(run: Path) -> None:
+def test_zero_guesses_are_refused(run: Path) -> None:
     done = here("predict", run, "x.wav", "--top", "0", cwd=run.parent, code=2)
     assert "--top" in done.message
 
@@ -158,7 +156,7 @@ def test_a_call_without_files_says_how_to_give_one(run: Path) -> None:
     assert "clip.wav" in here("predict", run, cwd=run.parent, code=2).message
 
 
-def test_images_get_the_names_of_their_classes(tmp_path: Path) -> None:
+def test_images_are_labelled_with_class_names(tmp_path: Path) -> None:
     from tests.cli.in_process import train
     from tests.data.pictures import pets, write_files
 
@@ -179,9 +177,7 @@ def test_images_get_the_names_of_their_classes(tmp_path: Path) -> None:
         assert f"more/{name}: only the first one is used, {what} ignored" in done.err
 
 
-def test_a_published_network_says_of_a_recording_what_it_says_in_tensorflow(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_published_network_predicts_the_same_as_in_tensorflow(shared: Path, tmp_path: Path) -> None:
     published = shared / "data" / "pretrained" / "ml-kws"
     graph = published / "DS_CNN_S.pb"
     here("weights", "import", "ds-cnn-s", graph, "--to", "run", cwd=tmp_path)

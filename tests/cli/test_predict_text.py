@@ -30,7 +30,7 @@ def asked(
     return content["results"]
 
 
-def test_labels_of_texts_have_their_names_and_probabilities(place: Path, tmp_path: Path) -> None:
+def test_text_labels_have_names_and_probabilities(place: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.txt"
     path.write_text("a b c x\n\nd e f y\n")
     results = asked(place, "bert-classify", path, cwd=tmp_path)
@@ -59,7 +59,7 @@ def test_files_with_columns_need_no_label(place: Path, tmp_path: Path) -> None:
     assert sum(label == "010101"[number] for number, label in enumerate(best)) >= 4
 
 
-def test_entities_have_their_characters_in_the_whole_text(place: Path) -> None:
+def test_entities_have_character_offsets_in_the_whole_text(place: Path) -> None:
     # Longer than a sample of 12 tokens, so it is tagged in parts.
     text = " ".join("abcdefgabcdefgabcdefg")
     (result,) = asked(place, "bert-ner", "--text", text)
@@ -78,7 +78,7 @@ def test_entities_have_their_characters_in_the_whole_text(place: Path) -> None:
     assert len(done.out.splitlines()) == 1 + len(ends)
 
 
-def test_answers_are_listed_with_their_place(place: Path) -> None:
+def test_answers_are_listed_with_their_position(place: Path) -> None:
     passage = "a B c d e f g a b c d e f g"
     (result,) = asked(place, "bert-reading", "--text", passage, "--pair", "z")
     answers = result["answers"]
@@ -106,7 +106,7 @@ def test_answers_are_listed_with_their_place(place: Path) -> None:
         ("bert-classify", [], "no file given"),
     ],
 )
-def test_what_cannot_be_answered_is_reported(
+def test_unanswerable_inputs_are_reported(
     place: Path, name: str, arguments: list[str], message: str
 ) -> None:
     run = place / name
@@ -129,7 +129,7 @@ def test_unreadable_files_and_rows_can_be_skipped(place: Path, tmp_path: Path) -
     assert [error["file"] for error in errors] == [str(path), str(tmp_path / "none.txt")]
 
 
-def test_the_vocabulary_is_where_the_run_had_it_or_named(place: Path, tmp_path: Path) -> None:
+def test_vocabulary_comes_from_the_run_or_an_option(place: Path, tmp_path: Path) -> None:
     arguments = ("predict", place / "bert-classify", "--text", "a", "--device", "cpu")
     done = here(*arguments, cwd=tmp_path)
     used = f"using {place / 'vocab.txt'}"

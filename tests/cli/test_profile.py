@@ -39,14 +39,14 @@ def small(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_first_look_has_the_list_the_steps_and_the_three_rankings(small: Path) -> None:
+def test_default_view_has_the_to_do_list_the_steps_and_three_rankings(small: Path) -> None:
     out = here("profile", "show", small.name, cwd=small.parent).out
     for part in ("What to do", "TopK runs on the AI CPU", "op_statistic", "op_summary", "0.02"):
         assert part in out
     assert "More with --view: aicpu" in out
 
 
-def test_json_holds_the_rows_of_the_views_that_were_requested(small: Path) -> None:
+def test_json_has_the_rows_of_the_requested_views(small: Path) -> None:
     report = json.loads(
         here("profile", "show", small, "--view", "types", "--json", cwd=small.parent).out
     )
@@ -56,7 +56,7 @@ def test_json_holds_the_rows_of_the_views_that_were_requested(small: Path) -> No
     assert report["peak_rates"] is None
 
 
-def test_figures_unlike_the_captures_own_are_said_in_the_terminal_in_json_and_on_the_page(
+def test_figures_that_differ_from_the_captures_own_are_marked_in_every_output(
     small: Path,
 ) -> None:
     header = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
@@ -72,7 +72,7 @@ def test_figures_unlike_the_captures_own_are_said_in_the_terminal_in_json_and_on
     assert line.replace("'", "&#39;") in page.read_text()
 
 
-def test_whoever_sees_head_room_sees_where_the_chips_rates_come_from(small: Path) -> None:
+def test_headroom_is_shown_with_the_source_of_the_chips_rates(small: Path) -> None:
     ask = ("profile", "show", small, "--view", "roofline")
     assert "Ascend 910B3 (assumed" in here(*ask, cwd=small.parent).out
     source = "Ascend 910B3 (assumed from the cores that ops used), estimate: computed from Huawei"
@@ -90,7 +90,7 @@ def test_every_view_is_written_as_csv(small: Path, tmp_path: Path) -> None:
     assert first[1].startswith("Add,AI_VECTOR_CORE,1,0.01")
 
 
-def test_a_view_that_is_impossible_leaves_with_2_and_says_what_it_needs(small: Path) -> None:
+def test_impossible_view_exits_with_2_and_says_what_it_needs(small: Path) -> None:
     done = here("profile", "show", small, "--view", "memory", cwd=small.parent, code=2)
     assert "memory_record.csv" in done.message
     # Asked for by `all` or by nobody, it is only listed.
@@ -98,7 +98,7 @@ def test_a_view_that_is_impossible_leaves_with_2_and_says_what_it_needs(small: P
     assert "memory: needs memory over time" in out
 
 
-def test_wrong_names_and_numbers_are_users_errors(small: Path) -> None:
+def test_wrong_names_and_numbers_are_user_errors(small: Path) -> None:
     ask = ("profile", "show", small)
     assert "collectives" in here(*ask, "--view", "colectives", cwd=small.parent, code=2).message
     here(*ask, "--view", "all", "--view", "colectives", cwd=small.parent, code=2)
@@ -111,7 +111,7 @@ def test_wrong_names_and_numbers_are_users_errors(small: Path) -> None:
     here(*ask, "--csv", blocked / "out", cwd=small.parent, code=2)
 
 
-def test_a_ranking_that_is_cut_says_how_many_rows_it_has(small: Path) -> None:
+def test_truncated_ranking_says_how_many_rows_it_has(small: Path) -> None:
     ask = ("profile", "show", small, "--view", "types")
     line = "the first 2 of 3 rows; all: jumar profile show PROFILE --view types --top 0"
     assert line in here(*ask, "--top", "2", cwd=small.parent).out
@@ -139,7 +139,7 @@ def test_top_shortens_the_to_do_list_and_says_by_how_much(tmp_path: Path) -> Non
     assert here(*ask, "--top", "0", cwd=tmp_path).out == whole
 
 
-def test_names_that_would_move_the_cursor_are_spelt_out(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "kernels.csv"
     evil = "\x1b[2J\u202egnp.exe[bold]"
     file.write_text(HEADER + row(0, evil, "AI_CORE", "3.000", name=evil), encoding="utf-8")
@@ -150,7 +150,7 @@ def test_names_that_would_move_the_cursor_are_spelt_out(tmp_path: Path) -> None:
     assert "[bold]" in out
 
 
-def test_the_gate_leaves_with_1_where_a_limit_is_passed(small: Path) -> None:
+def test_gate_exits_with_1_if_a_limit_is_exceeded(small: Path) -> None:
     ask = ("profile", "gate", small)
     here(*ask, "--max-step-ms", "0.02", "--max-aicpu-share", "25", cwd=small.parent)
     done = here(*ask, "--max-cast-share", "24", "--max-step-ms", "1", cwd=small.parent, code=1)
@@ -160,7 +160,7 @@ def test_the_gate_leaves_with_1_where_a_limit_is_passed(small: Path) -> None:
     assert report[0]["measured"] == 25.0
 
 
-def test_the_gate_leaves_with_2_where_it_cannot_measure_or_has_no_limit(small: Path) -> None:
+def test_gate_exits_with_2_if_it_cannot_measure_or_has_no_limit(small: Path) -> None:
     out = subprocess.run(
         [sys.executable, "-c", PROGRAM, "profile", "gate", str(small), "--max-rank-spread", "5"],
         capture_output=True,
@@ -173,7 +173,7 @@ def test_the_gate_leaves_with_2_where_it_cannot_measure_or_has_no_limit(small: P
     here("profile", "gate", small, cwd=small.parent, code=2)
 
 
-def test_showing_a_profile_does_not_wait_for_torch(small: Path) -> None:
+def test_showing_a_profile_does_not_import_torch(small: Path) -> None:
     program = (
         "import sys\n"
         "from jumar.cli.main import app\n"

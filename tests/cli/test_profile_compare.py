@@ -63,7 +63,7 @@ def test_the_parts_in_json_add_up_to_the_difference(tmp_path: Path) -> None:
     }
 
 
-def test_the_mixlist_that_it_writes_is_taken_by_train(tmp_path: Path) -> None:
+def test_written_mixlist_is_accepted_by_train(tmp_path: Path) -> None:
     before, after = _pair(tmp_path)
     done = here("profile", "compare", before, after, "--mixlist", "edits.json", cwd=tmp_path)
     assert "0.090  white-list: SoftmaxV2" in done.out
@@ -81,14 +81,14 @@ def test_the_mixlist_that_it_writes_is_taken_by_train(tmp_path: Path) -> None:
     )
 
 
-def test_no_mixlist_is_written_where_no_dtype_changed(tmp_path: Path) -> None:
+def test_no_mixlist_is_written_if_no_dtype_changed(tmp_path: Path) -> None:
     before, _ = _pair(tmp_path)
     done = here("profile", "compare", before, before, "--mixlist", "no.json", cwd=tmp_path, code=2)
     assert "no op changed its dtype" in done.message
     assert not (tmp_path / "no.json").exists()
 
 
-def test_more_profiles_are_held_against_the_first(tmp_path: Path) -> None:
+def test_further_profiles_are_compared_with_the_first(tmp_path: Path) -> None:
     before, after = _pair(tmp_path)
     done = here("profile", "compare", before, after, before, cwd=tmp_path)
     lines = {
@@ -108,7 +108,7 @@ def test_page_and_table_are_written(tmp_path: Path) -> None:
         assert sum(int(row["delta_ns"]) for row in csv.DictReader(file)) == -4_170_000
 
 
-def test_what_is_no_profile_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_files_that_are_not_profiles_are_refused_by_name(tmp_path: Path) -> None:
     before, _ = _pair(tmp_path)
     done = here("profile", "compare", before, tmp_path / "none", cwd=tmp_path, code=2)
     assert "none" in done.message
@@ -122,7 +122,7 @@ def test_what_is_no_profile_is_refused_with_its_name(tmp_path: Path) -> None:
         ("--mixlist", "fp32/kernel_details.csv", "is one of the files read"),
     ],
 )
-def test_what_is_compared_is_not_written_over(
+def test_compared_profiles_are_not_overwritten(
     tmp_path: Path, option: str, name: str, reason: str
 ) -> None:
     before, after = _pair(tmp_path)
@@ -143,7 +143,7 @@ def test_what_is_compared_is_not_written_over(
         ("fp32/kernel_details.csv", "--page", "fp32/kernel_details.csv"),
     ],
 )
-def test_what_is_shown_is_not_written_over(
+def test_shown_profile_is_not_overwritten(
     tmp_path: Path, shown: str, option: str, name: str
 ) -> None:
     before = _pair(tmp_path)[0]

@@ -27,7 +27,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "r"
 
 
-def test_train_records_and_trains_on_to_its_end(finished: Path) -> None:
+def test_train_records_a_profile_and_finishes_the_run(finished: Path) -> None:
     environment = json.loads((finished / "profile" / "environment.json").read_text())
     assert environment["capture"]["first_step"] == 3
     assert environment["recipe"]["recipe"] == "small"
@@ -35,12 +35,12 @@ def test_train_records_and_trains_on_to_its_end(finished: Path) -> None:
     assert json.loads((finished / "results.json").read_text())["steps"] == 8
 
 
-def test_show_reads_what_train_recorded(finished: Path) -> None:
+def test_show_reads_a_profile_recorded_by_train(finished: Path) -> None:
     done = here("profile", "show", "r/profile", "--view", "ops", cwd=finished.parent)
     assert "body.0" in done.out
 
 
-def test_a_finished_run_is_recorded_from_its_newest_checkpoint_and_stays_as_it_was(
+def test_finished_run_is_profiled_from_its_newest_checkpoint_and_not_modified(
     finished: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished, tmp_path / "r")
@@ -59,7 +59,7 @@ def test_a_finished_run_is_recorded_from_its_newest_checkpoint_and_stays_as_it_w
     assert "to record its steps: jumar profile r" in again.out
 
 
-def test_a_recipe_is_recorded_into_a_run_that_can_be_trained_afterwards(tmp_path: Path) -> None:
+def test_recipe_is_profiled_into_a_run_that_can_be_trained_afterwards(tmp_path: Path) -> None:
     here("profile", *SMALL_RECIPE, *QUICK, cwd=tmp_path)
     run = tmp_path / "runs" / "small-1"
     assert {path.name for path in run.iterdir()} == {
@@ -75,7 +75,7 @@ def test_a_recipe_is_recorded_into_a_run_that_can_be_trained_afterwards(tmp_path
     assert files(run / "profile") == recorded
 
 
-def test_memory_is_recorded_where_it_is_requested(tmp_path: Path) -> None:
+def test_memory_is_recorded_on_request(tmp_path: Path) -> None:
     here("profile", *SMALL_RECIPE, *QUICK, "--memory", "--run-dir", "with", cwd=tmp_path)
     show = ("profile", "show", "with/profile", "--json")
     report = here(
@@ -107,9 +107,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(
-    finished: Path, tmp_path: Path, name: str
-) -> None:
+def test_mistakes_exit_with_2_and_leave_no_files(finished: Path, tmp_path: Path, name: str) -> None:
     arguments, message = MISTAKES[name]
     (tmp_path / "empty").mkdir()
     shutil.copytree(finished, tmp_path / "old")
@@ -122,7 +120,7 @@ def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_that_is_too_short_for_a_profile_is_refused(tmp_path: Path) -> None:
+def test_run_too_short_for_a_profile_is_refused(tmp_path: Path) -> None:
     done = train("--run-dir", "r", "--profile", cwd=tmp_path, code=2)
     assert "the run has 2 steps left; the profile needs 8" in done.message
     assert list(tmp_path.iterdir()) == []

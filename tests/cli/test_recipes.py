@@ -14,7 +14,7 @@ def test_recipes_are_listed_with_a_summary(tmp_path: Path) -> None:
     assert [row["name"] for row in listed] == names
 
 
-def test_a_recipe_is_shown_with_value_meaning_and_unit_of_every_field(
+def test_recipe_shows_value_meaning_and_unit_of_every_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -26,7 +26,7 @@ def test_a_recipe_is_shown_with_value_meaning_and_unit_of_every_field(
     assert as_json["settings"]["optimizer"]["learning_rate"] == 0.1
 
 
-def test_a_narrow_terminal_gets_lines_that_break_between_words(
+def test_narrow_terminal_wraps_between_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "0")
@@ -65,7 +65,7 @@ def test_one_section_or_only_the_values_can_be_shown(
     assert list(json.loads(as_json.out)["settings"]) == ["data"]
 
 
-def test_a_section_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_unknown_section_is_refused_with_the_nearest(tmp_path: Path) -> None:
     refused = here("recipes", "show", "alexnet", "--section", "dat", cwd=tmp_path, code=2)
     assert "unknown section 'dat'" in refused.err
     assert "Did you mean 'data'?" in refused.err

@@ -42,9 +42,7 @@ def test_a_run_with_a_relative_path_is_used_from_any_folder(run: Path, tmp_path:
     assert json.loads((run / "results.json").read_text())["steps"] == 2
 
 
-def test_data_that_is_gone_is_named_with_where_its_path_came_from(
-    run: Path, tmp_path: Path
-) -> None:
+def test_missing_data_is_named_with_the_origin_of_its_path(run: Path, tmp_path: Path) -> None:
     moved = shutil.move(run.parent / "pets", tmp_path / "moved")
     imported = ("--import", "tests.cli.small_recipe", "--device", "cpu")
     refused = here("evaluate", run, *imported, cwd=tmp_path, code=2)
@@ -74,7 +72,7 @@ def test_a_folder_may_be_zipped_before_a_run_resumes(run: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["pets", "other"])
-def test_a_run_does_not_resume_with_an_image_less(run: Path, path: str) -> None:
+def test_run_does_not_resume_with_a_missing_image(run: Path, path: str) -> None:
     if path != "pets":
         shutil.move(run.parent / "pets", run.parent / path)
     next((run.parent / path / "train" / "horse").iterdir()).unlink()
@@ -126,7 +124,7 @@ def test_a_run_of_an_earlier_version_resumes_only_with_the_same_path(run: Path) 
     assert "resuming from step 1" in _resume(run).out
 
 
-def test_what_is_done_without_data_knows_the_classes(run: Path, tmp_path: Path) -> None:
+def test_commands_without_data_know_the_classes(run: Path, tmp_path: Path) -> None:
     picture = shutil.copy(next((run.parent / "pets" / "val" / "cat").iterdir()), tmp_path / "a.jpg")
     shutil.rmtree(run.parent / "pets")
     imported = ("--import", "tests.cli.small_recipe", "--device", "cpu")

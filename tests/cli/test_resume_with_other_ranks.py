@@ -35,7 +35,7 @@ def begun(name: str, steps: int, cwd: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_weights_have_the_same_hash_as_without_a_break(tmp_path: Path) -> None:
+def test_weights_have_the_same_hash_as_in_an_uninterrupted_run(tmp_path: Path) -> None:
     begun("straight", 7, tmp_path)
     begun("changing", 3, tmp_path)
     resume = ("train", "--resume", "--run-dir", "changing", *DEVICE, "--set")

@@ -21,7 +21,7 @@ TORCHELASTIC = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS", "MASTER_ADDR
 
 
 @pytest.mark.slow
-def test_images_are_cleaned_once_by_the_first_rank(tmp_path: Path) -> None:
+def test_images_are_denoised_once_by_the_first_rank(tmp_path: Path) -> None:
     inverse = ("inverse", "--import", "tests.cli.small_denoisers", "--device", "cpu")
     here("train", *inverse, "--run-dir", "run", cwd=tmp_path)
     flat = {f"{n}.png": png(np.full((8, 8, 3), n, np.uint8)) for n in range(20)}
@@ -35,7 +35,7 @@ def test_images_are_cleaned_once_by_the_first_rank(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_is_refused_once_and_with_the_reason(tmp_path: Path) -> None:
+def test_sweep_is_refused_once_with_the_reason(tmp_path: Path) -> None:
     command = ("sweep", "alexnet-demo", "--vary", "seed=1,2", "--to", "swept")
     code, out, err = on_two_ranks(*command, cwd=tmp_path)
     assert code != 0
@@ -45,7 +45,7 @@ def test_a_sweep_is_refused_once_and_with_the_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -> None:
+def test_resume_command_of_a_stopped_training_keeps_its_ranks(tmp_path: Path) -> None:
     options = settings(
         training__log_every="1it",
         training__duration="400it",
@@ -97,7 +97,7 @@ def test_the_line_of_a_stopped_training_goes_on_with_its_ranks(tmp_path: Path) -
         ),
     ],
 )
-def test_the_line_names_what_the_environment_tells_of_the_ranks(
+def test_resume_command_reflects_the_ranks_of_the_environment(
     monkeypatch: pytest.MonkeyPatch, ranks: Ranks, variables: dict[str, str], words: str
 ) -> None:
     for name in TORCHELASTIC:
@@ -121,7 +121,7 @@ def test_the_line_names_what_the_environment_tells_of_the_ranks(
         ((), True, True),
     ],
 )
-def test_only_what_divides_its_work_is_done_by_the_second_rank(
+def test_second_rank_runs_only_commands_that_divide_their_work(
     monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], first: bool, second: bool
 ) -> None:
     for rank, expected in ((1, second), (0, first)):

@@ -38,7 +38,7 @@ def weights(run: Path) -> bytes:
     return (newest / "model.safetensors").read_bytes()
 
 
-def test_a_run_in_a_store_goes_on_on_a_bare_machine_as_if_it_had_not_stopped(
+def test_run_in_a_store_resumes_on_a_fresh_machine_as_if_uninterrupted(
     place: str, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longer = settings(training__duration="4it")
@@ -63,7 +63,7 @@ def test_a_run_in_a_store_goes_on_on_a_bare_machine_as_if_it_had_not_stopped(
     assert "classifier.weight" in shown.out
 
 
-def test_shards_in_a_failing_store_train_the_weights_of_the_disk(
+def test_shards_in_a_flaky_store_give_the_same_weights_as_on_disk(
     place: str, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def test_shards_in_a_failing_store_train_the_weights_of_the_disk(
     forget()
 
 
-def test_a_mirror_that_fails_does_not_stop_the_training_but_its_end_is_reported(
+def test_failing_mirror_does_not_stop_the_training_but_is_reported_at_the_end(
     place: str, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.1")
@@ -116,7 +116,7 @@ def test_a_mirror_that_fails_does_not_stop_the_training_but_its_end_is_reported(
     assert "results.json" in keys(f"{place}/run")
 
 
-def test_a_mistake_leaves_nothing_in_the_store(place: str, tmp_path: Path) -> None:
+def test_mistakes_leave_nothing_in_the_store(place: str, tmp_path: Path) -> None:
     train("--run-dir", f"{place}/run", "--dry-run", cwd=tmp_path)
     assert keys(place) == []
     with pytest.raises(AssertionError, match="unknown field"):
@@ -124,9 +124,7 @@ def test_a_mistake_leaves_nothing_in_the_store(place: str, tmp_path: Path) -> No
     assert keys(place) == []
 
 
-def test_what_a_command_writes_is_uploaded_and_nothing_there_is_mixed_with_it(
-    place: str, tmp_path: Path
-) -> None:
+def test_output_is_uploaded_and_not_mixed_with_existing_objects(place: str, tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "train.py").write_text("import tensorflow as tf\nx = tf.Session()\n")
     done = here("port", "scripts", "--to", f"{place}/ported", cwd=tmp_path)
@@ -140,7 +138,7 @@ def test_what_a_command_writes_is_uploaded_and_nothing_there_is_mixed_with_it(
     assert "Scripts: 1" in linted.out
 
 
-def test_a_file_is_uploaded_with_what_a_command_wrote_beside_it(place: str) -> None:
+def test_file_is_uploaded_with_those_written_next_to_it(place: str) -> None:
     target = parse(f"{place}/model.onnx")
     with Outgoing() as outgoing:
         local = outgoing.place(target)
@@ -151,13 +149,13 @@ def test_a_file_is_uploaded_with_what_a_command_wrote_beside_it(place: str) -> N
     assert sorted(keys(place)) == ["model.onnx", "model.onnx.tokenizer/vocab.txt"]
 
 
-def test_what_grows_for_hours_is_refused_with_what_to_do(place: str, tmp_path: Path) -> None:
+def test_outputs_that_grow_for_hours_are_refused_with_a_remedy(place: str, tmp_path: Path) -> None:
     done = any_end("sweep", "small", f"--to={place}/sweep", cwd=tmp_path)
     assert done.code == 2
     assert "cannot be in a store" in done.message
 
 
-def test_urls_that_a_command_only_writes_down_are_left_alone(tmp_path: Path) -> None:
+def test_urls_that_a_command_only_records_are_left_alone(tmp_path: Path) -> None:
     modelarts = ["--on", "modelarts", "--device", "npu", "--devices", "1", "--image", "a/b:1"]
     urls = ["--flavor", "f", "--obs", "obs://bucket/cats", "--data", "obs://bucket/digits"]
     done = here("launch", "alexnet-demo", *modelarts, *urls, "--to", "there", cwd=tmp_path)

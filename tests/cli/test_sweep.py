@@ -26,13 +26,13 @@ def test_a_sweep_runs_the_grid_saves_its_table_and_runs_nothing_twice(tmp_path: 
     assert "Run 1 of" not in again.out
 
 
-def test_a_sweep_of_which_nothing_trains_says_why_and_leaves_with_1(tmp_path: Path) -> None:
+def test_sweep_in_which_no_run_trains_says_why_and_exits_with_1(tmp_path: Path) -> None:
     command = ["sweep", *SMALL_RECIPE, "--vary", "data.path=nowhere", "--to", "s"]
     done = here(*command, cwd=tmp_path, code=1)
     assert "N/A" in done.out
 
 
-def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path) -> None:
+def test_search_runs_trials_in_parallel_and_prints_the_best(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs optuna")
     command = ["sweep", *SMALL_RECIPE, "--search", "random", "--to", "s", "--jobs", "2"]
     command += ["--range", "optimizer.learning_rate=1e-3:1e-1:log", "--range", "model.width=2,4"]
@@ -60,7 +60,7 @@ def test_a_search_trains_trials_side_by_side_and_prints_the_best(tmp_path: Path)
         (("--vary", "model.width=2,4", "--on", "moon"), "unknown place 'moon'"),
     ],
 )
-def test_what_cannot_be_run_is_reported_before_anything_starts(
+def test_impossible_runs_are_reported_before_anything_starts(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     done = here("sweep", *SMALL_RECIPE, *arguments, cwd=tmp_path, code=2)

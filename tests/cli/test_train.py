@@ -44,7 +44,7 @@ def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
+def test_signal_finishes_the_step_saves_and_exits_with_its_code(
     server: Server, tmp_path: Path, number: int, code: int
 ) -> None:
     command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "r", *SMALL]
@@ -74,7 +74,7 @@ def test_a_signal_finishes_the_step_saves_and_leaves_with_its_exit_code(
     assert steps == list(range(1, step + 3))
 
 
-def test_a_killed_run_resumes_with_the_same_command_and_ends_as_if_never_killed(
+def test_killed_run_resumes_with_the_same_command_and_ends_as_if_uninterrupted(
     server: Server,
     tmp_path: Path,
 ) -> None:
@@ -89,7 +89,7 @@ def test_a_killed_run_resumes_with_the_same_command_and_ends_as_if_never_killed(
     assert (tmp_path / "whole" / last).read_bytes() == (tmp_path / "killed" / last).read_bytes()
 
 
-def test_a_dry_run_says_what_a_run_would_take_and_leaves_nothing(tmp_path: Path) -> None:
+def test_dry_run_reports_the_resources_needed_and_leaves_no_files(tmp_path: Path) -> None:
     done = here("train", "alexnet-demo", "--device", "cpu", "--dry-run", *SMALL, cwd=tmp_path)
     assert "dry run: data, recipe, weights, disk space and one step are fine" in done.out
     assert "steps to go" in done.out
@@ -115,7 +115,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_named_with_exit_code_2_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+def test_mistakes_exit_with_2_and_leave_no_files(tmp_path: Path, name: str) -> None:
     arguments, message = MISTAKES[name]
     device = [] if "--device" in arguments else ["--device", "cpu"]
     done = here("train", *arguments, *device, cwd=tmp_path, code=2)

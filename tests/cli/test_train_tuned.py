@@ -29,7 +29,7 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
     return json.loads((folder / "run" / name).read_text())
 
 
-def test_settings_of_the_default_place_are_applied_said_and_recorded(tmp_path: Path) -> None:
+def test_settings_in_the_default_file_are_applied_reported_and_recorded(tmp_path: Path) -> None:
     tuned(tmp_path)
     done = train("--tuned", "--run-dir", "run", cwd=tmp_path)
     line = "tuned by tuned/small/tuned.json: threads.intra_op=1 data.workers=1\n"
@@ -46,7 +46,7 @@ def test_a_file_may_be_named_before_the_recipe(tmp_path: Path) -> None:
     assert "tuned by mine.json: threads.intra_op=1" in done.out
 
 
-def test_what_set_says_wins_and_that_is_reported(tmp_path: Path) -> None:
+def test_set_overrides_tuned_settings_and_that_is_reported(tmp_path: Path) -> None:
     tuned(tmp_path)
     done = train("--tuned", "--run-dir", "run", *settings(data__workers=0), cwd=tmp_path)
     assert "not changed by it, since you set it: data.workers\n" in done.out
@@ -54,7 +54,7 @@ def test_what_set_says_wins_and_that_is_reported(tmp_path: Path) -> None:
     assert recorded(tmp_path, "environment.json")["tuned"]["own"] == ["data.workers"]
 
 
-def test_a_stale_file_is_not_applied_and_says_what_differs(tmp_path: Path) -> None:
+def test_stale_file_is_not_applied_and_differences_are_named(tmp_path: Path) -> None:
     tuned(tmp_path, "data.batch_size=8")
     options = ("--tuned", "--run-dir", "run")
     done = train(*options, cwd=tmp_path)
@@ -73,7 +73,7 @@ def test_another_length_or_seed_is_not_stale(tmp_path: Path) -> None:
     assert "tuned by" in done.out
 
 
-def test_an_unconfirmed_result_is_said_to_be_one(tmp_path: Path) -> None:
+def test_unconfirmed_result_is_reported_as_such(tmp_path: Path) -> None:
     path = tuned(tmp_path, weights="rounding")
     path.write_text(path.read_text().replace('"finished"', '"partial"'))
     done = train("--tuned", "--dry-run", cwd=tmp_path)
@@ -81,7 +81,7 @@ def test_an_unconfirmed_result_is_said_to_be_one(tmp_path: Path) -> None:
     assert "weights round differently" in done.out
 
 
-def test_variables_are_there_before_torch_starts(
+def test_environment_variables_are_set_before_torch_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
@@ -112,7 +112,7 @@ def test_a_mistake_is_reported_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_field_that_the_recipe_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_unknown_recipe_field_is_refused(tmp_path: Path) -> None:
     tuned(tmp_path, settings={"data.worker": "1"})
     done = train("--tuned", "--dry-run", cwd=tmp_path, code=2)
     assert "data.worker" in done.message

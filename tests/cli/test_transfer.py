@@ -25,7 +25,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
     return load_file(newest / "model.safetensors")
 
 
-def test_a_run_with_other_classes_takes_all_but_the_last_layer_and_says_so(
+def test_run_with_other_classes_loads_all_but_the_last_layer_and_says_so(
     first: Path, tmp_path: Path
 ) -> None:
     write_files(tmp_path / "pets", pets(4))
@@ -45,7 +45,7 @@ def test_a_run_with_other_classes_takes_all_but_the_last_layer_and_says_so(
 
 
 @pytest.mark.parametrize("pattern", ["classifier", "classifier.weight,classifier.bias", "*fier*"])
-def test_restore_exclude_initialises_what_it_names(
+def test_restore_exclude_reinitialises_the_named_parameters(
     first: Path, tmp_path: Path, pattern: str
 ) -> None:
     options = settings(transfer__start_from=first, transfer__restore_exclude=pattern, seed=7)
@@ -57,7 +57,7 @@ def test_restore_exclude_initialises_what_it_names(
     assert not torch.equal(old["classifier.weight"], new["classifier.weight"])
 
 
-def test_a_safetensors_file_is_a_source_too(first: Path, tmp_path: Path) -> None:
+def test_safetensors_file_can_be_a_source(first: Path, tmp_path: Path) -> None:
     file = tmp_path / "own.safetensors"
     save_file({**weights(first), "elsewhere": torch.zeros(1)}, file)
     options = settings(transfer__start_from=file)
@@ -68,9 +68,7 @@ def test_a_safetensors_file_is_a_source_too(first: Path, tmp_path: Path) -> None
     assert torch.equal(old["classifier.weight"], new["classifier.weight"])
 
 
-def test_a_run_that_resumes_does_not_start_from_the_other_weights_again(
-    first: Path, tmp_path: Path
-) -> None:
+def test_resumed_run_does_not_restart_from_the_source_weights(first: Path, tmp_path: Path) -> None:
     options = settings(transfer__start_from=first)
     train("--run-dir", "second", *options, cwd=tmp_path)
     longer = [*options, *settings(training__duration="3it")]
@@ -79,7 +77,7 @@ def test_a_run_that_resumes_does_not_start_from_the_other_weights_again(
     assert "resuming from step 2" in again.out
 
 
-def test_averaged_weights_are_taken_where_there_are_some(tmp_path: Path) -> None:
+def test_averaged_weights_are_used_if_present(tmp_path: Path) -> None:
     average = settings(training__ema_decay=0.5, training__ema_warm_up="false")
     train("--run-dir", "first", *average, cwd=tmp_path)
     averaged = load_file(tmp_path / "first/checkpoints/step-00000002/ema.safetensors")
@@ -102,7 +100,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_named_and_leaves_nothing(first: Path, tmp_path: Path, name: str) -> None:
+def test_mistakes_are_named_and_leave_no_files(first: Path, tmp_path: Path, name: str) -> None:
     del first
     (tmp_path / "not.safetensors").write_text(json.dumps({}))
     save_file({"dense": torch.zeros(2)}, tmp_path / "other.safetensors")

@@ -13,7 +13,7 @@ SPEED = ("tune", "speed", *SMALL_RECIPE, *settings(threads__intra_op=1))
 
 
 @pytest.mark.slow
-def test_a_tuning_without_time_measures_the_start_and_goes_on_from_there(
+def test_tuning_without_time_measures_the_baseline_and_continues_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
@@ -62,7 +62,7 @@ def test_a_mistake_is_reported_before_anything_is_measured(
     assert not (tmp_path / "tuned").exists()
 
 
-def test_the_process_that_is_timed_is_no_command_of_the_help_page(tmp_path: Path) -> None:
+def test_timed_process_is_not_a_command_of_the_help_page(tmp_path: Path) -> None:
     page = here("tune", "--help", cwd=tmp_path).out
     assert "speed" in page
     assert "measure " not in page.replace("measure,", "")

@@ -20,12 +20,12 @@ RAISED = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
         "2020-01-01 01:01:01.000001: W tensorflow/x.cc:1] No module named 'apex'\n",
     ],
 )
-def test_what_was_only_warned_of_comes_behind_what_was_raised(tmp_path: Path, warning: str) -> None:
+def test_warnings_rank_after_raised_errors(tmp_path: Path, warning: str) -> None:
     explanation = explain_text(tmp_path, log=warning + RAISED)
     assert named(explanation) == ["cuda-out-of-memory", "module-missing"]
 
 
-def test_of_two_that_were_raised_the_earlier_is_first(tmp_path: Path) -> None:
+def test_earlier_of_two_raised_errors_is_first(tmp_path: Path) -> None:
     explanation = explain_text(tmp_path, log="ImportError: No module named 'apex'\n" + RAISED)
     assert named(explanation) == ["module-missing", "cuda-out-of-memory"]
 
@@ -37,6 +37,6 @@ def test_nccl_warnings_count_as_errors(tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=line + RAISED))[0] == "nccl-shared-memory"
 
 
-def test_a_warning_alone_is_still_named(tmp_path: Path) -> None:
+def test_single_warning_is_still_named(tmp_path: Path) -> None:
     line = "train.py:3: UserWarning: No module named 'apex', falling back\n"
     assert named(explain_text(tmp_path, log=line)) == ["module-missing"]

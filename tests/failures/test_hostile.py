@@ -28,7 +28,7 @@ from tests.failures.explaining import explain
         'File "x',
     ],
 )
-def test_no_line_takes_longer_than_it_is_long(piece: str, tmp_path: Path) -> None:
+def test_matching_takes_linear_time_per_line(piece: str, tmp_path: Path) -> None:
     text = piece * (3_000_000 // len(piece))
     (tmp_path / "log.txt").write_text(text + "\nindex[1] SeqNum= error\n")
     start = time.thread_time()
@@ -61,13 +61,13 @@ def test_a_million_ranks_are_not_all_kept(tmp_path: Path) -> None:
     assert len(read_job([str(log)], fault_table()).sightings) <= 20_000
 
 
-def test_a_rank_beyond_all_sense_is_no_rank(tmp_path: Path) -> None:
+def test_absurd_rank_is_ignored(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("world_size=9999999 rankSize[9999999]\n[rank0]: MemoryError\n")
     assert explain(log).job.world == 0
 
 
-def test_markup_and_escapes_of_a_log_are_kept_out_of_the_lines(tmp_path: Path) -> None:
+def test_markup_and_escapes_in_a_log_are_neutralised(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("\x1b[2J\x1b]0;title\x07[bold red]RuntimeError: CUDA out of memory.[/]\u202e\n")
     text = "\n".join(lines_of(explain(log), "en"))

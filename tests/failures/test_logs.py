@@ -27,7 +27,7 @@ def test_the_first_cause_is_named_as_recorded(name: str) -> None:
     assert len(explanation.candidates) <= 3
 
 
-def test_as_many_logs_are_named_right_as_the_documents_say() -> None:
+def test_share_of_correctly_explained_logs_matches_the_docs() -> None:
     assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (125, 137)
 
 
@@ -35,7 +35,7 @@ def test_as_many_logs_are_named_right_as_the_documents_say() -> None:
     ("drawing", "right", "all_of_them"),
     [(1, 2, 12), (2, 14, 18), (3, 12, 13), (4, 13, 19), (5, 4, 6), (6, 41, 47)],
 )
-def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
+def test_share_of_correctly_explained_held_out_logs_matches_the_docs(
     drawing: int, right: int, all_of_them: int
 ) -> None:
     """The score of the table as it was when they were drawn; it is history and cannot change."""
@@ -43,7 +43,7 @@ def test_held_out_logs_were_named_right_as_often_as_the_documents_say(
     assert (sum(case["blind"] for case in drawn), len(drawn)) == (right, all_of_them)
 
 
-def test_what_was_missed_by_the_last_drawings_is_known_by_now_or_not_in_the_log() -> None:
+def test_misses_of_the_last_samples_are_now_known_or_absent_from_the_log() -> None:
     """Logs that do not hold their cause: the table is not bent to name them."""
     missed = {name for name, case in CASES.items() if case["drawing"] >= 4 and not case["named"]}
     assert missed == {
@@ -57,11 +57,11 @@ def test_what_was_missed_by_the_last_drawings_is_known_by_now_or_not_in_the_log(
     }
 
 
-def test_the_third_drawing_holds_logs_of_several_ranks_only() -> None:
+def test_third_sample_has_only_multi_rank_logs() -> None:
     assert all(case["ranks"] > 1 for case in CASES.values() if case["drawing"] == 3)
 
 
-def test_the_sixth_drawing_has_as_many_causes_as_the_documents_say() -> None:
+def test_causes_in_the_sixth_sample_match_the_docs() -> None:
     """Many of its logs are of one line and of the same few causes, which counts for little."""
     causes: dict[str, list[bool]] = {}
     for case in (case for case in CASES.values() if case["drawing"] == 6):
@@ -70,7 +70,7 @@ def test_the_sixth_drawing_has_as_many_causes_as_the_documents_say() -> None:
     assert sum(case["ranks"] > 1 for case in CASES.values() if case["drawing"] == 6) == 4
 
 
-def test_no_wrong_cause_is_named_for_what_is_missed_by_the_sixth_drawing() -> None:
+def test_misses_in_the_sixth_sample_name_no_wrong_cause() -> None:
     """What is named instead is an exception in its own words, or that the reason is elsewhere."""
     missed = [name for name, case in CASES.items() if case["drawing"] == 6 and not case["named"]]
     for name in missed:

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_first_cause_and_the_rank_to_blame(name: str, shared: Path) -> None:
+def test_first_cause_and_the_rank_to_blame_are_named(name: str, shared: Path) -> None:
     explanation = explain(shared / "data" / "logs" / name)
     fault, ranks = CASES[name]
     assert named(explanation)[0] == fault
@@ -46,7 +46,7 @@ def test_the_first_cause_and_the_rank_to_blame(name: str, shared: Path) -> None:
     assert len(explanation.candidates) <= 3
 
 
-def test_a_card_of_which_only_the_heartbeat_is_known_is_named_by_node(shared: Path) -> None:
+def test_card_known_only_by_its_heartbeat_is_named_by_node(shared: Path) -> None:
     explanation = explain(shared / "data" / "logs" / "hccl-ei0002-507048-card-exited")
     culprit = explanation.candidates[0].culprit
     assert culprit is not None

@@ -19,11 +19,11 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
-def test_the_line_of_an_entry_is_named_as_that_entry_first(fault: Fault, tmp_path: Path) -> None:
+def test_each_entrys_sample_line_is_attributed_to_it_first(fault: Fault, tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=f"{fault.example}\n"))[0] == fault.id
 
 
-def test_at_least_180_entries_have_a_line_that_a_program_printed() -> None:
+def test_at_least_180_entries_have_a_line_from_a_real_program() -> None:
     """`message` marks lines that were put together from a program's text; `run` was run here."""
     kinds = [entry.get("example_is", "log") for entry in ENTRIES]
     assert set(kinds) == {"log", "run", "message"}
@@ -36,7 +36,7 @@ def test_every_entry_is_named_once() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
-def test_an_entry_says_in_both_languages_what_it_is_and_what_to_try(fault: Fault) -> None:
+def test_entries_have_cause_and_advice_in_both_languages(fault: Fault) -> None:
     for text in (fault.what, fault.first):
         assert text.en.endswith((".", "?"))
         assert text.zh.endswith(("。", "？"))
@@ -47,7 +47,7 @@ def test_an_entry_says_in_both_languages_what_it_is_and_what_to_try(fault: Fault
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
-def test_what_a_fault_follows_from_is_in_the_table_and_never_itself(fault: Fault) -> None:
+def test_causes_of_a_fault_are_in_the_table_and_never_itself(fault: Fault) -> None:
     assert fault.follows <= set(fault_table().faults) - {fault.id}
 
 
@@ -56,7 +56,7 @@ def test_no_two_entries_share_a_code() -> None:
     assert len(codes) == len(set(codes))
 
 
-def test_a_mark_is_found_in_order_only() -> None:
+def test_marks_match_only_in_order() -> None:
     mark = mark_of("Call to … failed")
     assert mark.stands_in("call to recv from a failed : broken pipe")
     assert not mark.stands_in("failed before a call to recv")
@@ -75,6 +75,6 @@ def test_a_mark_is_found_in_order_only() -> None:
         ("xEI0002: no code", None),
     ],
 )
-def test_a_number_is_a_code_only_where_the_line_says_so(line: str, fault: str | None) -> None:
+def test_number_is_a_code_only_if_the_line_says_so(line: str, fault: str | None) -> None:
     matched = fault_table().fault_in(line)
     assert (matched.id if matched else None) == fault

@@ -41,7 +41,7 @@ def test_the_rank_that_reports_nothing_is_to_blame(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, log=_watchdog(1, 5) + _watchdog(2, 5))) == (0,)
 
 
-def test_few_logs_of_many_ranks_blame_nobody(tmp_path: Path) -> None:
+def test_few_logs_out_of_many_ranks_blame_nobody(tmp_path: Path) -> None:
     log = "host:11:12 [0] NCCL INFO comm 0x1 rank 6 nranks 64 cudaDev 6\n" + _watchdog(6, 5)
     assert to_blame(explain_text(tmp_path, log=log)) == ()
 
@@ -76,7 +76,7 @@ def test_an_error_long_after_the_time_outs_is_not_their_cause(tmp_path: Path) ->
     assert named(explanation) == ["nccl-watchdog-timeout", "file-missing"]
 
 
-def test_the_rank_behind_in_hccl_is_to_blame(tmp_path: Path) -> None:
+def test_rank_lagging_in_hccl_is_to_blame(tmp_path: Path) -> None:
     line = (
         "[ERROR] HCCL({pid},python3):2024-04-08-02:55:04.903.511 [task_exception_handler.cc:452]"
         "[{pid}][TaskExceptionHandler][Callback]Task run failed, base information is streamID:[3], "
@@ -89,7 +89,7 @@ def test_the_rank_behind_in_hccl_is_to_blame(tmp_path: Path) -> None:
     assert to_blame(explanation) == (0,)
 
 
-def test_the_end_of_a_chain_of_waiting_is_to_blame(tmp_path: Path) -> None:
+def test_last_rank_of_a_waiting_chain_is_to_blame(tmp_path: Path) -> None:
     head = "[ERROR] HCCL(7,python3):2025-06-19-09:28:34.062.858 [x.cc:1] [7]"
     table = "   |  10.0.0.7({to})  |  16666  |   10.0.0.3({own})   |  0  |  client  | time out |\n"
     wait = "[Wait][LinkEstablish]wait socket establish timeout, role[1] rank[{own}] timeout[130]\n"
@@ -104,7 +104,7 @@ def test_the_end_of_a_chain_of_waiting_is_to_blame(tmp_path: Path) -> None:
     assert "2 → 10 → 8 → 9" in culprit.why.en
 
 
-def test_a_process_is_its_rank_in_a_plog_that_says_so_once(tmp_path: Path) -> None:
+def test_process_is_mapped_to_the_rank_its_plog_states_once(tmp_path: Path) -> None:
     log = (
         "[INFO] HCCL(69395,python3):2024-04-07-18:35:53.144.546 [op_base.cc:413][69395]Entry-"
         "HcclCommInitRootInfo:ranks[4], rank[3], rootinfo: host ip[10.0.0.1]\n"
@@ -116,7 +116,7 @@ def test_a_process_is_its_rank_in_a_plog_that_says_so_once(tmp_path: Path) -> No
     assert explanation.job.world == 4
 
 
-def test_a_rank_that_is_named_by_its_folder(tmp_path: Path) -> None:
+def test_rank_is_taken_from_its_folder_name(tmp_path: Path) -> None:
     folder = tmp_path / "attempt_0" / "5"
     folder.mkdir(parents=True)
     explanation = explain_text(folder, stderr="RuntimeError: CUDA out of memory.\n")
@@ -143,7 +143,7 @@ def _notify(pid: int, remote: str) -> str:
     )
 
 
-def test_the_rank_that_no_other_rank_let_wait_is_to_blame(tmp_path: Path) -> None:
+def test_rank_that_waits_for_nobody_is_to_blame(tmp_path: Path) -> None:
     remotes = {0: "1", 1: "2", 2: "local"}
     logs = {
         f"{rank}": _process(rank, 90 + rank) + _notify(90 + rank, remote)
@@ -154,7 +154,7 @@ def test_the_rank_that_no_other_rank_let_wait_is_to_blame(tmp_path: Path) -> Non
     assert to_blame(explanation) == (2,)
 
 
-def test_ranks_that_wait_in_a_circle_blame_nobody(tmp_path: Path) -> None:
+def test_ranks_waiting_in_a_cycle_blame_nobody(tmp_path: Path) -> None:
     remotes = {0: "1", 1: "2", 2: "1"}
     logs = {
         f"{rank}": _process(rank, 90 + rank) + _notify(90 + rank, remote)
@@ -177,7 +177,7 @@ def test_two_ranks_that_wait_for_each_other_are_named_not_a_silent_third(tmp_pat
     assert to_blame(explanation) == (0, 1)
 
 
-def test_a_circle_of_links_does_not_blame_a_silent_rank(tmp_path: Path) -> None:
+def test_cycle_of_links_does_not_blame_a_silent_rank(tmp_path: Path) -> None:
     head = "[ERROR] HCCL({pid},python3):2025-01-24-11:24:07.908.424 [comm_base.cc:967][1] "
     row = "  |  10.0.0.7({to})  |   10.0.0.3({own})   |  server  | no connect |\n"
     wait = head + "LINK_ERROR_INFO\n" + head + row
@@ -188,12 +188,12 @@ def test_a_circle_of_links_does_not_blame_a_silent_rank(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, **logs)) == ()
 
 
-def test_a_rank_that_the_job_does_not_have_is_not_to_blame(tmp_path: Path) -> None:
+def test_nonexistent_rank_is_not_blamed(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, log=_process(0, 9) + _notify(9, "2"))) == (2,)
     assert to_blame(explain_text(tmp_path, log=_process(0, 9) + _notify(9, "3"))) == ()
 
 
-def test_the_device_at_the_other_end_of_a_link_is_a_rank(tmp_path: Path) -> None:
+def test_device_at_the_other_end_of_a_link_is_mapped_to_a_rank(tmp_path: Path) -> None:
     wait = (
         "[ERROR] HCCL({pid},python3):2025-01-24-11:24:07.908.424 [x.cc:967][1] "
         "wait socket establish timeout, rank[{own}] timeout[130]\n"
@@ -213,7 +213,7 @@ def test_the_device_at_the_other_end_of_a_link_is_a_rank(tmp_path: Path) -> None
     assert "2 → 1 → 0" in culprit.why.en
 
 
-def test_a_process_is_its_rank_in_the_log_of_another_folder(tmp_path: Path) -> None:
+def test_process_is_mapped_to_a_rank_across_folders(tmp_path: Path) -> None:
     for node, index in (("w0", 3), ("w1", 2), ("w2", 3)):
         rank = int(node[1])
         # The processes of all nodes have the same number, as in containers.

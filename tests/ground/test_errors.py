@@ -5,12 +5,12 @@ import pytest
 from jumar.ground.errors import UserError, nearest, unknown_name
 
 
-def test_an_error_says_where_what_and_what_to_do() -> None:
+def test_error_says_where_what_and_what_to_do() -> None:
     error = UserError("is empty", where="data/cat", todo="Put images into it.")
     assert str(error) == "data/cat: is empty\n  Put images into it."
 
 
-def test_an_error_survives_the_way_between_processes() -> None:
+def test_error_survives_pickling_between_processes() -> None:
     error = pickle.loads(pickle.dumps(UserError("a", where="b", todo="c")))
     assert (error.what, error.where, error.todo) == ("a", "b", "c")
 
@@ -22,11 +22,11 @@ def test_the_nearest_name_is_suggested_only_when_it_is_near(name: str, found: st
     assert nearest(name, ["alexnet", "resnext50"]) == found
 
 
-def test_a_known_name_is_listed_once() -> None:
+def test_known_name_is_listed_once() -> None:
     assert "Known: loss, top1." in str(unknown_name("score", "psnr", ["loss", "top1", "loss"]))
 
 
-def test_an_unknown_name_comes_with_all_known_ones() -> None:
+def test_unknown_name_error_lists_all_known_ones() -> None:
     text = str(unknown_name("recipe", "resnet50", ["alexnet", "resnext50"]))
     assert "Did you mean 'resnext50'?" in text
     assert "alexnet, resnext50" in text

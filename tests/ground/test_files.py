@@ -11,7 +11,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside, write_bytes, write_text, written_beside
 
 
-def test_a_text_replaces_the_one_before_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_text_replaces_the_previous_file_and_leaves_no_temporary_one(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "table.md"
     write_text(path, "first\n")
     write_text(path, "second · ±\r\n")
@@ -25,7 +25,7 @@ def stopped_after(path: Path, text: str) -> None:
     raise KeyboardInterrupt
 
 
-def test_what_fails_keeps_the_file_before_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_previous_file_and_leaves_no_temporary_one(tmp_path: Path) -> None:
     path = tmp_path / "table.md"
     write_text(path, "first\n")
     with pytest.raises(UnicodeEncodeError):
@@ -36,7 +36,7 @@ def test_what_fails_keeps_the_file_before_and_leaves_nothing_beside_it(tmp_path:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_folders_made_for_a_file_that_fails_are_gone_again(tmp_path: Path) -> None:
+def test_folders_created_for_a_failed_file_are_removed(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     path = tmp_path / "kept" / "new" / "deep" / "table.md"
     with pytest.raises(RuntimeError), written_beside(path):
@@ -44,7 +44,7 @@ def test_folders_made_for_a_file_that_fails_are_gone_again(tmp_path: Path) -> No
     assert list(tmp_path.rglob("*")) == [tmp_path / "kept"]
 
 
-def test_a_folder_that_fails_keeps_the_one_before_and_leaves_nothing_beside_it(
+def test_failed_folder_keeps_the_previous_one_and_leaves_no_temporary_one(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "new" / "run"
@@ -59,7 +59,7 @@ def test_a_folder_that_fails_keeps_the_one_before_and_leaves_nothing_beside_it(
     assert (path / "a.txt").read_text() == "first"
 
 
-def test_a_folder_replaces_a_full_one_only_where_that_is_wanted(tmp_path: Path) -> None:
+def test_folder_replaces_a_non_empty_one_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "run"
     for text in ("first", "second"):
         with folder_beside(path, replacing=True) as beside:
@@ -70,7 +70,7 @@ def test_a_folder_replaces_a_full_one_only_where_that_is_wanted(tmp_path: Path) 
     assert [each.name for each in tmp_path.rglob("*")] == ["run", "second.txt"]
 
 
-def test_a_disk_that_takes_no_more_is_an_error_and_keeps_the_file_before(tmp_path: Path) -> None:
+def test_full_disk_is_an_error_and_keeps_the_previous_file(tmp_path: Path) -> None:
     path = tmp_path / "port.md"
     write_bytes(path, b"first")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -84,20 +84,20 @@ def test_a_disk_that_takes_no_more_is_an_error_and_keeps_the_file_before(tmp_pat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_place_below_a_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_path_below_a_file_is_an_error_naming_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"table\.md"):
         write_text(tmp_path / "file" / "table.md", "text")
 
 
 @pytest.mark.parametrize("letter", ["x", "权"])
-def test_the_longest_name_that_the_system_takes_can_be_written(tmp_path: Path, letter: str) -> None:
+def test_longest_possible_name_can_be_written(tmp_path: Path, letter: str) -> None:
     path = tmp_path / (letter * (255 // len(letter.encode())))
     write_text(path, "text")
     assert path.read_text() == "text"
 
 
-def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
+def test_file_permissions_follow_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_text(tmp_path / "table.md", "text")

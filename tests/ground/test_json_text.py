@@ -8,7 +8,7 @@ from jumar.ground.json_text import parse_json
 @pytest.mark.parametrize(
     "text", ["", "{", '{"a":' * 100_000, "[" * 100_000, "9" * 100_000, b"\xff\xfe{"]
 )
-def test_what_cannot_be_parsed_is_a_value_error(text: str | bytes) -> None:
+def test_unparsable_json_is_a_value_error(text: str | bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_json(text)
 

@@ -29,7 +29,7 @@ def test_the_machine_has_a_processor_and_memory() -> None:
     assert machine.process_peak_bytes() > 10 * MIB
 
 
-def test_a_system_that_says_nothing_is_known_by_what_python_knows(
+def test_without_proc_pythons_information_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "SYSTEM", tmp_path)
@@ -40,7 +40,7 @@ def test_a_system_that_says_nothing_is_known_by_what_python_knows(
     assert machine.cgroup_values("memory.max") == []
 
 
-def test_the_smallest_limit_above_a_process_counts_and_its_file_cache_is_free(
+def test_smallest_ancestor_limit_counts_and_file_cache_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = "sys/fs/cgroup/pod/container"
@@ -56,7 +56,7 @@ def test_the_smallest_limit_above_a_process_counts_and_its_file_cache_is_free(
     assert machine.cgroup_values("memory.max") == ["max", str(1024 * MIB)]
 
 
-def test_limits_of_the_first_version_are_found_below_their_controller(
+def test_cgroup_v1_limits_are_found_under_their_controller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = "sys/fs/cgroup/memory/docker/1"
@@ -70,7 +70,7 @@ def test_limits_of_the_first_version_are_found_below_their_controller(
     assert machine.memory_bytes() == (0, 512 * MIB)
 
 
-def test_usable_cores_are_those_of_the_affinity_or_fewer() -> None:
+def test_usable_cores_are_at_most_those_of_the_affinity() -> None:
     assert 1 <= machine.usable_cores() <= (os.cpu_count() or 1)
 
 
@@ -85,7 +85,7 @@ def test_cores_that_the_process_may_not_use_are_not_counted() -> None:
 
 
 @pytest.mark.parametrize("what", ["processes", "threads"])
-def test_as_many_as_cores_and_memory_bear_are_taken_and_no_more(
+def test_process_count_is_limited_by_cores_and_memory(
     what: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system(tmp_path, {}, monkeypatch)  # or the limit would change with what else runs
@@ -99,7 +99,7 @@ def test_as_many_as_cores_and_memory_bear_are_taken_and_no_more(
         machine.checked_count(number + 1, what, "--jobs")
 
 
-def test_processes_need_memory_each_and_threads_do_not(
+def test_each_process_needs_memory_and_threads_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system(tmp_path, {"proc/meminfo": "MemAvailable:  262144 kB\n"}, monkeypatch)
@@ -108,7 +108,7 @@ def test_processes_need_memory_each_and_threads_do_not(
     assert machine.checked_count(5, "threads", "threads.intra_op") == 5
 
 
-def test_the_memory_of_a_process_is_read_and_one_that_ended_has_none() -> None:
+def test_memory_of_a_process_is_read_and_an_ended_one_has_none() -> None:
     block = bytearray(64 << 20)
     block[::4096] = b"x" * len(block[::4096])
     assert machine.process_memory(os.getpid()) > len(block)

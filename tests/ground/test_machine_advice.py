@@ -32,7 +32,7 @@ def advice(root: Path, accelerators: int = 0, **variables: str) -> list[Advice]:
     return [each for each in result if each.source != "RLIMIT_NOFILE"]
 
 
-def test_a_machine_without_lacks_gets_no_advice(root: Path) -> None:
+def test_well_equipped_machine_gets_no_advice(root: Path) -> None:
     write(root, "proc/loadavg", "0.10 0.10 0.10 1/100 1\n")
     write(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
     write(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n")
@@ -40,7 +40,7 @@ def test_a_machine_without_lacks_gets_no_advice(root: Path) -> None:
     assert advice(root, CUDA_LAUNCH_BLOCKING="0", OMP_NUM_THREADS=str(CORES)) == []
 
 
-def test_each_lack_has_its_source_and_warnings_come_first(root: Path) -> None:
+def test_shortages_name_their_source_and_warnings_come_first(root: Path) -> None:
     write(root, "proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 1048576 kB\n")
     write(root, "proc/loadavg", "0.10 999.00 0.10 1/100 1\n")
     write(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")

@@ -14,7 +14,7 @@ from tests.other_user import open_folder, run_without_rights
 CHECKS = [paths.exists, paths.is_file, paths.is_folder]
 
 
-def test_files_folders_and_links_to_them_are_told_apart(tmp_path: Path) -> None:
+def test_files_folders_and_links_are_distinguished(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     for name in ("file", "folder", "nothing"):
@@ -28,7 +28,7 @@ def test_files_folders_and_links_to_them_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_what_the_system_does_not_say_is_an_error_with_its_reason(
+def test_failing_stat_is_an_error_with_the_reason(
     check: Callable[[Path], bool], tmp_path: Path
 ) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -41,7 +41,7 @@ def test_what_the_system_does_not_say_is_an_error_with_its_reason(
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_folder_that_may_not_be_entered_is_named(check: Callable[[Path], bool]) -> None:
+def test_inaccessible_folder_is_named(check: Callable[[Path], bool]) -> None:
     with open_folder() as place:
         closed = place / "closed"
         closed.mkdir(mode=0o600)
@@ -66,9 +66,7 @@ def test_a_folder_that_may_not_be_entered_is_named(check: Callable[[Path], bool]
         ("zzz/y/x", "There is no {0}/zzz."),
     ],
 )
-def test_a_path_that_is_missing_is_answered_with_the_nearest_one(
-    asked: str, hint: str, tmp_path: Path
-) -> None:
+def test_missing_path_suggests_the_nearest_one(asked: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "model.txt").write_text("x")
     (tmp_path / "dangling").symlink_to("gone")
@@ -77,7 +75,7 @@ def test_a_path_that_is_missing_is_answered_with_the_nearest_one(
     assert error.todo == f"{hint.format(tmp_path)} Give a file."
 
 
-def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
+def test_non_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, kind in (
         (tmp_path / "pipe", "a pipe"),
@@ -105,7 +103,7 @@ def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
         (errno.ENOENT, "takes no new files"),
     ],
 )
-def test_what_cannot_be_written_is_answered_by_its_reason(number: int, todo: str) -> None:
+def test_unwritable_path_is_refused_with_the_reason(number: int, todo: str) -> None:
     error = paths.unwritable("/place", OSError(number, os.strerror(number)), more="And so on.")
     assert error.what == f"cannot be written: {os.strerror(number)}"
     assert todo in error.todo
@@ -113,7 +111,7 @@ def test_what_cannot_be_written_is_answered_by_its_reason(number: int, todo: str
     assert ("space" in error.todo) == (number == errno.ENOSPC)
 
 
-def test_a_folder_is_made_with_those_above_it_and_kept(tmp_path: Path) -> None:
+def test_folder_is_created_with_its_parents_and_kept(tmp_path: Path) -> None:
     paths.make_folder(tmp_path / "a" / "b")
     paths.make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()

@@ -50,5 +50,5 @@ def _choices() -> Iterator[str]:
                     yield f"{path.relative_to(SOURCE)}:{node.lineno}: {text}"
 
 
-def test_nothing_else_makes_plurals() -> None:
+def test_no_other_code_builds_plurals() -> None:
     assert not list(_choices())

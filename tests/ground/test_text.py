@@ -17,7 +17,7 @@ HOSTILE = "conv\x1b[2J\x9b31m\u202egnp\u2028x"
 SPELT = "conv\\x1b[2J\\x9b31m\\u202egnp\\u2028x"
 
 
-def test_what_a_terminal_would_obey_is_spelt_out() -> None:
+def test_terminal_control_characters_are_escaped() -> None:
     assert plain_text(HOSTILE) == SPELT
     assert plain_text("a\r\n\tb\x7f\udc80\u200b") == "a\\r\\n\\tb\\x7f\\udc80\\u200b"
 
@@ -25,18 +25,18 @@ def test_what_a_terminal_would_obey_is_spelt_out() -> None:
 @pytest.mark.parametrize(
     "text", ["ünïcode", "权重/第一层", "全角\u3000空格", "a\u00a0b", "🙂", "\\x1b"]
 )
-def test_what_can_be_seen_stays(text: str) -> None:
+def test_visible_text_is_unchanged(text: str) -> None:
     assert plain_text(text) == text
 
 
-def test_lines_stay_lines_where_they_are_printed() -> None:
+def test_line_breaks_are_kept_in_printed_text() -> None:
     out = io.StringIO()
     print_plain(f"one\n\t{HOSTILE}", out)
     assert out.getvalue() == f"one\n\t{SPELT}\n"
 
 
 @given(text=st.text())
-def test_nothing_is_left_that_moves_or_hides_other_letters(text: str) -> None:
+def test_no_characters_that_move_or_hide_others_remain(text: str) -> None:
     shown = plain_text(text, keep="\n")
     assert all(letter.isprintable() or letter == "\n" or letter.isspace() for letter in shown)
     assert not set(shown) & {chr(code) for code in (*range(10), *range(11, 32), *range(127, 160))}
@@ -49,7 +49,7 @@ def assert_clean(text: str) -> None:
     assert "\\x1b[2J" in text
 
 
-def test_names_in_weights_are_spelt_out_in_tables_and_errors(tmp_path: Path) -> None:
+def test_weight_names_are_escaped_in_tables_and_errors(tmp_path: Path) -> None:
     values = np.zeros((2, 2), np.float32)
     save_file({HOSTILE: values}, tmp_path / "one.safetensors")
     write_bundle(tmp_path / "two", {HOSTILE: values})
@@ -62,12 +62,12 @@ def test_names_in_weights_are_spelt_out_in_tables_and_errors(tmp_path: Path) -> 
     assert_clean(done.err)
 
 
-def test_names_of_files_are_spelt_out_in_errors(tmp_path: Path) -> None:
+def test_file_names_are_escaped_in_errors(tmp_path: Path) -> None:
     assert_clean(here("weights", "show", HOSTILE, cwd=tmp_path, code=2).err)
     assert_clean(here("evaluate", HOSTILE, cwd=tmp_path, code=2).err)
 
 
-def test_names_of_files_are_spelt_out_where_they_are_reported(tmp_path: Path) -> None:
+def test_file_names_are_escaped_in_reports(tmp_path: Path) -> None:
     script = tmp_path / f"{HOSTILE}.py"
     script.write_text("from npu_bridge.npu_init import *\nx = NPURunConfig(no_such=1)\n")
     assert_clean(here("port", "lint", str(script), cwd=tmp_path, code=1).out)
@@ -80,12 +80,12 @@ def test_names_of_files_are_spelt_out_where_they_are_reported(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("size", "text"), [(0, "0 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5.0 GiB")]
 )
-def test_sizes_are_written_for_people(size: int, text: str) -> None:
+def test_sizes_are_human_readable(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(7, "7 s"), (600, "10 min"), (7200, "2.0 h"), (864000, "10.0 days")]
 )
-def test_times_are_written_for_people(seconds: float, text: str) -> None:
+def test_times_are_human_readable(seconds: float, text: str) -> None:
     assert time_text(seconds) == text

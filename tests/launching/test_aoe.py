@@ -43,13 +43,13 @@ def test_sub_graphs_are_tuned_before_operators() -> None:
     assert "export AOE_MODE=2\n" in files["3-operators.sh"]
 
 
-def test_chips_without_tuning_of_sub_graphs_get_no_step_for_it() -> None:
+def test_chips_without_sub_graph_tuning_skip_that_step() -> None:
     for chip in ("910b", "a3"):
         assert not [name for name in steps(tensorflow(chip)) if "subgraphs" in name]
         assert [name for name in steps(tensorflow(chip)) if "operators" in name]
 
 
-def test_graphs_of_pytorch_are_recorded_before_they_are_tuned() -> None:
+def test_pytorch_graphs_are_recorded_before_tuning() -> None:
     files = aoe_files(torch())
     assert steps(torch())[1:4] == ["2-graphs.sh", "3-subgraphs.sh", "4-operators.sh"]
     assert 'aoe --job_type=1 --model_path="$here/graphs"' in files["3-subgraphs.sh"]
@@ -92,7 +92,7 @@ def test_only_the_steps_after_the_first_profile_use_the_bank(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
-def test_shellcheck_finds_nothing_in_the_steps_of_aoe(tmp_path: Path) -> None:
+def test_shellcheck_has_no_findings_in_the_aoe_steps(tmp_path: Path) -> None:
     for kind, tuned in (("tf", tensorflow()), ("pt", torch())):
         for name, text in aoe_files(tuned).items():
             if name.endswith(".sh"):
@@ -106,7 +106,7 @@ def test_shellcheck_finds_nothing_in_the_steps_of_aoe(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_command_says_what_is_unproved_and_what_overrules_it(tmp_path: Path) -> None:
+def test_command_says_what_is_untested_and_what_overrides_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text('import tensorflow as tf\naoe_mode = "2"\n')
     done = here("tune", "aoe", "train.py", "--to", "aoe", cwd=tmp_path)
     assert "we have not run it on an NPU" in done.out
@@ -118,7 +118,7 @@ def test_the_command_says_what_is_unproved_and_what_overrules_it(tmp_path: Path)
     assert "no sub-graph tuning" in newer.out
 
 
-def test_what_is_neither_script_nor_run_is_refused(tmp_path: Path) -> None:
+def test_path_that_is_neither_script_nor_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("print(1)\n")
     (tmp_path / "folder").mkdir()
     for what, why in (

@@ -32,7 +32,7 @@ def run(text: str, *names: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("release", release_names())
-def test_every_line_has_a_reason_and_a_source_and_runs_where_nothing_is_installed(release):
+def test_every_line_has_reason_and_source_and_runs_without_cann(release):
     lines = release_lines(release)
     assert lines
     for each in [*lines, *every_line()]:
@@ -53,7 +53,7 @@ def test_releases_without_set_env_get_every_path():
     assert older["PYTHONPATH"].endswith("/site-packages/topi")
 
 
-def test_a_variable_that_the_user_has_set_stays():
+def test_variable_set_by_the_user_is_kept():
     text = f"export HCCL_CONNECT_TIMEOUT=600\n{environment_text('9.1.0')}"
     assert run(text, "HCCL_CONNECT_TIMEOUT") == {"HCCL_CONNECT_TIMEOUT": "600"}
 
@@ -62,17 +62,17 @@ def test_a_variable_that_the_user_has_set_stays():
     ("release", "same_as"),
     [("8.3.RC1", "8.3"), ("v100r020c20", "20.2"), ("9.1.0", "9.0"), ("5.0.4", "5.1")],
 )
-def test_a_release_is_known_by_its_first_two_numbers_or_its_old_name(release, same_as):
+def test_release_is_recognised_by_two_numbers_or_its_old_name(release, same_as):
     assert release_lines(release) == release_lines(same_as)
 
 
 @pytest.mark.parametrize("release", ["4.0", "21.0", "latest", "9"])
-def test_a_release_that_is_not_known_is_refused(release):
+def test_unknown_release_is_refused(release):
     with pytest.raises(UserError, match="unknown CANN release"):
         release_lines(release)
 
 
-def test_torch_and_its_adapter_are_of_one_release():
+def test_torch_and_its_adapter_have_the_same_release():
     names = set(
         re.findall(r'"cann": "([^"]+)"', (files("jumar.launching") / "versions.json").read_text())
     )
@@ -88,6 +88,6 @@ def test_torch_and_its_adapter_are_of_one_release():
     assert "910b" in chips()
 
 
-def test_a_release_without_a_fitting_torch_is_refused():
+def test_release_without_a_matching_torch_is_refused():
     with pytest.raises(UserError, match="no image of CANN 7"):
         fitting("7.0")

@@ -54,7 +54,7 @@ def test_other_cards_are_taken_by_a_variable(tmp_path):
     assert values(given, "--device")[:2] == ["/dev/davinci4", "/dev/davinci6"]
 
 
-def test_ascends_runtime_is_asked_by_its_variable(tmp_path):
+def test_ascend_runtime_is_requested_by_its_variable(tmp_path):
     options = DockerOptions(ascend_runtime=True)
     given = arguments(tmp_path, options, accelerator="npu", devices=4)
     assert values(given, "--runtime") == ["ascend"]
@@ -67,7 +67,7 @@ def test_gpus_are_named_in_the_quotes_that_docker_needs(tmp_path):
     assert values(given, "--gpus") == ['"device=0,1"']
 
 
-def test_folders_rank_and_master_arrive(tmp_path):
+def test_folders_rank_and_master_reach_the_container(tmp_path):
     mounts = (Path("/data/a b"),)
     variables = {"NODE_RANK": "1", "MASTER_ADDR": "10.0.0.1"}
     options = DockerOptions(image="reg.io/x:1", mounts=mounts)
@@ -119,12 +119,12 @@ def test_every_dockerfile_pins_torch_in_each_step_that_installs(accelerator):
     assert instructions <= {"FROM", "ARG", "RUN", "COPY", "ENV", "WORKDIR"}
 
 
-def test_an_ascend_image_has_the_torch_of_its_cann():
+def test_ascend_image_has_the_torch_for_its_cann():
     text = dockerfile("npu", image="x", cann="8.5", chip="910")
     assert "FROM quay.io/ascend/cann:8.5.0-910-ubuntu22.04-py3.11\n" in text
     assert "torch==2.9.0 torch-npu==2.9.0\n" in text
 
 
-def test_a_chip_that_has_no_image_is_refused():
+def test_chip_without_an_image_is_refused():
     with pytest.raises(UserError, match="unknown chip '910a'"):
         dockerfile("npu", image="x", chip="910a")

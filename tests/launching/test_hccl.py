@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
         {"HCCL_INTRA_PCIE_ENABLE": "1", "HCCL_INTRA_ROCE_ENABLE": "0", "HCCL_ALGO": "level0:ring"},
     ],
 )
-def test_values_that_hccl_takes_have_no_advice(root: Path, variables: dict[str, str]) -> None:
+def test_valid_hccl_values_get_no_advice(root: Path, variables: dict[str, str]) -> None:
     assert hccl_advice(variables, root) == []
 
 
@@ -88,7 +88,7 @@ def test_values_that_hccl_takes_have_no_advice(root: Path, variables: dict[str, 
         ),
     ],
 )
-def test_values_that_hccl_refuses_are_named_with_their_range(
+def test_invalid_hccl_values_are_named_with_their_range(
     root: Path, variables: dict[str, str], level: str, what: str, todo: str
 ) -> None:
     (advice,) = hccl_advice(variables, root)

@@ -40,7 +40,7 @@ def pods(kind: str, work: dict) -> list[dict]:
 
 
 @pytest.mark.parametrize(("kind", "accelerator", "nodes"), CASES)
-def test_kubernetes_takes_the_objects(kind, accelerator, nodes):
+def test_kubernetes_accepts_the_objects(kind, accelerator, nodes):
     validate = pytest.importorskip(
         "kubernetes_validate", reason="needs kubernetes-validate (108 MB of schemas)"
     )
@@ -57,7 +57,7 @@ def test_kubernetes_takes_the_objects(kind, accelerator, nodes):
 @pytest.mark.parametrize(
     ("kind", "accelerator", "nodes"), [case for case in CASES if case[0] != "indexed"]
 )
-def test_the_operators_own_definitions_take_the_objects(kind, accelerator, nodes):
+def test_operator_definitions_accept_the_objects(kind, accelerator, nodes):
     jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema")
     if not CRDS.is_dir():
         pytest.skip(f"needs the operators' resource definitions in {CRDS}, or in JUMAR_CRDS")
@@ -92,7 +92,7 @@ def closed(schema):
 
 
 @pytest.mark.parametrize("nodes", [1, 4])
-def test_an_ascendjob_is_what_its_operator_accepts(nodes):
+def test_ascendjob_is_accepted_by_its_operator(nodes):
     """In our own words: validateJob of ascend-operator, Ascend/mind-cluster@22bb3d98."""
     script, work = objects("ascendjob", nodes=nodes)
     assert work["metadata"]["labels"]["framework"] == "pytorch"
@@ -134,7 +134,7 @@ def test_npus_are_requested_by_the_name_of_their_chip(chip, resource):
         assert container["env"][-1]["valueFrom"]["fieldRef"]["fieldPath"].count(resource) == 1
 
 
-def test_pods_of_an_indexed_job_find_the_first_by_its_name():
+def test_pods_of_an_indexed_job_find_the_first_by_name():
     script, service, work = objects("indexed", nodes=3)
     name = work["metadata"]["name"]
     pod = work["spec"]["template"]
@@ -146,7 +146,7 @@ def test_pods_of_an_indexed_job_find_the_first_by_its_name():
     assert work["spec"]["completions"] == work["spec"]["parallelism"] == 3
 
 
-def test_a_volcano_job_starts_all_pods_together_and_all_again():
+def test_volcano_job_starts_and_restarts_all_pods_together():
     script, work = objects("volcano", nodes=3)
     spec = work["spec"]
     assert spec["minAvailable"] == spec["tasks"][0]["replicas"] == 3
@@ -179,7 +179,7 @@ def test_every_mount_has_its_volume_and_the_script_its_map(kind):
         {"queue": "x\ny"},
     ],
 )
-def test_a_name_that_kubernetes_refuses_is_refused_here(more):
+def test_invalid_kubernetes_name_is_refused(more):
     with pytest.raises(UserError):
         KubernetesOptions(**{"image": "i", "kind": "indexed", **more})
 

@@ -60,7 +60,7 @@ def test_ranks_follow_the_order_of_the_devices(program):
     assert run(program, "--count", "t.json").stdout == "2\n"
 
 
-def test_ranks_go_on_over_servers(program):
+def test_ranks_continue_across_servers(program):
     for server in ("10.0.0.1", "10.0.0.2"):
         arguments = ["--devices", "0,1", "--hccn", "hccn.conf", "--to", f"{server}.json"]
         assert run(program, *arguments, "--server-id", server).returncode == 0
@@ -74,7 +74,7 @@ def test_ranks_go_on_over_servers(program):
     assert run(program, "--count", "both.json").stdout == "4\n"
 
 
-def test_without_the_file_the_drivers_tool_is_asked(program):
+def test_without_the_file_the_drivers_tool_is_queried(program):
     tool = program.parent / "hccn_tool"
     tool.write_text('#!/bin/sh\necho "ipaddr:10.9.0.$2"\necho "netmask:255.255.0.0"\n')
     tool.chmod(0o755)
@@ -96,7 +96,7 @@ def test_without_the_file_the_drivers_tool_is_asked(program):
         ([], "required"),
     ],
 )
-def test_what_is_wrong_is_reported_and_no_table_is_written(program, arguments, message):
+def test_errors_are_reported_and_no_table_is_written(program, arguments, message):
     done = run(program, *arguments)
     assert done.returncode == 2
     assert message in done.stderr
@@ -104,12 +104,12 @@ def test_what_is_wrong_is_reported_and_no_table_is_written(program, arguments, m
     assert not list(program.parent.glob("*.json*"))
 
 
-def test_a_table_that_cannot_be_written_leaves_nothing_behind(program):
+def test_failed_write_of_a_table_leaves_no_files(program):
     arguments = ["--devices", "0", "--hccn", "hccn.conf", "--to", "no/such/folder.json"]
     assert "cannot be written" in run(program, *arguments).stderr
 
 
-def test_it_runs_with_python_37(program):
+def test_script_runs_on_python_37(program):
     arguments = ["--devices", "0", "--hccn", "hccn.conf", "--to", "t.json"]
     done = run(program, *arguments, python=tensorflow_python())
     assert done.returncode == 0, done.stderr
@@ -131,12 +131,12 @@ def test_it_runs_with_python_37(program):
         ),
     ],
 )
-def test_devices_of_newer_and_older_forms_are_counted(program, table, devices):
+def test_devices_in_old_and_new_formats_are_counted(program, table, devices):
     (program.parent / "hccl.json").write_text(json.dumps(table))
     assert run(program, "--count", "hccl.json").stdout.strip() == devices
 
 
-def test_a_table_of_an_old_form_that_is_damaged_is_refused(program):
+def test_damaged_old_format_table_is_refused(program):
     (program.parent / "hccl.json").write_text('{"group_list": [{}]}')
     done = run(program, "--count", "hccl.json")
     assert done.returncode == 2

@@ -33,7 +33,7 @@ FITTING = Stack(
         {"driver": "24.1.rc3.b999"},
     ],
 )
-def test_what_fits_or_is_in_no_table_is_not_complained_about(changes: dict[str, str]) -> None:
+def test_matching_or_unlisted_versions_are_accepted(changes: dict[str, str]) -> None:
     assert replace(FITTING, **changes).first_mismatch() is None
 
 
@@ -79,7 +79,7 @@ def test_what_fits_or_is_in_no_table_is_not_complained_about(changes: dict[str, 
         ),
     ],
 )
-def test_a_pair_that_does_not_fit_is_named_with_what_to_install(
+def test_mismatched_pair_is_named_with_what_to_install(
     changes: dict[str, str], level: str, what: str, todo: str
 ) -> None:
     advice = replace(FITTING, **changes).first_mismatch()
@@ -90,7 +90,7 @@ def test_a_pair_that_does_not_fit_is_named_with_what_to_install(
     assert todo in advice.todo
 
 
-def test_of_several_mismatches_the_one_nearest_to_the_metal_is_named() -> None:
+def test_mismatch_closest_to_the_hardware_is_named() -> None:
     broken = replace(FITTING, firmware="1.0.0", driver="22.0.1", cann="8.5.0", torch="2.9.0")
     order = ["takes firmware", "is for drivers", "is for CANN", "is for torch"]
     mends = [{"firmware": "7.1.0"}, {"driver": "25.2.0"}, {"cann": "8.2.RC1"}, {"torch": "2.6.0"}]
@@ -102,7 +102,7 @@ def test_of_several_mismatches_the_one_nearest_to_the_metal_is_named() -> None:
     assert broken.first_mismatch() is None
 
 
-def test_the_line_goes_from_the_metal_up_and_is_empty_without_ascend() -> None:
+def test_version_line_runs_from_hardware_up_and_is_empty_without_ascend() -> None:
     assert FITTING.line == (
         "driver 25.2.0 · firmware 7.7.0.1.231 · CANN 8.2.RC1 · torch_npu 2.6.0 · torch 2.6.0+cpu"
     )

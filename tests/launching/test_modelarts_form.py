@@ -19,7 +19,7 @@ def form(options: dict[str, str], script: str = "", **changes) -> dict:
     return json.loads(launch.files["job.json"])
 
 
-def test_a_form_names_every_place_in_obs_as_the_api_does():
+def test_form_names_obs_paths_as_the_api_does():
     filled = form({**IMAGE, "data": "obs://other/cats/", "pool": "p1"}, nodes=2, devices=8)
     algorithm = filled["algorithm"]
     assert filled["kind"] == "job"
@@ -35,7 +35,7 @@ def test_a_form_names_every_place_in_obs_as_the_api_does():
     }
 
 
-def test_nodes_find_their_rank_and_master_in_modelarts_own_variables(tmp_path):
+def test_nodes_get_rank_and_master_from_modelarts_variables(tmp_path):
     python = stand_in(tmp_path / "calls")
     launch = launch_on_modelarts(
         job(accelerator="npu", nodes=2, devices=8, python=str(python)), ModelArtsOptions(**IMAGE)
@@ -113,7 +113,7 @@ def test_a_zip_is_fetched_by_the_start_file_because_inputs_are_folders():
         (PRESET, "../a.py", {}, "outside the tree"),
     ],
 )
-def test_what_modelarts_would_refuse_is_refused_here(options, script, changes, says):
+def test_values_that_modelarts_refuses_are_refused(options, script, changes, says):
     with pytest.raises(UserError) as refused:
         form(options, script, **changes)
     assert says in str(refused.value)

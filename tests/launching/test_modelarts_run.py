@@ -116,7 +116,7 @@ def seen(folder: Path) -> dict[str, object]:
     return json.loads((folder / "seen.json").read_text())
 
 
-def test_unknown_arguments_go_on_and_results_come_back(place):
+def test_unknown_arguments_are_forwarded_and_results_copied_back(place):
     out = place / "out"
     done = run(
         place, f"--data_url={place / 'data'}", f"--train_url={out}", "--init_method", "tcp://a:1"
@@ -140,7 +140,7 @@ def test_a_failed_training_keeps_its_results_and_its_code(place):
     assert seen(place / "out")["epochs"] == 13
 
 
-def test_storage_that_is_away_for_a_moment_costs_nothing(place):
+def test_transient_storage_outage_loses_nothing(place):
     more = with_moxing(place)
     done = run(place, "--train_url=obs://bucket/out", FAIL_ONCE=str(place / "mark"), **more)
     assert done.returncode == 0, done.stderr
@@ -148,7 +148,7 @@ def test_storage_that_is_away_for_a_moment_costs_nothing(place):
     assert (place / "bucket/out/seen.json").exists()
 
 
-def test_results_are_taken_back_while_training(place):
+def test_results_are_copied_back_during_training(place):
     process = subprocess.Popen(
         command(place, f"--train_url={place / 'out'}", "--epochs=99", "--ma_every=0.005"),
         env=environment(place),
@@ -165,7 +165,7 @@ def test_results_are_taken_back_while_training(place):
     assert process.wait(timeout=20) == 128 + signal.SIGTERM
 
 
-def test_a_signal_while_the_script_is_started_is_passed_on(place):
+def test_signal_during_script_start_is_forwarded(place):
     """The signal comes in the last line of Popen, when the script runs and nobody knows it yet."""
     starter = """
 import os, runpy, signal, subprocess, sys
@@ -210,7 +210,7 @@ def test_one_zip_is_unpacked_and_results_are_packed(place):
 
 
 @pytest.mark.parametrize("name", ["../out.txt", "/tmp/out.txt", "a/../../out.txt", "..\\out.txt"])
-def test_a_zip_that_leads_elsewhere_is_refused(place, name):
+def test_zip_with_paths_outside_is_refused(place, name):
     with zipfile.ZipFile(place / "bad.zip", "w") as archive:
         archive.writestr("good.txt", "1")
         archive.writestr(name, "bad")
@@ -222,7 +222,7 @@ def test_a_zip_that_leads_elsewhere_is_refused(place, name):
     assert not (place / "out").exists()
 
 
-def test_a_broken_zip_leaves_nothing_behind(place):
+def test_broken_zip_leaves_no_files(place):
     with zipfile.ZipFile(place / "bad.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("good.txt", "1" * 1000)
         archive.writestr("broken.txt", bytes(range(256)) * 50)
@@ -246,7 +246,7 @@ def test_a_link_in_a_zip_is_refused(place):
     assert "is a link" in done.stderr
 
 
-def test_data_is_put_where_the_script_looks_and_named_folders_come_back(place):
+def test_data_is_placed_where_the_script_looks_and_named_folders_are_copied_back(place):
     code = place / "code here"
     (code / "plain.py").write_text(
         "import os, sys\n"
@@ -268,7 +268,7 @@ def test_data_is_put_where_the_script_looks_and_named_folders_come_back(place):
     assert (place / "out/checkpoint/sub/model").read_text() == "cat 1.txt,--phase,train"
 
 
-def test_places_stand_in_for_options_of_another_name(place):
+def test_paths_replace_differently_named_options(place):
     (place / "code here" / "plain.py").write_text(
         "import os, sys\n"
         "with open(os.path.join(sys.argv[2], 'x'), 'w') as file:\n"
@@ -286,7 +286,7 @@ def test_places_stand_in_for_options_of_another_name(place):
     assert (place / "out" / "x").read_text() == "['cat 1.txt']"
 
 
-def test_of_several_ranks_one_brings_the_data_and_one_takes_the_results(place):
+def test_one_rank_fetches_the_data_and_one_uploads_the_results(place):
     more = {**with_moxing(place), "JOB_ID": "job 7"}
     arguments = ["--data_url=obs://bucket/data", "--train_url=obs://bucket/out"]
     processes = [
@@ -313,14 +313,14 @@ def test_of_several_ranks_one_brings_the_data_and_one_takes_the_results(place):
         (["--ma_script=nothing.py"], "there is no"),
     ],
 )
-def test_what_is_wrong_is_reported_before_training(place, arguments, message):
+def test_errors_are_reported_before_training(place, arguments, message):
     done = run(place, *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_it_runs_with_python_37(place):
+def test_script_runs_on_python_37(place):
     with zipfile.ZipFile(place / "cats.zip", "w") as archive:
         archive.writestr("cats/1.txt", "cat")
     done = run(

@@ -24,7 +24,7 @@ def sendable(text: str) -> bool:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(st.text().filter(sendable), min_size=1, max_size=4), min_size=1))
-def test_every_word_arrives_at_torchrun_as_it_was_typed(lines):
+def test_every_word_reaches_torchrun_unchanged(lines):
     text = words_text(job(words=tuple(map(tuple, lines))))
     words = [word for line in lines for word in line]
     assert shlex.split(text.replace(" \\\n", " ")) == words
@@ -35,7 +35,7 @@ def test_every_word_arrives_at_torchrun_as_it_was_typed(lines):
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\rb", "\0", "\x1b[2J", "\ud800", "a\u2028b", "\x85"])
-def test_what_some_file_could_not_hold_is_refused(text):
+def test_values_a_generated_file_cannot_hold_are_refused(text):
     with pytest.raises(UserError):
         job(words=(("train.py", text),))
     with pytest.raises(UserError):
@@ -76,7 +76,7 @@ def test_a_node_starts_torchrun_with_its_rank_and_the_first_node_as_master(tmp_p
     ]
 
 
-def test_what_an_operator_sets_for_a_whole_node_reaches_no_process(tmp_path):
+def test_node_wide_variables_of_an_operator_do_not_reach_processes(tmp_path):
     python = stand_in(tmp_path / "calls")
     options = KubernetesOptions(image="i", kind="ascendjob")
     launch = launch_on_kubernetes(
@@ -109,7 +109,7 @@ def test_what_an_operator_sets_for_a_whole_node_reaches_no_process(tmp_path):
 
 
 @pytest.mark.parametrize("rank", ["2", "x", "-1", "1 2"])
-def test_a_rank_that_no_node_has_is_refused(rank, tmp_path):
+def test_nonexistent_node_rank_is_refused(rank, tmp_path):
     python = stand_in(tmp_path / "calls")
     to = written(launch_here(job(nodes=2, python=str(python)), folder=tmp_path), tmp_path)
     done = bash(to / "node.sh", NODE_RANK=rank)
@@ -118,7 +118,7 @@ def test_a_rank_that_no_node_has_is_refused(rank, tmp_path):
     assert not calls(tmp_path / "calls")
 
 
-def test_an_interpreter_that_is_not_there_is_named(tmp_path):
+def test_missing_interpreter_is_named(tmp_path):
     to = written(launch_here(job(python="/no/python"), folder=tmp_path), tmp_path)
     done = bash(to / "node.sh")
     assert done.returncode == 2
@@ -155,7 +155,7 @@ def test_a_node_uses_the_cards_of_its_server(tmp_path):
         ("x" * 99, "x" * 52),
     ],
 )
-def test_a_name_for_queues_is_made_from_any_text(text, name):
+def test_job_name_is_derived_from_any_text(text, name):
     assert name_from(text) == name
     assert job(name=name).name == name
 
@@ -175,6 +175,6 @@ def test_a_name_for_queues_is_made_from_any_text(text, name):
         {"environment": (("A B", "x"),)},
     ],
 )
-def test_a_job_that_no_place_takes_is_refused(changes):
+def test_job_that_no_target_supports_is_refused(changes):
     with pytest.raises(UserError):
         job(**changes)

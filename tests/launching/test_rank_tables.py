@@ -122,20 +122,20 @@ def put(folder: Path, content: object, name: str = "table.json") -> Path:
 
 
 @pytest.mark.parametrize("version", FORMS)
-def test_every_form_is_read_and_finds_nothing_wrong(version, tmp_path):
+def test_every_valid_format_is_read_without_findings(version, tmp_path):
     table = read_rank_table(put(tmp_path, FORMS[version]))
     assert table.version == version
     assert contradictions(table) == []
     assert [device.rank for device in table.devices] == list(range(len(table.devices)))
 
 
-def test_ranks_of_the_first_form_follow_the_numbers_of_its_pods(tmp_path):
+def test_ranks_in_the_first_format_follow_pod_numbers(tmp_path):
     table = read_rank_table(put(tmp_path, V0))
     assert [server.server_id for server in table.servers] == ["10.0.0.1", "10.0.0.2"]
     assert table.devices[0].device_ip == "192.168.1.1"
 
 
-def test_a_server_of_the_newest_form_begins_where_local_ids_begin_again(tmp_path):
+def test_server_in_the_newest_format_starts_where_local_ids_restart(tmp_path):
     table = read_rank_table(put(tmp_path, V2))
     assert [len(server.devices) for server in table.servers] == [2, 2]
 
@@ -197,7 +197,7 @@ SERVER, FIRST = ("server_list", 0), ("server_list", 0, "device", 0)
         (changed("2.0", "version", value="1.0"), "a rank_list belongs to 2.0"),
     ],
 )
-def test_a_contradiction_gets_a_line(content, says, tmp_path):
+def test_each_contradiction_gets_a_line(content, says, tmp_path):
     wrong = contradictions(read_rank_table(put(tmp_path, content)))
     assert any(says in line for line in wrong), wrong
 
@@ -229,14 +229,14 @@ def test_ranks_that_torchrun_could_not_give_get_a_line(tmp_path):
         "[" * 100_000,
     ],
 )
-def test_what_is_no_rank_table_is_refused(text, tmp_path):
+def test_file_that_is_not_a_rank_table_is_refused(text, tmp_path):
     path = tmp_path / "table.json"
     path.write_text(text)
     with pytest.raises(UserError):
         read_rank_table(path)
 
 
-def test_variables_of_a_job_are_held_against_the_table(tmp_path):
+def test_variables_of_a_job_are_checked_against_the_table(tmp_path):
     path = put(tmp_path, V1)
     table = read_rank_table(path)
     fitting = {
@@ -264,7 +264,7 @@ def test_variables_of_a_job_are_held_against_the_table(tmp_path):
         assert says in wrong[0]
 
 
-def test_addresses_of_this_machine_are_held_against_the_table(tmp_path):
+def test_addresses_of_this_machine_are_checked_against_the_table(tmp_path):
     table = read_rank_table(put(tmp_path, V1))
     hccn = tmp_path / "hccn.conf"
     assert against_machine(table, hccn)[1] == []
@@ -285,7 +285,7 @@ def test_addresses_of_this_machine_are_held_against_the_table(tmp_path):
     ("before", "after"),
     [("0", "0"), ("0", "1.0"), ("1.0", "0"), ("1.0", "1.0"), ("1.2", "1.0"), ("1.2", "1.2")],
 )
-def test_a_converted_table_says_the_same(before, after, tmp_path):
+def test_converted_table_has_the_same_content(before, after, tmp_path):
     first = read_rank_table(put(tmp_path, FORMS[before]))
     path = tmp_path / "after.json"
     convert_to(tmp_path / "table.json", after, path)
@@ -310,13 +310,13 @@ def test_a_converted_table_says_the_same(before, after, tmp_path):
         ("2.0", "2.0", "no device_ip"),
     ],
 )
-def test_a_form_that_needs_what_the_table_lacks_is_refused(before, after, says, tmp_path):
+def test_format_needing_data_the_table_lacks_is_refused(before, after, says, tmp_path):
     with pytest.raises(UserError) as refused:
         converted(read_rank_table(put(tmp_path, FORMS[before])), after)
     assert says in str(refused.value)
 
 
-def test_a_wrong_table_is_not_converted_and_another_file_not_replaced(tmp_path):
+def test_wrong_table_is_not_converted_and_no_other_file_replaced(tmp_path):
     to = tmp_path / "to.json"
     put(tmp_path, changed("1.0", *FIRST, "rank_id", value="1"))
     with pytest.raises(UserError, match="ranks are 0 to 3"):
@@ -329,7 +329,7 @@ def test_a_wrong_table_is_not_converted_and_another_file_not_replaced(tmp_path):
     assert to.read_text() == "mine"
 
 
-def test_the_script_that_a_port_adds_writes_the_same_form(tmp_path):
+def test_script_added_by_a_port_writes_the_same_format(tmp_path):
     script = Path(str(files("jumar.launching") / "scripts" / "make_rank_table.py"))
     (tmp_path / "hccn.conf").write_text("address_0=192.168.1.1\naddress_1=192.168.1.2\n")
     subprocess.run(

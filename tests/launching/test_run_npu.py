@@ -107,7 +107,7 @@ def wait_until(condition, seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def test_every_process_gets_its_rank_and_its_device_and_the_arguments_unchanged(tree):
+def test_every_process_gets_rank_device_and_unchanged_arguments(tree):
     done = run(tree, "--", "--name", "a b", "", "$HOME *", "-n")
 
     assert done.returncode == 0, done.stderr
@@ -145,7 +145,7 @@ def test_one_device_needs_no_table(tree):
     assert rank["RANK_TABLE_FILE"] is None
 
 
-def test_the_table_of_several_servers_is_used_as_it_is(tree):
+def test_table_of_several_servers_is_used_unchanged(tree):
     table = tree.parent / "two servers.json"
     devices = [{"device_id": str(n % 2), "device_ip": "1.1.1.1"} for n in range(4)]
     table.write_text(
@@ -171,7 +171,7 @@ def test_the_table_of_several_servers_is_used_as_it_is(tree):
 @pytest.mark.skipif(
     len(os.sched_getaffinity(0)) < 2 or not shutil.which("taskset"), reason="needs two cores"
 )
-def test_the_cores_are_shared_out(tree):
+def test_cores_are_divided_among_processes(tree):
     assert run(tree, "-n", "2").returncode == 0
     first, second = ({*rank["cores"]} for rank in seen(tree))  # type: ignore[misc]
     assert first
@@ -179,7 +179,7 @@ def test_the_cores_are_shared_out(tree):
     assert not first & second
 
 
-def test_when_one_dies_the_others_are_stopped_and_its_code_comes_back(tree):
+def test_one_process_dying_stops_the_others_and_its_code_is_returned(tree):
     begin = time.monotonic()
     done = run(tree, DIES="2", WAIT="1")
 
@@ -191,7 +191,7 @@ def test_when_one_dies_the_others_are_stopped_and_its_code_comes_back(tree):
     assert all(gone(pid) for pid in loaders(tree))
 
 
-def test_a_signal_ends_the_loaders_too(tree):
+def test_signal_also_ends_the_loader_workers(tree):
     process = subprocess.Popen(
         ["bash", str(tree / "run_npu.sh"), "-n", "2"],
         cwd=tree.parent / "work here",
@@ -215,7 +215,7 @@ def before_commands(tree: Path, condition: str, action: str) -> str:
     return str(hook)
 
 
-def test_the_log_that_is_shown_exists_before_its_process_starts(tree):
+def test_displayed_log_exists_before_its_process_starts(tree):
     action = '[ -e "$logs/rank_$((first_rank + $1)).log" ] || echo late >> "$OUT/late"'
     done = run(tree, "-n", "2", BASH_ENV=before_commands(tree, '"rank_process "*', action))
     assert done.returncode == 0, done.stderr
@@ -224,7 +224,7 @@ def test_the_log_that_is_shown_exists_before_its_process_starts(tree):
 
 
 @pytest.mark.parametrize("moment", ['"set +m"', '"note_process"', "newest=*!"])
-def test_a_signal_right_after_a_start_ends_the_process_too(tree, moment):
+def test_signal_right_after_start_ends_the_process(tree, moment):
     # Long enough for the process to have loaders of its own.
     action = 'while [ ! -e "$OUT/loader_0" ]; do sleep 0.05; done; kill -TERM $$'
     more = {"WAIT": "1", "BASH_ENV": before_commands(tree, moment, action)}
@@ -249,13 +249,13 @@ def test_control_c_in_a_terminal_ends_everything(tree):
     assert all(gone(pid) for pid in loaders(tree))
 
 
-def test_every_process_may_have_a_folder_of_its_own(tree):
+def test_processes_may_have_separate_folders(tree):
     assert run(tree, "-n", "2", "-w").returncode == 0
     folders = [Path(str(rank["folder"])) for rank in seen(tree)]
     assert [folder.name for folder in folders] == ["rank_0", "rank_1"]
 
 
-def test_torch_finds_its_own_variables_and_needs_no_table(tmp_path):
+def test_torch_gets_its_own_variables_and_needs_no_table(tmp_path):
     tree = make_tree(tmp_path, PortOptions(source="torch", devices=2))
     assert not (tree / "make_rank_table.py").exists()
     assert run(tree).returncode == 0
@@ -279,14 +279,14 @@ def test_torch_finds_its_own_variables_and_needs_no_table(tmp_path):
         ([], {"RANK_TABLE_FILE": "nothing.json"}, "there is no 'nothing.json'"),
     ],
 )
-def test_what_is_given_wrong_is_reported_and_starts_nothing(tree, arguments, more, message):
+def test_invalid_arguments_are_reported_and_start_nothing(tree, arguments, more, message):
     done = run(tree, *arguments, **more)
     assert done.returncode == 2
     assert message in done.stderr
     assert seen(tree) == []
 
 
-def test_the_help_is_what_its_head_says(tree):
+def test_help_is_the_scripts_header(tree):
     done = run(tree, "-h")
     assert done.returncode == 0
     assert done.stdout.startswith("Runs a script on one or several NPUs")
@@ -296,7 +296,7 @@ def test_the_help_is_what_its_head_says(tree):
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs shellcheck")
-def test_shellcheck_has_nothing_to_say(tree):
+def test_shellcheck_has_no_findings(tree):
     done = subprocess.run(
         ["shellcheck", str(tree / "run_npu.sh")], capture_output=True, text=True, check=False
     )

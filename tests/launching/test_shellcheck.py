@@ -60,7 +60,7 @@ def scripts(cann: str = "") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("cann", ["", "20.0", "20.2", "8.3.RC1", "9.1.0"])
-def test_bash_reads_every_script(cann, tmp_path):
+def test_bash_parses_every_script(cann, tmp_path):
     for name, text in scripts(cann).items():
         (tmp_path / name).write_text(text)
         done = subprocess.run(
@@ -71,7 +71,7 @@ def test_bash_reads_every_script(cann, tmp_path):
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
 @pytest.mark.parametrize("cann", ["", "20.0", "20.2", "8.3.RC1", "9.1.0"])
-def test_shellcheck_finds_nothing(cann, tmp_path):
+def test_shellcheck_has_no_findings(cann, tmp_path):
     for name, text in scripts(cann).items():
         (tmp_path / name).write_text(text)
     done = subprocess.run(

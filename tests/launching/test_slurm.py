@@ -29,7 +29,7 @@ def test_a_node_gets_its_devices(accelerator, devices):
     assert {"job-name=small", "nodes=4", "ntasks-per-node=1", devices} <= set(asked)
 
 
-def test_directives_come_before_the_first_command_and_hold_what_was_asked():
+def test_directives_precede_the_first_command_and_match_the_request():
     options = SlurmOptions(
         partition="npu", account="us", time="8:00:00", cpus=24, directives=("qos=high", "exclusive")
     )
@@ -52,7 +52,7 @@ def test_directives_come_before_the_first_command_and_hold_what_was_asked():
         SlurmOptions(directives=("",)),
     ],
 )
-def test_a_directive_that_sbatch_would_read_otherwise_is_refused(options):
+def test_directive_that_sbatch_would_misread_is_refused(options):
     if options.directives == ("",):
         assert "#SBATCH --\n" not in batch(options)
         return
@@ -60,7 +60,7 @@ def test_a_directive_that_sbatch_would_read_otherwise_is_refused(options):
         batch(options)
 
 
-def test_a_node_whose_name_resolves_nowhere_is_reached_by_its_address(tmp_path):
+def test_node_with_an_unresolvable_name_is_reached_by_address(tmp_path):
     python = stand_in(tmp_path / "calls")
     bin_ = tmp_path / "bin"
     bin_.mkdir()

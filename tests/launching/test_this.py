@@ -23,7 +23,7 @@ print("here is rank", about["RANK"])
 
 
 @pytest.mark.slow
-def test_two_nodes_of_two_ranks_are_started_for_real(tmp_path):
+def test_two_nodes_with_two_ranks_each_are_really_started(tmp_path):
     (tmp_path / "say it.py").write_text(SAY)
     out = tmp_path / "out"
     out.mkdir()
@@ -43,7 +43,7 @@ def test_two_nodes_of_two_ranks_are_started_for_real(tmp_path):
     assert len(list((to / "logs").rglob("stdout.log"))) == 4
 
 
-def test_when_one_node_fails_the_others_are_stopped_and_its_status_is_given(tmp_path):
+def test_failing_node_stops_the_others_and_its_status_is_returned(tmp_path):
     then = "if '1' == arguments[arguments.index('--node-rank') + 1]: sys.exit(7)\ntime.sleep(60)"
     python = stand_in(tmp_path / "calls", then=then)
     to = written(launch_here(job(nodes=3), folder=tmp_path), tmp_path / "to")

@@ -17,7 +17,7 @@ def content(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_new_folder_gets_all_files_and_what_was_asked(tmp_path):
+def test_new_folder_gets_all_files_and_the_request(tmp_path):
     to = tmp_path / "new" / "one"
     write_launch(to, {"a.sh": "a\n", "code/b.sh": "b\n"}, {"on": "this"})
     assert set(content(to)) == {"a.sh", "code/b.sh", "launch.json"}
@@ -27,14 +27,14 @@ def test_a_new_folder_gets_all_files_and_what_was_asked(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
-def test_an_empty_folder_is_taken(tmp_path):
+def test_empty_folder_is_accepted(tmp_path):
     write_launch(tmp_path / "a", {}, {})
     (tmp_path / "b").mkdir()
     write_launch(tmp_path / "b", {"a.sh": "a"}, {})
     assert (tmp_path / "b" / "a.sh").read_text() == "a"
 
 
-def test_a_second_launch_replaces_the_first_and_keeps_what_its_training_left(tmp_path):
+def test_second_launch_replaces_the_first_and_keeps_its_training_output(tmp_path):
     write_launch(tmp_path / "a", {"a.sh": "1"}, {})
     (tmp_path / "a" / "run").mkdir()
     (tmp_path / "a" / "run" / "log.txt").write_text("kept")
@@ -43,7 +43,7 @@ def test_a_second_launch_replaces_the_first_and_keeps_what_its_training_left(tmp
     assert (seen["a.sh"], seen["b.sh"], seen["run/log.txt"]) == ("2", "3", "kept")
 
 
-def test_a_file_that_somebody_edited_stays_and_nothing_is_written(tmp_path):
+def test_edited_file_is_kept_and_nothing_is_written(tmp_path):
     write_launch(tmp_path / "a", {"a.sh": "1", "b.sh": "1"}, {})
     (tmp_path / "a" / "b.sh").write_text("edited")
     before = content(tmp_path / "a")
@@ -53,7 +53,7 @@ def test_a_file_that_somebody_edited_stays_and_nothing_is_written(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.sh", "launch.json"])
-def test_files_of_a_folder_that_is_not_ours_stay(name, tmp_path):
+def test_files_in_a_foreign_folder_are_kept(name, tmp_path):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / name).write_text("mine")
     with pytest.raises(UserError):
@@ -61,7 +61,7 @@ def test_files_of_a_folder_that_is_not_ours_stay(name, tmp_path):
     assert content(tmp_path / "own") == {name: "mine"}
 
 
-def test_a_launch_that_was_cut_short_can_be_repeated(tmp_path):
+def test_interrupted_launch_can_be_repeated(tmp_path):
     write_launch(tmp_path / "a", {"a.sh": "1", "b.sh": "1"}, {})
     (tmp_path / "a" / "a.sh").write_text("2")
     write_launch(tmp_path / "a", {"a.sh": "2", "b.sh": "2"}, {})
@@ -74,7 +74,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
         write_launch(tmp_path / "a", {}, {})
 
 
-def test_a_launch_that_cannot_be_written_leaves_nothing(tmp_path):
+def test_failed_launch_leaves_no_files(tmp_path):
     with pytest.raises(UserError):
         write_launch(tmp_path / "a", {"a.sh": "1", "x" * 300: "2"}, {})
     assert list(tmp_path.iterdir()) == []

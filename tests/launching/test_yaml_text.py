@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.dictionaries(WORDS.filter(bool), VALUES, min_size=1, max_size=3), min_size=1))
-def test_what_is_written_is_what_is_read(objects):
+def test_yaml_round_trips(objects):
     assert list(yaml.safe_load_all(documents(*objects))) == objects
 
 
@@ -32,19 +32,19 @@ def test_what_is_written_is_what_is_read(objects):
     "text",
     ["no", "On", "null", "~", "1", "1e3", "0x1f", "1:30", "2026-01-01", "a: b", "- a", "#", "a #b"],
 )
-def test_a_text_stays_a_text(text):
+def test_strings_stay_strings(text):
     assert yaml.safe_load(documents({"value": text, "list": [text]})) == {
         "value": text,
         "list": [text],
     }
 
 
-def test_a_script_is_a_block_that_a_person_can_read():
+def test_scripts_are_readable_block_scalars():
     text = documents({"data": {"run.sh": "set -eu\n\nif true; then\n    echo 'é'\nfi\n"}})
     assert text == (
         "data:\n  run.sh: |\n    set -eu\n\n    if true; then\n        echo 'é'\n    fi\n"
     )
 
 
-def test_letters_beyond_16_bits_stay_one_letter():
+def test_characters_beyond_16_bits_stay_one_character():
     assert checked_text("😀") in documents({"a": "😀"})

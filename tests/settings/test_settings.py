@@ -37,7 +37,7 @@ class Outer:
     inner: Inner = Inner()
 
 
-def test_fields_are_listed_with_meaning_unit_and_what_is_allowed() -> None:
+def test_fields_are_listed_with_meaning_unit_and_allowed_values() -> None:
     rows = {row.path: row for row in describe(Outer())}
     assert list(rows) == [
         "count",
@@ -87,7 +87,7 @@ def test_assignments_change_fields_and_the_last_one_wins() -> None:
         ("count", "section.field=value"),
     ],
 )
-def test_each_mistake_is_named_with_what_is_allowed(assignment: str, message: str) -> None:
+def test_each_mistake_is_named_with_the_allowed_values(assignment: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         override(Outer(), [assignment])
 
@@ -99,7 +99,7 @@ def test_each_mistake_is_named_with_what_is_allowed(assignment: str, message: st
     path=st.none() | st.text(min_size=1).filter(lambda text: "\0" not in text),
     sizes=st.lists(st.integers(1, 99), max_size=4).map(tuple),
 )
-def test_json_and_back_is_the_identity(count, rate, flag, path, sizes) -> None:
+def test_settings_round_trip_through_json(count, rate, flag, path, sizes) -> None:
     settings = Outer(count=count, flag=flag, path=path, inner=Inner(rate=rate, sizes=sizes))
     assert from_json(Outer(), to_json(settings), where="x") == settings
 
@@ -107,14 +107,14 @@ def test_json_and_back_is_the_identity(count, rate, flag, path, sizes) -> None:
 @given(
     count=st.integers(-(10**9), 10**9), sizes=st.lists(st.integers(1, 99), min_size=1).map(tuple)
 )
-def test_a_value_as_shown_is_a_value_as_set(count: int, sizes: tuple[int, ...]) -> None:
+def test_shown_values_can_be_set(count: int, sizes: tuple[int, ...]) -> None:
     settings = Outer(count=count, inner=Inner(sizes=sizes))
     texts = {row.path: value_text(row.value) for row in describe(settings)}
     assert override(Outer(), [f"{path}={text}" for path, text in texts.items()]) == settings
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
-def test_a_json_number_that_is_not_finite_is_refused_where_no_limit_is_declared(
+def test_non_finite_json_number_is_refused_even_without_a_declared_limit(
     value: float,
 ) -> None:
     @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Drawing:
 
 
 @pytest.mark.parametrize("field", ["shape", "shape.kind"])
-def test_another_kind_keeps_the_values_that_both_have(field: str) -> None:
+def test_switching_kind_keeps_common_values(field: str) -> None:
     changed = override(Drawing(), [f"{field}=box", "shape.width=4"])
     assert changed.shape == Box(area=3.0, width=4)
     assert override(Drawing(), [f"{field}=circle"]) == Drawing()
@@ -192,7 +192,7 @@ def test_a_component_is_listed_with_its_kind_before_its_fields() -> None:
     assert rows[0].allowed == "circle, box"
 
 
-def test_json_of_an_earlier_version_may_hold_fields_of_other_kinds() -> None:
+def test_json_from_earlier_versions_may_have_fields_of_other_kinds() -> None:
     stored = {"shape": {"kind": "box", "area": 2.0, "width": 7, "radius": 0.1}}
     assert from_json(Drawing(), stored, where="x").shape == Box(area=2.0, width=7)
     with pytest.raises(UserError, match=r"shape\.colour"):
@@ -202,7 +202,7 @@ def test_json_of_an_earlier_version_may_hold_fields_of_other_kinds() -> None:
     assert from_json(Drawing(), to_json(made), where="x") == made
 
 
-def test_only_fields_that_may_not_change_count_as_differences() -> None:
+def test_only_fixed_fields_count_as_differences() -> None:
     one = Drawing()
     assert list(fixed_differences(one, override(one, ["title=new"]))) == []
     assert list(fixed_differences(one, override(one, ["shape.area=4"]))) == [
@@ -218,19 +218,19 @@ def test_a_kind_that_exists_in_another_module_is_refused() -> None:
         type("Other", (Shape,), {"__module__": "elsewhere"}, kind="box")
 
 
-def test_a_default_out_of_range_is_found() -> None:
+def test_out_of_range_default_is_detected() -> None:
     with pytest.raises(UserError, match=r"inner\.rate"):
         checked(Outer(inner=Inner(rate=7.0)))
 
 
-def test_each_item_of_a_list_must_be_an_allowed_one() -> None:
+def test_each_list_item_must_be_allowed() -> None:
     assert override(Outer(), ["inner.parts=tail,head"]).inner.parts == ("tail", "head")
     with pytest.raises(UserError, match="cannot be 'taill'") as caught:
         override(Outer(), ["inner.parts=head,taill"])
     assert "Did you mean 'tail'?" in str(caught.value.todo)
 
 
-def test_a_field_without_effect_is_refused_with_what_it_belongs_to() -> None:
+def test_field_without_effect_is_refused_naming_its_owner() -> None:
     training = TrainingSettings()
     with pytest.raises(UserError) as refused:
         override(training, ["clip_limit=0.5"])
@@ -260,7 +260,7 @@ def test_a_field_without_effect_is_refused_with_what_it_belongs_to() -> None:
         ("bert-base", "training.clip_limit=2", "training.clip=none"),
     ],
 )
-def test_fields_that_another_choice_ignores_are_refused_with_it(
+def test_fields_ignored_by_another_choice_are_refused_naming_it(
     recipe: str, assignment: str, with_it: str
 ) -> None:
     with pytest.raises(UserError) as refused:
@@ -279,7 +279,7 @@ def test_fields_that_another_choice_ignores_are_refused_with_it(
         ("training.ema_warm_up=false", "training.ema_decay=0.9"),
     ],
 )
-def test_fields_without_the_one_they_refine_are_refused(assignment: str, needs: str) -> None:
+def test_fields_are_refused_without_the_one_they_refine(assignment: str, needs: str) -> None:
     recipe = create_recipe("alexnet")
     with pytest.raises(UserError) as refused:
         override(recipe, [assignment])

@@ -29,7 +29,7 @@ from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_n
         ("plain text", None, "plain text"),
     ],
 )
-def test_what_launchers_put_in_front_is_taken_off(line: str, rank: int | None, text: str) -> None:
+def test_launcher_prefixes_are_stripped(line: str, rank: int | None, text: str) -> None:
     place = place_of(line)
     assert (place.rank, place.text) == (rank, text)
 
@@ -62,7 +62,7 @@ def test_rank_and_process_are_found_in_a_line(line: str, rank: int | None, pid: 
         ("no time", None),
     ],
 )
-def test_times_of_all_forms_are_read(line: str, time: datetime | None) -> None:
+def test_timestamps_of_all_formats_are_parsed(line: str, time: datetime | None) -> None:
     assert time_in(line) == time
 
 
@@ -79,5 +79,5 @@ def test_times_of_all_forms_are_read(line: str, time: datetime | None) -> None:
         ("my_worker_3.log", None),
     ],
 )
-def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
+def test_rank_is_parsed_from_a_file_name(name: str, rank: int | None) -> None:
     assert rank_in_name(name) == rank

@@ -24,7 +24,9 @@ from tests.failures.explaining import explain_text, named
         ("The loss is 3", True, False),
     ],
 )
-def test_an_exception_is_told_by_its_form(text: str, in_traceback: bool, expected: bool) -> None:
+def test_exception_is_recognised_by_its_format(
+    text: str, in_traceback: bool, expected: bool
+) -> None:
     assert is_exception(text, in_traceback=in_traceback) == expected
 
 
@@ -39,7 +41,7 @@ def test_an_exception_is_told_by_its_form(text: str, in_traceback: bool, expecte
         ("xEZ9999: no code", ""),
     ],
 )
-def test_the_message_of_cann_is_what_stands_behind_its_code(text: str, message: str) -> None:
+def test_cann_message_follows_its_code(text: str, message: str) -> None:
     assert cann_message_in(text) == message
 
 
@@ -49,7 +51,7 @@ def test_an_exception_without_a_message_is_quoted_with_the_line_that_raised_it()
     assert saying("AssertionError", "step 3") == "AssertionError"
 
 
-def test_the_message_of_cann_is_believed_before_the_code_alone(tmp_path: Path) -> None:
+def test_cann_message_takes_precedence_over_its_code(tmp_path: Path) -> None:
     log = (
         "RuntimeError: call aclnnX failed, detail:EZ9999: Inner Error!\n"
         "EZ9999: [PID: 3] 2025-07-08-19:23:04.799.485 op[X], only false is there[FUNC:A]\n"
@@ -60,7 +62,7 @@ def test_the_message_of_cann_is_believed_before_the_code_alone(tmp_path: Path) -
     assert "  原文：op[X], only false is there" in list(lines_of(explanation, "zh"))
 
 
-def test_a_call_that_fails_with_an_unknown_code_is_no_cause_beside_the_message_of_cann(
+def test_call_failing_with_an_unknown_code_is_not_a_cause_next_to_a_cann_message(
     tmp_path: Path,
 ) -> None:
     log = (
@@ -71,7 +73,7 @@ def test_a_call_that_fails_with_an_unknown_code_is_no_cause_beside_the_message_o
     assert named(explain_text(tmp_path, log=log.splitlines()[0])) == ["npu-function-failed"]
 
 
-def test_any_name_is_an_exception_below_the_frames_of_its_rank(tmp_path: Path) -> None:
+def test_any_name_after_traceback_frames_of_the_same_rank_is_an_exception(tmp_path: Path) -> None:
     log = (
         "[rank1]: Traceback (most recent call last):\n"
         '[rank1]:   File "/job/train.py", line 7, in <module>\n'
@@ -83,7 +85,7 @@ def test_any_name_is_an_exception_below_the_frames_of_its_rank(tmp_path: Path) -
     assert first.says == "omega.errors.Missing: no entry failed"
 
 
-def test_what_the_table_explains_is_not_quoted_again(tmp_path: Path) -> None:
+def test_causes_explained_by_the_table_are_not_quoted_again(tmp_path: Path) -> None:
     explanation = explain_text(
         tmp_path, log="RuntimeError: CUDA out of memory. Tried to allocate\n"
     )

@@ -17,7 +17,7 @@ from tests.failures.explaining import explain, named
 LINE = "RuntimeError: NPU out of memory. Tried to allocate 5.03 GiB\n"
 
 
-def test_a_folder_is_read_without_what_is_no_log(tmp_path: Path) -> None:
+def test_folder_is_read_without_non_log_files(tmp_path: Path) -> None:
     (tmp_path / "worker.log").write_text(LINE)
     (tmp_path / "train.py").write_text("raise ValueError: out of memory\n")
     (tmp_path / "core").write_bytes(b"\x7fELF" + bytes(4000))
@@ -46,14 +46,14 @@ def test_archives_are_read(ending: str, tmp_path: Path) -> None:
     assert explanation.candidates[0].ranks == (() if ending == "gz" else (3,))
 
 
-def test_the_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINE.encode())))
     job = read_job(["-"], fault_table())
     assert [each.fault.id for each in job.sightings] == ["npu-out-of-memory"]
     assert job.files == ["stdin"]
 
 
-def test_a_packed_log_that_is_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_truncated_compressed_log_is_read_as_far_as_possible(tmp_path: Path) -> None:
     packed = gzip.compress((LINE + "\n".join(map(str, range(9999)))).encode())
     (tmp_path / "log.gz").write_bytes(packed[: len(packed) // 2])
     explanation = explain(tmp_path / "log.gz")
@@ -61,7 +61,7 @@ def test_a_packed_log_that_is_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> N
     assert explanation.job.unread
 
 
-def test_a_zip_bomb_is_read_to_the_limit_only(
+def test_zip_bomb_is_read_only_up_to_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
@@ -75,7 +75,7 @@ def test_a_zip_bomb_is_read_to_the_limit_only(
     assert "only its first 1 MiB were read" in job.unread[f"{path}/a.log"]
 
 
-def test_what_is_left_out_of_an_archive_is_not_unpacked_without_end(
+def test_skipped_archive_members_are_not_unpacked_endlessly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
@@ -123,18 +123,18 @@ def test_many_members_share_the_limit_of_their_archive(
         LINE.strip().encode(),
     ],
 )
-def test_any_encoding_and_line_end_is_read(data: bytes, tmp_path: Path) -> None:
+def test_any_encoding_and_line_ending_is_read(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_bytes(data)
     assert named(explain(tmp_path / "log.txt")) == ["npu-out-of-memory"]
 
 
-def test_the_number_of_a_line_counts_line_ends(tmp_path: Path) -> None:
+def test_line_numbers_count_line_endings(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(f"a\r1%\r2%\nb\n{LINE}")
     assert explain(tmp_path / "log.txt").candidates[0].first.line == 3
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)])
-def test_nothing_to_read_is_an_error(content: bytes, tmp_path: Path) -> None:
+def test_no_readable_log_is_an_error(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_bytes(content)
     with pytest.raises(UserError, match="no line of text"):
         explain(tmp_path / "log.txt")

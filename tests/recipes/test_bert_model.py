@@ -34,16 +34,14 @@ from jumar.settings import override
         ("bert-small", 30522, 28.76),
     ],
 )
-def test_the_sizes_are_those_of_the_published_networks(
-    size: str, pieces: int, millions: float
-) -> None:
+def test_sizes_match_the_published_networks(size: str, pieces: int, millions: float) -> None:
     with Unfilled(), torch.device("meta"):
         network = Bert(bert_size(BertModel(size=size, vocab_size=pieces)))
     numbers = sum(parameter.numel() for parameter in network.parameters())
     assert numbers / 1e6 == pytest.approx(millions, abs=0.006)
 
 
-def test_the_large_ones_are_those_of_ascend() -> None:
+def test_large_sizes_match_ascends() -> None:
     assert bert_size(BertModel(size="nezha-large", vocab_size=21136)) == BertSize(
         vocab_size=21136,
         hidden_size=1024,
@@ -83,7 +81,7 @@ def test_a_size_can_be_changed_by_field() -> None:
         bert_size(BertModel(vocab_size=9, num_heads=5))
 
 
-def test_the_vocabulary_decides_how_many_pieces_there_are(tmp_path: Path) -> None:
+def test_vocabulary_determines_the_number_of_pieces(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIAL, "中"]), encoding="utf-8")
     model = BertModel(vocabulary=str(path))
@@ -100,7 +98,7 @@ def test_the_vocabulary_decides_how_many_pieces_there_are(tmp_path: Path) -> Non
         bert_size(BertModel())
 
 
-def test_weights_from_elsewhere_say_how_many_pieces_there_are() -> None:
+def test_imported_weights_determine_the_number_of_pieces() -> None:
     table = {"bert/embeddings/word_embeddings": (11, 4)}
     assert fitted_vocabulary(BertModel(), table).vocab_size == 11
     table = {"bert.embeddings.word_embeddings.weight": (12, 4)}
@@ -109,7 +107,7 @@ def test_weights_from_elsewhere_say_how_many_pieces_there_are() -> None:
     assert fitted_vocabulary(BertModel(), {}).vocab_size == 0
 
 
-def test_every_size_has_heads_of_64_numbers() -> None:
+def test_every_size_has_heads_of_64_features() -> None:
     for name in SIZES:
         size = bert_size(BertModel(size=name, vocab_size=2))
         assert size.hidden_size == 64 * size.num_heads
@@ -158,7 +156,7 @@ def shapes_of(model: BertModel, begin: str = "bert.") -> dict[str, tuple[int, ..
         (BertModel(size="bert-tiny"), {}, BertModel(size="nezha-tiny"), ["size=bert-tiny"]),
     ],
 )
-def test_the_network_that_weights_come_from_is_told_by_their_shapes(
+def test_source_network_of_weights_is_inferred_from_their_shapes(
     theirs: BertModel, config: dict[str, object], own: BertModel, wanted: list[str]
 ) -> None:
     expected = [f"model.{each}" for each in wanted]
@@ -178,10 +176,10 @@ def test_a_network_built_with_the_settings_of_weights_has_their_shapes() -> None
 
 
 @pytest.mark.parametrize("heads", ["\x1b[31m12", 0, -3, True, [12], None])
-def test_heads_that_are_no_number_are_not_repeated(heads: object) -> None:
+def test_non_numeric_head_counts_are_not_echoed(heads: object) -> None:
     shapes = shapes_of(BertModel(vocab_size=21))
     assert settings_of_weights(BertModel(), shapes, {"num_attention_heads": heads}) == []
 
 
-def test_weights_of_another_kind_of_network_tell_nothing() -> None:
+def test_weights_of_another_network_kind_give_no_settings() -> None:
     assert settings_of_weights(BertModel(), {"layer.weight": (3, 4)}, {}) == []

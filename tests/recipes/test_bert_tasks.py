@@ -37,9 +37,7 @@ def recipe(name: str, *changes: str) -> BertTaskRecipe:
         ("bert-reading", 384, "2ep", False),
     ],
 )
-def test_the_defaults_are_those_of_the_originals(
-    name: str, length: int, duration: str, lower: bool
-) -> None:
+def test_defaults_match_the_originals(name: str, length: int, duration: str, lower: bool) -> None:
     made = recipe(name)
     assert (made.data.max_seq_length, made.training.duration) == (length, duration)
     assert (made.data.batch_size, made.data.do_lower_case) == (32, lower)
@@ -71,7 +69,7 @@ def test_a_run_keeps_labels_and_sizes_of_its_data(tmp_path: Path) -> None:
     assert settled.data.new_texts == "characters"
 
 
-def test_weights_from_elsewhere_say_how_many_labels_there_are() -> None:
+def test_imported_weights_determine_the_number_of_labels() -> None:
     shapes = {
         "bert.embeddings.word_embeddings.weight": (30, 128),
         "classifier.weight": (3, 128),
@@ -85,7 +83,7 @@ def test_weights_from_elsewhere_say_how_many_labels_there_are() -> None:
     assert named.data.labels == ("O", "B-X")
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_inputs_are_named() -> None:
     with pytest.raises(UserError, match="the labels are not known without the data"):
         recipe("bert-classify", "model.vocab_size=30").build_model()
     with pytest.raises(UserError, match="no vocabulary given"):

@@ -58,7 +58,7 @@ def trained(folder: Path, way: str) -> Path:
     return folder / "run"
 
 
-def test_the_defaults_are_those_of_the_original_and_the_homework() -> None:
+def test_defaults_match_the_original_and_the_homework() -> None:
     made = recipe()
     rates = {
         name: (one.optimizer.learning_rate, one.optimizer.beta1, one.optimizer.beta2)
@@ -73,7 +73,7 @@ def test_the_defaults_are_those_of_the_original_and_the_homework() -> None:
     assert (made.data.frame, made.data.resize, made.data.flip) == ("squeeze", "legacy", False)
 
 
-def test_other_sizes_and_impossible_networks_are_refused_in_words() -> None:
+def test_other_sizes_and_impossible_networks_are_refused_with_an_explanation() -> None:
     with pytest.raises(UserError, match="generates images of 128 px, not 256"):
         override(recipe(), ["data.image_size=256"])
     with pytest.raises(UserError, match="multiple of 6"):
@@ -81,7 +81,7 @@ def test_other_sizes_and_impossible_networks_are_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize("norms", ["true", "false"])
-def test_every_weight_has_its_name_in_tensorflow(norms: str) -> None:
+def test_every_weight_has_its_tensorflow_name(norms: str) -> None:
     made = override(recipe(), ["model.width=8", f"compat.discriminator_norms={norms}"])
     model = made.build_model()
     assert isinstance(model, BigGan)
@@ -92,9 +92,7 @@ def test_every_weight_has_its_name_in_tensorflow(norms: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_resumed_run_ends_in_the_same_weights_bit_for_bit(
-    tmp_path: Path, run: Path, way: str
-) -> None:
+def test_resumed_run_ends_with_bitwise_equal_weights(tmp_path: Path, run: Path, way: str) -> None:
     whole = run if way == "mixed, averaged" else trained(tmp_path, way)
     part = tmp_path / "part"
     shutil.copytree(whole, part)
@@ -107,7 +105,7 @@ def test_a_resumed_run_ends_in_the_same_weights_bit_for_bit(
             assert torch.equal(value, again[name]), f"{place.name} {name}"
 
 
-def test_images_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: Path) -> None:
+def test_images_depend_only_on_their_index_and_the_seed(tmp_path: Path, run: Path) -> None:
     messages: list[str] = []
     for folder, num, batch in (("few", 2, 2), ("more", 3, 2)):
         request = GenerateRequest(
@@ -139,7 +137,7 @@ def test_images_depend_on_their_number_and_the_seed_alone(tmp_path: Path, run: P
         (["--num", "1", "--interpolate", "5"], "but --num is 1"),
     ],
 )
-def test_numbers_without_sense_are_refused_and_nothing_is_written(
+def test_nonsensical_numbers_are_refused_and_nothing_is_written(
     tmp_path: Path, run: Path, options: list[str], message: str
 ) -> None:
     done = here("generate", run, "--to", "out", *options, cwd=tmp_path, code=2)
@@ -147,9 +145,7 @@ def test_numbers_without_sense_are_refused_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
-    tmp_path: Path, run: Path
-) -> None:
+def test_non_empty_folder_and_run_without_generator_are_refused(tmp_path: Path, run: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("kept")
     done = here("generate", run, "--to", "out", cwd=tmp_path, code=2)
@@ -160,7 +156,7 @@ def test_a_folder_with_something_in_it_and_a_run_without_generator_are_refused(
     assert not (tmp_path / "new").exists()
 
 
-def test_more_images_than_the_disk_holds_are_refused_after_the_first_ones(
+def test_more_images_than_fit_on_the_disk_are_refused_after_the_first_ones(
     tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["generate", run, "--batch", "2", "--device", "cpu", "--to", "out", "--num"]
@@ -174,9 +170,7 @@ def test_more_images_than_the_disk_holds_are_refused_after_the_first_ones(
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3
 
 
-def test_a_folder_in_which_nothing_could_be_written_is_gone_again(
-    tmp_path: Path, run: Path
-) -> None:
+def test_folder_is_removed_if_nothing_could_be_written(tmp_path: Path, run: Path) -> None:
     command = ["generate", run, "--num", "1", "--device", "cpu", "--to", "out"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
@@ -188,7 +182,7 @@ def test_a_folder_in_which_nothing_could_be_written_is_gone_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stopped_drawing_resumes_with_the_same_images(tmp_path: Path, run: Path) -> None:
+def test_stopped_sampling_resumes_with_the_same_images(tmp_path: Path, run: Path) -> None:
     command = ["generate", run, "--seed", "3", "--batch", "1", "--device", "cpu", "--to"]
     process = start([*command, tmp_path / "out", "--num", "400"], cwd=Path.cwd())
     while process.poll() is None and not (tmp_path / "out/picture-000001.png").exists():
@@ -213,7 +207,7 @@ def test_a_stopped_drawing_resumes_with_the_same_images(tmp_path: Path, run: Pat
     assert result == whole
 
 
-def test_a_finished_drawing_is_there_already_and_a_larger_number_adds_to_it(
+def test_finished_sampling_is_kept_and_a_larger_number_extends_it(
     tmp_path: Path, run: Path
 ) -> None:
     command = ["generate", run, "--seed", "3", "--batch", "2", "--device", "cpu", "--to"]
@@ -232,9 +226,7 @@ def test_a_finished_drawing_is_there_already_and_a_larger_number_adds_to_it(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
 
 
-def test_a_number_below_what_a_stopped_drawing_has_does_not_close_it(
-    tmp_path: Path, run: Path
-) -> None:
+def test_smaller_number_does_not_complete_a_stopped_sampling(tmp_path: Path, run: Path) -> None:
     command = ["generate", run, "--seed", "3", "--batch", "2", "--device", "cpu", "--to"]
     here(*command, "whole", "--num", "6", cwd=tmp_path)
     stopped = ["--num", "1000000000000"]  # ends after its first batch, which a full disk does too
@@ -245,7 +237,7 @@ def test_a_number_below_what_a_stopped_drawing_has_does_not_close_it(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == whole
 
 
-def test_lines_are_drawn_between_the_images_that_are_requested_and_added_later(
+def test_interpolations_between_requested_images_can_be_added_later(
     tmp_path: Path, run: Path
 ) -> None:
     command = ["generate", run, "--device", "cpu", "--to", "out"]

@@ -14,7 +14,7 @@ def counted(frames: int, taken: list[int]) -> Iterator[Tensor]:
         yield torch.full((1, 3, 2, 2), number / 10)
 
 
-def test_a_frame_comes_out_before_the_next_one_is_requested() -> None:
+def test_frame_is_returned_before_the_next_one_is_requested() -> None:
     recipe, taken = inverse(), []
     clean = recipe.denoise_frames(recipe.build_model(), counted(5, taken))
     for number in range(5):
@@ -23,6 +23,6 @@ def test_a_frame_comes_out_before_the_next_one_is_requested() -> None:
     assert list(clean) == []
 
 
-def test_a_recipe_looks_at_neighbours_where_it_goes_through_the_frames_itself() -> None:
+def test_recipe_uses_neighbours_only_if_it_iterates_over_frames() -> None:
     assert not inverse().looks_at_neighbours()
     assert previous().looks_at_neighbours()

@@ -43,7 +43,7 @@ def small(folder: Path, *changes: str) -> KeywordRecipe:
 @pytest.mark.parametrize(
     ("name", "numbers"), [("ds-cnn-s", 23_180), ("ds-cnn-m", 136_580), ("ds-cnn-l", 413_736)]
 )
-def test_the_networks_are_those_of_the_paper(name: str, numbers: int) -> None:
+def test_networks_match_the_paper(name: str, numbers: int) -> None:
     made = recipe(name)
     model = made.build_model()
     assert sum(parameter.numel() for parameter in model.parameters()) == numbers
@@ -54,7 +54,7 @@ def test_the_networks_are_those_of_the_paper(name: str, numbers: int) -> None:
     assert model(features).shape == (2, 12)
 
 
-def test_the_rate_falls_after_ten_and_twenty_thousand_steps() -> None:
+def test_learning_rate_drops_after_ten_and_twenty_thousand_steps() -> None:
     made = recipe()
     rates = {
         step: learning_rate(
@@ -85,7 +85,7 @@ def test_clips_shorter_than_a_frame_are_refused() -> None:
         ("training.micro_batch_size=4", "precision.mode=allow_mix_precision"),
     ],
 )
-def test_a_run_in_two_parts_equals_the_whole_bit_for_bit(
+def test_run_in_two_parts_is_bitwise_equal_to_the_whole(
     tmp_path: Path, changes: tuple[str, ...]
 ) -> None:
     made = small(divided(tmp_path / "set"), *changes)
@@ -108,7 +108,7 @@ def test_a_run_in_two_parts_equals_the_whole_bit_for_bit(
 
 
 @pytest.mark.parametrize("mode", ["allow_mix_precision", "force_fp16", "force_fp32", "origin"])
-def test_the_front_end_gives_float32_in_every_mode(tmp_path: Path, mode: str) -> None:
+def test_front_end_returns_float32_in_every_mode(tmp_path: Path, mode: str) -> None:
     device = open_device("cpu")
     made = small(divided(tmp_path, train=2, val=1))
     task = made.build_task(lambda _: None)

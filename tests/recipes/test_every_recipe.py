@@ -151,13 +151,13 @@ def weights(run: Path, step: int = 4) -> dict[str, torch.Tensor]:
     return load_file(run / "checkpoints" / f"step-{step:08d}" / "model.safetensors")
 
 
-def test_every_recipe_has_a_case_here() -> None:
+def test_every_recipe_has_a_test_case() -> None:
     ours = {row.name for row in list_recipes() if row.module.startswith("jumar.")}
     assert ours == set(CASES)
 
 
 @pytest.mark.parametrize("name", LEADING)
-def test_a_run_killed_after_two_steps_and_resumed_equals_one_that_was_not(
+def test_run_killed_after_two_steps_resumes_to_equal_an_uninterrupted_one(
     name: str, place: Path, tmp_path: Path
 ) -> None:
     printed = train(name, tmp_path / "whole", place)
@@ -181,7 +181,7 @@ def test_a_run_killed_after_two_steps_and_resumed_equals_one_that_was_not(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", LEADING)
-def test_a_step_can_be_made_in_every_precision_mode(name: str, mode: str, place: Path) -> None:
+def test_every_precision_mode_can_take_a_step(name: str, mode: str, place: Path) -> None:
     run = place / "never-written"
     chosen = options(name, place, f"precision.mode={mode}", "training.duration=4it")
     arguments = ("train", name, "--device", "cpu", "--dry-run", "--run-dir", run, *chosen)
@@ -191,9 +191,7 @@ def test_a_step_can_be_made_in_every_precision_mode(name: str, mode: str, place:
 
 
 @pytest.mark.parametrize("name", LEADING)
-def test_the_network_without_data_has_the_weights_of_the_trained_one(
-    name: str, place: Path
-) -> None:
+def test_network_built_without_data_has_the_trained_weights(name: str, place: Path) -> None:
     if not (place / name).exists():
         train(name, place / name, place, steps=2)
     step = max(int(path.name[5:]) for path in (place / name / "checkpoints").iterdir())

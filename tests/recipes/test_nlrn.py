@@ -12,7 +12,7 @@ from jumar.settings import override
 from jumar.training.schedules import learning_rate
 
 
-def test_the_learning_rate_halves_at_the_original_s_steps() -> None:
+def test_learning_rate_halves_at_the_originals_steps() -> None:
     recipe = create_recipe("nlrn")
     assert isinstance(recipe, DenoisingRecipe)
     rates = {
@@ -27,7 +27,7 @@ def test_the_learning_rate_halves_at_the_original_s_steps() -> None:
         assert rate == pytest.approx(expected), step
 
 
-def test_whole_images_are_averaged_from_the_original_s_patches() -> None:
+def test_whole_images_are_averaged_from_the_originals_patches() -> None:
     recipe = override(create_recipe("nlrn"), ["model.steps=1", "model.filters=2"])
     assert isinstance(recipe, DenoisingRecipe)
     network = recipe.build_model().eval()

@@ -63,7 +63,7 @@ def lay(path: Path) -> Path:
         ("runs/a/tensorboard/compat/payload_6.py", "tensorboard.compat.payload_6", "runs/a"),
     ],
 )
-def test_nothing_below_a_run_is_imported_wherever_one_stands(
+def test_nothing_inside_a_run_is_imported_from_any_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, name: str, here: str
 ) -> None:
     make_run(tmp_path / "runs" / "a")
@@ -83,7 +83,7 @@ def test_a_module_in_a_run_is_refused_with_its_file_and_what_to_do(tmp_path: Pat
     assert "outside the run" in found.value.todo
 
 
-def test_a_symbolic_link_leads_neither_into_a_run_nor_out_of_the_check(tmp_path: Path) -> None:
+def test_symbolic_links_do_not_bypass_the_check(tmp_path: Path) -> None:
     run = make_run(tmp_path / "elsewhere" / "run")
     trace = lay(run / "payload.py")
     (tmp_path / "link.py").symlink_to(run / "payload.py")
@@ -97,7 +97,7 @@ def test_a_symbolic_link_leads_neither_into_a_run_nor_out_of_the_check(tmp_path:
     assert not outside.exists()
 
 
-def test_what_is_imported_later_is_not_taken_from_a_run_either(
+def test_later_imports_do_not_come_from_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package that is missing here and that a library tries to import."""
@@ -111,7 +111,7 @@ def test_what_is_imported_later_is_not_taken_from_a_run_either(
     assert not trace.exists()
 
 
-def test_a_run_hides_no_module_of_the_same_name_outside_of_it(
+def test_run_does_not_hide_an_outside_module_of_the_same_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(tmp_path / "run")
@@ -124,7 +124,7 @@ def test_a_run_hides_no_module_of_the_same_name_outside_of_it(
     assert not hidden.exists()
 
 
-def test_modules_beside_runs_are_imported_also_in_a_folder_of_the_run_s_name(
+def test_modules_next_to_runs_are_imported_even_from_a_folder_named_like_the_run(
     tmp_path: Path,
 ) -> None:
     make_run(tmp_path / "my_net_8")
@@ -134,7 +134,7 @@ def test_modules_beside_runs_are_imported_also_in_a_folder_of_the_run_s_name(
     assert (tmp_path / "my_part_8.trace").exists()
 
 
-def test_a_recipe_json_of_another_program_makes_no_run(tmp_path: Path) -> None:
+def test_another_programs_recipe_json_does_not_make_a_run(tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text('{"ingredients": ["flour"]}')
     trace = lay(tmp_path / "my_net_9.py")
     import_named(["my_net_9"])
@@ -143,12 +143,12 @@ def test_a_recipe_json_of_another_program_makes_no_run(tmp_path: Path) -> None:
     assert run_around(tmp_path / "my_net_9.py") == tmp_path
 
 
-def test_packages_that_are_installed_are_found_also_where_their_environment_lies_in_a_run() -> None:
+def test_installed_packages_are_found_even_if_the_environment_is_inside_a_run() -> None:
     assert run_around(Path(json.__file__)) is None
     assert run_around(Path(own_modules.__file__)) is None
 
 
-def test_recorded_modules_are_named_with_what_to_type(tmp_path: Path) -> None:
+def test_recorded_modules_are_named_with_the_option_to_import_them(tmp_path: Path) -> None:
     lay(tmp_path / "my_named.py")
     import_named(["my_named"])
     check_named(["my_named"], "recipe.json")
@@ -172,7 +172,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
-def test_every_command_that_opens_a_run_asks_for_its_modules(
+def test_every_command_that_opens_a_run_requires_its_modules(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     trace = lay(tmp_path / "payload_10.py")
@@ -186,7 +186,7 @@ def test_every_command_that_opens_a_run_asks_for_its_modules(
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_a_command_executes_nothing_of_a_foreign_run(tmp_path: Path, inside: bool) -> None:
+def test_commands_execute_nothing_from_a_foreign_run(tmp_path: Path, inside: bool) -> None:
     """From the folder around the run and from that of the run, started as torchrun does."""
     run = make_run(tmp_path / "run", imports=["run.payload"])
     traces = [lay(run / f"{name}.py") for name in ("payload", "cyclopts", "torch", "tensorboard")]

@@ -18,11 +18,11 @@ def test_all_parameters_train_unless_some_are_frozen() -> None:
     assert frozen == "23,180, 780 trained, 22,400 frozen until 2ep"
 
 
-def test_a_network_that_a_recipe_froze_itself_does_not_count_as_trained() -> None:
+def test_network_frozen_by_its_recipe_does_not_count_as_trained() -> None:
     assert " trained, " in shown("videnn-temporal")
 
 
-def test_a_network_that_depends_on_the_data_says_on_what() -> None:
+def test_data_dependent_network_says_what_it_depends_on() -> None:
     assert shown("resnext50").startswith("not known: the number of classes")
     assert shown("resnext50", "model.num_classes=1001") == "25,030,953, all trained"
 

@@ -16,26 +16,26 @@ def recipe(name: str) -> ClassificationRecipe:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_field_says_what_it_means(name: str) -> None:
+def test_every_field_has_a_meaning(name: str) -> None:
     unsaid = [row.path for row in describe(create_recipe(name)) if not row.meaning]
     assert unsaid == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recipe_survives_its_file(name: str) -> None:
+def test_recipe_round_trips_through_its_file(name: str) -> None:
     made = create_recipe(name)
     assert from_json(create_recipe(name), to_json(made), where="x") == made
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_docstring_names_source_data_and_command(name: str) -> None:
+def test_docstring_names_source_data_and_command(name: str) -> None:
     text = recipe_text(name)
     assert "https://arxiv.org/abs/" in text
     assert "Data:" in text
     assert "Run:" in text
 
 
-def test_unknown_recipe_gets_the_nearest() -> None:
+def test_unknown_recipe_suggests_the_nearest() -> None:
     with pytest.raises(UserError, match="Did you mean 'resnext50'"):
         create_recipe("resnet50")
 
@@ -63,7 +63,7 @@ def test_resnext50_has_the_published_hyperparameters() -> None:
     assert one.schedule == eight.schedule
 
 
-def test_the_schedules_are_those_of_the_published_logs() -> None:
+def test_schedules_match_the_published_logs() -> None:
     one = recipe("resnext50-1p")
     rates = {
         learning_rate(one.schedule, 0.1, step, steps_per_epoch=40036, total_steps=10000)

@@ -53,7 +53,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         sys.modules.pop(name, None)
 
 
-def test_a_recipe_of_ones_own_stands_beside_ours(write: Write) -> None:
+def test_custom_recipe_is_listed_with_the_built_in_ones(write: Write) -> None:
     import_modules([write("my_first", RECIPE.format(name="my-first", seed=7))])
     assert create_recipe("my-first").seed == 7
     row = next(row for row in list_recipes() if row.name == "my-first")
@@ -61,7 +61,7 @@ def test_a_recipe_of_ones_own_stands_beside_ours(write: Write) -> None:
     assert recipe_text("my-first") == "The module's text.\n\nOne line.\n\nAnd more."
 
 
-def test_a_name_of_ours_is_refused_where_it_is_taken(write: Write) -> None:
+def test_built_in_name_cannot_be_registered_again(write: Write) -> None:
     name = write("my_alexnet", RECIPE.format(name="alexnet", seed=7))
     with pytest.raises(UserError, match="'alexnet' already exists, in jumar") as found:
         import_modules([name])
@@ -92,7 +92,7 @@ def test_settings_out_of_range_are_refused_with_the_recipes_name(write: Write) -
         ("raise SystemError('why')", "SystemError: why", "my_broken.py, line 1"),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_an_error_with_its_place(
+def test_unimportable_module_is_an_error_with_its_location(
     write: Write, text: str, message: str, hint: str
 ) -> None:
     name = write("my_broken", text)
@@ -102,7 +102,7 @@ def test_a_module_that_cannot_be_imported_is_an_error_with_its_place(
     assert hint in found.value.todo
 
 
-def test_a_missing_module_says_where_it_is_looked_for(write: Write) -> None:
+def test_missing_module_error_says_where_it_was_searched(write: Write) -> None:
     write("my_file", "x = 1")
     for name in ("my_flie", "my_file.py"):
         with pytest.raises(UserError, match=f"there is no module '{name}'") as found:
@@ -110,7 +110,7 @@ def test_a_missing_module_says_where_it_is_looked_for(write: Write) -> None:
         assert "without .py" in found.value.todo
 
 
-def test_an_unknown_recipe_gets_the_nearest_and_all_of_them(write: Write) -> None:
+def test_unknown_recipe_suggests_the_nearest_and_lists_all(write: Write) -> None:
     import_modules([write("my_other", RECIPE.format(name="my-other", seed=1))])
     with pytest.raises(UserError, match="unknown recipe 'my-othre'") as found:
         create_recipe("my-othre")

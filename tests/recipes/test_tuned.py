@@ -38,7 +38,7 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def test_what_is_written_is_read_from_the_file_or_its_folder(tmp_path: Path) -> None:
+def test_tuned_settings_are_read_from_the_file_or_its_folder(tmp_path: Path) -> None:
     path = written(tmp_path)
     tuned = read_tuned(path)
     assert read_tuned(tmp_path) == tuned
@@ -66,7 +66,7 @@ def test_every_kind_of_difference_is_named_with_both_values() -> None:
     assert VALIDITY.recipe_hash != replace(VALIDITY, recipe="alexnet").recipe_hash
 
 
-def test_fields_without_effect_on_a_step_make_no_difference() -> None:
+def test_fields_without_effect_on_a_step_are_ignored() -> None:
     recipe = create_recipe("alexnet-demo")
     longer = override(recipe, ["training.duration=1000it", "seed=7", "checkpoints.keep=9"])
     assert effective_fields(recipe) == effective_fields(longer)
@@ -96,19 +96,19 @@ def test_fields_without_effect_on_a_step_make_no_difference() -> None:
         ({"measured": None}, "not an object"),
     ],
 )
-def test_what_no_tuning_writes_is_refused(
+def test_content_no_tuning_writes_is_refused(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(UserError, match=reason):
         read_tuned(written(tmp_path, **changes))
 
 
-def test_an_allocator_by_its_bare_name_is_taken(tmp_path: Path) -> None:
+def test_allocator_is_accepted_by_its_bare_name(tmp_path: Path) -> None:
     path = written(tmp_path, environment={"LD_PRELOAD": "libjemalloc.so.2"})
     assert read_tuned(path).environment == {"LD_PRELOAD": "libjemalloc.so.2"}
 
 
-def test_every_field_that_a_tuning_may_choose_is_taken_from_its_file(tmp_path: Path) -> None:
+def test_every_tunable_field_is_read_from_the_file(tmp_path: Path) -> None:
     facts = Facts(
         device="cpu",
         device_name="P",

@@ -50,7 +50,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
     return load_weights(checkpoint.model_file(ema=False))
 
 
-def test_the_second_stage_keeps_the_first_one_s_network_to_the_last_bit(
+def test_second_stage_keeps_the_first_stages_network_bitwise(
     spatial_run: Path, temporal_run: Path
 ) -> None:
     spatial, both = weights(spatial_run), weights(temporal_run)
@@ -59,7 +59,7 @@ def test_the_second_stage_keeps_the_first_one_s_network_to_the_last_bit(
         assert torch.equal(both[f"spatial.{name}"], value), name
 
 
-def test_a_finished_second_stage_needs_no_other_run_to_be_used(temporal_run: Path) -> None:
+def test_finished_second_stage_is_usable_without_the_first_run(temporal_run: Path) -> None:
     trained = open_trained(TrainedRequest(run_dir=temporal_run, device="cpu"))
     trained.policy.close()
     recipe, model = trained.recipe, trained.model
@@ -78,7 +78,7 @@ def test_a_finished_second_stage_needs_no_other_run_to_be_used(temporal_run: Pat
         assert not list(recipe.denoise_frames(model, iter(())))
 
 
-def test_a_clip_is_cleaned_while_it_is_read(temporal_run: Path) -> None:
+def test_clip_is_denoised_while_being_read(temporal_run: Path) -> None:
     recipe = create_recipe("videnn-temporal")
     assert isinstance(recipe, TemporalRecipe)
     recipe = override(recipe, ["model.depth=3", "model.width=2"])
@@ -97,7 +97,7 @@ def test_a_clip_is_cleaned_while_it_is_read(temporal_run: Path) -> None:
             assert read == number + 1
 
 
-def test_with_the_margin_training_sees_what_whole_frames_give() -> None:
+def test_training_with_the_margin_matches_whole_frames() -> None:
     torch.manual_seed(1)
     recipe = override(create_recipe("videnn-temporal"), ["model.depth=4", "model.width=4"])
     assert isinstance(recipe, TemporalRecipe)
@@ -110,7 +110,7 @@ def test_with_the_margin_training_sees_what_whole_frames_give() -> None:
     torch.testing.assert_close(seen[1], seen[0][:, :, 9:21, 9:21])
 
 
-def test_the_spatial_network_learns_nothing_in_the_second_stage() -> None:
+def test_spatial_network_is_frozen_in_the_second_stage() -> None:
     model = ViDeNN(SpatialCNN(depth=3, width=2), _temporal(), margin=0).train()
     before = {name: value.clone() for name, value in model.spatial.state_dict().items()}
     model(torch.rand(1, 9, 6, 6)).sum().backward()
@@ -145,7 +145,7 @@ def resume(run: Path, *assignments: str) -> int:
     )
 
 
-def test_a_second_stage_goes_on_and_is_scored_after_the_first_one_is_gone(
+def test_second_stage_resumes_and_is_scored_after_the_first_is_deleted(
     spatial_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = Path(shutil.copytree(spatial_run, tmp_path / "gone"))
@@ -162,7 +162,7 @@ def test_a_second_stage_goes_on_and_is_scored_after_the_first_one_is_gone(
     assert recorded["spatial_run"] == str(gone)
 
 
-def test_a_second_stage_that_kept_nothing_is_told_where_the_first_one_went(
+def test_second_stage_without_a_copy_reports_the_missing_first_stage(
     spatial_run: Path, temporal_run: Path, tmp_path: Path
 ) -> None:
     """Runs of versions before, and those that were stopped before their first checkpoint."""
@@ -178,7 +178,7 @@ def test_a_second_stage_that_kept_nothing_is_told_where_the_first_one_went(
         resume(run, "training.duration=4it", "spatial_run=nowhere")
 
 
-def test_a_first_stage_of_another_size_is_reported_with_what_to_do(
+def test_mismatched_first_stage_is_reported_with_a_remedy(
     spatial_run: Path, tmp_path: Path
 ) -> None:
     write_frames(tmp_path / "frames")
@@ -207,7 +207,7 @@ def test_the_loss_scale_of_the_contest_is_one_setting_away() -> None:
     }
 
 
-def test_every_name_of_the_second_stage_s_checkpoint_is_known_to_tensorflow(
+def test_every_name_in_the_second_stages_checkpoint_is_known_to_tensorflow(
     temporal_run: Path,
 ) -> None:
     recipe = create_recipe("videnn-temporal")

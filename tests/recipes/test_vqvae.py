@@ -70,7 +70,7 @@ def stage(name: str, first: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", ["vqvae-mnist", "vqvae-prior"])
-def test_a_resumed_run_equals_one_that_never_stopped_bit_for_bit(
+def test_resumed_run_is_bitwise_equal_to_an_uninterrupted_one(
     name: str, first_stage: Path, tmp_path: Path
 ) -> None:
     settings = (*stage(name, first_stage), "training.ema_decay=0.9")
@@ -85,7 +85,7 @@ def test_a_resumed_run_equals_one_that_never_stopped_bit_for_bit(
 
 
 @pytest.mark.parametrize("name", ["vqvae-mnist", "vqvae-prior"])
-def test_a_batch_in_parts_gives_the_weights_of_the_whole(
+def test_split_batch_gives_the_same_weights_as_the_whole(
     name: str, first_stage: Path, tmp_path: Path
 ) -> None:
     # Adam would turn a rounding of the gradient into a whole step.
@@ -111,9 +111,7 @@ def test_every_precision_mode_trains(
     assert all(value.dtype == torch.float32 for value in weights(trainer).values())
 
 
-def test_the_vqvae_stays_as_it_was_while_the_prior_learns(
-    first_stage: Path, tmp_path: Path
-) -> None:
+def test_vqvae_is_unchanged_while_the_prior_trains(first_stage: Path, tmp_path: Path) -> None:
     prior = trained("vqvae-prior", tmp_path, *SMALL_PRIOR, f"vqvae.run={first_stage}")
     frozen = open_trained(TrainedRequest(run_dir=first_stage))
     frozen.policy.close()
@@ -143,7 +141,9 @@ def drawn(folder: Path) -> list[bytes]:
     return [picture.tobytes() for picture in pictures]
 
 
-def test_a_prior_draws_the_images_of_a_seed_in_any_number(prior_run: Path, tmp_path: Path) -> None:
+def test_images_of_a_seed_do_not_depend_on_how_many_are_drawn(
+    prior_run: Path, tmp_path: Path
+) -> None:
     for folder, more in (
         ("five", ["--num", "5"]),
         ("three", ["--num", "3", "--batch", "2"]),
@@ -162,7 +162,7 @@ def test_a_prior_draws_the_images_of_a_seed_in_any_number(prior_run: Path, tmp_p
     }
 
 
-def test_a_prior_is_drawn_with_scored_and_trained_on_after_its_vqvae_is_gone(
+def test_prior_samples_scores_and_resumes_after_its_vqvae_is_deleted(
     first_stage: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(first_stage, tmp_path / "first")
@@ -188,7 +188,7 @@ def test_a_prior_is_drawn_with_scored_and_trained_on_after_its_vqvae_is_gone(
         (("--interpolate", "5"), "--interpolate: this network cannot interpolate"),
     ],
 )
-def test_a_prior_refuses_what_needs_latent_vectors_and_writes_nothing(
+def test_prior_refuses_latent_vector_options_and_writes_nothing(
     prior_run: Path, tmp_path: Path, option: tuple[str, str], told: str
 ) -> None:
     done = here("generate", prior_run, "--to", "out", *option, cwd=tmp_path, code=2)
@@ -196,12 +196,12 @@ def test_a_prior_refuses_what_needs_latent_vectors_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_vqvae_alone_draws_nothing(first_stage: Path, tmp_path: Path) -> None:
+def test_vqvae_without_a_prior_cannot_sample(first_stage: Path, tmp_path: Path) -> None:
     done = here("generate", first_stage, "--to", "out", cwd=tmp_path, code=2)
     assert "the recipe 'vqvae-mnist' does not generate images" in done.message
 
 
-def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_images(
+def test_untrained_prior_needs_about_log2_k_bits_per_code_and_shows_images(
     first_stage: Path,
 ) -> None:
     made = recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}")
@@ -218,7 +218,7 @@ def test_an_untrained_prior_needs_about_log2_k_bits_a_code_and_shows_images(
     assert shown.image.dtype == torch.uint8
 
 
-def test_names_for_tensorflow_cover_the_whole_state(first_stage: Path) -> None:
+def test_tensorflow_names_cover_the_whole_state(first_stage: Path) -> None:
     for made in (
         recipe("vqvae"),
         recipe("vqvae-mnist"),
@@ -230,7 +230,7 @@ def test_names_for_tensorflow_cover_the_whole_state(first_stage: Path) -> None:
         assert len({v.tf_name for v in names.variables}) == len(names.variables)
 
 
-def test_a_prior_without_data_has_the_vqvae_of_its_run(first_stage: Path) -> None:
+def test_prior_without_data_has_its_runs_vqvae(first_stage: Path) -> None:
     model = recipe("vqvae-prior", *SMALL_PRIOR, f"vqvae.run={first_stage}").build_model()
     frozen = open_trained(TrainedRequest(run_dir=first_stage))
     frozen.policy.close()
@@ -248,21 +248,21 @@ def test_a_prior_without_data_has_the_vqvae_of_its_run(first_stage: Path) -> Non
         ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere.*\\n.*--set vqvae.run=DIRECTORY"),
     ],
 )
-def test_what_does_not_fit_is_reported_with_what_to_do(
+def test_mismatches_are_reported_with_a_remedy(
     name: str, settings: tuple[str, ...], told: str
 ) -> None:
     with pytest.raises(UserError, match=told):
         recipe(name, "data.path=digits", *settings).build_task(lambda _: None)
 
 
-def test_a_run_of_another_recipe_is_no_vqvae(first_stage: Path, tmp_path: Path) -> None:
+def test_run_of_another_recipe_is_not_a_vqvae(first_stage: Path, tmp_path: Path) -> None:
     settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}")
     trained("vqvae-prior", tmp_path, *settings, steps=1)
     with pytest.raises(UserError, match="not a VQ-VAE"):
         recipe("vqvae-prior", f"vqvae.run={tmp_path}").build_model()
 
 
-def test_the_hyperparameters_are_the_originals() -> None:
+def test_hyperparameters_match_the_original() -> None:
     large = to_json(recipe("vqvae"))
     assert (large["model"]["codes"], large["model"]["width"]) == (512, 128)
     assert (large["data"]["batch_size"], large["data"]["image_size"]) == (16, 128)

@@ -12,13 +12,13 @@ def warned(name: str, *assignments: str, batch: int) -> list[str]:
     return list(batch_warnings(name, recipe, assignments, batch))
 
 
-def test_it_gives_the_rates_of_both_rules() -> None:
+def test_warning_gives_the_rates_of_both_rules() -> None:
     (line,) = warned("resnext50", "data.batch_size=64", batch=64)
     assert "the recipe's 0.1, which belongs to a batch of 256;" in line
     assert "for 64 the linear rule gives 0.025, the square-root rule 0.05" in line
 
 
-def test_the_batch_of_a_recipe_for_eight_cards_is_that_of_all() -> None:
+def test_batch_size_of_an_eight_card_recipe_is_the_global_one() -> None:
     assert warned("resnext50-8p", batch=8 * 32) == []
     (line,) = warned("resnext50-8p", batch=32)
     assert "a batch of 256 (8 ranks x 32); for 32 the linear rule gives 0.0125" in line
@@ -34,9 +34,9 @@ def test_the_batch_of_a_recipe_for_eight_cards_is_that_of_all() -> None:
         "schedule.warmup=10ep",
     ],
 )
-def test_it_is_silent_where_the_rate_was_thought_of(assignment: str) -> None:
+def test_no_warning_if_the_rate_was_set(assignment: str) -> None:
     assert warned("resnext50", assignment, batch=64) == []
 
 
-def test_it_is_silent_for_the_recipes_own_batch() -> None:
+def test_no_warning_for_the_recipes_own_batch_size() -> None:
     assert warned("resnext50", "data.batch_size=128", batch=256) == []

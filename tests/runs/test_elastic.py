@@ -66,7 +66,7 @@ def network() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("network")
-def test_a_run_outlives_a_late_machine_a_bad_line_and_a_cut_cable_but_not_its_host(
+def test_run_survives_a_late_machine_and_network_faults_but_not_the_loss_of_its_host(
     tmp_path: Path,
 ) -> None:
     options = ["train", "small", *RUN, "--run-dir", "run", *exact(12, 5000)]
@@ -108,7 +108,7 @@ def test_a_run_outlives_a_late_machine_a_bad_line_and_a_cut_cable_but_not_its_ho
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("network")
-def test_of_three_machines_left_two_share_the_batch_and_one_waits(tmp_path: Path) -> None:
+def test_two_of_three_remaining_machines_share_the_batch_and_one_waits(tmp_path: Path) -> None:
     options = ["train", "small", *RUN, "--run-dir", "run", *exact(2, 40)]
     with Machines(4, tmp_path) as machines:
         for machine in machines:
@@ -127,7 +127,7 @@ def test_of_three_machines_left_two_share_the_batch_and_one_waits(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("network")
-def test_the_doctor_names_the_links_of_a_machine_with_a_narrow_line(tmp_path: Path) -> None:
+def test_doctor_names_the_links_of_a_machine_with_low_bandwidth(tmp_path: Path) -> None:
     with Machines(3, tmp_path) as machines:
         machines[2].narrow()
         for machine in machines:
@@ -168,7 +168,7 @@ def test_a_rank_beyond_those_that_divide_the_global_batch_is_a_spare(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agent_has_no_store", ["0", "1"])
-def test_a_rank_that_trains_alone_sends_its_spare_home(
+def test_lone_training_rank_dismisses_its_spare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent_has_no_store: str
 ) -> None:
     monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", agent_has_no_store)
@@ -183,7 +183,7 @@ def test_a_rank_that_trains_alone_sends_its_spare_home(
     assert ("SHARE_RDZV_TCP_STORE=1 where it is started" in err) is (agent_has_no_store == "0")
 
 
-def test_the_global_batch_is_the_runs_from_its_beginning_and_not_from_its_first_checkpoint(
+def test_global_batch_size_is_fixed_from_the_start_of_the_run(
     tmp_path: Path,
 ) -> None:
     run = begun(tmp_path, 8)
@@ -199,7 +199,7 @@ def test_the_global_batch_is_the_runs_from_its_beginning_and_not_from_its_first_
     assert "--nnodes 1:4 and one rank each, a multiple of 12" in caught.value.todo
 
 
-def test_without_restarts_every_rank_takes_part_and_is_refused_later(
+def test_without_restarts_every_rank_takes_part_until_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = begun(tmp_path, 8)
@@ -210,7 +210,7 @@ def test_without_restarts_every_rank_takes_part_and_is_refused_later(
     assert os.environ["WORLD_SIZE"] == "3"
 
 
-def test_a_restarted_first_rank_waits_for_the_lock_of_the_one_before(tmp_path: Path) -> None:
+def test_restarted_first_rank_waits_for_its_predecessors_lock(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "recipe.json").write_text("{}")
     code = (

@@ -33,7 +33,7 @@ def test_a_healthy_network_changes_by_rounding(settings: tuple[str, ...]) -> Non
     assert all(row.error < 2.0**-9 for row in rows.values())
 
 
-def test_a_loss_beyond_the_range_is_seen_where_gradients_are_finite() -> None:
+def test_out_of_range_loss_is_detected_despite_finite_gradients() -> None:
     """ViDeNN's loss is a sum over all pixels."""
     rows = measured("videnn-spatial", *EMULATED, *TINY)
     assert rows["ReduceSum"].largest > 65504

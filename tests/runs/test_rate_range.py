@@ -31,7 +31,7 @@ def test_the_proposal_is_a_tenth_of_the_rate_with_the_lowest_loss() -> None:
         ([3, 3], True, "within the first steps"),
     ],
 )
-def test_a_ramp_that_shows_no_lowest_loss_proposes_nothing(
+def test_ramp_without_a_minimum_proposes_nothing(
     losses: list[float], diverged: bool, reason: str
 ) -> None:
     rate, message = proposed(ramp(losses), diverged=diverged)
@@ -39,7 +39,7 @@ def test_a_ramp_that_shows_no_lowest_loss_proposes_nothing(
     assert reason in message
 
 
-def test_rates_rise_by_the_same_factor_from_the_first_to_the_last_step() -> None:
+def test_rates_grow_by_a_constant_factor_per_step() -> None:
     schedule = Ramp(ratio=1e4, steps=5)
     rates = [
         learning_rate(schedule, 1e-3, step, steps_per_epoch=9, total_steps=5) for step in range(5)
@@ -47,7 +47,7 @@ def test_rates_rise_by_the_same_factor_from_the_first_to_the_last_step() -> None
     assert rates == pytest.approx([1e-3, 1e-2, 1e-1, 1, 10])
 
 
-def test_the_command_writes_table_and_image_and_nothing_else(tmp_path: Path) -> None:
+def test_command_writes_only_table_and_image(tmp_path: Path) -> None:
     # A rate at which any network diverges.
     options = ["--steps", "20", "--low", "1e-4", "--high", "1e9"]
     first = any_end("tune", "rate", *SMALL_RECIPE, *options, cwd=tmp_path)
@@ -71,9 +71,7 @@ def test_the_command_writes_table_and_image_and_nothing_else(tmp_path: Path) -> 
         (["--objective", "clasification"], "Did you mean 'classification'?"),
     ],
 )
-def test_a_ramp_that_makes_no_sense_is_refused(
-    tmp_path: Path, options: list[str], message: str
-) -> None:
+def test_nonsensical_ramp_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
     done = here("tune", "rate", *SMALL_RECIPE, *options, cwd=tmp_path, code=2)
     assert message in done.message
     assert not list(tmp_path.iterdir())

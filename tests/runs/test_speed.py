@@ -39,7 +39,7 @@ def test_blocks_are_timed_on_request_beyond_the_length_of_the_recipe(tmp_path: P
     assert list((tmp_path / "checkpoints").glob("*/model.safetensors"))
 
 
-def test_loader_processes_leave_the_weights_alone_and_another_seed_does_not(
+def test_weights_depend_on_the_seed_but_not_on_loader_processes(
     tmp_path: Path,
 ) -> None:
     alone = replies(tmp_path / "a", "")[0]
@@ -52,7 +52,7 @@ def test_loader_processes_leave_the_weights_alone_and_another_seed_does_not(
     assert block["loader_cpu_s"] >= 0
 
 
-def test_a_run_is_timed_from_its_newest_checkpoint_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_run_is_timed_from_its_newest_checkpoint_and_not_modified(tmp_path: Path) -> None:
     from tests.cli.in_process import train
 
     train("--run-dir", "run", cwd=tmp_path)

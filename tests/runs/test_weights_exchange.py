@@ -61,7 +61,7 @@ def folder(path: Path) -> list[str]:
     return sorted(str(result.relative_to(path)) for result in path.rglob("*"))
 
 
-def test_averages_stand_beside_the_weights_that_are_trained(beside: Path) -> None:
+def test_averages_are_exported_next_to_the_trained_weights(beside: Path) -> None:
     bundle = open_checkpoint(beside / "tf1")
     model, ema = stored(beside, "model"), stored(beside, "ema")
     kernel = model["conv.weight"].numpy().transpose(2, 3, 1, 0)
@@ -73,7 +73,7 @@ def test_averages_stand_beside_the_weights_that_are_trained(beside: Path) -> Non
     assert bundle.entry("global_step").dtype == "int64"
 
 
-def test_swapped_averages_take_the_place_of_the_weights_that_have_them(swapped: Path) -> None:
+def test_swapped_averages_replace_their_weights(swapped: Path) -> None:
     bundle = open_checkpoint(swapped / "tf1")
     model, ema = stored(swapped, "model"), stored(swapped, "ema")
     bias = bundle.read("net/conv2d/bias")
@@ -85,7 +85,9 @@ def test_swapped_averages_take_the_place_of_the_weights_that_have_them(swapped: 
     assert f"head/dense/bias{AVERAGE}" not in bundle.names()
 
 
-def test_out_and_in_again_changes_no_bit_and_scores_the_same(beside: Path, tmp_path: Path) -> None:
+def test_export_and_import_round_trip_bitwise_with_equal_scores(
+    beside: Path, tmp_path: Path
+) -> None:
     done = weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
     assert "8 of 8 weights of exchanged, step 2" in done.out
     assert "with averages: 6" in done.out
@@ -99,7 +101,7 @@ def test_out_and_in_again_changes_no_bit_and_scores_the_same(beside: Path, tmp_p
     assert scores[0][2:5] == scores[1][2:5]
 
 
-def test_an_imported_run_is_opened_like_a_trained_one(beside: Path, tmp_path: Path) -> None:
+def test_imported_run_opens_like_a_trained_one(beside: Path, tmp_path: Path) -> None:
     weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
     opened = open_trained(TrainedRequest(run_dir=tmp_path / "again", device="cpu"))
     assert (opened.name, opened.checkpoint.step, opened.weights) == ("exchanged", 2, "ema")
@@ -107,7 +109,7 @@ def test_an_imported_run_is_opened_like_a_trained_one(beside: Path, tmp_path: Pa
     assert same(stored(beside, "ema"), dict(opened.model.state_dict()))
 
 
-def test_swapped_averages_come_back_to_their_places(swapped: Path, tmp_path: Path) -> None:
+def test_swapped_averages_are_swapped_back_on_import(swapped: Path, tmp_path: Path) -> None:
     weights("import", "exchanged-swapped", swapped / "tf1", "--to", "again", cwd=tmp_path)
     assert same(stored(swapped, "model"), stored(tmp_path / "again", "model"))
     averaged = stored(tmp_path / "again", "ema")
@@ -126,7 +128,7 @@ def test_a_safetensors_file_gets_the_averages_or_the_weights_as_trained(
     assert (tmp_path / "r.safetensors").stat().st_mode & 0o044 == 0o044
 
 
-def test_a_safetensors_file_goes_out_by_its_recipe(beside: Path, tmp_path: Path) -> None:
+def test_safetensors_file_is_exported_by_its_recipe(beside: Path, tmp_path: Path) -> None:
     weights("import", "exchanged", beside / "tf1", "--to", "r.safetensors", "--raw", cwd=tmp_path)
     out = ["export", "r.safetensors", "--to", "tf1", "--recipe", "exchanged", "--out", "tf/m"]
     weights(*out, cwd=tmp_path)
@@ -140,7 +142,7 @@ def test_a_safetensors_file_goes_out_by_its_recipe(beside: Path, tmp_path: Path)
     assert "has 10x16 for 'classifier.weight', which needs 3x16" in done.message
 
 
-def test_a_run_that_counted_its_classes_in_the_data_goes_out_without_being_told_them(
+def test_run_with_classes_counted_from_data_exports_without_stating_them(
     tmp_path: Path,
 ) -> None:
     options = ["--import", RECIPES, "--set", "model.num_classes=0", "--device", "cpu"]
@@ -188,7 +190,7 @@ def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:
         ),
     ],
 )
-def test_what_does_not_fit_is_reported_and_only_taken_in_part_when_asked(
+def test_mismatches_are_reported_and_partial_import_is_opt_in(
     beside: Path, tmp_path: Path, changes: dict[str, np.ndarray | None], told: str
 ) -> None:
     file = changed(beside, tmp_path, **changes)
@@ -205,9 +207,7 @@ def test_what_does_not_fit_is_reported_and_only_taken_in_part_when_asked(
     assert torch.equal(model["conv.weight"], stored(beside, "model")["conv.weight"])
 
 
-def test_the_settings_of_the_network_in_a_file_of_bert_are_named_and_fit(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_network_settings_in_a_bert_file_are_named_and_work(shared: Path, tmp_path: Path) -> None:
     file = shared / "data" / "pretrained" / "bert-tiny-ckpt" / "bert_model.ckpt"
     command = ("import", "bert-base", file, "--to", "bert.safetensors")
     refused = weights(*command, cwd=tmp_path, code=2).message
@@ -228,7 +228,7 @@ def test_a_file_of_another_network_is_refused_even_in_part(tmp_path: Path) -> No
     assert not (tmp_path / "part").exists()
 
 
-def test_damage_in_the_last_variable_leaves_nothing_behind(beside: Path, tmp_path: Path) -> None:
+def test_damage_in_the_last_variable_leaves_no_files(beside: Path, tmp_path: Path) -> None:
     file = changed(beside, tmp_path)
     data = tmp_path / "changed.data-00000-of-00001"
     content = bytearray(data.read_bytes())
@@ -241,7 +241,7 @@ def test_damage_in_the_last_variable_leaves_nothing_behind(beside: Path, tmp_pat
     assert folder(tmp_path) == before
 
 
-def test_a_run_that_is_there_is_not_written_over(beside: Path, tmp_path: Path) -> None:
+def test_existing_run_is_not_overwritten(beside: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     done = weights("import", "exchanged", beside / "tf1", "--to", "there", cwd=tmp_path, code=2)
     assert "'there' already exists" in done.message
@@ -252,7 +252,7 @@ def test_a_run_that_is_there_is_not_written_over(beside: Path, tmp_path: Path) -
     assert (tmp_path / "one.safetensors").read_bytes() == b"mine"
 
 
-def test_imported_weights_start_a_run_and_are_not_resumed(beside: Path, tmp_path: Path) -> None:
+def test_imported_weights_start_a_new_run_instead_of_resuming(beside: Path, tmp_path: Path) -> None:
     weights("import", "exchanged", beside / "tf1", "--to", "again", cwd=tmp_path)
     resumed = ("train", "--resume", "--run-dir", "again", "--device", "cpu")
     done = here(*resumed, cwd=tmp_path, code=2)
@@ -266,7 +266,7 @@ def test_imported_weights_start_a_run_and_are_not_resumed(beside: Path, tmp_path
     assert "jumar weights import" in done.message
 
 
-def test_a_recipe_that_asks_for_averages_gets_the_weights_where_the_file_has_none(
+def test_recipe_with_averages_falls_back_to_the_weights_if_the_file_has_none(
     beside: Path, tmp_path: Path
 ) -> None:
     bundle = open_checkpoint(beside / "tf1")
@@ -297,7 +297,7 @@ def test_every_kind_of_file_is_shown(beside: Path, tmp_path: Path, kind: str) ->
     assert len(table) == 1 + len(listed["tensors"])
 
 
-def test_weights_in_parts_are_shown_like_whole_ones(beside: Path, tmp_path: Path) -> None:
+def test_sharded_weights_are_shown_like_whole_ones(beside: Path, tmp_path: Path) -> None:
     (checkpoint,) = (beside / "checkpoints").iterdir()
     whole = load_file(checkpoint / "model.safetensors")
     split = "classifier.weight"
@@ -322,7 +322,7 @@ def test_weights_in_parts_are_shown_like_whole_ones(beside: Path, tmp_path: Path
     assert "model-00002-of-00002.safetensors" in refused
 
 
-def test_what_is_not_there_is_not_shown(tmp_path: Path) -> None:
+def test_missing_files_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "cut.safetensors").write_bytes(b"\xff" * 20)
     for name in ("none", "none/deep", "none.pb", "none.safetensors", "cut.safetensors"):
         assert name in weights("show", name, cwd=tmp_path, code=2).message
@@ -344,7 +344,7 @@ def test_an_export_overwrites_no_file_of_another_checkpoint(
     assert (tmp_path / name).read_bytes() == b"theirs"
 
 
-def test_an_export_stands_beside_files_of_other_names(beside: Path, tmp_path: Path) -> None:
+def test_export_coexists_with_files_of_other_names(beside: Path, tmp_path: Path) -> None:
     for name in ("m2.index", "m.txt", "am.index", "m.data-1"):
         (tmp_path / name).write_bytes(b"theirs")
     weights("export", beside, "--to", "tf1", "--out", "m", cwd=tmp_path)
@@ -352,7 +352,7 @@ def test_an_export_stands_beside_files_of_other_names(beside: Path, tmp_path: Pa
     open_checkpoint(tmp_path / "m")
 
 
-def test_an_export_into_the_run_is_made_again_but_takes_no_other_files_place(
+def test_export_into_the_run_is_repeatable_but_replaces_no_other_file(
     beside: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -365,9 +365,7 @@ def test_an_export_into_the_run_is_made_again_but_takes_no_other_files_place(
     assert folder(run / "tf1") == sorted([*before, "model.ckpt-2.meta"])
 
 
-def test_a_checkpoint_without_its_values_is_listed_and_called_damaged(
-    beside: Path, tmp_path: Path
-) -> None:
+def test_checkpoint_without_values_is_listed_as_damaged(beside: Path, tmp_path: Path) -> None:
     shutil.copytree(beside / "tf1", tmp_path / "tf1")
     data = tmp_path / "tf1" / "model.ckpt-2.data-00000-of-00001"
     whole = data.read_bytes()

@@ -56,9 +56,7 @@ def export(weights: Path, like: Path, out: str, cwd: Path, *more: str, code: int
     return here("weights", "export", weights, *options, cwd=cwd, code=code)
 
 
-def test_a_frozen_graph_gets_the_weights_and_keeps_everything_else(
-    weights: Path, published: Path, tmp_path: Path
-) -> None:
+def test_frozen_graph_gets_only_new_weights(weights: Path, published: Path, tmp_path: Path) -> None:
     like = published / "DS_CNN_S.pb"
     done = export(weights, like, "new.pb", tmp_path)
     assert "47 weights of ds-cnn-s in a copy of" in done.out
@@ -75,7 +73,7 @@ def test_a_frozen_graph_gets_the_weights_and_keeps_everything_else(
     assert all(torch.equal(again[name], ours[name]) for name in again)
 
 
-def test_the_published_weights_give_the_published_graph(published: Path, tmp_path: Path) -> None:
+def test_published_weights_reproduce_the_published_graph(published: Path, tmp_path: Path) -> None:
     like = published / "DS_CNN_S.pb"
     here("weights", "import", "ds-cnn-s", like, "--to", "run", cwd=tmp_path)
     done = here("weights", "export", "run", "--to", "frozen", "--like", like, cwd=tmp_path)
@@ -85,7 +83,7 @@ def test_the_published_weights_give_the_published_graph(published: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_tensorflow_answers_as_jumar_does(weights: Path, published: Path, tmp_path: Path) -> None:
+def test_tensorflow_predicts_like_jumar(weights: Path, published: Path, tmp_path: Path) -> None:
     tensorflow_python()
     export(weights, published / "DS_CNN_S.pb", "new.pb", tmp_path)
     clips = sorted((published / "samples").glob("*.wav"))
@@ -120,9 +118,7 @@ def test_a_graph_of_another_network_is_refused_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_there_is_not_overwritten(
-    weights: Path, published: Path, tmp_path: Path
-) -> None:
+def test_existing_file_is_not_overwritten(weights: Path, published: Path, tmp_path: Path) -> None:
     like = tmp_path / "like.pb"
     shutil.copy(published / "DS_CNN_S.pb", like)
     done = export(weights, like, "like.pb", tmp_path, code=2)
@@ -131,7 +127,7 @@ def test_a_file_that_is_there_is_not_overwritten(
     assert list(tmp_path.iterdir()) == [like]
 
 
-def test_a_place_that_cannot_be_written_is_an_error_that_names_it(
+def test_unwritable_destination_is_an_error_naming_it(
     weights: Path, published: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -142,7 +138,7 @@ def test_a_place_that_cannot_be_written_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("options", [("--to", "frozen"), ("--to", "tf1", "--like", "a.pb")])
-def test_a_frozen_graph_needs_one_to_be_like(
+def test_frozen_graph_export_needs_a_template_graph(
     weights: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     done = here("weights", "export", weights, *options, cwd=tmp_path, code=2)

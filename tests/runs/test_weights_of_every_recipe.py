@@ -100,7 +100,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Export
     return get
 
 
-def test_a_new_recipe_is_held_to_this_too() -> None:
+def test_every_recipe_is_covered() -> None:
     assert {row.name for row in list_recipes() if row.module.startswith("jumar.")} == {
         *CASES,
         *VARIANTS,
@@ -108,7 +108,7 @@ def test_a_new_recipe_is_held_to_this_too() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_out_and_in_again_is_the_identity_for_every_weight(
+def test_every_weight_round_trips(
     exported: Callable[[str], Exported], tmp_path: Path, name: str
 ) -> None:
     network, averages, settings, prefix = exported(name)

@@ -67,7 +67,7 @@ def last(run: Path) -> dict[str, torch.Tensor]:
     }
 
 
-def test_a_run_that_went_to_tensorflow_and_back_goes_on_as_if_it_had_not(
+def test_run_resumes_as_if_uninterrupted_after_a_tensorflow_round_trip(
     exported: Path, tmp_path: Path
 ) -> None:
     kind = exported.name
@@ -82,7 +82,7 @@ def test_a_run_that_went_to_tensorflow_and_back_goes_on_as_if_it_had_not(
     assert same(last(tmp_path / "back"), last(tmp_path / "whole"))
 
 
-def test_what_was_imported_goes_out_again_as_it_came(exported: Path, tmp_path: Path) -> None:
+def test_imported_slots_are_exported_unchanged(exported: Path, tmp_path: Path) -> None:
     weights("import", f"exchanged-{exported.name}", exported / "tf1", "--to", "back", cwd=tmp_path)
     weights("export", "back", "--to", "tf1", cwd=tmp_path)
     first, second = open_checkpoint(exported / "tf1"), open_checkpoint(tmp_path / "back" / "tf1")
@@ -102,7 +102,7 @@ def changed(exported: Path, place: Path, **changes: np.ndarray | None) -> None:
 
 
 @pytest.mark.parametrize("value", [None, np.zeros((2, 2), np.float32)])
-def test_slots_that_lack_or_do_not_fit_are_left_out_together(
+def test_missing_or_mismatched_slots_are_all_omitted(
     exported: Path, tmp_path: Path, value: np.ndarray | None
 ) -> None:
     suffix = {"adam": "Adam_1", "momentum": "Momentum"}[exported.name]
@@ -116,9 +116,7 @@ def test_slots_that_lack_or_do_not_fit_are_left_out_together(
     assert "no optimizer state" in resumed.message
 
 
-def test_slots_of_another_rule_than_the_recipes_are_left_out(
-    exported: Path, tmp_path: Path
-) -> None:
+def test_slots_of_another_optimizer_are_omitted(exported: Path, tmp_path: Path) -> None:
     other = ["--set", "optimizer=rmsprop"]
     name = f"exchanged-{exported.name}"
     done = weights("import", name, exported / "tf1", "--to", "back", *other, cwd=tmp_path)
@@ -129,7 +127,7 @@ def test_slots_of_another_rule_than_the_recipes_are_left_out(
 
 
 @pytest.mark.parametrize(("prefix", "step"), [("model.ckpt-120", 120), ("model.ckpt", 0)])
-def test_without_a_global_step_the_name_of_the_files_tells_it(
+def test_without_a_global_step_the_file_name_gives_it(
     exported: Path, tmp_path: Path, prefix: str, step: int
 ) -> None:
     bundle = open_checkpoint(exported / "tf1")
@@ -170,7 +168,7 @@ def counted(
         pytest.param(7, (0.9**6, float("nan")), 7, "have other betas", id="not a number"),
     ],
 )
-def test_steps_are_counted_by_the_powers_while_they_tell_them(
+def test_steps_are_derived_from_beta_powers_while_possible(
     tmp_path: Path,
     adam_exported: Path,
     global_step: int,
@@ -185,7 +183,7 @@ def test_steps_are_counted_by_the_powers_while_they_tell_them(
     assert find_checkpoint(tmp_path / "back" / "checkpoints", "last").step == step
 
 
-def test_an_original_gets_its_own_count_of_steps_and_its_own_names(tmp_path: Path) -> None:
+def test_export_for_an_original_uses_its_step_count_and_names(tmp_path: Path) -> None:
     """Counted twice an update in the variable, and from 1 in the names of files."""
     scoped = ["--set", "model.slots=scoped"]
     train("adam", tmp_path, "run", *scoped)
@@ -206,7 +204,7 @@ def test_an_original_gets_its_own_count_of_steps_and_its_own_names(tmp_path: Pat
         assert " by " not in done.out
 
 
-def test_powers_and_counts_are_those_of_the_originals_scripts() -> None:
+def test_powers_and_counts_match_the_originals_scripts() -> None:
     """ML-KWS-for-MCU trains inside tf.name_scope('train') and increments global_step itself."""
     names = network_of(create_recipe("ds-cnn-s"), "ds-cnn-s").names
     assert names.optimizers[0].powers == ("train/beta1_power", "train/beta2_power")
@@ -219,13 +217,13 @@ def test_powers_are_found_in_another_name_scope(tmp_path: Path, adam_exported: P
     assert "power" not in done.out.split("not weights", 1)[-1]
 
 
-def test_a_file_of_weights_alone_takes_no_slots(exported: Path, tmp_path: Path) -> None:
+def test_weights_only_file_gets_no_slots(exported: Path, tmp_path: Path) -> None:
     name = f"exchanged-{exported.name}"
     done = weights("import", name, exported / "tf1", "--to", "one.safetensors", cwd=tmp_path)
     assert "continues from it" not in done.out
 
 
-def test_slots_belong_to_the_weights_where_averages_have_their_names(tmp_path: Path) -> None:
+def test_slots_belong_to_the_weights_even_if_averages_use_their_names(tmp_path: Path) -> None:
     swapped = ["--set", "model.averages=swapped", *DURATION]
     train("adam", tmp_path, "whole", *swapped)
     train("adam", tmp_path, "run", "--set", "model.averages=swapped")
@@ -258,7 +256,7 @@ def exported_names(name: str, *settings: str) -> set[str]:
     return {*place_weights(network, averages), *place_slots(network, state)}
 
 
-def test_slots_have_the_names_of_a_published_checkpoint(shared: Path) -> None:
+def test_slots_are_named_as_in_a_published_checkpoint(shared: Path) -> None:
     published = open_checkpoint(shared / "data" / "pretrained" / "videnn-names").names()
     theirs = {name for name in published if "Adam" in name or "power" in name}
     ours = {name for name in exported_names("videnn-spatial") if "Adam" in name or "power" in name}
@@ -307,7 +305,7 @@ with tf.Session() as session:
 
 
 @pytest.mark.slow
-def test_tensorflow_goes_on_from_our_slots_and_we_from_tensorflows(
+def test_tensorflow_resumes_from_our_slots_and_we_from_tensorflows(
     exported: Path, tmp_path: Path
 ) -> None:
     """The whole graph of a training is restored, and two more steps give the same weights."""

@@ -54,7 +54,7 @@ def test_everything_happens_at_its_interval_and_the_last_step_only_logs(
     save=st.integers(1, 20),
     keep_best=st.booleans(),
 )
-def test_a_run_writes_no_more_checkpoints_than_were_foretold(
+def test_run_writes_no_more_checkpoints_than_predicted(
     total: int, step: int, evaluate: int, save: int, keep_best: bool
 ) -> None:
     chosen = plan(evaluate=f"{evaluate}it", save=f"{save}it", keep_best=keep_best)
@@ -76,7 +76,7 @@ def test_epochs_and_shares_are_counted_in_steps() -> None:
     assert [step for step in steps if due(cadence, step, step).checkpoint] == list(range(5, 40, 5))
 
 
-def test_on_the_clock_an_interval_begins_with_the_first_step_and_after_each_time() -> None:
+def test_timed_interval_starts_with_the_first_step_and_after_each_event() -> None:
     cadence = Cadence(plan(log="10s", save="1min"), 10, None)
     logged = [second for second in range(3, 100, 3) if due(cadence, second, float(second)).log]
     assert logged == [15, 27, 39, 51, 63, 75, 87, 99]
@@ -84,20 +84,20 @@ def test_on_the_clock_an_interval_begins_with_the_first_step_and_after_each_time
     assert [s for s in range(1, 130) if due(saved, s, float(s)).checkpoint] == [61, 121]
 
 
-def test_a_run_on_the_clock_ends_when_its_time_is_up_and_does_nothing_else_then() -> None:
+def test_timed_run_ends_when_its_time_is_up_without_further_events() -> None:
     cadence = Cadence(plan(evaluate="1it", save="1it"), 10, None)
     assert not due(cadence, 1, 9.9, limit=10).ends
     now = due(cadence, 2, 10.0, limit=10)
     assert (now.ends, now.log, now.evaluate, now.checkpoint) == (True, True, False, False)
 
 
-def test_a_stop_is_logged_and_nothing_else_is_begun() -> None:
+def test_stop_is_logged_and_nothing_else_started() -> None:
     cadence = Cadence(plan(evaluate="1it", save="1it"), 10, 100)
     now = due(cadence, 3, 3.0, signal=15)
     assert (now.signal, now.log, now.evaluate, now.checkpoint) == (15, True, False, False)
 
 
-def test_how_many_checkpoints_is_not_known_where_the_clock_decides() -> None:
+def test_number_of_checkpoints_is_unknown_for_timed_intervals() -> None:
     assert Cadence(plan(save="1min"), 10, 100).most_checkpoints(0) is None
     assert Cadence(plan(evaluate="1min"), 10, 100).most_checkpoints(0) is None
     assert Cadence(plan(evaluate="1min", keep_best=False), 10, 100).most_checkpoints(0) == 1
@@ -113,13 +113,13 @@ def test_a_share_of_an_unknown_length_is_refused_with_its_field(field: str) -> N
 
 
 @pytest.mark.parametrize("duration", ["0it", "0ep", "0s"])
-def test_a_run_of_no_length_is_refused(duration: str) -> None:
+def test_run_of_zero_length_is_refused(duration: str) -> None:
     with pytest.raises(UserError, match="trains nothing"):
         check_lengths(small_plan(duration=duration), None if "s" in duration else 0)
 
 
 @pytest.mark.parametrize("kind", sorted(ScheduleSettings.kinds))
-def test_a_schedule_that_needs_the_end_of_a_run_on_the_clock_is_refused(kind: str) -> None:
+def test_schedule_that_needs_the_length_of_a_timed_run_is_refused(kind: str) -> None:
     schedule = of_kind(ScheduleSettings, kind, every="10%", boundaries=("50%",), values=(1.0, 0.1))
     first = small_plan(duration="1h")
     chosen = replace(first.optimization["points"], schedule=schedule)
@@ -132,7 +132,7 @@ def test_a_schedule_that_needs_the_end_of_a_run_on_the_clock_is_refused(kind: st
         check_lengths(on_the_clock, None)
 
 
-def test_only_the_lengths_that_a_schedule_reads_count() -> None:
+def test_only_lengths_used_by_the_schedule_count() -> None:
     schedule = Constant(warmup="5%", warmup_kind="none")
     assert schedule.lengths() == []
 
@@ -142,7 +142,7 @@ def test_only_the_lengths_that_a_schedule_reads_count() -> None:
     # One at the end, 3 or none of the evaluations, 2 of the intervals; fewer of a resumed run.
     [(0, True, 6), (0, False, 3), (3, True, 5), (4, False, 2), (8, True, 2), (10, True, 1)],
 )
-def test_a_checkpoint_at_the_end_at_each_interval_and_at_each_evaluation_is_foretold(
+def test_checkpoints_at_the_end_intervals_and_evaluations_are_predicted(
     step: int, keep_best: bool, most: int
 ) -> None:
     chosen = plan(evaluate="3it", save="4it", keep_best=keep_best)
@@ -150,7 +150,7 @@ def test_a_checkpoint_at_the_end_at_each_interval_and_at_each_evaluation_is_fore
     assert Cadence(plan(), 10, 10).most_checkpoints(step) == 1
 
 
-def test_an_interval_of_no_length_is_never_due() -> None:
+def test_zero_interval_is_never_due() -> None:
     for nothing in ("0s", "0it", ""):
         cadence = Cadence(plan(log=nothing, evaluate=nothing, save=nothing), 10, 9)
         for step in range(1, 9):
@@ -166,7 +166,7 @@ def test_an_interval_of_no_length_is_never_due() -> None:
         assert not cadence.scores_at(0)
 
 
-def test_each_interval_on_the_clock_is_due_by_itself() -> None:
+def test_timed_intervals_are_due_independently() -> None:
     cadence = Cadence(plan(log="10s", evaluate="20s", save="15s"), 10, None)
     result = [
         (second, now.log, now.evaluate, now.checkpoint)
@@ -183,7 +183,7 @@ def test_each_interval_on_the_clock_is_due_by_itself() -> None:
     ]
 
 
-def test_what_a_run_of_unknown_length_cannot_follow_is_named() -> None:
+def test_settings_needing_a_known_length_are_named() -> None:
     with pytest.raises(UserError) as refused:
         Cadence(plan(save="10%"), 10, None)
     assert str(refused.value) == (

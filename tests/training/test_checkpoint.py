@@ -32,7 +32,7 @@ def write(directory: Path, step: int, value: float = 0.0, **more: object) -> che
     )
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_checkpoint_round_trips(tmp_path: Path) -> None:
     written = write(tmp_path, 7, 2.0)
     assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [7]
     assert torch.equal(
@@ -43,7 +43,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert torch.equal(state.slots["tensor"], torch.arange(3))
 
 
-def test_the_record_holds_step_epoch_time_batch_and_the_mark_of_every_file(tmp_path: Path) -> None:
+def test_record_has_step_epoch_time_batch_and_checksum_of_every_file(tmp_path: Path) -> None:
     written = checkpoints.write_checkpoint(
         tmp_path,
         step=12,
@@ -87,7 +87,7 @@ def test_a_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
     assert checkpoints.load_weights(again.model_file(ema=False))["w"].tolist() == [2.0, 2.0, 2.0]
 
 
-def test_without_slots_there_is_no_file_of_them_and_none_are_read(tmp_path: Path) -> None:
+def test_without_slots_there_is_no_slot_file_and_none_are_read(tmp_path: Path) -> None:
     written = checkpoints.write_checkpoint(
         tmp_path,
         step=1,
@@ -104,7 +104,7 @@ def test_without_slots_there_is_no_file_of_them_and_none_are_read(tmp_path: Path
     assert (state.values, state.slots) == ({"step": 1}, {})
 
 
-def test_only_a_resume_needs_the_state_to_be_whole(tmp_path: Path) -> None:
+def test_only_resuming_needs_the_complete_state(tmp_path: Path) -> None:
     written = write(tmp_path, 7)
     (written.path / "state.json").write_text("{}")
     written.check(with_state=False)
@@ -115,7 +115,7 @@ def test_only_a_resume_needs_the_state_to_be_whole(tmp_path: Path) -> None:
         written.check(with_state=False)
 
 
-def test_scores_are_noted_in_the_record_and_those_that_are_no_numbers_read_back(
+def test_scores_including_nan_round_trip_through_the_record(
     tmp_path: Path,
 ) -> None:
     noted = checkpoints.note_metrics(write(tmp_path, 7), {"top1": 50.0, "loss": float("nan")})
@@ -136,7 +136,7 @@ def test_scores_are_noted_in_the_record_and_those_that_are_no_numbers_read_back(
         ({"step": 8}, "belongs to step 8"),
     ],
 )
-def test_a_record_that_does_not_hold_together_is_damaged(
+def test_inconsistent_record_is_damaged(
     tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     file = write(tmp_path, 7).path / "checkpoint.json"
@@ -146,7 +146,7 @@ def test_a_record_that_does_not_hold_together_is_damaged(
     assert str(result.value).startswith(f"{file}: {message}")
 
 
-def test_a_record_lacks_nothing_but_may_be_of_an_earlier_version(tmp_path: Path) -> None:
+def test_record_must_be_complete_but_may_be_of_an_earlier_version(tmp_path: Path) -> None:
     file = write(tmp_path, 7).path / "checkpoint.json"
     whole = read_json(file)
     for name in ("step", "epoch", "time", "metrics", "batch"):
@@ -194,7 +194,7 @@ def test_a_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
         ("damaged-step-00000007", None),
     ],
 )
-def test_a_name_tells_the_step_or_is_of_something_else(name: str, step: int | None) -> None:
+def test_names_give_the_step_or_are_foreign(name: str, step: int | None) -> None:
     assert checkpoints.step_of(Path("checkpoints") / name) == step
 
 
@@ -215,7 +215,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (caused(RuntimeError("mine"), OSError(30, "Read-only")), "mine"),
     ],
 )
-def test_what_hinders_the_writing_is_reported_with_the_step(error: Exception, reason: str) -> None:
+def test_write_errors_are_reported_with_the_step(error: Exception, reason: str) -> None:
     beside = checkpoints.unfinished(Path("run/checkpoints"), 12)
     with pytest.raises(checkpoints.NotWrittenError) as result, checkpoints.not_written(beside):
         raise error
@@ -225,7 +225,7 @@ def test_what_hinders_the_writing_is_reported_with_the_step(error: Exception, re
     )
 
 
-def test_tied_weights_are_stored_each(tmp_path: Path) -> None:
+def test_tied_weights_are_stored_separately(tmp_path: Path) -> None:
     shared = torch.randn(4, 4)
     written = checkpoints.write_checkpoint(
         tmp_path,
@@ -241,7 +241,7 @@ def test_tied_weights_are_stored_each(tmp_path: Path) -> None:
     assert torch.equal(loaded["b"], shared.t())
 
 
-def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> None:
+def test_failed_write_leaves_no_files_and_does_no_harm(tmp_path: Path) -> None:
     write(tmp_path, 1, 1.0)
     with pytest.raises(UserError, match="could not be written"):
         checkpoints.write_checkpoint(
@@ -256,7 +256,7 @@ def test_a_write_that_fails_leaves_nothing_and_harms_nothing(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
-def test_a_place_where_no_folder_can_be_made_is_reported(tmp_path: Path) -> None:
+def test_destination_without_a_creatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(checkpoints.NotWrittenError) as result:
         write(tmp_path / "file" / "checkpoints", 12)
@@ -281,7 +281,7 @@ except NotWrittenError as error:
 """
 
 
-def test_numbers_that_cannot_be_written_leave_nothing_either(tmp_path: Path) -> None:
+def test_unserialisable_numbers_leave_no_files(tmp_path: Path) -> None:
     write(tmp_path, 1, 1.0)
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
@@ -306,7 +306,9 @@ while True:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.011])
-def test_every_checkpoint_is_whole_after_kill_9_at_any_moment(tmp_path: Path, delay: float) -> None:
+def test_every_checkpoint_is_intact_after_kill_9_at_any_moment(
+    tmp_path: Path, delay: float
+) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )

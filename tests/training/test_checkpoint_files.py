@@ -18,7 +18,7 @@ from jumar.training.checkpoint_files import (
 )
 
 
-def test_the_mark_has_the_published_check_value_of_crc_32c(tmp_path: Path) -> None:
+def test_checksum_has_the_published_crc_32c_check_value(tmp_path: Path) -> None:
     """That of `123456789`, as in RFC 3720 and every catalogue of CRCs."""
     file = tmp_path / "x"
     file.write_bytes(b"123456789")
@@ -30,7 +30,7 @@ def test_the_mark_has_the_published_check_value_of_crc_32c(tmp_path: Path) -> No
     assert in_blocks.mark == mark_of(file)
 
 
-def test_a_file_of_several_blocks_has_the_mark_of_its_whole_content(tmp_path: Path) -> None:
+def test_multi_block_file_has_the_checksum_of_its_whole_content(tmp_path: Path) -> None:
     content = bytes(range(256)) * 9000
     (tmp_path / "x").write_bytes(content)
     assert mark_of(tmp_path / "x") == FileMark(
@@ -38,7 +38,7 @@ def test_a_file_of_several_blocks_has_the_mark_of_its_whole_content(tmp_path: Pa
     )
 
 
-def test_a_file_that_changed_is_reported_with_its_sizes_or_its_sum(tmp_path: Path) -> None:
+def test_changed_file_is_reported_with_sizes_or_checksum(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"a" * 1234)
     mark = mark_of(file)
@@ -63,7 +63,7 @@ def test_a_file_that_changed_is_reported_with_its_sizes_or_its_sum(tmp_path: Pat
     assert str(result.value) == f"{file}: cannot be read: Permission denied"
 
 
-def test_a_seal_is_the_sum_of_the_content_in_any_order() -> None:
+def test_seal_is_the_checksum_of_the_content_in_any_order() -> None:
     record = sealed({"b": [1, 2], "a": {"y": None, "x": 0.5}})
     digest = google_crc32c.value(b'{"a": {"x": 0.5, "y": null}, "b": [1, 2]}')
     assert record == {
@@ -79,7 +79,7 @@ def test_a_seal_is_the_sum_of_the_content_in_any_order() -> None:
     assert is_intact({"written": "by an earlier version"})
 
 
-def test_files_and_folders_are_flushed_and_what_is_missing_is_an_error(tmp_path: Path) -> None:
+def test_files_and_folders_are_flushed_and_missing_ones_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"x")
     flush(tmp_path / "x")
     flush(tmp_path)

@@ -73,7 +73,7 @@ def write_together(
     return finish_checkpoint(place, step=step, epoch=0.0, values=values, batch={}, marks=marks)
 
 
-def test_what_three_ranks_wrote_one_reads_whole(tmp_path: Path) -> None:
+def test_one_rank_reads_what_three_wrote(tmp_path: Path) -> None:
     written = write_together(tmp_path, 3)
     assert sorted(written.marks) == [
         "model.safetensors",
@@ -88,7 +88,7 @@ def test_what_three_ranks_wrote_one_reads_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("optimizer", [Adam(), AdamW(), Lamb(bias_correction="variable")])
-def test_a_run_resumes_from_what_three_ranks_wrote_bit_for_bit(
+def test_run_resumes_bitwise_from_a_three_rank_checkpoint(
     tmp_path: Path, optimizer: OptimizerSettings
 ) -> None:
     plan = small_plan(optimizer=optimizer)
@@ -106,7 +106,9 @@ def test_a_run_resumes_from_what_three_ranks_wrote_bit_for_bit(
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5, 9])
-def test_any_number_of_ranks_reads_its_rows_of_what_three_wrote(tmp_path: Path, ranks: int) -> None:
+def test_any_number_of_ranks_reads_its_rows_of_a_three_rank_checkpoint(
+    tmp_path: Path, ranks: int
+) -> None:
     tensors = PartedTensors(write_together(tmp_path, 3).path / OPTIMIZER)
     assert tensors.shapes == {name: tuple(value.shape) for name, value in SLOTS.items()}
     for name, value in SLOTS.items():
@@ -120,7 +122,7 @@ def test_any_number_of_ranks_reads_its_rows_of_what_three_wrote(tmp_path: Path, 
         assert torch.equal(torch.cat(shares), value)
 
 
-def test_a_single_file_is_read_by_rows_too(tmp_path: Path) -> None:
+def test_single_file_is_read_by_rows(tmp_path: Path) -> None:
     weights = torch.arange(12.0).reshape(4, 3)
     write_part(tmp_path, MODEL, {"w": weights})
     assert [path.name for path in tmp_path.iterdir()] == [MODEL]
@@ -131,7 +133,7 @@ def test_a_single_file_is_read_by_rows_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("part", [1, 2, 3])
-def test_a_damaged_part_is_named_and_the_checkpoint_before_is_taken(
+def test_damaged_part_is_named_and_the_previous_checkpoint_used(
     tmp_path: Path, part: int, damage: Damage
 ) -> None:
     write(tmp_path, 2)
@@ -144,7 +146,7 @@ def test_a_damaged_part_is_named_and_the_checkpoint_before_is_taken(
     assert [str(file) in line for line in messages] == [True]
 
 
-def test_without_a_part_nothing_is_read(tmp_path: Path) -> None:
+def test_nothing_is_read_if_a_part_is_missing(tmp_path: Path) -> None:
     for rank in (0, 2):
         write_as(rank, tmp_path, SLOTS)
     with pytest.raises(UserError, match="optimizer-00002-of-00003"):
@@ -152,7 +154,7 @@ def test_without_a_part_nothing_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 1, 3])
-def test_parts_that_lack_rows_or_hold_some_twice_are_refused(tmp_path: Path, start: int) -> None:
+def test_parts_with_missing_or_duplicate_rows_are_refused(tmp_path: Path, start: int) -> None:
     for part, first in ((1, 0), (2, start)):
         one = {"w": Slice(start=first, rows=4)}
         write_part(tmp_path, MODEL, {"w": torch.zeros(2, 3)}, part=part, parts=2, slices=one)
@@ -175,7 +177,7 @@ def test_slices_of_tensors_of_different_shapes_are_refused(tmp_path: Path) -> No
         load_weights(tmp_path / MODEL)
 
 
-def test_what_a_killed_rank_left_is_gone_when_the_next_begins(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_rank_are_removed_by_the_next_start(tmp_path: Path) -> None:
     place = unfinished(tmp_path, 3)
     begin_checkpoint(place)
     write_part(place, MODEL, {"w": torch.zeros(1)}, part=1, parts=9)
@@ -183,12 +185,12 @@ def test_what_a_killed_rank_left_is_gone_when_the_next_begins(tmp_path: Path) ->
     assert len(list((tmp_path / "step-00000003").iterdir())) == 6
 
 
-def test_the_name_of_the_whole_is_distinguished_from_that_of_a_part() -> None:
+def test_name_of_a_whole_file_is_distinguished_from_that_of_a_part() -> None:
     assert whole_name("optimizer-00002-of-00010.safetensors") == "optimizer.safetensors"
     assert whole_name("my-1-of-2.safetensors") == "my-1-of-2.safetensors"
 
 
-def test_rows_are_read_from_whichever_parts_hold_them(tmp_path: Path) -> None:
+def test_rows_are_read_from_the_parts_containing_them(tmp_path: Path) -> None:
     whole = torch.arange(10.0).reshape(5, 2)
     marks = {}
     for part, (start, stop) in enumerate(((0, 2), (2, 3), (3, 5)), start=1):
@@ -220,7 +222,7 @@ def test_rows_are_read_from_whichever_parts_hold_them(tmp_path: Path) -> None:
     assert refused.value.where == str(tmp_path / "optimizer.safetensors")
 
 
-def test_a_single_part_has_the_name_of_the_whole_and_only_slices_in_its_header(
+def test_single_part_is_named_as_whole_with_only_slices_in_its_header(
     tmp_path: Path,
 ) -> None:
     name = "optimizer.safetensors"
@@ -238,7 +240,7 @@ def test_a_single_part_has_the_name_of_the_whole_and_only_slices_in_its_header(
 @pytest.mark.parametrize(
     "pieces", [((0, 2), (3, 5)), ((0, 3), (2, 5)), ((1, 5),), ((0, 4),), ((0, 5), (0, 5))]
 )
-def test_each_row_is_held_once_or_the_file_is_refused(
+def test_file_is_refused_unless_each_row_occurs_once(
     tmp_path: Path, pieces: tuple[tuple[int, int], ...]
 ) -> None:
     for part, (start, stop) in enumerate(pieces, start=1):

@@ -88,20 +88,20 @@ def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("higher", [True, False])
-def test_of_equal_scores_the_later_one_is_the_best(tmp_path: Path, higher: bool) -> None:
+def test_later_of_equal_scores_is_the_best(tmp_path: Path, higher: bool) -> None:
     for step, score in ((1, 90.0), (2, 90.0), (3, 20.0 if higher else 95.0)):
         note_metrics(write(tmp_path, step), {"top1": score})
     headline = ("top1", higher)
     assert checkpoint_retention.find_checkpoint(tmp_path, "best", headline).step == 2
 
 
-def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
+def test_nan_score_is_never_the_best(tmp_path: Path) -> None:
     note_metrics(write(tmp_path, 1), {"loss": 2.0})
     note_metrics(write(tmp_path, 2), {"loss": float("nan")})
     assert checkpoint_retention.find_checkpoint(tmp_path, "best", ("loss", False)).step == 1
 
 
-def test_a_missing_step_is_named_with_those_that_are_there(tmp_path: Path) -> None:
+def test_missing_step_is_named_and_existing_ones_listed(tmp_path: Path) -> None:
     write(tmp_path, 5)
     with pytest.raises(UserError, match="5, last, best"):
         checkpoint_retention.find_checkpoint(tmp_path, "6")
@@ -109,7 +109,7 @@ def test_a_missing_step_is_named_with_those_that_are_there(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_whatever_happened_to_a_file_the_newest_intact_checkpoint_is_taken(
+def test_newest_intact_checkpoint_is_used_whatever_the_damage(
     tmp_path: Path, name: str, damage: Damage
 ) -> None:
     for step in (1, 2, 3):
@@ -147,9 +147,7 @@ def test_an_old_damaged_checkpoint_is_not_even_named(
 
 
 @pytest.mark.parametrize("name", TO_GO_ON)
-def test_weights_are_used_whatever_became_of_the_state_for_going_on(
-    tmp_path: Path, name: str
-) -> None:
+def test_weights_are_usable_even_if_the_resume_state_is_damaged(tmp_path: Path, name: str) -> None:
     write(tmp_path, 1, scored=50.0)
     flip(tmp_path / "step-00000001" / name)
     for which in ("last", "best", "1"):
@@ -160,7 +158,7 @@ def test_weights_are_used_whatever_became_of_the_state_for_going_on(
     assert error.value.where.endswith(name)
 
 
-def test_the_best_intact_checkpoint_is_taken_and_a_better_damaged_one_named(
+def test_best_intact_checkpoint_is_used_and_a_better_damaged_one_named(
     tmp_path: Path,
 ) -> None:
     for step, score in ((1, 50.0), (2, 90.0), (3, 70.0)):
@@ -172,7 +170,7 @@ def test_the_best_intact_checkpoint_is_taken_and_a_better_damaged_one_named(
     assert ["step-00000002" in line for line in messages] == [True]
 
 
-def test_where_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
+def test_error_names_each_checkpoint_if_all_are_damaged(tmp_path: Path) -> None:
     for step, name in ((1, MODEL), (2, RECORD)):
         write(tmp_path, step)
         flip(tmp_path / f"step-0000000{step}" / name)
@@ -187,11 +185,11 @@ def test_where_all_are_damaged_the_error_names_each(tmp_path: Path) -> None:
         assert "step-00000002/checkpoint.json" in found.value.todo
 
 
-def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:
+def test_nothing_to_resume_from_without_a_checkpoint(tmp_path: Path) -> None:
     assert checkpoint_retention.newest_checkpoint(tmp_path / "none", pytest.fail) is None
 
 
-def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
+def test_recording_scores_keeps_the_hashes(tmp_path: Path) -> None:
     written = write(tmp_path, 1)
     noted = note_metrics(written, {"top1": float("nan"), "loss": 0.1 + 0.2})
     assert noted.marks == written.marks
@@ -202,7 +200,7 @@ def test_noting_scores_keeps_the_hashes(tmp_path: Path) -> None:
     )
 
 
-def test_checkpoints_newer_than_the_resumed_one_no_longer_count(tmp_path: Path) -> None:
+def test_checkpoints_newer_than_the_resumed_one_are_set_aside(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         write(tmp_path, step)
     for attempt in range(2):
@@ -216,7 +214,7 @@ def test_checkpoints_newer_than_the_resumed_one_no_longer_count(tmp_path: Path) 
         assert len(list(tmp_path.glob("damaged-step-00000003*"))) == attempt + 1
 
 
-def test_a_file_of_weights_is_held_to_the_checkpoint_in_which_it_lies(tmp_path: Path) -> None:
+def test_weights_file_is_verified_against_its_checkpoint(tmp_path: Path) -> None:
     file = write(tmp_path, 1).path / MODEL
     check_weights_file(file)
     flip(file)
@@ -234,7 +232,7 @@ def test_a_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: 
     assert refused.value.where == str(file)
 
 
-def test_without_its_record_a_directory_is_no_checkpoint(tmp_path: Path) -> None:
+def test_directory_without_a_record_is_not_a_checkpoint(tmp_path: Path) -> None:
     write(tmp_path, 1)
     (write(tmp_path, 2).path / RECORD).unlink()
     messages: list[str] = []
@@ -244,7 +242,7 @@ def test_without_its_record_a_directory_is_no_checkpoint(tmp_path: Path) -> None
     assert "checkpoint.json" in messages[0]
 
 
-def test_a_checkpoint_is_found_by_its_step_or_refused_with_those_there_are(tmp_path: Path) -> None:
+def test_checkpoint_is_found_by_step_or_refused_listing_existing_ones(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         checkpoint_retention.find_checkpoint(tmp_path / "none", "last")
     assert str(refused.value) == f"there is no checkpoint in '{tmp_path / 'none'}'"
@@ -268,7 +266,7 @@ def test_a_checkpoint_is_found_by_its_step_or_refused_with_those_there_are(tmp_p
         )
 
 
-def test_the_newest_is_at_most_that_of_the_step_requested(tmp_path: Path) -> None:
+def test_newest_checkpoint_is_limited_to_the_requested_step(tmp_path: Path) -> None:
     for step in (2, 5, 10):
         write(tmp_path, step)
     for until, expected in ((None, 10), (10, 10), (9, 5), (5, 5), (2, 2)):
@@ -278,7 +276,7 @@ def test_the_newest_is_at_most_that_of_the_step_requested(tmp_path: Path) -> Non
     assert checkpoint_retention.newest_checkpoint(tmp_path, pytest.fail, until=1) is None
 
 
-def test_what_is_skipped_is_reported_with_the_file_and_why(
+def test_skipped_checkpoints_are_reported_with_file_and_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step in (1, 2, 3):
@@ -300,7 +298,7 @@ def test_what_is_skipped_is_reported_with_the_file_and_why(
     )
 
 
-def test_those_set_aside_are_numbered_where_there_are_some_already(tmp_path: Path) -> None:
+def test_set_aside_checkpoints_are_numbered_if_some_exist(tmp_path: Path) -> None:
     names = []
     for _ in range(3):
         for step in (1, 2, 3):
@@ -313,7 +311,7 @@ def test_those_set_aside_are_numbered_where_there_are_some_already(tmp_path: Pat
     assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [1]
 
 
-def test_only_what_was_left_half_written_is_removed(tmp_path: Path) -> None:
+def test_only_partially_written_files_are_removed(tmp_path: Path) -> None:
     checkpoint_retention.remove_leftovers(tmp_path / "none")
     write(tmp_path, 1)
     for name in (".step-00000002.unfinished", ".step-00000001.dropped", "other", ".hidden"):
@@ -323,7 +321,7 @@ def test_only_what_was_left_half_written_is_removed(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", "other", "step-00000001"]
 
 
-def test_the_best_is_kept_only_where_it_is_scored_by_that_metric(tmp_path: Path) -> None:
+def test_best_is_kept_only_if_scored_by_that_metric(tmp_path: Path) -> None:
     for step, metrics in ((1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"top1": 9.0}), (4, {})):
         note_metrics(write(tmp_path, step), metrics)
     result = checkpoint_retention.list_checkpoints(tmp_path)

@@ -16,7 +16,7 @@ def refuse(word: str) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_every_number_comes_back_bit_for_bit(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_every_number_round_trips_bitwise(tmp_path: Path, dtype: torch.dtype) -> None:
     info = torch.finfo(dtype)
     edges = [0.0, -0.0, 0.1, 1 / 3, info.max, info.min, info.tiny, info.tiny / 4, 1 + info.eps]
     random = torch.randn(500, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -27,7 +27,7 @@ def test_every_number_comes_back_bit_for_bit(tmp_path: Path, dtype: torch.dtype)
     assert torch.equal(read.view(torch.uint8), tensor.view(torch.uint8))
 
 
-def test_what_json_has_no_word_for_comes_back_from_a_file_that_is_json(tmp_path: Path) -> None:
+def test_values_json_cannot_express_round_trip_through_valid_json(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     values = {"a": [math.inf, {"b": -math.inf}], "float": 1.0, "c": math.nan, "d": {"float": "x"}}
     write_values(file, values)

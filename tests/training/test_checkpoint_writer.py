@@ -63,7 +63,7 @@ def bytes_of(files: Mapping[str, Mapping[str, torch.Tensor]]) -> int:
 
 
 @pytest.mark.parametrize("writers", [1, 2, 3, 5])
-def test_every_tensor_has_one_writer_and_all_have_about_as_much_to_write(writers: int) -> None:
+def test_every_tensor_has_one_writer_with_balanced_sizes(writers: int) -> None:
     model = {"w": torch.zeros(30)}
     slots = {f"m{number}": torch.zeros(1 + number % 7) for number in range(60)}
     own = shares(model, dict(model), slots, writers)
@@ -78,7 +78,7 @@ def test_every_tensor_has_one_writer_and_all_have_about_as_much_to_write(writers
     ]
 
 
-def test_weights_may_change_after_the_copy_and_buffers_at_once(tmp_path: Path) -> None:
+def test_weights_may_change_after_the_copy_and_buffers_immediately(tmp_path: Path) -> None:
     weights, average = torch.zeros(LARGE), torch.zeros(5)
     writer = CheckpointWriter(tmp_path, Ranks())
     for step in (1, 2):
@@ -119,7 +119,7 @@ def test_a_run_that_saves_every_step_has_the_weights_of_every_step(tmp_path: Pat
         assert checkpoint_hashes(checkpoint) == live_hashes(alone.state)
 
 
-def test_two_ranks_make_one_checkpoint_of_their_parts(tmp_path: Path) -> None:
+def test_two_ranks_write_one_checkpoint_from_their_parts(tmp_path: Path) -> None:
     first = CheckpointWriter(tmp_path, First())
     first.begin(content())
     _write_second_part(tmp_path)
@@ -152,7 +152,7 @@ def _write_second_part(directory: Path) -> None:
     second.finish()
 
 
-def test_a_rank_without_the_first_ones_disk_leaves_all_to_it(tmp_path: Path) -> None:
+def test_rank_without_the_first_ranks_disk_leaves_writing_to_it(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, First(seeing=("00000000",)))
     writer.begin(content())
     writer.finish()
@@ -161,7 +161,7 @@ def test_a_rank_without_the_first_ones_disk_leaves_all_to_it(tmp_path: Path) -> 
     assert (checkpoint.path / OPTIMIZER).is_file()
 
 
-def test_what_another_rank_could_not_write_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
+def test_write_failure_of_another_rank_is_reported_and_leaves_no_files(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, First())
     writer.begin(content())
     write_json(unfinished(tmp_path, 3) / "written-00002.json", {"error": "the disk is full"})
@@ -170,7 +170,7 @@ def test_what_another_rank_could_not_write_is_reported_and_leaves_nothing(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_part_that_does_not_come_is_waited_for_only_shortly_at_the_end(
+def test_missing_part_is_awaited_only_briefly_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jumar.training.checkpoint_writer.LAST_WAIT_S", 0.2)
@@ -199,7 +199,7 @@ def test_a_failure_is_raised_between_steps_and_only_once(tmp_path: Path) -> None
     assert [checkpoint.step for checkpoint in list_checkpoints(tmp_path)] == [4]
 
 
-def test_the_largest_go_first_to_whoever_has_the_least() -> None:
+def test_largest_tensors_are_assigned_first_to_the_least_loaded() -> None:
     def floats(count: int) -> torch.Tensor:
         return torch.zeros(count)
 
@@ -222,7 +222,7 @@ def test_the_largest_go_first_to_whoever_has_the_least() -> None:
     assert [list(share.files) for share in shares(model, None, {}, 2)] == [[MODEL], []]
 
 
-def test_another_rank_leaves_the_marks_of_its_part(tmp_path: Path) -> None:
+def test_other_rank_records_the_checksums_of_its_part(tmp_path: Path) -> None:
     beside = unfinished(tmp_path, 3)
     beside.mkdir(parents=True)
     _write_second_part(tmp_path)
@@ -234,7 +234,7 @@ def test_another_rank_leaves_the_marks_of_its_part(tmp_path: Path) -> None:
     assert sorted(path.name for path in beside.iterdir()) == [part.name, "written-00002.json"]
 
 
-def test_memory_of_copies_is_used_again_where_it_fits(tmp_path: Path) -> None:
+def test_copy_buffers_are_reused_if_they_fit(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, Ranks())
     places: list[dict[str, int]] = []
     for step, weights in ((1, torch.ones(3)), (2, torch.zeros(3)), (3, torch.zeros(4))):
@@ -253,7 +253,7 @@ def test_memory_of_copies_is_used_again_where_it_fits(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_what_is_requested_afterwards_comes_after_the_checkpoint(tmp_path: Path) -> None:
+def test_later_requests_run_after_the_checkpoint(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, Ranks())
     seen: list[list[int]] = []
     writer.begin(content(slots={"w": torch.zeros(LARGE)}))

@@ -29,7 +29,7 @@ class ConfusedTask(PointTask):
 
 
 @pytest.mark.parametrize(("bias", "said"), [(100.0, True), (0.0, False)])
-def test_a_model_that_gives_one_label_to_all_samples_is_named(bias: float, said: bool) -> None:
+def test_model_predicting_a_single_label_is_reported(bias: float, said: bool) -> None:
     torch.manual_seed(0)
     net = SmallNet()
     with torch.no_grad():

@@ -19,7 +19,7 @@ COMPILER = os.environ.get("CXX", "g++")
 @pytest.mark.slow
 @pytest.mark.skipif(" " in sys.prefix, reason="torch.compile needs a path without a space")
 @pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"needs a C++ compiler ({COMPILER})")
-def test_a_compiled_run_learns_what_an_uncompiled_one_does(
+def test_compiled_run_learns_like_an_uncompiled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The common cache may hold code for vector units that ATEN_CPU_CAPABILITY rules out here.
@@ -37,7 +37,7 @@ def test_a_compiled_run_learns_what_an_uncompiled_one_does(
     assert losses[True] == pytest.approx(losses[False], rel=1e-4)
 
 
-def test_without_a_compiler_the_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_without_a_compiler_the_run_is_refused_with_a_remedy(tmp_path: Path) -> None:
     paths = f"{CHECKOUT}:{CHECKOUT / 'src'}"
     nothing = {"CXX": "/nowhere/c++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     arguments = ["train", "small", "--import", "tests.cli.small_recipe", "--device", "cpu"]

@@ -67,7 +67,7 @@ def records(observer: LoadObserver) -> list[dict[str, Any]]:
     return [record.to_json() for record in observer.further_records()]
 
 
-def test_a_run_records_its_load_and_no_bit_of_it_changes(tmp_path: Path) -> None:
+def test_recording_the_load_changes_no_bit_of_a_run(tmp_path: Path) -> None:
     weights: list[dict[str, torch.Tensor]] = []
     for name in ("without", "with"):
         messages: list[str] = []
@@ -91,7 +91,7 @@ def test_a_run_records_its_load_and_no_bit_of_it_changes(tmp_path: Path) -> None
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
 
 
-def test_an_idle_accelerator_is_a_finding_said_once() -> None:
+def test_idle_accelerator_is_reported_once() -> None:
     observer, message = observed(DeviceLoad(busy_percent=0.0), count=3)
     assert records(observer)[0]["busy_percent"] == 0
     assert records(observer) == []
@@ -132,7 +132,7 @@ def test_a_device_that_cannot_be_read_is_reported_once_and_fails_nothing(
     assert observer.last_line() == ""
 
 
-def test_what_was_read_before_a_device_fell_silent_is_kept() -> None:
+def test_readings_before_a_device_became_unreadable_are_kept() -> None:
     reading = DeviceLoad(busy_percent=50.0)
     observer, _ = observed(*[reading] * 3, UnreadableLoadError("it fell off the bus"), count=3)
     (record,) = records(observer)
@@ -158,7 +158,7 @@ def test_several_readings_give_the_mean_and_the_peak_of_memory_and_temperature()
     }
 
 
-def test_a_load_is_text_for_a_person() -> None:
+def test_load_has_a_human_readable_text() -> None:
     load = DeviceLoad(
         busy_percent=86.6,
         memory_used_bytes=12.34 * 2**30,
@@ -185,7 +185,7 @@ def test_an_accelerator_is_idle_below_one_percent_in_three_readings(
     assert idle_finding("npu:0", [None, *busy]) == (line if found else "")
 
 
-def test_records_round_bytes_to_whole_ones_and_other_numbers_to_hundredths() -> None:
+def test_records_round_bytes_to_integers_and_other_numbers_to_hundredths() -> None:
     readings = [
         Reading(
             device=DeviceLoad(busy_percent=busy, memory_used_bytes=used, memory_total_bytes=64.4),
@@ -213,7 +213,7 @@ def test_records_round_bytes_to_whole_ones_and_other_numbers_to_hundredths() -> 
     assert summary(readings[1:2], step=1).machine_busy_percent is None
 
 
-def test_the_last_line_needs_three_readings_and_tells_of_the_whole_machine() -> None:
+def test_final_line_needs_three_readings_and_covers_the_whole_machine() -> None:
     load = DeviceLoad(busy_percent=12.5, memory_used_bytes=2.0**30)
     observer = LoadObserver(Cpu(index=0, name="x"), every_s=1.0, say=pytest.fail)
     reading = Reading(device=load, machine_busy_percent=49.6)

@@ -55,7 +55,7 @@ def test_clock_times_become_seconds_and_have_no_steps(text: str, seconds: float)
         "_5it",
     ],
 )
-def test_what_is_no_duration_is_refused_with_examples(text: str) -> None:
+def test_non_durations_are_refused_with_examples(text: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_duration(text, "training.duration")
     assert caught.value.where == "training.duration"
@@ -69,13 +69,13 @@ def test_a_fraction_of_a_step_is_refused() -> None:
         parse_duration("0.5it")
 
 
-def test_steps_are_rounded_down_as_the_bert_scripts_do_but_never_to_none() -> None:
+def test_steps_are_rounded_down_as_in_the_bert_scripts_but_never_to_zero() -> None:
     assert parse_duration("10%").steps(7, 59) == 5
     assert parse_duration("1%").steps(7, 59) == 1
     assert parse_duration("0%").steps(7, 59) == 0
 
 
-def test_a_share_of_an_unknown_whole_is_refused() -> None:
+def test_share_of_an_unknown_length_is_refused() -> None:
     with pytest.raises(UserError, match="not known"):
         parse_duration("10%").steps(100, None)
     assert parse_duration("2ep").steps(100, None) == 200
@@ -85,7 +85,7 @@ def test_a_share_of_an_unknown_whole_is_refused() -> None:
     amount=st.decimals(min_value=0, max_value=10**9, places=4, allow_nan=False),
     unit=st.sampled_from(["ep", "%", "s", "min", "h"]),
 )
-def test_text_of_a_duration_reads_back_as_the_same(amount: object, unit: str) -> None:
+def test_duration_round_trips_through_text(amount: object, unit: str) -> None:
     duration = Duration(amount=Fraction(str(amount)), unit=unit)
     assert parse_duration(str(duration)) == duration
 
@@ -94,7 +94,7 @@ def test_text_of_a_duration_reads_back_as_the_same(amount: object, unit: str) ->
     every=st.one_of(st.none(), st.integers(0, 50)),
     total=st.integers(1, 200),
 )
-def test_due_after_every_n_steps_and_never_at_zero(every: int | None, total: int) -> None:
+def test_interval_is_due_every_n_steps_and_never_at_zero(every: int | None, total: int) -> None:
     due = [finished for finished in range(total + 1) if is_due(finished, every)]
     assert due == (list(range(every, total + 1, every)) if every else [])
 
@@ -103,7 +103,7 @@ def test_due_after_every_n_steps_and_never_at_zero(every: int | None, total: int
     ("unit", "most"),
     [("it", 2**53), ("ep", 10**9), ("%", 10**9), ("s", 10**11), ("min", 10**9), ("h", 10**9)],
 )
-def test_each_unit_has_a_longest_duration(unit: str, most: int) -> None:
+def test_each_unit_has_a_maximum_duration(unit: str, most: int) -> None:
     assert parse_duration(f"{most}{unit}") == Duration(amount=Fraction(most), unit=unit)
     with pytest.raises(UserError) as refused:
         parse_duration(f"{most + 1}{unit}", "training.duration")
@@ -112,7 +112,7 @@ def test_each_unit_has_a_longest_duration(unit: str, most: int) -> None:
     )
 
 
-def test_a_number_has_at_most_40_digits_and_a_message_repeats_as_many() -> None:
+def test_numbers_are_limited_to_40_digits_also_in_messages() -> None:
     assert parse_duration("0" * 39 + "5it").steps(1, None) == 5
     with pytest.raises(UserError, match="is too long"):
         parse_duration("0" * 40 + "5it")
@@ -122,7 +122,7 @@ def test_a_number_has_at_most_40_digits_and_a_message_repeats_as_many() -> None:
         assert refused.value.what == f"'{shown}' is too long"
 
 
-def test_steps_can_be_counted_up_to_where_floats_tell_them_apart() -> None:
+def test_steps_are_limited_to_exactly_representable_floats() -> None:
     assert parse_duration(f"{2**53}it").steps(1, None) == 2**53
     assert parse_duration("1000000000ep").steps(9_007_199, None) == 9_007_199 * 10**9
     with pytest.raises(UserError) as refused:
@@ -139,7 +139,7 @@ def test_steps_can_be_counted_up_to_where_floats_tell_them_apart() -> None:
     )
 
 
-def test_text_that_is_no_duration_is_refused_with_examples_of_each_unit() -> None:
+def test_non_duration_text_is_refused_with_examples_of_each_unit() -> None:
     examples = "For instance: 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
     with pytest.raises(UserError) as refused:
         parse_duration("5 weeks", "training.log_every")
@@ -153,7 +153,7 @@ def test_text_that_is_no_duration_is_refused_with_examples_of_each_unit() -> Non
 
 
 @pytest.mark.parametrize("text", [f"{10**20}ep", f"{2**53 + 1}it", f"{'9' * 5000}it", f"{10**12}h"])
-def test_a_duration_that_cannot_be_counted_is_refused_with_one_that_can(text: str) -> None:
+def test_uncountable_duration_is_refused_with_a_valid_one(text: str) -> None:
     with pytest.raises(UserError) as refused:
         parse_duration(text, "training.duration")
     assert len(str(refused.value)) < 300
@@ -161,7 +161,7 @@ def test_a_duration_that_cannot_be_counted_is_refused_with_one_that_can(text: st
     assert parse_duration(longest).amount > 0
 
 
-def test_epochs_that_together_have_too_many_steps_are_refused_with_those_that_fit() -> None:
+def test_too_many_epochs_are_refused_with_the_largest_valid_number() -> None:
     with pytest.raises(UserError) as refused:
         parse_duration(f"{10**9}ep").steps(10**9, None)
     longest = re.findall(r"At most (\S+) here", str(refused.value))[0]

@@ -48,13 +48,13 @@ def fed(values: list[float], *, patience: int, higher: bool = True, delta: float
         ([5, 1, 1, 1], {"patience": 0}, 0),
     ],
 )
-def test_it_ends_after_as_many_evaluations_without_a_gain(
+def test_run_ends_after_patience_evaluations_without_a_gain(
     values: list[float], options: dict[str, float], end: int
 ) -> None:
     assert fed(values, **options) == end  # pyright: ignore[reportArgumentType]
 
 
-def test_an_evaluation_counts_once_however_often_it_is_noted() -> None:
+def test_evaluation_counts_once_even_if_recorded_repeatedly() -> None:
     early = EarlyStopping(
         EarlyStoppingSettings(patience=2),
         Headline(name="top1", unit="%", higher_is_better=True),
@@ -94,7 +94,7 @@ def test_a_run_that_stops_early_is_finished_and_says_why(tmp_path: Path) -> None
     assert results["state"] == "finished"
 
 
-def test_a_run_that_was_interrupted_anywhere_ends_where_it_would_have(tmp_path: Path) -> None:
+def test_interrupted_run_stops_early_at_the_same_step(tmp_path: Path) -> None:
     plan = replace(stopping_plan(patience=3), checkpoints=CheckpointSettings(every="1it", keep=30))
     whole = trainer_for(net_task(), plan, tmp_path)
     whole.train()
@@ -127,7 +127,7 @@ def test_a_run_without_scores_cannot_stop_early(tmp_path: Path) -> None:
         trainer_for(net_task(), unscored, tmp_path)
 
 
-def test_a_run_without_patience_keeps_no_trace_of_it_in_its_checkpoints(tmp_path: Path) -> None:
+def test_checkpoints_without_patience_have_no_early_stopping_state(tmp_path: Path) -> None:
     trainer = trainer_for(net_task(), small_plan(duration="3it"), tmp_path)
     trainer.train()
     assert "early_stopping" not in trainer.state.capture().values
@@ -141,7 +141,7 @@ def stopping(patience: int, delta: float, higher: bool) -> EarlyStopping:
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_gain_is_more_than_the_least_and_counted_from_the_best(sign: float) -> None:
+def test_gain_must_exceed_the_minimum_over_the_best(sign: float) -> None:
     early = stopping(2, 0.5, sign > 0)
     for step, value in ((2, 10.0), (4, 10.5), (6, 10.75), (8, 11.25)):
         early.note(step, {"top1": sign * value})
@@ -165,7 +165,7 @@ def test_a_gain_is_more_than_the_least_and_counted_from_the_best(sign: float) ->
     assert again.reason == early.reason
 
 
-def test_a_metric_that_is_no_number_is_no_gain_and_without_patience_nothing_ends() -> None:
+def test_nan_metric_is_no_gain_and_without_patience_nothing_stops() -> None:
     early, patient = stopping(1, 0.0, True), stopping(0, 0.0, True)
     assert early.reason == ""
     for each in (early, patient):
@@ -184,7 +184,7 @@ def test_a_metric_that_is_no_number_is_no_gain_and_without_patience_nothing_ends
         assert (least.reason == "") is gains
 
 
-def test_a_run_that_is_not_scored_cannot_stop_early_and_is_told_why() -> None:
+def test_unscored_run_cannot_stop_early_and_the_reason_is_given() -> None:
     plan = small_plan()
     patient = replace(plan, early_stopping=EarlyStoppingSettings(patience=1))
     silent = replace(patient, training=replace(patient.training, evaluate_every=""))

@@ -25,7 +25,7 @@ def disturb(model: nn.Module, step: int) -> None:
                 value.add_(1)
 
 
-def test_parameters_are_averaged_and_buffers_are_the_models() -> None:
+def test_parameters_are_averaged_and_buffers_copied_from_the_model() -> None:
     model = network()
     start = {name: value.clone() for name, value in model.state_dict().items()}
     ema = Ema(model, decay=0.75)
@@ -39,14 +39,14 @@ def test_parameters_are_averaged_and_buffers_are_the_models() -> None:
 
 
 @given(decay=st.floats(0.0, 1.0), step=st.integers(0, 10**6))
-def test_warmed_up_decay_grows_to_its_value(decay: float, step: int) -> None:
+def test_decay_warms_up_to_its_value(decay: float, step: int) -> None:
     now, later = (ema_decay(decay, at, warm_up=True) for at in (step, step + 1))
     assert now <= later <= decay
     assert ema_decay(decay, step, warm_up=False) == decay
     assert ema_decay(decay, 0, warm_up=True) <= 0.1
 
 
-def test_swapping_puts_the_averages_in_and_the_weights_back_bit_for_bit() -> None:
+def test_swapping_installs_averages_and_restores_weights_bitwise() -> None:
     model = network()
     ema = Ema(model, decay=0.9)
     disturb(model, 0)
@@ -59,7 +59,7 @@ def test_swapping_puts_the_averages_in_and_the_weights_back_bit_for_bit() -> Non
     assert all(torch.equal(v, own[k]) for k, v in model.state_dict().items())
 
 
-def test_weights_come_back_after_an_error_and_the_averages_are_not_put_in_twice() -> None:
+def test_weights_are_restored_after_an_error_and_averages_not_swapped_twice() -> None:
     model = network()
     ema = Ema(model, decay=0.9)
     disturb(model, 0)
@@ -69,7 +69,7 @@ def test_weights_come_back_after_an_error_and_the_averages_are_not_put_in_twice(
     assert all(torch.equal(a, b) for a, b in zip(own, model.parameters(), strict=True))
 
 
-def test_saving_and_loading_goes_on_bit_for_bit() -> None:
+def test_averages_continue_bitwise_equal_after_saving_and_loading() -> None:
     straight, model = network(), network()
     reference, ema = Ema(straight, decay=0.9), Ema(model, decay=0.9)
     for step in range(3):
@@ -89,7 +89,7 @@ def test_saving_and_loading_goes_on_bit_for_bit() -> None:
         assert torch.equal(value, resumed.state_dict()[name])
 
 
-def test_the_state_is_a_whole_set_of_weights_in_the_models_order() -> None:
+def test_state_is_a_complete_set_of_weights_in_model_order() -> None:
     model = network()
     ema = Ema(model, decay=0.9)
     assert list(ema.state_dict()) == list(model.state_dict())
@@ -110,7 +110,7 @@ def test_16_bit_weights_are_averaged_in_32_bits() -> None:
         assert model.weight.dtype == torch.float16
 
 
-def test_a_weight_that_two_layers_share_is_averaged_once_and_loads_under_either_name() -> None:
+def test_shared_weight_is_averaged_once_and_loads_under_either_name() -> None:
     model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
     model[1].weight = model[0].weight
     ema = Ema(model, decay=0.5)
@@ -131,7 +131,7 @@ def test_averages_of_another_model_are_refused_by_name() -> None:
         Ema(model, decay=0.5).load_state_dict(state)
 
 
-def test_the_decay_is_that_of_tensorflow_with_a_step() -> None:
+def test_decay_matches_tensorflows_with_a_step() -> None:
     """`tf.train.ExponentialMovingAverage(decay, num_updates)`: min(decay, (1 + n) / (10 + n))."""
     result = [ema_decay(0.9, step, warm_up=True) for step in (0, 1, 8, 79, 80, 81, 1000)]
     assert result == pytest.approx([0.1, 2 / 11, 0.5, 80 / 89, 0.9, 0.9, 0.9])
@@ -139,7 +139,7 @@ def test_the_decay_is_that_of_tensorflow_with_a_step() -> None:
     assert ema_decay(0.9, 0, warm_up=False) == 0.9
 
 
-def test_averages_move_by_the_warmed_up_share_of_each_step() -> None:
+def test_averages_are_updated_with_the_warmed_up_decay() -> None:
     model = nn.Linear(1, 1, bias=False).double()
     with torch.no_grad():
         model.weight.fill_(1.0)
@@ -156,7 +156,7 @@ def test_averages_move_by_the_warmed_up_share_of_each_step() -> None:
     assert not warm.state_dict()["weight"].requires_grad
 
 
-def test_only_the_part_that_is_averaged_differs_from_the_model_and_may_be_swapped_again() -> None:
+def test_only_the_averaged_part_differs_from_the_model_and_can_be_swapped_again() -> None:
     model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
     ema = Ema(model, averaged=model[1], decay=0.5)
     start = [each.item() for each in model.parameters()]

@@ -91,7 +91,7 @@ def test_every_sample_counts_once_in_evaluation_mode_without_gradients(
     assert result.metrics == pytest.approx({"top1": 100 * right, "loss": loss}, rel=1e-5)
 
 
-def test_rows_of_all_batches_are_put_one_after_another_and_images_drawn_if_asked() -> None:
+def test_rows_of_all_batches_are_concatenated_and_images_drawn_on_request() -> None:
     torch.manual_seed(5)
     task = GanTask()
     result = scored(task, illustrate=True)
@@ -111,7 +111,7 @@ def test_a_rank_scores_its_share_and_only_the_first_draws() -> None:
     assert result.illustrations == ()
 
 
-def test_without_data_or_with_none_that_can_be_read_there_is_no_score() -> None:
+def test_no_score_without_readable_data() -> None:
     for empty in (None, Points(0)):
         task = point_task()
         task.eval_data = empty
@@ -131,7 +131,7 @@ def test_without_data_or_with_none_that_can_be_read_there_is_no_score() -> None:
     assert str(refused.value) == ("data.eval_path: none of the 3 evaluation samples can be read")
 
 
-def test_a_stop_ends_an_evaluation_of_one_rank_and_the_modes_come_back() -> None:
+def test_stop_ends_a_single_rank_evaluation_and_restores_the_modes() -> None:
     stop = StopRequest()
     task = Noting()
     task.model.train()
@@ -152,7 +152,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_the_bar_counts_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_bar_counts_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Noting):
         def illustrate(self) -> Sequence[Illustration]:
             time.sleep(0.7)  # until the bar is drawn again
@@ -166,7 +166,7 @@ def test_the_bar_counts_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.findall(r"evaluation .* (\d/\d) ", shown.replace("\r", "\n")) == ["0/3", "3/3"]
 
 
-def test_the_table_of_scores_has_the_columns_of_the_original_logs() -> None:
+def test_score_table_has_the_columns_of_the_original_logs() -> None:
     def checkpoint(step: int) -> Checkpoint:
         return Checkpoint(
             path=Path("x"),

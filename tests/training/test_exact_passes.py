@@ -26,7 +26,7 @@ def batch_of(trainer: Trainer) -> Batch:
     return trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch
 
 
-def test_a_loss_with_weights_has_the_gradient_and_the_terms_of_the_whole_batch(
+def test_weighted_loss_has_the_gradient_and_terms_of_the_whole_batch(
     tmp_path: Path,
 ) -> None:
     weights, terms = [], []
@@ -42,7 +42,7 @@ def test_a_loss_with_weights_has_the_gradient_and_the_terms_of_the_whole_batch(
     assert terms[1] == pytest.approx(terms[0], rel=1e-5)
 
 
-def test_averages_of_batch_norms_are_the_means_over_the_parts(tmp_path: Path) -> None:
+def test_batch_norm_averages_are_means_over_the_parts(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), plan_of("exact", 4), tmp_path)
     net, batch = trainer.task.model, batch_of(trainer)
     norm = net.norm
@@ -57,7 +57,7 @@ def test_averages_of_batch_norms_are_the_means_over_the_parts(tmp_path: Path) ->
     assert norm.num_batches_tracked == before["num_batches_tracked"] + 1
 
 
-def test_one_part_is_the_step_of_the_whole_batch(tmp_path: Path) -> None:
+def test_single_part_equals_a_whole_batch_step(tmp_path: Path) -> None:
     """Nothing is added then, so that not a bit differs."""
     states = []
     for sums in ("fast", "exact"):
@@ -67,7 +67,7 @@ def test_one_part_is_the_step_of_the_whole_batch(tmp_path: Path) -> None:
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
 
 
-def test_a_parameter_that_a_part_does_not_reach_counts_as_zero_there(tmp_path: Path) -> None:
+def test_parameter_unreached_by_a_part_counts_as_zero_there(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), plan_of("exact", 4), tmp_path)
     first, last = trainer.task.model.first, trainer.task.model.last
     last.register_forward_pre_hook(lambda module, args: (args[0].detach(),))
@@ -77,7 +77,7 @@ def test_a_parameter_that_a_part_does_not_reach_counts_as_zero_there(tmp_path: P
     assert not torch.equal(last.weight, before[1])
 
 
-def test_a_loss_that_is_not_finite_in_one_part_blocks_the_update(tmp_path: Path) -> None:
+def test_non_finite_loss_in_one_part_blocks_the_update(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), plan_of("exact", 2), tmp_path)
     batch = batch_of(trainer)
     batch["point"][5] = torch.inf
@@ -88,15 +88,13 @@ def test_a_loss_that_is_not_finite_in_one_part_blocks_the_update(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("micro", "reason"), [(0, "is not set"), (3, "3 does not divide")])
-def test_parts_that_cannot_be_of_one_size_are_refused(
-    micro: int, reason: str, tmp_path: Path
-) -> None:
+def test_unequal_parts_are_refused(micro: int, reason: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=reason) as caught:
         trainer_for(point_task(), plan_of("exact", micro), tmp_path)
     assert caught.value.where == "training.micro_batch_size"
 
 
-def test_a_batch_with_samples_left_out_is_refused(tmp_path: Path) -> None:
+def test_batch_with_missing_samples_is_refused(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), plan_of("exact", 2), tmp_path)
     batch = {name: value[:7] for name, value in batch_of(trainer).items()}
     with pytest.raises(UserError, match="fewer samples") as caught:
@@ -104,7 +102,7 @@ def test_a_batch_with_samples_left_out_is_refused(tmp_path: Path) -> None:
     assert caught.value.where == "data.skip_corrupt"
 
 
-def test_another_size_of_parts_is_refused_on_resume(tmp_path: Path) -> None:
+def test_another_part_size_is_refused_on_resume(tmp_path: Path) -> None:
     plan = plan_of("exact", 2)
     trainer = trainer_for(point_task(), replace(plan), tmp_path)
     trainer.train()
@@ -118,7 +116,7 @@ def test_another_size_of_parts_is_refused_on_resume(tmp_path: Path) -> None:
     ("size", "wrong"),
     [(0, "is not set"), (3, "3 does not divide the batch of a rank")],
 )
-def test_parts_of_one_size_are_requested(tmp_path: Path, size: int, wrong: str) -> None:
+def test_equal_parts_are_required(tmp_path: Path, size: int, wrong: str) -> None:
     plan = small_plan(training=TrainingSettings(sums="exact", micro_batch_size=size))
     with pytest.raises(UserError) as refused:
         trainer_for(point_task(), plan, tmp_path)

@@ -59,7 +59,9 @@ def trained(task: PointTask | GanTask, plan: Plan, path: Path) -> tuple[Trainer,
 
 
 @pytest.mark.parametrize("micro_batch_size", [0, 3])
-def test_weights_are_the_same_with_and_without(tmp_path: Path, micro_batch_size: int) -> None:
+def test_weights_are_the_same_with_and_without_explaining(
+    tmp_path: Path, micro_batch_size: int
+) -> None:
     runs = {
         explained: trained(
             point_task(torch_dropout=0.3),
@@ -91,7 +93,7 @@ def test_weights_are_the_same_with_and_without(tmp_path: Path, micro_batch_size:
     assert "no update" not in plain
 
 
-def test_a_loss_that_is_not_finite_is_explained_before_the_run_stops(tmp_path: Path) -> None:
+def test_non_finite_loss_is_explained_before_the_run_stops(tmp_path: Path) -> None:
     task = point_task()
     with torch.no_grad():
         for parameter in task.model.get_submodule("last").parameters():
@@ -114,7 +116,7 @@ def test_a_parameter_that_overflows_in_its_cast_is_named(tmp_path: Path) -> None
     assert "what it casts is the parameter last.weight" in out
 
 
-def test_the_step_is_repeated_with_the_loss_scale_that_it_had(tmp_path: Path) -> None:
+def test_step_is_repeated_with_its_original_loss_scale(tmp_path: Path) -> None:
     scale = ExponentialLossScale(
         init_loss_scale=2.0**30, decr_every_n_nan_or_inf=1, decr_ratio=2.0**-16
     )
@@ -126,7 +128,7 @@ def test_the_step_is_repeated_with_the_loss_scale_that_it_had(tmp_path: Path) ->
     assert trainer.policy.loss_scale.scale.item() == 2.0**14
 
 
-def test_whatever_the_repetition_changes_is_put_back(tmp_path: Path) -> None:
+def test_changes_by_the_repetition_are_reverted(tmp_path: Path) -> None:
     plan = plan_of(FixedLossScale(init_loss_scale=8.0), explained=True)
     trainer = trainer_for(point_task(), plan, tmp_path)
     state, lines = trainer.state, list[str]()
@@ -170,7 +172,7 @@ class Counting(nn.Module):
         return values * self.count
 
 
-def test_buffers_are_those_of_before_the_step_while_it_is_repeated(tmp_path: Path) -> None:
+def test_repeated_step_uses_the_buffers_from_before_it(tmp_path: Path) -> None:
     task = point_task(batch_norm=False)
     seen: list[float] = []
     counting = Counting()

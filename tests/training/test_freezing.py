@@ -40,7 +40,7 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in trainer.task.model.state_dict().items()}
 
 
-def test_frozen_parameters_stay_and_have_no_slots_no_decay_and_no_average_of_their_own(
+def test_frozen_parameters_are_unchanged_without_slots_decay_or_averages(
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(task(), plan(), tmp_path)
@@ -63,7 +63,7 @@ def test_frozen_parameters_stay_and_have_no_slots_no_decay_and_no_average_of_the
     assert not torch.equal(averages["last.weight"], after["last.weight"])
 
 
-def test_batch_norms_of_frozen_parts_keep_their_averages_if_asked_also_after_an_evaluation(
+def test_frozen_batch_norms_keep_their_averages_on_request_even_after_an_evaluation(
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(task(), plan(replace(FREEZE, freeze_batch_norms=True)), tmp_path)
@@ -85,7 +85,7 @@ def test_batch_norms_of_frozen_parts_keep_their_averages_if_asked_also_after_an_
     ],
     ids=lambda each: each.kind,
 )
-def test_a_resume_before_at_and_after_the_unfreezing_changes_no_bit(
+def test_resuming_before_at_and_after_unfreezing_changes_no_bit(
     tmp_path: Path, optimizer: OptimizerSettings
 ) -> None:
     rates = replace(optimizer, layer_rates=("first=0.5", "last.bias=3"))
@@ -106,7 +106,7 @@ def test_a_resume_before_at_and_after_the_unfreezing_changes_no_bit(
         assert all(torch.equal(expected[name], value) for name, value in weights(again).items())
 
 
-def test_frozen_parameters_train_from_the_step_they_should(tmp_path: Path) -> None:
+def test_frozen_parameters_train_from_the_configured_step(tmp_path: Path) -> None:
     late = plan(replace(FREEZE, unfreeze_at="1ep"), duration="7it")
     trainer = trainer_for(task(), late, tmp_path)
     start = weights(trainer)["first.weight"]
@@ -116,7 +116,7 @@ def test_frozen_parameters_train_from_the_step_they_should(tmp_path: Path) -> No
     assert moved == [False] * 5 + [True] * 2  # 40 samples are 5 batches of 8
 
 
-def test_unfreezing_starts_the_updates_of_what_was_frozen_at_zero(tmp_path: Path) -> None:
+def test_unfreezing_starts_the_update_count_of_frozen_parameters_at_zero(tmp_path: Path) -> None:
     late = plan(
         replace(FREEZE, unfreeze_at="3it"), duration="5it", optimizer=Adam(learning_rate=0.01)
     )
@@ -127,7 +127,7 @@ def test_unfreezing_starts_the_updates_of_what_was_frozen_at_zero(tmp_path: Path
     assert updates == {5.0, 2.0}
 
 
-def test_unfreezing_keeps_what_the_optimizer_has_for_the_others(tmp_path: Path) -> None:
+def test_unfreezing_keeps_the_optimizer_state_of_other_parameters(tmp_path: Path) -> None:
     late = plan(replace(FREEZE, unfreeze_at="3it"), duration="5it")
     trainer = trainer_for(task(), late, tmp_path)
     for _ in trainer.each_step(3):
@@ -152,7 +152,7 @@ def test_unfreezing_keeps_what_the_optimizer_has_for_the_others(tmp_path: Path) 
         (replace(FREEZE, unfreeze_at="50%"), "'50%' is neither steps nor epochs"),
     ],
 )
-def test_what_cannot_be_frozen_so_is_refused(
+def test_impossible_freezing_is_refused(
     tmp_path: Path, transfer: TransferSettings, message: str
 ) -> None:
     with pytest.raises(UserError) as error:
@@ -160,7 +160,7 @@ def test_what_cannot_be_frozen_so_is_refused(
     assert message in str(error.value)
 
 
-def test_without_any_of_it_the_optimizer_has_its_two_groups_and_nothing_new(tmp_path: Path) -> None:
+def test_without_freezing_the_optimizer_has_its_two_usual_groups(tmp_path: Path) -> None:
     trainer = trainer_for(task(), plan(TransferSettings()), tmp_path)
     groups = trainer.state.lanes[0].optimizer.param_groups
     assert len(groups) == 2
@@ -171,7 +171,7 @@ def factors(model: nn.Module, settings: OptimizerSettings) -> dict[str, float]:
     return rate_factors(model, [name for name, _ in model.named_parameters()], settings)
 
 
-def test_of_several_patterns_the_last_that_matches_counts() -> None:
+def test_last_matching_pattern_counts() -> None:
     result = factors(SmallNet(), Momentum(layer_rates=("*=0.1", "last=10", "last.b*=2")))
     assert result == {
         "first.weight": 0.1,
@@ -188,7 +188,7 @@ def test_of_several_patterns_the_last_that_matches_counts() -> None:
     assert factor_lines(factors(SmallNet(), Momentum())) == []
 
 
-def test_each_group_of_parameters_moves_by_its_own_rate(tmp_path: Path) -> None:
+def test_each_parameter_group_uses_its_own_rate(tmp_path: Path) -> None:
     moved: list[dict[str, torch.Tensor]] = []
     for rates in ((), ("first=0.5", "last.bias=4")):
         plain = Momentum(learning_rate=0.1, momentum=0.0, layer_rates=rates)
@@ -230,7 +230,7 @@ def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
             Momentum(layer_rates=(wrong,), momentum=0.0).check()
 
 
-def test_what_is_reported_of_parameters_names_how_many_train_and_since_when(tmp_path: Path) -> None:
+def test_parameter_report_says_how_many_train_and_since_when(tmp_path: Path) -> None:
     net = SmallNet()
 
     def lines(**options: object) -> list[str]:
@@ -270,7 +270,7 @@ def test_what_is_reported_of_parameters_names_how_many_train_and_since_when(tmp_
     ]
 
 
-def test_norms_are_frozen_with_all_their_parameters_or_by_name_where_they_have_none() -> None:
+def test_norms_are_frozen_with_all_parameters_or_by_name_if_they_have_none() -> None:
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.BatchNorm1d(3, affine=False))
 
     def found(*patterns: str) -> tuple[set[str], set[str]]:
@@ -290,7 +290,7 @@ def test_norms_are_frozen_with_all_their_parameters_or_by_name_where_they_have_n
     assert list(alone.norms) == [""]
 
 
-def test_frozen_parts_are_in_evaluation_mode_only_if_asked_and_until_they_train() -> None:
+def test_frozen_parts_are_in_evaluation_mode_on_request_until_they_train() -> None:
     net = SmallNet()
     for keeps in (True, False):
         settings = TransferSettings(freeze=("norm", "first"), freeze_batch_norms=keeps)
@@ -310,7 +310,7 @@ def test_frozen_parts_are_in_evaluation_mode_only_if_asked_and_until_they_train(
         assert not net.norm.training
 
 
-def test_settings_that_freeze_nothing_or_never_end_are_refused_with_what_to_do() -> None:
+def test_settings_that_freeze_nothing_or_forever_are_refused_with_a_remedy() -> None:
     net = SmallNet()
     for options, field in (
         ({"unfreeze_at": "3it"}, "unfreeze_at"),
@@ -331,7 +331,7 @@ def test_settings_that_freeze_nothing_or_never_end_are_refused_with_what_to_do()
     )
 
 
-def test_an_objective_without_parameters_to_train_is_refused(tmp_path: Path) -> None:
+def test_objective_without_trainable_parameters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         trainer_for(task(), plan(TransferSettings(freeze=("first", "*"))), tmp_path)
     assert str(refused.value) == (

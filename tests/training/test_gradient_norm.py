@@ -60,7 +60,7 @@ SCALED = PrecisionSettings(
         ({"log_gradient_norm": True}, SCALED, 0.05),
     ],
 )
-def test_the_norm_is_that_of_the_gradient_before_clipping_and_without_the_loss_scale(
+def test_norm_is_of_the_unclipped_unscaled_gradient(
     tmp_path: Path,
     training: dict[str, object],
     precision: PrecisionSettings | None,
@@ -71,12 +71,12 @@ def test_the_norm_is_that_of_the_gradient_before_clipping_and_without_the_loss_s
     assert norm == pytest.approx(expected, rel=tolerance)
 
 
-def test_it_is_absent_where_it_would_cost_a_pass_over_the_gradients(tmp_path: Path) -> None:
+def test_norm_is_absent_if_it_would_cost_a_pass_over_the_gradients(tmp_path: Path) -> None:
     assert logged(plan(), tmp_path / "a") == [None]
     assert logged(plan(SCALED), tmp_path / "b") == [None]
 
 
-def test_asking_for_it_leaves_the_weights_as_they_are(tmp_path: Path) -> None:
+def test_requesting_the_norm_does_not_change_the_weights(tmp_path: Path) -> None:
     weights: list[torch.Tensor] = []
     for asked in (False, True):
         made = task()
@@ -86,7 +86,7 @@ def test_asking_for_it_leaves_the_weights_as_they_are(tmp_path: Path) -> None:
     assert torch.equal(*weights)
 
 
-def test_each_objective_has_its_own(tmp_path: Path) -> None:
+def test_each_objective_has_its_own_norm(tmp_path: Path) -> None:
     made = GanTask()
     names = [objective.name for objective in made.objectives]
     training = TrainingSettings(log_every="2it", evaluate_every="", log_gradient_norm=True)

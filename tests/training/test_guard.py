@@ -8,7 +8,7 @@ from jumar.training.parallel.ranks import Ranks
 
 
 @given(flags=st.lists(st.sampled_from([0.0, 1.0]), max_size=12))
-def test_the_first_bad_step_and_objective_are_remembered_and_all_later_updates_blocked(
+def test_first_bad_step_and_objective_are_recorded_and_later_updates_blocked(
     flags: list[float],
 ) -> None:
     names = ["discriminator", "generator"]

@@ -23,7 +23,7 @@ PICTURES = [
 ]
 
 
-def test_each_image_is_a_file_and_all_captions_are_one(tmp_path: Path) -> None:
+def test_images_are_separate_files_and_captions_one_file(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     for step in (120, 120, 7):
         keep_illustrations(run, step, PICTURES, Console(stream=stream))
@@ -51,7 +51,7 @@ def test_without_images_there_is_no_folder(tmp_path: Path) -> None:
     assert not run.pictures.exists()
 
 
-def test_images_that_cannot_be_written_are_said_in_a_line(tmp_path: Path) -> None:
+def test_unwritable_images_are_reported_in_one_line(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     run.pictures.write_text("in the way")
     keep_illustrations(run, 9, PICTURES, Console(stream=stream))

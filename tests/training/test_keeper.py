@@ -31,9 +31,7 @@ def keeper(path: Path, *, higher: bool = True, **changed: int) -> Keeper:
 
 
 @pytest.mark.parametrize(("higher", "best"), [(True, [0, 2, 4]), (False, [0, 1, 3])])
-def test_scores_that_are_better_than_all_before_are_known(
-    tmp_path: Path, higher: bool, best: list[int]
-) -> None:
+def test_new_best_scores_are_recognised(tmp_path: Path, higher: bool, best: list[int]) -> None:
     kept = keeper(tmp_path, higher=higher)
     scores = [50.0, 40.0, 60.0, 30.0, 70.0, 70.0 if higher else 30.0]
     result = [kept.add_scores(step, {"top1": value}) for step, value in enumerate(scores)]
@@ -52,7 +50,7 @@ def test_scores_of_earlier_starts_count(tmp_path: Path) -> None:
     assert not again.add_scores(11, {"top1": -1.0})
 
 
-def test_a_disk_needs_room_for_one_more_than_are_kept_or_for_all_that_are_written(
+def test_required_space_is_one_checkpoint_more_than_kept_or_all_written(
     tmp_path: Path,
 ) -> None:
     kept = keeper(tmp_path)
@@ -71,7 +69,7 @@ def test_a_disk_needs_room_for_one_more_than_are_kept_or_for_all_that_are_writte
         ({"total_steps": 9}, "this run has already done 10 steps, more than the 9"),
     ],
 )
-def test_what_would_change_finished_steps_is_refused(
+def test_changes_to_finished_steps_are_refused(
     tmp_path: Path, changed: dict[str, int], message: str
 ) -> None:
     trainer_for(point_task(), small_plan(), tmp_path).train()
@@ -99,14 +97,14 @@ def resumed_after(tmp_path: Path, step: int) -> float:
     return time.process_time() - start
 
 
-def test_going_on_costs_the_same_at_a_late_step_as_at_an_early_one(tmp_path: Path) -> None:
+def test_resuming_at_a_late_step_costs_no_more_than_at_an_early_one(tmp_path: Path) -> None:
     """The order of samples is computed: two million epochs passed before the late one."""
     early = resumed_after(tmp_path / "early", 3)
     late = resumed_after(tmp_path / "late", 10**7 + 3)
     assert late < 3 * early + 0.5
 
 
-def test_what_changed_is_reported_with_what_would_differ(tmp_path: Path) -> None:
+def test_changes_are_reported_with_their_effect(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(), tmp_path).train()
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
     advice = (
@@ -144,7 +142,7 @@ def test_what_changed_is_reported_with_what_would_differ(tmp_path: Path) -> None
         kept.resume_from(replace(last, batch={**identity, "micro_batch_size": 2}), total_steps=None)
 
 
-def test_only_scores_up_to_the_checkpoint_gone_on_from_count(tmp_path: Path) -> None:
+def test_only_scores_up_to_the_resumed_checkpoint_count(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(duration="15it"), tmp_path).train()
     result = {c.step: c for c in list_checkpoints(tmp_path / "checkpoints")}
     assert {step for step, each in result.items() if each.metrics} == {5, 10, 15}
@@ -153,7 +151,7 @@ def test_only_scores_up_to_the_checkpoint_gone_on_from_count(tmp_path: Path) -> 
     assert again.scores == {step: result[step].metrics for step in (5, 10)}
 
 
-def test_scores_are_compared_by_the_main_metric_of_those_that_have_it(tmp_path: Path) -> None:
+def test_scores_are_compared_by_the_main_metric_if_present(tmp_path: Path) -> None:
     kept = keeper(tmp_path)
     assert kept.add_scores(1, {"loss": 1.0, "top1": 50.0})
     assert not kept.add_scores(2, {"loss": 9.0, "top1": 50.0})
@@ -163,7 +161,7 @@ def test_scores_are_compared_by_the_main_metric_of_those_that_have_it(tmp_path: 
     assert kept.best() is None
 
 
-def test_a_step_is_saved_once_and_then_its_scores_are_noted_and_old_ones_dropped(
+def test_step_is_saved_once_then_scored_and_old_ones_dropped(
     tmp_path: Path,
 ) -> None:
     state = trainer_for(point_task(), small_plan(), tmp_path).state

@@ -34,13 +34,13 @@ def run(mode: str, **environment: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_step_finds_the_memory_of_the_step_before() -> None:
+def test_step_reuses_the_memory_of_the_previous_one() -> None:
     kept, faults = run("keep")
     if kept != "True":
         pytest.skip("needs glibc")
     assert int(faults) < 100
 
 
-def test_what_the_user_says_about_malloc_stands() -> None:
+def test_users_malloc_settings_are_respected() -> None:
     kept, _ = run("keep", MALLOC_TRIM_THRESHOLD_="131072")
     assert kept == "False"

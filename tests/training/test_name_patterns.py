@@ -23,9 +23,7 @@ NAMES = ["stem.conv.weight", "stem.conv.bias", "head.weight"]
         ("Stem.weight", "s*", False),
     ],
 )
-def test_a_pattern_is_a_name_what_it_is_nested_under_or_has_wildcards(
-    name: str, pattern: str, fits: bool
-) -> None:
+def test_pattern_is_a_name_a_parent_or_has_wildcards(name: str, pattern: str, fits: bool) -> None:
     assert matches(name, pattern) is fits
 
 

@@ -84,7 +84,7 @@ def raw_state(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_all_of_an_older_state_is_restored_bit_for_bit(tmp_path: Path, name: str) -> None:
+def test_older_state_is_restored_completely_and_bitwise(tmp_path: Path, name: str) -> None:
     resumed = trainer(name, tmp_path)
     resumed.resume(older(name, tmp_path))
     raw, state = raw_state(name), resumed.state
@@ -107,7 +107,7 @@ def test_all_of_an_older_state_is_restored_bit_for_bit(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_run_of_an_earlier_version_goes_on_to_the_same_end(tmp_path: Path, name: str) -> None:
+def test_run_of_an_earlier_version_resumes_to_the_same_result(tmp_path: Path, name: str) -> None:
     resumed = trainer(name, tmp_path)
     resumed.resume(older(name, tmp_path))
     resumed.train()
@@ -139,7 +139,7 @@ def test_checkpoints_written_before_names_were_stored_are_restored_by_position(
         assert lane.updates.item() == 3
 
 
-def test_slots_of_an_older_checkpoint_go_to_tensorflow_by_name(tmp_path: Path) -> None:
+def test_slots_of_an_older_checkpoint_are_exported_to_tensorflow_by_name(tmp_path: Path) -> None:
     state = load_state(older("adam", tmp_path))
     raw = raw_state("adam")["optimizers"]
     assert same(stored_slots(state)["d.bias"], raw["discriminator"]["state"][1])
@@ -162,7 +162,7 @@ def test_an_older_import_of_weights_alone_is_not_resumed(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("damage", [halve, empty, remove])
 @pytest.mark.parametrize("name", [MODEL, OLDER_STATE])
-def test_the_first_checkpoints_have_no_hashes_and_must_be_whole(
+def test_earliest_checkpoints_have_no_hashes_and_must_be_complete(
     tmp_path: Path, name: str, damage: Damage
 ) -> None:
     first = rewritten(older("adam", tmp_path))
@@ -188,7 +188,7 @@ def test_a_flipped_bit_in_an_older_checkpoint_is_found(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("state", [{"step": Path("x")}, [1, 2]])
-def test_a_state_that_would_run_code_or_is_of_another_kind_is_refused(
+def test_state_that_would_run_code_or_of_another_kind_is_refused(
     tmp_path: Path, state: object
 ) -> None:
     checkpoint = rewritten(older("adam", tmp_path), state)
@@ -205,7 +205,7 @@ def test_a_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
         load_state(rewritten(older("adam", tmp_path), state))
 
 
-def test_no_checkpoint_of_today_has_anything_of_torch_save(tmp_path: Path) -> None:
+def test_current_checkpoints_contain_no_torch_save_files(tmp_path: Path) -> None:
     trainer("adam", tmp_path).train()
     files = {path.name for path in tmp_path.glob("checkpoints/*/*")}
     assert files == {

@@ -24,7 +24,7 @@ def test_parts_cover_the_batch_once(size: int, micro: int, first: int) -> None:
 
 
 @given(seed=st.integers(0, 2**31), step=st.integers(0, 10**7))
-def test_seeds_of_steps_differ_from_step_to_step_and_run_to_run(seed: int, step: int) -> None:
+def test_step_seeds_differ_between_steps_and_runs(seed: int, step: int) -> None:
     here = step_seed(seed, step)
     assert 0 <= here < 2**63
     assert here != step_seed(seed, step + 1)
@@ -35,12 +35,12 @@ def test_seeds_of_steps_differ_from_step_to_step_and_run_to_run(seed: int, step:
     ("count", "output"),
     [(1, 0xE220A8397B1DCDAF), (2, 0x6E789E6AA1B965F4), (3, 0x06C45D188009454F)],
 )
-def test_the_seed_is_the_published_splitmix64_without_its_sign(count: int, output: int) -> None:
+def test_seed_is_the_published_splitmix64_without_the_sign_bit(count: int, output: int) -> None:
     """Its first outputs from the state 0, as in the reference of Java's SplittableRandom."""
     assert step_seed(count, -1) == output % 2**63
 
 
-def test_the_step_enters_the_seed_by_another_odd_constant() -> None:
+def test_step_enters_the_seed_through_another_odd_constant() -> None:
     def mixed(value: int) -> int:
         z = np.uint64(value % 2**64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -53,7 +53,7 @@ def test_the_step_enters_the_seed_by_another_odd_constant() -> None:
             assert step_seed(seed, step) == mixed(seed * gamma + (step + 1) * other)
 
 
-def test_a_batch_is_cut_into_equal_parts_and_a_smaller_last_one() -> None:
+def test_batch_is_split_into_equal_parts_and_a_smaller_last_one() -> None:
     batch = {"x": torch.arange(7), "y": torch.arange(14).reshape(7, 2)}
     assert batch_length(batch) == 7
     parts = split_batch(batch, 3, 40)

@@ -53,7 +53,7 @@ def plain(written: bytes) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode()).replace("\r", "\n")
 
 
-def test_a_bar_and_many_lines_are_drawn_at_most_twice_a_second(terminal: Terminal) -> None:
+def test_bar_and_many_lines_are_drawn_at_most_twice_per_second(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
     start = time.monotonic()
     with console.bar("training", 1000) as bar:
@@ -71,7 +71,7 @@ def test_a_bar_and_many_lines_are_drawn_at_most_twice_a_second(terminal: Termina
     assert lines == [f"line {step}" for step in range(100)]
 
 
-def test_the_bar_says_how_far_it_is_and_is_gone_at_the_end(terminal: Terminal) -> None:
+def test_bar_shows_progress_and_is_removed_at_the_end(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
     with console.bar("training", 40, 10) as bar:
         time.sleep(0.1)
@@ -85,7 +85,7 @@ def test_the_bar_says_how_far_it_is_and_is_gone_at_the_end(terminal: Terminal) -
     assert terminal.read() == b"the end\r\n"
 
 
-def test_a_bar_without_a_known_end_says_how_far_it_is(terminal: Terminal) -> None:
+def test_bar_without_a_total_shows_its_count(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
     with console.bar("training", None) as bar:
         bar.show(7)
@@ -93,7 +93,7 @@ def test_a_bar_without_a_known_end_says_how_far_it_is(terminal: Terminal) -> Non
     assert "7/?" in plain(terminal.read())
 
 
-def test_a_bar_within_another_is_shown_in_its_place(terminal: Terminal) -> None:
+def test_nested_bar_replaces_the_outer_one(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
     with console.bar("training", 10), console.bar("evaluation", 10):
         time.sleep(0.6)
@@ -111,7 +111,7 @@ def test_the_bar_fits_into_one_line_of_a_narrow_terminal(
     assert len(bar) <= 30
 
 
-def test_lines_that_waited_are_printed_when_an_error_ends_the_work(terminal: Terminal) -> None:
+def test_buffered_lines_are_printed_when_an_error_ends_the_work(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
 
     def fail() -> None:
@@ -126,7 +126,7 @@ def test_lines_that_waited_are_printed_when_an_error_ends_the_work(terminal: Ter
 
 
 @pytest.mark.parametrize("kind", ["a file", "a dumb terminal"])
-def test_plain_lines_and_nothing_else_where_there_is_no_terminal_to_draw_on(
+def test_without_a_capable_terminal_only_plain_lines_are_printed(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     stream: io.StringIO | io.TextIOWrapper = io.StringIO()
@@ -143,7 +143,7 @@ def test_plain_lines_and_nothing_else_where_there_is_no_terminal_to_draw_on(
     assert written.replace("\r", "") == "one\ntwo\n"
 
 
-def test_other_ranks_say_nothing(terminal: Terminal, tmp_path: Path) -> None:
+def test_other_ranks_print_nothing(terminal: Terminal, tmp_path: Path) -> None:
     console = Console(silent=True, stream=terminal.stream)
     console.keep_log(tmp_path / "log.txt")
     with console.bar("training", 3):
@@ -152,7 +152,7 @@ def test_other_ranks_say_nothing(terminal: Terminal, tmp_path: Path) -> None:
     assert not (tmp_path / "log.txt").exists()
 
 
-def test_the_log_begins_with_the_lines_printed_before_it_was_opened(tmp_path: Path) -> None:
+def test_log_starts_with_the_lines_printed_before_it_was_opened(tmp_path: Path) -> None:
     console = Console(stream=io.StringIO())
     console.line("early")
     console.keep_log(tmp_path / "log.txt")
@@ -161,12 +161,12 @@ def test_the_log_begins_with_the_lines_printed_before_it_was_opened(tmp_path: Pa
     console.close()
 
 
-def test_a_log_that_cannot_be_opened_is_an_error_for_the_user(tmp_path: Path) -> None:
+def test_unopenable_log_is_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be written"):
         Console(stream=io.StringIO()).keep_log(tmp_path / "none" / "log.txt")
 
 
-def test_a_training_on_a_terminal_refreshes_at_most_twice_a_second(tmp_path: Path) -> None:
+def test_terminal_output_refreshes_at_most_twice_per_second(tmp_path: Path) -> None:
     """The whole command, with a log line at every step of two milliseconds."""
     arguments = ["train", "small", "--import", "tests.cli.small_recipe", "--device", "cpu"]
     for field in ("training.duration=2s", "schedule.kind=constant", "training.evaluate_every=0.3s"):
@@ -205,7 +205,7 @@ def test_a_training_on_a_terminal_refreshes_at_most_twice_a_second(tmp_path: Pat
     assert [int(step) for step in steps] == list(range(1, len(steps) + 1))
 
 
-def test_a_reader_that_went_away_ends_nothing_while_there_is_a_log(tmp_path: Path) -> None:
+def test_closed_pipe_does_not_end_a_run_with_a_log(tmp_path: Path) -> None:
     def closed() -> io.TextIOWrapper:
         reading, writing = os.pipe()
         os.close(reading)
@@ -249,7 +249,7 @@ def test_a_log_is_appended_to_and_closed_and_lines_after_it_are_kept_for_the_nex
     console.close()
 
 
-def test_a_full_disk_costs_lines_of_the_log_and_not_those_on_screen() -> None:
+def test_full_disk_loses_log_lines_but_not_screen_lines() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     stream = io.StringIO()
@@ -260,7 +260,7 @@ def test_a_full_disk_costs_lines_of_the_log_and_not_those_on_screen() -> None:
     assert stream.getvalue() == "one\n"
 
 
-def test_a_bar_takes_a_total_and_a_note_that_come_later(terminal: Terminal) -> None:
+def test_bar_accepts_a_later_total_and_note(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
     bar = console.bar("training", None)
     bar.show(3)

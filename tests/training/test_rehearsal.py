@@ -33,7 +33,7 @@ from tests.training.test_trainer import everything, same
 BATCH = {"image": torch.zeros(4, 3, 8, 8, dtype=torch.uint8), "label": torch.zeros(4).long()}
 
 
-def test_a_batch_is_described_by_name_type_and_shape() -> None:
+def test_batch_is_described_by_name_dtype_and_shape() -> None:
     assert describe_batch(BATCH) == "image uint8 4x3x8x8, label int64 4"
 
 
@@ -56,13 +56,13 @@ def test_first_batch_memory_and_the_time_to_the_end_are_reported() -> None:
     assert "70 of 100 steps to go, about 250 ms each without the update: about 18 s" in third
 
 
-def test_a_run_on_the_clock_says_what_a_step_takes() -> None:
+def test_timed_run_reports_the_step_time() -> None:
     assert lines(total_steps=None)[-1] == (
         "training for training.duration, about 250 ms each without the update"
     )
 
 
-def test_too_small_a_disk_is_refused_also_where_the_folder_is_not_there_yet(tmp_path: Path) -> None:
+def test_too_small_disk_is_refused_even_before_the_folder_exists(tmp_path: Path) -> None:
     check_disk(tmp_path / "a" / "b", 1)
     with pytest.raises(UserError, match=r"checkpoints need .*, but only"):
         check_disk(tmp_path / "a" / "b", 1 << 60)
@@ -82,7 +82,7 @@ PLANS: dict[str, Plan] = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_size_of_a_checkpoint_is_foretold(tmp_path: Path, name: str) -> None:
+def test_checkpoint_size_is_predicted(tmp_path: Path, name: str) -> None:
     plan = PLANS[name]
     task = point_task()
     task.model.first.weight = torch.nn.Parameter(torch.zeros(30000, 6))
@@ -111,9 +111,7 @@ def rehearsed(trainer: Trainer) -> None:
     ],
     ids=["full precision", "loss scale"],
 )
-def test_a_rehearsal_leaves_no_trace_in_what_follows(
-    tmp_path: Path, precision: PrecisionSettings
-) -> None:
+def test_rehearsal_does_not_affect_the_run(tmp_path: Path, precision: PrecisionSettings) -> None:
     """Batch norm, dropout, gradients, sums of the log, loss scale."""
     plan = small_plan(precision=precision)
     trainer = trainer_for(point_task(), plan, tmp_path)
@@ -131,7 +129,7 @@ def test_a_gan_is_rehearsed_with_both_objectives(tmp_path: Path) -> None:
     assert same(before, everything(trainer))
 
 
-def test_a_batch_that_does_not_fit_into_memory_is_an_error_for_the_user(tmp_path: Path) -> None:
+def test_batch_exceeding_memory_is_a_user_error(tmp_path: Path) -> None:
     task = point_task()
 
     def forward(points: torch.Tensor) -> torch.Tensor:
@@ -143,7 +141,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_an_error_for_the_user(tmp_path
     assert "training.micro_batch_size" in found.value.todo
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_the_first_step(tmp_path: Path) -> None:
+def test_runs_exceeding_memory_are_refused_before_the_first_step(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), small_plan(), tmp_path)
     needed = checkpoint_bytes(trainer.state, trainer.plan)
     check_memory(trainer.state, trainer.device, needed)
@@ -161,9 +159,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_first_step(tmp_path
 
 
 @pytest.mark.parametrize("micro_batch_size", [0, 3])
-def test_the_passes_of_a_step_can_be_repeated_bit_for_bit(
-    tmp_path: Path, micro_batch_size: int
-) -> None:
+def test_passes_of_a_step_can_be_repeated_bitwise(tmp_path: Path, micro_batch_size: int) -> None:
     training = TrainingSettings(evaluate_every="", micro_batch_size=micro_batch_size)
     plan = small_plan(training=training)
     first = trainer_for(point_task(), plan, tmp_path)
@@ -192,7 +188,7 @@ def test_both_objectives_of_a_gan_have_gradients(tmp_path: Path) -> None:
     assert all(each is not None for each in gradients)
 
 
-def test_what_is_not_known_is_left_out_and_what_falls_back_is_reported() -> None:
+def test_unknown_values_are_omitted_and_fallbacks_reported() -> None:
     result = announcement(
         {"x": torch.zeros(2)},
         Rehearsal(step_s=0.5, memory_bytes=None),
@@ -239,14 +235,14 @@ def test_ops_without_a_kernel_are_named_with_the_device() -> None:
         ),
     ],
 )
-def test_the_bytes_of_a_checkpoint_are_weights_averages_and_slots(
+def test_checkpoint_size_is_weights_averages_and_slots(
     tmp_path: Path, plan: Plan, expected: int
 ) -> None:
     trainer = trainer_for(point_task(), plan, tmp_path)
     assert checkpoint_bytes(trainer.state, trainer.plan) == expected
 
 
-def test_memory_and_disk_that_do_not_suffice_are_reported_with_what_to_do(tmp_path: Path) -> None:
+def test_insufficient_memory_and_disk_are_reported_with_a_remedy(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), small_plan(), tmp_path)
     with pytest.raises(UserError) as refused:
         check_memory(trainer.state, trainer.device, 1 << 50)
@@ -301,7 +297,7 @@ def rehearsed_with(forward: Forward, path: Path, *, compiles: bool = False) -> R
     return rehearse(trainer._stepper, batch, trainer.device, Ranks(), compiles=compiles)
 
 
-def test_a_first_pass_that_is_long_is_not_repeated_unless_it_compiled(
+def test_long_first_pass_is_repeated_only_if_it_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert SECOND_PASS_BELOW_S == 2.0
@@ -315,7 +311,7 @@ def test_a_first_pass_that_is_long_is_not_repeated_unless_it_compiled(
         assert result.memory_bytes > 1 << 20
 
 
-def test_errors_of_a_rehearsal_are_told_apart(tmp_path: Path) -> None:
+def test_errors_of_a_rehearsal_are_distinguished(tmp_path: Path) -> None:
     class CompilerError(RuntimeError):
         pass
 

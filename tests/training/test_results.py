@@ -88,7 +88,7 @@ NOTHING = {
 }
 
 
-def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_reported(
+def test_run_that_failed_before_any_measurement_reports_the_failure(
     tmp_path: Path,
 ) -> None:
     outcome = Outcome(
@@ -101,7 +101,7 @@ def test_of_a_run_that_failed_before_anything_was_measured_the_failure_is_report
     assert written(tmp_path, outcome) == NOTHING
 
 
-def test_of_a_finished_run_everything_is_reported(tmp_path: Path) -> None:
+def test_finished_run_reports_everything(tmp_path: Path) -> None:
     hands = Hands()
     clock = StepClock(24, hands)
     for seconds in (1.0, 3.0, 2.0):
@@ -170,6 +170,6 @@ def test_of_a_finished_run_everything_is_reported(tmp_path: Path) -> None:
     assert result == expected
 
 
-def test_an_outcome_has_no_failure_and_no_early_end_unless_it_says_so() -> None:
+def test_outcome_has_no_failure_or_early_stop_by_default() -> None:
     outcome = Outcome(state="finished", step=1, exit_code=0, metrics={})
     assert (outcome.failure, outcome.stopped_early) == (None, "")

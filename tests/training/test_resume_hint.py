@@ -49,7 +49,7 @@ UUID = "123e4567-e89b-12d3-a456-426614174000"
         ),
     ],
 )
-def test_the_line_is_the_whole_command(
+def test_resume_hint_is_the_whole_command(
     monkeypatch: pytest.MonkeyPatch, ranks: Ranks, variables: dict[str, str], start: str
 ) -> None:
     for name in VARIABLES:

@@ -30,7 +30,7 @@ from jumar.training.run_directory import (
     cut=st.integers(0, 50),
     pad=st.integers(0, 4000),
 )
-def test_cutting_metrics_keeps_just_the_records_up_to_the_step(
+def test_truncating_metrics_keeps_records_up_to_the_step(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int], cut: int, pad: int
 ) -> None:
     run = RunDirectory(tmp_path_factory.mktemp("run"))
@@ -40,7 +40,7 @@ def test_cutting_metrics_keeps_just_the_records_up_to_the_step(
     assert [record["step"] for record in run.read_metrics()] == [s for s in steps if s <= cut]
 
 
-def test_half_a_last_line_is_cut_and_not_read(tmp_path: Path) -> None:
+def test_partial_last_line_is_removed_and_not_read(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.metrics.write_text('{"step": 1}\n{"step": 2}\n{"st')
     assert [record["step"] for record in run.read_metrics()] == [1, 2]
@@ -48,12 +48,12 @@ def test_half_a_last_line_is_cut_and_not_read(tmp_path: Path) -> None:
     assert run.metrics.read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
-def test_numbers_that_json_has_no_word_for_become_null(tmp_path: Path) -> None:
+def test_numbers_json_cannot_express_become_null(tmp_path: Path) -> None:
     write_json(tmp_path / "x.json", {"a": float("nan"), "b": [float("inf"), 1.0]})
     assert read_json(tmp_path / "x.json") == {"a": None, "b": [None, 1.0]}
 
 
-def test_a_run_that_somebody_works_in_is_refused(tmp_path: Path) -> None:
+def test_run_in_use_is_refused(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\nfrom jumar.training.run_directory import RunDirectory\n"
         "with RunDirectory(pathlib.Path(sys.argv[1])).locked():\n"
@@ -81,7 +81,7 @@ def test_a_directory_without_a_run_is_named(tmp_path: Path) -> None:
         RunDirectory(tmp_path / "x").read_recipe()
 
 
-def test_the_next_free_number_is_taken(tmp_path: Path) -> None:
+def test_next_free_number_is_used(tmp_path: Path) -> None:
     (tmp_path / "alexnet-1").mkdir()
     assert next_run_path(tmp_path, "alexnet").name == "alexnet-2"
 
@@ -94,7 +94,7 @@ def test_the_command_that_resumes_names_the_modules_of_the_run(tmp_path: Path) -
     assert run.resume_command("npu:1").endswith("--device npu:1 --import my_net --import my.data")
 
 
-def test_the_first_free_number_is_taken_also_where_later_ones_are_not(tmp_path: Path) -> None:
+def test_first_free_number_is_used_even_if_later_ones_are_free(tmp_path: Path) -> None:
     assert next_run_path(tmp_path / "none", "alexnet") == tmp_path / "none" / "alexnet-1"
     for number in (1, 2, 4):
         (tmp_path / f"alexnet-{number}").touch()
@@ -102,7 +102,7 @@ def test_the_first_free_number_is_taken_also_where_later_ones_are_not(tmp_path: 
     assert next_run_path(tmp_path, "bert") == tmp_path / "bert-1"
 
 
-def test_a_run_has_its_files_in_these_places() -> None:
+def test_run_has_its_files_at_fixed_paths() -> None:
     run = RunDirectory(Path("runs/x"))
     assert str(run) == "runs/x"
     places = {name: str(place) for name, place in vars(run).items()}
@@ -147,7 +147,7 @@ def test_a_recipe_with_a_field_of_another_kind_is_refused(
     assert str(refused.value) == f"recipe.json: {message}"
 
 
-def test_a_recipe_is_read_with_its_types_and_may_lack_what_came_later() -> None:
+def test_recipe_is_read_with_its_types_and_may_lack_newer_fields() -> None:
     assert recorded_recipe(WHOLE, where="x") == RecordedRecipe(
         recipe="alexnet", settings={"seed": 1}, imports=["a.b", "c"], global_batch=32
     )
@@ -162,7 +162,7 @@ def test_a_recipe_is_read_with_its_types_and_may_lack_what_came_later() -> None:
         assert str(refused.value) == f"x: lacks the field '{name}'"
 
 
-def test_results_tell_the_headline_once_there_are_any(tmp_path: Path) -> None:
+def test_results_give_the_headline_metric_if_present(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     assert (run.read_results(), run.headline()) == (None, None)
     write_json(run.results, {"state": "failed"})
@@ -189,7 +189,7 @@ def test_results_tell_the_headline_once_there_are_any(tmp_path: Path) -> None:
     )
 
 
-def test_json_that_cannot_be_read_is_reported_with_the_advice_that_was_given(
+def test_unreadable_json_is_reported_with_the_given_advice(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "x.json"
@@ -202,7 +202,7 @@ def test_json_that_cannot_be_read_is_reported_with_the_advice_that_was_given(
     assert not RunDirectory(tmp_path / "none").exists
 
 
-def test_json_is_written_indented_with_an_end_of_line(tmp_path: Path) -> None:
+def test_json_is_written_indented_with_a_final_newline(tmp_path: Path) -> None:
     data = {"a": (1, float("-inf")), "b": {"c": float("nan"), "d": [{"e": 2.5}]}, "f": "nan"}
     write_json(tmp_path / "x.json", data)
     assert (tmp_path / "x.json").read_text() == (
@@ -211,7 +211,7 @@ def test_json_is_written_indented_with_an_end_of_line(tmp_path: Path) -> None:
     )
 
 
-def test_records_are_read_where_the_step_is_a_number_and_other_lines_passed_over(
+def test_records_with_a_numeric_step_are_read_and_other_lines_skipped(
     tmp_path: Path,
 ) -> None:
     run = RunDirectory(tmp_path)
@@ -232,7 +232,7 @@ def test_records_are_read_where_the_step_is_a_number_and_other_lines_passed_over
     assert run.metrics.read_text() == ""
 
 
-def test_a_lock_leaves_nothing_behind_of_a_run_that_did_not_begin(tmp_path: Path) -> None:
+def test_lock_leaves_nothing_behind_if_the_run_did_not_start(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     run = RunDirectory(tmp_path / "runs" / "a" / "b")
     with run.locked():
@@ -273,7 +273,7 @@ def held_elsewhere(lock: Path, until: Callable[[], bool]) -> int:
     return child
 
 
-def test_a_run_that_is_in_use_is_waited_for_as_long_as_asked(tmp_path: Path) -> None:
+def test_run_in_use_is_awaited_for_the_requested_time(tmp_path: Path) -> None:
     run, goes = RunDirectory(tmp_path), tmp_path / "go"
     child = held_elsewhere(tmp_path / ".lock", goes.exists)
     with pytest.raises(UserError, match="another process is using"), run.locked():
@@ -287,7 +287,7 @@ def test_a_run_that_is_in_use_is_waited_for_as_long_as_asked(tmp_path: Path) -> 
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_lock_that_is_no_longer_the_one_in_the_folder_is_not_held(tmp_path: Path) -> None:
+def test_replaced_lock_file_is_not_held(tmp_path: Path) -> None:
     """Of a run that ends without having begun, which removes its file while another waits."""
     if not Path("/proc/self/fd").exists():
         pytest.skip("needs /proc")
@@ -316,7 +316,7 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path) -> None:
         assert "another process" in RunDirectory(tmp_path)._held_by_another(OSError(held, "")).what
 
 
-def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+def test_unwritable_destination_is_named_and_no_files_left(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run = RunDirectory(tmp_path / "file" / "run")
     with pytest.raises(UserError, match="not writable") as refused, run.locked():
@@ -326,7 +326,7 @@ def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: P
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
-def test_links_may_stay_within_a_run_but_not_lead_out_of_it(tmp_path: Path) -> None:
+def test_links_must_stay_within_a_run(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()
     (run.path / "deep").mkdir()
@@ -342,7 +342,7 @@ def test_links_may_stay_within_a_run_but_not_lead_out_of_it(tmp_path: Path) -> N
     )
 
 
-def test_the_command_keeps_the_launcher_and_leaves_out_what_is_as_by_default() -> None:
+def test_command_keeps_the_launcher_and_omits_defaults() -> None:
     run = RunDirectory(Path("runs/x"))
     assert run.resume_command("cpu", ("torchrun", "-m", "jumar")) == (
         "torchrun -m jumar train --resume --run-dir runs/x --device cpu"

@@ -89,7 +89,7 @@ def test_boundaries_may_be_epochs_and_the_boundary_step_keeps_the_old_rate() -> 
     assert result[21] == pytest.approx(0.2)
 
 
-def test_boundaries_count_from_step_0_whatever_the_warm_up() -> None:
+def test_boundaries_count_from_step_0_regardless_of_the_warm_up() -> None:
     settings = Piecewise(boundaries=("5it", "20it"), values=(1.0, 0.5, 0.1))
     warm = dataclasses.replace(settings, warmup="1ep")
     assert rates(warm)[10:] == rates(settings)[10:]
@@ -163,7 +163,7 @@ def test_every_rate_of_every_schedule_is_between_zero_and_the_base(
         (Piecewise(), "schedule.values"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused_before_a_run(
+def test_conflicting_settings_are_refused_before_a_run(
     settings: ScheduleSettings, where: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -177,7 +177,7 @@ def test_boundaries_that_do_not_ascend_are_refused() -> None:
         rates(settings)
 
 
-def test_settings_come_from_the_command_line_and_go_through_json() -> None:
+def test_settings_come_from_the_command_line_and_survive_json() -> None:
     plan = Optimization(optimizer=Momentum(), schedule=Cosine(warmup="3it"))
     changes = ["schedule=step", "schedule.boundaries=30ep,60ep", "schedule.values=1,0.1,0.01"]
     settings = override(plan, changes)
@@ -246,9 +246,7 @@ def test_settings_come_from_the_command_line_and_go_through_json() -> None:
         (CosineRestarts(), {0: 2.0, 5: 1.0, 10: 2.0, 20: 1.0, 30: 2.0}),
     ],
 )
-def test_rates_are_those_of_the_formulas(
-    settings: ScheduleSettings, expected: dict[int, float]
-) -> None:
+def test_rates_match_the_formulas(settings: ScheduleSettings, expected: dict[int, float]) -> None:
     result = rates(settings)
     assert {step: result[step] for step in expected} == pytest.approx(expected, abs=1e-12)
 
@@ -301,7 +299,7 @@ FIELDS = {
 }
 
 
-def test_the_kinds_have_these_fields_defaults_and_limits() -> None:
+def test_optimizer_kinds_have_the_expected_fields_defaults_and_limits() -> None:
     assert {kind: accepted(ScheduleSettings.kinds[kind]) for kind in FIELDS} == FIELDS
 
 
@@ -335,7 +333,7 @@ def test_the_kinds_have_these_fields_defaults_and_limits() -> None:
         ),
     ],
 )
-def test_a_schedule_that_cannot_be_followed_is_refused_with_what_to_do(
+def test_infeasible_schedule_is_refused_with_a_remedy(
     settings: ScheduleSettings, message: str
 ) -> None:
     with pytest.raises(UserError) as refused:

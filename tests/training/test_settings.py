@@ -70,13 +70,13 @@ from tests.training.small_tasks import small_plan
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_fields_have_these_defaults_limits_and_may_or_may_not_change_on_a_resume(
+def test_fields_have_defaults_limits_and_resume_rules(
     settings: type, expected: dict[str, tuple[object, ...]]
 ) -> None:
     assert accepted(settings) == expected
 
 
-def test_an_objective_without_an_optimizer_is_refused_with_those_that_have_one() -> None:
+def test_objective_without_an_optimizer_is_refused_listing_those_with_one() -> None:
     plan = small_plan(objectives=("discriminator", "generator"))
     assert isinstance(plan.optimization_of("generator"), Optimization)
     with pytest.raises(UserError) as refused:

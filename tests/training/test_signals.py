@@ -36,7 +36,7 @@ def test_the_first_signal_is_a_request_and_the_second_takes_effect(
     assert [signal.getsignal(each) for each in NUMBERS] == before
 
 
-def test_a_signal_that_was_ignored_stays_ignored_and_others_come_back_after_an_error() -> None:
+def test_ignored_signals_stay_ignored_and_others_are_restored_after_an_error() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     before = signal.getsignal(signal.SIGTERM)
 
@@ -54,7 +54,7 @@ def test_a_signal_that_was_ignored_stays_ignored_and_others_come_back_after_an_e
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_request_is_none_until_a_signal_came() -> None:
+def test_request_is_none_until_a_signal_arrives() -> None:
     request = StopRequest()
     assert not request
     assert request.exit_code == 128

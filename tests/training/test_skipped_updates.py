@@ -79,7 +79,7 @@ def test_without_overflows_every_update_is_counted(tmp_path: Path) -> None:
     assert counted(trainer) == [6]
 
 
-def test_an_objective_that_never_learns_fails_the_run_though_another_does(tmp_path: Path) -> None:
+def test_objective_that_is_never_updated_fails_the_run_even_if_another_is(tmp_path: Path) -> None:
     task = GanTask()
     trainer = trainer_for(task, scaled_plan(objectives=("discriminator", "generator")), tmp_path)
     with torch.no_grad():
@@ -93,7 +93,7 @@ def test_an_objective_that_never_learns_fails_the_run_though_another_does(tmp_pa
     assert outcome.failure.objective == "generator"
 
 
-def test_updates_before_an_interruption_count_and_so_does_their_absence(tmp_path: Path) -> None:
+def test_updates_before_an_interruption_are_counted_across_the_resume(tmp_path: Path) -> None:
     first = trainer_for(point_task(), scaled_plan("3it"), tmp_path / "good")
     first.train()
     again = trainer_for(overflowing_task(), scaled_plan("6it"), tmp_path / "good")
@@ -107,13 +107,13 @@ def test_updates_before_an_interruption_count_and_so_does_their_absence(tmp_path
     assert again.train().state == "failed"
 
 
-def test_a_run_without_a_loss_scale_is_not_asked(tmp_path: Path) -> None:
+def test_run_without_a_loss_scale_is_not_checked(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), scaled_plan(kind="none"), tmp_path)
     assert trainer.train().state == "finished"
     assert SkipWatch(trainer.state).warnings() == []
 
 
-def test_three_skipped_in_a_row_are_reported_and_again_when_they_are_twice_as_many(
+def test_three_consecutive_skips_are_reported_and_again_at_twice_as_many(
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(point_task(), scaled_plan(), tmp_path)
@@ -144,7 +144,7 @@ def test_a_run_without_an_update_is_told_what_to_do(is_fixed: bool) -> None:
     assert (error.step, error.objective, error.reason) == (6, "points", error.what)
 
 
-def test_each_objective_is_warned_of_by_itself(tmp_path: Path) -> None:
+def test_each_objective_is_warned_about_separately(tmp_path: Path) -> None:
     plan = scaled_plan(objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     one, other = trainer.state.lanes

@@ -30,7 +30,7 @@ def last_of(plan: Plan, path: Path) -> Checkpoint:
     return list_checkpoints(trainer.run.checkpoints)[-1]
 
 
-def test_what_a_resume_needs_is_captured_whole_and_restored(tmp_path: Path) -> None:
+def test_resume_state_is_captured_completely_and_restored(tmp_path: Path) -> None:
     plan = replace(AVERAGED, early_stopping=EarlyStoppingSettings(patience=5))
     plan = replace(plan, training=replace(plan.training, evaluate_every="2it"))
     scaled = replace(plan, precision=PrecisionSettings(loss_scale=FixedLossScale()))
@@ -59,7 +59,7 @@ def test_what_a_resume_needs_is_captured_whole_and_restored(tmp_path: Path) -> N
     assert all(torch.equal(other.slots[name], value) for name, value in captured.slots.items())
 
 
-def test_without_scale_and_early_end_a_checkpoint_has_no_trace_of_them(tmp_path: Path) -> None:
+def test_checkpoint_has_no_loss_scale_or_early_stopping_state_if_unused(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), AVERAGED, tmp_path)
     values = trainer.state.capture().values
     assert values["loss_scale"] is None
@@ -67,7 +67,7 @@ def test_without_scale_and_early_end_a_checkpoint_has_no_trace_of_them(tmp_path:
     assert (trainer.state.skipped_steps, trainer.state.without_update()) == (0, [])
 
 
-def test_imported_weights_are_resumed_with_the_slots_and_the_step_they_came_with(
+def test_imported_weights_resume_with_their_slots_and_step(
     tmp_path: Path,
 ) -> None:
     plan = small_plan(optimizer=Adam(learning_rate=0.01))
@@ -100,7 +100,7 @@ def test_imported_weights_are_resumed_with_the_slots_and_the_step_they_came_with
     assert {float(group["updates"]) for group in lane.optimizer.param_groups} == {1234.0}
 
 
-def test_a_checkpoint_that_does_not_fit_is_refused_with_what_differs(tmp_path: Path) -> None:
+def test_mismatched_checkpoint_is_refused_with_the_differences(tmp_path: Path) -> None:
     plain = replace(AVERAGED, training=replace(AVERAGED.training, ema_decay=0.0))
     checkpoint = last_of(plain, tmp_path / "plain")
     averaging = trainer_for(point_task(), AVERAGED, tmp_path / "a")
@@ -131,7 +131,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_with_what_differs(tmp_path: P
     )
 
 
-def test_weights_of_another_model_are_refused_with_the_first_that_differs() -> None:
+def test_weights_of_another_model_are_refused_naming_the_first_difference() -> None:
     own = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     tensors = {name: value.clone() + 1 for name, value in own.state_dict().items()}
     before = {name: value.clone() for name, value in own.state_dict().items()}
@@ -164,7 +164,7 @@ def test_two_objectives_of_one_name_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_window_has_means_of_the_steps_of_each_objective_and_is_closed_only_if_asked(
+def test_window_has_means_per_objective_and_is_closed_only_on_request(
     tmp_path: Path,
 ) -> None:
     optimizer = Momentum(learning_rate=0.0, weight_decay=0.5)
@@ -206,7 +206,7 @@ def test_a_window_has_means_of_the_steps_of_each_objective_and_is_closed_only_if
     )
 
 
-def test_one_objective_has_terms_of_plain_names_and_weights_stay_as_they_lie(
+def test_single_objective_has_plain_term_names_and_weights_keep_their_layout(
     tmp_path: Path,
 ) -> None:
     state = trainer_for(point_task(), small_plan(), tmp_path).state
@@ -225,7 +225,7 @@ def test_one_objective_has_terms_of_plain_names_and_weights_stay_as_they_lie(
         assert kernel.is_contiguous(memory_format=torch.channels_last) is channels_last
 
 
-def test_only_what_trains_the_averaged_part_moves_the_averages(tmp_path: Path) -> None:
+def test_averages_are_updated_only_when_the_averaged_part_trains(tmp_path: Path) -> None:
     plan = small_plan(objectives=("discriminator", "generator"))
     averaging = replace(plan, training=replace(plan.training, ema_decay=0.9, ema_warm_up=False))
     state = trainer_for(GanTask(), averaging, tmp_path).state

@@ -38,9 +38,7 @@ def finished(name: str, path: Path) -> Trainer:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_checkpoint_has_the_hashes_of_the_training_that_wrote_it(
-    name: str, tmp_path: Path
-) -> None:
+def test_checkpoint_has_the_hashes_of_its_training(name: str, tmp_path: Path) -> None:
     trainer = finished(name, tmp_path)
     (checkpoint,) = list_checkpoints(trainer.run.checkpoints)[-1:]
     hashes = checkpoint_hashes(checkpoint)
@@ -63,7 +61,7 @@ def test_a_replay_of_all_steps_ends_with_the_hashes_of_the_training(
     assert hashes.steps[6] == combined(live_hashes(trainer.state)) != hashes.steps[5]
 
 
-def test_one_bit_of_each_kind_of_state_changes_its_part_alone(tmp_path: Path) -> None:
+def test_one_bit_of_each_kind_of_state_changes_only_its_part(tmp_path: Path) -> None:
     trainer = finished("momentum with averages", tmp_path)
     state = trainer.state
     before = combined(live_hashes(state))
@@ -91,7 +89,7 @@ def test_one_bit_of_each_kind_of_state_changes_its_part_alone(tmp_path: Path) ->
     assert changed() == ["counters"]
 
 
-def test_sums_of_log_lines_and_the_clock_are_no_state(tmp_path: Path) -> None:
+def test_log_sums_and_the_clock_are_not_state(tmp_path: Path) -> None:
     trainer = finished("momentum with averages", tmp_path)
     before = live_hashes(trainer.state)
     trainer.state.elapsed_s += 5
@@ -125,7 +123,7 @@ def test_steps_before_the_first_that_is_requested_are_not_hashed(
     assert hashes.last == live_hashes(trainer.state)
 
 
-def test_what_is_hashed_tells_type_and_shape_and_leaves_out_the_sums_of_log_lines(
+def test_hash_covers_dtype_and_shape_and_excludes_log_sums(
     tmp_path: Path,
 ) -> None:
     trainer = trainer_for(point_task(), plan_of(Momentum(), 0.9, False), tmp_path)

@@ -46,7 +46,7 @@ def test_a_step_reads_no_value_of_a_tensor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("micro", [1, 3, 7])
-def test_parts_of_unequal_weight_give_the_gradient_and_the_means_of_the_whole(
+def test_unequally_weighted_parts_give_the_gradient_and_means_of_the_whole(
     tmp_path: Path, micro: int
 ) -> None:
     gradients, windows = [], []

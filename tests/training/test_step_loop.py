@@ -55,7 +55,7 @@ class Diary(Observer):
 PASSES = ["objective points", "forward", "backward", "optimizer", "end step"]
 
 
-def test_a_run_tells_its_observers_all_that_happens_in_order(tmp_path: Path) -> None:
+def test_observers_receive_all_events_in_order(tmp_path: Path) -> None:
     diary = Diary()
     plan = small_plan(
         duration="2it", training=TrainingSettings(log_every="1it", evaluate_every="1it")
@@ -74,7 +74,7 @@ def test_a_run_tells_its_observers_all_that_happens_in_order(tmp_path: Path) -> 
     assert again.seen[:4] == ["check 1", "open 2", "begin", "step 2"]
 
 
-def test_as_many_steps_are_run_as_observers_need_or_are_requested(tmp_path: Path) -> None:
+def test_number_of_steps_follows_the_observers_or_the_request(tmp_path: Path) -> None:
     plan = small_plan(duration="100it")
     diary = Diary(span=3)
     observed = trainer_for(point_task(), plan, tmp_path, observers=[diary, Diary(span=1)])
@@ -87,7 +87,7 @@ def test_as_many_steps_are_run_as_observers_need_or_are_requested(tmp_path: Path
     assert [counted.state.step for _ in counted.each_step(2)] == [5, 6]
 
 
-def test_a_step_is_held_with_its_batch_after_those_before_were_trained(tmp_path: Path) -> None:
+def test_held_step_keeps_its_batch_after_earlier_steps_trained(tmp_path: Path) -> None:
     plan = small_plan(duration="6it")
     trainer = trainer_for(point_task(), plan, tmp_path / "run")
     trainer.train()
@@ -106,7 +106,7 @@ def test_a_step_is_held_with_its_batch_after_those_before_were_trained(tmp_path:
     assert observed.state.step == 4
 
 
-def test_frozen_parameters_train_in_a_held_step_from_which_they_should(tmp_path: Path) -> None:
+def test_frozen_parameters_train_in_a_held_step_at_the_configured_step(tmp_path: Path) -> None:
     transfer = TransferSettings(freeze=("first",), unfreeze_at="2it", freeze_batch_norms=True)
     plan = replace(small_plan(), transfer=transfer)
     for step, trained in ((1, False), (2, True)):
@@ -137,7 +137,7 @@ def test_a_loop_knows_its_length_and_whether_it_is_blocked(tmp_path: Path) -> No
         trainer_for(point_task(), small_plan(duration="50%"), tmp_path)
 
 
-def test_a_gan_trains_what_is_due_and_counts_each(tmp_path: Path) -> None:
+def test_gan_trains_due_objectives_and_counts_each(tmp_path: Path) -> None:
     plan = small_plan(
         objectives=("discriminator", "generator"),
         optimizer=Sgd(learning_rate=0.5),

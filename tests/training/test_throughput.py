@@ -22,7 +22,7 @@ class Hands:
         return self.seconds
 
 
-def test_a_window_counts_its_steps_waiting_included_and_pauses_left_out() -> None:
+def test_window_counts_waiting_but_excludes_pauses() -> None:
     hands = Hands()
     clock = StepClock(32, hands)
     for _ in range(4):
@@ -39,7 +39,7 @@ def test_a_window_counts_its_steps_waiting_included_and_pauses_left_out() -> Non
     assert pace.data_ms == pytest.approx(250)
 
 
-def test_a_dropped_window_counts_nowhere() -> None:
+def test_dropped_window_is_not_counted() -> None:
     hands = Hands()
     clock = StepClock(1, hands)
     for seconds in (9.0, 1.0):
@@ -52,7 +52,7 @@ def test_a_dropped_window_counts_nowhere() -> None:
     assert clock.counted_steps == 1
 
 
-def test_all_windows_together_give_the_mean_and_the_median_time_of_a_step() -> None:
+def test_windows_give_the_mean_and_median_step_time() -> None:
     hands = Hands()
     clock = StepClock(10, hands)
     for seconds, steps in ((1.0, 2), (10.0, 1), (2.0, 2)):
@@ -67,7 +67,7 @@ def test_all_windows_together_give_the_mean_and_the_median_time_of_a_step() -> N
     assert clock.median_step_ms == pytest.approx(1000)
 
 
-def test_a_window_without_steps_has_no_pace() -> None:
+def test_window_without_steps_has_no_speed() -> None:
     hands = Hands()
     clock = StepClock(1, hands)
     hands.seconds += 1
@@ -76,7 +76,7 @@ def test_a_window_without_steps_has_no_pace() -> None:
     assert clock.median_step_ms is None
 
 
-def test_a_run_leaves_out_warm_up_evaluation_and_checkpoints_and_says_so(tmp_path: Path) -> None:
+def test_throughput_excludes_warm_up_evaluation_and_checkpoints_and_says_so(tmp_path: Path) -> None:
     """Each step takes a second of this clock, an evaluation a thousand, a checkpoint as many."""
     hands = Hands()
     plan = small_plan(
@@ -130,7 +130,7 @@ def test_a_run_leaves_out_warm_up_evaluation_and_checkpoints_and_says_so(tmp_pat
     assert str(WARM_UP_STEPS) in EXCLUDES
 
 
-def test_each_window_begins_anew_and_the_first_five_steps_are_warm_up() -> None:
+def test_each_window_starts_afresh_and_the_first_five_steps_are_warm_up() -> None:
     assert WARM_UP_STEPS == 5
     hands = Hands()
     clock = StepClock(10, hands)
@@ -154,7 +154,7 @@ def test_each_window_begins_anew_and_the_first_five_steps_are_warm_up() -> None:
     assert clock.counted_steps == 4
 
 
-def test_waits_and_pauses_that_an_error_ends_count_as_well() -> None:
+def test_waits_and_pauses_ended_by_an_error_count() -> None:
     hands = Hands()
     clock = StepClock(1, hands)
 

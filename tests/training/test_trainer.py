@@ -90,9 +90,7 @@ def log_lines(trainer: Trainer) -> dict[int, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("at", [3, 7])
-def test_ten_steps_equal_some_and_a_resume_and_the_rest_bit_for_bit(
-    tmp_path: Path, name: str, at: int
-) -> None:
+def test_run_resumed_at_any_step_is_bitwise_equal(tmp_path: Path, name: str, at: int) -> None:
     plan = replace(PLANS[name](), checkpoints=CheckpointSettings(every=f"{at}it", keep=9))
     whole = trainer_for(point_task(), plan, tmp_path / "whole")
     whole.train()
@@ -107,7 +105,7 @@ def test_ten_steps_equal_some_and_a_resume_and_the_rest_bit_for_bit(
     assert log_lines(whole) == log_lines(resumed)
 
 
-def test_accumulated_gradients_equal_the_full_batch_also_with_a_smaller_last_part(
+def test_accumulated_gradients_equal_the_full_batch_even_with_a_smaller_last_part(
     tmp_path: Path,
 ) -> None:
     weights = []
@@ -120,7 +118,7 @@ def test_accumulated_gradients_equal_the_full_batch_also_with_a_smaller_last_par
         torch.testing.assert_close(weights[1][name], value, rtol=2e-5, atol=2e-6)
 
 
-def test_the_run_learns_and_tells_it_in_its_files(tmp_path: Path) -> None:
+def test_run_learns_and_records_it_in_its_files(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), small_plan(duration="40it"), tmp_path)
     outcome = trainer.train()
     assert (outcome.state, outcome.exit_code, outcome.step) == ("finished", 0, 40)
@@ -174,7 +172,7 @@ def test_only_the_named_part_of_a_model_is_averaged(tmp_path: Path) -> None:
     assert not torch.equal(averaged["g.weight"], raw["g.weight"])
 
 
-def test_averages_move_only_when_what_they_average_was_trained(tmp_path: Path) -> None:
+def test_averages_are_updated_only_after_their_parameters_trained(tmp_path: Path) -> None:
     result = {}
     for steps in (3, 4):
         torch.manual_seed(5)
@@ -207,7 +205,7 @@ def test_averages_follow_the_schedule_of_the_step_just_finished(tmp_path: Path) 
     torch.testing.assert_close(trainer.state.ema.state_dict()["first.weight"], expected)
 
 
-def test_elapsed_time_goes_on_where_the_run_was_resumed(tmp_path: Path) -> None:
+def test_elapsed_time_continues_after_a_resume(tmp_path: Path) -> None:
     plan = small_plan(duration="3it", checkpoints=CheckpointSettings(every="3it", keep=9))
     first = trainer_for(point_task(), plan, tmp_path)
     first._elapsed_before = 1000.0
@@ -260,7 +258,7 @@ def test_rows_tables_and_images_of_an_evaluation_are_kept(tmp_path: Path) -> Non
     assert Image.open(folder / "weights.png").size == (3, 2)
 
 
-def test_images_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> None:
+def test_unwritable_images_do_not_end_the_run(tmp_path: Path) -> None:
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     trainer.run.pictures.write_text("in the way")
@@ -268,7 +266,7 @@ def test_images_that_cannot_be_written_do_not_end_the_run(tmp_path: Path) -> Non
     assert trainer.run.pictures.read_text() == "in the way"
 
 
-def test_a_loss_that_is_not_finite_stops_before_the_update_with_step_and_objective(
+def test_non_finite_loss_stops_before_the_update_naming_step_and_objective(
     tmp_path: Path,
 ) -> None:
     task = point_task()
@@ -304,7 +302,7 @@ def test_an_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(
     assert json.loads(trainer.run.results.read_text())["skipped_steps"] == 3
 
 
-def test_a_stop_finishes_the_step_saves_and_the_rest_equals_never_having_stopped(
+def test_stop_finishes_the_step_and_saves_and_resuming_equals_an_uninterrupted_run(
     tmp_path: Path,
 ) -> None:
     plan = small_plan(training=TrainingSettings(log_every="4it", evaluate_every="1ep"))
@@ -335,7 +333,7 @@ def test_a_stop_finishes_the_step_saves_and_the_rest_equals_never_having_stopped
     assert lines == log_lines(whole)
 
 
-def test_a_longer_run_has_the_log_lines_of_one_that_was_as_long_from_the_start(tmp_path: Path):
+def test_extended_run_has_the_log_lines_of_one_planned_that_long(tmp_path: Path):
     training = TrainingSettings(log_every="3it", evaluate_every="", clip="global_norm")
     plan = small_plan(duration="8it", training=training)
     optimization = replace(plan.optimization["points"], schedule=Constant())
@@ -353,7 +351,7 @@ def test_a_longer_run_has_the_log_lines_of_one_that_was_as_long_from_the_start(t
     assert lines[9]["gradient_norm"] > 0
 
 
-def test_a_dry_run_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
+def test_dry_run_leaves_and_changes_nothing(tmp_path: Path) -> None:
     task = point_task()
     before = {k: v.clone() for k, v in task.model.state_dict().items()}
     trainer = trainer_for(task, small_plan(), tmp_path)
@@ -369,7 +367,7 @@ def test_another_batch_is_refused_on_resume(tmp_path: Path) -> None:
         other.resume(list_checkpoints(tmp_path / "checkpoints")[-1])
 
 
-def test_checkpoint_holds_what_is_promised(tmp_path: Path) -> None:
+def test_checkpoint_has_the_documented_content(tmp_path: Path) -> None:
     trainer_for(point_task(), PLANS["momentum with averages"](), tmp_path).train()
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
     assert last.step == 10
@@ -394,7 +392,7 @@ def without_numbers(printed: str) -> list[str]:
     return [re.sub(r"about \d+ (ms|s)", r"about # \1", line) for line in lines]
 
 
-def test_what_is_printed_before_while_and_after_training(tmp_path: Path) -> None:
+def test_training_prints_the_expected_lines(tmp_path: Path) -> None:
     stream = io.StringIO()
     plan = small_plan(
         duration="7it",
@@ -445,7 +443,7 @@ class Scored(PointTask):
         ("3it", True, {2: 10.0, 3: None, 6: 20.0, 9: 15.0}),
     ],
 )
-def test_what_scores_better_than_all_before_is_saved_besides_what_is_due(
+def test_new_best_is_saved_in_addition_to_scheduled_checkpoints(
     tmp_path: Path, every: str, keep_best: bool, saved: dict[int, float | None]
 ) -> None:
     plan = small_plan(
@@ -472,7 +470,7 @@ def test_what_scores_better_than_all_before_is_saved_besides_what_is_due(
     assert [r["epoch"] for r in evaluated] == [0.4, 0.8, 1.2, 1.6, 1.8]
 
 
-def test_a_resumed_run_drops_the_records_and_results_that_it_will_write_again(
+def test_resumed_run_drops_records_and_results_it_will_rewrite(
     tmp_path: Path,
 ) -> None:
     class Looking(Observer):
@@ -500,7 +498,7 @@ def test_a_resumed_run_drops_the_records_and_results_that_it_will_write_again(
 
 
 @pytest.mark.parametrize(("todo", "advice"), [("Remove it.", "Remove it.\n  "), ("", "")])
-def test_a_sample_that_cannot_be_read_ends_the_run_with_what_was_trained_saved(
+def test_unreadable_sample_ends_the_run_after_saving(
     tmp_path: Path, todo: str, advice: str
 ) -> None:
     task = point_task()
@@ -524,7 +522,7 @@ def test_a_sample_that_cannot_be_read_ends_the_run_with_what_was_trained_saved(
     assert [c.step for c in list_checkpoints(trainer.run.checkpoints)] == [3, 5]
 
 
-def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(tmp_path: Path) -> None:
+def test_evaluation_interrupted_by_a_stop_is_repeated_on_resume(tmp_path: Path) -> None:
     plan = small_plan(training=TrainingSettings(log_every="100it", evaluate_every="1ep"))
     task, stop, stream = point_task(), StopRequest(), io.StringIO()
     fetch = task.eval_data.fetch
@@ -553,7 +551,7 @@ def test_a_stop_during_an_evaluation_leaves_it_to_the_resumed_run(tmp_path: Path
     assert noted == {3: False, 5: True, 6: False, 9: False, 10: True}
 
 
-def test_a_run_on_the_clock_ends_when_its_time_is_up(tmp_path: Path) -> None:
+def test_timed_run_ends_when_its_time_is_up(tmp_path: Path) -> None:
     stream = io.StringIO()
     plan = small_plan(
         duration="0.3s", training=TrainingSettings(log_every="1000it", evaluate_every="")
@@ -577,7 +575,7 @@ def test_a_run_on_the_clock_ends_when_its_time_is_up(tmp_path: Path) -> None:
     )
 
 
-def test_unreadable_samples_are_told_once_and_kept_in_the_results(tmp_path: Path) -> None:
+def test_unreadable_samples_are_reported_once_and_kept_in_the_results(tmp_path: Path) -> None:
     task, stream = point_task(), io.StringIO()
     fetch = task.train_data.fetch
 
@@ -597,7 +595,7 @@ def test_unreadable_samples_are_told_once_and_kept_in_the_results(tmp_path: Path
     assert sorted(trainer.unreadable) == ["0.png: cut off", "1.png: cut off"]
 
 
-def test_a_run_that_blows_up_says_where_and_keeps_what_was_saved(tmp_path: Path) -> None:
+def test_diverging_run_says_where_and_keeps_saved_checkpoints(tmp_path: Path) -> None:
     task, stream = point_task(), io.StringIO()
     fetch = task.train_data.fetch
 

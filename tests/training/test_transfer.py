@@ -30,7 +30,7 @@ def saved(model: nn.Module, path: Path, **more: torch.Tensor) -> Path:
     return path
 
 
-def test_another_number_of_classes_leaves_the_last_layer_out_and_says_so(tmp_path: Path) -> None:
+def test_different_class_count_skips_the_last_layer_and_says_so(tmp_path: Path) -> None:
     old, new = net(5), net(2)
     kept = new[1].weight.detach().clone()
     file = saved(old, tmp_path / "w.safetensors", extra=torch.zeros(1))
@@ -43,7 +43,7 @@ def test_another_number_of_classes_leaves_the_last_layer_out_and_says_so(tmp_pat
     assert set(result.initialised) == {"1.weight", "1.bias"}
 
 
-def test_restore_exclude_leaves_out_by_name_prefix_or_pattern(tmp_path: Path) -> None:
+def test_restore_exclude_matches_name_prefix_or_pattern(tmp_path: Path) -> None:
     file = saved(net(2), tmp_path / "w.safetensors")
     result = transfer_weights(
         net(2), TransferSettings(start_from=str(file), restore_exclude=("1",))
@@ -59,14 +59,14 @@ def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
         transfer_weights(net(2), TransferSettings(start_from=str(file), restore_exclude=("dense",)))
 
 
-def test_a_file_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
+def test_file_without_any_matching_weight_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "w.safetensors"
     save_file({"other": torch.zeros(2)}, file)
     with pytest.raises(UserError, match="no weight"):
         transfer_weights(net(2), TransferSettings(start_from=str(file)))
 
 
-def test_a_file_of_torch_save_is_refused_with_the_way_to_safetensors(tmp_path: Path) -> None:
+def test_torch_save_file_is_refused_with_how_to_convert_it(tmp_path: Path) -> None:
     file = tmp_path / "w.pth"
     torch.save(net(2).state_dict(), file)
     with pytest.raises(UserError, match=r"torch\.save") as refused:
@@ -79,7 +79,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         transfer_weights(net(2), TransferSettings(start_from=str(tmp_path / "nothing")))
 
 
-def test_the_lines_count_every_weight_and_name_at_most_eight() -> None:
+def test_report_counts_every_weight_and_names_at_most_eight() -> None:
     many = [f"w{number}" for number in range(9)]
     result = Transferred(
         source="x",
@@ -98,7 +98,7 @@ def test_the_lines_count_every_weight_and_name_at_most_eight() -> None:
     ]
 
 
-def test_settings_of_the_network_that_weights_come_from_are_named(tmp_path: Path) -> None:
+def test_network_settings_of_the_source_weights_are_named(tmp_path: Path) -> None:
     asked: list[object] = []
 
     def fitting(shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]) -> Sequence[str]:
@@ -123,7 +123,7 @@ def test_settings_of_the_network_that_weights_come_from_are_named(tmp_path: Path
     assert lines == [f"weights from {saved_in(tmp_path)}: 4 loaded"]
 
 
-def test_a_config_beside_weights_of_another_name_is_not_read(tmp_path: Path) -> None:
+def test_config_next_to_differently_named_weights_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[not for us")
     file = saved(net(2), tmp_path / "w.safetensors")
     asked: list[object] = []
@@ -141,7 +141,7 @@ def saved_in(folder: Path) -> Path:
     return folder / "model.safetensors"
 
 
-def test_weights_of_a_bare_encoder_get_the_beginning_of_its_names(tmp_path: Path) -> None:
+def test_weights_of_a_bare_encoder_get_its_name_prefix(tmp_path: Path) -> None:
     model = nn.ModuleDict({"bert": net(2), "head": nn.Linear(2, 2)})
     bare = net(2)
     file = saved(bare, tmp_path / "w.safetensors")
@@ -159,7 +159,7 @@ def test_weights_of_a_bare_encoder_get_the_beginning_of_its_names(tmp_path: Path
         transfer_weights(twice, TransferSettings(start_from=str(file)))
 
 
-def test_names_of_older_files_of_hugging_face_are_those_of_today() -> None:
+def test_older_hugging_face_names_map_to_current_ones() -> None:
     model = nn.ModuleDict({"bert": nn.ModuleDict({"LayerNorm": nn.LayerNorm(2)})})
     model["bert"]["scale"] = nn.Linear(1, 1, bias=False)
     tensors = {
@@ -187,7 +187,7 @@ def test_names_of_older_files_of_hugging_face_are_those_of_today() -> None:
     }
 
 
-def test_what_cannot_be_transferred_is_refused_with_what_there_is(tmp_path: Path) -> None:
+def test_untransferable_weights_are_refused_listing_the_available(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     names = ("a", "b", "c", "d", "e")
     file = tmp_path / "w.safetensors"
@@ -211,7 +211,7 @@ def test_what_cannot_be_transferred_is_refused_with_what_there_is(tmp_path: Path
     assert (result.loaded, result.initialised) == (["0.bias"], ["0.weight", "1.weight", "1.bias"])
 
 
-def test_weights_are_found_in_a_run_a_checkpoint_a_file_and_a_folder_of_hugging_face(
+def test_weights_are_found_in_a_run_checkpoint_file_or_hugging_face_folder(
     tmp_path: Path,
 ) -> None:
     for step, value in ((1, 1.0), (2, 2.0)):

@@ -17,7 +17,7 @@ def chain(beta: float, updates: int) -> float:
 
 
 @pytest.mark.parametrize("updates", [0, 1, 5, 827, 828, 10_000, 86_000])
-def test_a_power_is_the_product_that_tensorflow_makes(updates: int) -> None:
+def test_power_is_the_product_tensorflow_computes(updates: int) -> None:
     for beta in BETAS:
         expected = chain(beta, updates)
         assert power_after(beta, updates) == (expected if expected >= 1.2e-38 else 0.0)
@@ -30,24 +30,24 @@ def test_updates_are_exact_until_both_powers_have_underflowed(updates: int) -> N
     assert not have_underflowed(powers)
 
 
-def test_powers_that_have_underflowed_tell_nothing() -> None:
+def test_underflowed_powers_give_no_update_count() -> None:
     powers = [power_after(beta, 90_000) for beta in BETAS]
     assert have_underflowed(powers)
     assert updates_made(powers, BETAS) is None
 
 
-def test_a_beta_of_zero_leaves_it_to_the_other_one() -> None:
+def test_zero_beta_defers_to_the_other_one() -> None:
     powers = [power_after(beta, 7) for beta in (0.0, 0.9)]
     assert powers[0] == 0.0
     assert updates_made(powers, (0.0, 0.9)) == 7
 
 
 @pytest.mark.parametrize("powers", [(0.5**4, 0.999**4), (0.9**4, 1.5), (0.9**4, 0.999**9)])
-def test_powers_of_other_betas_tell_nothing(powers: tuple[float, float]) -> None:
+def test_powers_of_other_betas_give_no_update_count(powers: tuple[float, float]) -> None:
     assert updates_made(powers, BETAS) is None
 
 
-def test_a_beta_next_to_one_costs_no_memory() -> None:
+def test_beta_close_to_one_needs_no_extra_memory() -> None:
     assert updates_made([power_after(0.9999999, 1000)] * 2, (0.9999999, 0.9999999)) == 1000
     assert power_after(0.9999999, 10**7) == pytest.approx(np.exp(-1.0), rel=0.2)
 
@@ -65,7 +65,7 @@ def test_a_power_is_zero_below_the_smallest_normal_float() -> None:
 
 
 @pytest.mark.parametrize("beta", [-0.5, 0.0, 1.0, 1.5])
-def test_a_beta_that_never_shrinks_tells_nothing(beta: float) -> None:
+def test_beta_that_never_shrinks_gives_no_update_count(beta: float) -> None:
     assert updates_made([0.5], [beta]) is None
     assert updates_made([0.5, 0.25], [beta, 0.5]) is None
 
@@ -88,13 +88,13 @@ def test_a_beta_that_never_shrinks_tells_nothing(beta: float) -> None:
         ((), None),
     ],
 )
-def test_powers_near_a_step_count_as_it_and_must_agree_but_for_one(
+def test_powers_near_a_step_count_as_it_and_must_agree_within_one(
     powers: tuple[float, ...], updates: int | None
 ) -> None:
     assert updates_made(powers, [0.5] * len(powers)) == updates
 
 
-def test_as_many_betas_as_powers_belong_together() -> None:
+def test_number_of_betas_must_match_the_powers() -> None:
     with pytest.raises(ValueError, match="argument"):
         updates_made([0.5], [0.5, 0.5])
 

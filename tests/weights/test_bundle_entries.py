@@ -45,7 +45,7 @@ def test_headers_of_other_formats_are_refused(header: bytes, message: str) -> No
         decode_header(header)
 
 
-def test_an_entry_is_these_bytes_and_comes_back() -> None:
+def test_entry_has_the_expected_bytes_and_round_trips() -> None:
     entry = BundleEntry(kind=ELEMENT_TYPES[1], shape=(2, 300), offset=5, size=2400, crc=0x01020304)
     data = bytes.fromhex("0801 1209 1202 0802 1203 08ac02 2005 28e012 35 04030201")
     assert encode_entry(entry) == data
@@ -96,12 +96,12 @@ ONE_AXIS = delimited(2, delimited(2, number(1, 4)))
         (b"", "the element type 0 is not one that can be read"),
     ],
 )
-def test_entries_whose_numbers_do_not_fit_are_refused(data: bytes, message: str) -> None:
+def test_entries_with_inconsistent_numbers_are_refused(data: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         decode_entry(data)
 
 
-def test_numbers_up_to_the_largest_are_positions() -> None:
+def test_positions_are_valid_up_to_the_largest_integer() -> None:
     entry = decode_entry(number(1, 1) + number(4, 2**63 - 9) + number(5, 8))
     assert (entry.offset, entry.size) == (2**63 - 9, 8)
     part = delimited(7, extent(2**63 - 2, 1))
@@ -120,9 +120,7 @@ def test_numbers_up_to_the_largest_are_positions() -> None:
         (b"a\0b\xff", (Extent(1, 1),), "00 61 00ff 62 ff00 0001 0101 81 81"),
     ],
 )
-def test_the_key_of_a_part_is_that_of_ordered_code(
-    name: bytes, part: tuple[Extent, ...], key: str
-) -> None:
+def test_key_of_a_part_uses_ordered_code(name: bytes, part: tuple[Extent, ...], key: str) -> None:
     assert slice_key(name, part) == bytes.fromhex(key)
 
 

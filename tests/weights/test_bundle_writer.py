@@ -33,7 +33,7 @@ NAMES = st.text(min_size=1, max_size=30).filter(
 
 @settings(max_examples=60)
 @given(tensors=st.dictionaries(NAMES, st.one_of(ARRAYS, TEXTS), max_size=8))
-def test_what_is_written_is_read_again_bit_for_bit(
+def test_written_bundle_round_trips_bitwise(
     tmp_path_factory: pytest.TempPathFactory, tensors: dict[str, np.ndarray]
 ) -> None:
     prefix = tmp_path_factory.mktemp("written") / "model.ckpt"
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_again_bit_for_bit(
             assert read.tobytes() == values.astype(read.dtype).tobytes()
 
 
-def test_many_variables_make_several_blocks(tmp_path: Path) -> None:
+def test_many_variables_are_written_in_several_blocks(tmp_path: Path) -> None:
     names = [f"scope_{number % 7}/layer_{number:05d}/{'x' * 90}" for number in range(6000)]
     write_bundle(tmp_path / "m", {name: np.int32(number) for number, name in enumerate(names)})
     bundle = open_checkpoint(tmp_path / "m")
@@ -77,7 +77,7 @@ class Failing(dict[str, Any]):
         return super().__getitem__(name)
 
 
-def test_a_write_that_fails_leaves_the_checkpoint_before_it(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_previous_checkpoint(tmp_path: Path) -> None:
     write_bundle(tmp_path / "m", {"a": np.float32(1)})
     with pytest.raises(UserError, match="No space left"):
         write_bundle(tmp_path / "m", Failing(a=np.float32(2), b=np.float32(2)))
@@ -85,7 +85,7 @@ def test_a_write_that_fails_leaves_the_checkpoint_before_it(tmp_path: Path) -> N
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_first_write_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+def test_failed_first_write_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No space left"):
         write_bundle(tmp_path / "tf1" / "m", Failing(a=np.float32(2), b=np.float32(2)))
     assert list(tmp_path.iterdir()) == []
@@ -95,7 +95,7 @@ def test_a_first_write_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     "tensors",
     [{"": np.zeros(1)}, {"\0a": np.zeros(1)}, {"a": np.zeros(1, dtype="datetime64[s]")}],
 )
-def test_what_tensorflow_has_no_word_for_is_refused(
+def test_dtypes_unknown_to_tensorflow_are_refused(
     tmp_path: Path, tensors: dict[str, np.ndarray]
 ) -> None:
     with pytest.raises(ValueError, match=r"name|element type"):
@@ -121,7 +121,7 @@ answer([prefix, listed, same, read, texts])
 """
 
 
-def test_tensorflow_restores_what_is_written_here(tmp_path: Path) -> None:
+def test_tensorflow_restores_our_bundles(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     tensors: dict[str, np.ndarray] = {
         "net/kernel": random.standard_normal((3, 3, 2, 5)).astype(np.float32),
@@ -144,7 +144,7 @@ def test_tensorflow_restores_what_is_written_here(tmp_path: Path) -> None:
     assert texts == [text.hex() for text in labels]
 
 
-def test_each_tensor_s_entry_and_bytes_are_these(tmp_path: Path) -> None:
+def test_tensors_have_the_expected_entry_and_bytes(tmp_path: Path) -> None:
     """The data file is what numpy writes one after the other, in the order of the names."""
     tensors: dict[str, np.ndarray] = {
         "b": np.array([[1, 2], [3, 4]], ">f4").T,
@@ -176,7 +176,7 @@ def test_each_tensor_s_entry_and_bytes_are_these(tmp_path: Path) -> None:
     )
 
 
-def test_what_cannot_be_written_is_reported_with_the_prefix(tmp_path: Path) -> None:
+def test_write_errors_are_reported_with_the_prefix(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         write_bundle(tmp_path / "m", Failing(a=np.float32(2), b=np.float32(2)))
     assert caught.value.what == "the checkpoint cannot be written: No space left on device"
@@ -189,7 +189,7 @@ def test_what_cannot_be_written_is_reported_with_the_prefix(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_write_leaves_a_folder_that_was_there(tmp_path: Path) -> None:
+def test_failed_write_keeps_an_existing_folder(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     with pytest.raises(UserError, match="No space left"):
         write_bundle(tmp_path / "there" / "m", Failing(a=np.float32(2), b=np.float32(2)))

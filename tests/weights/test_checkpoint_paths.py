@@ -43,7 +43,7 @@ def test_a_checkpoint_file_names_the_newest_with_quotes_and_backslashes_escaped(
         ("below/m-1", "below/m-1"),
     ],
 )
-def test_the_name_in_a_checkpoint_file_is_read_as_protobuf_writes_text(
+def test_name_in_a_checkpoint_file_is_parsed_as_protobuf_text(
     tmp_path: Path, written: str, name: str
 ) -> None:
     prefix = tmp_path / name
@@ -55,7 +55,7 @@ def test_the_name_in_a_checkpoint_file_is_read_as_protobuf_writes_text(
     assert find_prefix(tmp_path / "checkpoint") == prefix
 
 
-def test_the_end_of_a_long_checkpoint_file_is_not_needed(tmp_path: Path) -> None:
+def test_checkpoint_file_is_read_up_to_one_mebibyte(tmp_path: Path) -> None:
     (tmp_path / "m.index").write_bytes(b"")
     line = b'model_checkpoint_path: "m"\n'
     (tmp_path / "checkpoint").write_bytes(b"#" * (2**20 - len(line) - 1) + b"\n" + line)
@@ -64,7 +64,7 @@ def test_the_end_of_a_long_checkpoint_file_is_not_needed(tmp_path: Path) -> None
     assert refusal(tmp_path)[0] == "names no model_checkpoint_path"
 
 
-def test_a_name_that_is_there_comes_before_the_same_name_in_the_folder(tmp_path: Path) -> None:
+def test_existing_path_takes_precedence_over_the_same_name_in_the_folder(tmp_path: Path) -> None:
     for place in (tmp_path / "below", tmp_path):
         place.mkdir(exist_ok=True)
         (place / "m.index").write_bytes(b"")
@@ -74,7 +74,7 @@ def test_a_name_that_is_there_comes_before_the_same_name_in_the_folder(tmp_path:
     assert find_prefix(tmp_path) == tmp_path / "m"
 
 
-def test_a_folder_is_its_checkpoint_file_s_then_a_saved_model_s_then_the_only_one_s(
+def test_folder_resolves_to_its_checkpoint_file_then_saved_model_then_only_index(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "lone.v2.index").write_bytes(b"")
@@ -87,9 +87,7 @@ def test_a_folder_is_its_checkpoint_file_s_then_a_saved_model_s_then_the_only_on
 
 
 @pytest.mark.parametrize("ending", [".index", ".meta", ".data-00000-of-00001", ".data-00012-of-1"])
-def test_any_file_of_a_checkpoint_means_it_if_it_is_named_as_one(
-    tmp_path: Path, ending: str
-) -> None:
+def test_any_file_of_a_checkpoint_identifies_it_by_name(tmp_path: Path, ending: str) -> None:
     for name in ("m.ckpt", "other"):
         (tmp_path / f"{name}.index").write_bytes(b"")
     path = tmp_path / f"m.ckpt{ending}"
@@ -103,7 +101,7 @@ def test_any_file_of_a_checkpoint_means_it_if_it_is_named_as_one(
 WHAT = "Give its folder, its .index file, or its prefix (before '.index')."
 
 
-def test_what_is_no_checkpoint_is_reported_with_what_to_give(tmp_path: Path) -> None:
+def test_non_checkpoints_are_reported_with_the_accepted_forms(tmp_path: Path) -> None:
     assert refusal(tmp_path) == (
         "contains no TensorFlow checkpoint",
         str(tmp_path),
@@ -143,7 +141,7 @@ def test_a_checkpoint_of_one_file_is_distinguished_from_any_other_file(
     assert (caught.value.what, caught.value.where, caught.value.todo) == expected
 
 
-def test_a_checkpoint_file_that_names_nothing_there_is_reported(tmp_path: Path) -> None:
+def test_checkpoint_file_naming_a_missing_checkpoint_is_reported(tmp_path: Path) -> None:
     state = tmp_path / "checkpoint"
     state.write_bytes(b'model_checkpoint_path: "/a/b\\000c"')
     assert refusal(tmp_path) == (
@@ -155,7 +153,7 @@ def test_a_checkpoint_file_that_names_nothing_there_is_reported(tmp_path: Path) 
     assert refusal(tmp_path) == ("names no model_checkpoint_path", str(state), "")
 
 
-def test_of_several_checkpoints_some_are_named(tmp_path: Path) -> None:
+def test_ambiguous_folder_names_some_of_its_checkpoints(tmp_path: Path) -> None:
     for name in "edcba":
         (tmp_path / f"{name}.index").write_bytes(b"")
     assert refusal(tmp_path) == (
@@ -165,7 +163,7 @@ def test_of_several_checkpoints_some_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_nothing_of_another_checkpoint_is_overwritten(tmp_path: Path) -> None:
+def test_files_of_another_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
     assert written_names("m") == ("m.data-00000-of-00001", "m.index")
     check_free(tmp_path / "none" / "m")
     (tmp_path / "m2.index").write_bytes(b"")

@@ -111,7 +111,7 @@ def test_the_published_graphs_have_the_constants_that_tensorflow_sees(
         ),
     ],
 )
-def test_each_way_to_write_a_constant_is_read(tensor: bytes, expected: np.ndarray) -> None:
+def test_every_constant_encoding_is_read(tensor: bytes, expected: np.ndarray) -> None:
     values = constant(tensor)
     assert values.dtype == expected.dtype
     assert values.shape == expected.shape
@@ -124,7 +124,7 @@ def test_strings_are_bytes() -> None:
     assert constant(number(1, 7) + shape(2)).tolist() == [b"", b""]
 
 
-def test_other_nodes_and_constants_without_numbers_are_passed_over() -> None:
+def test_other_nodes_and_non_numeric_constants_are_skipped() -> None:
     variant = node("handle", number(1, 21) + shape())
     data = variant + node("x", b"", op=b"Placeholder") + node("c", number(1, 1) + shape())
     assert list(FrozenConstants(data, "a.pb")) == ["c"]
@@ -146,7 +146,7 @@ def test_other_nodes_and_constants_without_numbers_are_passed_over() -> None:
         pytest.param(node("c", number(1, 1) + delimited(2, number(3, 1))), "unknown", id="rank"),
     ],
 )
-def test_what_is_no_frozen_graph_is_refused_by_name(data: bytes, message: str) -> None:
+def test_non_frozen_graph_is_refused_by_name(data: bytes, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
         FrozenConstants(data, "some.pb")
     assert "some.pb" in str(caught.value)
@@ -163,7 +163,7 @@ def test_what_is_no_frozen_graph_is_refused_by_name(data: bytes, message: str) -
         number(1, 7) + shape(2**32),
     ],
 )
-def test_a_shape_that_the_bytes_do_not_bear_out_costs_no_memory(tensor: bytes) -> None:
+def test_shape_not_backed_by_bytes_allocates_no_memory(tensor: bytes) -> None:
     tracemalloc.start()
     with pytest.raises(UserError, match="constant 'c'"):
         constant(tensor)
@@ -171,7 +171,7 @@ def test_a_shape_that_the_bytes_do_not_bear_out_costs_no_memory(tensor: bytes) -
     tracemalloc.stop()
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "a.pb").write_bytes(node("conv/weights", number(1, 1)))
     constants = read_constants(tmp_path / "a.pb")
     with pytest.raises(UserError, match="conv/weights"):
@@ -182,7 +182,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
 
 @settings(max_examples=150)
 @given(st.data())
-def test_damage_is_an_error_that_a_user_can_read(data: st.DataObject) -> None:
+def test_damage_is_a_readable_user_error(data: st.DataObject) -> None:
     whole = node("a", number(1, 1) + shape(2, 3) + delimited(4, FLOATS))
     whole += node("b", number(1, 9) + shape(2) + number(10, 5))
     damaged = bytearray(whole)
@@ -235,7 +235,7 @@ def test_each_element_type_is_read_from_its_own_list(
     assert values.tolist() == expected.tolist()
 
 
-def test_values_stay_read_only_views_and_more_than_one_number_is_repeated_from_the_last() -> None:
+def test_values_are_read_only_views_and_short_lists_repeat_the_last_number() -> None:
     raw = constant(number(1, 1) + shape(2, 3) + delimited(4, FLOATS))
     repeated = constant(number(1, 9) + shape(2, 2) + number(10, 7))
     assert not raw.flags.writeable
@@ -247,7 +247,7 @@ def test_values_stay_read_only_views_and_more_than_one_number_is_repeated_from_t
     assert (empty.shape, empty.dtype) == ((0,), np.int64)
 
 
-def test_names_are_in_the_order_of_the_graph() -> None:
+def test_names_are_in_graph_order() -> None:
     data = b"".join(
         node(name, number(1, 9) + shape(value) + number(10, value))
         for name, value in (("z", 3), ("a", 5), ("m", 7))
@@ -309,7 +309,7 @@ DAMAGED = "The file is damaged: copy or download it again."
         ),
     ],
 )
-def test_what_is_no_frozen_graph_is_reported_in_full(data: bytes, message: str) -> None:
+def test_non_frozen_graph_has_the_full_message(data: bytes, message: str) -> None:
     with pytest.raises(UserError) as caught:
         FrozenConstants(data, "a.pb")
     assert str(caught.value) == message
@@ -327,18 +327,18 @@ def test_what_is_no_frozen_graph_is_reported_in_full(data: bytes, message: str) 
         ),
     ],
 )
-def test_values_that_do_not_fit_are_reported_with_the_constant(tensor: bytes, reason: str) -> None:
+def test_mismatched_values_are_reported_with_the_constant(tensor: bytes, reason: str) -> None:
     with pytest.raises(UserError) as caught:
         constant(number(1, 1) + tensor)
     assert str(caught.value) == f"a.pb, constant 'c': cannot be read: {reason}\n  {DAMAGED}"
 
 
-def test_a_quarter_of_a_gibibyte_may_be_filled_with_one_number() -> None:
+def test_repeated_values_are_limited_to_a_quarter_of_a_gibibyte() -> None:
     values = constant(number(1, 1) + shape(2**26) + delimited(5, FLOATS[:4]))
     assert (values.shape, values[-1]) == ((2**26,), 1.5)
 
 
-def test_a_name_that_is_not_there_is_reported_with_the_nearest_if_there_is_one() -> None:
+def test_missing_name_is_reported_with_the_nearest_if_any() -> None:
     constants = FrozenConstants(node("conv/weights", number(1, 1)), "a.pb")
     for name, hint in (("conv/weigths", "\n  Did you mean 'conv/weights'?"), ("x", "")):
         with pytest.raises(UserError) as caught:
@@ -360,7 +360,7 @@ def test_a_file_longer_than_a_message_is_refused_before_it_is_read(tmp_path: Pat
         read_constants(tmp_path)
 
 
-def test_fields_of_other_kinds_are_not_taken_for_names_types_and_values() -> None:
+def test_fields_with_other_wire_types_are_ignored() -> None:
     """A number where a name belongs, text where a number belongs: fields nobody knows."""
     noise = number(2, 3) + number(5, 1)
     tensor = delimited(1, b"\x09") + number(1, 9) + number(2, 3) + shape(2) + ints(10, 4, 5)

@@ -25,7 +25,7 @@ def test_a_replaced_constant_is_read_back(graph: FrozenConstants, tmp_path: Path
 @pytest.mark.parametrize(
     "value", [np.zeros((3, 2), "<f4"), np.zeros((2, 3), "<f8"), np.zeros((2, 3), "<i4")]
 )
-def test_another_shape_or_element_type_is_refused_before_anything_is_written(
+def test_other_shape_or_element_type_is_refused_before_anything_is_written(
     graph: FrozenConstants, tmp_path: Path, value: np.ndarray
 ) -> None:
     with pytest.raises(ValueError, match="'c' is float32 2x3 and cannot hold"):
@@ -33,7 +33,7 @@ def test_another_shape_or_element_type_is_refused_before_anything_is_written(
     assert not (tmp_path / "b.pb").exists()
 
 
-def test_all_but_the_values_is_kept_byte_for_byte(tmp_path: Path) -> None:
+def test_everything_but_the_values_is_kept_byte_for_byte(tmp_path: Path) -> None:
     """Also what stands between the nodes, and within a node on both sides of its value."""
 
     def constant(name: str, tensor: bytes) -> bytes:

@@ -66,7 +66,7 @@ def blocks_of(data: bytes) -> list[tuple[bytes, int]]:
     return result
 
 
-def test_a_small_table_is_these_bytes() -> None:
+def test_small_table_has_the_expected_bytes() -> None:
     first = bytes((0, 1, 1)) + b"a1" + bytes((1, 1, 2)) + b"b23" + ONE_WHOLE_KEY
     index = bytes((0, 2, 2)) + b"ab" + bytes((0, len(first))) + ONE_WHOLE_KEY
     written = trailed(first) + trailed(ONE_WHOLE_KEY)
@@ -76,7 +76,7 @@ def test_a_small_table_is_these_bytes() -> None:
     assert list(read_table(expected)) == [(b"a", b"1"), (b"ab", b"23")]
 
 
-def test_every_sixteenth_key_is_whole() -> None:
+def test_every_sixteenth_key_is_stored_in_full() -> None:
     entries = [(b"key%02d" % number, b"") for number in range(33)]
     data = build_table(entries)
     # 31 keys, all but the first, the 17th and the 33rd, share "key" and a digit or not.
@@ -104,7 +104,7 @@ GOOD = trailed(plain([(b"a", b"1")]))
 """18 bytes: 3 lengths, a key, a value, 8 for the whole key, 5 behind."""
 
 
-def test_tables_of_others_are_read() -> None:
+def test_tables_from_other_writers_are_read() -> None:
     assert list(read_table(table(GOOD, trailed(plain([(b"b", b"")]))))) == [
         (b"a", b"1"),
         (b"b", b""),
@@ -146,7 +146,7 @@ def test_tables_of_others_are_read() -> None:
         ),
     ],
 )
-def test_a_table_that_is_none_says_where(data: bytes, message: str) -> None:
+def test_invalid_table_error_says_where(data: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         list(read_table(data))
     assert str(caught.value).startswith(message)
@@ -156,7 +156,7 @@ def test_a_block_without_keys_is_empty() -> None:
     assert list(read_table(table(trailed(b"\0\0\0\0"), GOOD))) == [(b"a", b"1")]
 
 
-def test_keys_may_be_twenty_times_as_long_as_the_file_and_no_longer() -> None:
+def test_keys_are_limited_to_twenty_times_the_file_size() -> None:
     """Forty keys of 500 bytes, of which all but the first share all but their last two."""
     keys = [b"n" * 498 + bytes((0, number)) for number in range(40)]
     block = b"\0" + encode_varint(500) + b"\0" + keys[0]

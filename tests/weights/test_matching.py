@@ -37,7 +37,7 @@ def is_whole(matching: Matching) -> bool:
     return not (matching.wrong_shape or matching.missing or matching.unnamed or matching.leftover)
 
 
-def test_every_name_finds_its_place_and_a_counter_of_batches_needs_none() -> None:
+def test_every_name_is_matched_and_batch_counters_need_none() -> None:
     result = matched(FILE)
     assert placed(result) == {
         "net.weight": ("scope/dense/kernel", ""),
@@ -48,7 +48,7 @@ def test_every_name_finds_its_place_and_a_counter_of_batches_needs_none() -> Non
 
 
 @pytest.mark.parametrize("averages", ["none", "beside", "swapped"])
-def test_averages_are_where_the_saver_of_the_original_puts_them(averages: str) -> None:
+def test_averages_are_named_as_by_the_originals_saver(averages: str) -> None:
     names = TfNames(variables=dense_variables("scope/dense", "net"), averages=averages)  # type: ignore[arg-type]
     plain, other = "scope/dense/kernel", f"scope/dense/kernel{AVERAGE}"
     result = matched({**FILE, other: (3, 5)}, names=names)
@@ -60,7 +60,7 @@ def test_averages_are_where_the_saver_of_the_original_puts_them(averages: str) -
     assert result.has_averages
 
 
-def test_what_is_left_over_on_either_side_is_reported() -> None:
+def test_unmatched_names_on_either_side_are_reported() -> None:
     result = matched(
         {"scope/dense/kernel": (3, 5), "other": (1,), f"gone{AVERAGE}": ()},
         shapes={**SHAPES, "head.weight": (1,)},
@@ -70,7 +70,7 @@ def test_what_is_left_over_on_either_side_is_reported() -> None:
     assert result.unnamed == ["head.weight"]
 
 
-def test_another_shape_is_reported_with_both_in_the_layout_of_the_file() -> None:
+def test_shape_mismatch_is_reported_in_the_files_layout() -> None:
     result = matched({**FILE, "scope/dense/kernel": (3, 7)})
     assert [str(wrong) for wrong in result.wrong_shape] == [
         "scope/dense/kernel 3x7 for net.weight, which needs 3x5"
@@ -78,7 +78,7 @@ def test_another_shape_is_reported_with_both_in_the_layout_of_the_file() -> None
     assert placed(result) == {"net.bias": ("scope/dense/bias", "")}
 
 
-def test_an_average_of_another_shape_is_told_too() -> None:
+def test_average_with_another_shape_is_reported() -> None:
     other = f"scope/dense/bias{AVERAGE}"
     result = matched({**FILE, other: (6,)})
     assert [wrong.source for wrong in result.wrong_shape] == [other]
@@ -102,13 +102,13 @@ def test_an_average_of_another_shape_is_told_too() -> None:
         "_CHECKPOINTABLE_OBJECT_GRAPH",
     ],
 )
-def test_slots_and_counters_of_training_are_known_to_be_no_weights(name: str) -> None:
+def test_training_slots_and_counters_are_not_weights(name: str) -> None:
     result = matched({**FILE, name: ()})
     assert result.ignored == [name]
     assert is_whole(result)
 
 
-def test_renamings_are_applied_in_turn_until_the_name_is_known() -> None:
+def test_renamings_are_applied_in_turn_until_the_name_is_found() -> None:
     names = TfNames(
         variables=dense_variables("scope/dense", "net"),
         renamings=((r"^old/", "scope/"), (r"/fc/", "/dense/"), (r"dense", "never")),
@@ -127,7 +127,7 @@ def test_renamings_are_applied_in_turn_until_the_name_is_known() -> None:
     assert is_whole(result)
 
 
-def test_a_name_as_it_is_comes_before_one_that_is_renamed() -> None:
+def test_exact_name_takes_precedence_over_a_renamed_one() -> None:
     names = TfNames(
         variables=dense_variables("scope/dense", "net"), renamings=((r"^a_copy/", "scope/"),)
     )
@@ -136,7 +136,7 @@ def test_a_name_as_it_is_comes_before_one_that_is_renamed() -> None:
     assert result.leftover == ["a_copy/dense/bias"]
 
 
-def test_a_shape_in_tensorflow_costs_no_memory() -> None:
+def test_tensorflow_shape_is_computed_without_allocation() -> None:
     huge = 1 << 40
     kernel = TfVariable(tf_name="k", name="k", layout=ConvolutionKernel())
     assert tensorflow_shape(kernel, (huge, 2, 3, 4)) == (3, 4, 2, huge)
@@ -146,7 +146,7 @@ def test_a_shape_in_tensorflow_costs_no_memory() -> None:
     assert tensorflow_shape(plain, ()) == ()
 
 
-def test_an_average_alone_and_the_shape_of_either_decide() -> None:
+def test_lone_averages_and_the_shapes_under_both_names_are_checked() -> None:
     names = TfNames(variables=dense_variables("scope/dense", "net"), averages="swapped")
     average = f"scope/dense/bias{AVERAGE}"
     # Only one of both names: swapped or not, it is the value itself.
@@ -160,7 +160,7 @@ def test_an_average_alone_and_the_shape_of_either_decide() -> None:
     assert not lone.has_averages
 
 
-def test_what_only_looks_like_a_slot_is_left_over() -> None:
+def test_names_that_only_resemble_slots_are_unmatched() -> None:
     """Each name is that of a slot or a counter but for one place."""
     names = [
         "my_global_step",
@@ -183,7 +183,7 @@ def test_what_only_looks_like_a_slot_is_left_over() -> None:
     assert sorted(matched({**FILE, **dict.fromkeys(known, ())}).ignored) == sorted(known)
 
 
-def test_counters_of_batches_alone_need_no_name() -> None:
+def test_only_batch_counters_need_no_name() -> None:
     shapes = {**SHAPES, "num_batches_tracked": (), "x.num_batches_tracked.y": (), "head": (2,)}
     assert matched(FILE, shapes=shapes).unnamed == [
         "num_batches_tracked",
@@ -192,7 +192,7 @@ def test_counters_of_batches_alone_need_no_name() -> None:
     ]
 
 
-def test_of_two_names_for_one_variable_the_first_by_name_is_taken() -> None:
+def test_first_by_name_of_two_candidates_is_used() -> None:
     names = TfNames(
         variables=dense_variables("scope/dense", "net"), renamings=((r"^[ab]/", "scope/"),)
     )

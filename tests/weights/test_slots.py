@@ -58,7 +58,7 @@ def slots_of(variable: TfVariable, name: str) -> VariableSlots:
     )
 
 
-def test_slots_are_found_beside_the_values_of_trained_variables() -> None:
+def test_slots_are_found_next_to_trained_variables() -> None:
     result = match_slots(NAMES, MATCHES, WHOLE, {"a", "b"})
     assert result == SlotMatching(found=[slots_of(A, "net/a"), slots_of(B, "net/b")], lacking=[])
     assert result.is_complete
@@ -69,7 +69,7 @@ def test_slots_are_found_beside_the_values_of_trained_variables() -> None:
     assert match_slots(NAMES, MATCHES, WHOLE, {"b"}).found == [slots_of(B, "net/b")]
 
 
-def test_a_variable_without_all_of_its_slots_lacks_them() -> None:
+def test_variable_with_incomplete_slots_counts_as_without() -> None:
     one_gone = {name: entry for name, entry in WHOLE.items() if name != "net/a/Adam_1"}
     other_shape = {**WHOLE, **entries(net__a__Adam=(3,))}
     for held in (one_gone, other_shape):
@@ -80,7 +80,7 @@ def test_a_variable_without_all_of_its_slots_lacks_them() -> None:
     assert match_slots(NAMES, MATCHES, WHOLE, {"a", "c"}).lacking == [C]
 
 
-def test_nothing_found_is_not_complete() -> None:
+def test_no_slots_found_is_incomplete() -> None:
     nothing = match_slots(NAMES, MATCHES, WHOLE, set())
     assert nothing == SlotMatching(found=[], lacking=[])
     assert not nothing.is_complete
@@ -113,7 +113,7 @@ def test_an_optimizer_without_powers_has_none() -> None:
         (entries(beta1_power=(), beta2_power=(0,)), None),
     ],
 )
-def test_powers_are_the_only_ones_of_their_name(
+def test_powers_are_recognised_only_if_unique(
     held: dict[str, TensorEntry], powers: tuple[str, str] | None
 ) -> None:
     assert find_powers(ADAM, held) == powers
@@ -122,6 +122,6 @@ def test_powers_are_the_only_ones_of_their_name(
         assert find_powers(scoped, held) == powers
 
 
-def test_trained_variables_come_with_their_optimizer() -> None:
+def test_trained_variables_are_listed_with_their_optimizer() -> None:
     assert list(trained_variables(NAMES, {"c", "b"})) == [(B, ADAM)]
     assert list(trained_variables(NAMES, {"a", "b"})) == [(A, ADAM), (B, ADAM)]

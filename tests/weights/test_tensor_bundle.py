@@ -36,7 +36,7 @@ def config(written: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", ["single", "sharded", "partitioned", "train_state"])
-def test_what_tensorflow_wrote_is_read_in_value_shape_and_type(
+def test_tensorflow_bundles_are_read_with_value_shape_and_type(
     parity: Path, written: Any, config: dict[str, Any], case: str
 ) -> None:
     bundle = open_checkpoint(parity / "formats" / "checkpoints" / case)
@@ -57,7 +57,7 @@ def test_what_tensorflow_wrote_is_read_in_value_shape_and_type(
 
 
 @pytest.mark.parametrize("name", ["emb/table", "wide"])
-def test_parts_of_a_variable_are_put_together(parity: Path, written: Any, name: str) -> None:
+def test_parts_of_a_variable_are_assembled(parity: Path, written: Any, name: str) -> None:
     bundle = open_checkpoint(parity / "formats" / "checkpoints" / "partitioned")
     np.testing.assert_array_equal(bundle.read(name), written[f"partitioned_full/{name}"])
 
@@ -74,15 +74,13 @@ with tf.Session() as session:
 """
 
 
-def test_parts_that_begin_far_into_a_variable_are_found(tmp_path: Path) -> None:
+def test_parts_starting_far_into_a_variable_are_found(tmp_path: Path) -> None:
     prefix = run_tensorflow(IN_PARTS, str(tmp_path))
     values = open_checkpoint(Path(prefix)).read("table")
     np.testing.assert_array_equal(values, np.arange(140_000).reshape(70_000, 2))
 
 
-def test_an_index_of_several_blocks_is_read_to_its_end(
-    parity: Path, config: dict[str, Any]
-) -> None:
+def test_multi_block_index_is_read_to_its_end(parity: Path, config: dict[str, Any]) -> None:
     bundle = open_checkpoint(parity / "formats" / "checkpoints" / "many_blocks")
     seed = config["many_blocks"]["seed"]
     assert len(bundle.names()) == 5000
@@ -91,7 +89,7 @@ def test_an_index_of_several_blocks_is_read_to_its_end(
         assert bundle.read(f"layer_{digest}/weight") == (number * 37 % 1009) / 8
 
 
-def test_a_flipped_bit_costs_its_own_variable_alone(parity: Path, config: dict[str, Any]) -> None:
+def test_flipped_bit_affects_only_its_variable(parity: Path, config: dict[str, Any]) -> None:
     bundle = open_checkpoint(parity / "formats" / "checkpoints" / "damaged")
     with pytest.raises(UserError, match=r"variable 'net/conv/kernel'.*checksum"):
         bundle.read("net/conv/kernel")
@@ -100,7 +98,7 @@ def test_a_flipped_bit_costs_its_own_variable_alone(parity: Path, config: dict[s
             bundle.read(name)
 
 
-def test_the_old_format_of_one_file_is_named(parity: Path) -> None:
+def test_old_single_file_format_is_named(parity: Path) -> None:
     folder = parity / "formats" / "checkpoints" / "v1_format"
     for path in (folder, folder / "model.ckpt"):
         assert is_checkpoint(path) is (path != folder)
@@ -108,7 +106,7 @@ def test_the_old_format_of_one_file_is_named(parity: Path) -> None:
             open_checkpoint(path)
 
 
-def test_a_checkpoint_without_its_data_lists_what_it_holds(shared: Path) -> None:
+def test_checkpoint_without_data_files_still_lists_its_variables(shared: Path) -> None:
     bundle = open_checkpoint(shared / "data" / "pretrained" / "videnn-names")
     assert len(bundle.names()) == 275
     assert bundle.entry("block1/conv2d/kernel").shape == (3, 3, 3, 128)
@@ -148,7 +146,7 @@ def test_a_checkpoint_is_found_by_any_of_its_names(model: Path, name: str) -> No
     assert open_checkpoint(path).names() == ["a/kernel", "b", "text"]
 
 
-def test_a_moved_folder_is_found_though_its_checkpoint_file_names_the_old_one(model: Path) -> None:
+def test_moved_folder_is_found_even_if_its_checkpoint_file_names_the_old_one(model: Path) -> None:
     old = "/there/before/\\303\\244/model.ckpt-7"
     (model.parent / "checkpoint").write_text(f'model_checkpoint_path: "{old}"\n')
     assert open_checkpoint(model.parent).prefix == model
@@ -176,7 +174,7 @@ def test_a_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
         ("empty.index", b"", "does not end like an index"),
     ],
 )
-def test_what_is_no_checkpoint_is_refused(
+def test_non_checkpoints_are_refused(
     tmp_path: Path, name: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
@@ -185,12 +183,12 @@ def test_what_is_no_checkpoint_is_refused(
         open_checkpoint(tmp_path / name)
 
 
-def test_an_unknown_variable_is_answered_with_the_nearest(model: Path) -> None:
+def test_unknown_variable_suggests_the_nearest(model: Path) -> None:
     with pytest.raises(UserError, match="Did you mean 'a/kernel'"):
         open_checkpoint(model).read("a/kernal")
 
 
-def test_a_data_file_that_is_cut_is_named(model: Path) -> None:
+def test_truncated_data_file_is_named(model: Path) -> None:
     data = model.with_name(f"{model.name}.data-00000-of-00001")
     data.write_bytes(data.read_bytes()[:10])
     with pytest.raises(UserError, match=r"variable 'a/kernel'.*data file is too short"):
@@ -288,7 +286,7 @@ SLICED = slice_key(b"v", (Extent(0, 2),))
         ),
     ],
 )
-def test_hostile_numbers_are_refused_by_name_without_memory(
+def test_hostile_numbers_are_refused_by_name_without_allocation(
     tmp_path: Path, entries: list[tuple[bytes, bytes]], message: str
 ) -> None:
     (tmp_path / "m.index").write_bytes(indexed(*sorted(entries)))
@@ -340,7 +338,7 @@ def test_a_damaged_index_is_refused(model: Path, change: Any, message: str) -> N
     assert str(index) in str(caught.value)
 
 
-def test_a_name_cannot_command_the_terminal(tmp_path: Path) -> None:
+def test_names_cannot_control_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "m.index").write_bytes(indexed((b"a\x1b[2J", entry()), (b"b\xff", entry(size=0))))
     assert open_checkpoint(tmp_path / "m").names() == ["a\\x1b[2J", "b\\xff"]
 
@@ -354,7 +352,7 @@ def test_a_compressed_index_is_named_as_such() -> None:
         TensorBundle(Path("m"), bytes(data))
 
 
-def test_names_that_grow_out_of_a_small_file_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_expanding_from_a_small_file_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     name = b"n" * 5_000
     entries = [(name + bytes((i >> 8, i & 255)), entry(size=0, shape=(0,))) for i in range(1000)]
     assert list(read_table(build_table(entries))) == entries
@@ -367,7 +365,7 @@ def test_names_that_grow_out_of_a_small_file_are_refused(monkeypatch: pytest.Mon
 
 @settings(max_examples=120)
 @given(st.data())
-def test_any_damage_is_an_error_that_a_user_can_read(
+def test_any_damage_is_a_readable_user_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     """Numbers of the index are changed under a right checksum, bytes of the files without."""
@@ -393,13 +391,13 @@ def test_any_damage_is_an_error_that_a_user_can_read(
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=20))
-def test_slice_keys_sort_as_their_numbers(starts: list[int]) -> None:
+def test_slice_keys_sort_like_their_numbers(starts: list[int]) -> None:
     keys = [slice_key(b"v", (Extent(start, 1),)) for start in starts]
     assert [starts[i] for i in sorted(range(len(keys)), key=keys.__getitem__)] == sorted(starts)
 
 
 @given(st.lists(st.binary(max_size=6), min_size=2, max_size=20, unique=True))
-def test_slice_keys_sort_as_their_names(names: list[bytes]) -> None:
+def test_slice_keys_sort_like_their_names(names: list[bytes]) -> None:
     keys = {slice_key(name, (Extent(),)): name for name in names}
     assert len(keys) == len(names)
     assert [keys[key] for key in sorted(keys)] == sorted(names)
@@ -425,7 +423,7 @@ def summed(data: bytes) -> bytes:
     return b"\x35" + masked_crc(data).to_bytes(4, "little")
 
 
-def test_each_value_is_read_from_its_own_place_in_its_own_file(tmp_path: Path) -> None:
+def test_each_value_is_read_at_its_offset_in_its_file(tmp_path: Path) -> None:
     bundle = hand_made(
         tmp_path,
         (b"a", entry(kind=4, size=2, offset=0) + summed(bytes((0, 1)))),
@@ -518,7 +516,7 @@ def test_each_value_is_read_from_its_own_place_in_its_own_file(tmp_path: Path) -
         ),
     ],
 )
-def test_damage_is_reported_in_full(
+def test_damage_has_the_full_message(
     tmp_path: Path, entries: list[tuple[bytes, bytes]], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -565,7 +563,7 @@ def test_large_numbers_of_a_truncated_file_are_written_with_commas(tmp_path: Pat
         open_checkpoint(tmp_path).check_data()
 
 
-def test_strings_with_other_bytes_behind_them_are_refused(tmp_path: Path) -> None:
+def test_strings_with_trailing_bytes_are_refused(tmp_path: Path) -> None:
     texts = np.array([[b"abc", b"", b"z" * 300]], dtype=object)
     write_bundle(tmp_path / "m", {"s": texts})
     assert open_checkpoint(tmp_path).read("s").tolist() == texts.tolist()

@@ -39,7 +39,7 @@ def weights(tmp_path: Path) -> Path:
     return tmp_path / "w.safetensors"
 
 
-def test_safetensors_are_reported_by_tensorflow_s_element_types(weights: Path) -> None:
+def test_safetensors_use_tensorflows_element_types(weights: Path) -> None:
     opened = open_tensors(weights)
     assert isinstance(opened, SafetensorsFile)
     assert sorted(opened.names()) == sorted([*KINDS, "scalar"])
@@ -57,7 +57,7 @@ def test_safetensors_are_read_and_bfloat16_becomes_float32(weights: Path) -> Non
     assert opened.read("scalar") == 7.5
 
 
-def test_the_suffix_decides_the_kind_and_a_folder_is_a_checkpoint(
+def test_suffix_determines_the_kind_and_a_folder_is_a_checkpoint(
     weights: Path, tmp_path: Path
 ) -> None:
     graph = tmp_path / "g.pb"
@@ -78,7 +78,7 @@ def test_the_suffix_decides_the_kind_and_a_folder_is_a_checkpoint(
     )
 
 
-def test_what_cannot_be_opened_is_reported_by_its_kind(tmp_path: Path) -> None:
+def test_unopenable_files_are_reported_by_kind(tmp_path: Path) -> None:
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(b"\xff" * 20)
     with pytest.raises(UserError, match=r"cannot be read as safetensors: .*[Hh]eader") as caught:
@@ -96,7 +96,7 @@ def test_what_cannot_be_opened_is_reported_by_its_kind(tmp_path: Path) -> None:
         assert (missed.value.what, missed.value.where) == (message, str(tmp_path / name))
 
 
-def test_a_file_of_torch_save_is_reported_with_how_to_convert_it(tmp_path: Path) -> None:
+def test_torch_save_file_is_reported_with_how_to_convert_it(tmp_path: Path) -> None:
     path = tmp_path / "w.pth"
     torch.save({"a": torch.zeros(2)}, path)
     for opener in (open_tensors, open_tensorflow, check_no_torch_file):

@@ -8,7 +8,7 @@ from jumar.weights import tensor_types
 from jumar.weights.tensor_types import ELEMENT_TYPES, TensorEntry, decode_shape, element_type
 
 
-def test_element_types_have_the_numbers_and_sizes_of_tensorflow_s_types_proto() -> None:
+def test_element_types_match_tensorflows_types_proto() -> None:
     result = {each.number: (each.name, each.stored.str) for each in ELEMENT_TYPES.values()}
     assert result == {
         1: ("float32", "<f4"),
@@ -48,13 +48,13 @@ def test_element_types_have_the_numbers_and_sizes_of_tensorflow_s_types_proto() 
         *(("float8_e4m3", 1), ("float8_e5m2", 1), ("string", 0), ("unheard of", 0)),
     ],
 )
-def test_a_tensor_takes_its_elements_times_the_size_of_one(dtype: str, each: int) -> None:
+def test_tensor_size_is_elements_times_element_size(dtype: str, each: int) -> None:
     entry = TensorEntry(name="a", shape=(3, 5), dtype=dtype)
     assert (entry.elements, entry.bytes) == (15, 15 * each)
     assert TensorEntry(name="a", shape=(), dtype=dtype).bytes == each
 
 
-def test_bits_of_bfloat16_become_the_floats_that_begin_with_them() -> None:
+def test_bfloat16_bits_become_the_upper_half_of_float32() -> None:
     stored = np.array([0x3F80, 0xC000, 0x7F80, 0x0001], "<u2")
     values = element_type(14).values(stored)
     assert values.dtype == np.float32
@@ -82,7 +82,7 @@ def shape(*sizes: int) -> bytes:
         (shape(*[1] * 32), (1,) * 32),
     ],
 )
-def test_shapes_are_read(content: bytes, sizes: tuple[int, ...]) -> None:
+def test_shapes_are_parsed(content: bytes, sizes: tuple[int, ...]) -> None:
     """Between other bytes, so that the place counts."""
     assert decode_shape(b"\xff" * 3 + content + b"\xff", 3, 3 + len(content)) == sizes
 
@@ -97,12 +97,12 @@ def test_shapes_are_read(content: bytes, sizes: tuple[int, ...]) -> None:
         (shape(2**62, 2), "no memory can hold the shape 4611686018427387904x2"),
     ],
 )
-def test_shapes_that_no_array_has_are_refused(content: bytes, message: str) -> None:
+def test_impossible_shapes_are_refused(content: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         decode_shape(content, 0, len(content))
 
 
-def test_shapes_and_names_are_written_as_text() -> None:
+def test_shapes_and_names_are_formatted_as_text() -> None:
     assert tensor_types.shape_text((3, 300, 7)) == "3x300x7"
     assert tensor_types.shape_text([]) == "scalar"
     assert tensor_types.printable(b"a/b\xc3\xa4\xff") == "a/bä\\xff"

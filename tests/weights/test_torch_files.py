@@ -12,7 +12,7 @@ from jumar.weights.torch_files import check_no_torch_file
 
 
 @pytest.mark.parametrize("name", ["w.pth", "w.ckpt", "w.bin", "w.safetensors", "w.pb"])
-def test_a_file_of_torch_save_is_refused_under_any_name(tmp_path: Path, name: str) -> None:
+def test_torch_save_file_is_refused_under_any_name(tmp_path: Path, name: str) -> None:
     torch.save({"a": torch.zeros(2)}, tmp_path / name)
     with pytest.raises(UserError, match=r"is a torch\.save file") as refused:
         open_tensors(tmp_path / name)
@@ -28,7 +28,7 @@ def test_a_file_of_torch_save_is_refused_under_any_name(tmp_path: Path, name: st
         ([], False),
     ],
 )
-def test_a_zip_is_torch_s_if_it_has_torch_s_pickle(
+def test_zip_is_torchs_if_it_has_torchs_pickle(
     tmp_path: Path, members: list[str], is_torch_s: bool
 ) -> None:
     path = tmp_path / "any.zip"
@@ -42,7 +42,7 @@ def test_a_zip_is_torch_s_if_it_has_torch_s_pickle(
         check_no_torch_file(path)
 
 
-def test_what_is_no_whole_zip_is_nobody_s(tmp_path: Path) -> None:
+def test_incomplete_zip_is_not_torchs(tmp_path: Path) -> None:
     check_no_torch_file(tmp_path)
     check_no_torch_file(tmp_path / "none")
     torch.save({"a": torch.zeros(2)}, tmp_path / "w.pth")

@@ -45,7 +45,7 @@ def test_every_mode_of_a_run_has_its_name_in_atc(mode: str) -> None:
     assert options.count("--precision_mode") == 1
 
 
-def test_batches_are_in_steps_where_no_shape_is_computed() -> None:
+def test_batch_sizes_are_enumerated_if_no_shape_is_computed() -> None:
     plain = script(PrecisionSettings(), batch=BATCH).command
     assert '--input_shape="image:-1,3"' in plain
     assert '--dynamic_batch_size="1,2,4,8"' in plain
@@ -58,7 +58,7 @@ def test_batches_are_in_steps_where_no_shape_is_computed() -> None:
     assert ': "${HEIGHT:=96}"' in sides.text
 
 
-def test_the_op_list_goes_along_with_the_names_that_cann_has(tmp_path: Path) -> None:
+def test_op_list_is_passed_with_canns_names(tmp_path: Path) -> None:
     path = tmp_path / "list.json"
     names = ["SoftmaxV2", "aten::exp"]
     path.write_text(json.dumps({"black-list": {"to-add": names}}))
@@ -70,7 +70,7 @@ def test_the_op_list_goes_along_with_the_names_that_cann_has(tmp_path: Path) -> 
     assert script(PrecisionSettings(modify_mixlist="nlrn"), batch=BATCH).mixlist == ""
 
 
-def test_layers_in_float32_are_said_to_be_left_out() -> None:
+def test_omitted_float32_layers_are_reported() -> None:
     settings = PrecisionSettings(mode="allow_mix_precision", float32_layers=("head",))
     made = script(settings, batch=BATCH)
     assert "float32_layers" in made.left_out[0]

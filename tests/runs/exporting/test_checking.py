@@ -59,7 +59,7 @@ class _Losing(nn.Module):
 
 
 @pytest.mark.parametrize("times", [0.0, 3.0, -3.0, 5.0, float("nan")])
-def test_what_float32_itself_loses_is_held_against_float64(times: float) -> None:
+def test_float32_rounding_is_judged_against_float64(times: float) -> None:
     inputs = torch.tensor([[1.003, -7.9981, 3.0], [0.5012, 0.2531, 2.0]])
     own = float((_Losing()(inputs).double() - inputs.double()).abs().max())
     assert own > 1e-4 * 8
@@ -78,14 +78,14 @@ def test_what_float32_itself_loses_is_held_against_float64(times: float) -> None
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_what_is_not_finite_is_never_close(wrong: float) -> None:
+def test_non_finite_values_are_never_close(wrong: float) -> None:
     values = VALUES.numpy().copy()
     values[0, 0] = wrong
     with pytest.raises(UserError, match="does not compute what the network computes"):
         check(values)
 
 
-def test_zeros_for_padding_that_the_network_leaves_out_are_accepted_and_nothing_else() -> None:
+def test_only_zeros_are_accepted_for_padding_the_network_omits() -> None:
     values = np.pad(VALUES.numpy(), ((0, 0), (0, 2)))
     assert check(values).difference == 0
     values[0, 4] = 1e-3
@@ -95,7 +95,7 @@ def test_zeros_for_padding_that_the_network_leaves_out_are_accepted_and_nothing_
         check(VALUES.numpy()[:, :2])
 
 
-def test_of_a_thousand_codes_one_may_be_another_that_is_as_near() -> None:
+def test_one_in_a_thousand_codes_may_be_an_equally_near_one() -> None:
     codes = torch.arange(2000)
     values = codes.numpy().copy()
     values[:2] += 1

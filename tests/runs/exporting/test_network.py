@@ -24,7 +24,7 @@ def exportable() -> Exportable:
     )
 
 
-def test_what_follows_from_a_fixed_length_is_fixed_too() -> None:
+def test_sizes_derived_from_a_fixed_length_are_fixed() -> None:
     fixed = exportable().fixed({"height": 96, "width": 5})
     assert list(fixed.axes) == ["batch"]
     assert fixed.inputs[0].shape == ["batch", 3, 96, 5]
@@ -33,7 +33,7 @@ def test_what_follows_from_a_fixed_length_is_fixed_too() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 31, 33, 352])
-def test_a_length_that_the_network_does_not_take_is_refused(length: int) -> None:
+def test_length_that_the_network_does_not_support_is_refused(length: int) -> None:
     with pytest.raises(UserError, match=f"height cannot be {length}"):
         exportable().fixed({"height": length})
 
@@ -47,6 +47,6 @@ def test_a_length_that_the_network_does_not_take_is_refused(length: int) -> None
         ((4, 3, 64), False),
     ],
 )
-def test_inputs_fit_where_all_lengths_do(shape: tuple[int, ...], fits: bool) -> None:
+def test_inputs_fit_if_all_lengths_do(shape: tuple[int, ...], fits: bool) -> None:
     lengths = exportable().lengths_of([torch.zeros(shape)])
     assert (lengths == {"batch": 4, "height": 64, "width": 7}) if fits else lengths is None

@@ -167,7 +167,7 @@ def built(name: str, fused: bool | None) -> tuple[torch.optim.Optimizer, list[nn
 
 
 @pytest.mark.parametrize(("name", "fused"), WAYS)
-def test_steps_are_those_of_the_formula(name: str, fused: bool | None) -> None:
+def test_steps_match_the_formula(name: str, fused: bool | None) -> None:
     rule = CASES[name][2]
     optimizer, own = built(name, fused)
     expected, states = list(STARTS), [State(), State()]
@@ -183,7 +183,7 @@ def test_steps_are_those_of_the_formula(name: str, fused: bool | None) -> None:
 
 
 @pytest.mark.parametrize(("name", "fused"), WAYS)
-def test_groups_say_how_they_are_updated(name: str, fused: bool | None) -> None:
+def test_groups_describe_their_update(name: str, fused: bool | None) -> None:
     optimizer, _ = built(name, fused)
     decoupled = name.startswith(("adamw", "lamb"))
     assert [
@@ -195,7 +195,7 @@ def test_groups_say_how_they_are_updated(name: str, fused: bool | None) -> None:
         assert {group.get("foreach", not fused) for group in optimizer.param_groups} == {not fused}
 
 
-def test_betas_are_those_of_the_original_scripts() -> None:
+def test_betas_match_the_original_scripts() -> None:
     """tf.train computes with betas rounded to float32, BERT's scripts with Python's."""
     own = [nn.Parameter(torch.zeros(1))]
     for settings, expected in (
@@ -241,11 +241,11 @@ FIELDS = {
 }
 
 
-def test_the_kinds_have_these_fields_defaults_and_limits() -> None:
+def test_optimizer_kinds_have_the_expected_fields_defaults_and_limits() -> None:
     assert {kind: accepted(OptimizerSettings.kinds[kind]) for kind in FIELDS} == FIELDS
 
 
-def test_a_kernel_is_used_as_asked_and_refused_where_it_is_missing() -> None:
+def test_kernel_is_used_as_requested_and_refused_if_missing() -> None:
     ways = {
         (fused, device): Adam(fused=fused).is_fused(device)
         for fused, device in (("auto", "cpu"), ("true", "cpu"), ("false", "cpu"), ("auto", "npu"))
@@ -273,7 +273,7 @@ def test_nesterovs_form_needs_momentum() -> None:
         Momentum(layer_rates=("stem",)).check()
 
 
-def test_a_rate_of_a_layer_is_a_pattern_and_a_factor_of_0_or_more() -> None:
+def test_layer_rate_is_a_pattern_and_a_non_negative_factor() -> None:
     assert rate_of("classifier=10") == ("classifier", 10.0)
     assert rate_of(" stem.* = 0.5 ") == ("stem.*", 0.5)
     assert rate_of("stem=0") == ("stem", 0.0)
@@ -286,7 +286,7 @@ def test_a_rate_of_a_layer_is_a_pattern_and_a_factor_of_0_or_more() -> None:
         )
 
 
-def test_the_ratio_of_lamb_is_1_where_the_weights_or_the_step_are_zero() -> None:
+def test_lamb_ratio_is_1_for_zero_weights_or_step() -> None:
     zero, still = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.tensor([3.0, 4.0]))
     settings = Lamb(learning_rate=0.5, beta1=0.0, beta2=0.0, epsilon=1.0)
     optimizer = create_optimizer(settings, [zero, still], [], device_type="cpu")

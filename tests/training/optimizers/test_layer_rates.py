@@ -45,14 +45,14 @@ def test_layers_decay_from_the_output_down() -> None:
     }
 
 
-def test_where_every_layer_is_named_the_last_one_is_the_output() -> None:
+def test_last_layer_is_the_output_if_every_layer_is_named() -> None:
     assert factors(nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1)), 0.5) == {
         "0.weight": 0.5,
         "2.weight": 1.0,
     }
 
 
-def test_the_order_is_that_of_the_first_encoder() -> None:
+def test_layer_order_is_that_of_the_first_encoder() -> None:
     result = factors(WithHeads(), 0.5, "head=3", "body.deep=10", "body.deep.weight=4")
     assert result == {
         "head.weight": 3.0,
@@ -65,7 +65,7 @@ def test_the_order_is_that_of_the_first_encoder() -> None:
     }
 
 
-def test_a_network_of_unknown_order_is_refused_with_what_to_do() -> None:
+def test_network_of_unknown_order_is_refused_with_a_remedy() -> None:
     class Plain(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -85,7 +85,7 @@ def test_no_parameters_have_no_factors() -> None:
     assert rate_factors(Encoder(), [], AdamW(layer_decay=0.5)) == {}
 
 
-def test_the_line_names_the_smallest_factor_first_and_leaves_out_the_middle_of_many() -> None:
+def test_report_names_the_smallest_factor_first_and_elides_the_middle() -> None:
     assert factor_lines({}) == []
     assert factor_lines({"a": 1.0, "b": 1.0}) == []
     few = {"a.b.weight": 2.0, "a.b.bias": 2.0, "c.x": 0.123456, "d": 1.0, "e.y": 1.0, "f": 1.0}

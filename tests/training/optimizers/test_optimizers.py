@@ -103,7 +103,7 @@ def same_state(one: torch.optim.Optimizer, other: torch.optim.Optimizer) -> bool
 
 
 @pytest.mark.parametrize("settings", WAYS)
-def test_ten_steps_equal_five_saved_loaded_and_five_more(settings: OptimizerSettings) -> None:
+def test_ten_steps_equal_five_plus_five_after_reloading(settings: OptimizerSettings) -> None:
     straight, own = parameters(), parameters()
     reference, optimizer = create(settings, straight), create(settings, own)
     walk(reference, straight, range(10))
@@ -138,7 +138,7 @@ def test_state_loads_into_another_memory_format_and_with_other_kernels(
 @pytest.mark.parametrize("settings", WAYS)
 @pytest.mark.parametrize("bad", [(0,), (0, 1, 4), (3,)])
 @pytest.mark.parametrize("update", [step_unless, step_and_take_back])
-def test_a_step_left_out_is_as_if_it_had_not_been(
+def test_skipped_step_has_no_effect(
     settings: OptimizerSettings,
     bad: tuple[int, ...],
     update: Callable[[torch.optim.Optimizer, Tensor], None],
@@ -187,7 +187,7 @@ def test_the_flag_is_read_back_once_and_never_for_fused_kernels(
         assert read.count == (0 if getattr(settings, "fused", "false") == "true" else 1)
 
 
-def test_no_flag_means_update() -> None:
+def test_missing_flag_means_update() -> None:
     own = parameters()
     before = [parameter.detach().clone() for parameter in own]
     optimizer = create(SETTINGS["momentum"], own)
@@ -252,7 +252,7 @@ def test_regularization_of_16_bit_weights_is_summed_in_32_bits() -> None:
     assert regularization(optimizer.param_groups).item() == pytest.approx(50000.0)
 
 
-def test_adamw_with_correction_is_torchs() -> None:
+def test_adamw_with_correction_equals_torchs() -> None:
     own, theirs = parameters(), parameters()
     settings = AdamW(weight_decay=0.1, learning_rate=0.01)
     optimizer = create_optimizer(settings, own, [], device_type="cpu")
@@ -266,7 +266,7 @@ def test_adamw_with_correction_is_torchs() -> None:
 
 
 @pytest.mark.parametrize("kind", FUSED_KINDS)
-def test_fused_kernels_are_used_where_the_device_has_them(kind: str) -> None:
+def test_fused_kernels_are_used_if_the_device_has_them(kind: str) -> None:
     own = parameters()
     here = create_optimizer(of_kind(OptimizerSettings, kind), own, [], device_type="cpu")
     assert here.param_groups[0]["fused"] is True
@@ -275,7 +275,7 @@ def test_fused_kernels_are_used_where_the_device_has_them(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["adamw", "adagrad", "adam"])
-def test_asking_for_a_fused_kernel_that_is_not_there_is_refused(kind: str) -> None:
+def test_missing_fused_kernel_is_refused(kind: str) -> None:
     with pytest.raises(UserError, match=f"no fused kernel for '{kind}' on npu"):
         create_optimizer(
             of_kind(OptimizerSettings, kind, fused="true"), parameters(), [], device_type="npu"
@@ -289,7 +289,7 @@ def test_asking_for_a_fused_kernel_that_is_not_there_is_refused(kind: str) -> No
         Momentum(nesterov=True, momentum=0.0),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings: OptimizerSettings) -> None:
+def test_conflicting_settings_are_refused(settings: OptimizerSettings) -> None:
     with pytest.raises(UserError):
         checked(settings)
 
@@ -302,7 +302,7 @@ def test_state_of_another_model_is_refused() -> None:
         create(SETTINGS["momentum"], parameters()).load_state_dict(state)
 
 
-def test_the_correction_by_variable_counts_decayed_parameters_first_without_an_order() -> None:
+def test_per_variable_correction_counts_decayed_parameters_first_without_an_order() -> None:
     one, other = parameters(), parameters()
     for own, order in ((one, ()), (other, other)):
         optimizer = create_optimizer(
@@ -322,7 +322,7 @@ class SignOfGradient(OptimizerSettings, kind="own sign"):
         return torch.optim.SGD(trained.groups, lr=self.learning_rate * self.shrink)
 
 
-def test_an_own_kind_is_chosen_by_its_name_and_takes_its_own_fields_only() -> None:
+def test_custom_kind_is_selected_by_name_and_accepts_only_its_fields() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Owner:
         optimizer: OptimizerSettings = Momentum(learning_rate=0.2)  # noqa: RUF009
@@ -336,7 +336,7 @@ def test_an_own_kind_is_chosen_by_its_name_and_takes_its_own_fields_only() -> No
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_a_kind_keeps_the_slots_that_it_names(settings: OptimizerSettings) -> None:
+def test_kind_keeps_its_named_slots(settings: OptimizerSettings) -> None:
     own = parameters()
     optimizer = create(settings, own)
     walk(optimizer, own, range(1))

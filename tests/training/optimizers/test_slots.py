@@ -56,7 +56,7 @@ class Trained:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_slots_by_name_let_another_optimizer_go_on_bit_for_bit(kind: str) -> None:
+def test_named_slots_let_another_optimizer_continue_bitwise_equal(kind: str) -> None:
     first = Trained(kind, 3)
     state = first.saved()
     slots = stored_slots(state)
@@ -74,7 +74,7 @@ def test_slots_by_name_let_another_optimizer_go_on_bit_for_bit(kind: str) -> Non
 
 
 @pytest.mark.parametrize("updates", [0, 1, 2, 99, 5000, 30000])
-def test_updates_are_read_from_the_power_that_tensorflow_keeps(updates: int) -> None:
+def test_update_count_is_derived_from_tensorflows_beta_power(updates: int) -> None:
     power = 1.0
     for _ in range(updates + 1):
         power = float(torch.tensor(power) * torch.tensor(0.999))
@@ -86,14 +86,14 @@ def test_updates_are_read_from_the_power_that_tensorflow_keeps(updates: int) -> 
 
 
 @pytest.mark.parametrize("power", [0.0, 1e-40, 1.0, math.nan, -1.0])
-def test_a_power_that_tells_nothing_is_replaced_by_the_step(power: float) -> None:
+def test_uninformative_power_is_replaced_by_the_step(power: float) -> None:
     one = Trained("adam", 1)
     slots = {name: {"exp_avg": p.detach()} for p, name in one.named.items()}
     load_slots(one.optimizer, one.named, slots, dict.fromkeys(slots, (0.0, power)), 70000)
     assert {float(group["updates"]) for group in one.optimizer.param_groups} == {70000.0}
 
 
-def test_slots_that_lack_or_have_another_shape_are_refused() -> None:
+def test_missing_or_differently_shaped_slots_are_refused() -> None:
     one = Trained("momentum", 1)
     with pytest.raises(KeyError, match="weight"):
         load_slots(one.optimizer, one.named, {}, {}, 1)
@@ -129,7 +129,7 @@ def restore(optimizer: Optimizer, named: Mapping[nn.Parameter, str], state: Save
 
 
 @pytest.mark.parametrize("settings", WAYS)
-def test_a_state_in_files_is_restored_bit_for_bit_whatever_the_order_of_parameters(
+def test_saved_state_is_restored_bitwise_for_any_parameter_order(
     tmp_path: Path, settings: OptimizerSettings
 ) -> None:
     straight, own = parameters(), parameters()
@@ -152,7 +152,7 @@ def test_a_state_in_files_is_restored_bit_for_bit_whatever_the_order_of_paramete
         assert all(equal(left[key], right[key]) for key in right if key != "params")
 
 
-def test_nothing_that_was_restored_lies_in_the_file(tmp_path: Path) -> None:
+def test_restored_tensors_do_not_alias_the_file(tmp_path: Path) -> None:
     """Else its space would not come free when the checkpoint is dropped."""
     own = parameters()
     optimizer = create(AdamW(), own)
@@ -166,7 +166,7 @@ def test_nothing_that_was_restored_lies_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", ["stored", "present"])
-def test_a_parameter_without_its_like_is_named(tmp_path: Path, gone: str) -> None:
+def test_parameter_without_a_counterpart_is_named(tmp_path: Path, gone: str) -> None:
     own = parameters()
     first = create(AdamW(), own)
     walk(first, own, range(2))
@@ -179,7 +179,7 @@ def test_a_parameter_without_its_like_is_named(tmp_path: Path, gone: str) -> Non
         restore(second, named, state)
 
 
-def test_a_slot_that_the_file_lacks_is_named(tmp_path: Path) -> None:
+def test_slot_missing_from_the_file_is_named(tmp_path: Path) -> None:
     own = parameters()
     state = through_a_file(create(Momentum(), own), own, tmp_path)
     lacking = {k: v for k, v in state.slots.items() if not k.startswith("all/layer.2/")}
@@ -187,7 +187,7 @@ def test_a_slot_that_the_file_lacks_is_named(tmp_path: Path) -> None:
         restore(create(Momentum(), own), names_of(own), replace(state, slots=lacking))
 
 
-def test_numbers_lists_and_tensors_of_an_optimizer_of_ones_own_are_kept(tmp_path: Path) -> None:
+def test_numbers_lists_and_tensors_of_a_custom_optimizer_are_kept(tmp_path: Path) -> None:
     own = parameters()
     first, second = create(Momentum(), own), create(Momentum(), own)
     first.param_groups[1] |= {"k": 3, "peak": math.inf, "weights": torch.arange(3), "on": [1, "a"]}
@@ -201,7 +201,7 @@ def test_numbers_lists_and_tensors_of_an_optimizer_of_ones_own_are_kept(tmp_path
 
 
 @pytest.mark.parametrize("value", [{1: 2}, object(), [torch.ones(1)]])
-def test_what_a_checkpoint_cannot_hold_is_named(tmp_path: Path, value: object) -> None:
+def test_state_that_cannot_be_saved_is_named(tmp_path: Path, value: object) -> None:
     own = parameters()
     optimizer = create(Momentum(), own)
     optimizer.state[own[1]]["odd"] = value
@@ -220,7 +220,7 @@ def test_another_number_of_groups_is_refused(tmp_path: Path) -> None:
             )
 
 
-def test_what_a_checkpoint_cannot_hold_is_reported_with_what_it_can() -> None:
+def test_state_that_cannot_be_saved_is_reported_with_the_supported_types() -> None:
     own = parameters()
     optimizer = create(Momentum(), own)
     optimizer.param_groups[1] |= {"odd": {1}, "odder": {2}}
@@ -242,7 +242,7 @@ def test_what_a_checkpoint_cannot_hold_is_reported_with_what_it_can() -> None:
     assert all("params" not in group["values"] for group in groups)
 
 
-def test_powers_are_those_of_one_more_than_the_updates_of_each_group() -> None:
+def test_powers_use_the_updates_of_each_group_plus_one() -> None:
     groups = [
         {"parameters": {"a": {}, "b": {}}, "values": {"betas": [0.5, 0.75]}},
         {"parameters": {"c": {}}, "values": {"betas": [0.5, 0.75]}},

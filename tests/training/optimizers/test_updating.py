@@ -20,7 +20,7 @@ def parameter(*values: float) -> nn.Parameter:
     return made
 
 
-def test_further_groups_have_decay_and_a_rate_of_their_own() -> None:
+def test_further_groups_have_their_own_decay_and_rate() -> None:
     own = [parameter(float(number)) for number in range(4)]
     further = [
         ParameterGroup(parameters=own[2:3], is_decayed=True, rate_factor=0.5),
@@ -50,7 +50,7 @@ def test_further_groups_have_decay_and_a_rate_of_their_own() -> None:
     ]
 
 
-def test_momentum_of_every_parameter_is_there_before_the_first_step() -> None:
+def test_momentum_of_every_parameter_exists_before_the_first_step() -> None:
     own = [parameter(1.0), parameter(2.0), parameter(3.0)]
     further = [ParameterGroup(parameters=own[2:], is_decayed=True, rate_factor=2.0)]
     optimizer = create_optimizer(Momentum(), own[:1], own[1:2], device_type="cpu", further=further)
@@ -61,7 +61,7 @@ def test_momentum_of_every_parameter_is_there_before_the_first_step() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0])
-def test_after_an_update_that_may_be_skipped_the_optimizer_has_no_flag_left(bad: float) -> None:
+def test_skippable_update_leaves_no_flag_on_the_optimizer(bad: float) -> None:
     own = parameter(1.0)
     optimizer = create_optimizer(Adam(fused="true"), [own], [], device_type="cpu")
     step_unless(optimizer, torch.tensor(bad))
@@ -71,7 +71,7 @@ def test_after_an_update_that_may_be_skipped_the_optimizer_has_no_flag_left(bad:
     assert float(optimizer.param_groups[0]["updates"]) == 1.0 - bad
 
 
-def test_an_update_is_taken_back_on_its_device_alone_and_only_of_what_has_a_gradient() -> None:
+def test_update_is_reverted_only_on_its_device_and_for_parameters_with_gradients() -> None:
     moved, still = parameter(1.0), parameter(2.0)
     still.grad = None
     optimizer = create_optimizer(Adam(fused="false"), [moved, still], [], device_type="cpu")
@@ -84,7 +84,7 @@ def test_an_update_is_taken_back_on_its_device_alone_and_only_of_what_has_a_grad
     assert float(optimizer.param_groups[0]["updates"]) == 1.0
 
 
-def test_the_loss_of_the_decay_is_half_the_sum_of_squares_of_each_group_times_its_decay() -> None:
+def test_decay_loss_is_half_the_sum_of_squares_times_each_groups_decay() -> None:
     first, second, third = parameter(1.0, 2.0), parameter(3.0), parameter(4.0)
     coupled = {"weight_decay": 0.5, "decoupled_weight_decay": False}
     groups = [

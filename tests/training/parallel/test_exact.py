@@ -65,7 +65,7 @@ def result(run: Path) -> Result:
     ("case", "worlds"),
     [("points", "1,2,6,3+1+2"), ("gan", "1,4"), ("masked", "1,3"), ("overflow", "1,2")],
 )
-def test_weights_optimizer_averages_and_log_are_the_same_bits(
+def test_weights_optimizer_averages_and_log_are_bitwise_equal(
     case: str, worlds: str, tmp_path: Path
 ) -> None:
     alone, *others = trained(case, worlds, tmp_path)
@@ -76,14 +76,14 @@ def test_weights_optimizer_averages_and_log_are_the_same_bits(
         assert other_rows == rows
 
 
-def test_what_is_compared_differs_where_gradients_are_averaged_by_an_all_reduce(
+def test_comparison_detects_all_reduce_averaging(
     tmp_path: Path,
 ) -> None:
     (one, _), (three, _) = trained("fast", "1,3", tmp_path)
     assert {name for name in one if one[name] != three[name]} >= {"weights/first.weight"}
 
 
-def test_one_rank_needs_no_messages_and_several_send_slices_beginning_with_the_next() -> None:
+def test_one_rank_sends_nothing_and_several_send_slices_starting_with_the_next() -> None:
     alone = Ranks()
     assert adding_exactly(alone) is alone
     ranks = adding_exactly(Replicated(rank=1, world=4, local_world=2))
@@ -104,7 +104,7 @@ def test_one_rank_needs_no_messages_and_several_send_slices_beginning_with_the_n
     assert exchange._send({2: [few[2:]]}, {3: [few[2:]]}) == []
 
 
-def test_what_was_added_at_every_step_is_neither_averaged_nor_shared_again() -> None:
+def test_gradients_summed_every_step_are_not_averaged_or_shared_again() -> None:
     ranks = Exact(rank=1, world=4, local_world=2)
     objective = point_task().objectives[0]
     assert ranks.wrap(objective, objective, open_device("cpu")) is objective
@@ -114,7 +114,7 @@ def test_what_was_added_at_every_step_is_neither_averaged_nor_shared_again() -> 
     assert value.item() == 3.0
 
 
-def test_a_rank_alone_adds_its_parts_in_the_tree() -> None:
+def test_single_rank_sums_its_parts_in_tree_order() -> None:
     exchange = Exact(rank=0, world=1, local_world=1).tree_exchange()
     for total in (1, 2, 3, 5):
         parts = [torch.tensor([0.1, 1e8, -3.0]) * (number + 1) for number in range(total)]

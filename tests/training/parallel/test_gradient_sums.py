@@ -49,7 +49,7 @@ def add_parts(sums: GradientSums, net: nn.Module, parts: list[Tensor]) -> None:
 
 
 @pytest.mark.parametrize("bucket_bytes", [1, 100, 10_000])
-def test_gradients_of_every_step_are_those_of_its_parts_added_in_the_tree(
+def test_gradients_are_their_parts_summed_in_tree_order(
     bucket_bytes: int,
 ) -> None:
     net = network()
@@ -66,7 +66,7 @@ def test_gradients_of_every_step_are_those_of_its_parts_added_in_the_tree(
         net.zero_grad(set_to_none=True)
 
 
-def test_buckets_go_out_while_the_last_backward_pass_runs() -> None:
+def test_buckets_are_sent_during_the_last_backward_pass() -> None:
     net, sent, passed = network(), list[tuple[int, int]](), list[int]()
     for layer in net:
         layer.register_full_backward_hook(lambda *_: passed.append(1))
@@ -80,7 +80,7 @@ def test_buckets_go_out_while_the_last_backward_pass_runs() -> None:
     assert 5 <= sent[0][1] < sent[3][1] < 10
 
 
-def test_a_parameter_that_is_not_reached_has_a_gradient_of_zeros_after_one_that_was() -> None:
+def test_unreached_parameter_has_a_zero_gradient_after_a_reached_one() -> None:
     net = network()
     sums = GradientSums(list(net.parameters()), Ranks(), first=0, total=1)
     add_parts(sums, net, [torch.randn(5, 4)])
@@ -94,7 +94,7 @@ def test_a_parameter_that_is_not_reached_has_a_gradient_of_zeros_after_one_that_
     assert net[4].weight.grad.any()
 
 
-def test_gradients_are_laid_out_as_their_parameters() -> None:
+def test_gradients_have_the_memory_layout_of_their_parameters() -> None:
     weight = nn.Parameter(torch.randn(4, 3, 3, 3).to(memory_format=torch.channels_last))
     sums = GradientSums([weight], Ranks(), first=0, total=1)
     factors = torch.randn(4, 3, 3, 3)
@@ -106,7 +106,7 @@ def test_gradients_are_laid_out_as_their_parameters() -> None:
     assert torch.equal(weight.grad, factors)
 
 
-def test_two_backward_passes_of_a_part_add_up_unless_the_first_was_sent() -> None:
+def test_two_backward_passes_accumulate_unless_the_first_was_sent() -> None:
     weight = nn.Parameter(torch.ones(3))
     sums = GradientSums([weight], Ranks(), first=0, total=2)
     with sums.collecting():
@@ -122,7 +122,7 @@ def test_two_backward_passes_of_a_part_add_up_unless_the_first_was_sent() -> Non
     assert weight.grad.tolist() == [9, 9, 9]
 
 
-def test_outside_of_the_passes_gradients_stay_where_they_are() -> None:
+def test_outside_the_passes_gradients_are_untouched() -> None:
     net = network()
     sums = GradientSums(list(net.parameters()), Ranks(), first=0, total=1)
     add_parts(sums, net, [torch.randn(5, 4)])
@@ -149,7 +149,7 @@ def test_the_sum_of_one_rank_needs_all_parts() -> None:
         (1000, [range(0, 5)]),
     ],
 )
-def test_buckets_are_as_small_as_may_be_from_the_last_parameter_to_the_first(
+def test_buckets_are_minimal_from_the_last_parameter_to_the_first(
     bucket_bytes: int, expected: list[range]
 ) -> None:
     parameters = [nn.Parameter(torch.zeros(4)) for _ in range(5)]

@@ -27,7 +27,7 @@ def test_without_torchrun_there_is_one_rank(monkeypatch: pytest.MonkeyPatch) -> 
     assert announced_ranks() == Ranks(rank=0, world=1, local_world=1)
 
 
-def test_torchruns_variables_say_which_rank_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchruns_variables_determine_the_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     announce(monkeypatch, RANK="5", WORLD_SIZE="8", LOCAL_WORLD_SIZE="4")
     ranks = announced_ranks()
     assert (ranks.rank, ranks.world, ranks.local_world) == (5, 8, 4)
@@ -46,7 +46,7 @@ def test_variables_that_contradict_each_other_are_refused(
         announced_ranks()
 
 
-def test_one_rank_agrees_with_itself_at_once() -> None:
+def test_one_rank_agrees_with_itself_immediately() -> None:
     alone = Ranks()
     agreement = alone.agreement(3)
     assert agreement.exchange([1, 0, 2]) == [1, 0, 2]
@@ -67,7 +67,7 @@ def test_several_ranks_are_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(announced_ranks()) is Replicated
 
 
-def test_what_the_variables_contradict_is_reported_with_what_to_do(
+def test_contradicting_variables_are_reported_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     announce(monkeypatch, RANK="2", WORLD_SIZE="2")
@@ -89,7 +89,7 @@ def test_what_the_variables_contradict_is_reported_with_what_to_do(
     assert not is_elastic()
 
 
-def test_one_rank_hands_everything_through() -> None:
+def test_one_rank_passes_everything_through() -> None:
     alone, device = Ranks(), open_device("cpu")
     objective = point_task().objectives[0]
     assert alone.wrap(objective, objective, device) is objective
@@ -121,7 +121,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[Replicated]:
     ranks.disconnect()
 
 
-def test_a_group_exchanges_values_rows_and_texts_and_agrees_a_step_late(group: Replicated) -> None:
+def test_group_exchanges_values_rows_and_texts_and_agrees_one_step_later(group: Replicated) -> None:
     value = torch.tensor([1.0, -2.0])
     assert group.maximum(value) is value
     assert group.mean(value).tolist() == [1.0, -2.0]
@@ -152,7 +152,7 @@ def test_a_group_exchanges_values_rows_and_texts_and_agrees_a_step_late(group: R
     group.wait()
 
 
-def test_an_objective_of_a_group_exchanges_gradients_of_its_own_parameters_in_the_last_part(
+def test_objective_exchanges_only_its_gradients_in_the_last_part(
     group: Replicated,
 ) -> None:
     task = GanTask()

@@ -112,7 +112,7 @@ def test_a_small_task_trains_alike_on_one_and_on_two_ranks(tmp_path: Path, task:
         torch.testing.assert_close(weights[1][name], value, rtol=1e-5, atol=1e-6)
 
 
-def test_every_rank_leaves_when_one_dies(tmp_path: Path) -> None:
+def test_every_rank_exits_when_one_dies(tmp_path: Path) -> None:
     arguments = [
         "train",
         "alexnet-demo",

@@ -50,7 +50,7 @@ def ended(codes: list[int], within_s: float = 5.0) -> bool:
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_machine_without_signs_of_life_ends_the_others_and_names_itself(
+def test_silent_machine_ends_the_others_and_is_named(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     store, place = opened()
@@ -66,7 +66,7 @@ def test_a_machine_without_signs_of_life_ends_the_others_and_names_itself(
 
 
 @pytest.mark.usefixtures("fast")
-def test_machines_that_give_signs_and_one_that_has_left_are_not_missed() -> None:
+def test_active_and_departed_machines_are_not_reported_missing() -> None:
     _store, place = opened()
     codes: list[int] = []
     watches = [SilenceWatch(place(node), str, end=codes.append) for node in (0, 1)]
@@ -79,7 +79,7 @@ def test_machines_that_give_signs_and_one_that_has_left_are_not_missed() -> None
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_store_that_went_away_ends_everybody(capfd: pytest.CaptureFixture[str]) -> None:
+def test_lost_store_ends_every_rank(capfd: pytest.CaptureFixture[str]) -> None:
     store, place = opened()
     codes: list[int] = []
     watches = [SilenceWatch(place(node), str, end=codes.append) for node in (0, 1)]
@@ -90,7 +90,7 @@ def test_a_store_that_went_away_ends_everybody(capfd: pytest.CaptureFixture[str]
     assert "where the ranks meet, does not answer" in capfd.readouterr().err
 
 
-def test_the_place_is_read_from_torchruns_variables() -> None:
+def test_position_is_read_from_torchruns_variables() -> None:
     place = announced_place(VARIABLES)
     assert place == Place(node=1, nodes=4, speaks=True, host="10.0.0.1", port=29500)
     assert announced_place({**VARIABLES, "MASTER_PORT": "none"}) is None
@@ -111,7 +111,7 @@ def test_the_place_is_read_from_torchruns_variables() -> None:
         (ValueError("gloo: timed out"), ""),
     ],
 )
-def test_errors_of_connections_between_ranks_are_told_from_defects(
+def test_connection_errors_between_ranks_are_distinguished_from_defects(
     monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
 ) -> None:
     monkeypatch.delenv("GROUP_RANK", raising=False)
@@ -119,7 +119,7 @@ def test_errors_of_connections_between_ranks_are_told_from_defects(
     assert words in message if words else message == ""
 
 
-def test_whoever_was_silent_for_longer_than_the_limit_is_named() -> None:
+def test_machines_silent_beyond_the_limit_are_named() -> None:
     _store, place = opened()
     watch = SilenceWatch(place(0), str, end=pytest.fail)
     assert (silence.BEAT_S, silence.SILENCE_S) == (2.0, 15.0)
@@ -134,7 +134,7 @@ def test_whoever_was_silent_for_longer_than_the_limit_is_named() -> None:
     assert watch._silent(115.1) == f"127.0.0.1:{port}, where the ranks meet, does not answer"
 
 
-def test_a_place_that_speaks_leaves_its_first_and_its_last_sign() -> None:
+def test_heartbeats_record_the_first_and_the_last_sign() -> None:
     store, place = opened()
     quiet = SilenceWatch(replace(place(1), speaks=False), str, end=pytest.fail)
     assert not store.check(["jumar/alive/1"])
@@ -151,7 +151,7 @@ def test_a_place_that_speaks_leaves_its_first_and_its_last_sign() -> None:
     assert not quiet_one.speaks
 
 
-def test_ranks_of_one_machine_watch_nobody_and_spares_count_as_none(
+def test_ranks_on_one_machine_watch_nobody_and_spares_do_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in VARIABLES.items():
@@ -165,7 +165,7 @@ def test_ranks_of_one_machine_watch_nobody_and_spares_count_as_none(
     Replicated(rank=0, world=8, local_world=2).watch(pytest.fail)
 
 
-def test_an_error_says_whether_the_ranks_can_still_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_says_whether_the_ranks_can_still_rendezvous(monkeypatch: pytest.MonkeyPatch) -> None:
     store, place = opened()
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)

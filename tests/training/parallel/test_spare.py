@@ -24,7 +24,7 @@ from jumar.training.parallel.spare import sharing, spares_line, tell_spares, wai
         (9, 4, 1, 4),
     ],
 )
-def test_as_many_ranks_train_as_divide_the_batch_in_whole_parts(
+def test_number_of_training_ranks_divides_the_batch(
     ranks: int, samples: int, part: int, expected: int
 ) -> None:
     count = sharing(ranks, samples, part)
@@ -32,14 +32,14 @@ def test_as_many_ranks_train_as_divide_the_batch_in_whole_parts(
     assert samples // count % part == 0
 
 
-def test_the_line_counts_both_kinds() -> None:
+def test_message_counts_training_and_spare_ranks() -> None:
     assert "3 ranks cannot share batches of 8 samples: 2 train, 1 waits as a spare" in spares_line(
         3, 2, 8
     )
     assert "1 trains, 5 wait as spares" in spares_line(6, 1, 7)
 
 
-def test_the_line_is_whole() -> None:
+def test_message_is_complete() -> None:
     assert spares_line(3, 2, 8) == (
         "3 ranks cannot share batches of 8 samples: 2 train, 1 waits as a spare (a global batch "
         "that every number of ranks divides needs none)"
@@ -49,7 +49,7 @@ def test_the_line_is_whole() -> None:
     )
 
 
-def test_spares_go_home_when_the_run_is_finished_and_fail_without_a_store(
+def test_spares_exit_when_the_run_is_finished_and_fail_without_a_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)

@@ -33,7 +33,9 @@ def added(values: list[torch.Tensor], first: int, total: int) -> TreeSum:
 
 
 @given(total=st.integers(1, 70), data=st.data())
-def test_any_shares_of_the_parts_add_up_to_the_same_bits(total: int, data: st.DataObject) -> None:
+def test_any_distribution_of_the_parts_sums_to_the_same_bits(
+    total: int, data: st.DataObject
+) -> None:
     cuts = data.draw(st.sets(st.integers(1, total - 1)) if total > 1 else st.just(set()))
     values = parts(total)
     ends = [*sorted(cuts), total]

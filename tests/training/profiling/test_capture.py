@@ -107,7 +107,7 @@ def profile(recorded: tuple[Path, Kept]) -> Profile:
     return jumar.profiling.read(recorded[0] / "profile")
 
 
-def test_the_folder_has_tables_trace_and_environment_and_nothing_half_written(
+def test_folder_has_tables_trace_and_environment_and_no_partial_files(
     recorded: tuple[Path, Kept],
 ) -> None:
     path, kept = recorded
@@ -129,7 +129,7 @@ def test_the_folder_has_tables_trace_and_environment_and_nothing_half_written(
     assert str(folder) in kept.line()
 
 
-def test_steps_carry_the_numbers_of_the_run(profile: Profile) -> None:
+def test_steps_have_the_runs_step_numbers(profile: Profile) -> None:
     assert profile.steps["step"].to_list() == [2, 3]
     assert set(profile.ops["step"].drop_nulls().unique()) == {2, 3}
     assert profile.kind == "cpu"
@@ -157,9 +157,7 @@ def test_types_and_shapes_are_in_the_table(profile: Profile) -> None:
     assert row["core"] == "CPU"
 
 
-def test_shapes_are_those_that_a_step_recorded_with_them_has(
-    profile: Profile, tmp_path: Path
-) -> None:
+def test_shapes_come_from_a_step_recorded_with_shapes(profile: Profile, tmp_path: Path) -> None:
     task = point_task()
     trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, steps=1)).train()
     # But for the ops that prepare the batch, which take none.
@@ -195,7 +193,7 @@ class Growing(nn.Module):
         return torch.cat([few.new_zeros(left_out, few.shape[1]), few])
 
 
-def test_steps_of_other_shapes_are_named_and_get_none(tmp_path: Path) -> None:
+def test_steps_with_other_shapes_are_named_and_get_none(tmp_path: Path) -> None:
     task = PointTask(Growing(point_task().model))
     kept: list[Kept] = []
     trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, kept=kept)).train()
@@ -251,7 +249,7 @@ def test_recording_changes_no_bit_of_a_run_nor_of_a_resumed_one(tmp_path: Path) 
     assert jumar.profiling.read(path / "profile").steps["step"].to_list() == [4, 5]
 
 
-def test_a_run_that_is_too_short_is_refused_before_it_begins(tmp_path: Path) -> None:
+def test_too_short_run_is_refused_before_it_starts(tmp_path: Path) -> None:
     task = point_task()
     trainer = trainer_with(task, small_plan(duration="3it"), tmp_path, capture_for(task, tmp_path))
     with pytest.raises(UserError, match="the run has 3 steps left; the profile needs 6"):
@@ -303,9 +301,7 @@ def full_disk(limit: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("limit", [1000, 200_000])
-def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
-    tmp_path: Path, limit: int
-) -> None:
+def test_full_disk_is_named_and_keeps_an_earlier_profile(tmp_path: Path, limit: int) -> None:
     def record() -> None:
         task = point_task()
         capture = capture_for(task, tmp_path, warm_up=0)
@@ -320,12 +316,12 @@ def test_a_full_disk_is_named_and_leaves_an_earlier_profile_as_it_was(
 
 
 @pytest.mark.parametrize("settings", [{"steps": 0}, {"steps": 100_000}, {"warm_up": -1}])
-def test_numbers_of_steps_that_cannot_be_recorded_are_refused(settings: dict[str, int]) -> None:
+def test_unrecordable_step_counts_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(UserError, match="steps"):
         CaptureSettings(**settings).check()
 
 
-def test_a_capture_has_these_settings_unless_requested_others() -> None:
+def test_capture_has_default_settings() -> None:
     assert CaptureSettings() == CaptureSettings(steps=3, warm_up=3, memory=False, shapes=True)
     cpu = open_device("cpu")
     for options, further in (
@@ -398,7 +394,7 @@ class TapedElsewhere(Taped):
     profiler_writes_files = True
 
 
-def test_timed_steps_are_recorded_without_shapes_and_two_more_with_them(tmp_path: Path) -> None:
+def test_timed_steps_have_no_shapes_and_two_more_are_recorded_with_them(tmp_path: Path) -> None:
     device = Taped(index=0, name="x")
     net = nn.Linear(2, 2)
     kept: list[Recorded] = []
@@ -444,7 +440,7 @@ def test_timed_steps_are_recorded_without_shapes_and_two_more_with_them(tmp_path
 
 
 @pytest.mark.parametrize("was_there", [True, False])
-def test_a_profiler_that_writes_files_begins_with_an_empty_folder_and_has_its_own_shapes(
+def test_file_writing_profiler_starts_with_an_empty_folder_and_its_own_shapes(
     tmp_path: Path, was_there: bool
 ) -> None:
     device = TapedElsewhere(index=0, name="x")
@@ -478,7 +474,7 @@ def test_a_profiler_that_writes_files_begins_with_an_empty_folder_and_has_its_ow
     )
 
 
-def test_a_run_has_to_be_as_long_as_what_is_recorded(tmp_path: Path) -> None:
+def test_run_must_be_as_long_as_the_recording(tmp_path: Path) -> None:
     capture = capture_for(point_task(), tmp_path)
     for enough in (6, 7, None):
         capture.check(enough)

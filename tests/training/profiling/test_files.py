@@ -39,7 +39,7 @@ def line(
     ).line()
 
 
-def test_the_line_says_what_was_recorded_and_what_that_cost() -> None:
+def test_message_says_what_was_recorded_and_its_cost() -> None:
     head = "profile: runs/x/profile: {} op{}, 87 % of their time in layers, {} ms per recorded step"
     assert line(ops=1) == head.format(1, "", "12.3")
     assert line() == head.format(2, "s", "12.3")
@@ -74,7 +74,7 @@ def test_each_of_several_ranks_has_a_folder(ranks: Ranks, folder: str) -> None:
     assert str(profile_folder(Path("runs/x"), ranks)) == folder
 
 
-def test_what_came_before_the_first_step_is_left_out_but_for_names_of_threads() -> None:
+def test_events_before_the_first_step_are_dropped_except_thread_names() -> None:
     names = {"ph": "M", "name": "thread_name", "ts": 0}
     late = {"ph": "X", "name": "ProfilerStep#4", "ts": 30.0}
     first = {"ph": "X", "name": "ProfilerStep#3", "ts": 20.0}
@@ -89,7 +89,7 @@ def table(schema: Any, rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame([{**dict.fromkeys(schema), **row} for row in rows], schema=schema)
 
 
-def test_kernels_of_an_npu_get_the_layer_whose_flow_ends_where_they_begin() -> None:
+def test_npu_kernels_get_the_layer_whose_flow_ends_at_their_start() -> None:
     def event(name: str, start: int, **more: object) -> Event:
         return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": 50, **more}
 
@@ -106,7 +106,7 @@ def test_kernels_of_an_npu_get_the_layer_whose_flow_ends_where_they_begin() -> N
     assert result["module"].to_list() == ["head", None, "stem", None, None, "stem"]
 
 
-def test_a_step_waited_for_the_data_that_were_requested_within_it() -> None:
+def test_data_wait_belongs_to_the_step_that_requested_it() -> None:
     ops = table(OPS_SCHEMA, [{"rank": 0, "step": 1, "start_ns": 110, "duration_ns": 5}])
     bounds = [(1, 100, 200), (2, 200, 300), (3, 300, 400)]
     steps = table(
@@ -135,7 +135,7 @@ def test_a_step_waited_for_the_data_that_were_requested_within_it() -> None:
     assert [name for name in STEPS_SCHEMA if name in result.columns] == result.columns
 
 
-def test_only_ops_of_a_cpu_get_the_work_that_their_arguments_tell() -> None:
+def test_only_cpu_ops_get_work_from_their_arguments() -> None:
     arguments = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float"] * 2}
     arguments |= {"Concrete Inputs": ["", ""], "External id": 7}
     product: Event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "args": arguments}

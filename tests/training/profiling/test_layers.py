@@ -33,7 +33,7 @@ def backward(name: str, start: int, length: int, number: int) -> Event:
     return op(name, start, length, thread=2, **{"Sequence_number": number, "Fwd_thread_id": 1})
 
 
-def test_a_backward_node_belongs_to_the_last_op_that_began_with_its_number() -> None:
+def test_backward_node_belongs_to_the_last_op_with_its_sequence_number() -> None:
     events = [
         op(f"{RANGE}a", 0, 10),
         forward("aten::conv2d", 1, 8, 7),
@@ -60,7 +60,7 @@ def test_a_backward_node_belongs_to_the_last_op_that_began_with_its_number() -> 
     assert result[f"{RANGE}a"] is None
 
 
-def test_kernels_of_an_npu_are_found_by_the_flows_of_its_trace() -> None:
+def test_npu_kernels_are_found_by_trace_flows() -> None:
     # Times are decimal texts there, with more digits than a float holds.
     moment = "17364088836{:05d}.{:03d}"
     events = [
@@ -102,7 +102,7 @@ def nested(draw: st.DrawFn, depth: int = 4) -> list[tuple[int, int]]:
 
 
 @given(nested(), st.integers(0, 60))
-def test_the_innermost_range_around_a_moment_is_found(
+def test_innermost_range_around_a_moment_is_found(
     ranges: list[tuple[int, int]], moment: int
 ) -> None:
     events = [
@@ -114,7 +114,7 @@ def test_the_innermost_range_around_a_moment_is_found(
     assert Layers(events).at(op("aten::add", moment, 0)) == expected
 
 
-def test_every_module_has_one_name_and_that_of_the_network_comes_first() -> None:
+def test_every_module_has_one_name_starting_with_the_networks() -> None:
     network = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU()))
     objective = nn.Module()
     objective.add_module("trained", network)

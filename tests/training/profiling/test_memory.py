@@ -42,7 +42,7 @@ def profile_of(tables: dict[str, pl.DataFrame]) -> Profile:
     )
 
 
-def test_each_allocation_is_reported_with_its_op_its_size_and_its_release(
+def test_each_allocation_has_op_size_and_release(
     tables: dict[str, pl.DataFrame],
 ) -> None:
     large = tables["operator_memory"].filter(pl.col("size_bytes") >= MB)
@@ -53,7 +53,7 @@ def test_each_allocation_is_reported_with_its_op_its_size_and_its_release(
     assert large["duration_ns"][0] > 0
 
 
-def test_the_peak_is_what_lived_at_once(tables: dict[str, pl.DataFrame]) -> None:
+def test_peak_is_the_memory_alive_at_once(tables: dict[str, pl.DataFrame]) -> None:
     profile = profile_of(tables)
     (peak,) = VIEWS["memory"].make(profile, Options()).iter_rows(named=True)
     assert peak["component"] == "PyTorch"
@@ -64,9 +64,7 @@ def test_the_peak_is_what_lived_at_once(tables: dict[str, pl.DataFrame]) -> None
     assert held.select("name", "held_mib").head(2).rows() == [("aten::zeros", 8), ("aten::ones", 4)]
 
 
-def test_memory_is_read_back_as_it_was_written(
-    tables: dict[str, pl.DataFrame], tmp_path: Path
-) -> None:
+def test_memory_tables_round_trip(tables: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     names = {path.name for path in write_csv(profile_of(tables), tmp_path)}
     assert names == {"operator_memory.csv", "memory_record.csv"}
     back = read(tmp_path).statistics
@@ -74,9 +72,7 @@ def test_memory_is_read_back_as_it_was_written(
         assert_frame_equal(back[name].select(table.columns), table, check_exact=True)
 
 
-def test_tables_of_torch_npu_are_written_and_read_back_exactly(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_torch_npu_tables_round_trip_exactly(shared: Path, tmp_path: Path) -> None:
     folder = shared / "data" / "msprof" / "torch_npu_level1_2rank" / "rank0_ascend_pt"
     profile = read(folder)
     write_csv(profile, tmp_path)
@@ -101,7 +97,7 @@ def recorded(folder: Path, *, memory: bool = False, shapes: bool = True) -> Prof
     return read(folder / "profile")
 
 
-def test_a_capture_of_a_cpu_has_memory_work_and_a_roofline(tmp_path: Path) -> None:
+def test_cpu_capture_has_memory_work_and_a_roofline(tmp_path: Path) -> None:
     profile = recorded(tmp_path, memory=True)
     assert profile.producer == "jumar"
     assert VIEWS["memory"].make(profile, Options()).height == 1
@@ -117,7 +113,7 @@ def test_a_capture_of_a_cpu_has_memory_work_and_a_roofline(tmp_path: Path) -> No
     assert chip.source.startswith("measured")
 
 
-def test_without_being_requested_a_capture_has_no_memory(tmp_path: Path) -> None:
+def test_capture_has_no_memory_by_default(tmp_path: Path) -> None:
     recorded(tmp_path, memory=False)
     assert not (tmp_path / "profile" / "memory_record.csv").exists()
     assert (tmp_path / "profile" / CHIP).exists()
@@ -137,7 +133,7 @@ def test_without_shapes_ops_still_have_their_layers_and_times(tmp_path: Path) ->
     ("step_ms", "with_shapes", "pointed_out"),
     [(149.0, True, True), (110.0, True, False), (149.0, False, False)],
 )
-def test_steps_that_recording_shapes_made_much_longer_are_pointed_out(
+def test_steps_slowed_down_by_recording_shapes_are_reported(
     step_ms: float, with_shapes: bool, pointed_out: bool
 ) -> None:
     kept = Kept(
@@ -151,7 +147,7 @@ def test_steps_that_recording_shapes_made_much_longer_are_pointed_out(
     assert ("steps 49 % longer; --no-shapes" in kept.line()) == pointed_out
 
 
-def test_measured_rates_are_a_table_of_chips(tmp_path: Path) -> None:
+def test_measured_rates_form_a_chip_table(tmp_path: Path) -> None:
     file = tmp_path / CHIP
     file.write_text(json.dumps({"chips": [cpu_rates()]}))
     (chip,) = read_chips(file)
@@ -161,9 +157,7 @@ def test_measured_rates_are_a_table_of_chips(tmp_path: Path) -> None:
     assert chip.name in chip.says
 
 
-def test_allocations_are_paired_by_device_and_address_and_belong_to_the_op_that_wanted_them() -> (
-    None
-):
+def test_allocations_are_paired_by_device_and_address_and_belong_to_their_op() -> None:
     def op(name: str, start: float, length: float, **arguments: str) -> dict[str, object]:
         event = {"ph": "X", "cat": "cpu_op", "name": name, "ts": start, "dur": length}
         return {**event, "pid": 1, "tid": 1, "args": arguments}
@@ -251,7 +245,7 @@ def test_allocations_are_paired_by_device_and_address_and_belong_to_the_op_that_
     ]
 
 
-def test_the_clock_of_a_trace_begins_where_it_says() -> None:
+def test_trace_clock_starts_at_its_stated_origin() -> None:
     assert base_of({"baseTimeNanoseconds": 1736408883704643212}) == 1736408883704643212
     assert base_of({"baseTimeNanoseconds": "12"}) == 12
     assert base_of({}) == 0

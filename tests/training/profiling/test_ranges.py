@@ -35,7 +35,7 @@ def names(net: nn.Module, factor: float = 1.0) -> list[str]:
     return [event.name for event in events if event.name.startswith(RANGE)]
 
 
-def test_layers_are_marked_and_their_inputs_noted_from_install_to_remove() -> None:
+def test_layers_are_marked_with_inputs_from_install_to_remove() -> None:
     net = Net()
     ranges = ModuleRanges({"first": net.first, "last": net.last})
     assert names(net) == []

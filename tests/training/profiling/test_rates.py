@@ -22,7 +22,7 @@ class Ticking:
         return self.read / 1024
 
 
-def test_rates_are_operations_and_bytes_by_the_time_of_a_round_and_say_how(
+def test_rates_are_operations_and_bytes_per_round_time_with_a_description(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "perf_counter", Ticking())
@@ -49,7 +49,7 @@ def test_rates_are_operations_and_bytes_by_the_time_of_a_round_and_say_how(
     assert result["estimate"] is False
 
 
-def test_the_best_of_seven_rounds_counts_after_one_call_that_does_not(
+def test_best_of_seven_rounds_counts_after_a_warm_up_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0

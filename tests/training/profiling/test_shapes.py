@@ -25,7 +25,7 @@ def shapes_of(events: list[Event]) -> list[Any]:
     return [each["args"].get("Input Dims") for each in events if each.get("cat") == "cpu_op"]
 
 
-def test_a_step_takes_over_what_it_lacks_and_keeps_what_it_has() -> None:
+def test_step_adopts_missing_shapes_and_keeps_its_own() -> None:
     events = step(1, 0, OPS)
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
     assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking()
@@ -33,7 +33,7 @@ def test_a_step_takes_over_what_it_lacks_and_keeps_what_it_has() -> None:
     assert {each["args"]["External id"] for each in events if "args" in each} == {1}
 
 
-def test_steps_with_other_ops_another_order_or_other_threads_take_nothing() -> None:
+def test_steps_with_other_ops_order_or_threads_adopt_nothing() -> None:
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
     others = (
         [*OPS, ("aten::mul", 1)],
@@ -47,7 +47,7 @@ def test_steps_with_other_ops_another_order_or_other_threads_take_nothing() -> N
         assert shapes_of(events) == [None] * len(ops)
 
 
-def test_of_several_steps_the_one_with_the_same_inputs_counts() -> None:
+def test_step_with_equal_inputs_is_preferred() -> None:
     events = [*step(1, 0, OPS), *step(2, 200, OPS), *step(3, 400, OPS)]
     shaped = [
         *step(8, 900, OPS, **{"Input Dims": 8}),
@@ -59,14 +59,14 @@ def test_of_several_steps_the_one_with_the_same_inputs_counts() -> None:
     assert firsts == [9, 9, 9, 8, 8, 8, None, None, None]
 
 
-def test_ops_between_steps_belong_to_none() -> None:
+def test_ops_between_steps_have_no_step() -> None:
     events = [*step(1, 0, OPS), {**step(1, 0, OPS)[1], "ts": 150.0, "args": {}}]
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
     assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking()
     assert shapes_of(events)[-1] is None
 
 
-def test_ops_that_prepare_data_neither_take_shapes_nor_keep_others_from_it() -> None:
+def test_data_preparation_ops_are_ignored_when_adopting_shapes() -> None:
     def loading(number: int, start: float, ops: list[tuple[str, int]], **more: Any) -> list[Event]:
         mark = {"name": "data", "cat": "user_annotation", "ph": "X", "ts": start, "dur": 20.0}
         return [*step(number, start, [*ops, *OPS], **more), {**mark, "tid": 1}]

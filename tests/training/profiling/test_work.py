@@ -33,7 +33,7 @@ def of_op(events: list[Event], name: str) -> dict[str, Any]:
     return work_of(events).row(by_predicate=pl.col("correlation") == number, named=True)
 
 
-def test_operations_of_a_step_are_those_that_torch_counts(tmp_path: Path) -> None:
+def test_operation_counts_match_torchs(tmp_path: Path) -> None:
     net = nn.Sequential(
         nn.Conv2d(3, 8, 3, stride=2, padding=1),
         nn.BatchNorm2d(8),
@@ -54,7 +54,7 @@ def test_operations_of_a_step_are_those_that_torch_counts(tmp_path: Path) -> Non
     assert result["flops"].sum() == counter.get_total_flops() > 0
 
 
-def test_work_is_counted_at_the_op_that_does_it(tmp_path: Path) -> None:
+def test_work_is_counted_at_the_executing_op(tmp_path: Path) -> None:
     picture, weight = torch.ones(1, 3, 9, 9), torch.ones(4, 3, 3, 3)
     events = recorded(lambda: torch.conv2d(picture, weight, stride=2), tmp_path)
     outer = of_op(events, "aten::conv2d")
@@ -77,9 +77,7 @@ def test_work_is_counted_at_the_op_that_does_it(tmp_path: Path) -> None:
         ("aten::bmm", lambda x: torch.bmm(x, x.transpose(1, 2))),
     ],
 )
-def test_outputs_are_those_that_the_op_gave(
-    name: str, do: Callable[[Tensor], Any], tmp_path: Path
-) -> None:
+def test_outputs_match_the_op(name: str, do: Callable[[Tensor], Any], tmp_path: Path) -> None:
     argument = torch.ones(2, 5, 6)
     gave = do(argument)
     outputs = gave if isinstance(gave, tuple) else (gave,)
@@ -91,7 +89,7 @@ def test_outputs_are_those_that_the_op_gave(
     assert row["output_types"].split(";")[0] == words[outputs[0].dtype]
 
 
-def test_looking_for_outputs_draws_no_random_number(tmp_path: Path) -> None:
+def test_inferring_outputs_draws_no_random_numbers(tmp_path: Path) -> None:
     events = recorded(lambda: nn.functional.dropout(torch.ones(64), 0.5), tmp_path)
     before = torch.get_rng_state()
     assert work_of(events).height
@@ -109,7 +107,7 @@ def test_looking_for_outputs_draws_no_random_number(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["aten::add", "aten::no_such_op", "my::op", "aten::_"])
-def test_an_op_that_tells_too_little_has_no_row_and_makes_no_error(
+def test_op_with_too_little_information_has_no_row_and_no_error(
     name: str, args: dict[str, Any]
 ) -> None:
     event = {"ph": "X", "cat": "cpu_op", "name": name, "ts": 1, "dur": 1}
@@ -243,7 +241,7 @@ def test_types_are_numbered_as_in_c10(number: int, word: str) -> None:
     assert work_of([event]).rows() == [(7, "2,3", word, None)]
 
 
-def test_of_nested_ops_the_inner_one_has_the_work_on_its_own_thread() -> None:
+def test_inner_op_of_nested_ones_has_the_work_on_its_thread() -> None:
     product: list[Any] = ["aten::mm", [[2, 3], [3, 4]], FLOATS[:2], ONES]
     events = [
         op(*product, number=1, ts=0, dur=100),

@@ -85,7 +85,7 @@ def test_a_service_gets_settings_and_every_number_with_its_step(run: RunDirector
     assert not any(name.endswith("/step") for _, numbers in service.sent for name in numbers)
 
 
-def test_a_resumed_run_resumes_in_the_same_one_without_what_was_sent(run: RunDirectory) -> None:
+def test_resumed_run_continues_the_same_tracked_run_without_resending(run: RunDirectory) -> None:
     track(run, Diary(), range(1, 4))
     again = Diary()
     track(run, again, range(2, 6))
@@ -97,7 +97,7 @@ def test_a_resumed_run_resumes_in_the_same_one_without_what_was_sent(run: RunDir
     ]
 
 
-def test_a_service_that_fails_costs_its_records_and_not_the_training(run: RunDirectory) -> None:
+def test_failing_service_loses_its_records_but_not_the_training(run: RunDirectory) -> None:
     service = Diary(fails_at=3)
     message = track(run, service, range(1, 6))
     assert message.count("diary failed, and gets no more of this run") == 1
@@ -108,7 +108,7 @@ def test_a_service_that_fails_costs_its_records_and_not_the_training(run: RunDir
     assert [step for step, _ in again.sent] == [3, 4, 4]
 
 
-def test_a_service_that_cannot_be_reached_at_the_start_is_an_error(run: RunDirectory) -> None:
+def test_service_unreachable_at_the_start_is_an_error(run: RunDirectory) -> None:
     with pytest.raises(UserError, match=r"diary cannot track.*ConnectionError: nobody answers"):
         track(run, Diary(fails_at=-1), range(1, 3))
     assert not run.tracked.exists()
@@ -119,14 +119,14 @@ def chosen(asked: list[str], run: RunDirectory) -> tuple[list[Observer], list[st
     return create_services(asked, run, lines.append, Console(silent=True)), lines
 
 
-def test_nothing_is_tracked_unasked(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_tracked_by_default(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in SERVICES.values():
         monkeypatch.delenv(kind.variable, raising=False)
     assert chosen([], run) == ([], [])
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_its_own_variable_or_a_name_asks_for_a_service_that_may_be_missing(
+def test_service_is_requested_by_its_variable_or_by_name(
     name: str, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kind in SERVICES.values():
@@ -154,7 +154,7 @@ def test_a_resumed_run_needs_no_option_and_an_unknown_name_is_refused(
         chosen(["wand"], run)
 
 
-def test_mlflow_holds_every_step_once_after_a_resume(
+def test_mlflow_has_every_step_once_after_a_resume(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mlflow = pytest.importorskip("mlflow", reason="needs mlflow")
@@ -203,7 +203,7 @@ class Server:
 
 
 @pytest.mark.parametrize("project", [None, "mine"])
-def test_a_run_of_wandb_is_begun_in_its_project_and_resumed_by_its_id(
+def test_wandb_run_starts_in_its_project_and_resumes_by_id(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, project: str | None
 ) -> None:
     server = Server()
@@ -238,7 +238,7 @@ def test_a_run_of_wandb_is_begun_in_its_project_and_resumed_by_its_id(
 
 
 @pytest.mark.parametrize("variables", [{}, {"PROJ_NAME": "mine", "MODE": "offline"}])
-def test_a_run_of_swanlab_is_begun_in_its_project_and_resumed_by_its_id(
+def test_swanlab_run_starts_in_its_project_and_resumes_by_id(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     server = Server()
@@ -348,9 +348,7 @@ def test_mlflow_gets_long_settings_in_parts_and_numbers_in_order(
     ]
 
 
-def test_what_mlflow_could_not_take_is_raised_by_the_next_call(
-    mlflow: Server, tmp_path: Path
-) -> None:
+def test_mlflow_errors_are_raised_by_the_next_call(mlflow: Server, tmp_path: Path) -> None:
     service = SERVICES["mlflow"].create()
     service.begin(None, "first", {}, tmp_path)
     mlflow.error = ConnectionError("gone")
@@ -369,7 +367,7 @@ def test_what_mlflow_could_not_take_is_raised_by_the_next_call(
         service.end()
 
 
-def test_a_service_that_cannot_begin_is_refused_with_what_to_do(run: RunDirectory) -> None:
+def test_service_that_cannot_start_is_refused_with_a_remedy(run: RunDirectory) -> None:
     with pytest.raises(UserError) as refused:
         track(run, Diary(fails_at=-1), range(1, 3))
     assert str(refused.value) == (
@@ -379,7 +377,7 @@ def test_a_service_that_cannot_begin_is_refused_with_what_to_do(run: RunDirector
     )
 
 
-def test_a_service_that_cannot_be_ended_is_reported_and_what_it_was_sent_is_noted(
+def test_service_that_cannot_finish_is_reported_and_sent_records_noted(
     run: RunDirectory,
 ) -> None:
     class Stuck(Diary):
@@ -398,7 +396,7 @@ def test_a_service_that_cannot_be_ended_is_reported_and_what_it_was_sent_is_note
     }
 
 
-def test_an_unknown_or_missing_service_is_refused_with_what_to_do(
+def test_unknown_or_missing_service_is_refused_with_a_remedy(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UserError) as refused:

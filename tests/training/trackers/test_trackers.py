@@ -107,7 +107,7 @@ def written(run: RunDirectory) -> list[dict[str, object]]:
     return [json.loads(line) for line in run.metrics.read_text().splitlines()]
 
 
-def test_metrics_jsonl_holds_one_record_a_line_with_all_its_numbers(tmp_path: Path) -> None:
+def test_metrics_jsonl_has_one_record_per_line_with_all_numbers(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     events = Observers(create_trackers(run, Console(stream=stream)))
     with events.recording(0):
@@ -141,7 +141,7 @@ def test_metrics_jsonl_holds_one_record_a_line_with_all_its_numbers(tmp_path: Pa
     assert lines[-1] == SCORES.line()
 
 
-def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
+def test_nan_loss_is_null_in_the_file(tmp_path: Path) -> None:
     writer = JsonLinesTracker(RunDirectory(tmp_path))
     writer.open(0)
     writer.record(replace(RECORD, losses={"classification": math.nan}))
@@ -149,7 +149,7 @@ def test_a_loss_that_is_no_number_is_null_in_the_file(tmp_path: Path) -> None:
     assert written(RunDirectory(tmp_path))[0]["loss"] is None
 
 
-def test_a_run_that_resumes_appends(tmp_path: Path) -> None:
+def test_resumed_run_appends(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for first_step in (0, 120):
         events = Observers(create_trackers(run, Console(stream=io.StringIO())))
@@ -158,7 +158,7 @@ def test_a_run_that_resumes_appends(tmp_path: Path) -> None:
     assert len(written(run)) == 2
 
 
-def test_a_full_disk_is_an_error_for_the_user_and_the_others_are_still_closed(
+def test_full_disk_is_a_user_error_and_other_trackers_are_still_closed(
     tmp_path: Path,
 ) -> None:
     run = RunDirectory(tmp_path)
@@ -169,13 +169,13 @@ def test_a_full_disk_is_an_error_for_the_user_and_the_others_are_still_closed(
     assert found.value.where == str(tmp_path)
 
 
-def test_a_run_directory_that_cannot_be_written_is_an_error_for_the_user(tmp_path: Path) -> None:
+def test_unwritable_run_directory_is_a_user_error(tmp_path: Path) -> None:
     events = Observers(create_trackers(RunDirectory(tmp_path / "none"), Console(silent=True)))
     with pytest.raises(UserError, match="cannot be written"), events.recording(0):
         pass
 
 
-def test_a_tensorboard_that_cannot_be_loaded_does_not_stop_the_run(
+def test_unloadable_tensorboard_does_not_stop_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = importlib.util.spec_from_loader("tensorboard", loader=None)
@@ -205,7 +205,7 @@ def scalars(run: RunDirectory) -> dict[str, list[tuple[int, float]]]:
     }
 
 
-def test_tensorboard_gets_every_number_and_hides_what_is_written_again(tmp_path: Path) -> None:
+def test_tensorboard_gets_every_number_and_hides_rewritten_steps(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'jumar[tensorboard]'")
     run = RunDirectory(tmp_path)
     for first_step, steps in ((0, (1, 2, 3)), (2, (3, 4))):
@@ -271,7 +271,7 @@ def test_an_evaluation_is_written_with_its_scores_and_rounded_times() -> None:
     )
 
 
-def test_the_record_of_a_state_is_that_of_its_last_step(tmp_path: Path) -> None:
+def test_record_of_a_state_is_that_of_its_last_step(tmp_path: Path) -> None:
     precision = PrecisionSettings(loss_scale=FixedLossScale(init_loss_scale=64.0))
     state = trainer_for(point_task(), small_plan(precision=precision), tmp_path).state
     state.step, state.elapsed_s = 7, 12.5
@@ -304,12 +304,12 @@ def test_the_record_of_a_state_is_that_of_its_last_step(tmp_path: Path) -> None:
     )
 
 
-def test_numbers_are_found_at_any_depth_and_texts_left_out() -> None:
+def test_numbers_are_found_at_any_depth_and_texts_ignored() -> None:
     data = {"a": 1, "b": {"c": 2.5, "d": {"e": -1, "f": "x"}, "g": None}, "h": [3]}
     assert list(numbers_of(data)) == [("a", 1), ("b/c", 2.5), ("b/d/e", -1)]
 
 
-def test_the_console_heads_the_first_log_line_alone_and_leaves_out_empty_ones() -> None:
+def test_console_prints_a_header_once_and_omits_empty_columns() -> None:
     stream = io.StringIO()
     tracker = ConsoleTracker(Console(stream=stream))
     load = LoadRecord(step=1, readings=1, load=DeviceLoad())
@@ -324,7 +324,7 @@ def test_the_console_heads_the_first_log_line_alone_and_leaves_out_empty_ones() 
     ]
 
 
-def test_events_of_tensorboard_begin_with_their_version_and_where_the_run_resumes(
+def test_tensorboard_events_start_with_version_and_resume_step(
     tmp_path: Path,
 ) -> None:
     loader = pytest.importorskip(

@@ -15,7 +15,7 @@ def tiny(**changes: object) -> AlexNet:
     return AlexNet(**(settings | changes))  # type: ignore[arg-type]
 
 
-def test_parameter_count_is_that_of_the_original() -> None:
+def test_parameter_count_matches_the_original() -> None:
     with torch.device("meta"):
         model = AlexNet(num_classes=1000)
     assert sum(p.numel() for p in model.parameters()) == 61_266_088
@@ -49,7 +49,7 @@ def test_an_unknown_initialization_is_refused_with_the_known_ones() -> None:
         tiny(initialization="he")
 
 
-def test_regularisation_at_initialisation_is_that_of_the_original() -> None:
+def test_regularisation_at_initialisation_matches_the_original() -> None:
     terms: list[float] = []
     for seed in range(3):
         torch.manual_seed(seed)
@@ -91,7 +91,7 @@ def test_the_relu_on_the_logits_is_optional() -> None:
     assert torch.equal(with_relu, without.relu())
 
 
-def test_dropout_stands_after_each_hidden_dense_layer_and_drops_as_asked() -> None:
+def test_dropout_follows_each_hidden_dense_layer_with_its_probability() -> None:
     model = tiny(dropout=0.2)
     assert [m.p for m in model.modules() if isinstance(m, KeyedDropout)] == [0.2, 0.2]
     assert AlexNet.__init__.__kwdefaults__["dropout"] == pytest.approx(1 - 0.65)
@@ -112,7 +112,7 @@ def test_both_dropouts_are_applied_each_to_its_own_layer() -> None:
     ]
 
 
-def test_gradients_of_a_batch_in_pieces_add_up_to_those_of_the_whole() -> None:
+def test_gradients_of_a_split_batch_add_up_to_those_of_the_whole() -> None:
     torch.manual_seed(0)
     model = tiny().double()
     images = torch.randn(6, 3, 67, 67, dtype=torch.float64)
@@ -130,11 +130,11 @@ def test_gradients_of_a_batch_in_pieces_add_up_to_those_of_the_whole() -> None:
     torch.testing.assert_close(gradient(images.split([4, 2])), gradient((images,)))
 
 
-def test_every_parameter_decays() -> None:
+def test_weight_decay_applies_to_every_parameter() -> None:
     assert all(decays(name, p) for name, p in tiny().named_parameters())
 
 
-def test_variables_exported_and_imported_again_are_the_same_at_another_image_size() -> None:
+def test_variables_round_trip_at_another_image_size() -> None:
     model = tiny()
     state = model.state_dict()
     for variable in tf_variables(model):
@@ -142,7 +142,7 @@ def test_variables_exported_and_imported_again_are_the_same_at_another_image_siz
         assert torch.equal(again, state[variable.name])
 
 
-def test_a_network_is_the_layers_of_the_original() -> None:
+def test_network_has_the_layers_of_the_original() -> None:
     torch.manual_seed(0)
     model = tiny(logits_relu=False).eval()
     images = torch.randn(1, 3, 67, 67)
@@ -174,7 +174,7 @@ def test_a_network_is_the_layers_of_the_original() -> None:
     assert tiny().logits_relu is True
 
 
-def test_variables_have_the_names_of_the_originals_graph() -> None:
+def test_variables_are_named_as_in_the_originals_graph() -> None:
     with torch.device("meta"):
         model = AlexNet(num_classes=10)
     layers = ["conv2d", *(f"conv2d_{n}" for n in (1, 2, 3, 4)), "dense", "dense_1", "dense_2"]

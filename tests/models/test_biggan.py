@@ -14,7 +14,7 @@ from jumar.models.biggan import (
 )
 
 
-def test_the_original_has_as_many_parameters() -> None:
+def test_parameter_count_equals_the_originals() -> None:
     with torch.device("meta"):
         model = BigGan(width=96)
     count = {
@@ -37,7 +37,7 @@ def test_too_narrow_networks_are_refused() -> None:
         Discriminator(width=7)
 
 
-def test_weights_start_as_in_the_original() -> None:
+def test_weights_are_initialised_as_in_the_original() -> None:
     torch.manual_seed(1)
     model = BigGan(width=8)
     weight = model.generator.up[0].conv1.weight
@@ -48,7 +48,7 @@ def test_weights_start_as_in_the_original() -> None:
     assert BigGan(width=8, gain_starts_at=1).generator.up[0].norm1.gain.bias.min().item() == 1
 
 
-def test_fused_attention_equals_the_written_out_one_in_value_gradient_and_second_gradient() -> None:
+def test_fused_attention_equals_the_explicit_one_up_to_second_gradients() -> None:
     torch.manual_seed(2)
     attention = SelfAttention(16).double().eval()
     torch.nn.init.constant_(attention.gain, 0.7)
@@ -65,7 +65,7 @@ def test_fused_attention_equals_the_written_out_one_in_value_gradient_and_second
         torch.testing.assert_close(fused, written)
 
 
-def test_images_are_float32_within_bounds_in_low_precision_too() -> None:
+def test_images_are_float32_within_bounds_even_in_low_precision() -> None:
     model = BigGan(width=8).eval()
     with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
         images = model(torch.randn(1, 128))
@@ -74,7 +74,7 @@ def test_images_are_float32_within_bounds_in_low_precision_too() -> None:
     assert images.abs().max().item() <= 1
 
 
-def test_a_discriminator_without_norms_sees_each_image_alone_and_its_brightness() -> None:
+def test_discriminator_without_norms_sees_images_independently_and_their_brightness() -> None:
     torch.manual_seed(3)
     images = torch.rand(3, 3, 128, 128) * 2 - 1
     for norms in (True, False):
@@ -114,7 +114,7 @@ def test_blocks_are_convolutions_of_activated_norms_and_a_skip() -> None:
             assert torch.equal(given, x)
 
 
-def test_attention_is_its_formula() -> None:
+def test_attention_matches_its_formula() -> None:
     torch.manual_seed(5)
     attention = SelfAttention(16).eval()
     torch.nn.init.constant_(attention.gain, 0.5)
@@ -163,7 +163,7 @@ def test_networks_chain_their_blocks_with_attention_at_64_px() -> None:
     assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-5, 0.1)}
 
 
-def test_choices_of_the_whole_reach_every_layer() -> None:
+def test_network_options_reach_every_layer() -> None:
     for moves, fused, norms in ((True, False, False), (False, True, True)):
         model = BigGan(
             width=8,

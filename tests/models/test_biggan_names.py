@@ -59,7 +59,7 @@ def expected_names(norms: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("norms", [True, False])
-def test_names_are_those_of_the_originals_graph(norms: bool) -> None:
+def test_names_match_the_originals_graph(norms: bool) -> None:
     with torch.device("meta"):
         model = BigGan(width=8, discriminator_norms=norms)
     names = tf_names(model)
@@ -74,7 +74,7 @@ def test_names_are_those_of_the_originals_graph(norms: bool) -> None:
     assert (names.counting.global_step, names.counting.first_number) == (1, 1)
 
 
-def test_the_vector_of_a_norm_is_a_row_there_and_a_vector_here() -> None:
+def test_spectral_norm_vector_is_a_row_in_tensorflow_and_a_vector_in_torch() -> None:
     row = np.arange(4.0).reshape(1, 4)
     assert Row().to_torch(row).tolist() == [0, 1, 2, 3]
     assert Row().to_tensorflow(row[0]).tolist() == row.tolist()

@@ -22,14 +22,14 @@ def model(classes: int = 0) -> CodePrior:
     return made.eval()
 
 
-def test_the_codebook_is_frozen_and_the_prior_is_not() -> None:
+def test_codebook_is_frozen_and_the_prior_is_not() -> None:
     made = model()
     assert {name for name, p in made.named_parameters() if not p.requires_grad} == {
         f"vqvae.{name}" for name, _ in made.vqvae.named_parameters()
     }
 
 
-def test_codes_are_those_of_float32_in_mixed_precision_too() -> None:
+def test_codes_in_mixed_precision_equal_those_of_float32() -> None:
     made = model()
     images = torch.rand(4, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -41,7 +41,7 @@ def test_codes_are_those_of_float32_in_mixed_precision_too() -> None:
     assert torch.equal(made.codes(images.double()), expected)
 
 
-def test_logits_are_those_of_the_codes_vectors() -> None:
+def test_logits_follow_from_the_codes_vectors() -> None:
     made = model(classes=3)
     codes = torch.randint(0, 6, (2, 3, 4), generator=torch.Generator().manual_seed(2))
     labels = torch.tensor([0, 2])
@@ -49,7 +49,7 @@ def test_logits_are_those_of_the_codes_vectors() -> None:
     torch.testing.assert_close(made(codes, labels), made.prior(vectors, labels))
 
 
-def test_images_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() -> None:
+def test_images_are_decoded_from_the_codes_drawn_for_their_indices() -> None:
     made = model(classes=3)
     labels = torch.tensor([2, 0, 1])
     options = {"seed": 5, "first_row": 7, "labels": labels, "temperature": 0.5}
@@ -75,7 +75,7 @@ def test_images_are_decoded_from_the_codes_that_are_drawn_for_their_numbers() ->
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_names_are_those_of_both_checkpoints_below_their_part(classes: int) -> None:
+def test_names_are_those_of_both_checkpoints_under_their_part(classes: int) -> None:
     made = model(classes)
     names = tf_names(made)
     both = (("vqvae", vqvae.tf_names(made.vqvae)), ("prior", pixelcnn.tf_names(made.prior)))

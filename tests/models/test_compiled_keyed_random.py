@@ -28,7 +28,7 @@ for key in (3, 12345, 2**63 + 5):
 @pytest.mark.skipif(" " in sys.prefix, reason="torch.compile needs a path without a space")
 @pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"needs a C++ compiler ({COMPILER})")
 @pytest.mark.parametrize("capability", ["", "default"])
-def test_compiled_code_draws_the_numbers_of_eager_code_with_and_without_vector_units(
+def test_compiled_and_eager_code_draw_equal_numbers_with_and_without_simd(
     capability: str, tmp_path: Path
 ) -> None:
     chosen = {"ATEN_CPU_CAPABILITY": capability} if capability else {}

@@ -20,7 +20,7 @@ def test_training_normalises_with_the_biased_variance_of_the_batch() -> None:
     torch.testing.assert_close(norm.running_var, 0.9 + 0.1 * variance.flatten())
 
 
-def test_evaluation_uses_the_running_statistics_and_leaves_them() -> None:
+def test_evaluation_uses_running_statistics_without_updating_them() -> None:
     norm = layer().eval()
     norm.running_mean.copy_(torch.tensor([1.0, 2.0, 3.0]))
     norm.running_var.copy_(torch.tensor([4.0, 5.0, 6.0]))
@@ -35,7 +35,7 @@ def test_evaluation_uses_the_running_statistics_and_leaves_them() -> None:
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
-def test_the_memory_format_is_kept(memory_format: torch.memory_format) -> None:
+def test_memory_format_is_kept(memory_format: torch.memory_format) -> None:
     norm = ConditionalBatchNorm2d(3, 4)
     images = torch.randn(2, 3, 4, 5).contiguous(memory_format=memory_format)
     assert norm(images, torch.randn(2, 4)).is_contiguous(memory_format=memory_format)

@@ -51,7 +51,7 @@ def test_outputs_are_float32_in_half_precision(model: torch.nn.Module) -> None:
 
 
 @pytest.mark.parametrize("build", [small_psenet, East], ids=["psenet", "east"])
-def test_matrix_products_give_the_output_of_convolutions(build) -> None:
+def test_matrix_products_equal_convolutions(build) -> None:
     options = {} if build is small_psenet else {"depth": 18}
     torch.manual_seed(0)
     product = build(**options).double().eval().to(memory_format=torch.channels_last)
@@ -63,7 +63,7 @@ def test_matrix_products_give_the_output_of_convolutions(build) -> None:
 
 
 @pytest.mark.parametrize("model", [small_psenet(), East(depth=18)], ids=["psenet", "east"])
-def test_kernels_decay_and_nothing_else(model: torch.nn.Module) -> None:
+def test_weight_decay_applies_only_to_kernels(model: torch.nn.Module) -> None:
     kernels = {
         f"{path}.weight"
         for path, module in model.named_modules()
@@ -75,7 +75,7 @@ def test_kernels_decay_and_nothing_else(model: torch.nn.Module) -> None:
 @pytest.mark.parametrize(
     ("module", "model"), [(psenet, small_psenet()), (east, East(depth=18))], ids=["psenet", "east"]
 )
-def test_every_weight_of_a_small_network_has_one_name_in_tensorflow(module, model) -> None:
+def test_every_weight_of_a_small_network_has_one_tensorflow_name(module, model) -> None:
     variables = module.tf_names(model).variables
     weights = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
     assert sorted(variable.name for variable in variables) == sorted(weights)

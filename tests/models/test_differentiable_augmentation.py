@@ -30,16 +30,14 @@ def changed(images: Tensor, *changes: str, key: int = 1, first_row: int = 0) -> 
 
 @settings(max_examples=30)
 @given(down=st.integers(-16, 16), right=st.integers(-24, 24))
-def test_a_translation_moves_every_pixel_exactly_and_fills_up_with_zeros(
-    down: int, right: int
-) -> None:
+def test_translation_moves_every_pixel_exactly_and_pads_with_zeros(down: int, right: int) -> None:
     images = pictures(2)
     moved = translated(images, torch.full((2,), float(down)), torch.full((2,), float(right)))
     padded = torch.nn.functional.pad(images, (24, 24, 16, 16))
     assert torch.equal(moved, padded[:, :, 16 - down : 32 - down, 24 - right : 48 - right])
 
 
-def test_images_move_one_by_one() -> None:
+def test_images_are_translated_independently() -> None:
     images = pictures(2)
     moved = translated(images, torch.tensor([0.0, 3.0]), torch.tensor([0.0, 0.0]))
     assert torch.equal(moved[0], images[0])
@@ -48,7 +46,7 @@ def test_images_move_one_by_one() -> None:
 
 @settings(max_examples=30)
 @given(top=st.floats(0, 0.999), left=st.floats(0, 0.999))
-def test_a_hole_has_half_the_side_or_is_cut_off_at_the_border(top: float, left: float) -> None:
+def test_hole_has_half_the_side_or_is_clipped_at_the_border(top: float, left: float) -> None:
     hole = cut_out(torch.ones(1, 1, 16, 24), torch.tensor([top]), torch.tensor([left]))[0, 0] == 0
     rows, columns = hole.any(1), hole.any(0)
     assert torch.equal(hole, rows[:, None] & columns[None, :])
@@ -69,7 +67,7 @@ def test_colours_follow_the_papers_formulas() -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_alters_images_and_lets_a_gradient_through(change: str) -> None:
+def test_augmentation_alters_images_and_passes_gradients(change: str) -> None:
     images = pictures().requires_grad_()
     result = changed(images, change)
     assert result.shape == images.shape
@@ -79,14 +77,14 @@ def test_a_change_alters_images_and_lets_a_gradient_through(change: str) -> None
     assert bool(images.grad.abs().sum() > 0)
 
 
-def test_no_change_gives_the_same_images_and_an_unknown_one_is_refused() -> None:
+def test_no_augmentation_is_the_identity_and_an_unknown_one_is_refused() -> None:
     images = pictures()
     assert changed(images) is images
     with pytest.raises(ValueError, match="rotation"):
         DifferentiableAugmentation(["rotation"])
 
 
-def test_changes_depend_on_the_step_and_the_row_but_not_on_the_split() -> None:
+def test_augmentations_depend_on_step_and_row_but_not_on_the_split() -> None:
     images = pictures(1).expand(4, -1, -1, -1)
     whole = changed(images, *CHANGES)
     assert all(not torch.equal(whole[0], other) for other in whole[1:])
@@ -96,7 +94,7 @@ def test_changes_depend_on_the_step_and_the_row_but_not_on_the_split() -> None:
 
 
 @pytest.mark.parametrize("change", ["translation", "cutout"])
-def test_what_is_only_moved_keeps_its_bits_under_mixed_precision(change: str) -> None:
+def test_translated_pixels_keep_their_bits_under_mixed_precision(change: str) -> None:
     images = pictures()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         result = changed(images, change)
@@ -105,7 +103,7 @@ def test_what_is_only_moved_keeps_its_bits_under_mixed_precision(change: str) ->
     assert bool(torch.isin(kept, images).all())
 
 
-def test_shifts_go_up_to_an_eighth_of_the_side_in_every_direction() -> None:
+def test_shifts_reach_an_eighth_of_the_side_in_every_direction() -> None:
     marked = torch.zeros(400, 1, 16, 16)
     marked[:, :, 8, 8] = 1
     places = changed(marked, "translation").flatten(1).argmax(1)
@@ -113,7 +111,7 @@ def test_shifts_go_up_to_an_eighth_of_the_side_in_every_direction() -> None:
     assert set((places % 16).tolist()) == {6, 7, 8, 9, 10}
 
 
-def test_changes_are_drawn_from_seven_numbers_of_each_image() -> None:
+def test_augmentations_use_seven_random_numbers_per_image() -> None:
     """Brightness, saturation, contrast, shift down and right, and the middle of the hole."""
     images = pictures(5, 16, 32)
     numbers = keyed_uniform(5, 7, random_position(splitmix(3), 6), torch.device("cpu"))
@@ -150,7 +148,7 @@ def test_an_odd_side_is_shifted_and_holed_by_whole_pixels() -> None:
     assert hole.any(0).nonzero().flatten().tolist() == [4, 5, 6, 7, 8, 9, 10]
 
 
-def test_an_unknown_change_is_refused_with_the_known_ones() -> None:
+def test_unknown_augmentation_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="unknown change") as error:
         DifferentiableAugmentation(["color", "blur"])
     assert str(error.value) == "unknown change 'blur'; known: color, translation, cutout"

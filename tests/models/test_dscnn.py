@@ -8,12 +8,12 @@ from jumar.models.dscnn import DSCNN, SIZES, read_size, tf_names
 
 
 @pytest.mark.parametrize(("size", "count"), [("S", 23_180), ("M", 136_580), ("L", 413_736)])
-def test_parameters_are_as_many_as_published(size: str, count: int) -> None:
+def test_parameter_count_matches_the_published_one(size: str, count: int) -> None:
     model = DSCNN(num_labels=12, size=SIZES[size])
     assert sum(parameter.numel() for parameter in model.parameters()) == count
 
 
-def test_features_may_come_with_or_without_an_axis_of_channels() -> None:
+def test_features_may_have_a_channel_axis() -> None:
     model = DSCNN(num_labels=5).eval()
     features = torch.randn(3, 49, 10)
     logits = model(features)
@@ -22,12 +22,12 @@ def test_features_may_come_with_or_without_an_axis_of_channels() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (25, 10), (98, 10), (30, 40)])
-def test_any_number_of_frames_and_coefficients_goes_in(shape: tuple[int, int]) -> None:
+def test_any_number_of_frames_and_coefficients_is_accepted(shape: tuple[int, int]) -> None:
     for size in SIZES.values():
         assert DSCNN(num_labels=3, size=size).eval()(torch.randn(2, *shape)).shape == (2, 3)
 
 
-def test_size_of_ones_own_is_a_list_as_the_originals() -> None:
+def test_custom_size_is_a_list_as_in_the_original() -> None:
     first, second = read_size([2, 8, 5, 4, 2, 1, 16, 3, 3, 2, 2])
     assert (first.channels, first.kernel, first.stride) == (8, (5, 4), (2, 1))
     assert (second.channels, second.kernel, second.stride) == (16, (3, 3), (2, 2))
@@ -36,12 +36,12 @@ def test_size_of_ones_own_is_a_list_as_the_originals() -> None:
 
 
 @pytest.mark.parametrize("numbers", [[], [1], [2, 8, 5, 4, 2, 1], [1, 8, 5, 4, 0, 1], [0]])
-def test_list_that_is_no_size_is_refused(numbers: list[int]) -> None:
+def test_invalid_size_list_is_refused(numbers: list[int]) -> None:
     with pytest.raises(ValueError, match="the number of layers and five"):
         read_size(numbers)
 
 
-def test_first_weights_are_glorots_and_biases_zero() -> None:
+def test_weights_are_initialised_by_glorot_and_biases_at_zero() -> None:
     torch.manual_seed(0)
     model = DSCNN(num_labels=12, size=SIZES["L"])
     depthwise = model.blocks[0].get_submodule("depthwise.conv")
@@ -61,7 +61,7 @@ def test_batch_norms_have_no_scale_to_train_or_save() -> None:
 
 
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_channels_last_and_matrix_products_compute_the_same_network(
+def test_channels_last_and_matrix_products_give_the_same_network(
     dtype: torch.dtype | None,
 ) -> None:
     torch.manual_seed(0)
@@ -81,7 +81,7 @@ def test_channels_last_and_matrix_products_compute_the_same_network(
             assert parameter.grad.stride() == parameter.stride(), name
 
 
-def test_names_of_the_older_generation_lead_to_those_of_the_newer() -> None:
+def test_older_variable_names_map_to_newer_ones() -> None:
     names = tf_names(DSCNN(num_labels=12, size=SIZES["L"]))
     known = {variable.tf_name for variable in names.variables}
     reached: set[str] = set()
@@ -107,11 +107,11 @@ def test_names_of_the_older_generation_lead_to_those_of_the_newer() -> None:
         "Reshape_1/shape",
     ],
 )
-def test_what_is_no_weight_of_the_network_is_ignored(name: str) -> None:
+def test_variables_that_are_not_weights_are_ignored(name: str) -> None:
     assert any(re.search(pattern, name) for pattern in tf_names(DSCNN(num_labels=2)).ignored)
 
 
-def test_variables_have_the_names_of_the_originals_graph_and_steps_count_twice() -> None:
+def test_variables_are_named_as_in_the_originals_graph_and_steps_count_twice() -> None:
     model = DSCNN(num_labels=3, size=[3, 4, 5, 3, 2, 1, 6, 3, 3, 1, 1, 5, 3, 3, 2, 2])
     names = tf_names(model)
     rest = ("biases", "batch_norm/beta", "batch_norm/moving_mean", "batch_norm/moving_variance")
@@ -147,7 +147,7 @@ def test_norms_have_an_offset_and_the_statistics_of_the_original() -> None:
         assert [name for name, _ in norm.named_parameters()] == ["bias"]
 
 
-def test_a_layers_size_stays_as_it_was_read() -> None:
+def test_layer_size_is_immutable() -> None:
     (size,) = read_size([1, 8, 5, 4, 2, 1])
     with pytest.raises(FrozenInstanceError):
         size.channels = 9  # type: ignore[misc]

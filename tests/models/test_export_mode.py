@@ -52,7 +52,7 @@ def case(name: str) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
     "name",
     ["front end", "non-local", "codes", "pointwise", "odd pooling", "absolute", "relative"],
 )
-def test_both_forms_give_the_same_numbers(name: str) -> None:
+def test_both_implementations_give_the_same_numbers(name: str) -> None:
     torch.manual_seed(3)
     network, inputs = case(name)
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_both_forms_give_the_same_numbers(name: str) -> None:
     torch.testing.assert_close(given, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_mode_ends_with_its_region_also_after_an_error() -> None:
+def test_export_mode_ends_with_its_block_even_after_an_error() -> None:
     with export_mode():
         with pytest.raises(ValueError, match="inside"), export_mode():
             raise ValueError("inside")

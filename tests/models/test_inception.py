@@ -20,7 +20,7 @@ def network() -> FidInception:
     return FidInception().eval()
 
 
-def test_it_has_the_parameters_of_torchvisions_network_without_its_logits(
+def test_parameters_are_torchvisions_without_the_logits(
     network: FidInception,
 ) -> None:
     assert sum(p.numel() for p in network.parameters()) == TORCHVISION - AUXILIARY - LOGITS
@@ -42,7 +42,7 @@ def test_images_of_any_size_give_features_without_gradients_in_float32(
         assert torch.equal(inception_features(network, images), features)
 
 
-def test_mean_pools_leave_out_the_border_and_the_last_block_takes_the_maximum(
+def test_mean_pools_exclude_padding_and_the_last_block_uses_max_pooling(
     network: FidInception,
 ) -> None:
     """A constant image stays constant through a mean that does not count its padding."""
@@ -169,7 +169,7 @@ def test_a_unit_is_a_convolution_a_norm_and_a_relu_and_features_are_means() -> N
     assert ConvolutionUnit(2, 3, (3, 3), stride=2)(torch.zeros(2, 2, 7, 7)).shape == (2, 3, 3, 3)
 
 
-def test_images_are_resized_between_the_centres_of_pixels() -> None:
+def test_images_are_resized_with_half_pixel_centres() -> None:
     seen: list[torch.Tensor] = []
 
     class Seeing(torch.nn.Module):

@@ -7,7 +7,7 @@ from jumar.models.initializers import slim_variance_scaling_, variance_scaling_
 
 
 @pytest.mark.parametrize("shape", [(512, 64, 3, 3), (700, 900)])
-def test_variance_scaling_has_variance_one_over_fan_in_and_is_cut_at_two_deviations(
+def test_variance_scaling_has_variance_one_over_fan_in_truncated_at_two_deviations(
     shape: tuple[int, ...],
 ) -> None:
     torch.manual_seed(0)
@@ -19,7 +19,7 @@ def test_variance_scaling_has_variance_one_over_fan_in_and_is_cut_at_two_deviati
     assert 0.99 * cut < weight.abs().max().item() <= cut
 
 
-def test_slims_variance_scaling_has_variance_two_over_fan_in_and_is_cut_at_two_deviations() -> None:
+def test_slims_variance_scaling_has_variance_two_over_fan_in_truncated_at_two_deviations() -> None:
     torch.manual_seed(0)
     weight = torch.empty(512, 64, 3, 3)
     slim_variance_scaling_(weight)

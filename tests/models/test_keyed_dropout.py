@@ -51,7 +51,7 @@ def test_the_mean_is_preserved() -> None:
     features=st.lists(st.integers(1, 6), min_size=0, max_size=3),
 )
 @settings(max_examples=60)
-def test_a_batch_in_pieces_is_masked_like_the_whole(
+def test_split_batch_is_masked_like_the_whole(
     splits: list[int], first_row: int, key: int, features: list[int]
 ) -> None:
     x = torch.ones(sum(splits), *features)
@@ -103,18 +103,18 @@ def test_patterns_of_eight_neighbours_are_equally_frequent(direction: str) -> No
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_the_mask_is_the_same_in_every_type(dtype: torch.dtype) -> None:
+def test_mask_is_the_same_in_every_dtype(dtype: torch.dtype) -> None:
     output = dropped(torch.ones(16, 64, dtype=dtype), 5)
     assert output.dtype == dtype
     assert torch.equal(output != 0, dropped(torch.ones(16, 64), 5) != 0)
 
 
-def test_under_autocast_the_type_of_the_input_is_kept() -> None:
+def test_autocast_keeps_the_dtype_of_the_input() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert dropped(torch.ones(2, 8, dtype=torch.bfloat16), 5).dtype == torch.bfloat16
 
 
-def test_the_gradient_is_the_mask_over_the_share_kept() -> None:
+def test_gradient_is_the_mask_divided_by_the_kept_share() -> None:
     x = torch.randn(8, 32, requires_grad=True)
     output = dropped(x, 9)
     output.sum().backward()
@@ -123,7 +123,7 @@ def test_the_gradient_is_the_mask_over_the_share_kept() -> None:
     torch.testing.assert_close(x.grad, expected)
 
 
-def test_the_mask_is_the_published_one() -> None:
+def test_mask_is_the_published_one() -> None:
     """A changed hash would make runs of two versions differ, and resumed runs diverge."""
     rows = ["".join(str(int(v)) for v in row) for row in kept(2024, 3, 24, first_row=5, p=0.35)]
     assert rows == [
@@ -139,7 +139,7 @@ def test_evaluation_and_probability_zero_are_the_identity() -> None:
     assert KeyedDropout(0.0)(x) is x
 
 
-def test_training_without_a_position_is_refused() -> None:
+def test_training_without_keys_is_refused() -> None:
     with pytest.raises(RuntimeError, match="set_random_position"):
         KeyedDropout(0.5)(torch.ones(2, 2))
 
@@ -154,7 +154,7 @@ def test_a_probability_next_to_one_still_works() -> None:
     assert dropped(torch.ones(4, 64), 1, p=1 - 1e-12).isfinite().all()
 
 
-def test_the_layer_has_no_state_that_is_saved_or_broadcast() -> None:
+def test_layer_has_no_saved_or_broadcast_state() -> None:
     layer = KeyedDropout(0.5)
     set_random_position(layer, 1, 0)
     assert not layer.state_dict()
@@ -162,11 +162,11 @@ def test_the_layer_has_no_state_that_is_saved_or_broadcast() -> None:
     assert torch.equal(copy.deepcopy(layer)(torch.ones(4, 8)), layer(torch.ones(4, 8)))
 
 
-def test_an_empty_batch_passes() -> None:
+def test_empty_batch_is_accepted() -> None:
     assert dropped(torch.ones(0, 8), 1).shape == (0, 8)
 
 
-def test_a_compiled_layer_is_compiled_once_and_drops_the_same() -> None:
+def test_compiled_layer_compiles_once_and_drops_equally() -> None:
     """`torch.compile` takes Python numbers on a module for constants and would compile every
     step anew."""
     compiled_graphs: list[torch.fx.GraphModule] = []

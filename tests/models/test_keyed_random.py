@@ -55,7 +55,7 @@ def expected_bits(key: int, first: int, rows: int, features: int) -> list[list[i
 
 
 @pytest.mark.parametrize(("key", "first"), [(0, 0), (1234567, 3), (2**64 - 1, 2**31 - 1)])
-def test_a_position_is_both_halves_of_the_mixed_key(key: int, first: int) -> None:
+def test_position_consists_of_both_halves_of_the_mixed_key(key: int, first: int) -> None:
     position = random_position(key, first)
     mixed = SPLITMIX.get(key, splitmix(key))
     assert position.start.item() == signed(mixed + first)
@@ -65,7 +65,7 @@ def test_a_position_is_both_halves_of_the_mixed_key(key: int, first: int) -> Non
 
 
 @pytest.mark.parametrize(("key", "first"), [(0, 0), (7, 5), (-3, 2**31 - 2), (2**63, 1000)])
-def test_bits_and_uniform_numbers_are_those_of_the_hash(key: int, first: int) -> None:
+def test_bits_and_uniform_numbers_match_the_hash(key: int, first: int) -> None:
     position = random_position(key, first)
     expected = expected_bits(key, first, 4, 6)
     assert keyed_bits(4, 6, position, CPU).tolist() == expected
@@ -82,7 +82,7 @@ def test_bits_and_uniform_numbers_are_those_of_the_hash(key: int, first: int) ->
     assert torch.equal(plain, keyed_normal(4, 6, position, CPU, truncation=math.inf))
 
 
-def test_bits_of_tokens_are_those_of_the_hash_of_sample_place_and_feature() -> None:
+def test_token_bits_match_the_hash_of_sample_position_and_feature() -> None:
     samples, places = torch.tensor([0, 0, 3]), torch.tensor([0, 5, 2])
     mixed = splitmix(11)
     expected = []
@@ -94,7 +94,7 @@ def test_bits_of_tokens_are_those_of_the_hash_of_sample_place_and_feature() -> N
     assert result.tolist() == expected
 
 
-def test_layers_get_numbers_by_their_order_in_the_network() -> None:
+def test_layers_are_numbered_in_network_order() -> None:
     layers = nn.Sequential(KeyedNormal(3), nn.Identity(), KeyedNormal(3, truncation=1.5))
     set_random_position(layers, 9, 4)
     for number, layer in enumerate((layers[0], layers[2])):
@@ -114,7 +114,7 @@ def test_a_layer_without_a_position_says_what_to_call() -> None:
     assert Keyed().position is None
 
 
-def test_shapes_are_known_without_numbers_for_compilers() -> None:
+def test_shapes_are_inferred_without_data_for_compilers() -> None:
     """As `torch.compile` asks for them."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -127,7 +127,7 @@ def test_shapes_are_known_without_numbers_for_compilers() -> None:
     assert (tuple(tokens.shape), tokens.dtype) == ((5, 4), torch.int32)
 
 
-def test_a_position_stays_as_it_was_made_and_equals_only_itself() -> None:
+def test_position_is_immutable_and_equals_only_itself() -> None:
     one, other = random_position(1), random_position(1)
     assert one != other
     assert len({one, other}) == 2

@@ -16,9 +16,7 @@ def noise(clips: int, samples: int) -> torch.Tensor:
 
 @settings(max_examples=40)
 @given(window=st.integers(2, 70), stride=st.integers(1, 40), more=st.integers(0, 90))
-def test_power_is_that_of_the_windowed_fourier_transform(
-    window: int, stride: int, more: int
-) -> None:
+def test_power_matches_the_windowed_fourier_transform(window: int, stride: int, more: int) -> None:
     audio = noise(2, window + more)
     hann = 0.5 - 0.5 * np.cos(2 * math.pi * np.arange(window) / window)
     length = 1
@@ -36,7 +34,7 @@ def test_power_is_that_of_the_windowed_fourier_transform(
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
-def test_wanted_bins_are_those_of_all_bins() -> None:
+def test_selected_bins_equal_those_of_the_full_transform() -> None:
     audio = noise(1, 1000)
     every = PowerSpectrogram(window_samples=480, stride_samples=160)(audio)
     for matrices in (False, True):
@@ -46,7 +44,7 @@ def test_wanted_bins_are_those_of_all_bins() -> None:
         torch.testing.assert_close(some(audio), every[..., 3:40], rtol=1e-4, atol=1e-4)
 
 
-def test_frames_and_coefficients_are_as_many_as_said() -> None:
+def test_frames_and_coefficients_have_the_expected_count() -> None:
     for window, stride, coefficients in ((640, 320, 10), (640, 640, 10), (480, 160, 40)):
         mfcc = Mfcc(window_samples=window, stride_samples=stride, coefficients=coefficients)
         result = mfcc(noise(2, 16_000))
@@ -62,7 +60,7 @@ def test_a_clip_has_the_same_coefficients_in_a_batch_of_any_size() -> None:
     torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-4)
 
 
-def test_mixed_precision_does_not_reach_the_coefficients() -> None:
+def test_coefficients_are_unaffected_by_mixed_precision() -> None:
     audio = noise(2, 3000)
     mfcc = Mfcc()
     expected = mfcc(audio)
@@ -73,7 +71,7 @@ def test_mixed_precision_does_not_reach_the_coefficients() -> None:
     torch.testing.assert_close(result, expected, rtol=0, atol=0)
 
 
-def test_silence_is_finite_and_only_in_the_first_coefficient() -> None:
+def test_silence_is_finite_and_only_affects_the_first_coefficient() -> None:
     result = Mfcc()(torch.zeros(1, 640))[0, 0]
     assert result[0] == pytest.approx(math.sqrt(2 / 40) * 40 * math.log(1e-12), rel=1e-6)
     torch.testing.assert_close(result[1:], torch.zeros(9), rtol=0, atol=1e-3)
@@ -131,7 +129,7 @@ def test_coefficients_are_those_of_the_formulas_written_out_with_scipys_transfor
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-3, atol=2e-3)
 
 
-def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() -> None:
+def test_numbers_at_their_limits_are_accepted_and_errors_name_the_others() -> None:
     assert Mfcc(coefficients=40)(noise(1, 640)).shape == (1, 1, 40)
     assert Mfcc(coefficients=1)(noise(1, 640)).shape == (1, 1, 1)
     assert Mfcc(sample_rate=8000, lowest=0.0, highest=4000.0).frames(960) == 2
@@ -175,7 +173,7 @@ def test_numbers_at_their_limits_are_taken_and_the_errors_say_which_are_not() ->
         assert message in str(error.value)
 
 
-def test_the_front_end_is_the_published_one_by_default() -> None:
+def test_default_front_end_is_the_published_one() -> None:
     """40 ms every 20 ms at 16 kHz, 10 of 40 bands between 20 and 4000 Hz."""
     report = Mfcc(
         sample_rate=16_000,

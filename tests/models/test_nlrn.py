@@ -50,7 +50,7 @@ def test_recomputing_gives_the_same_bits_and_counts_each_batch_once(
     assert result[1]["norms.0.0.num_batches_tracked"].item() == 2
 
 
-def test_a_failing_backward_leaves_no_batch_norm_that_forgets_to_count() -> None:
+def test_failing_backward_does_not_leave_batch_norms_uncounted() -> None:
     model = create(recompute=True).train()
     pictures = torch.rand(2, 1, 5, 5)
     loss = model(pictures).mean()
@@ -67,7 +67,7 @@ def test_a_failing_backward_leaves_no_batch_norm_that_forgets_to_count() -> None
 
 
 @pytest.mark.parametrize("similarities", [7 * 99, 99 * 99, 2 * 99 * 99, 1])
-def test_similarities_in_parts_give_the_same_image_and_gradients(similarities: int) -> None:
+def test_chunked_similarities_give_the_same_image_and_gradients(similarities: int) -> None:
     pictures = torch.rand(3, 1, 9, 11)
     result: list[list[torch.Tensor]] = []
     for limit in (3 * 99 * 99, similarities):
@@ -85,7 +85,7 @@ def test_the_non_local_part_starts_as_the_identity() -> None:
     assert torch.equal(model.recurrence.non_local(x), x)
 
 
-def test_parameters_of_the_original_are_as_many() -> None:
+def test_parameter_count_equals_the_originals() -> None:
     trained = sum(parameter.numel() for parameter in NLRN().parameters())
     layers = {
         "conv1": 9 * 128 + 128,
@@ -125,7 +125,7 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
     assert int(result.stdout) * 1024 < 1e9
 
 
-def test_a_network_is_the_layers_of_the_original() -> None:
+def test_network_has_the_layers_of_the_original() -> None:
     torch.manual_seed(5)
     model = NLRN(steps=2, filters=4, embedded=3).double().eval()
     for layer in model.modules():
@@ -168,7 +168,7 @@ def test_a_network_is_the_layers_of_the_original() -> None:
         torch.testing.assert_close(model(pictures), expected)
 
 
-def test_weights_start_as_in_the_original_and_steps_are_recomputed_by_default() -> None:
+def test_weights_are_initialised_as_in_the_original_and_steps_recomputed_by_default() -> None:
     torch.manual_seed(5)
     model = NLRN()
     assert (len(model.norms), {len(each) for each in model.norms}) == (12, {3})
@@ -182,7 +182,7 @@ def test_weights_start_as_in_the_original_and_steps_are_recomputed_by_default() 
             assert not layer.bias.any()
 
 
-def test_names_are_those_of_the_originals_graph() -> None:
+def test_names_match_the_originals_graph() -> None:
     with torch.device("meta"):
         names = tf_names(NLRN(steps=2))
     listed = [variable.tf_name for variable in names.variables]

@@ -18,13 +18,13 @@ def small(classes: int = 0, layers: int = 3) -> tuple[PixelCNN, torch.Tensor]:
     return model.eval(), torch.randn(CODES, WIDTH)
 
 
-def test_parameters_are_as_many_as_the_published_mnist_checkpoint_holds() -> None:
+def test_parameter_count_matches_the_published_mnist_checkpoint() -> None:
     model = PixelCNN(codes=5, width=64, layers=12, maps=32, classes=10)
     assert 4 * sum(p.numel() for p in model.parameters()) == 2_166_548  # bytes of its data file
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 12, 24])
-def test_a_position_depends_on_those_before_it_and_on_nothing_else(place: int) -> None:
+def test_position_depends_only_on_earlier_ones(place: int) -> None:
     model, _ = small()
     vectors = torch.randn(1, WIDTH, SIDE, SIDE, requires_grad=True)
     logits = model(vectors)[0, :, place // SIDE, place % SIDE]
@@ -35,7 +35,7 @@ def test_a_position_depends_on_those_before_it_and_on_nothing_else(place: int) -
         assert seen[place - 1]
 
 
-def test_every_weight_has_a_gradient_so_that_ranks_wait_for_none() -> None:
+def test_every_weight_has_a_gradient() -> None:
     model, _ = small(classes=3)
     model(torch.randn(2, WIDTH, SIDE, SIDE), torch.tensor([0, 2])).sum().backward()
     assert all(p.grad is not None for p in model.parameters())
@@ -49,7 +49,7 @@ def test_classes_change_the_logits() -> None:
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_position_by_position_gives_what_whole_forward_passes_give(classes: int) -> None:
+def test_incremental_sampling_equals_full_forward_passes(classes: int) -> None:
     model, codebook = small(classes)
     labels = torch.tensor([0, 2, 1, 1]) if classes else None
     drawn = sample_codes(
@@ -66,7 +66,7 @@ def test_position_by_position_gives_what_whole_forward_passes_give(classes: int)
     assert torch.equal(drawn, codes)
 
 
-def test_an_image_of_a_seed_is_the_same_however_many_are_drawn() -> None:
+def test_image_of_a_seed_does_not_depend_on_how_many_are_drawn() -> None:
     model, codebook = small()
 
     def draw(rows: int, first: int, seed: int = 5) -> torch.Tensor:
@@ -80,7 +80,7 @@ def test_an_image_of_a_seed_is_the_same_however_many_are_drawn() -> None:
     assert len({tuple(row.flatten().tolist()) for row in many}) == 6
 
 
-def test_codes_are_drawn_as_often_as_the_model_says() -> None:
+def test_codes_are_drawn_with_the_models_probabilities() -> None:
     model, codebook = small(layers=1)
     with torch.no_grad():
         expected = model(torch.zeros(1, WIDTH, 1, 1))[0, :, 0, 0].softmax(0)
@@ -106,7 +106,7 @@ def masked(weight: torch.Tensor, sees_itself: bool) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_a_network_is_the_layers_of_the_original(classes: int) -> None:
+def test_network_has_the_layers_of_the_original(classes: int) -> None:
     model, _ = small(classes)
     vectors = torch.randn(2, WIDTH, SIDE, SIDE + 1)
     labels = torch.tensor([2, 0])
@@ -144,7 +144,7 @@ def test_a_network_is_the_layers_of_the_original(classes: int) -> None:
             assert torch.equal(model(vectors, labels), model(vectors))
 
 
-def test_weights_start_within_glorots_bounds_and_biases_at_zero_but_for_those_of_classes() -> None:
+def test_weights_start_within_glorot_bounds_and_biases_at_zero_except_class_biases() -> None:
     torch.manual_seed(0)
     model = PixelCNN(codes=9, width=16, layers=2, maps=32, classes=40)
     gate = model.layers[1].vertical.gate.weight
@@ -162,7 +162,7 @@ def test_weights_start_within_glorots_bounds_and_biases_at_zero_but_for_those_of
     assert published.hidden.weight.shape == (256, 256, 1, 1)
 
 
-def test_images_of_labels_temperatures_and_rows_are_drawn_by_their_own_numbers() -> None:
+def test_images_of_each_label_temperature_and_row_use_their_own_random_numbers() -> None:
     model, codebook = small(3)
     labels = torch.tensor([0, 2])
     drawn = sample_codes(

@@ -9,7 +9,7 @@ from jumar.models.pointwise import PointwiseConv2d
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 4)])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("bias", [False, True])
-def test_matrix_product_gives_the_output_and_gradients_of_the_convolution(
+def test_matrix_product_has_the_convolutions_output_and_gradients(
     size: tuple[int, int], stride: int, bias: bool
 ) -> None:
     torch.manual_seed(0)
@@ -44,7 +44,7 @@ def test_weight_gradient_has_the_strides_of_the_weight() -> None:
     assert layer.weight.grad.stride() == layer.weight.stride()
 
 
-def test_operators_are_convolutions_where_asked_or_without_channels_last() -> None:
+def test_operators_are_convolutions_on_request_or_without_channels_last() -> None:
     image = torch.randn(3, 6, 4, 4)
     rows = image.contiguous(memory_format=torch.channels_last)
 

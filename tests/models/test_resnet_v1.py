@@ -15,7 +15,7 @@ def strides(backbone: ResNetV1) -> list[list[int]]:
     ("depth", "units", "channels"),
     [(18, (2, 2, 2, 2), (64, 64, 128, 512)), (50, (3, 4, 6, 3), (64, 256, 512, 2048))],
 )
-def test_a_block_but_for_the_last_halves_its_map_in_its_last_unit(
+def test_blocks_except_the_last_halve_their_map_in_the_last_unit(
     depth: int, units: tuple[int, ...], channels: tuple[int, ...]
 ) -> None:
     backbone = ResNetV1(depth).eval()
@@ -38,7 +38,7 @@ def test_a_strided_unit_without_a_convolution_in_its_shortcut_takes_every_second
         assert torch.equal(unit(x), x[:, :, ::2, ::2])
 
 
-def test_the_mean_colour_gives_what_the_padding_around_it_gives() -> None:
+def test_mean_colour_image_behaves_like_padding() -> None:
     """Zeros are padded after the mean is subtracted, so such an image is as if without border."""
     backbone = ResNetV1(18).eval()
     image = torch.tensor(IMAGE_MEAN).view(1, 3, 1, 1).expand(1, 3, 32, 32)
@@ -52,14 +52,14 @@ def test_an_unknown_depth_is_an_error_that_names_the_known_ones() -> None:
         ResNetV1(34)
 
 
-def test_running_statistics_move_by_slims_share() -> None:
+def test_running_statistics_use_slims_momentum() -> None:
     norm = ResNetV1(18).conv1.norm
     norm.train()(torch.full((2, 64, 2, 2), 1000.0))
     assert norm.running_mean.tolist() == pytest.approx([3.0] * 64)
     assert norm.eps == 1e-5
 
 
-def test_kernels_start_with_the_variance_of_slims_backbone() -> None:
+def test_kernels_are_initialised_with_slims_backbone_variance() -> None:
     torch.manual_seed(0)
     weight = ResNetV1(18).block3[1].conv2.conv.weight
     expected = 2.6 * 0.7737 / (256 * 9)

@@ -25,7 +25,7 @@ def expected_names() -> list[str]:
 
 
 @pytest.mark.parametrize(("num_classes", "count"), [(1001, 25_030_953), (1000, 25_028_904)])
-def test_parameter_count_is_that_of_the_original(num_classes: int, count: int) -> None:
+def test_parameter_count_matches_the_original(num_classes: int, count: int) -> None:
     with torch.device("meta"):
         model = ResNeXt50(num_classes=num_classes)
     assert sum(p.numel() for p in model.parameters()) == count
@@ -36,7 +36,7 @@ def test_state_dict_names_are_stable() -> None:
 
 
 @pytest.mark.parametrize("size", [(32, 32), (33, 47), (64, 64), (65, 63), (112, 112)])
-def test_any_image_size_gives_logits_and_the_map_that_same_padding_gives(
+def test_any_image_size_gives_logits_and_same_padded_maps(
     size: tuple[int, int],
 ) -> None:
     model = tiny().eval()
@@ -49,7 +49,7 @@ def test_any_image_size_gives_logits_and_the_map_that_same_padding_gives(
 
 
 @pytest.mark.parametrize("size", [32, 45])
-def test_matrix_products_give_the_logits_and_gradients_of_convolutions(size: int) -> None:
+def test_matrix_products_have_the_logits_and_gradients_of_convolutions(size: int) -> None:
     torch.manual_seed(0)
     product = tiny().double().to(memory_format=torch.channels_last)
     convolution = ResNeXt50(num_classes=4, cardinality=2, width=2, matrix_product=False)
@@ -65,7 +65,7 @@ def test_matrix_products_give_the_logits_and_gradients_of_convolutions(size: int
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
-def test_regularisation_at_initialisation_is_that_of_the_original() -> None:
+def test_regularisation_at_initialisation_matches_the_original() -> None:
     torch.manual_seed(0)
     model = ResNeXt50(num_classes=1001)
     decayed = [p for name, p in model.named_parameters() if decays(name, p)]
@@ -73,7 +73,7 @@ def test_regularisation_at_initialisation_is_that_of_the_original() -> None:
     assert round(term, 2) == 1.40
 
 
-def test_everything_but_the_batch_norms_decays() -> None:
+def test_weight_decay_applies_to_all_but_batch_norms() -> None:
     model = tiny()
     norms = {
         f"{path}.{name}"
@@ -86,13 +86,13 @@ def test_everything_but_the_batch_norms_decays() -> None:
     assert decays("classifier.bias", model.classifier.bias)
 
 
-def test_a_block_starts_as_its_shortcut() -> None:
+def test_block_is_initialised_to_its_shortcut() -> None:
     block = tiny().train().stages[0][1]
     x = torch.rand(2, 256, 8, 8)
     torch.testing.assert_close(block(x), x)
 
 
-def test_batch_norms_have_the_constants_of_the_original() -> None:
+def test_batch_norms_have_the_originals_constants() -> None:
     norms = [m for m in tiny().modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert len(norms) == 53
     assert {(m.eps, m.momentum) for m in norms} == {(1e-4, 0.1)}
@@ -109,7 +109,7 @@ def test_grouped_kernels_have_glorots_limit_and_the_others_variance_scaling() ->
         assert weight.square().mean().item() * fan_in == pytest.approx(1.0, rel=0.01)
 
 
-def test_variables_exported_and_imported_again_are_the_same() -> None:
+def test_variables_round_trip() -> None:
     model = tiny()
     state = model.state_dict()
     variables = tf_variables(model)

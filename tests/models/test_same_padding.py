@@ -60,7 +60,7 @@ def test_same_convolution_equals_the_sum_over_every_window(
     kernel=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
 )
-def test_windows_and_steps_may_differ_by_axis(
+def test_windows_and_strides_may_differ_per_axis(
     size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
 ) -> None:
     torch.manual_seed(0)

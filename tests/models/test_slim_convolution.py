@@ -34,7 +34,7 @@ def test_a_convolution_has_a_norm_or_a_bias_and_a_relu_by_default() -> None:
 
 
 @pytest.mark.parametrize("product", [True, False])
-def test_a_kernel_of_one_pixel_may_be_a_matrix_product(product: bool) -> None:
+def test_one_pixel_kernel_may_be_a_matrix_product(product: bool) -> None:
     layer = SlimConv2d(3, 4, 1, stride=2, norm=False, matrix_product=product)
     assert isinstance(layer.conv, PointwiseConv2d)
     assert layer.conv.matrix_product is product
@@ -48,7 +48,7 @@ def test_a_kernel_of_one_pixel_may_be_a_matrix_product(product: bool) -> None:
 
 
 @pytest.mark.parametrize("kernel", [1, 3])
-def test_kernels_start_within_glorots_bounds_and_biases_at_zero(kernel: int) -> None:
+def test_kernels_start_within_glorot_bounds_and_biases_at_zero(kernel: int) -> None:
     torch.manual_seed(0)
     layer = SlimConv2d(40, 60, kernel, norm=False)
     limit = math.sqrt(6 / (kernel**2 * 100))
@@ -57,7 +57,7 @@ def test_kernels_start_within_glorots_bounds_and_biases_at_zero(kernel: int) -> 
     assert not layer.conv.bias.any()
 
 
-def test_names_are_those_of_slims_scopes() -> None:
+def test_names_match_slims_scopes() -> None:
     def variable(tf_name: str, name: str, layout: object = None) -> TfVariable:
         return TfVariable(tf_name=tf_name, name=name, layout=layout or Unchanged())  # type: ignore[arg-type]
 
@@ -80,7 +80,7 @@ def test_names_are_those_of_slims_scopes() -> None:
     assert list(names.ignored) == [r"^resnet_v1_50/(logits/|mean_rgb$)"]
 
 
-def test_kernels_decay_and_norms_keep_what_they_are_reported() -> None:
+def test_weight_decay_applies_to_kernels_and_norms_keep_their_constants() -> None:
     network = nn.Sequential(SlimConv2d(1, 2, 3, norm=True), SlimConv2d(2, 1, 1, norm=False))
     decaying = [name for name, p in network.named_parameters() if decays(name, p)]
     assert decaying == ["0.conv.weight", "1.conv.weight"]

@@ -37,7 +37,7 @@ def test_the_vector_is_as_long_as_the_last_axis_of_the_tensorflow_kernel(layer: 
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_evaluation_moves_the_vector_only_where_the_original_is_requested(moves: bool) -> None:
+def test_evaluation_updates_the_vector_only_in_original_mode(moves: bool) -> None:
     layer = SpectralConv2d(3, 4, 3, bias=False).eval()
     layer.moves_in_evaluation = moves
     before = layer.u.clone()
@@ -59,7 +59,7 @@ def test_memory_formats_give_the_same_estimate() -> None:
     assert right.norm().item() == pytest.approx(other_right.norm().item(), abs=1e-6)
 
 
-def test_the_gradient_takes_the_vectors_as_constants() -> None:
+def test_gradient_treats_the_vectors_as_constants() -> None:
     layer = SpectralLinear(4, 6).double().eval()
     left, right = power_iteration(layer.weight, layer.u)
     layer.normalized_weight()[0, 0].backward()
@@ -70,7 +70,7 @@ def test_the_gradient_takes_the_vectors_as_constants() -> None:
     torch.testing.assert_close(layer.weight.grad, weight.grad)
 
 
-def test_low_precision_does_not_reach_the_estimate() -> None:
+def test_estimate_is_unaffected_by_low_precision() -> None:
     layer = SpectralConv2d(8, 8, 3, bias=False)
     images, start = torch.randn(1, 8, 4, 4), layer.u.clone()
     layer(images)

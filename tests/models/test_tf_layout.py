@@ -47,7 +47,7 @@ def layouts_with_shapes(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...]]:
 
 
 @given(layouts_with_shapes())
-def test_to_torch_and_back_is_the_same_array(case: tuple[Layout, tuple[int, ...]]) -> None:
+def test_conversion_to_torch_and_back_round_trips(case: tuple[Layout, tuple[int, ...]]) -> None:
     layout, shape = case
     original = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     tensor = variable(layout).to_torch(original)
@@ -84,7 +84,7 @@ def test_imported_tensor_does_not_share_memory_with_the_array() -> None:
 @pytest.mark.parametrize(
     ("ours", "theirs"), [(torch.bfloat16, np.float32), (torch.float16, np.float16)]
 )
-def test_exported_types_are_those_that_numpy_has(ours: torch.dtype, theirs: type) -> None:
+def test_exported_dtypes_exist_in_numpy(ours: torch.dtype, theirs: type) -> None:
     exported = variable(DenseKernel()).to_tensorflow(torch.ones(2, 3, dtype=ours))
     assert exported.dtype == theirs
     assert exported.shape == (3, 2)
@@ -99,7 +99,7 @@ def test_exported_types_are_those_that_numpy_has(ours: torch.dtype, theirs: type
         (DenseKernelAfterFlatten(height=2, width=3, channels=4), (24, 5), (5, 24)),
     ],
 )
-def test_a_layout_changes_axes_and_equals_another_of_its_kind(
+def test_layout_permutes_axes_and_compares_by_kind(
     layout: Layout, theirs: tuple[int, ...], ours: tuple[int, ...]
 ) -> None:
     assert layout.to_torch(np.zeros(theirs)).shape == ours
@@ -109,7 +109,7 @@ def test_a_layout_changes_axes_and_equals_another_of_its_kind(
     assert len({again, layout}) == 1
 
 
-def test_an_optimizers_state_is_named_as_tensorflow_names_it() -> None:
+def test_optimizer_state_is_named_as_in_tensorflow() -> None:
     assert adam_state() == TfOptimizer(
         kind="adam",
         slots={"exp_avg": "/Adam", "exp_avg_sq": "/Adam_1"},
@@ -127,7 +127,7 @@ def test_an_optimizers_state_is_named_as_tensorflow_names_it() -> None:
     )
 
 
-def test_variables_of_layers_are_named_as_tensorflows_layers_name_them() -> None:
+def test_layer_variables_are_named_as_in_tensorflow() -> None:
     def names(variables: list[TfVariable]) -> list[tuple[str, str, Layout]]:
         return [(each.tf_name, each.name, each.layout) for each in variables]
 
@@ -159,7 +159,7 @@ def test_a_variable_has_the_first_optimizer_that_trains_it() -> None:
     assert everything.optimizer_of(variable) == momentum_state()
 
 
-def test_names_have_averages_beside_them_and_steps_are_counted_by_one_unless_said() -> None:
+def test_names_include_averages_and_steps_count_by_one_by_default() -> None:
     names = TfNames(variables=())
     assert (names.averages, names.averaged) == ("beside", "")
     assert (names.renamings, names.ignored, names.optimizers) == ((), (), ())

@@ -10,7 +10,7 @@ from tests.parity.fixture import ParityCase
 
 
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (3, 3), (4, 2)])
-def test_the_results_of_tensorflow_are_replayed(parity: Path, kernel: int, stride: int) -> None:
+def test_results_match_tensorflow(parity: Path, kernel: int, stride: int) -> None:
     case = ParityCase(parity / "image_ops.npz")
     images = torch.from_numpy(case.input("float_images")).permute(0, 3, 1, 2)
     weight = torch.from_numpy(case.input("kernel_t" if kernel == 3 else "kernel_t44"))
@@ -25,7 +25,7 @@ def test_the_results_of_tensorflow_are_replayed(parity: Path, kernel: int, strid
     kernel=st.integers(1, 5),
     stride=st.integers(1, 3),
 )
-def test_it_is_the_transpose_of_the_convolution_with_same_padding(
+def test_layer_is_the_transpose_of_a_same_padded_convolution(
     size: int, kernel: int, stride: int
 ) -> None:
     """<conv(x), y> = <x, transposed(y)>, which is how TensorFlow defines it."""
@@ -43,6 +43,6 @@ def test_it_is_the_transpose_of_the_convolution_with_same_padding(
     torch.testing.assert_close((forward * small).sum(), (made * large).sum())
 
 
-def test_gaps_are_refused() -> None:
+def test_strides_with_gaps_are_refused() -> None:
     with pytest.raises(ValueError, match="gaps"):
         conv_transpose_same(torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 1, 1), stride=2)

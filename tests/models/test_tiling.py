@@ -32,14 +32,14 @@ def test_tiles_equal_the_whole_image(height: int, width: int, tile: int, frames:
         torch.testing.assert_close(result, network(pictures), rtol=1e-11, atol=1e-12)
 
 
-def test_a_smaller_radius_than_the_network_sees_does_not_equal_the_whole(deep: SpatialCNN) -> None:
+def test_radius_below_the_receptive_field_differs_from_the_whole(deep: SpatialCNN) -> None:
     pictures = torch.rand(1, 3, 70, 30).double()
     with torch.no_grad():
         result = in_tiles(deep, pictures, tile=35, radius=RECEPTIVE_RADIUS - 1)
         assert not torch.allclose(result, deep(pictures), rtol=1e-11, atol=1e-13)
 
 
-def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
+def test_tiles_are_at_most_tile_plus_twice_the_radius() -> None:
     sizes: list[tuple[int, ...]] = []
 
     def network(pictures: torch.Tensor) -> torch.Tensor:
@@ -59,7 +59,7 @@ def test_no_tile_is_larger_than_tile_and_twice_the_radius() -> None:
     stride=st.integers(1, 12),
     batch=st.integers(1, 40),
 )
-def test_patches_of_a_network_that_changes_nothing_give_the_image(
+def test_patches_through_an_identity_network_give_the_image(
     height: int, width: int, patch: int, stride: int, batch: int
 ) -> None:
     stride = min(stride, patch)
@@ -68,7 +68,7 @@ def test_patches_of_a_network_that_changes_nothing_give_the_image(
     torch.testing.assert_close(result, pictures)
 
 
-def test_patches_lie_as_in_the_original() -> None:
+def test_patches_are_placed_as_in_the_original() -> None:
     # 43 px every 7 px, as its evaluation lists them, on the two sizes of Set12.
     assert patch_starts(256, 43, 7) == [*range(0, 213, 7), 213]
     assert len(patch_starts(512, 43, 7)) == 68
@@ -95,7 +95,7 @@ def test_a_stride_without_gaps_is_needed() -> None:
     assert in_patches(lambda p: p, pictures[:0], patch=3, stride=1, batch=1).shape == (0, 1, 4, 4)
 
 
-def test_images_up_to_a_tile_go_in_whole_and_others_in_rows_of_tiles() -> None:
+def test_images_up_to_a_tile_are_processed_whole_and_others_in_rows_of_tiles() -> None:
     seen: list[tuple[int, ...]] = []
 
     def network(pictures: torch.Tensor) -> torch.Tensor:

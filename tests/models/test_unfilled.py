@@ -22,7 +22,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_loaded_over_it_is_the_network_that_was_drawn(name: str) -> None:
+def test_unfilled_network_equals_the_initialised_one_after_loading(name: str) -> None:
     drawn = NETWORKS[name]()
     with Unfilled():
         unfilled = NETWORKS[name]()
@@ -36,7 +36,7 @@ def tensors(network: nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*network.named_parameters(), *network.named_buffers()]
 
 
-def test_nothing_random_is_drawn_for_a_parameter_and_training_goes_on_as_ever() -> None:
+def test_parameters_draw_no_random_numbers_and_training_continues_as_usual() -> None:
     before = torch.get_rng_state()
     with Unfilled():
         layer = nn.Linear(4, 3)

@@ -88,7 +88,7 @@ def published(shared: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_names_account_for_every_variable_of_the_published_checkpoint(
+def test_names_cover_every_variable_of_the_published_checkpoint(
     network: Network, published: set[str]
 ) -> None:
     for output_bias in (False, network is Temp3CNN):
@@ -109,7 +109,7 @@ def test_both_networks_are_found_in_one_checkpoint(published: set[str]) -> None:
     assert {variable.name for variable in names.variables} <= state
 
 
-def test_names_with_the_prefixes_of_id1146_are_those_of_the_network() -> None:
+def test_names_with_id1146_prefixes_map_to_the_network() -> None:
     model = SpatialCNN()
     own = {variable.tf_name for variable in tf_variables(model)}
     prefixed = {f"{graph}_graph/{name}" for name in own for graph in ("static", "dynamic")}
@@ -130,7 +130,7 @@ def test_kernels_start_glorot_uniform_and_the_bias_at_zero(network: Network) -> 
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_bgr_is_the_same_network_with_the_channels_turned_round(network: Network) -> None:
+def test_bgr_is_the_same_network_with_reversed_channels(network: Network) -> None:
     torch.manual_seed(1)
     plain, turned = network(depth=4, width=4).eval(), network(depth=4, width=4, bgr=True).eval()
     turned.load_state_dict(plain.state_dict())
@@ -141,7 +141,7 @@ def test_bgr_is_the_same_network_with_the_channels_turned_round(network: Network
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_pixel_sees_twenty_to_each_side_and_no_further(network: Network) -> None:
+def test_receptive_field_is_twenty_pixels_to_each_side(network: Network) -> None:
     torch.manual_seed(1)
     model = network(width=2).eval().double()
     size = 2 * RECEPTIVE_RADIUS + 5
@@ -170,7 +170,7 @@ def test_channels_last_gives_the_same_output_and_gradients(network: Network) -> 
 
 
 @pytest.mark.parametrize("margin", [0, 3])
-def test_the_chain_cleans_each_frame_and_then_the_middle_one(margin: int) -> None:
+def test_chain_denoises_each_frame_then_the_middle_one(margin: int) -> None:
     torch.manual_seed(2)
     spatial, temporal = SpatialCNN(depth=4, width=3), Temp3CNN(depth=4, width=3)
     chain = ViDeNN(spatial, temporal, margin=margin)
@@ -197,7 +197,7 @@ def test_the_chain_cleans_each_frame_and_then_the_middle_one(margin: int) -> Non
     assert not ViDeNN(spatial, temporal).spatial.training
 
 
-def test_networks_are_the_layers_of_the_paper() -> None:
+def test_networks_have_the_papers_layers() -> None:
     torch.manual_seed(2)
     spatial, temporal = (
         network(depth=4, width=3, output_bias=True).double().eval() for network in NETWORKS
@@ -241,7 +241,7 @@ def test_networks_have_twenty_convolutions_of_64_channels_by_default(
     assert grey(torch.zeros(1, frames, 4, 4)).shape == (1, 1, 4, 4)
 
 
-def test_names_of_what_is_no_weight_are_ignored_and_the_state_is_adams() -> None:
+def test_names_of_non_weights_are_ignored_and_the_state_is_adams() -> None:
     for network, own, other in ((SpatialCNN, "", "temp-"), (Temp3CNN, "temp-", "")):
         names = tf_names(network(depth=3, width=2), prefix="p.")
         assert [v.name for v in names.variables][:2] == ["p.head.weight", "p.head.bias"]

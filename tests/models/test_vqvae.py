@@ -34,7 +34,7 @@ def pictures(model: VQVAE, size: int = 16) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_an_image_comes_back_in_its_size_from_codes_as_small_as_said(variant: str) -> None:
+def test_image_is_reconstructed_in_its_size_from_codes_of_the_stated_size(variant: str) -> None:
     model = small(variant)
     images = pictures(model, 24)
     result = model(images)
@@ -45,12 +45,12 @@ def test_an_image_comes_back_in_its_size_from_codes_as_small_as_said(variant: st
     assert 0 < result.reconstruction.min() < result.reconstruction.max() < 1
 
 
-def test_parameters_are_as_many_as_the_published_mnist_checkpoint_holds() -> None:
+def test_parameter_count_matches_the_published_mnist_checkpoint() -> None:
     model = VQVAE(variant="mnist", codes=5, width=64)
     assert 4 * sum(p.numel() for p in model.parameters()) == 331_652  # bytes of its data file
 
 
-def test_each_part_gets_the_gradient_that_is_its_own() -> None:
+def test_each_part_gets_only_its_own_gradient() -> None:
     model = small()
     images = pictures(model)
 
@@ -68,7 +68,7 @@ def test_each_part_gets_the_gradient_that_is_its_own() -> None:
         assert (commit[name] is not None) == (part == "encoder"), name
 
 
-def test_the_reconstruction_passes_to_the_encoder_what_the_codes_would_get() -> None:
+def test_straight_through_gradient_reaches_the_encoder() -> None:
     model = small()
     images = pictures(model)
     codes = model.vectors(model(images).codes).detach().requires_grad_()
@@ -94,9 +94,7 @@ def test_an_image_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
 
 @settings(max_examples=30)
 @given(codes=st.integers(1, 40), width=st.integers(1, 9), most=st.integers(1, 200))
-def test_the_nearest_code_is_the_nearest_however_many_distances_are_held(
-    codes: int, width: int, most: int
-) -> None:
+def test_nearest_code_does_not_depend_on_the_chunk_size(codes: int, width: int, most: int) -> None:
     generator = torch.Generator().manual_seed(codes * 100 + width)
     features = torch.randn(2, width, 3, 5, generator=generator)
     book = torch.randn(codes, width, generator=generator)
@@ -111,14 +109,14 @@ def test_the_nearest_code_is_the_nearest_however_many_distances_are_held(
     torch.testing.assert_close(chosen, distances.min(1).values, rtol=1e-5, atol=1e-5)
 
 
-def test_codes_are_told_apart_in_float32_also_in_mixed_precision() -> None:
+def test_codes_are_compared_in_float32_even_in_mixed_precision() -> None:
     book = torch.tensor([[1.0, 0.0], [1.0009765625, 0.0]])
     features = book.t().reshape(1, 2, 1, 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert nearest_codes(features, book).flatten().tolist() == [0, 1]
 
 
-def test_the_pull_draws_a_code_that_nothing_takes_and_no_feature() -> None:
+def test_pull_moves_unused_codes_and_no_features() -> None:
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).t().reshape(1, 2, 1, 2).requires_grad_()
     book = torch.tensor([[1.0, 0.0], [9.0, 2.0]], requires_grad=True)
     unused_pull(features, book).backward()
@@ -127,7 +125,7 @@ def test_the_pull_draws_a_code_that_nothing_takes_and_no_feature() -> None:
     assert book.grad.tolist() == [[0.0, 0.0], [8.0, 2.0]]
 
 
-def test_weights_begin_as_the_original_draws_them() -> None:
+def test_weights_are_initialised_as_in_the_original() -> None:
     torch.manual_seed(0)
     model = VQVAE(variant="imagenet", codes=512, width=128)
     # A normal of 0.02 cut at two deviations has a deviation of 0.0176.
@@ -139,7 +137,7 @@ def test_weights_begin_as_the_original_draws_them() -> None:
     assert all(not p.any() for name, p in model.named_parameters() if name.endswith("bias"))
 
 
-def test_checkpoint_names_are_those_of_the_originals_saver() -> None:
+def test_checkpoint_names_match_the_originals_saver() -> None:
     model = small("mnist")
     names = [v.tf_name for v in tf_names(model).variables]
     assert names == [f"train/{v.tf_name}" for v in tf_variables(model)]
@@ -148,7 +146,7 @@ def test_checkpoint_names_are_those_of_the_originals_saver() -> None:
 
 
 @pytest.mark.parametrize(("variant", "width"), [("vqgan", 8), ("mnist", 6)])
-def test_what_cannot_be_built_is_refused(variant: str, width: int) -> None:
+def test_impossible_networks_are_refused(variant: str, width: int) -> None:
     with pytest.raises(ValueError, match=r"variant|multiple of 4"):
         VQVAE(variant=variant, codes=4, width=width)
 
@@ -173,7 +171,7 @@ def test_what_cannot_be_built_is_refused(variant: str, width: int) -> None:
         ),
     ],
 )
-def test_layers_are_those_of_the_published_networks(
+def test_layers_match_the_published_networks(
     variant: str, encoder: list[str], decoder: list[str]
 ) -> None:
     model = small(variant)
@@ -206,7 +204,7 @@ def test_layers_are_those_of_the_published_networks(
     ]
 
 
-def test_the_loss_is_its_formulas_and_the_result_holds_what_was_chosen() -> None:
+def test_loss_matches_its_formula_and_the_result_has_the_chosen_codes() -> None:
     model = small()
     images = pictures(model)
     result = model(images)
@@ -223,7 +221,7 @@ def test_the_loss_is_its_formulas_and_the_result_holds_what_was_chosen() -> None
         torch.testing.assert_close(terms[name], distance)
 
 
-def test_a_residual_layer_adds_two_convolutions_of_activated_values() -> None:
+def test_residual_layer_adds_two_convolutions_with_activations() -> None:
     torch.manual_seed(3)
     layer = vqvae.Residual(4)
     x = torch.randn(1, 4, 5, 6)
@@ -233,13 +231,13 @@ def test_a_residual_layer_adds_two_convolutions_of_activated_values() -> None:
     assert layer.wide.kernel_size == (3, 3)
 
 
-def test_the_pull_is_the_mean_square_of_each_codes_distance_to_its_nearest_feature() -> None:
+def test_pull_is_the_mean_squared_distance_of_codes_to_their_nearest_feature() -> None:
     features = torch.tensor([[0.0, 0.0], [4.0, 3.0]]).t().reshape(1, 2, 1, 2)
     book = torch.tensor([[0.0, 1.0], [4.0, 1.0], [0.0, -2.0]])
     assert unused_pull(features, book).item() == pytest.approx((1 + 4 + 4) / 3)
 
 
-def test_what_cannot_be_built_is_named() -> None:
+def test_impossible_networks_are_named() -> None:
     with pytest.raises(ValueError, match="variant") as error:
         VQVAE(variant="vqgan", codes=4, width=8)
     assert str(error.value) == "the variant must be one of mnist, cifar10, imagenet, not 'vqgan'"

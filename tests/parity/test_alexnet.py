@@ -108,13 +108,13 @@ def channels_last(values: NDArray[Any]) -> NDArray[Any]:
     return values.transpose(0, 2, 3, 1)
 
 
-def test_every_result_of_the_original_is_within_its_tolerance(
+def test_every_result_matches_the_original_within_tolerance(
     case: ParityCase, results: Results
 ) -> None:
     assert case.check_all(results) == set()
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     with torch.device("meta"):
         model = AlexNet(num_classes=case.config["num_classes"])
     originals = [(name, tuple(shape)) for name, shape, *_ in case.meta["variables"]["all"]]

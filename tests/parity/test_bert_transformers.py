@@ -11,7 +11,7 @@ LENGTHS = (20, 7, 12)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("gelu", "none"), ("gelu_new", "tanh")])
-def test_losses_and_gradients_equal_those_of_transformers(theirs: str, ours: str) -> None:
+def test_losses_and_gradients_match_transformers(theirs: str, ours: str) -> None:
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=300,

@@ -256,7 +256,7 @@ def adam(network: torch.nn.Module, rate: float, config: dict[str, Any]) -> torch
     return create_optimizer(settings, list(network.parameters()), [], device_type="cpu")
 
 
-def test_outputs_statistics_losses_and_penalties_are_those_of_the_original(
+def test_outputs_statistics_losses_and_penalties_match_the_original(
     case: ParityCase, forwards: Results
 ) -> None:
     keys = {key for key in case.meta["results"] if not key.startswith(AFTER_GRADIENTS)}
@@ -265,7 +265,7 @@ def test_outputs_statistics_losses_and_penalties_are_those_of_the_original(
         assert case.check(key, values), f"{key} is noise"
 
 
-def test_gradients_steps_and_averages_are_those_of_the_original(
+def test_gradients_steps_and_averages_match_the_original(
     case: ParityCase, trained: Sequence[Results]
 ) -> None:
     ours, other = trained
@@ -310,7 +310,7 @@ def undecided_steps(case: ParityCase, key: str, found: Results) -> NDArray[np.fl
     return 2 * count * case.config[f"{network}_lr"] * 1.2 * (np.abs(gradient) <= noise)
 
 
-def test_the_gradient_of_a_bias_that_changes_nothing_is_nothing(
+def test_gradient_of_an_ineffective_bias_is_zero(
     trained: Sequence[Results],
 ) -> None:
     results = trained[0]
@@ -321,7 +321,7 @@ def test_the_gradient_of_a_bias_that_changes_nothing_is_nothing(
         assert np.abs(results[key]).max() < 1e-4 * np.abs(kernel).max()
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     model = BigGan(width=case.config["ch"])
     state = model.state_dict()
     ours = [(v.tf_name, v.to_tensorflow(state[v.name]).shape) for v in tf_names(model).variables]

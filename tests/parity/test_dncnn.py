@@ -24,7 +24,7 @@ def task(benchmark: dict[str, Any], shared: Path) -> Any:
 
 
 @pytest.mark.parametrize("index", [0, 6])
-def test_psnr_is_that_of_the_published_weights(
+def test_psnr_matches_the_published_weights(
     benchmark: dict[str, Any], task: Any, index: int
 ) -> None:
     # The seventh needs the noise to have gone through the six before it.

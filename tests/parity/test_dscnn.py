@@ -204,9 +204,7 @@ def bias_before_norm(key: str) -> bool:
     return key.endswith("/biases") and not key.endswith("fc1/biases")
 
 
-def test_every_result_of_the_networks_is_within_its_tolerance(
-    case: ParityCase, replay: Replay
-) -> None:
+def test_every_network_result_matches_within_tolerance(case: ParityCase, replay: Replay) -> None:
     results, doubt = replay
     expected = {
         key for key in case.meta["results"] if not FRONT_END.match(key) and not FROZEN.match(key)
@@ -221,7 +219,7 @@ def test_every_result_of_the_networks_is_within_its_tolerance(
     assert not case.check_some(compared, doubt)
 
 
-def test_biases_that_a_batch_norm_takes_away_have_no_gradient(
+def test_biases_cancelled_by_a_batch_norm_have_no_gradient(
     case: ParityCase, results: Results
 ) -> None:
     keys = [key for key in results if "/grad/" in key and bias_before_norm(key)]
@@ -235,7 +233,7 @@ def test_biases_that_a_batch_norm_takes_away_have_no_gradient(
 
 
 @pytest.mark.parametrize("matrices", [False, True])
-def test_spectrograms_and_coefficients_of_made_clips_are_the_originals(
+def test_spectrograms_and_coefficients_of_synthetic_clips_match_the_original(
     case: ParityCase, matrices: bool
 ) -> None:
     audio = made_audio(case)
@@ -286,9 +284,7 @@ def test_published_networks_give_the_originals_activations(
 
 
 @pytest.mark.parametrize("size", list(SIZES))
-def test_published_networks_score_the_recordings_as_tensorflow_does(
-    published: Path, size: str
-) -> None:
+def test_published_networks_score_recordings_like_tensorflow(published: Path, size: str) -> None:
     expected = json.loads((published / "expected_tf1.15.json").read_text())["models"]
     model = frozen(published, size)
     for clip in CLIPS:
@@ -298,7 +294,7 @@ def test_published_networks_score_the_recordings_as_tensorflow_does(
         np.testing.assert_allclose(scores, stored, rtol=0, atol=1e-4)
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     for size in case.meta["variables"]:
         model = DSCNN(
             num_labels=case.config["label_count"], size=case.config["model_size_info"][size]
@@ -312,6 +308,6 @@ def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> N
         assert ours == originals
 
 
-def test_published_sizes_are_those_of_the_original(case: ParityCase) -> None:
+def test_published_sizes_match_the_original(case: ParityCase) -> None:
     for size, published in SIZES.items():
         assert list(published) == case.config["model_size_info"].get(size, list(published))

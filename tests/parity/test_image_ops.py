@@ -222,7 +222,7 @@ def test_padded_layers_equal_tensorflow(case: ParityCase) -> None:
         case.check(f"op/{name}", nhwc(made))
 
 
-def test_no_result_of_the_fixture_is_left_out(case: ParityCase) -> None:
+def test_every_fixture_result_is_covered(case: ParityCase) -> None:
     replayed = {
         *resizing_keys(case),
         *crop_keys(case),

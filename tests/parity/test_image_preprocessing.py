@@ -44,7 +44,7 @@ def on_device(
 @pytest.mark.parametrize(
     ("result", "fast"), [("decode_accurate", False), ("decode_fast_nofancy", True)]
 )
-def test_every_image_decodes_to_the_pixels_of_tensorflow(
+def test_every_image_decodes_to_tensorflows_pixels(
     case: ParityCase, records: Sequence[Record], result: str, fast: bool
 ) -> None:
     for number, record in enumerate(records):
@@ -54,7 +54,7 @@ def test_every_image_decodes_to_the_pixels_of_tensorflow(
         assert np.array_equal(pixels.reshape(-1)[case.arrays[f"i/{key}"]], case.arrays[f"r/{key}"])
 
 
-def test_the_image_stored_whole_decodes_to_the_same_bytes(
+def test_image_stored_uncropped_decodes_to_the_same_bytes(
     case: ParityCase, records: Sequence[Record]
 ) -> None:
     pixels = decode_image(records[1].encoded, fast=True)
@@ -88,7 +88,7 @@ def test_shipping_bytes_changes_the_evaluation_view_by_half_a_level_at_most(
         assert (error <= half[where % 3] + 1e-4).all()
 
 
-def test_the_stored_boxes_and_labels_arrive(case: ParityCase, records: Sequence[Record]) -> None:
+def test_stored_boxes_and_labels_are_read(case: ParityCase, records: Sequence[Record]) -> None:
     for record, stored in zip(records, case.config["records"], strict=True):
         assert record.label == stored["label"]
         assert np.allclose(

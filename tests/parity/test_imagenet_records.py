@@ -41,9 +41,7 @@ def test_shards_are_counted_exactly(parity: Path, case: ParityCase) -> None:
     assert counts == case.config["records_per_shard"]
 
 
-def test_records_written_by_us_say_of_size_and_name_what_tensorflow_wrote(
-    parity: Path, tmp_path: Path
-) -> None:
+def test_records_written_by_us_have_tensorflows_size_and_name(parity: Path, tmp_path: Path) -> None:
     source = open_source(str(parity / "formats" / "imagenet"), "train")
     write_tfrecords(source, tmp_path, shards=2, split_prefix="train")
     theirs = examples(sorted((parity / "formats" / "imagenet").iterdir()))

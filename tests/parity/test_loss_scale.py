@@ -18,7 +18,7 @@ def case(parity: Path) -> ParityCase:
     return ParityCase(parity / "loss_scale.npz")
 
 
-def test_the_exponential_manager_goes_through_the_same_states(case: ParityCase) -> None:
+def test_exponential_manager_passes_through_the_same_states(case: ParityCase) -> None:
     runs = 0
     for number, config in enumerate(case.config["exponential"]):
         for sequence in case.meta["inputs"]:

@@ -144,7 +144,7 @@ def nhwc(values: torch.Tensor) -> NDArray[Any]:
     return values.permute(0, 2, 3, 1).numpy().copy()
 
 
-def test_every_result_of_the_original_is_within_its_tolerance(
+def test_every_result_matches_the_original_within_tolerance(
     case: ParityCase, results: Results
 ) -> None:
     noise = case.check_all(results)
@@ -152,9 +152,7 @@ def test_every_result_of_the_original_is_within_its_tolerance(
     assert len(noise) <= 0.1 * len(results)
 
 
-def test_gradients_that_are_zero_but_for_rounding_are_so_here(
-    case: ParityCase, results: Results
-) -> None:
+def test_gradients_that_are_zero_up_to_rounding_match(case: ParityCase, results: Results) -> None:
     for key in zero_but_for_rounding(case):
         prefix, _, name = key.partition("/grad/")
         limit = 1e-4 * np.abs(results[f"{prefix}/grad/{ZERO_BUT_FOR_ROUNDING[name]}"]).max()
@@ -166,7 +164,7 @@ def zero_but_for_rounding(case: ParityCase) -> set[str]:
     return {f"train{prefix}/grad/{name}" for prefix in prefixes for name in ZERO_BUT_FOR_ROUNDING}
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     for group in case.meta["variables"]:
         in_order(case, group)
 

@@ -80,7 +80,7 @@ def parameters(case: ParityCase) -> dict[str, nn.Parameter]:
     }
 
 
-def test_every_result_of_the_fixture_is_replayed(case: ParityCase) -> None:
+def test_every_fixture_result_is_reproduced(case: ParityCase) -> None:
     names = list(case.variables("all"))
     replayed = {f"{kind}/{name}" for kind in case.config for name in names}
     others = set(case.meta["results"]) - replayed
@@ -91,7 +91,7 @@ def test_every_result_of_the_fixture_is_replayed(case: ParityCase) -> None:
     assert {key.split("/")[0] for key in others - slots} == {"clip", "ema"}
 
 
-def test_steps_and_slots_are_the_originals_in_every_case(case: ParityCase) -> None:
+def test_steps_and_slots_match_the_original_in_every_case(case: ParityCase) -> None:
     for name, fused in ways(case):
         steps_and_slots(case, name, fused)
 
@@ -134,7 +134,7 @@ def steps_and_slots(case: ParityCase, name: str, fused: str) -> None:
             assert case.check(key, np.array(beta ** (updates + 1)))
 
 
-def test_clipped_gradients_are_the_originals(case: ParityCase) -> None:
+def test_clipped_gradients_match_the_original(case: ParityCase) -> None:
     prefixes = {key.split("/")[1] for key in case.meta["results"] if key.startswith("clip/")}
     prefixes.remove("global_norm")
     for prefix in prefixes:
@@ -156,7 +156,7 @@ def test_clipped_gradients_are_the_originals(case: ParityCase) -> None:
     assert prefixes
 
 
-def test_averages_are_the_originals(case: ParityCase) -> None:
+def test_averages_match_the_original(case: ParityCase) -> None:
     keys = [key for key in case.meta["results"] if key.startswith("ema/")]
     for key in keys:
         decay, _, with_step = key.removeprefix("ema/decay").partition("_")

@@ -153,7 +153,7 @@ def assert_counted(bundle: TensorBundle, recipe: str, updates: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", ORIGINALS)
-def test_an_original_goes_on_from_a_training_that_went_on_from_its_own(
+def test_original_resumes_from_our_training_that_resumed_from_its_own(
     recipe: str, tmp_path: Path
 ) -> None:
     original = ORIGINALS[recipe]
@@ -187,7 +187,7 @@ def test_an_original_goes_on_from_a_training_that_went_on_from_its_own(
         assert np.all(np.isfinite(after.read(name))), name
 
 
-def test_powers_lie_in_the_name_scope_of_minimize_and_slots_do_not() -> None:
+def test_beta_powers_are_in_minimizes_name_scope_and_slots_are_not() -> None:
     state = adam_state(scope="train")
     assert state.powers == ("train/beta1_power", "train/beta2_power")
     assert state.slots == adam_state().slots

@@ -48,7 +48,7 @@ def options_of(run: dict[str, Any]) -> PretrainingOptions:
     )
 
 
-def test_every_instance_of_every_run_is_the_originals_in_its_order(
+def test_every_instance_of_every_run_matches_the_original_in_order(
     case: dict[str, Any], texts: Path, tokenizer: Tokenizer
 ) -> None:
     pieces = tokenizer.vocabulary.pieces
@@ -102,7 +102,7 @@ def test_written_records_have_the_originals_features(
                 assert decoded[name] == kind(tuple(values)), name
 
 
-def test_masks_are_the_originals_for_any_tokens(case: dict[str, Any]) -> None:
+def test_masks_match_the_original_for_any_tokens(case: dict[str, Any]) -> None:
     masking = case["masking_only"]
     tokens = masking["tokens"]
     # Where masks replace words at random, the original drew from the vocabulary's 21,128.
@@ -123,7 +123,7 @@ def test_masks_are_the_originals_for_any_tokens(case: dict[str, Any]) -> None:
         assert [place for place, number in enumerate(masked) if number == 4] == hidden
 
 
-def test_pairs_are_truncated_at_the_originals_ends(case: dict[str, Any]) -> None:
+def test_pairs_are_truncated_at_the_same_ends_as_in_the_original(case: dict[str, Any]) -> None:
     for seed, first, second in case["truncate_pair_to_10"]:
         # Lengths that the fixture does not state and its results do.
         pair = [f"a{i}" for i in range(9)], [f"b{i}" for i in range(6)]
@@ -131,7 +131,7 @@ def test_pairs_are_truncated_at_the_originals_ends(case: dict[str, Any]) -> None
         assert list(pair) == [first, second]
 
 
-def test_numbers_are_drawn_as_python_draws_them() -> None:
+def test_random_numbers_match_pythons() -> None:
     for seed in range(20):
         ours, python = Draws(seed), random.Random(seed)
         items, wanted = list(range(200)), list(range(200))

@@ -72,7 +72,7 @@ def results(case: ParityCase, request: pytest.FixtureRequest) -> Results:
     return ours
 
 
-def test_every_result_of_the_original_is_within_its_tolerance(
+def test_every_result_matches_the_original_within_tolerance(
     case: ParityCase, results: Results
 ) -> None:
     wanted = {key for key in case.meta["results"] if key.startswith(("eval/", "loss/", "train/"))}
@@ -81,7 +81,7 @@ def test_every_result_of_the_original_is_within_its_tolerance(
         assert case.check(key, results[key]), f"{key} is noise"
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     with torch.device("meta"):
         model = PSENet()
     check_variables(case, model, tf_variables(model))

@@ -162,16 +162,14 @@ def activation_names() -> Iterator[str]:
         yield f"{number:02d}_relu"
 
 
-def test_every_result_of_the_original_is_within_its_tolerance(
+def test_every_result_matches_the_original_within_tolerance(
     case: ParityCase, replay: Replay
 ) -> None:
     noise = case.check_all(*replay)
     assert all(key.startswith("grad/") and key.endswith("/beta") for key in noise)
 
 
-def test_gradients_that_are_zero_but_for_rounding_are_so_here(
-    case: ParityCase, results: Results
-) -> None:
+def test_gradients_that_are_zero_up_to_rounding_match(case: ParityCase, results: Results) -> None:
     """The stored values of these betas are rounding noise, since the next batch norm takes the
     mean away again. A few channels with a ReLU input below zero are not stored, but are the
     extremes that the fixture gives of the whole array."""
@@ -191,7 +189,7 @@ def test_gradients_that_are_zero_but_for_rounding_are_so_here(
         assert abs(results[key].max() - highest) < limit, key
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     model = ResNeXt50(num_classes=case.config["num_classes"])
     originals = [(name, tuple(shape)) for name, shape, *_ in case.meta["variables"]["train"]]
     state = model.state_dict()

@@ -21,9 +21,7 @@ def images(case: ParityCase) -> torch.Tensor:
 
 @pytest.mark.parametrize("kernel", [2, 3])
 @pytest.mark.parametrize("stride", [1, 2, 3])
-def test_same_convolution_is_that_of_the_original(
-    case: ParityCase, kernel: int, stride: int
-) -> None:
+def test_same_convolution_matches_the_original(case: ParityCase, kernel: int, stride: int) -> None:
     conv = SameConv2d(3, 4, kernel, stride=stride, bias=False)
     weight = ConvolutionKernel().to_torch(case.input(f"kernel{kernel}{kernel}"))
     with torch.no_grad():
@@ -32,6 +30,6 @@ def test_same_convolution_is_that_of_the_original(
     assert case.check(f"op/conv_same_k{kernel}_s{stride}", output.permute(0, 2, 3, 1).numpy())
 
 
-def test_same_max_pooling_is_that_of_the_original(case: ParityCase) -> None:
+def test_same_max_pooling_matches_the_original(case: ParityCase) -> None:
     output = SameMaxPool2d()(images(case))
     assert case.check("op/max_pool_same_3_2", output.permute(0, 2, 3, 1).numpy())

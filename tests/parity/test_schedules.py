@@ -124,7 +124,7 @@ def case(parity: Path) -> ParityCase:
     return ParityCase(parity / "schedules.npz")
 
 
-def test_learning_rates_are_the_originals_in_every_case(case: ParityCase) -> None:
+def test_learning_rates_match_the_original_in_every_case(case: ParityCase) -> None:
     assert set(case.config) == set(case.meta["results"])
     for name, config in case.config.items():
         settings, base, steps_per_epoch, total_steps = setup_of(name, config)

@@ -27,7 +27,7 @@ from jumar.tasks.scoring.spans import best_indexes, realigned
     ("name", "positives"),
     [("positives_2_7", range(2, 8)), ("positives_1_10", range(1, 11)), ("all", range(11))],
 )
-def test_label_rates_are_those_of_tf_metrics_after_each_batch(
+def test_label_rates_match_tf_metrics_after_each_batch(
     parity: Path, name: str, positives: range, average: Average, weighted: bool
 ) -> None:
     with np.load(parity / "scoring_ner.npz") as stored:
@@ -47,7 +47,7 @@ def entity_cases(parity: Path) -> dict[str, Any]:
     return json.loads((parity / "scoring_entities.json").read_text())["cases"]
 
 
-def test_entities_and_their_rates_are_those_of_seqeval(parity: Path) -> None:
+def test_entities_and_their_rates_match_seqeval(parity: Path) -> None:
     for case in entity_cases(parity).values():
         counts = EntityCounts()
         for part in ("truth", "prediction"):
@@ -66,7 +66,7 @@ def test_entities_and_their_rates_are_those_of_seqeval(parity: Path) -> None:
             assert counts.true[kind] == stored["support"]
 
 
-def test_strict_entities_are_those_of_seqeval(parity: Path) -> None:
+def test_strict_entities_match_seqeval(parity: Path) -> None:
     checked = 0
     schemes: tuple[Scheme, ...] = ("IOB2", "IOBES")
     for case in entity_cases(parity).values():
@@ -86,7 +86,7 @@ def rates_of(stored: dict[str, float], f1: str) -> tuple[float, float, float]:
     return stored["precision"], stored["recall"], stored[f1]
 
 
-def test_the_middle_tag_of_bmes_is_an_inner_one() -> None:
+def test_middle_tag_of_bmes_is_an_inner_tag() -> None:
     tags = ["B-NAME", "M-NAME", "E-NAME", "S-CONT", "O", "M-ORG"]
     assert entities(tags) == [Entity("NAME", 0, 2), Entity("CONT", 3, 3), Entity("ORG", 5, 5)]
     assert strict_entities(tags, "IOBES") == [Entity("NAME", 0, 2), Entity("CONT", 3, 3)]
@@ -97,7 +97,7 @@ def answers_file(parity: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("variant", ["official", "ascend"])
-def test_answers_score_as_in_both_of_cmrcs_scripts(parity: Path, variant: Variant) -> None:
+def test_answers_score_as_in_both_cmrc_scripts(parity: Path, variant: Variant) -> None:
     content = answers_file(parity)
     f1 = em = 0.0
     for item in content["items"]:
@@ -113,19 +113,19 @@ def test_answers_score_as_in_both_of_cmrcs_scripts(parity: Path, variant: Varian
     assert 100 * em / total["total"] == pytest.approx(total["em"], abs=1e-9)
 
 
-def test_predictions_find_their_characters_as_in_the_original(parity: Path) -> None:
+def test_predictions_are_aligned_to_characters_as_in_the_original(parity: Path) -> None:
     for case in answers_file(parity)["get_final_text"]:
         for name, lower in (("lower", True), ("cased", False)):
             words = BasicWords(lower, lower)
             assert realigned(case["prediction"], case["original"], words) == case[name]
 
 
-def test_a_text_that_lost_characters_is_not_realigned() -> None:
+def test_text_with_lost_characters_is_not_realigned() -> None:
     assert realigned("c", "a\u200bb c", BasicWords()) == "a\u200bb c"
     assert realigned("c", "ab c", BasicWords()) == "c"
 
 
-def test_the_best_places_are_those_of_the_original(parity: Path) -> None:
+def test_best_spans_match_the_original(parity: Path) -> None:
     case = answers_file(parity)["best_indexes"]
     logits = np.array(case["logits"])
     assert best_indexes(logits, case["n"]) == case["indexes"]

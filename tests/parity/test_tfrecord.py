@@ -57,7 +57,7 @@ def feature(stored: dict[str, Any]) -> Feature:
     return IntegerFeature(tuple(values))
 
 
-def test_every_file_gives_the_records_before_its_damage_and_says_what_it_is(
+def test_every_file_gives_the_records_before_its_damage_and_describes_it(
     parity: Path, case: ParityCase
 ) -> None:
     message = {
@@ -95,9 +95,7 @@ def test_payloads_have_the_stored_lengths_checksums_and_features(
         decode_example(text)
 
 
-def test_packed_unpacked_and_mixed_lists_are_the_same_numbers(
-    parity: Path, case: ParityCase
-) -> None:
+def test_packed_unpacked_and_mixed_lists_decode_equally(parity: Path, case: ParityCase) -> None:
     payloads, _ = read(parity / "formats" / "tfrecord" / "packing.tfrecord")
     stored = case.config["packing"]
     assert len(payloads) == len(stored["records"])

@@ -23,7 +23,7 @@ def pieces(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case_of_words", ["lower", "cased"])
-def test_every_string_is_cut_as_in_the_original(
+def test_every_string_is_tokenized_as_in_the_original(
     shared: Path, case: dict[str, Any], case_of_words: str
 ) -> None:
     tokenizer = opened(shared, lower_case=case_of_words == "lower")
@@ -43,7 +43,7 @@ def test_every_string_is_cut_as_in_the_original(
 @pytest.mark.parametrize(
     ("original", "longest"), [("nezha", 200), ("bert_base_id0060", 100), ("nezha_large_mz", 100)]
 )
-def test_the_other_originals_differ_in_the_longest_word_alone(
+def test_other_originals_differ_only_in_the_longest_word(
     shared: Path, case: dict[str, Any], original: str, longest: int
 ) -> None:
     tokenizer = opened(shared, longest_word=longest)

@@ -87,7 +87,7 @@ def nhwc(values: torch.Tensor) -> NDArray[Any]:
     return values.permute(0, 2, 3, 1).numpy()
 
 
-def test_every_result_of_the_original_is_within_its_tolerance(case: ParityCase) -> None:
+def test_every_result_matches_the_original_within_tolerance(case: ParityCase) -> None:
     # Of the temporal network tests/models/test_videnn.py compares the formats, on small frames.
     names = MEMORY_FORMATS if case.config["channels"] == 3 else ("contiguous",)
     for name in names:
@@ -95,7 +95,7 @@ def test_every_result_of_the_original_is_within_its_tolerance(case: ParityCase) 
         assert case.check_all(result, doubt) == set(), name
 
 
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase) -> None:
     model = create(case)
     group = next(iter(case.meta["variables"].values()))
     originals = [(name, tuple(shape)) for name, shape, *_ in group]

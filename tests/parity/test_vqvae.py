@@ -181,7 +181,7 @@ def replay_prior(case: ParityCase) -> Results:
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_every_result_of_the_original_is_within_its_tolerance(
+def test_every_result_matches_the_original_within_tolerance(
     case: ParityCase, layout: torch.memory_format
 ) -> None:
     result = replay_prior(case)
@@ -191,7 +191,7 @@ def test_every_result_of_the_original_is_within_its_tolerance(
 
 
 @pytest.mark.parametrize("variant", vqvae.VARIANTS)
-def test_variables_are_those_of_the_original_in_its_order(case: ParityCase, variant: str) -> None:
+def test_variables_match_the_original_in_order(case: ParityCase, variant: str) -> None:
     model = network(case, variant)
     state = model.state_dict()
     variables = vqvae.tf_variables(model)
@@ -200,7 +200,7 @@ def test_variables_are_those_of_the_original_in_its_order(case: ParityCase, vari
     assert {v.name for v in variables} == set(state)
 
 
-def test_variables_of_the_prior_are_those_of_the_original_in_its_order(case: ParityCase) -> None:
+def test_variables_of_the_prior_match_the_original_in_order(case: ParityCase) -> None:
     model, _ = prior(case)
     state = model.state_dict()
     variables = pixelcnn.tf_variables(model)

@@ -6,7 +6,7 @@ from jumar.tasks.adversarial_losses import AdversarialLoss, PenalizedLoss, ortho
 
 
 @pytest.mark.parametrize("kind", AdversarialLoss.kinds)
-def test_each_network_gains_by_moving_its_logits_its_way(kind: str) -> None:
+def test_each_network_lowers_its_loss_by_moving_logits_its_way(kind: str) -> None:
     loss = AdversarialLoss.kinds[kind]()
     real, fake = torch.zeros(3, requires_grad=True), torch.zeros(3, requires_grad=True)
     (loss.real(real).sum() + loss.fake(fake).sum()).backward()
@@ -40,7 +40,7 @@ def test_a_linear_discriminator_is_penalised_by_its_slope(
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (5, 3)])
-def test_the_orthogonal_penalty_is_the_originals_formula(shape: tuple[int, int]) -> None:
+def test_orthogonal_penalty_matches_the_originals_formula(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)
     weight = torch.randn(shape)
     expected = 0.5 * (weight @ weight.t() - torch.eye(shape[0])).square().sum()
@@ -67,7 +67,7 @@ def cross_entropy(logits: np.ndarray, target: float) -> np.ndarray:
         ("wgan-lp", -LOGITS, LOGITS, -LOGITS),
     ],
 )
-def test_losses_are_the_formulas_of_their_papers(
+def test_losses_match_their_papers(
     kind: str, real: np.ndarray, fake: np.ndarray, generated: np.ndarray
 ) -> None:
     loss = AdversarialLoss.kinds[kind]()
@@ -81,7 +81,7 @@ def test_losses_are_the_formulas_of_their_papers(
 
 
 @pytest.mark.parametrize("kind", ["wgan-gp", "wgan-lp", "dragan"])
-def test_the_slope_is_taken_between_the_images_at_alpha(kind: str) -> None:
+def test_slope_is_evaluated_between_the_images_at_alpha(kind: str) -> None:
     """Half the squared length has the image itself as its slope."""
     random = np.random.default_rng(1)
     real, fake, noise = (random.random((3, 2, 2, 2)) for _ in range(3))

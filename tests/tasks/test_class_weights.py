@@ -41,7 +41,7 @@ def chosen(*asked: str) -> list[float]:
     return weights.tolist()
 
 
-def test_balanced_weights_are_those_of_scikit_learn() -> None:
+def test_balanced_weights_match_scikit_learn() -> None:
     from sklearn.utils.class_weight import compute_class_weight
 
     labels = np.repeat([0, 1], [60, 30])
@@ -49,7 +49,7 @@ def test_balanced_weights_are_those_of_scikit_learn() -> None:
     assert chosen("balanced") == pytest.approx([*expected, 1.0])
 
 
-def test_weights_come_by_name_from_the_setting_or_a_file(tmp_path: Path) -> None:
+def test_weights_are_read_by_name_from_the_setting_or_a_file(tmp_path: Path) -> None:
     assert chosen("dog=2", "owl=0.5") == [1.0, 2.0, 0.5]
     (tmp_path / "weights.json").write_text('{"owl": 3, "cat": 0}')
     assert chosen(str(tmp_path / "weights.json")) == [0.0, 1.0, 3.0]
@@ -58,7 +58,7 @@ def test_weights_come_by_name_from_the_setting_or_a_file(tmp_path: Path) -> None
     assert class_weights((), NAMES, lambda: COUNTS, lambda _: None) is None
 
 
-def test_compensating_twice_for_rare_classes_is_warned_of() -> None:
+def test_compensating_twice_for_rare_classes_gives_a_warning() -> None:
     for asked, sampling, warned in (
         ("balanced", "balanced", True),
         ("balanced", "natural", False),
@@ -80,7 +80,7 @@ def test_compensating_twice_for_rare_classes_is_warned_of() -> None:
         (["nowhere.csv"], "nowhere.csv"),
     ],
 )
-def test_what_gives_no_weights_is_refused(asked: list[str], message: str) -> None:
+def test_settings_that_give_no_weights_are_refused(asked: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
         chosen(*asked)
     assert message in str(error.value)
@@ -98,7 +98,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
             chosen(str(tmp_path / name))
 
 
-def test_the_mean_is_that_of_torch_where_labels_are_not_smoothed() -> None:
+def test_mean_matches_torch_without_label_smoothing() -> None:
     torch.manual_seed(0)
     logits, labels = torch.randn(20, 3), torch.randint(0, 3, (20,))
     weights = torch.tensor([0.2, 1.0, 5.0])
@@ -107,7 +107,7 @@ def test_the_mean_is_that_of_torch_where_labels_are_not_smoothed() -> None:
     torch.testing.assert_close(mean, functional.cross_entropy(logits, labels, weight=weights))
 
 
-def test_smoothing_is_inside_the_weight_of_a_sample() -> None:
+def test_smoothing_is_applied_before_the_sample_weight() -> None:
     torch.manual_seed(0)
     logits, labels = torch.randn(5, 3), torch.tensor([0, 1, 2, 2, 0])
     weights = torch.tensor([0.0, 1.0, 5.0])
@@ -141,7 +141,7 @@ def test_parts_of_any_size_give_the_gradient_of_the_whole_batch(tmp_path: Path) 
     torch.testing.assert_close(weights[0], weights[2])
 
 
-def test_what_is_said_lists_the_weights_from_the_smallest_on_and_classes_without_samples() -> None:
+def test_report_lists_weights_smallest_first_and_classes_without_samples() -> None:
     messages: list[str] = []
     class_weights(("balanced",), NAMES, lambda: COUNTS, messages.append)
     assert messages == [
@@ -206,12 +206,12 @@ def test_an_item_without_a_name_or_a_weight_is_refused_with_an_example() -> None
     assert weights.tolist() == [0.0, 4.0, 1.0]
 
 
-def test_classes_are_called_by_the_names_of_the_data_or_by_number() -> None:
+def test_classes_are_identified_by_name_or_number() -> None:
     assert class_names(("a", "b"), 5) == ["a", "b"]
     assert class_names((), 3) == ["0", "1", "2"]
 
 
-def test_without_weights_the_loss_is_the_sum_and_is_divided_by_samples() -> None:
+def test_without_weights_the_loss_is_summed_and_divided_by_samples() -> None:
     logits, labels = torch.tensor([[2.0, 0.0], [0.0, 3.0]]), torch.tensor([0, 0])
     right, wrong = np.log1p(np.exp(-2.0)), np.log1p(np.exp(3.0))
     assert cross_entropy_sum(logits, labels, None).item() == pytest.approx(right + wrong)

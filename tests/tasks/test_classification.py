@@ -57,12 +57,12 @@ def test_top1_and_top5_agree_with_sorting() -> None:
         assert result[f"top{k}"] == pytest.approx(100 * right / 50)
 
 
-def test_a_dead_network_with_equal_logits_scores_as_one_that_always_says_the_first_class() -> None:
+def test_equal_logits_score_like_always_predicting_the_first_class() -> None:
     result = score(torch.zeros(10, 10), list(range(10)))
     assert (result["top1"], result["top5"]) == (10.0, 50.0)
 
 
-def test_logits_that_are_no_numbers_are_never_right() -> None:
+def test_nan_logits_are_never_correct() -> None:
     assert score(torch.full((4, 3), float("nan")), [0, 1, 2, 0])["top1"] == 0.0
 
 
@@ -75,7 +75,7 @@ def test_sums_over_parts_equal_those_over_the_whole() -> None:
         torch.testing.assert_close(sum(part[name] for part in parts), value)
 
 
-def test_the_loss_is_the_smoothed_cross_entropy_written_out() -> None:
+def test_loss_equals_the_explicit_smoothed_cross_entropy() -> None:
     logits, labels = torch.randn(6, 5), [0, 1, 2, 3, 4, 0]
     target = torch.full((6, 5), 0.1 / 5)
     for row, label in enumerate(labels):
@@ -99,7 +99,7 @@ def mixed_batch(
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_of_mixed_images_is_the_cross_entropy_with_their_soft_targets(
+def test_loss_of_mixed_images_is_the_cross_entropy_with_soft_targets(
     smoothing: float,
 ) -> None:
     logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(1))
@@ -115,7 +115,7 @@ def test_the_loss_of_mixed_images_is_the_cross_entropy_with_their_soft_targets(
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-def test_parts_of_a_mixed_batch_have_the_losses_that_add_up_to_that_of_the_whole() -> None:
+def test_losses_of_parts_of_a_mixed_batch_add_up_to_the_whole() -> None:
     logits = torch.randn(1, 5, generator=torch.Generator().manual_seed(1)).expand(6, 5).clone()
     whole = mixed_batch([0, 1, 2, 3, 4, 0], [1, 0, 3, 2, 0, 4], [0.3, 0.3, 0.8, 0.8, 0.1, 0.1])
     objective = task_for(logits).objectives[0]
@@ -126,7 +126,7 @@ def test_parts_of_a_mixed_batch_have_the_losses_that_add_up_to_that_of_the_whole
     assert sum(parts).item() == pytest.approx(objective.sums(whole)["loss"].item(), rel=1e-6)
 
 
-def test_mixed_images_count_by_the_weights_of_both_classes() -> None:
+def test_mixed_images_are_weighted_by_both_classes() -> None:
     logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(2))
     weights = torch.tensor([3.0, 1.0, 0.5, 0.0, 2.0])
     labels, others, shares = [0, 1, 2, 4], [1, 0, 4, 3], [0.25, 0.25, 1.0, 0.5]
@@ -144,7 +144,7 @@ def test_mixed_images_count_by_the_weights_of_both_classes() -> None:
     assert objective.weights(mixed)["loss"].item() == pytest.approx(total, rel=1e-6)
 
 
-def test_the_loss_of_an_evaluation_is_divided_by_the_weights_of_the_samples() -> None:
+def test_evaluation_loss_is_divided_by_the_sample_weights() -> None:
     logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
     weights = torch.tensor([1.0, 4.0])
     task = task_for(logits, smoothing=0.0, weights=weights)
@@ -167,7 +167,7 @@ def test_the_loss_of_an_evaluation_is_divided_by_the_weights_of_the_samples() ->
 
 
 @pytest.mark.parametrize(("classes", "counted"), [(50, "confusion"), (51, "class_right")])
-def test_up_to_fifty_classes_are_counted_in_pairs(classes: int, counted: str) -> None:
+def test_confusions_are_counted_for_up_to_fifty_classes(classes: int, counted: str) -> None:
     logits = torch.eye(classes)[[2, 2, 7]]
     sums = task_for(logits).evaluate_batch(batch([2, 3, 7]))
     assert counted in sums
@@ -180,7 +180,7 @@ def test_up_to_fifty_classes_are_counted_in_pairs(classes: int, counted: str) ->
         assert torch.equal(sums["class_count"].float(), count)
 
 
-def test_classes_without_names_are_numbered_in_the_table_and_decay_is_the_networks() -> None:
+def test_unnamed_classes_are_numbered_and_decay_follows_the_network() -> None:
     task = task_for(torch.tensor([[0.0, 1, 0], [0, 0, 1]]))
     (table,) = task.score_tables(task.evaluate_batch(batch([1, 0])))
     assert table.title == "confusion matrix (images)"

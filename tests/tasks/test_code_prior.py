@@ -72,7 +72,7 @@ def nats(made: CodePrior, given: dict[str, torch.Tensor]) -> list[float]:
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_the_score_is_the_nats_of_a_images_codes_and_the_bits_of_one_code(classes: int) -> None:
+def test_score_is_the_nats_per_image_and_the_bits_per_code(classes: int) -> None:
     made = model(classes)
     task = task_of(made)
     expected = nats(made, batch(0, 1, 2, 3))
@@ -100,7 +100,7 @@ def test_only_the_prior_is_trained_and_averaged() -> None:
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-def test_thirty_two_images_are_drawn_in_rows_of_eight_of_each_class_in_turn(
+def test_thirty_two_images_are_drawn_in_rows_of_eight_cycling_through_classes(
     classes: int,
 ) -> None:
     made = model(classes)
@@ -120,7 +120,7 @@ def test_thirty_two_images_are_drawn_in_rows_of_eight_of_each_class_in_turn(
     assert shown.caption == "32 images drawn from the prior, seed 0"
 
 
-def test_grey_networks_take_the_mean_of_the_colours() -> None:
+def test_grey_networks_use_the_mean_of_the_channels() -> None:
     made = model(variant="mnist")
     given = batch(0, 1)
     given["image"] = functional.interpolate(given["image"], scale_factor=2)

@@ -15,7 +15,7 @@ def test_a_matrix_counts_true_labels_in_rows_and_predicted_ones_in_columns() -> 
     assert accuracy(torch.zeros(2, 2)) == 0.0
 
 
-def test_a_table_names_labels_and_the_share_of_each_that_is_right() -> None:
+def test_table_has_labels_with_their_recall() -> None:
     table = confusion_table(confusion_of(TRUE, PREDICTED, 4), ["a", "b", "c", "d"], "clips")
     assert table.title == "confusion matrix (clips)"
     assert table.header == ["true \\ predicted", "a", "b", "c", "d", "right %"]
@@ -27,7 +27,7 @@ def test_a_table_names_labels_and_the_share_of_each_that_is_right() -> None:
     ]
 
 
-def test_a_model_that_gives_one_label_to_all_is_named() -> None:
+def test_model_predicting_a_single_label_is_reported() -> None:
     confusion = confusion_of(TRUE, torch.full_like(TRUE, 2), 3)
     assert only_label(confusion, ["O", "B", "I"]).startswith(
         "evaluation: the model predicts 'I' in all 6 cases, although 3 labels occur: it has learned"
@@ -35,7 +35,7 @@ def test_a_model_that_gives_one_label_to_all_is_named() -> None:
     assert "predicts '2' in all 6" in only_label(confusion, [])
 
 
-def test_nothing_is_reported_of_two_predicted_labels_or_of_samples_of_one_label() -> None:
+def test_no_finding_for_two_predicted_labels_or_samples_of_one_label() -> None:
     assert only_label(confusion_of(TRUE, PREDICTED, 3), []) == ""
     assert only_label(confusion_of(torch.tensor([1, 1]), torch.tensor([2, 2]), 3), []) == ""
     assert only_label(torch.zeros(3, 3), []) == ""

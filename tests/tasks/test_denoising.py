@@ -85,7 +85,7 @@ def test_nlrn_loss_is_the_mean_of_the_central_5_x_5() -> None:
     assert whole == pytest.approx(np.mean(error**2), rel=1e-5)
 
 
-def test_the_central_window_of_an_even_side_lies_as_in_nlrn() -> None:
+def test_central_window_of_an_even_side_is_placed_as_in_nlrn() -> None:
     values = torch.arange(36).reshape(1, 1, 6, 6)
     # tf.slice at 6 // 2 - 3 // 2 = 2
     assert central_window(values, 3).tolist() == values[..., 2:5, 2:5].tolist()
@@ -119,7 +119,7 @@ def test_scores_are_means_over_images_for_each_level_and_for_all() -> None:
     ],
 )
 @pytest.mark.parametrize("levels_darker", [76.755, 2.3])
-def test_the_output_is_clipped_and_rounded_as_asked(
+def test_output_is_clipped_and_rounded_as_configured(
     clip: bool, rounding: str, as_levels, levels_darker: float
 ) -> None:
     """Where little is taken away, rounding to the nearest level and cutting differ by decibels."""
@@ -130,7 +130,7 @@ def test_the_output_is_clipped_and_rounded_as_asked(
     assert metrics["psnr"] == pytest.approx(decibels(output, given["clean"][0].numpy()), abs=2e-3)
 
 
-def test_levels_of_an_image_are_the_nearest_ones() -> None:
+def test_image_levels_are_matched_to_the_nearest() -> None:
     values = torch.tensor([-0.1, 0.4, 0.6, 1.5, 253.7, 254.6, 300.0]) / 255
     assert picture_levels(values).tolist() == [0, 0, 1, 2, 254, 255, 255]
 
@@ -140,7 +140,7 @@ def test_images_too_small_for_ssim_are_scored_without_it() -> None:
     assert "ssim" not in result.summarize(result.evaluate_batch(batch(side=8)))
 
 
-def test_of_three_frames_the_middle_one_is_the_noisy_one() -> None:
+def test_middle_of_three_frames_is_the_noisy_one() -> None:
     frames = torch.arange(9.0).reshape(1, 9, 1, 1)
     assert middle_frame(frames, 3).flatten().tolist() == [3, 4, 5]
     assert middle_frame(frames[:, :3], 3).flatten().tolist() == [0, 1, 2]
@@ -160,7 +160,9 @@ def test_only_the_named_part_is_trained() -> None:
 
 
 @pytest.mark.parametrize("storage", ["uint8", "float"])
-def test_images_show_clean_noisy_and_denoised_with_their_psnr(tmp_path: Path, storage: str) -> None:
+def test_illustrations_show_clean_noisy_and_denoised_with_psnr(
+    tmp_path: Path, storage: str
+) -> None:
     pictures = photographs(tmp_path, scene(), scene(seed=2))
     noisy = whole_pictures_set(
         NoisyPictures(pictures, kind="gaussian", levels=[15.0], storage=storage, seeding="index")
@@ -192,7 +194,7 @@ def summed(found: DenoisingTask, *batches: dict[str, Tensor]) -> dict[str, Tenso
     return {name: torch.stack([part[name] for part in parts]).sum(0).double() for name in parts[0]}
 
 
-def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_images() -> None:
+def test_table_has_a_row_per_seen_level_and_no_ssim_for_small_images() -> None:
     result = DenoisingTask(
         Darker(5 / 255),
         train_data=None,  # type: ignore[arg-type]
@@ -236,7 +238,7 @@ def test_the_table_has_a_row_for_each_level_that_was_met_and_no_ssim_of_small_im
     assert sums["ssim_pictures"].tolist() == [2, 0, 0, 1]
 
 
-def test_one_level_has_neither_a_table_nor_a_score_of_its_own() -> None:
+def test_single_level_has_no_table_and_no_separate_score() -> None:
     result = DenoisingTask(
         Darker(),
         train_data=None,  # type: ignore[arg-type]
@@ -250,7 +252,7 @@ def test_one_level_has_neither_a_table_nor_a_score_of_its_own() -> None:
     assert result.illustrate() == ()
 
 
-def test_whole_images_are_denoised_as_asked_clipped_and_not_rounded() -> None:
+def test_whole_images_are_denoised_clipped_and_not_rounded() -> None:
     given = given_levels(12, 12)
     plain = task(Darker())
     other = task(Darker(), denoise=lambda noisy: noisy + 200.3 / 255)
@@ -266,7 +268,7 @@ def test_whole_images_are_denoised_as_asked_clipped_and_not_rounded() -> None:
     )
 
 
-def test_every_parameter_decays_unless_the_network_says_otherwise() -> None:
+def test_weight_decay_applies_to_every_parameter_unless_the_network_says_otherwise() -> None:
     network = Darker()
     (plain,) = task(network).objectives
     assert plain.decays("amount", network.amount)
@@ -276,13 +278,13 @@ def test_every_parameter_decays_unless_the_network_says_otherwise() -> None:
     assert DenoisingObjective(network, loss=HalfSquaredError()).decays("amount", network.amount)
 
 
-def test_the_middle_one_of_five_frames_and_of_two_channels() -> None:
+def test_middle_frame_is_selected_for_five_frames_and_two_channels() -> None:
     frames = torch.arange(15.0).reshape(1, 15, 1, 1)
     assert middle_frame(frames, 3).flatten().tolist() == [6, 7, 8]
     assert middle_frame(frames[:, :10], 2).flatten().tolist() == [4, 5]
 
 
-def test_the_central_window_of_a_wide_image_is_in_the_middle_of_each_side() -> None:
+def test_central_window_of_a_wide_image_is_centred_on_each_side() -> None:
     values = torch.arange(70).reshape(1, 1, 7, 10)
     # Beginning at 7 // 2 - 4 // 2 = 1 and 10 // 2 - 4 // 2 = 3.
     assert central_window(values, 4).tolist() == values[..., 1:5, 3:7].tolist()
@@ -299,7 +301,7 @@ class FourPictures:
         return Fetched(batch={} if key.index == 1 else given_levels(12, 16, level=key.index % 2))
 
 
-def test_of_the_first_three_images_those_that_can_be_read_are_shown() -> None:
+def test_readable_images_among_the_first_three_are_shown() -> None:
     result = task(Darker(5 / 255), eval_data=FourPictures())
     shown = result.illustrate()
     assert [each.name for each in shown] == ["denoised-1", "denoised-3"]

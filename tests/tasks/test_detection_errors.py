@@ -43,7 +43,7 @@ def test_each_error_is_of_one_kind() -> None:
     }
 
 
-def test_cut_outs_show_the_error_with_labels_and_detections() -> None:
+def test_crops_show_the_error_with_labels_and_detections() -> None:
     sheets = ErrorSheets()
     pixels = np.zeros((120, 200, 3), np.uint8)
     pixels[50:60, 10:60] = 250
@@ -66,7 +66,7 @@ def test_cut_outs_show_the_error_with_labels_and_detections() -> None:
     )
 
 
-def test_a_sheet_has_room_for_some_and_says_how_many_there_are() -> None:
+def test_sheet_has_limited_room_and_states_the_total() -> None:
     sheets = ErrorSheets()
     words = [box(10, 12 * n, 60, 12 * n + 10) for n in range(9)]
     score = picture_score([Region(corners=word) for word in words], [])
@@ -95,7 +95,7 @@ def test_captions_name_the_kind_of_error() -> None:
     ]
 
 
-def test_words_at_the_border_and_beyond_are_cut_out_too() -> None:
+def test_words_at_and_beyond_the_border_are_cropped() -> None:
     sheets = ErrorSheets()
     words = [box(-30, -20, 5, 4), box(190, 110, 240, 150), box(300, 300, 340, 320)]
     score = picture_score([Region(corners=word) for word in words], [])
@@ -123,7 +123,7 @@ def ramp(height: int, width: int) -> np.ndarray:
         (box(200, 90, 250, 118), (188, 78, 240, 120), (96, 119)),  # beyond the lower right one
     ],
 )
-def test_a_cut_out_is_the_word_and_a_margin_as_large_as_the_tile_allows(
+def test_crop_is_the_word_with_the_largest_margin_the_tile_allows(
     word: Corners, part: tuple[int, int, int, int], shown: tuple[int, int]
 ) -> None:
     sheets = ErrorSheets()

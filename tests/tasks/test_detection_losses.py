@@ -94,7 +94,7 @@ def test_the_papers_kernel_loss_is_squared_dice_with_the_hardest_background() ->
     assert terms["kernels"].item() == pytest.approx(0.3 * inner)
 
 
-def test_without_wanted_background_only_text_counts() -> None:
+def test_without_requested_background_only_text_counts() -> None:
     maps, kernels, mask = kernel_batch()
     mask[:] = 1
     kernels[:, 2, 0, 0] = 1
@@ -119,7 +119,7 @@ def test_boxes_are_compared_by_overlap_and_angle() -> None:
     np.testing.assert_allclose(box_losses(geometry, boxes, 7.0).numpy(), expected, rtol=1e-4)
 
 
-def test_easts_original_loss_is_a_hundredth_of_dice_and_the_mean_of_boxes_over_all_pixels() -> None:
+def test_easts_original_loss_is_a_hundredth_of_dice_plus_the_mean_box_loss() -> None:
     given = box_batch()
     score, target, mask = arrays(given[0], given[2], given[4])
     p, g = score * mask, target * mask
@@ -130,7 +130,7 @@ def test_easts_original_loss_is_a_hundredth_of_dice_and_the_mean_of_boxes_over_a
     assert terms["geometry"].item() / 3 == pytest.approx(losses.mean())
 
 
-def test_easts_paper_loss_is_balanced_by_image() -> None:
+def test_easts_paper_loss_is_balanced_per_image() -> None:
     given = box_batch()
     given[2][1] = 0  # an image without text
     score, target, mask = arrays(given[0], given[2], given[4])
@@ -151,14 +151,14 @@ def test_easts_paper_loss_is_balanced_by_image() -> None:
     [(HardDice(), kernel_batch()), (BalancedCrossEntropy(), box_batch())],
     ids=["psenet", "east"],
 )
-def test_the_papers_losses_are_the_same_however_a_batch_is_split(loss, given) -> None:
+def test_paper_losses_do_not_depend_on_how_a_batch_is_split(loss, given) -> None:
     whole = loss.terms(*given)
     parts = [loss.terms(*(each[rows] for each in given)) for rows in (slice(0, 1), slice(1, 3))]
     for name, value in whole.items():
         assert sum(part[name].item() for part in parts) == pytest.approx(value.item(), rel=1e-5)
 
 
-def test_the_originals_dice_of_parts_is_the_mean_of_the_parts_as_on_several_gpus() -> None:
+def test_originals_dice_over_parts_is_their_mean_as_on_several_gpus() -> None:
     given = kernel_batch(count=4)
     parts = [
         BatchDice().terms(*(each[rows] for each in given)) for rows in (slice(0, 2), slice(2, 4))
@@ -195,7 +195,7 @@ def one_row(*values: float) -> Tensor:
     return torch.tensor(values).view(1, 1, -1)
 
 
-def test_text_begins_at_one_half_for_the_kernels_within_it() -> None:
+def test_text_threshold_for_inner_kernels_is_one_half() -> None:
     maps = torch.stack([one_row(0.2, 0.4, 0.8), one_row(0.5, 0.49, 0.9)], dim=1)
     kernels = torch.stack([one_row(1, 1, 0), one_row(1, 1, 1)], dim=1)
     mask = torch.ones(1, 1, 3)
@@ -211,7 +211,7 @@ def test_text_begins_at_one_half_for_the_kernels_within_it() -> None:
     ("negatives", "counting"),
     [(0.0, []), (0.9, []), (1.0, [0.9]), (2.0, [0.9, 0.7]), (9.0, [0.9, 0.7, 0.1])],
 )
-def test_the_hardest_background_counts_by_the_pixels_of_text(
+def test_hardest_background_is_selected_in_proportion_to_text_pixels(
     negatives: float, counting: list[float]
 ) -> None:
     text = one_row(0.6, 0.1, 0.9, 0.7, 0.95)
@@ -240,7 +240,7 @@ def test_a_single_pixel_of_text_has_the_whole_weight() -> None:
     assert both["geometry"].item() == pytest.approx(box, rel=1e-5)
 
 
-def test_scores_that_are_surely_wrong_have_the_largest_loss_there_is() -> None:
+def test_certainly_wrong_scores_have_the_maximum_loss() -> None:
     score, target = one_row(0.0, 1.0), one_row(1, 0)
     zeros = torch.zeros(1, 5, 1, 2)
     result = BalancedCrossEntropy().terms(score, zeros, target, zeros, one_row(1, 1))["score"]

@@ -32,18 +32,18 @@ def by_matrix_root(real: Tensor, fake: Tensor) -> float:
 
 
 @pytest.mark.parametrize(("count", "other"), [(400, 300), (100, 90)])
-def test_the_distance_is_that_of_scipys_matrix_root(count: int, other: int) -> None:
+def test_distance_matches_scipys_matrix_root(count: int, other: int) -> None:
     real, fake = features(count, 32, 1), features(other, 32, 2)
     assert frechet_distance(real, fake) == pytest.approx(by_matrix_root(real, fake), rel=1e-9)
 
 
-def test_fewer_images_than_features_are_no_difficulty() -> None:
+def test_fewer_images_than_features_are_supported() -> None:
     real, fake = features(20, 48, 1), features(30, 48, 2)
     # The root of a singular product is exact to the root of the rounding error only.
     assert frechet_distance(real, fake) == pytest.approx(by_matrix_root(real, fake), rel=1e-5)
 
 
-def test_known_distances() -> None:
+def test_distances_match_known_values() -> None:
     real = features(500, 8, 3)
     assert frechet_distance(real, real) < 1e-9
     assert frechet_distance(real, real + 2) == pytest.approx(8 * 4)
@@ -59,7 +59,7 @@ def test_the_order_of_sets_and_rows_does_not_matter() -> None:
     assert frechet_distance(real.flip(0), fake) == pytest.approx(distance, rel=1e-12)
 
 
-def test_features_that_are_not_finite_give_no_number() -> None:
+def test_non_finite_features_give_no_number() -> None:
     real = features(10, 4, 1)
     assert math.isnan(frechet_distance(real, real.clone().fill_(math.inf)))
 
@@ -152,7 +152,7 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
-def test_what_is_wrong_with_a_file_is_reported_once_with_how_many_more(tmp_path: Path) -> None:
+def test_file_errors_are_reported_once_with_the_number_of_others(tmp_path: Path) -> None:
     path = tmp_path / "inception.pth"
     with torch.device("meta"):
         expected = FidInception().state_dict()
@@ -182,7 +182,7 @@ def test_what_is_wrong_with_a_file_is_reported_once_with_how_many_more(tmp_path:
     assert "there is no such file of Inception weights" in refusal(path)
 
 
-def test_half_precision_is_read_as_float32_and_logits_are_left_out(tmp_path: Path) -> None:
+def test_half_precision_is_read_as_float32_and_logits_are_skipped(tmp_path: Path) -> None:
     with torch.device("meta"):
         expected = FidInception().state_dict()
     half = {
@@ -200,7 +200,7 @@ def test_half_precision_is_read_as_float32_and_logits_are_left_out(tmp_path: Pat
             assert (value == (0 if counted else 0.5)).all(), name
 
 
-def test_two_rows_are_enough_and_the_shapes_are_said_where_they_do_not_fit() -> None:
+def test_two_rows_suffice_and_mismatched_shapes_are_named() -> None:
     real = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
     fake = torch.tensor([[3.0, 1.0], [3.0, 5.0]])
     # Means (1, 0) and (3, 3); covariances diag(2, 0) and diag(0, 8).

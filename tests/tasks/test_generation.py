@@ -119,7 +119,7 @@ def test_the_generator_is_due_at_the_first_of_n_critic_steps() -> None:
         assert [step for step in range(5) if generator.is_due(step)] == expected
 
 
-def test_the_networks_statistics_move_in_both_turns() -> None:
+def test_network_statistics_are_updated_in_both_turns() -> None:
     task = task_for()
     for objective in task.objectives:
         before = {name: value.clone() for name, value in task.model.named_buffers()}
@@ -130,7 +130,7 @@ def test_the_networks_statistics_move_in_both_turns() -> None:
         assert not torch.equal(before["d.norm.running_mean"], after["d.norm.running_mean"])
 
 
-def test_every_tower_also_shows_the_discriminator_real_images_in_the_generators_turn() -> None:
+def test_discriminator_sees_real_images_in_the_generators_turn_on_every_tower() -> None:
     moved: list[int] = []
     for every_tower in (False, True):
         task = task_for(every_tower=every_tower)
@@ -140,7 +140,7 @@ def test_every_tower_also_shows_the_discriminator_real_images_in_the_generators_
     assert moved == [1, 2]
 
 
-def test_augmentation_changes_what_both_networks_learn_from_but_not_the_latent_vectors() -> None:
+def test_augmentation_affects_both_networks_inputs_but_not_latent_vectors() -> None:
     judged: list[list[Tensor]] = []
     seen: list[list[Tensor]] = []
     for changes in ((), ("color", "translation", "cutout")):
@@ -176,7 +176,7 @@ def test_latent_vectors_differ_between_steps_and_turns_but_not_between_splits() 
     assert torch.equal(torch.cat(painter.seen), whole[0])
 
 
-def test_scores_do_not_depend_on_how_the_set_is_split_and_name_every_level() -> None:
+def test_scores_do_not_depend_on_the_split_and_name_every_level() -> None:
     task = task_for()
     whole = scores(task, range(11))
     assert list(whole) == ["swd", "swd_32", "swd_16"]
@@ -184,7 +184,7 @@ def test_scores_do_not_depend_on_how_the_set_is_split_and_name_every_level() -> 
     assert whole["swd"] == pytest.approx((whole["swd_32"] + whole["swd_16"]) / 2)
 
 
-def test_a_generator_of_the_real_images_has_no_distance() -> None:
+def test_generator_of_the_real_images_has_zero_distance() -> None:
     real = torch.stack([batch(n)["image"][0] for n in range(11)]).float() / 127.5 - 1
     vectors = numbered_latents(0, 11, LATENT, seed=EVALUATION_SEED, truncation=2.0)
 
@@ -221,7 +221,7 @@ def logits_of(critic: nn.Module, images: Tensor) -> np.ndarray:
         return copy.deepcopy(critic).train()(images)[:, 0].double().numpy()
 
 
-def test_the_discriminators_loss_is_that_of_its_logits_of_real_and_of_generated_images() -> None:
+def test_discriminator_loss_uses_logits_of_real_and_generated_images() -> None:
     task = task_for(kind="lsgan")
     shown = seen_by_critic(task)
     set_random_position(task.objectives[0], 7, 0)
@@ -258,7 +258,7 @@ def test_the_discriminators_loss_contains_its_penalty_once() -> None:
     assert len(middle.unique()) == 3
 
 
-def test_the_generators_loss_is_that_of_its_images_and_of_the_weights_share() -> None:
+def test_generator_loss_covers_its_images_and_its_share_of_the_weight_penalty() -> None:
     task = task_for(kind="hinge", orthogonal=0.5)
     shown = seen_by_critic(task)
     objective = task.objectives[1]
@@ -278,7 +278,7 @@ def test_the_generators_loss_is_that_of_its_images_and_of_the_weights_share() ->
     assert list(without(batch(0, 1, 2))) == ["loss"]
 
 
-def test_latent_vectors_are_cut_at_the_losses_truncation() -> None:
+def test_latent_vectors_are_truncated_at_the_losses_setting() -> None:
     task = task_for(truncation=0.25)
     for objective in task.objectives:
         set_random_position(objective, 7, 0)
@@ -292,7 +292,7 @@ def test_latent_vectors_are_cut_at_the_losses_truncation() -> None:
     assert all(0.2 < each <= 0.2501 for each in largest)
 
 
-def test_illustrations_are_six_rows_of_samples_and_lines_between_the_first_eight() -> None:
+def test_illustrations_are_six_rows_of_samples_and_interpolations_of_the_first_eight() -> None:
     task = task_for()
     task.model.eval()
     vectors = numbered_latents(0, 36, LATENT, seed=20182, truncation=2.0)
@@ -357,7 +357,7 @@ def test_the_frechet_distance_compares_features_of_real_and_generated_images() -
     assert result["fid"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_without_images_to_score_on_there_is_a_task_too() -> None:
+def test_task_works_without_images_to_score() -> None:
     networks = task_for()._networks
     task = GenerationTask(
         networks,

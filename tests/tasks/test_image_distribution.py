@@ -45,7 +45,7 @@ def photographs(shared: Path) -> Callable[[str], Tensor]:
     return pictures
 
 
-def test_levels_are_named_by_their_size_down_to_16() -> None:
+def test_pyramid_levels_are_named_by_size_down_to_16() -> None:
     rows = laplacian_descriptors(random_pictures(3, 128), first_index=0)
     assert {name: tuple(row.shape) for name, row in rows.items()} == {
         "128": (384, 147),
@@ -62,7 +62,7 @@ def test_levels_are_named_by_their_size_down_to_16() -> None:
     ]
 
 
-def test_equal_sets_have_no_distance_and_the_order_of_sets_is_the_same() -> None:
+def test_equal_sets_have_zero_distance_and_the_distance_is_symmetric() -> None:
     first, second = random_pictures(20), random_pictures(20, seed=1)
     assert set(distances(first, first).values()) == {0.0}
     there, back = distances(first, second), distances(second, first)
@@ -81,7 +81,7 @@ def test_descriptors_do_not_depend_on_how_the_set_is_split() -> None:
         assert torch.equal(rows, torch.cat([part[name] for part in parts]))
 
 
-def test_neighbourhoods_lie_anywhere_in_the_image_and_differ_by_image() -> None:
+def test_patches_lie_anywhere_in_the_image_and_differ_per_image() -> None:
     # The coarsest level of a ramp is nearly the ramp itself: its values say where they lie.
     ramp = torch.linspace(-1, 1, 16).expand(1, 3, 16, 16)
     rows = laplacian_descriptors(ramp.expand(64, -1, -1, -1), first_index=0, per_image=8)["16"]
@@ -93,7 +93,7 @@ def test_neighbourhoods_lie_anywhere_in_the_image_and_differ_by_image() -> None:
     assert not torch.equal(columns[:8], columns[8:16])
 
 
-def test_an_image_without_change_has_nothing_in_the_fine_levels() -> None:
+def test_constant_image_is_zero_in_the_fine_levels() -> None:
     """Mirrored borders and filters that sum to 1: also at the edges."""
     rows = laplacian_descriptors(torch.full((2, 3, 64, 48), 0.5), first_index=0)
     assert list(rows) == ["48", "24"]
@@ -101,14 +101,14 @@ def test_an_image_without_change_has_nothing_in_the_fine_levels() -> None:
     assert rows["24"].sub(0.5).abs().max() < 1e-6
 
 
-def test_sides_that_do_not_halve_evenly_have_their_pyramid_too() -> None:
+def test_sides_that_do_not_halve_evenly_have_a_pyramid() -> None:
     assert list(laplacian_descriptors(random_pictures(1)[:, :, :31, :], first_index=0)) == [
         "31",
         "16",
     ]
 
 
-def test_noise_moves_the_fine_level_and_colours_the_coarse_one(
+def test_noise_affects_the_fine_level_and_colours_the_coarse_one(
     photographs: Callable[[str], Tensor],
 ) -> None:
     cats = photographs("cat")[:32]
@@ -124,7 +124,7 @@ def test_noise_moves_the_fine_level_and_colours_the_coarse_one(
     assert blur["swd_128"] > 3 * blur["swd_16"]
 
 
-def test_cats_and_dogs_are_as_far_apart_as_by_the_original(
+def test_distance_of_cats_and_dogs_matches_the_original(
     photographs: Callable[[str], Tensor],
 ) -> None:
     """The authors' code on the same files: means of 8 seeds and their spread (lowest, highest)."""
@@ -141,7 +141,7 @@ def test_cats_and_dogs_are_as_far_apart_as_by_the_original(
         assert measured[name] == pytest.approx(mean, abs=highest - lowest), name
 
 
-def test_the_same_numbers_under_autocast() -> None:
+def test_autocast_does_not_change_the_distance() -> None:
     images = random_pictures(4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside = laplacian_descriptors(images, first_index=0)
@@ -149,7 +149,7 @@ def test_the_same_numbers_under_autocast() -> None:
     assert all(torch.equal(inside[name], outside[name]) for name in outside)
 
 
-def test_a_generator_that_has_collapsed_gets_a_finite_and_large_distance() -> None:
+def test_collapsed_generator_has_a_finite_and_large_distance() -> None:
     real = random_pictures(20)
     collapsed = distances(real, torch.zeros_like(real))
     assert all(np.isfinite(list(collapsed.values())))
@@ -159,11 +159,11 @@ def test_a_generator_that_has_collapsed_gets_a_finite_and_large_distance() -> No
 @pytest.mark.parametrize(
     ("images", "each"), [(1, 128), (1024, 128), (2048, 64), (10_000, 13), (10**6, 1)]
 )
-def test_large_sets_take_fewer_neighbourhoods_an_image(images: int, each: int) -> None:
+def test_large_sets_use_fewer_patches_per_image(images: int, each: int) -> None:
     assert neighbourhoods_per_image(images) == each
 
 
-def test_sets_that_cannot_be_compared_are_refused() -> None:
+def test_incomparable_sets_are_refused() -> None:
     rows = laplacian_descriptors(random_pictures(4), first_index=0)
     fewer = {name: row[1:] for name, row in rows.items()}
     with pytest.raises(ValueError, match="as many"):
@@ -194,7 +194,7 @@ def scipy_pyramid(image: np.ndarray) -> list[np.ndarray]:
     return levels
 
 
-def test_neighbourhoods_are_those_of_the_pyramid_with_scipys_filter() -> None:
+def test_patches_come_from_the_pyramid_with_scipys_filter() -> None:
     images = random_pictures(2, 64)[:, :, :, :62]
     rows = laplacian_descriptors(images, first_index=3, per_image=20)
     assert list(rows) == ["62", "31", "16"]
@@ -236,7 +236,7 @@ def test_the_distance_is_the_mean_over_512_directions_of_sorted_projections() ->
     assert sliced_wasserstein(*sets) == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_errors_say_which_shapes_do_not_fit() -> None:
+def test_errors_name_the_mismatched_shapes() -> None:
     for shape in ((1, 3, 16, 15), (1, 1, 16, 16), (3, 16, 16)):
         with pytest.raises(ValueError, match="images must be") as error:
             laplacian_descriptors(torch.zeros(shape), first_index=0)

@@ -52,7 +52,7 @@ def sums(task: KeywordTask, *batches: dict[str, torch.Tensor]) -> dict[str, torc
     return {name: sum(one[name].double() for one in result) for name in result[0]}
 
 
-def test_the_score_is_the_share_of_the_right_labels_over_batches_of_any_size() -> None:
+def test_score_is_the_accuracy_over_batches_of_any_size() -> None:
     task = task_for()
     true, message = [0, 1, 2, 3, 2, 2, 3], [0, 2, 2, 3, 3, 2, 3]
     whole = task.summarize(sums(task, batch(true, message)))
@@ -73,7 +73,7 @@ def test_rows_of_the_table_are_true_labels_and_columns_predictions() -> None:
     ]
 
 
-def test_the_loss_is_the_mean_cross_entropy_and_flows_into_the_network() -> None:
+def test_loss_is_the_mean_cross_entropy_with_gradients_to_the_network() -> None:
     task = task_for()
     (objective,) = task.objectives
     loss = means(objective, batch([1, 2], [1, 3]))["loss"]
@@ -100,7 +100,7 @@ def test_images_have_time_to_the_right_and_pitch_upwards() -> None:
     assert len(flat.flatten(1).unique(dim=1).T) == 1
 
 
-def test_the_illustration_is_always_of_the_same_clips(tmp_path: Path) -> None:
+def test_illustration_always_shows_the_same_clips(tmp_path: Path) -> None:
     data = KeywordData(path=str(divided(tmp_path)), words=("low", "high"))
     _, evaluation = open_keyword_sets(data, seed=1)
     task = task_for()
@@ -164,7 +164,7 @@ class Clips:
         (50, list(range(0, 48, 3))),
     ],
 )
-def test_the_clips_shown_are_spread_over_the_set_with_what_was_said_and_heard(
+def test_shown_clips_are_spread_over_the_set_with_label_and_prediction(
     size: int, asked: list[int]
 ) -> None:
     task = task_for()
@@ -195,14 +195,14 @@ def test_the_clips_shown_are_spread_over_the_set_with_what_was_said_and_heard(
     )
 
 
-def test_without_a_clip_that_can_be_read_nothing_is_shown() -> None:
+def test_nothing_is_shown_without_a_readable_clip() -> None:
     task = task_for()
     for clips in (Clips(0), Clips(5, readable=False)):
         task.eval_data = clips
         assert task.illustrate() == ()
 
 
-def test_colours_go_from_dark_blue_over_purple_and_orange_to_light_yellow() -> None:
+def test_colours_run_from_dark_blue_via_purple_and_orange_to_light_yellow() -> None:
     values = torch.tensor([0.0, 1, 2, 3, 1.5]).view(1, 5, 1) * 7 - 3
     (picture,) = coloured(values)
     assert picture.shape == (3, 2, 10)
@@ -212,7 +212,7 @@ def test_colours_go_from_dark_blue_over_purple_and_orange_to_light_yellow() -> N
     assert torch.equal(picture, picture[:, :1, ::2].repeat_interleave(2, 2).expand(3, 2, 10))
 
 
-def test_the_loss_of_an_evaluation_is_weighted_and_smoothed_as_in_training() -> None:
+def test_evaluation_loss_is_weighted_and_smoothed_as_in_training() -> None:
     weights = torch.tensor([1.0, 0.5, 3.0, 2.0])
     task = KeywordTask(
         Told(),

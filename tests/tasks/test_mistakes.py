@@ -45,7 +45,7 @@ def test_the_confusion_counts_every_sample_and_its_diagonal_is_top1() -> None:
     assert len(table.rows) == 7
 
 
-def test_of_many_classes_those_recognised_least_are_listed() -> None:
+def test_least_recognised_of_many_classes_are_listed() -> None:
     logits = torch.zeros(120, 60)
     labels = torch.arange(120) % 60
     logits[torch.arange(120), labels] = 1.0
@@ -60,7 +60,7 @@ def test_of_many_classes_those_recognised_least_are_listed() -> None:
     assert empty.rows == [["1", "1", "100.0"]]
 
 
-def test_the_surest_mistakes_of_all_batches_are_shown_most_certain_first() -> None:
+def test_most_confident_mistakes_of_all_batches_come_first() -> None:
     mistakes = SurestMistakes()
     sure = torch.rand(90, generator=torch.Generator().manual_seed(1)) * 0.4 + 0.5
     logits = torch.stack([sure.log(), (1 - sure).log()], dim=1)
@@ -115,7 +115,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     assert torch.equal(sheet.image, expected)
 
 
-def test_small_images_are_enlarged_by_repetition_and_large_ones_averaged() -> None:
+def test_small_images_are_enlarged_by_repetition_and_large_ones_averaged_down() -> None:
     def shown(picture: torch.Tensor) -> torch.Tensor:
         mistakes = SurestMistakes()
         mistakes.add(
@@ -132,7 +132,7 @@ def test_small_images_are_enlarged_by_repetition_and_large_ones_averaged() -> No
     assert large[:4, 40].tolist() == [0, 2, 4, 6]
 
 
-def test_more_than_a_sheet_of_mistakes_are_laid_out_in_rows_of_eight() -> None:
+def test_mistakes_are_laid_out_in_rows_of_eight_up_to_a_full_sheet() -> None:
     mistakes = SurestMistakes()
     zeros = torch.zeros(30, dtype=torch.int64)
     logits = torch.zeros(30, 2)
@@ -150,7 +150,7 @@ def test_more_than_a_sheet_of_mistakes_are_laid_out_in_rows_of_eight() -> None:
     assert mistakes.tables() == []
 
 
-def test_classes_without_samples_are_not_listed_and_equal_shares_keep_their_order() -> None:
+def test_classes_without_samples_are_omitted_and_ties_keep_their_order() -> None:
     right, count = torch.tensor([1.0, 0, 3, 1, 1]), torch.tensor([2.0, 0, 4, 2, 1])
     table = weakest_classes(right, count, ("a", "b", "c"), 3)
     assert table.title == "the 3 classes recognised least"

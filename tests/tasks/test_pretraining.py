@@ -81,7 +81,7 @@ def test_a_batch_without_a_masked_word_has_no_loss_and_no_gradients() -> None:
     assert not any(p.grad.any() for p in network.parameters() if p.grad is not None)
 
 
-def test_biases_and_norms_do_not_decay() -> None:
+def test_weight_decay_skips_biases_and_norms() -> None:
     network = _network()
     objective = PretrainingObjective(network)
     undecayed = {n for n, p in network.named_parameters() if not objective.decays(n, p)}

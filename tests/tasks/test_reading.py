@@ -103,7 +103,7 @@ def test_the_loss_is_the_mean_of_start_and_end_within_the_passage() -> None:
     assert means(task.objectives[0], batch)["loss"].item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_answers_are_cut_from_the_passage_as_it_was_written() -> None:
+def test_answers_are_verbatim_spans_of_the_passage() -> None:
     network = Pointing(a=(3.0, 0.0), b=(0.0, 2.0), c=(0.0, 1.0))
     logits = network(
         torch.tensor([[PIECES.index(p) for p in ("[CLS]", "z", "[SEP]", "a", "b", "c", "d")]]),
@@ -116,7 +116,7 @@ def test_answers_are_cut_from_the_passage_as_it_was_written() -> None:
     assert answers[1].text == "A B c"
 
 
-def test_answers_are_made_of_the_best_places_that_are_allowed() -> None:
+def test_answers_use_the_best_allowed_positions() -> None:
     start, end = np.array([9.0, 5, 1, 0, 4]), np.array([9.0, 0, 6, 7, 1])
     inside = np.array([False, True, True, True, True])
     begins = np.array([False, True, True, True, False])
@@ -142,7 +142,7 @@ def test_each_text_is_listed_once_with_its_probability() -> None:
     assert best_answers([], 3) == []
 
 
-def test_a_window_is_scored_by_its_best_answer_in_characters_of_the_passage() -> None:
+def test_window_is_scored_by_its_best_answer_in_passage_characters() -> None:
     task = task_for(Pointing(a=(3.0, 0.0), b=(1.0, 2.0), g=(4.0, 0.5), h=(0.0, 4.0)), MADE)
     assert task.eval_data is not None
     batch = task.eval_data.fetch([SampleKey(0, number) for number in range(4)]).batch
@@ -162,7 +162,7 @@ def test_a_window_is_scored_by_its_best_answer_in_characters_of_the_passage() ->
     assert scores["loss"] == pytest.approx(result["loss"].item() / 8)
 
 
-def test_of_equally_good_answers_the_first_window_counts() -> None:
+def test_first_window_of_equally_good_answers_counts() -> None:
     task = task_for(Pointing(), MADE)
     rows = [[1, 0, 3, 2.0], [1, 4, 5, 2.0], [1, 4, 5, 1.0]]
     sums = {"answers": torch.tensor(rows).double(), "loss": torch.tensor(1.0)}
@@ -175,7 +175,7 @@ def test_of_equally_good_answers_the_first_window_counts() -> None:
     assert metrics["em"] == 0
 
 
-def test_places_outside_the_passage_are_ten_thousand_lower() -> None:
+def test_logits_outside_the_passage_are_lowered_by_ten_thousand() -> None:
     network = Pointing(x=(50.0, 50.0), g=(4.0, 1.0))
     task = task_for(network, MADE)
     batch = task.train_data.fetch([SampleKey(0, 1)]).batch

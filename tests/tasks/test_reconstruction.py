@@ -54,7 +54,7 @@ def score(network: VQVAE, count: int = 6) -> dict[str, float]:
     return task.summarize(task.evaluate_batch(batch))
 
 
-def test_error_and_psnr_are_those_of_pixels_from_0_to_1() -> None:
+def test_error_and_psnr_use_pixels_from_0_to_1() -> None:
     result = score(Shifted(0.1))
     assert result["mse"] == pytest.approx(0.01, rel=1e-5)
     assert result["psnr"] == pytest.approx(20.0, abs=1e-3)
@@ -105,7 +105,7 @@ def test_the_loss_is_the_weighted_sum_of_its_terms() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 13, 40])
-def test_originals_stand_above_their_reconstructions(size: int) -> None:
+def test_originals_are_shown_above_their_reconstructions(size: int) -> None:
     (shown,) = task_for(Shifted(0.5), size).illustrate()
     times = 4
     rows, columns = 2 * max(1, min(size, 16) // 8), min(size, 8)
@@ -121,7 +121,7 @@ def test_originals_stand_above_their_reconstructions(size: int) -> None:
         assert below - original == pytest.approx(127.5, abs=1)
 
 
-def test_no_held_back_images_no_illustration() -> None:
+def test_no_illustration_without_held_out_images() -> None:
     task = task_for(Shifted(0.1))
     task.eval_data = None
     assert task.illustrate() == ()
@@ -141,7 +141,7 @@ def test_small_images_are_enlarged_and_large_ones_are_not() -> None:
         (40, [0, 2, 5, 7, 10, 12, 15, 17, 20, 22, 25, 27, 30, 32, 35, 37]),
     ],
 )
-def test_the_originals_shown_are_spread_over_the_set(size: int, levels: list[int]) -> None:
+def test_shown_originals_are_spread_over_the_set(size: int, levels: list[int]) -> None:
     (shown,) = task_for(Shifted(0.5), size).illustrate()
     step = SIDE * 4 + 2
     result = [
@@ -154,7 +154,7 @@ def test_the_originals_shown_are_spread_over_the_set(size: int, levels: list[int
     assert task_for(Shifted(0.5), 0).illustrate() == ()
 
 
-def test_the_sums_are_means_of_an_image_times_the_images_and_no_pull_unless_asked() -> None:
+def test_sums_are_per_image_means_times_images_without_pull_by_default() -> None:
     torch.manual_seed(0)
     network = VQVAE(variant="cifar10", codes=5, width=4)
     task = task_for(network)
@@ -170,7 +170,7 @@ def test_the_sums_are_means_of_an_image_times_the_images_and_no_pull_unless_aske
     assert {name: value.item() / 3 for name, value in actual.items()} == pytest.approx(expected)
 
 
-def test_grey_networks_take_the_mean_of_the_colours() -> None:
+def test_grey_networks_use_the_mean_of_the_channels() -> None:
     data = Pictures(2)
     grey = ReconstructionTask(
         VQVAE(variant="mnist", codes=5, width=4),

@@ -13,7 +13,7 @@ from jumar.tasks.sampling import as_bytes, between, drawn, numbered_latents
     seed=st.integers(0, 2**63),
     truncation=st.floats(0.01, 5),
 )
-def test_a_vector_depends_on_number_and_seed_alone_and_keeps_the_truncation(
+def test_vector_depends_only_on_index_and_seed_and_respects_the_truncation(
     first: int, count: int, seed: int, truncation: float
 ) -> None:
     whole = numbered_latents(0, first + count, 6, seed=seed, truncation=truncation)
@@ -27,7 +27,7 @@ def test_other_seeds_give_other_vectors() -> None:
     assert not torch.isclose(one, other).any()
 
 
-def test_lines_are_straight_and_hold_both_ends() -> None:
+def test_interpolations_are_straight_and_include_both_ends() -> None:
     starts, ends = torch.randn(2, 3), torch.randn(2, 3)
     lines = between(starts, ends, 5).view(2, 5, 3)
     torch.testing.assert_close(lines[:, 0], starts)
@@ -35,7 +35,7 @@ def test_lines_are_straight_and_hold_both_ends() -> None:
     torch.testing.assert_close(lines[:, 2], (starts + ends) / 2)
 
 
-def test_batches_do_not_change_the_images_and_bound_what_is_made_at_once() -> None:
+def test_batch_size_limits_memory_without_changing_the_images() -> None:
     sizes: list[int] = []
 
     def generator(latents: torch.Tensor) -> torch.Tensor:
@@ -49,13 +49,13 @@ def test_batches_do_not_change_the_images_and_bound_what_is_made_at_once() -> No
     assert torch.equal(made, drawn(generator, latents, device=device, batch=7))
 
 
-def test_bytes_are_the_inverse_of_the_normalisation() -> None:
+def test_byte_conversion_inverts_the_normalisation() -> None:
     levels = torch.arange(256, dtype=torch.uint8)
     assert torch.equal(as_bytes(levels / 127.5 - 1), levels)
     assert as_bytes(torch.tensor([-3.0, 3.0])).tolist() == [0, 255]
 
 
-def test_sixteen_images_are_made_at_once_without_gradients() -> None:
+def test_sixteen_images_are_generated_at_once_without_gradients() -> None:
     sizes: list[int] = []
     weight = torch.ones(1, requires_grad=True)
 

@@ -18,7 +18,7 @@ from jumar.tasks.scoring.rates import Rates
 from jumar.tasks.scoring.spans import Guess, best_indexes, best_spans, realigned
 
 
-def test_rates_are_shares_of_counts_and_zero_where_there_are_none() -> None:
+def test_rates_are_ratios_of_counts_and_zero_if_empty() -> None:
     assert Rates.of(2, 4, 8) == pytest.approx((0.5, 0.25, 1 / 3))
     assert Rates.of(0, 0, 5) == Rates.of(0, 5, 0) == Rates.of(0, 0, 0) == (0, 0, 0)
     assert Rates.of(1, 1, 1) == (1, 1, 1)
@@ -36,7 +36,7 @@ def test_labels_are_rated_together_or_each_by_itself() -> None:
     assert label_rates(np.zeros((2, 2)), [0, 1], "weighted") == (0, 0, 0)
 
 
-def test_an_entity_goes_on_with_inner_tags_of_its_type_only() -> None:
+def test_entity_continues_only_with_inner_tags_of_its_type() -> None:
     tags = ["B-PER", "I-PER", "E-PER", "E-PER", "O", "I-ORG", "M-ORG", "I-PER", "S-LOC", "I-LOC"]
     assert entities(tags) == [
         Entity("PER", 0, 2),
@@ -67,7 +67,7 @@ def test_strict_entities_follow_their_scheme_to_the_end(
     assert strict_entities(tags, scheme) == expected
 
 
-def test_entities_are_counted_by_type_and_once_a_sentence() -> None:
+def test_entities_are_counted_by_type_once_per_sentence() -> None:
     counts = EntityCounts()
     a, b, other = Entity("A", 0, 1), Entity("B", 2, 2), Entity("A", 3, 3)
     counts.add([a, b], [a, other])
@@ -86,7 +86,7 @@ def test_answers_are_compared_without_case_and_some_punctuation() -> None:
     assert not exact_match([], "a")
 
 
-def test_f1_is_that_of_the_longest_part_in_common_of_the_best_answer() -> None:
+def test_f1_uses_the_longest_common_substring_with_the_best_answer() -> None:
     # 2 of 4 characters in a row, of an answer of 3.
     assert answer_f1(["中国人"], "在中国的") == pytest.approx(2 * 0.5 * (2 / 3) / (0.5 + 2 / 3))
     assert answer_f1(["人", "在中国的"], "在中国的") == 1
@@ -99,7 +99,7 @@ def test_f1_is_that_of_the_longest_part_in_common_of_the_best_answer() -> None:
     assert segments("a1中", "ascend") == ["a", "1", "中"]
 
 
-def test_places_are_the_largest_first_and_of_equal_ones_the_first() -> None:
+def test_best_positions_are_sorted_by_score_with_ties_to_the_first() -> None:
     assert best_indexes(np.array([1.0, 3, 2, 3, 0]), 4) == [1, 3, 2, 0]
     ones = np.ones(3, dtype=bool)
     result = best_spans(
@@ -113,7 +113,7 @@ def test_places_are_the_largest_first_and_of_equal_ones_the_first() -> None:
     assert result == [Guess(0, 1, 3.0), Guess(0, 0, 2.0), Guess(1, 1, 2.0)]
 
 
-def test_a_predicted_text_is_found_in_the_original_or_the_whole_is_taken() -> None:
+def test_predicted_text_is_found_in_the_original_or_the_whole_is_used() -> None:
     words = BasicWords(lower_case=True)
     assert realigned("steve smith", "Mr Steve Smith's", words) == "Steve Smith"
     assert realigned("smith ' s", "Steve Smith's", words) == "Smith's"

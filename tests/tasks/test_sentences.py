@@ -61,7 +61,7 @@ def test_scores_do_not_depend_on_the_batches() -> None:
     assert sum(int(cell) for row in table.rows for cell in row[1:4]) == 7
 
 
-def test_norms_and_biases_do_not_decay() -> None:
+def test_weight_decay_skips_norms_and_biases() -> None:
     task = task_for()
     decaying = {
         name

@@ -59,7 +59,7 @@ FIRST = (
 SECOND = (["O", "B-ORG", "I-ORG"], ["B-PER", "B-ORG", "O"])
 
 
-def test_the_loss_is_the_mean_of_the_tagged_tokens() -> None:
+def test_loss_is_the_mean_over_tagged_tokens() -> None:
     task = task_for()
     made = batch(FIRST, SECOND)
     logits = task.model(made["input_ids"], made["segment_ids"], made["input_mask"])
@@ -95,7 +95,7 @@ def test_whole_entities_are_scored_over_batches_of_any_size() -> None:
     assert sums["tokens"].item() == 7
 
 
-def test_the_table_lists_rates_by_type_and_the_loss_is_that_of_a_token() -> None:
+def test_table_lists_rates_by_type_and_the_loss_is_per_token() -> None:
     task = task_for()
     assert task.kinds == ["ORG", "PER"]
     assert task.by_character is True

@@ -138,7 +138,7 @@ KERNELS: dict[str, Row] = {"text_weight": (0.7, "", (), 0, 1)}
         ),
     ],
 )
-def test_losses_are_set_as_in_their_originals_and_papers_by_default(
+def test_loss_defaults_match_the_originals_and_papers(
     family: Any, expected: dict[str, dict[str, Row]]
 ) -> None:
     result = {
@@ -157,7 +157,7 @@ def test_losses_are_set_as_in_their_originals_and_papers_by_default(
     assert result == expected
 
 
-def test_a_family_of_losses_and_a_task_leave_nothing_out() -> None:
+def test_loss_families_and_tasks_require_all_methods() -> None:
     class Unfinished(Task):
         pass
 
@@ -187,7 +187,7 @@ def reader(cls: type[KernelReader] | type[BoxReader]) -> Any:
     return cls(**{each.name: 0 for each in fields(cls)})
 
 
-def test_what_holds_networks_or_images_is_equal_only_to_itself() -> None:
+def test_objects_holding_networks_or_images_compare_by_identity() -> None:
     for make in (ErrorSheets, lambda: reader(KernelReader), lambda: reader(BoxReader)):
         one, other = make(), make()
         assert one != other
@@ -212,7 +212,7 @@ class Least(Task):
         return {name: float(np.sum(value)) for name, value in sums.items()}
 
 
-def test_an_objective_is_due_at_every_step_decays_all_and_divides_by_samples() -> None:
+def test_objective_defaults_to_every_step_full_decay_and_division_by_samples() -> None:
     objective = Plain()
     batch = {"x": torch.tensor([1.0, 2.0])}
     assert [objective.is_due(step) for step in (0, 1, 7)] == [True] * 3
@@ -221,7 +221,7 @@ def test_an_objective_is_due_at_every_step_decays_all_and_divides_by_samples() -
     assert objective(batch) == {"loss": torch.tensor(3.0)}
 
 
-def test_a_task_shows_nothing_and_names_nothing_unless_it_says_so() -> None:
+def test_task_shows_and_names_nothing_by_default() -> None:
     task = Least()
     assert task.averaged is None
     assert task.outputs == task.gathered == ()

@@ -52,7 +52,7 @@ def drawn(*shape: int) -> Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(1))
 
 
-def test_psenets_objective_is_its_loss_of_the_batchs_maps() -> None:
+def test_psenets_objective_is_its_loss_on_the_batchs_maps() -> None:
     network = Fixed(drawn(2, 6, 8, 8))
     kernels = (drawn(2, 6, 8, 8) > 0.5).to(torch.uint8)
     mask = torch.ones(2, 8, 8, dtype=torch.uint8)
@@ -65,7 +65,7 @@ def test_psenets_objective_is_its_loss_of_the_batchs_maps() -> None:
     assert set(terms) == {"loss", "text", "kernels"}
 
 
-def test_easts_objective_is_its_loss_of_the_batchs_maps() -> None:
+def test_easts_objective_is_its_loss_on_the_batchs_maps() -> None:
     network = FixedBoxes(drawn(2, 6, 8, 8))
     score = (drawn(2, 8, 8) > 0.5).to(torch.uint8)
     boxes, mask = drawn(2, 5, 8, 8) * 3, torch.ones(2, 8, 8, dtype=torch.uint8)
@@ -116,7 +116,7 @@ def signs(folder: Path, **changes: object) -> DetectionData:
     return DetectionData(path=str(folder / "signs"), image_size=32, **changes)
 
 
-def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
+def test_words_are_scored_in_file_pixels(tmp_path: Path) -> None:
     """Images of 64 px are shrunk to 32; a reader that finds the labels themselves is right."""
     train, evaluation = open_detection_sets(
         signs(tmp_path, eval_longest=32), targets="kernels", seed=1
@@ -161,7 +161,7 @@ def test_words_are_scored_in_the_pixels_of_the_file(tmp_path: Path) -> None:
     assert pictures[0].caption == "2 words found (green), 2 labelled (orange)"
 
 
-def test_no_word_found_and_none_labelled_is_no_division_by_zero(tmp_path: Path) -> None:
+def test_no_detected_and_no_labelled_words_do_not_divide_by_zero(tmp_path: Path) -> None:
     train, _ = open_detection_sets(signs(tmp_path), targets="kernels", seed=1)
     objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
     task = TextDetectionTask(objective, lambda *_: [], train_data=train, eval_data=None)
@@ -221,7 +221,7 @@ def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
 @pytest.mark.parametrize(
     ("size", "pictures"), [(2, "2 images"), (50, "50 images"), (51, "the first 50 images")]
 )
-def test_errors_are_looked_for_in_the_first_fifty_images_and_three_are_shown(
+def test_errors_are_searched_in_the_first_fifty_images_and_three_shown(
     size: int, pictures: str
 ) -> None:
     task = task_of(Scenes(size), square(0, 20, 6, 6))
@@ -266,7 +266,7 @@ def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     assert errors.rows == [["missed", "0"], ["false", "4"], ["merged", "0"], ["split", "0"]]
 
 
-def test_maps_reach_to_the_last_pixel_of_an_image_that_is_no_multiple_of_four() -> None:
+def test_maps_cover_images_whose_size_is_not_a_multiple_of_four() -> None:
     maps = torch.zeros(1, 6, 16, 16)
     maps[:, :, 8:12, 8:13] = 0.9375
     reader = KernelReader(
@@ -284,7 +284,7 @@ def test_maps_reach_to_the_last_pixel_of_an_image_that_is_no_multiple_of_four() 
     assert word.corners[:, 1].max() == pytest.approx(45, abs=1)
 
 
-def test_only_kernels_decay_in_a_detector() -> None:
+def test_weight_decay_in_a_detector_applies_only_to_kernels() -> None:
     objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
     parameter = nn.Parameter(torch.zeros(1))
     names = ("p5.conv.weight", "p5.conv.bias", "fusion.norm.weight")

@@ -17,7 +17,7 @@ def tiny(shared: Path) -> Path:
     return shared / "data" / "pretrained" / "bert-tiny-ckpt"
 
 
-def test_a_published_checkpoint_goes_in_and_comes_out_the_same(tiny: Path, tmp_path: Path) -> None:
+def test_published_checkpoint_round_trips(tiny: Path, tmp_path: Path) -> None:
     done = here("weights", "import", "bert", tiny, "--to", "b.safetensors", cwd=tmp_path)
     assert "46 of 46 weights of bert, step 20" in done.out
     assert "not weights (93)" in done.out
@@ -38,12 +38,12 @@ def test_a_published_checkpoint_goes_in_and_comes_out_the_same(tiny: Path, tmp_p
             np.testing.assert_array_equal(again.read(name), theirs.read(name), err_msg=name)
 
 
-def test_without_a_network_there_is_no_run(tiny: Path, tmp_path: Path) -> None:
+def test_bare_network_import_must_be_safetensors(tiny: Path, tmp_path: Path) -> None:
     done = here("weights", "import", "bert", tiny, "--to", "run", cwd=tmp_path, code=2)
     assert "ends in .safetensors" in done.message
 
 
-def test_a_bias_that_is_missing_from_a_layer_is_missed(tiny: Path, tmp_path: Path) -> None:
+def test_missing_bias_of_a_layer_is_detected(tiny: Path, tmp_path: Path) -> None:
     theirs = open_checkpoint(tiny)
     left_out = "bert/encoder/layer_0/output/dense/bias"
     write_bundle(
@@ -53,7 +53,7 @@ def test_a_bias_that_is_missing_from_a_layer_is_missed(tiny: Path, tmp_path: Pat
     assert f"missing in the file (1): {left_out} for bert.encoder.layer.0.output" in done.message
 
 
-def test_nezha_has_no_position_table_and_heads_are_there_where_their_names_are() -> None:
+def test_nezha_has_no_position_table_and_heads_exist_if_named() -> None:
     base = ["bert/embeddings/word_embeddings", "bert/encoder/layer_11/output/dense/bias"]
     names = [v.name for v in tf_names(base).variables]
     assert not any("position" in name or "cls" in name for name in names)

@@ -74,7 +74,7 @@ def test_padding_changes_no_output_and_no_gradient(positions: Positions, dropout
 
 
 @pytest.mark.parametrize("positions", ["absolute", "relative"])
-def test_a_batch_in_pieces_is_dropped_like_the_whole(positions: Positions) -> None:
+def test_split_batch_gets_the_same_dropout_as_the_whole(positions: Positions) -> None:
     torch.manual_seed(1)
     model = Bert(small(positions, dropout=0.3))
     initialize(model, 0.3)
@@ -91,7 +91,7 @@ def test_a_batch_in_pieces_is_dropped_like_the_whole(positions: Positions) -> No
 
 
 @pytest.mark.parametrize("dense_up_to", [0, 1000])
-def test_a_length_first_met_in_an_evaluation_can_be_trained_on(
+def test_length_first_seen_in_evaluation_can_be_trained(
     dense_up_to: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relative, "DENSE_UP_TO", dense_up_to)
@@ -103,7 +103,7 @@ def test_a_length_first_met_in_an_evaluation_can_be_trained_on(
     relative.relative_positions.cache_clear()
 
 
-def test_attention_in_training_equals_evaluation_when_nothing_is_dropped() -> None:
+def test_attention_without_dropout_is_equal_in_training_and_evaluation() -> None:
     torch.manual_seed(1)
     trained, scored = Bert(small(dropout=1e-9)), Bert(small())
     scored.load_state_dict(trained.state_dict())
@@ -119,7 +119,7 @@ def test_a_sample_longer_than_the_positions_is_refused() -> None:
 
 
 @given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5), extra=st.integers(0, 3))
-def test_what_is_packed_is_unpacked_at_its_place(lengths: list[int], extra: int) -> None:
+def test_packed_tokens_are_unpacked_in_place(lengths: list[int], extra: int) -> None:
     length = max(lengths) + extra
     mask = torch.arange(length)[None, :] < torch.tensor(lengths)[:, None]
     values = torch.rand(len(lengths), length, 2) + 1
@@ -135,7 +135,7 @@ def test_what_is_packed_is_unpacked_at_its_place(lengths: list[int], extra: int)
     assert torch.equal(packed[packing.at(at)], expected)
 
 
-def test_token_numbers_differ_by_sample_place_feature_and_key() -> None:
+def test_token_random_numbers_differ_by_sample_position_feature_and_key() -> None:
     samples, places = torch.arange(6).repeat_interleave(10), torch.arange(10).repeat(6)
     bits = keyed_token_bits(samples, places, 32, random_position(7))
     assert len(bits.unique()) == bits.numel()
@@ -145,7 +145,7 @@ def test_token_numbers_differ_by_sample_place_feature_and_key() -> None:
     assert (other != bits).all()
 
 
-def test_the_share_of_dropped_features_is_the_probability() -> None:
+def test_share_of_dropped_features_equals_the_probability() -> None:
     dropout = KeyedTokenDropout(0.1)
     set_random_position(dropout, 3, 0)
     rows = torch.arange(400)
@@ -155,7 +155,7 @@ def test_the_share_of_dropped_features_is_the_probability() -> None:
 
 
 @pytest.mark.parametrize("words", [CHUNK // 2, 2 * CHUNK, 5 * CHUNK - 1])
-def test_logits_in_chunks_have_the_gradients_of_one_piece(words: int) -> None:
+def test_chunked_logits_have_the_same_gradients(words: int) -> None:
     torch.manual_seed(1)
     model = BertForPretraining(small())
     inputs = batch()
@@ -179,7 +179,7 @@ def test_logits_in_chunks_have_the_gradients_of_one_piece(words: int) -> None:
 
 
 @pytest.mark.parametrize("positions", ["absolute", "relative"])
-def test_heads_of_tasks_have_their_shapes_and_ignore_padding(positions: Positions) -> None:
+def test_task_heads_have_their_shapes_and_ignore_padding(positions: Positions) -> None:
     inputs = batch()
     classes = BertForClassification(small(positions), 3).eval()
     assert classes(**inputs).shape == (4, 3)
@@ -191,7 +191,7 @@ def test_heads_of_tasks_have_their_shapes_and_ignore_padding(positions: Position
     assert BertForSpans(small(positions)).eval()(**inputs).shape == (4, 14, 2)
 
 
-def test_weights_begin_as_a_normal_cut_at_two_deviations() -> None:
+def test_weights_are_initialised_from_a_normal_truncated_at_two_deviations() -> None:
     torch.manual_seed(1)
     model = BertForPretraining(BertSize(vocab_size=2000, num_layers=1))
     weight = model.bert.embeddings.word_embeddings.weight
@@ -231,7 +231,7 @@ def test_a_network_has_the_size_of_bert_base_by_default() -> None:
     assert network.layer_order() == ["embeddings", *(f"encoder.layer.{n}" for n in range(12))]
 
 
-def test_layers_are_the_formulas_of_the_paper_over_the_attention() -> None:
+def test_layers_match_the_papers_formulas() -> None:
     torch.manual_seed(1)
     model = Bert(small()).eval()
     initialize(model, 0.3)
@@ -273,12 +273,12 @@ def test_layers_are_the_formulas_of_the_paper_over_the_attention() -> None:
     torch.testing.assert_close(plain.first(), plain.tokens[starts])
 
 
-def test_a_sample_as_long_as_the_positions_is_taken() -> None:
+def test_sample_as_long_as_the_positions_is_accepted() -> None:
     ids = torch.ones(1, 20, dtype=torch.int64)
     assert Bert(small())(ids, ids * 0, ids).tokens.shape == (20, 16)
 
 
-def test_heads_are_dense_layers_over_tokens_or_the_pooled_first_one() -> None:
+def test_heads_are_dense_layers_over_tokens_or_the_pooled_first_token() -> None:
     torch.manual_seed(4)
     inputs = batch()
     model = BertForPretraining(small()).eval()
@@ -311,7 +311,7 @@ def test_heads_are_dense_layers_over_tokens_or_the_pooled_first_one() -> None:
         assert made.dropout.p == 0.3
 
 
-def test_more_than_1024_masked_words_are_computed_twice_and_not_kept() -> None:
+def test_more_than_1024_masked_words_are_recomputed_instead_of_kept() -> None:
     model = BertForPretraining(small())
     encoded = model.bert(**batch())
     calls: list[int] = []

@@ -24,7 +24,7 @@ def row_of(distance: int) -> np.ndarray:
 ROWS = np.array([[row_of(key - query) for key in range(LENGTH)] for query in range(LENGTH)])
 
 
-def test_the_table_has_a_row_for_each_clipped_distance() -> None:
+def test_table_has_a_row_per_clipped_distance() -> None:
     table = relative_table(SIZE, torch.device("cpu"))
     assert (tuple(table.shape), table.dtype) == ((129, SIZE), torch.float32)
     expected = [row_of(distance) for distance in range(-64, 65)]
@@ -32,7 +32,9 @@ def test_the_table_has_a_row_for_each_clipped_distance() -> None:
 
 
 @pytest.mark.parametrize("dense_up_to", [LENGTH, LENGTH - 1])
-def test_both_forms_are_the_formula(dense_up_to: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_implementations_match_the_formula(
+    dense_up_to: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(relative, "DENSE_UP_TO", dense_up_to)
     terms = RelativePositions(LENGTH, SIZE, torch.device("cpu"))
     random = torch.Generator().manual_seed(1)
@@ -44,7 +46,7 @@ def test_both_forms_are_the_formula(dense_up_to: int, monkeypatch: pytest.Monkey
     np.testing.assert_allclose(terms.outputs(shares).numpy(), outputs, atol=1e-4)
 
 
-def test_the_terms_of_a_length_are_made_once() -> None:
+def test_terms_of_a_length_are_computed_once() -> None:
     device = torch.device("cpu")
     assert relative_positions(5, 4, device) is relative_positions(5, 4, device)
     assert relative_positions(5, 4, device) is not relative_positions(6, 4, device)
@@ -52,7 +54,7 @@ def test_the_terms_of_a_length_are_made_once() -> None:
 
 @pytest.mark.parametrize("is_relative", [True, False])
 @pytest.mark.parametrize("lengths", [(5, 5), (5, 3)])
-def test_attention_is_the_formula_of_its_paper(is_relative: bool, lengths: tuple[int, int]) -> None:
+def test_attention_matches_the_papers_formula(is_relative: bool, lengths: tuple[int, int]) -> None:
     torch.manual_seed(2)
     heads, length = 2, 5
     layer = SelfAttention(heads * SIZE, heads, dropout=0.0, relative=is_relative).double()
@@ -87,6 +89,6 @@ def test_attention_is_the_formula_of_its_paper(is_relative: bool, lengths: tuple
                 np.testing.assert_allclose(own, expected, atol=1e-5)
 
 
-def test_heads_that_do_not_divide_the_width_are_refused() -> None:
+def test_head_count_that_does_not_divide_the_width_is_refused() -> None:
     with pytest.raises(ValueError, match="10 numbers a token are no multiple of 3 heads"):
         SelfAttention(10, 3, dropout=0.0, relative=False)

@@ -81,11 +81,11 @@ def test_the_real_package_has_what_devices_use(name: tuple[str, ...], release: s
         ("profiler", "ProfilerLevel", "Level7"),
     ],
 )
-def test_a_name_that_the_real_package_lacks_is_found_out(name: tuple[str, ...]) -> None:
+def test_name_missing_from_the_real_package_is_detected(name: tuple[str, ...]) -> None:
     assert not any(in_the_table(name, release) for release in RELEASES)
 
 
-def test_devices_call_a_back_end_on_the_agreed_names_only() -> None:
+def test_devices_call_a_back_end_only_by_the_agreed_names() -> None:
     """Or the test above would not see the call."""
     allowed: set[int] = set()
     for node in ast.walk(SOURCE):
@@ -113,7 +113,7 @@ def _offered(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_stand_in_offers_no_name_that_the_real_package_lacks(release: str) -> None:
+def test_stand_in_has_only_names_of_the_real_package(release: str) -> None:
     # Private names are what torch itself asks of a device module, and the stand-in's own.
     module = SITE / "torch_npu" / "npu" / "__init__.py"
     public = {name for name in _offered(module) if not name.startswith("_")}
@@ -123,6 +123,6 @@ def test_the_stand_in_offers_no_name_that_the_real_package_lacks(release: str) -
     assert {"_lazy_init", "_is_in_bad_fork"} <= set(RELEASES[release]["torch_npu.npu"])
 
 
-def test_the_table_holds_the_oldest_release_and_the_tested_one() -> None:
+def test_table_has_the_oldest_and_the_tested_release() -> None:
     oldest = ".".join(map(str, OLDEST_TORCH))
     assert [release.rpartition(".")[0] for release in RELEASES] == [oldest, "2.13"]

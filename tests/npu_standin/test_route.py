@@ -73,7 +73,7 @@ def results(run: Path) -> dict[str, Any]:
     return json.loads((run / "results.json").read_text())
 
 
-def test_training_says_in_line_one_and_in_the_results_that_it_ran_on_the_npu(
+def test_first_line_and_results_say_that_training_ran_on_the_npu(
     trained: tuple[Path, str],
 ) -> None:
     run, printed = trained
@@ -86,7 +86,7 @@ def test_training_says_in_line_one_and_in_the_results_that_it_ran_on_the_npu(
     assert [device["kind"] for device in environment["accelerators"]] == ["npu", "npu"]
 
 
-def test_mixed_precision_reaches_the_npu(
+def test_mixed_precision_works_on_the_npu(
     jumar: Jumar, trained: tuple[Path, str], tmp_path: Path
 ) -> None:
     """An autocast of another device type would leave the loss as it is in float32."""
@@ -122,7 +122,7 @@ def test_evaluation_scores_every_checkpoint_on_the_npu(
     assert [row[0] for row in rows[header : header + 3]] == ["step", "2", "4"]
 
 
-def test_going_on_gives_the_bits_of_never_having_stopped(
+def test_resumed_run_is_bitwise_equal_to_an_uninterrupted_one(
     jumar: Jumar, trained: tuple[Path, str], tmp_path: Path
 ) -> None:
     whole = trained[0]

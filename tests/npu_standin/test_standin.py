@@ -10,7 +10,7 @@ from tests.npu_standin.conftest import CHECKOUT
 
 
 @pytest.mark.parametrize("name", ["test_devices", "test_refusals", "test_training"])
-def test_the_stand_in_carries(npu_process: dict[str, str], name: str) -> None:
+def test_tests_inside_the_stand_in_pass(npu_process: dict[str, str], name: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     result = subprocess.run(
         [*command, f"tests/npu_standin/inside/{name}.py"],

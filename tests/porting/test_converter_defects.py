@@ -54,7 +54,7 @@ def names_that_are_read_but_not_bound(text: str) -> set[str]:
 @pytest.mark.parametrize(
     ("rate", "keep"), [("1 - kp", "1.0 - (1 - kp)"), ("a - b", "1.0 - (a - b)")]
 )
-def test_defect_1_a_rate_is_turned_round_in_parentheses(rate: str, keep: str) -> None:
+def test_defect_1_dropout_rate_is_inverted_in_parentheses(rate: str, keep: str) -> None:
     after = ported(f"{TF}y = tf.nn.dropout(x, rate={rate})\n")
     assert f"npu_ops.dropout(x, keep_prob={keep})" in after
 
@@ -68,7 +68,7 @@ def test_defect_2_an_init_file_gets_the_import_that_it_needs() -> None:
     "call", ["utils.shard(list_of_files, 8)", "self.batch(x)", "loader.batch(3)", "q.shard(2, 0)"]
 )
 @pytest.mark.parametrize("devices", [1, 8])
-def test_defects_3_and_4_methods_of_other_things_named_shard_and_batch_stay(
+def test_defects_3_and_4_unrelated_shard_and_batch_methods_are_kept(
     call: str, devices: int
 ) -> None:
     text = f"{TF}import utils\n\n\ndef f(self, x, loader, q):\n    return {call}\n"
@@ -100,7 +100,7 @@ HOROVOD = (
 
 
 @pytest.mark.parametrize("devices", [1, 8])
-def test_defects_7_and_8_no_name_of_horovod_is_left_without_its_import(devices: int) -> None:
+def test_defects_7_and_8_no_horovod_name_remains_without_its_import(devices: int) -> None:
     text = HOROVOD.replace("loss", "tf.constant(1.0)")
     report = port(text, devices=devices)
     left = names_that_are_read_but_not_bound(report.after)
@@ -130,7 +130,7 @@ def test_defect_9_an_odd_file_does_not_stop_the_tree(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "bom.py").read_bytes().startswith(b"\xef\xbb\xbf")
 
 
-def test_defect_10_docstring_line_ends_and_file_end_stay() -> None:
+def test_defect_10_docstring_line_endings_and_end_of_file_are_kept() -> None:
     text = '"""What it does."""\r\nimport os\r\nimport tensorflow as tf\r\n\r\ns = tf.Session()'
     after = ported(text)
     assert ast.get_docstring(ast.parse(after)) == "What it does."
@@ -140,14 +140,14 @@ def test_defect_10_docstring_line_ends_and_file_end_stay() -> None:
     assert ast.get_docstring(ast.parse(ported(late))) == "Doc."
 
 
-def test_defect_11_aliases_are_seen() -> None:
+def test_defect_11_aliases_are_followed() -> None:
     text = "from tensorflow import Session as S\nfrom tensorflow.nn import dropout as d\n\n"
     after = ported(f"{text}s = S()\ny = d(x, 0.5)\n")
     assert "S(config=npu_config_proto())" in after
     assert "npu_ops.dropout(x, 0.5)" in after or "npu_ops.dropout(x, keep_prob=0.5)" in after
 
 
-def test_defect_12_train_compile_and_fit_of_other_things_stay() -> None:
+def test_defect_12_unrelated_train_compile_and_fit_are_kept() -> None:
     text = (
         f"{TF}import re\n\npattern = re.compile('x')\n"
         "denoiser.train(data_noisy)\nclassifier.fit(x, y)\n"
@@ -169,7 +169,7 @@ def test_defect_13_nothing_is_asked_on_the_terminal(tmp_path: Path) -> None:
     assert json.loads(done.stdout)
 
 
-def test_defect_14_every_long_option_is_taken(tmp_path: Path) -> None:
+def test_defect_14_every_long_option_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(f"{TF}sess = tf.Session()\n")
     done = subprocess.run(
         [
@@ -200,7 +200,7 @@ def test_defect_14_every_long_option_is_taken(tmp_path: Path) -> None:
     assert 'parameter_map["precision_mode"].s = b"allow_mix_precision"' in done.stdout
 
 
-def test_defect_15_a_dynamic_loss_scale_falls_as_before() -> None:
+def test_defect_15_dynamic_loss_scale_decreases_as_before() -> None:
     after = ported(f"{TF}scale = tf.train.experimental.DynamicLossScale()\n")
     (call,) = [
         node
@@ -251,7 +251,7 @@ def test_defect_16_precision_loss_scale_profiling_and_dump_are_written() -> None
     assert 'precision_mode="allow_mix_precision"' in estimator
 
 
-def test_defect_17_edits_are_where_the_report_says() -> None:
+def test_defect_17_edits_are_at_their_reported_location() -> None:
     text = f'"""Doc."""\n\n{TF}\nx = 1\nsess = tf.Session()\n'
     report = port(text)
     (edit,) = [edit for edit in report.edits if edit.rule == "session-config"]
@@ -285,7 +285,7 @@ def test_defect_19_a_session_that_decodes_sound_stays_on_the_host() -> None:
     assert [kept for kept in report.kept if kept.rule == "session-config"]
 
 
-def test_defect_20_files_without_tensorflow_stay_byte_for_byte(tmp_path: Path) -> None:
+def test_defect_20_files_without_tensorflow_are_unchanged(tmp_path: Path) -> None:
     for name, content in {
         "a.py": b"import os\nfrom x import *\n",
         "b.py": b"x = 1",

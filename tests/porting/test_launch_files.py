@@ -24,7 +24,7 @@ from jumar.porting.options import PortOptions
         (PortOptions(minimal=True, modelarts=True), {"modelarts_run.py"}),
     ],
 )
-def test_what_is_added(options, expected):
+def test_expected_launch_files_are_added(options, expected):
     assert added_files(options, entry="train.py").keys() == expected
 
 
@@ -40,7 +40,7 @@ def test_no_placeholder_is_left_and_python_files_are_of_python_37(source):
 
 @settings(max_examples=40)
 @given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"])))
-def test_any_name_of_a_script_arrives_whole(name):
+def test_any_script_name_is_passed_intact(name):
     if name.startswith("/") or ".." in name.split("/"):
         return
     added = added_files(PortOptions(modelarts=True), entry=name)
@@ -55,12 +55,12 @@ def test_any_name_of_a_script_arrives_whole(name):
     assert values == {"ENTRY": name}
 
 
-def test_modelarts_takes_back_what_ported_scripts_write():
+def test_modelarts_copies_back_output_of_ported_scripts():
     text = added_files(PortOptions(modelarts=True), entry="train.py")["modelarts_run.py"]
     assert all(f'"{folder}"' in text for folder in OUTPUT_FOLDERS)
 
 
 @pytest.mark.parametrize("entry", ["/etc/passwd", "../train.py", "a/../../b.py", "a\nrm.py"])
-def test_scripts_from_elsewhere_are_refused(entry):
+def test_scripts_outside_the_tree_are_refused(entry):
     with pytest.raises(UserError):
         added_files(PortOptions(), entry=entry)

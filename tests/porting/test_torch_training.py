@@ -79,7 +79,7 @@ def printed(script: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_ported_script_trains_on_the_npu_as_the_original_on_the_cpu(tmp_path: Path) -> None:
+def test_ported_script_trains_on_the_npu_like_the_original_on_the_cpu(tmp_path: Path) -> None:
     try:
         built_library()
     except CannotBuildError as error:

@@ -24,7 +24,7 @@ def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("request_", "index"), [("auto", 0), ("npu", 0), ("npu:0", 0), ("npu:1", 1), ("NPU:1", 1)]
 )
-def test_the_npu_that_was_requested_is_opened_and_selected(request_: str, index: int) -> None:
+def test_requested_npu_is_opened_and_selected(request_: str, index: int) -> None:
     device = open_device(request_)
     assert (device.kind, device.index, str(device)) == ("npu", index, f"npu:{index}")
     assert device.torch == torch.device("npu", index)
@@ -39,7 +39,7 @@ def test_a_cpu_can_still_be_requested() -> None:
     assert open_device("cpu").kind == "cpu"
 
 
-def test_an_index_beyond_the_last_says_how_many_there_are() -> None:
+def test_index_beyond_the_last_names_the_device_count() -> None:
     with pytest.raises(UserError, match="no npu:2; 2 npu devices visible here") as caught:
         open_device("npu:2")
     assert "N up to 1" in caught.value.todo
@@ -47,7 +47,7 @@ def test_an_index_beyond_the_last_says_how_many_there_are() -> None:
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("request_", ["npu", "auto"])
-def test_a_rank_of_torchrun_takes_the_npu_of_its_number(
+def test_torchrun_rank_uses_the_npu_with_its_local_rank(
     monkeypatch: pytest.MonkeyPatch, rank: int, request_: str
 ) -> None:
     monkeypatch.setenv("LOCAL_RANK", str(rank))
@@ -84,21 +84,21 @@ def test_the_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
     json.dumps(asdict(result))
 
 
-def test_memory_is_that_of_the_device() -> None:
+def test_memory_is_the_devices() -> None:
     device = open_device("npu")
     held = torch.ones(1 << 20, device=device.torch)
     assert 4 << 20 <= device.memory_peak_bytes() <= device.memory_total_bytes() == 4 << 30
     del held
 
 
-def test_synchronize_finishes_what_is_under_way() -> None:
+def test_synchronize_waits_for_pending_work() -> None:
     device = open_device("npu")
     read = torch.ones(2, device=device.torch).to("cpu", non_blocking=True)
     device.synchronize()
     assert read.tolist() == [1, 1]
 
 
-def test_what_the_device_can_do() -> None:
+def test_device_capabilities_are_reported() -> None:
     device = open_device("npu")
     assert device.has_kernel("_fused_sgd_")
     assert device.has_kernel("_fused_adamw_")
@@ -107,14 +107,14 @@ def test_what_the_device_can_do() -> None:
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_hf32_is_switched_for_matmul_and_for_convolution(full: bool) -> None:
+def test_hf32_is_set_for_matmul_and_convolution(full: bool) -> None:
     open_device("npu").set_full_float32(full)
     assert torch.npu.matmul.allow_hf32 is not full
     assert torch.npu.conv.allow_hf32 is not full
     assert torch.get_float32_matmul_precision() == ("highest" if full else "high")
 
 
-def test_determinism_reaches_the_collectives_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_determinism_includes_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HCCL_DETERMINISTIC", "strict")
     device = open_device("npu")
     try:
@@ -134,7 +134,7 @@ def host_batches(count: int) -> Iterator[dict[str, torch.Tensor]]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_batches_arrive_whole_and_in_order_before_the_step_reads_them(count: int) -> None:
+def test_batches_arrive_complete_and_in_order_before_the_step_reads_them(count: int) -> None:
     device = open_device("npu")
     before = torch.ops.npu_standin.stream_hazards()
     sums: list[tuple[float, float]] = []
@@ -147,7 +147,7 @@ def test_batches_arrive_whole_and_in_order_before_the_step_reads_them(count: int
     assert torch.ops.npu_standin.stream_hazards() == before
 
 
-def test_one_batch_is_fetched_ahead_of_the_step_and_no_more() -> None:
+def test_exactly_one_batch_is_prefetched() -> None:
     fetched: list[int] = []
 
     def noted() -> Iterator[dict[str, torch.Tensor]]:

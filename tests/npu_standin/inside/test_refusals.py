@@ -15,7 +15,7 @@ from jumar.devices.registry import is_out_of_memory, open_device
 NPU = open_device("npu").torch
 
 
-def test_a_tensor_says_where_it_is() -> None:
+def test_tensor_reports_its_device() -> None:
     tensor = torch.ones(2, device=NPU)
     assert (tensor.device.type, tensor.is_npu, tensor.is_cpu) == ("npu", True, False)
     assert torch.accelerator.current_accelerator().type == "npu"
@@ -43,12 +43,12 @@ def test_tensors_of_two_devices_in_one_operator_are_refused(
         mixed(torch.ones(3, 3, device=NPU), torch.ones(3, 3))
 
 
-def test_two_npus_are_two_devices() -> None:
+def test_two_npus_are_distinct_devices() -> None:
     with pytest.raises(RuntimeError, match=r"npu:0 and npu:1|npu:1 and npu:0"):
         torch.ones(3, device="npu:0") + torch.ones(3, device="npu:1")
 
 
-def test_a_number_goes_with_every_device() -> None:
+def test_scalar_combines_with_every_device() -> None:
     assert (torch.ones(2, device=NPU) * 3 + torch.tensor(1.0)).tolist() == [4, 4]
 
 
@@ -70,7 +70,7 @@ def test_autocast_of_another_device_has_no_effect(other: str, dtype: torch.dtype
         assert (tensor @ tensor).dtype == dtype
 
 
-def test_random_numbers_of_the_device_are_not_those_of_the_cpu() -> None:
+def test_device_random_numbers_differ_from_the_cpus() -> None:
     torch.manual_seed(1)
     first = torch.rand(4, device=NPU)
     torch.rand(100)
@@ -93,7 +93,7 @@ def test_dropout_draws_from_the_device() -> None:
     assert 0.7 < (kept > 0).float().mean().item() < 0.8
 
 
-def test_more_memory_than_there_is_raises_as_torch_npu_does() -> None:
+def test_out_of_memory_raises_like_torch_npu() -> None:
     with pytest.raises(torch.OutOfMemoryError, match="NPU out of memory") as caught:
         torch.empty(2**40, device=NPU)
     assert is_out_of_memory(caught.value)
@@ -105,7 +105,7 @@ def test_device_memory_cannot_be_pinned_and_fresh_memory_is_not_zero() -> None:
     assert torch.empty(4, device=NPU).isnan().all()
 
 
-def test_a_copy_that_nobody_waited_for_is_not_there_yet() -> None:
+def test_unsynchronised_copy_is_not_complete() -> None:
     side = torch.npu.Stream()
     host = torch.arange(4.0).pin_memory()
     with torch.npu.stream(side):
@@ -119,7 +119,7 @@ def test_a_copy_that_nobody_waited_for_is_not_there_yet() -> None:
     assert read.tolist() == [1, 2, 3, 4]
 
 
-def test_memory_freed_while_another_stream_uses_it_is_noticed() -> None:
+def test_memory_freed_while_in_use_by_another_stream_is_detected() -> None:
     side = torch.npu.Stream()
     before = torch.ops.npu_standin.stream_hazards()
     for recorded in (True, False):
@@ -147,14 +147,14 @@ def test_a_forked_worker_may_not_use_the_device() -> None:
         next(iter(loader))
 
 
-def test_a_switch_that_torch_npu_lacks_does_not_exist_here() -> None:
+def test_switches_that_torch_npu_lacks_do_not_exist() -> None:
     with pytest.raises(AttributeError):
         torch.npu.matmul.allow_tf32 = False
     with pytest.raises(AttributeError):
         torch.npu.memory_peak()
 
 
-def test_every_process_started_from_here_has_the_device() -> None:
+def test_child_processes_have_the_device() -> None:
     script = "import torch_npu, torch; print(torch.ones(2).npu().device)"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ, check=False

@@ -67,14 +67,16 @@ def trained(
         lambda net: torch.optim.RMSprop(net.parameters(), lr=0.01),
     ],
 )
-def test_three_steps_give_what_they_give_on_the_cpu(
+def test_three_steps_match_the_cpu(
     optimizer: Callable[[nn.Module], torch.optim.Optimizer],
 ) -> None:
     torch.testing.assert_close(trained(NPU, optimizer), trained(CPU, optimizer))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_autocast_computes_matmul_low_and_the_loss_in_float32(dtype: torch.dtype) -> None:
+def test_autocast_computes_matmul_in_low_precision_and_the_loss_in_float32(
+    dtype: torch.dtype,
+) -> None:
     linear = nn.Linear(4, 3).to(NPU)
     seen: dict[str, torch.dtype] = {}
     with torch.autocast("npu", dtype):
@@ -100,7 +102,7 @@ def test_autocast_computes_matmul_low_and_the_loss_in_float32(dtype: torch.dtype
     assert (linear.weight.grad.dtype, linear.weight.grad.device.type) == (full, "npu")
 
 
-def test_the_loss_scaler_skips_an_overflow_and_steps_without_one() -> None:
+def test_loss_scaler_skips_only_overflowing_steps() -> None:
     linear = nn.Linear(4, 3).to(NPU)
     before = linear.weight.detach().clone()
     update = torch.optim.SGD(linear.parameters(), lr=0.1)
@@ -121,7 +123,7 @@ def test_the_loss_scaler_skips_an_overflow_and_steps_without_one() -> None:
     assert not torch.equal(linear.weight, before)
 
 
-def test_weights_travel_to_a_file_and_back(tmp_path: Path) -> None:
+def test_weights_round_trip_through_a_file(tmp_path: Path) -> None:
     net = small_net().to(NPU)
     state = net.state_dict()
     save_file(state, tmp_path / "model.safetensors")
@@ -136,7 +138,7 @@ def test_weights_travel_to_a_file_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["cpu", "npu:0", "npu:1", None])
-def test_torch_save_and_load_keep_tensors_where_they_are_asked_to_be(place: str | None) -> None:
+def test_torch_save_and_load_honour_the_requested_device(place: str | None) -> None:
     file = io.BytesIO()
     torch.save({"slot": torch.arange(6.0, device=NPU)[2:], "step": 3}, file)
     file.seek(0)
@@ -145,7 +147,7 @@ def test_torch_save_and_load_keep_tensors_where_they_are_asked_to_be(place: str 
     assert read["slot"].tolist() == [2, 3, 4, 5]
 
 
-def test_optimizer_state_goes_on_after_a_reload() -> None:
+def test_optimizer_state_survives_a_reload() -> None:
     def steps(update: torch.optim.Optimizer, net: nn.Module, count: int) -> None:
         image, label = batch(NPU)
         for _ in range(count):
@@ -173,7 +175,7 @@ def test_optimizer_state_goes_on_after_a_reload() -> None:
         assert torch.equal(one, other)
 
 
-def test_a_seed_decides_what_the_device_draws() -> None:
+def test_seed_determines_the_devices_random_numbers() -> None:
     drawn = []
     for _ in range(2):
         seed_everything(11)
@@ -183,7 +185,7 @@ def test_a_seed_decides_what_the_device_draws() -> None:
     assert torch.equal(*drawn)
 
 
-def test_a_loader_pins_its_batches() -> None:
+def test_loader_pins_its_batches() -> None:
     loader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2, pin_memory=True)
     batches = [values for (values,) in loader]
     assert all(values.is_pinned() for values in batches)
@@ -212,7 +214,7 @@ def test_a_loader_pins_its_batches() -> None:
         lambda t: functional.one_hot(t.long().clamp(max=4), 5),
     ],
 )
-def test_operators_give_what_they_give_on_the_cpu(
+def test_operators_match_the_cpu(
     use: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
     host = torch.arange(12.0).reshape(3, 4)

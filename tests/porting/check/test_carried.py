@@ -21,17 +21,17 @@ def session(**options: object) -> dict[str, object]:
     return {"kind": "session", "npu": True, "options": [options]}
 
 
-def test_arguments_of_npu_run_config_are_asked_for_with_their_values(tmp_path: Path) -> None:
+def test_npu_run_config_arguments_are_required_with_their_values(tmp_path: Path) -> None:
     asked = asked_options(script(tmp_path, ESTIMATOR))
     assert asked == {"precision_mode": "allow_mix_precision", "hcom_parallel": ""}
 
 
-def test_an_estimator_that_gets_them_passes(tmp_path: Path) -> None:
+def test_estimator_that_receives_them_passes(tmp_path: Path) -> None:
     events = [session(), session(precision_mode="allow_mix_precision", hcom_parallel=True)]
     assert not not_carried(events, [script(tmp_path, ESTIMATOR)]).en
 
 
-def test_what_the_estimator_did_not_get_is_named_with_the_value_it_had(tmp_path: Path) -> None:
+def test_missing_estimator_arguments_are_named_with_their_value(tmp_path: Path) -> None:
     path = script(tmp_path, ESTIMATOR)
     reason = not_carried([session(precision_mode="force_fp16", hcom_parallel=True)], [path]).en
     assert "precision_mode=allow_mix_precision (but force_fp16)" in reason
@@ -39,6 +39,6 @@ def test_what_the_estimator_did_not_get_is_named_with_the_value_it_had(tmp_path:
     assert "hcom_parallel, precision_mode" in not_carried([session()], [path]).en
 
 
-def test_without_any_npu_session_that_is_the_reason(tmp_path: Path) -> None:
+def test_lack_of_any_npu_session_is_the_reason(tmp_path: Path) -> None:
     host = {"kind": "session", "npu": False}
     assert "no session had NpuOptimizer" in not_carried([host], [script(tmp_path, ESTIMATOR)]).en

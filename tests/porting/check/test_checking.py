@@ -129,7 +129,7 @@ def test_an_original_that_chooses_a_gpu_runs_without_one(tmp_path: Path):
     assert result.passed, result.stages
 
 
-def test_a_port_that_leaves_remapping_on_is_told_so(tmp_path: Path):
+def test_port_that_leaves_remapping_on_fails(tmp_path: Path):
     config = (
         "    import npu_bridge\n"
         "    config = tf.ConfigProto()\n"
@@ -142,28 +142,28 @@ def test_a_port_that_leaves_remapping_on_is_told_so(tmp_path: Path):
     assert "remapping" in ignored
 
 
-def test_queues_with_several_threads_repeat_themselves(tmp_path: Path):
+def test_queues_with_several_threads_are_deterministic(tmp_path: Path):
     result = check(tmp_path, scripts.QUEUES, scripts.QUEUES, steps=10)
     assert result.stages[-1].status == "passed", result.stages
     assert result.comparison is not None
     assert result.comparison.num_equal == 10
 
 
-def test_an_empty_bucket_of_sequences_does_not_hold_up_the_others(tmp_path: Path):
+def test_empty_sequence_bucket_does_not_block_the_others(tmp_path: Path):
     result = check(tmp_path, scripts.BUCKETS, scripts.BUCKETS, steps=10, timeout_s=40.0)
     assert result.stages[-1].status == "passed", result.stages
     assert result.comparison is not None
     assert result.comparison.num_equal == 10
 
 
-def test_random_crops_around_boxes_repeat_themselves(tmp_path: Path):
+def test_random_crops_around_boxes_are_deterministic(tmp_path: Path):
     result = check(tmp_path, scripts.RANDOM_CROPS, scripts.RANDOM_CROPS, steps=6)
     assert result.stages[-1].status == "passed", result.stages
     assert result.comparison is not None
     assert result.comparison.num_equal == 6
 
 
-def test_a_port_that_drops_the_other_share_is_found_at_its_first_step(tmp_path: Path):
+def test_port_with_an_inverted_dropout_rate_is_found_at_its_first_step(tmp_path: Path):
     wrong = scripts.SESSION_RUN_PORTED.replace("keep_prob=0.8", "keep_prob=1 - 0.8")
     result = check(tmp_path, wrong, scripts.SESSION_RUN)
     stage = first_failed(result)
@@ -172,7 +172,7 @@ def test_a_port_that_drops_the_other_share_is_found_at_its_first_step(tmp_path: 
     assert stage.reason.en.endswith("the original repeats itself")
 
 
-def test_an_original_that_does_not_repeat_itself_proves_nothing(tmp_path: Path):
+def test_non_deterministic_original_proves_nothing(tmp_path: Path):
     script = scripts.SESSION_RUN.replace(
         "import numpy as np", "import os\nimport numpy as np\nnp.random.seed(os.getpid())", 1
     )
@@ -180,7 +180,7 @@ def test_an_original_that_does_not_repeat_itself_proves_nothing(tmp_path: Path):
     assert first_failed(result).reason.en.startswith("inconclusive: two runs of the original")
 
 
-def test_a_name_that_is_not_there_fails_the_graph_and_says_where(tmp_path: Path):
+def test_missing_name_fails_the_graph_stage_with_its_location(tmp_path: Path):
     script = "import tensorflow as tf\n\ndef main():\n    tf.Sesion()\n\nmain()\n"
     result = check(tmp_path, script, script)
     assert [stage.status for stage in result.stages] == [
@@ -209,11 +209,11 @@ def test_a_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path
         ("x = 1\n", "the script ended after 0 training steps"),
     ],
 )
-def test_however_a_script_ends_is_a_result(tmp_path: Path, script: str, reason: str):
+def test_every_way_a_script_ends_is_a_result(tmp_path: Path, script: str, reason: str):
     assert first_failed(check(tmp_path, script)).reason.en == reason
 
 
-def test_a_script_that_hangs_is_a_result_with_the_place_where_it_hangs(tmp_path: Path):
+def test_hanging_script_is_a_result_with_its_location(tmp_path: Path):
     script = "import time\n\ndef wait():\n    time.sleep(100)\n\nwait()\n"
     result = check(tmp_path, script, timeout_s=20.0)
     stage = first_failed(result)
@@ -221,7 +221,7 @@ def test_a_script_that_hangs_is_a_result_with_the_place_where_it_hangs(tmp_path:
     assert any("line 4 in wait" in line for line in stage.details)
 
 
-def test_a_tree_that_was_never_ported_does_not_pass(tmp_path: Path):
+def test_unported_tree_does_not_pass(tmp_path: Path):
     result = check(tmp_path, scripts.SESSION_RUN, scripts.SESSION_RUN)
     stage = first_failed(result)
     assert stage.name.en == "carries the NPU's options"
@@ -229,28 +229,28 @@ def test_a_tree_that_was_never_ported_does_not_pass(tmp_path: Path):
     assert result.stages[-1].status == "passed"
 
 
-def test_a_session_without_the_options_of_the_port_does_not_pass(tmp_path: Path):
+def test_session_without_the_ports_options_does_not_pass(tmp_path: Path):
     lacking = scripts.SESSION_RUN_PORTED + OPTIONS
     stage = first_failed(check(tmp_path, lacking))
     assert stage.name.en == "carries the NPU's options"
     assert stage.reason.en.startswith("no session carried precision_mode")
 
 
-def test_a_loss_that_is_nan_on_both_sides_is_no_equality(tmp_path: Path):
+def test_nan_losses_on_both_sides_are_not_equal(tmp_path: Path):
     script = scripts.SESSION_RUN.replace("tf.reduce_mean(", "float('nan') * tf.reduce_mean(", 1)
     assert script != scripts.SESSION_RUN
     stage = first_failed(check(tmp_path, PORTED + script, script))
     assert stage.reason.en.startswith("step 1: the loss is nan on both sides")
 
 
-def test_an_original_that_was_broken_before_is_named_where_the_port_fails(tmp_path: Path):
+def test_already_broken_original_is_named_if_the_port_fails(tmp_path: Path):
     broken = "raise KeyError('was broken')\n" + scripts.SESSION_RUN
     stage = check(tmp_path, PORTED + broken, broken).stages[-1]
     assert stage.status == "not reached"
     assert stage.reason.en.startswith("the original makes no step either: KeyError: 'was broken'")
 
 
-def test_a_port_that_breaks_its_original_is_told_from_one_that_was_broken(tmp_path: Path):
+def test_broken_port_is_distinguished_from_a_broken_original(tmp_path: Path):
     result = check(tmp_path, "raise KeyError('new')\n", scripts.SESSION_RUN)
     assert result.stages[-1].reason.en.startswith("the original makes its first step")
 

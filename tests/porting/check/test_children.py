@@ -66,7 +66,7 @@ def read(path: Path, how: Literal["exited", "done"] = "exited") -> Record:
     return read_record(ended, path, path.with_name("none"))
 
 
-def test_steps_are_ordered_by_the_names_of_their_processes_and_not_by_time(tmp_path: Path):
+def test_steps_are_ordered_by_process_name_not_by_time(tmp_path: Path):
     lines = [step("10", 7, 1, 3.0), step("2", 8, 1, 1.0), step("10", 7, 2, 4.0)]
     record = read(events(tmp_path / "events", *lines, step("2", 8, 2, 2.0)))
     assert [(each.process, each.losses[0][1]) for each in record.losses] == [
@@ -78,20 +78,20 @@ def test_steps_are_ordered_by_the_names_of_their_processes_and_not_by_time(tmp_p
     assert (record.num_steps, record.children) == (2, 2)
 
 
-def test_a_graph_of_a_child_proves_the_imports_and_one_of_the_script_does_not(tmp_path: Path):
+def test_childs_graph_proves_its_imports_and_the_scripts_does_not(tmp_path: Path):
     graph = {"event": "graph", "ops": 3}
     assert set(read(events(tmp_path / "events", graph)).reached) == {"graph"}
     in_child = read(events(tmp_path / "events", {**graph, "process": "1", "pid": 7}))
     assert set(in_child.reached) == {"imports", "graph"}
 
 
-def test_two_processes_of_one_shell_are_two(tmp_path: Path):
+def test_two_processes_of_one_shell_are_distinct(tmp_path: Path):
     lines = [step("1", 7, 1, 1.0), step("1", 8, 1, 2.0), step("1", 7, 2, 3.0)]
     record = read(events(tmp_path / "events", *lines))
     assert [each.process for each in record.losses] == [0, 0, 1]
 
 
-def test_an_error_of_a_child_is_the_reason_and_not_what_its_parent_made_of_it(tmp_path: Path):
+def test_childs_error_is_the_reason_rather_than_its_parents(tmp_path: Path):
     error = {"type": "ValueError", "message": "no data", "module": "", "frames": []}
     own = {"event": "error", **error, "type": "CalledProcessError"}
     record = read(events(tmp_path / "events", child("1", 7, "error", **error), own))
@@ -99,7 +99,7 @@ def test_an_error_of_a_child_is_the_reason_and_not_what_its_parent_made_of_it(tm
     assert (record.error.type, record.error.in_child) == ("ValueError", True)
 
 
-def test_a_python_that_does_not_report_is_named_and_other_programs_are_not(tmp_path: Path):
+def test_unwatched_python_is_named_and_other_programs_are_not(tmp_path: Path):
     commands = {
         "1": ["python", "-I", "train.py"],
         "2": ["nvidia-smi", "-L"],
@@ -126,7 +126,7 @@ def test_a_python_that_does_not_report_is_named_and_other_programs_are_not(tmp_p
         ("exited", "steps", ("python train.py",)),
     ],
 )
-def test_a_command_that_the_end_of_the_check_cut_short_is_not_called_unwatched(
+def test_command_cut_short_by_the_end_of_the_check_is_not_called_unwatched(
     tmp_path: Path, how: Literal["exited", "done"], reason: str, unwatched: tuple[str, ...]
 ):
     first, second = (
@@ -151,7 +151,7 @@ def test_losses_of_several_processes_are_paired_within_each():
     assert [(pair.process, pair.original) for pair in fewer.pairs] == [(1, 2.0)]
 
 
-def test_children_are_done_when_those_that_trained_beside_the_first_are(tmp_path: Path):
+def test_children_are_done_when_all_parallel_trainings_are(tmp_path: Path):
     mark = str(tmp_path)
     sleeping = subprocess.Popen(["sleep", "60"], env={"MARK": mark})
     try:
@@ -180,7 +180,7 @@ def test_children_are_done_when_those_that_trained_beside_the_first_are(tmp_path
         sleeping.wait()
 
 
-def test_another_python_says_that_it_is_not_watched_and_runs_its_own_customization(tmp_path: Path):
+def test_other_python_reports_being_unwatched_and_runs_its_own_sitecustomize(tmp_path: Path):
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.customized = 1\n")
     (tmp_path / "config").write_text(json.dumps({"events": str(tmp_path / "events")}))
     environment = {
@@ -238,7 +238,7 @@ def test_training_in_a_process_counts_for_every_stage(tmp_path: Path, how: str):
 
 
 @pytest.mark.slow
-def test_processes_that_train_side_by_side_are_compared_each_with_its_own(tmp_path: Path):
+def test_parallel_training_processes_are_compared_pairwise(tmp_path: Path):
     result = check(tmp_path, PROCESSES.format(method="fork"))
     assert result.passed, result.stages
     assert result.comparison is not None
@@ -248,14 +248,14 @@ def test_processes_that_train_side_by_side_are_compared_each_with_its_own(tmp_pa
 
 
 @pytest.mark.slow
-def test_processes_of_an_interpreter_of_their_own_are_watched(tmp_path: Path):
+def test_processes_of_another_interpreter_are_watched(tmp_path: Path):
     result = check(tmp_path, PROCESSES.format(method="spawn"), alone=True)
     assert result.passed, result.stages
     assert result.notes[0].en.startswith("the port trained in 2 processes")
 
 
 @pytest.mark.slow
-def test_what_cannot_be_watched_is_named(tmp_path: Path):
+def test_unwatchable_processes_are_named(tmp_path: Path):
     launcher = "import subprocess, sys\nsubprocess.call([sys.executable, '-I', 'train.py'])\n"
     result = check(tmp_path, launcher, alone=True)
     failed = next(stage for stage in result.stages if stage.status == "failed")
@@ -267,7 +267,7 @@ def test_what_cannot_be_watched_is_named(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_an_error_in_a_process_is_told_with_its_place(tmp_path: Path):
+def test_error_in_a_process_is_reported_with_its_location(tmp_path: Path):
     launcher = "import multiprocessing\ndef work():\n    raise KeyError('lost')\n"
     launcher += "process = multiprocessing.Process(target=work)\nprocess.start()\nprocess.join()\n"
     result = check(tmp_path, launcher, alone=True)

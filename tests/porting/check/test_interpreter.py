@@ -10,7 +10,7 @@ from tests.tensorflow115 import tensorflow_python
 NOWHERE = {"PATH": "/nonexistent", "PYENV_ROOT": "/nonexistent"}
 
 
-def test_without_any_interpreter_the_commands_that_make_one_are_given():
+def test_without_an_interpreter_the_commands_to_create_one_are_given():
     with pytest.raises(UserError) as caught:
         find_interpreter(python=None, make_env=None, environment=NOWHERE)
     text = str(caught.value)
@@ -22,7 +22,7 @@ def test_without_any_interpreter_the_commands_that_make_one_are_given():
 
 
 @pytest.mark.parametrize("where", ["--python", "JUMAR_TF115_PYTHON"])
-def test_an_interpreter_that_does_not_fit_is_refused_with_what_it_is(where: str):
+def test_unsuitable_interpreter_is_refused_with_its_version(where: str):
     here = Path(sys.executable)
     environment = {**NOWHERE, **({} if where == "--python" else {where: str(here)})}
     with pytest.raises(UserError, match=f"{where}: .* is Python 3.1") as caught:
@@ -32,7 +32,7 @@ def test_an_interpreter_that_does_not_fit_is_refused_with_what_it_is(where: str)
     assert "Python 3.7 with TensorFlow 1.15 is needed" in str(caught.value)
 
 
-def test_a_path_that_is_not_there_or_no_python_is_told_apart(tmp_path: Path):
+def test_missing_path_and_non_python_file_are_distinguished(tmp_path: Path):
     with pytest.raises(UserError, match="is not there"):
         find_interpreter(python=tmp_path / "python", make_env=None, environment=NOWHERE)
     text = tmp_path / "text"
@@ -41,27 +41,27 @@ def test_a_path_that_is_not_there_or_no_python_is_told_apart(tmp_path: Path):
         find_interpreter(python=text, make_env=None, environment=NOWHERE)
 
 
-def test_no_environment_is_made_over_other_files(tmp_path: Path):
+def test_environment_is_not_created_over_other_files(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UserError, match="exists and is not a virtual environment"):
         find_interpreter(python=None, make_env=tmp_path, environment=NOWHERE)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-def test_no_environment_is_made_without_a_python_3_7(tmp_path: Path):
+def test_environment_is_not_created_without_python_3_7(tmp_path: Path):
     with pytest.raises(UserError, match="nor a Python 3"):
         find_interpreter(python=None, make_env=tmp_path / "new", environment=NOWHERE)
     assert not (tmp_path / "new").exists()
 
 
-def test_this_python_is_read_without_importing_anything():
+def test_current_interpreter_is_inspected_without_imports():
     found = probe(Path(sys.executable))
     assert found is not None
     assert found.python == ".".join(str(part) for part in sys.version_info[:3])
     assert not found.fits
 
 
-def test_the_interpreter_of_the_variable_fits():
+def test_interpreter_from_the_variable_is_suitable():
     path = tensorflow_python()
     found = find_interpreter(
         python=None, make_env=None, environment={**NOWHERE, "JUMAR_TF115_PYTHON": path}

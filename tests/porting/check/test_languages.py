@@ -80,7 +80,7 @@ STOPPED = [
 
 
 @pytest.mark.parametrize("index", range(len(STOPPED)))
-def test_why_a_script_stopped_is_said_in_chinese(index: int):
+def test_reason_a_script_stopped_is_translated(index: int):
     said = reason_of(STOPPED[index], python="python3.7", timeout="10min")
     assert english_in(said.en), "the test would not notice English"
     assert re.search(r"[一-鿿]", said.zh)
@@ -99,7 +99,7 @@ def test_why_a_script_stopped_is_said_in_chinese(index: int):
         (record(1.0, finished="steps"), record(1.0, how="timeout")),
     ],
 )
-def test_how_losses_compare_is_said_in_chinese(original: Record, port: Record):
+def test_loss_comparison_is_translated(original: Record, port: Record):
     comparison = compare(original.losses, port.losses, tolerance=1e-5)
     stage = follow(LIMITS, original, port, comparison)
     others = [
@@ -137,7 +137,7 @@ BLOCKS: list[dict[str, tuple[str, Any]]] = [
 ]
 
 
-def test_what_the_stand_in_says_about_options_is_said_in_chinese(
+def test_stand_in_option_messages_are_translated(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.syspath_prepend(str(standin_folder()))
@@ -194,7 +194,7 @@ def assert_chinese(result: CheckResult) -> None:
 
 
 @pytest.mark.parametrize("port", ["import os\n", "print 'old'\n"])
-def test_a_report_of_a_real_check_without_tensorflow_has_no_english_sentence(
+def test_chinese_report_of_a_check_without_tensorflow_has_no_english_sentence(
     tmp_path: Path, port: str
 ):
     here = Interpreter(path=Path(sys.executable), python="3.7.16", tensorflow="1.15.0")
@@ -205,7 +205,7 @@ def test_a_report_of_a_real_check_without_tensorflow_has_no_english_sentence(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["keep_prob=0.8", "keep_prob=1 - 0.8"])
-def test_a_report_of_a_real_check_has_no_english_sentence(tmp_path: Path, wrong: str):
+def test_chinese_report_of_a_real_check_has_no_english_sentence(tmp_path: Path, wrong: str):
     python = find_interpreter(python=Path(tensorflow_python()), make_env=None, environment={})
     port = scripts.SESSION_RUN_PORTED.replace("keep_prob=0.8", wrong)
     result = run(tmp_path, port, scripts.SESSION_RUN, python)

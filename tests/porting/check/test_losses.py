@@ -17,7 +17,7 @@ def steps(rows: list[list[float]]) -> list[StepLosses]:
 
 
 @given(values)
-def test_a_run_follows_itself(rows: list[list[float]]):
+def test_run_matches_itself(rows: list[list[float]]):
     found = compare(steps(rows), steps(rows), tolerance=0.0)
     numbers = not any(math.isnan(value) for row in rows for value in row)
     assert (found.first_different is None) == numbers
@@ -27,16 +27,14 @@ def test_a_run_follows_itself(rows: list[list[float]]):
 
 
 @given(values, values)
-def test_the_difference_is_the_same_seen_from_either_side(
-    one: list[list[float]], other: list[list[float]]
-):
+def test_difference_is_symmetric(one: list[list[float]], other: list[list[float]]):
     there = compare(steps(one), steps(other), tolerance=1e-5)
     back = compare(steps(other), steps(one), tolerance=1e-5)
     assert there.largest_difference == back.largest_difference
     assert there.equal == back.equal
 
 
-def test_the_first_step_that_differs_is_named():
+def test_first_differing_step_is_named():
     found = compare(steps([[1.0], [2.0], [3.0]]), steps([[1.0], [2.00001], [9.0]]), tolerance=1e-4)
     assert found.first_different is not None
     assert found.first_different.step == 3
@@ -45,7 +43,7 @@ def test_the_first_step_that_differs_is_named():
     assert found.first_different.step == 2
 
 
-def test_a_loss_that_is_no_number_on_one_side_alone_differs():
+def test_nan_loss_on_one_side_differs():
     found = compare(steps([[1.0]]), steps([[math.nan]]), tolerance=0.5)
     assert not found.equal
     both = compare(steps([[1.0], [math.nan]]), steps([[1.0], [math.nan]]), tolerance=0.5)
@@ -54,7 +52,7 @@ def test_a_loss_that_is_no_number_on_one_side_alone_differs():
     assert both.first_different.not_a_number
 
 
-def test_a_side_that_stops_earlier_or_has_other_losses_does_not_follow():
+def test_shorter_or_different_losses_do_not_match():
     assert (
         "2 steps and the port 1"
         in compare(steps([[1.0], [1.0]]), steps([[1.0]]), tolerance=0.0).mismatch.en

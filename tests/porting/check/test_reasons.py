@@ -34,13 +34,11 @@ def reason(tmp_path: Path, *events: dict[str, Any], how: Any = "exited", code: i
         ("exited", 4, "the process exited with code 4 and no error"),
     ],
 )
-def test_an_end_without_a_word_of_the_script_is_told(
-    tmp_path: Path, how: str, code: int, text: str
-):
+def test_silent_exit_of_a_script_is_reported(tmp_path: Path, how: str, code: int, text: str):
     assert reason(tmp_path, how=how, code=code) == text
 
 
-def test_an_error_is_told_with_the_innermost_place_in_the_tree(tmp_path: Path):
+def test_error_is_reported_with_its_innermost_location_in_the_tree(tmp_path: Path):
     error = {
         "event": "error",
         "type": "ValueError",
@@ -53,9 +51,7 @@ def test_an_error_is_told_with_the_innermost_place_in_the_tree(tmp_path: Path):
 @pytest.mark.parametrize(
     ("module", "package"), [("cv2", "opencv-python-headless"), ("PIL.Image", "pillow"), ("a", "a")]
 )
-def test_a_missing_package_is_told_by_the_name_that_pip_knows(
-    tmp_path: Path, module: str, package: str
-):
+def test_missing_package_is_named_as_on_pip(tmp_path: Path, module: str, package: str):
     error = {
         "event": "error",
         "type": "ModuleNotFoundError",
@@ -66,7 +62,7 @@ def test_a_missing_package_is_told_by_the_name_that_pip_knows(
     assert reason(tmp_path, error).endswith(f"python3.7 -m pip install {package}")
 
 
-def test_half_a_line_and_strange_lines_of_events_are_left_out(tmp_path: Path):
+def test_truncated_and_malformed_event_lines_are_ignored(tmp_path: Path):
     (tmp_path / "events").write_text(
         '{"event": "imports", "seconds": 1}\n[1]\nnonsense\n'
         '{"event": "step", "seconds": 3, "step": 1, "losses": [["loss:0", "nan"]]}\n{"event": "st'
@@ -77,7 +73,7 @@ def test_half_a_line_and_strange_lines_of_events_are_left_out(tmp_path: Path):
     assert len(record.losses) == 1
 
 
-def test_the_stack_of_what_hangs_is_shown_longer_and_noise_is_not(tmp_path: Path):
+def test_stack_of_a_hang_is_shown_longer_and_noise_is_not(tmp_path: Path):
     tail = ("WARNING:tensorflow:From x: deprecated", "", *(f"line {n}" for n in range(50)))
     for how, count in (("timeout", 30), ("exited", 12)):
         ended = Ended(how=how, code=1, seconds=2.0, num_bytes=0, tail=tail)  # type: ignore[arg-type]
@@ -85,7 +81,7 @@ def test_the_stack_of_what_hangs_is_shown_longer_and_noise_is_not(tmp_path: Path
         assert lines == tuple(f"line {n}" for n in range(50 - count, 50))
 
 
-def test_files_that_do_not_compile_are_written_down_and_none_is_run(tmp_path: Path):
+def test_files_that_do_not_compile_are_recorded_and_none_is_run(tmp_path: Path):
     texts = {
         "good.py": b"open('ran', 'w')\n",
         "python2.py": b"x = 1\nprint 'hello'\n",
@@ -119,7 +115,7 @@ def error(name: str, message: str, module: str = "") -> dict[str, Any]:
     return {"event": "error", "type": name, "message": message, "module": module, "frames": []}
 
 
-def test_a_module_of_python_2_is_no_package_to_install(tmp_path: Path):
+def test_python_2_module_is_not_a_package_to_install(tmp_path: Path):
     text = reason(tmp_path, error("ModuleNotFoundError", "No module named 'cPickle'", "cPickle"))
     assert "pip install" not in text
     assert "in Python 3 pickle" in text

@@ -55,7 +55,7 @@ RESULT = CheckResult(
 )
 
 
-def test_lines_show_stages_reasons_output_losses_and_what_the_npu_would_get():
+def test_text_report_shows_stages_reasons_output_losses_and_npu_options():
     text = "\n".join(as_lines(RESULT))
     for part in (
         "pass  parses",
@@ -72,14 +72,14 @@ def test_lines_show_stages_reasons_output_losses_and_what_the_npu_would_get():
         assert part in text
 
 
-def test_lines_show_the_first_steps_the_last_and_where_both_part():
+def test_text_report_shows_the_first_and_last_steps_and_the_divergence():
     shown = [line.split()[0] for line in as_lines(RESULT) if line.startswith("  ")]
     assert [word for word in shown if word.isdigit() or word == "..."] == [
         *("1", "2", "3", "...", "10", "...", "19")
     ]
 
 
-def test_json_is_json_even_where_a_loss_is_no_number():
+def test_json_is_valid_even_with_nan_losses():
     value = json.loads(as_json(RESULT), parse_constant=pytest.fail)
     assert value["passed"] is False
     assert value["losses"]["first_different_step"] == 10
@@ -95,14 +95,14 @@ def test_markdown_tables_stay_tables_whatever_a_reason_contains():
 
 
 @pytest.mark.parametrize("name", ["report.md", "report.json"])
-def test_a_report_is_written_whole_by_its_suffix(tmp_path: Path, name: str):
+def test_report_is_written_completely_in_the_format_of_its_suffix(tmp_path: Path, name: str):
     write_report(RESULT, tmp_path / name)
     expected = as_json(RESULT) if name.endswith("json") else as_markdown(RESULT)
     assert (tmp_path / name).read_text() == expected
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_report_that_cannot_be_written_is_the_users_to_mend(tmp_path: Path):
+def test_unwritable_report_is_a_user_error(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         write_report(RESULT, tmp_path / "file" / "report.md")

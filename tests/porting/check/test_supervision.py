@@ -41,7 +41,7 @@ def wait_for(path: Path) -> str:
     raise AssertionError(f"{path} was not written")
 
 
-def test_an_exit_code_and_the_last_lines_come_back(tmp_path: Path):
+def test_exit_code_and_last_lines_are_returned(tmp_path: Path):
     ended = run(tmp_path, "import sys; print('one'); print('two', file=sys.stderr); sys.exit(3)")
     assert (ended.how, ended.code) == ("exited", 3)
     assert set(ended.tail) == {"one", "two"}
@@ -54,7 +54,7 @@ def test_a_program_that_hangs_is_ended_in_time(tmp_path: Path):
     assert ended.tail == ("begun",)
 
 
-def test_a_program_that_says_where_it_hangs_is_asked(tmp_path: Path):
+def test_hanging_program_is_asked_for_its_stack(tmp_path: Path):
     program = (
         "import faulthandler, signal, time\n"
         "faulthandler.register(signal.SIGUSR1)\n"
@@ -67,12 +67,12 @@ def test_a_program_that_says_where_it_hangs_is_asked(tmp_path: Path):
     assert any("in stuck" in line for line in ended.tail)
 
 
-def test_a_crash_is_told_by_its_signal(tmp_path: Path):
+def test_crash_is_named_by_its_signal(tmp_path: Path):
     ended = run(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert (ended.how, ended.code) == ("signal", signal.SIGSEGV)
 
 
-def test_a_flood_of_output_is_ended_and_only_its_end_is_kept(tmp_path: Path):
+def test_program_flooding_output_is_ended_and_only_the_end_is_kept(tmp_path: Path):
     ended = run(tmp_path, "import sys\nwhile True: sys.stdout.write('x' * 99 + '\\n')")
     assert ended.how == "flood"
     assert ended.num_bytes > OUTPUT_LIMIT
@@ -84,13 +84,13 @@ def test_much_output_without_a_reader_does_not_stall_the_program(tmp_path: Path)
     assert (ended.how, ended.code, ended.tail[-1]) == ("exited", 0, "done")
 
 
-def test_a_question_is_answered_by_the_end_of_the_input(tmp_path: Path):
+def test_prompts_receive_end_of_input(tmp_path: Path):
     ended = run(tmp_path, "input('go on? ')")
     assert (ended.how, ended.code) == ("exited", 1)
     assert "EOFError" in ended.tail[-1]
 
 
-def test_what_the_program_started_does_not_outlive_it(tmp_path: Path):
+def test_child_processes_do_not_outlive_the_program(tmp_path: Path):
     program = (
         "import subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
@@ -129,7 +129,7 @@ def test_ending_the_supervisor_ends_the_program(tmp_path: Path, number: signal.S
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_the_program_is_started_ends_it_too(number: signal.Signals):
+def test_signal_during_program_start_ends_it(number: signal.Signals):
     """The signal comes in the last line of Popen, when the program runs and nobody knows it yet."""
     supervisor = f"""
 import os, subprocess, sys
@@ -159,7 +159,7 @@ supervise(["sleep", "60"], folder=Path("/"), environment=dict(os.environ), timeo
     assert not alive(int(done.stdout))
 
 
-def test_signals_that_are_ignored_stay_ignored(tmp_path: Path):
+def test_ignored_signals_stay_ignored(tmp_path: Path):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         program = "import os, signal, time; os.kill(os.getppid(), signal.SIGHUP); time.sleep(0.3)"
@@ -174,7 +174,7 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path):
     assert ended.tail == ("a\\x1b[31mb\\x07c", "10%", "20%")
 
 
-def test_a_watched_process_in_a_session_of_its_own_is_ended_too(tmp_path: Path):
+def test_watched_process_in_its_own_session_is_ended(tmp_path: Path):
     events, mark = tmp_path / "events", str(tmp_path)
     program = (
         "import json, subprocess, sys\n"

@@ -39,7 +39,7 @@ files = st.dictionaries(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(files=files)
-def test_the_copy_is_byte_for_byte_and_writing_into_it_leaves_the_tree(
+def test_copy_is_byte_for_byte_and_writes_do_not_affect_the_tree(
     tmp_path_factory: pytest.TempPathFactory, files: dict[tuple[str, ...], bytes]
 ):
     root = tmp_path_factory.mktemp("project")
@@ -71,7 +71,7 @@ def test_the_copy_is_byte_for_byte_and_writing_into_it_leaves_the_tree(
     assert not space.changed()
 
 
-def test_the_script_is_found_by_its_path_in_the_tree_or_from_here(
+def test_script_is_found_relative_to_the_tree_or_the_working_directory(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     space = workspace_of(project, tmp_path / "a")
@@ -82,7 +82,7 @@ def test_the_script_is_found_by_its_path_in_the_tree_or_from_here(
     assert again.script_name == "train.py"
 
 
-def test_a_module_runs_in_the_folder_of_the_tree(project: Path, tmp_path: Path):
+def test_module_runs_in_the_tree_folder(project: Path, tmp_path: Path):
     (tmp_path / "a").mkdir()
     space = make_workspace(tree=project, script="src.main", folder=tmp_path / "a", module=True)
     assert space.script_folder == space.tree
@@ -96,7 +96,7 @@ def test_a_script_that_is_not_in_the_tree_is_refused(project: Path, tmp_path: Pa
         workspace_of(project, tmp_path / "a", script)
 
 
-def test_what_stands_beside_the_tree_is_found_by_relative_paths(project: Path, tmp_path: Path):
+def test_siblings_of_the_tree_are_found_by_relative_paths(project: Path, tmp_path: Path):
     (project.parent / "data").mkdir()
     (project.parent / "data" / "one.txt").write_text("near")
     (project.parents[2] / "shared.txt").write_text("far")
@@ -105,13 +105,13 @@ def test_what_stands_beside_the_tree_is_found_by_relative_paths(project: Path, t
     assert Path(os.path.normpath(space.tree / "../../../shared.txt")).read_text() == "far"
 
 
-def test_new_files_beside_the_tree_stay_in_the_copy(project: Path, tmp_path: Path):
+def test_new_files_next_to_the_tree_stay_in_the_copy(project: Path, tmp_path: Path):
     space = workspace_of(project, tmp_path / "a")
     (space.tree.parent / "output").mkdir()
     assert not (project.parent / "output").exists()
 
 
-def test_large_files_are_links_and_writing_to_them_is_noticed(project: Path, tmp_path: Path):
+def test_large_files_are_linked_and_writes_to_them_detected(project: Path, tmp_path: Path):
     large = project / "weights.bin"
     with large.open("wb") as file:
         file.truncate(COPIED_FILE_BYTES + 1)
@@ -122,7 +122,7 @@ def test_large_files_are_links_and_writing_to_them_is_noticed(project: Path, tmp
     assert space.changed() == (large,)
 
 
-def test_links_inside_the_tree_lead_into_the_copy(project: Path, tmp_path: Path):
+def test_links_inside_the_tree_point_into_the_copy(project: Path, tmp_path: Path):
     (project / "alias.py").symlink_to("src/train.py")
     (project / "loop").symlink_to(".")
     (project / "dangling").symlink_to("nothing")
@@ -134,12 +134,12 @@ def test_links_inside_the_tree_lead_into_the_copy(project: Path, tmp_path: Path)
     assert (space.tree / "data").resolve() == tmp_path / "elsewhere"
 
 
-def test_pipes_do_not_make_the_copy_wait(project: Path, tmp_path: Path):
+def test_named_pipes_do_not_block_the_copy(project: Path, tmp_path: Path):
     os.mkfifo(project / "pipe")
     assert not (workspace_of(project, tmp_path / "a").tree / "pipe").exists()
 
 
-def test_absolute_paths_that_would_be_written_to_lead_into_the_copy(project: Path, tmp_path: Path):
+def test_absolute_output_paths_are_redirected_into_the_copy(project: Path, tmp_path: Path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one").write_text("")
     (tmp_path / "empty").mkdir()

@@ -93,7 +93,7 @@ run_config = NPURunConfig(
 
 
 @pytest.mark.parametrize("text", [NLRN, DELIVERED])
-def test_what_was_ported_well_is_left_in_peace(text):
+def test_correct_ports_have_no_findings(text):
     assert rules(text) == []
 
 
@@ -116,7 +116,7 @@ def test_what_was_ported_well_is_left_in_peace(text):
         ),
     ],
 )
-def test_a_mistake_in_it_is_found(mistake, right, rule):
+def test_planted_mistakes_are_found(mistake, right, rule):
     assert right in NLRN
     assert rule in rules(NLRN.replace(right, mistake))
 
@@ -138,7 +138,7 @@ def test_a_mistake_in_it_is_found(mistake, right, rule):
         '        one.parameter_map["precision_mode"].s = b"mix"',
     ],
 )
-def test_a_wrong_value_is_found_however_it_is_written(line):
+def test_wrong_value_is_found_in_any_notation(line):
     assert rules_with(line) == ["lint-option-value"]
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_value_is_found_however_it_is_written(line):
         'dump = FLAGS.dump\ncustom_op.parameter_map["enable_dump"].b = dump',
     ],
 )
-def test_what_only_the_run_knows_is_no_finding(line):
+def test_values_known_only_at_run_time_are_no_finding(line):
     assert rules_with(line) == []
 
 
@@ -170,11 +170,11 @@ def test_what_only_the_run_knows_is_no_finding(line):
         (f"1{'0' * 400} * 1.5", []),
     ],
 )
-def test_a_power_of_integers_is_one_and_what_no_float_holds_is_unknown(value, expected):
+def test_integer_powers_are_integers_and_overflowing_floats_unknown(value, expected):
     assert rules_with(f'custom_op.parameter_map["iterations_per_loop"].i = {value}') == expected
 
 
-def test_a_name_within_its_own_json_is_not_known():
+def test_self_referential_json_value_is_unknown():
     lines = """\
 def f():
     global options
@@ -184,7 +184,7 @@ def f():
     assert rules("import json\n" + lines) == ["lint-option-unused"]
 
 
-def test_two_blocks_in_one_scope_are_two():
+def test_two_blocks_in_one_scope_are_distinct():
     second = """
 custom_op = other.graph_options.rewrite_options.custom_optimizers.add()
 custom_op.name = "NpuOptimizer"
@@ -194,7 +194,7 @@ custom_op.parameter_map["modify_mixlist"].s = b"a.json"
     assert rules_with(first + second) == ["lint-option-needs"]
 
 
-def test_an_attribute_keeps_its_block_within_its_class():
+def test_attribute_keeps_its_block_within_the_class():
     text = """
 class Trainer:
     def __init__(self):
@@ -208,7 +208,7 @@ class Trainer:
     assert rules(text) == ["lint-optimizer-name", "lint-option-conflict"]
 
 
-def test_rewriters_may_be_switched_off_where_the_config_is_an_attribute():
+def test_rewriters_may_be_switched_off_on_a_config_attribute():
     text = """
 class Trainer:
     def options(self):
@@ -232,7 +232,7 @@ def test_npu_config_proto_switches_remapping_off_and_leaves_memory_optimization(
     ]
 
 
-def test_other_optimizers_of_grappler_are_not_ours():
+def test_other_grappler_optimizers_are_ignored():
     assert (
         rules(
             """
@@ -296,12 +296,12 @@ def test_ranks_have_a_default(line, expected):
         ("NPURunConfig(dump_config=None, precision_mode=None)", []),
     ],
 )
-def test_arguments_of_npu_bridge_are_looked_at(line, expected):
+def test_npu_bridge_arguments_are_checked(line, expected):
     head = "import json\nimport tensorflow as tf\nfrom npu_bridge.npu_init import *\n"
     assert rules(head + line + "\n") == expected
 
 
-def test_an_alias_is_seen_and_a_class_of_the_same_name_is_not():
+def test_aliases_are_followed_and_same_named_classes_ignored():
     alias = "from npu_bridge.estimator.npu.npu_config import NPURunConfig as RC\nRC(protocol=1)\n"
     own = "class NPURunConfig:\n    pass\nNPURunConfig(protocol=1)\n"
     assert rules(alias) == ["lint-unknown-run-config"]
@@ -328,11 +328,11 @@ def test_an_alias_is_seen_and_a_class_of_the_same_name_is_not():
         ("from hccl.manage.api import get_rank_count", ["lint-unknown-name"]),
     ],
 )
-def test_names_that_the_package_lacks_are_found(line, expected):
+def test_names_missing_from_the_package_are_found(line, expected):
     assert rules(line + "\n") == expected
 
 
-def test_what_the_stand_in_and_the_list_of_init_names_have_is_known():
+def test_names_of_the_stand_in_and_npu_init_are_known():
     lines = [f"from npu_bridge.npu_init import {name}" for name in sorted(NPU_INIT_NAMES)]
     assert rules("\n".join(lines) + "\n") == []
 
@@ -353,7 +353,7 @@ def test_what_the_stand_in_and_the_list_of_init_names_have_is_known():
         ('["use_off_line"].b = True', "", []),
     ],
 )
-def test_a_block_that_the_estimator_writes_over_is_found(setting, arguments, expected):
+def test_block_overwritten_by_the_estimator_is_found(setting, arguments, expected):
     line = f"custom_op.parameter_map{setting}\nNPURunConfig(session_config=config{arguments})"
     assert rules_with(line) == expected
 
@@ -372,11 +372,11 @@ def test_a_block_that_the_estimator_writes_over_is_found(setting, arguments, exp
         ),
     ],
 )
-def test_a_folder_that_nothing_makes_is_named(lines, expected):
+def test_folder_that_nothing_creates_is_named(lines, expected):
     assert rules_with(lines) == expected
 
 
-def test_a_finding_says_where_with_columns_in_characters():
+def test_finding_has_its_location_with_columns_in_characters():
     text = f'{_HEAD}x = "中文"; custom_op.parameter_map["a_b"].b = True\n{_OFF}'
     (found,) = lint_source("train.py", text)
     line = text.splitlines()[found.place.line - 1]
@@ -384,7 +384,7 @@ def test_a_finding_says_where_with_columns_in_characters():
 
 
 @pytest.mark.parametrize("options", all_options())
-def test_what_a_port_writes_passes(options: PortOptions):
+def test_generated_ports_pass(options: PortOptions):
     arguments = ", ".join(f"{key}={value}" for key, value in run_config_arguments(options))
     block = session_config_function(
         options, name="npu_session_config", config_proto_name="npu_config_proto"
@@ -400,14 +400,14 @@ def test_what_a_port_writes_passes(options: PortOptions):
         st.one_of(st.booleans(), st.integers(-5, 5), st.sampled_from([b"auto", "1,2", b"x:1"])),
     )
 )
-def test_no_block_stops_the_linter(block):
+def test_linter_survives_any_block(block):
     lines = [f'custom_op.parameter_map["{key}"].s = {value!r}' for key, value in block.items()]
     for found in lint_source("train.py", _HEAD + "\n".join(lines) + "\n" + _OFF):
         assert found.reason.zh
         assert found.todo.zh
 
 
-def test_a_tree_is_looked_through_without_following_links(tmp_path):
+def test_tree_is_searched_without_following_links(tmp_path):
     (tmp_path / "tree" / "inside").mkdir(parents=True)
     (tmp_path / "outside.py").write_text(_HEAD)
     (tmp_path / "tree" / "link.py").symlink_to(tmp_path / "outside.py")
@@ -430,17 +430,17 @@ def test_a_tree_is_looked_through_without_following_links(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may read everything")
-def test_a_folder_that_may_not_be_read_is_reported(tmp_path):
+def test_unreadable_folder_is_reported(tmp_path):
     (tmp_path / "closed").mkdir(mode=0)
     assert [file.path for file in lint_tree(tmp_path).files] == ["closed"]
 
 
-def test_a_path_that_is_not_there_is_the_users_to_mend(tmp_path):
+def test_missing_path_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match="there is no"):
         lint_tree(tmp_path / "nothing")
 
 
-def test_the_command_leaves_with_one_where_it_found_something(tmp_path, capsys):
+def test_command_exits_with_1_if_there_are_findings(tmp_path, capsys):
     script = tmp_path / "train.py"
     script.write_text(NLRN)
     assert lint_command(script) == 0
@@ -466,7 +466,7 @@ def test_the_linter_needs_no_torch():
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
-def test_the_page_names_every_rule_and_no_other():
+def test_docs_page_names_exactly_the_existing_rules():
     checkout = Path(__file__).resolve().parents[3]
     source = "".join(
         path.read_text()

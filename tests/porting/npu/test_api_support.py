@@ -19,16 +19,16 @@ from jumar.porting.script.names import canonical
         ("tensorflow.nn.ctc_loss", "contradictory"),
     ],
 )
-def test_names_have_the_level_of_the_list(name: str, level: str) -> None:
+def test_names_have_the_lists_support_level(name: str, level: str) -> None:
     assert [each for each in LEVELS if name in names_of(each)] == [level]
 
 
-def test_each_name_is_listed_once_and_as_the_rules_write_it() -> None:
+def test_each_name_is_listed_once_as_the_rules_spell_it() -> None:
     names = names_of(*LEVELS)
     assert len(names) == len(set(names)) > 3500
     assert [name for name in names if canonical(name) != name] == []
     assert all(name.startswith("tensorflow.") for name in names)
 
 
-def test_the_list_says_of_when_it_is() -> None:
+def test_list_states_its_date() -> None:
     assert release() == "2023-12-15"

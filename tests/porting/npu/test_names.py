@@ -36,7 +36,7 @@ def test_every_npu_bridge_name_of_an_example_is_in_the_recorded_list(example: Ex
 
 
 @pytest.mark.parametrize("path", RULE_FILES, ids=lambda path: path.stem)
-def test_every_name_that_a_rule_imports_is_one_of_npu_init(path: Path) -> None:
+def test_every_name_imported_by_a_rule_is_in_npu_init(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if (
             isinstance(node, ast.Call)
@@ -48,7 +48,7 @@ def test_every_name_that_a_rule_imports_is_one_of_npu_init(path: Path) -> None:
             assert node.args[0].value in NPU_INIT_NAMES
 
 
-def test_the_arguments_of_npu_run_config_name_what_npu_init_has() -> None:
+def test_npu_run_config_arguments_use_names_of_npu_init() -> None:
     everything = PortOptions(
         precision="allow_mix_precision", profiling=True, overflow_dump=True, auto_tune=True
     )

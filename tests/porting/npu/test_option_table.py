@@ -78,12 +78,12 @@ DEFAULTS = {
 """What holds without a key, in the same source."""
 
 
-def test_every_key_is_read_from_the_field_that_the_adapter_reads() -> None:
+def test_every_key_is_read_from_the_adapters_field() -> None:
     fields = {key: field for field, keys in READ_FROM.items() for key in keys.split()}
     assert {key: option.field for key, option in ADAPTER_OPTIONS.items()} == fields
 
 
-def test_defaults_are_those_of_the_adapter() -> None:
+def test_defaults_match_the_adapter() -> None:
     given = {
         key: option.default
         for key, option in ADAPTER_OPTIONS.items()

@@ -44,7 +44,7 @@ def test_the_table_has_every_parameter_of_npurunconfig():
 
 
 @pytest.mark.parametrize("option", ADAPTER_OPTIONS.values(), ids=lambda option: option.key)
-def test_defaults_and_examples_are_values_that_the_option_takes(option):
+def test_defaults_and_examples_are_valid_option_values(option):
     kinds = {"b": bool, "i": int, "s": str}
     given = [option.default] if option.default is not None else []
     given += [*option.allowed] + ([option.example] if option.example else [])
@@ -60,7 +60,7 @@ def test_defaults_and_examples_are_values_that_the_option_takes(option):
         }
 
 
-def test_combinations_and_parts_name_options_that_there_are():
+def test_combinations_and_parts_name_existing_options():
     for combination in COMBINATIONS:
         conditions = [combination.when, *combination.needs]
         conditions += [combination.excludes] if combination.excludes else []
@@ -143,7 +143,7 @@ def test_combinations_and_parts_name_options_that_there_are():
         ({"profiling_options": ("s", b"{}")}, ["profiling_options: lint-option-unused"]),
     ],
 )
-def test_what_is_found_in_a_block(block, expected):
+def test_findings_in_a_block(block, expected):
     assert rules_of(block) == expected
 
 
@@ -168,7 +168,7 @@ def test_what_is_found_in_a_block(block, expected):
         ({"iterations_per_loop": 0}, ["iterations_per_loop: lint-option-value"]),
     ],
 )
-def test_what_is_found_in_arguments_of_npurunconfig(arguments, expected):
+def test_findings_in_npurunconfig_arguments(arguments, expected):
     assert run_config_rules(**arguments) == expected
 
 
@@ -182,11 +182,11 @@ def test_what_is_found_in_arguments_of_npurunconfig(arguments, expected):
         ({"training_trace": "on"}, 1),
     ],
 )
-def test_what_is_found_in_profiling_options(settings, found):
+def test_findings_in_profiling_options(settings, found):
     assert len(check_profiling_options(settings)) == found
 
 
-def test_tensorflow_refuses_exactly_the_values_that_are_found_of_wrong_type():
+def test_tensorflow_refuses_exactly_the_values_found_to_have_the_wrong_type():
     values = [True, 1, -1, 1.5, "text", b"text"]
     answer = run_tensorflow(
         """

@@ -71,7 +71,7 @@ def free_names(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize("options", all_options())
-def test_the_function_is_python_37_in_ascii_and_names_only_what_it_is_given(options):
+def test_function_is_ascii_python_37_and_uses_only_given_names(options):
     text = session_config_function(
         options, name="npu_session_config", config_proto_name="wrap", indent="\t", newline="\r\n"
     )
@@ -83,7 +83,7 @@ def test_the_function_is_python_37_in_ascii_and_names_only_what_it_is_given(opti
 
 
 @pytest.mark.parametrize("options", all_options())
-def test_the_arguments_need_no_more_than_their_imports_and_functions(options):
+def test_arguments_need_only_their_imports_and_functions(options):
     arguments = ", ".join(f"{key}={value}" for key, value in run_config_arguments(options))
     text = f"{run_config_functions(options)}\nNPURunConfig({arguments})\n"
 
@@ -102,7 +102,7 @@ def test_without_options_a_session_gets_the_adapters_defaults():
     ]
 
 
-def test_sessions_and_estimators_are_told_the_same():
+def test_sessions_and_estimators_get_the_same_options():
     keys = {key for key, _, _ in session_options(EVERYTHING)}
     arguments = dict(run_config_arguments(EVERYTHING))
 
@@ -119,7 +119,7 @@ def test_sessions_and_estimators_are_told_the_same():
     assert "enable_profiling=True" in arguments["profiling_config"]
 
 
-def test_an_op_list_above_the_script_is_named_from_the_scripts_folder():
+def test_op_list_above_the_script_is_named_relative_to_the_scripts_folder():
     values = {
         key: value for key, _, value in session_options(EVERYTHING, mixlist_path="../ops info.json")
     }
@@ -127,7 +127,7 @@ def test_an_op_list_above_the_script_is_named_from_the_scripts_folder():
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_a_literal_is_the_text_again_and_in_ascii(text):
+def test_literals_round_trip_in_ascii(text):
     assert ast.literal_eval(literal(text)) == text
     assert literal(text).isascii()
 
@@ -161,7 +161,7 @@ answer({
 """
 
 
-def test_tensorflow_takes_every_option_in_its_field(tmp_path):
+def test_tensorflow_accepts_every_option_in_its_field(tmp_path):
     text = session_config_function(
         EVERYTHING, name="npu_session_config", config_proto_name="npu_config_proto"
     )
@@ -191,7 +191,7 @@ def test_tensorflow_takes_every_option_in_its_field(tmp_path):
     ]
 
 
-def test_the_stand_in_which_validates_options_takes_every_one(tmp_path):
+def test_validating_stand_in_accepts_every_option(tmp_path):
     arguments = ", ".join(f"{key}={value}" for key, value in run_config_arguments(EVERYTHING))
     text = session_config_function(
         EVERYTHING, name="npu_session_config", config_proto_name="npu_config_proto"

@@ -77,7 +77,7 @@ def converted(text: str) -> Converted:
         ("\x0cprint 'a'\n", "\x0cprint('a')\n"),
     ],
 )
-def test_what_has_one_meaning_is_rewritten_where_it_stands(before: str, after: str) -> None:
+def test_unambiguous_code_is_rewritten_in_place(before: str, after: str) -> None:
     found = converted(before)
     assert found.text == after
     assert {edit.rule for edit in found.edits} <= set(REASONS)
@@ -101,11 +101,11 @@ def test_what_has_one_meaning_is_rewritten_where_it_stands(before: str, after: s
         "print('a', file=f)\nprint >>f, 'a'\n",
     ],
 )
-def test_what_needs_a_person_is_not_converted(text: str) -> None:
+def test_ambiguous_code_is_not_converted(text: str) -> None:
     assert to_python3(text) is None
 
 
-def test_an_edit_has_its_place_in_both_texts() -> None:
+def test_edits_have_locations_in_both_texts() -> None:
     before = "x = `a`; print 'b'\ntry:\n  y\nexcept E, (a, b):\n  print 1L\n"
     found = converted(before)
     new = found.text.split("\n")
@@ -126,7 +126,7 @@ def test_an_edit_has_its_place_in_both_texts() -> None:
         assert found.place_before(after) == edit.place
 
 
-def test_names_that_python_3_lacks_are_findings_at_their_places() -> None:
+def test_names_missing_from_python_3_are_findings_at_their_location() -> None:
     text = (
         "import urllib2, itertools, six\n"
         "print 'é', `a`; reload(b)\n"
@@ -150,7 +150,7 @@ def test_names_that_python_3_lacks_are_findings_at_their_places() -> None:
     assert all(one.reason.zh and one.todo.zh for one in found.findings)
 
 
-def test_names_that_the_file_defines_or_guards_are_no_findings() -> None:
+def test_names_defined_or_guarded_by_the_file_are_no_findings() -> None:
     found = converted(
         "from __future__ import division\n"
         "from six.moves import xrange\n"
@@ -210,7 +210,7 @@ def test_names_are_rewritten_in_files_of_python_2(before: str, after: str) -> No
         "a / b\n",
     ],
 )
-def test_names_that_may_mean_something_else_stay(text: str) -> None:
+def test_ambiguous_names_are_kept(text: str) -> None:
     assert named(text) == text
 
 
@@ -234,9 +234,7 @@ LINES = [
     newline=st.sampled_from(["\n", "\r\n"]),
     last=st.booleans(),
 )
-def test_every_place_moves_there_and_back_and_the_rest_stays(
-    lines: list[str], newline: str, last: bool
-) -> None:
+def test_positions_map_to_the_new_text_and_back(lines: list[str], newline: str, last: bool) -> None:
     text = newline.join([*lines, "print 2"]).replace("\n", newline) + (newline if last else "")
     text = text.replace("\r\r", "\r")
     found = converted(text)
@@ -255,7 +253,7 @@ def test_every_place_moves_there_and_back_and_the_rest_stays(
 
 
 @given(st.text(alphabet="print `1L\n\t()'\"<>,x\\", max_size=40))
-def test_no_text_raises(text: str) -> None:
+def test_conversion_never_raises_on_any_text(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = to_python3(text)
@@ -281,7 +279,7 @@ REAL = sorted((Path(fissix.__file__).parent / "tests" / "data").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_real_scripts_come_to_mean_what_the_fixers_of_lib2to3_make_of_them(
+def test_real_scripts_are_converted_equivalently_to_lib2to3(
     path: Path, fixers: Callable[[str], str]
 ) -> None:
     text = decode(path.read_bytes()).text
@@ -308,7 +306,7 @@ def _parses(text: str) -> bool:
     head=st.sampled_from(["print ", "print>>f, ", "print >> sys.stderr,", "raise E, ", "exec "]),
     tail=st.sampled_from(["", ",", ";x", " # c", " \\\n + 1"]),
 )
-def test_statements_come_to_mean_what_the_fixers_of_lib2to3_make_of_them(
+def test_statements_are_converted_equivalently_to_lib2to3(
     arguments: list[str], head: str, tail: str, fixers: Callable[[str], str]
 ) -> None:
     text = f"if 1L:\n\t{head}{', '.join(arguments)}{tail}\n"
@@ -321,7 +319,7 @@ def test_statements_come_to_mean_what_the_fixers_of_lib2to3_make_of_them(
         assert meaning(found.text) == expected
 
 
-def test_nothing_is_kept_below_the_home_of_the_user(tmp_path: Path) -> None:
+def test_nothing_is_cached_in_the_home_directory(tmp_path: Path) -> None:
     code = (
         "from jumar.porting.python2.conversion import to_python3\n"
         "assert to_python3('print 1').edits"
@@ -332,7 +330,7 @@ def test_nothing_is_kept_below_the_home_of_the_user(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_division_that_fails_in_python3_is_found_without_other_names_of_python2() -> None:
+def test_division_that_fails_in_python_3_is_found_without_other_python_2_names() -> None:
     text = "def blocks(x, size):\n    k = x.shape[0] / size\n    return x[: size * k], k / 2\n"
     converted = with_names_of_python3(text, ast.parse(text), lambda _: False)
     assert converted is not None

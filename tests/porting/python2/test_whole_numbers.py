@@ -28,7 +28,7 @@ def texts_of(text: str) -> list[str]:
         "def f(flag):\n    if flag:\n        k = n / 2\n    else:\n        k = n / 2\n    range(k)",
     ],
 )
-def test_what_goes_to_range_or_a_slice_was_a_division_of_integers(text: str) -> None:
+def test_divisions_passed_to_range_or_a_slice_were_integer_divisions(text: str) -> None:
     assert set(texts_of(text)) == {"n / 2"}
 
 
@@ -50,11 +50,11 @@ def test_what_goes_to_range_or_a_slice_was_a_division_of_integers(text: str) -> 
         "k = m * (n / 2)\nrange(k)",
     ],
 )
-def test_other_divisions_are_not_known_to_be_of_integers(text: str) -> None:
+def test_other_divisions_are_not_known_to_be_integer_divisions(text: str) -> None:
     assert texts_of(text) == []
 
 
-def test_both_sides_of_a_sum_are_looked_at_and_scopes_are_kept_apart() -> None:
+def test_both_operands_of_a_sum_are_checked_and_scopes_kept_separate() -> None:
     text = (
         "def f(a, b):\n    half = a / 2\n    third = b / 3\n    return x[half - 1 : third + half]\n"
         "class C:\n    half = c / 4\n    def g(self):\n        half = len(self) / 5.0\n"

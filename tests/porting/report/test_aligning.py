@@ -21,7 +21,7 @@ def texts(rows: list[Row], side: str) -> list[str]:
 
 
 @given(before=SOURCES, after=SOURCES)
-def test_each_side_read_from_top_to_bottom_is_its_text(before: str, after: str) -> None:
+def test_each_side_reproduces_its_text(before: str, after: str) -> None:
     rows = align(before, after)
     assert texts(rows, "left") == [line.rstrip("\r\n") for line in lines_of(before)]
     assert texts(rows, "right") == [line.rstrip("\r\n") for line in lines_of(after)]
@@ -29,7 +29,7 @@ def test_each_side_read_from_top_to_bottom_is_its_text(before: str, after: str) 
 
 
 @given(before=SOURCES, after=SOURCES)
-def test_rows_that_are_not_marked_are_the_same_on_both_sides(before: str, after: str) -> None:
+def test_unmarked_rows_are_equal_on_both_sides(before: str, after: str) -> None:
     for row in align(before, after):
         if not row.changed:
             assert row.left is not None
@@ -38,7 +38,7 @@ def test_rows_that_are_not_marked_are_the_same_on_both_sides(before: str, after:
 
 
 @given(before=st.text(max_size=200), after=st.text(max_size=200))
-def test_what_is_not_marked_in_a_line_is_the_same_on_both_sides(before: str, after: str) -> None:
+def test_unmarked_parts_of_a_line_are_equal_on_both_sides(before: str, after: str) -> None:
     for row in align(before, after):
         if row.left is not None and row.right is not None:
             left = [part.text for part in row.left.parts if not part.changed]
@@ -46,7 +46,7 @@ def test_what_is_not_marked_in_a_line_is_the_same_on_both_sides(before: str, aft
             assert "".join(left) == "".join(right)
 
 
-def test_the_words_that_changed_are_marked_and_no_others() -> None:
+def test_only_changed_words_are_marked() -> None:
     (row,) = align("s = tf.Session(graph=g)\n", "s = tf.Session(config=c, graph=g)\n")
     assert row.left is not None
     assert row.right is not None
@@ -54,7 +54,7 @@ def test_the_words_that_changed_are_marked_and_no_others() -> None:
     assert [part.text for part in row.right.parts if part.changed] == ["config=c, "]
 
 
-def test_a_line_stands_beside_what_it_became_not_beside_a_new_one() -> None:
+def test_changed_line_is_aligned_with_its_new_version_not_with_an_inserted_one() -> None:
     rows = align(
         "x = tf.nn.dropout(x, rate=r)\n",
         "keep = 1.0 - r\n# fused\nx = npu_ops.dropout(x, keep_prob=keep)\n",
@@ -66,21 +66,21 @@ def test_a_line_stands_beside_what_it_became_not_beside_a_new_one() -> None:
     ]
 
 
-def test_a_line_stands_beside_what_came_in_its_place_however_unlike() -> None:
+def test_replaced_line_is_aligned_with_its_replacement_however_different() -> None:
     (row,) = align("import cupy\n", "DEVICE = 0\n")
     assert row.left is not None
     assert row.right is not None
     assert [part.changed for part in row.left.parts + row.right.parts] == [True, True]
 
 
-def test_a_line_end_that_alone_changed_is_named() -> None:
+def test_line_ending_change_is_named() -> None:
     (row,) = align("a\r\n", "a")
     assert row.left is not None
     assert row.right is not None
     assert (row.left.end, row.right.end) == ("CRLF", "none")
 
 
-def test_hundreds_of_changed_lines_are_put_beside_each_other_in_order() -> None:
+def test_hundreds_of_changed_lines_are_aligned_in_order() -> None:
     rows = align("".join(f"a{n}\n" for n in range(300)), "".join(f"b{n}\n" for n in range(200)))
     assert sum(row.left is not None and row.right is not None for row in rows) == 200
     assert len(rows) == 300

@@ -40,7 +40,7 @@ def notes_by_line(file: FileReport) -> dict[str, list[str]]:
     }
 
 
-def test_every_edit_and_finding_stands_at_its_line() -> None:
+def test_every_edit_and_finding_is_shown_at_its_line() -> None:
     assert notes_by_line(ported_file()) == {
         "None|from npu_bridge.npu_init import npu_config_proto, npu_ops": ["f0-e0"],
         "    net = tf.nn.dropout(net, rate=1 - keep)|"
@@ -54,7 +54,7 @@ def test_every_edit_and_finding_stands_at_its_line() -> None:
     }
 
 
-def test_an_edit_that_put_lines_in_stands_at_them_though_its_place_is_the_line_below() -> None:
+def test_inserting_edit_is_shown_at_its_lines_though_located_below_them() -> None:
     before = "import tensorflow\n\nx = 1\n"
     after = "import tensorflow\nimport npu_bridge\n\nx = 1\n"
     assert notes_by_line(file_of(before, after, edit(2, 3))) == {
@@ -62,21 +62,21 @@ def test_an_edit_that_put_lines_in_stands_at_them_though_its_place_is_the_line_b
     }
 
 
-def test_an_edit_that_put_lines_in_after_its_place_stands_at_them() -> None:
+def test_inserting_edit_is_shown_at_lines_after_its_location() -> None:
     before = "a = 0\nrun(init)\nrun(step)\n"
     after = "a = 1\nrun(init)\nrun(broadcast)\nrun(step)\n"
     found = replace(edit(2, 2), before="run(init)", after="run(init)")
     assert notes_by_line(file_of(before, after, found)) == {"None|run(broadcast)": ["f0-e0"]}
 
 
-def test_an_edit_of_several_lines_stands_at_the_first_of_them_that_changed() -> None:
+def test_multi_line_edit_is_shown_at_its_first_changed_line() -> None:
     before = "call(\n    a,\n    b,\n)\n"
     after = "call(\n    a,\n    c,\n)\n"
     found = replace(edit(1, 1), before=before.rstrip(), after=after.rstrip())
     assert notes_by_line(file_of(before, after, found)) == {"    b,|    c,": ["f0-e0"]}
 
 
-def test_only_what_is_far_from_every_edit_is_folded() -> None:
+def test_only_lines_far_from_every_edit_are_folded() -> None:
     after = LONG.replace("value_100 = 100", "value_100 = -100")
     blocks = side_by_side(file_of(LONG, after, edit(101, 101)), "f0")
     assert [type(block) for block in blocks] == [Folded, Shown, Folded]
@@ -89,7 +89,7 @@ def test_only_what_is_far_from_every_edit_is_folded() -> None:
     assert (last.left, last.right, len(last.lines)) == (105, 105, 96)
 
 
-def test_numbers_of_both_sides_go_on_after_lines_that_came_in() -> None:
+def test_line_numbers_of_both_sides_continue_after_inserted_lines() -> None:
     before = LONG
     after = LONG.replace("value_50 = 50\n", "a = 1\nb = 2\nvalue_50 = 50\n")
     *_, last = side_by_side(file_of(before, after, edit(51, 51)), "f0")
@@ -135,14 +135,14 @@ def test_no_line_and_no_note_is_lost(
         )
 
 
-def test_a_byte_order_mark_is_no_letter_of_the_first_line() -> None:
+def test_byte_order_mark_is_not_part_of_the_first_line() -> None:
     (block,) = side_by_side(file_of("\ufeffa = 1\n", "\ufeffa = 2\n", edit(1, 1)), "f0")
     assert isinstance(block, Shown)
     assert block.rows[0].row.left is not None
     assert block.rows[0].row.left.text == "a = 1"
 
 
-def test_places_of_the_hand_made_report_are_those_of_its_texts() -> None:
+def test_locations_in_the_handwritten_report_match_its_texts() -> None:
     file = ported_file()
     for found in file.edits[1:]:
         assert at(file.before, found.before) == found.place

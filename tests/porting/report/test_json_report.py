@@ -65,17 +65,17 @@ REPORTS = st.builds(
 
 @given(report=REPORTS)
 @settings(max_examples=60)
-def test_a_report_read_back_is_the_report(report: TreeReport) -> None:
+def test_report_round_trips(report: TreeReport) -> None:
     assert from_json(json.loads(dumps(report))) == report
 
 
 @pytest.mark.parametrize("report", [tree_report(), hostile_report()], ids=["small", "hostile"])
-def test_a_report_from_the_disk_is_the_report(report: TreeReport, tmp_path: Path) -> None:
+def test_report_round_trips_through_a_file(report: TreeReport, tmp_path: Path) -> None:
     save_report(report, tmp_path / "report.json")
     assert read_report(tmp_path / "report.json") == report
 
 
-def test_a_file_name_that_is_no_text_survives_the_disk(tmp_path: Path) -> None:
+def test_undecodable_file_name_survives_the_round_trip(tmp_path: Path) -> None:
     report = TreeReport(root=".", files=(FileReport(path="caf\udce9.py", status="copied"),))
     save_report(report, tmp_path / "report.json")
     assert read_report(tmp_path / "report.json") == report
@@ -91,7 +91,7 @@ def test_sentences_are_kept_in_both_languages_and_chinese_stays_readable() -> No
     assert "设置 iterations_per_loop" in text
 
 
-def test_totals_count_what_the_files_hold() -> None:
+def test_totals_match_the_files() -> None:
     totals = to_json(tree_report())["totals"]
     assert totals["files"] == {"ported": 1, "unchanged": 1, "copied": 1, "unreadable": 1}
     assert sum(totals["edits"].values()) == 4
@@ -138,7 +138,7 @@ def broken(path: tuple[str | int, ...], value: object) -> Any:
         (("files", 3, "kept", 0, "code"), {}, "code"),
     ],
 )
-def test_what_is_no_report_is_refused_with_the_field(
+def test_invalid_report_is_refused_naming_the_field(
     path: tuple[str | int, ...], value: object, named: str
 ) -> None:
     with pytest.raises(UserError, match=named):
@@ -154,9 +154,7 @@ JSON = st.recursive(
 
 @given(data=st.data(), value=JSON)
 @settings(max_examples=50)
-def test_whatever_stands_in_a_field_it_is_a_report_or_an_error_for_the_user(
-    data: st.DataObject, value: object
-) -> None:
+def test_any_field_value_gives_a_report_or_a_user_error(data: st.DataObject, value: object) -> None:
     report = json.loads(dumps(tree_report()))
     at: Any = report
     key: Any = None
@@ -176,7 +174,7 @@ def test_whatever_stands_in_a_field_it_is_a_report_or_an_error_for_the_user(
     assert render(read)
 
 
-def test_fields_that_a_later_jumar_added_are_passed_over() -> None:
+def test_fields_of_later_versions_are_ignored() -> None:
     assert from_json(broken(("files", 0, "later"), [1])) == tree_report()
 
 
@@ -194,13 +192,13 @@ def test_fields_that_a_later_jumar_added_are_passed_over() -> None:
     ],
     ids=["empty", "cut off", "deep", "no UTF-8", "list", "text", "null", "absurd number"],
 )
-def test_a_file_that_is_no_report_is_an_error_that_names_it(content: bytes, tmp_path: Path) -> None:
+def test_file_that_is_not_a_report_is_an_error_naming_it(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "some.json"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"some\.json"):
         read_report(path)
 
 
-def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_missing_file_is_an_error_naming_it(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none\.json"):
         read_report(tmp_path / "none.json")

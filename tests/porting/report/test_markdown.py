@@ -29,7 +29,7 @@ def headings(text: str) -> list[str]:
 
 
 @given(text=st.text(alphabet="`|a b\\*_<>[]\n完", max_size=30))
-def test_code_is_read_back_as_it_was(text: str) -> None:
+def test_code_round_trips_through_markdown(text: str) -> None:
     shown = one_line(text)
     if not shown.strip():
         assert code(text) == ""
@@ -44,7 +44,7 @@ def test_code_is_read_back_as_it_was(text: str) -> None:
 
 
 @given(text=st.text(alphabet="`|ab \\*_<>[]()!#&~$完", max_size=30))
-def test_a_sentence_is_read_back_as_it_was(text: str) -> None:
+def test_sentences_round_trip_through_markdown(text: str) -> None:
     read = tokens(f"x {prose(text)} y")
     assert {token.type for token in read} <= {
         "paragraph_open", "paragraph_close", "inline", "text", "code_inline", "text_special"
@@ -54,13 +54,13 @@ def test_a_sentence_is_read_back_as_it_was(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["__all__", "_", "a_b", "__init__.py", "_x_ y", "*args, **kw"])
-def test_a_name_in_a_sentence_is_neither_bold_nor_cut(name: str) -> None:
+def test_names_in_a_sentence_are_neither_bold_nor_truncated(name: str) -> None:
     (inline,) = [token for token in READER.parse(prose(f"it has no {name}")) if token.children]
     assert "".join(part.content for part in inline.children or ()) == f"it has no {name}"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_nothing_of_a_hostile_tree_becomes_html_or_a_link(language: Language) -> None:
+def test_hostile_tree_cannot_inject_html_or_links(language: Language) -> None:
     read = tokens(markdown(hostile_report(), language, list_kept=True))
     kinds = {token.type for token in read}
     assert not kinds & {"html_block", "html_inline", "link_open", "image"}
@@ -70,7 +70,7 @@ def test_names_of_options_stay_readable_in_the_source() -> None:
     assert "mix_compile_mode=True" in markdown(tree_report())
 
 
-def test_what_a_person_has_to_do_stands_before_the_edits_the_worst_first() -> None:
+def test_manual_work_precedes_the_edits_worst_first() -> None:
     found = headings(markdown(tree_report()))
     assert found == [
         "Port of networks/small",
@@ -85,7 +85,7 @@ def test_what_a_person_has_to_do_stands_before_the_edits_the_worst_first() -> No
     ]
 
 
-def test_a_finding_says_where_it_stands_before_and_after_and_what_to_do() -> None:
+def test_finding_has_old_and_new_location_and_advice() -> None:
     text = markdown(tree_report())
     for said in (
         "`train.py:15:13 → 16:13`",
@@ -98,7 +98,7 @@ def test_a_finding_says_where_it_stands_before_and_after_and_what_to_do() -> Non
         assert said in text
 
 
-def test_each_edit_is_a_diff_of_its_own() -> None:
+def test_each_edit_has_its_own_diff() -> None:
     fences = [token for token in READER.parse(markdown(tree_report())) if token.type == "fence"]
     assert {fence.info for fence in fences} == {"diff"}
     assert [fence.content for fence in fences] == [
@@ -116,14 +116,14 @@ def test_a_fence_in_the_source_does_not_end_the_diff() -> None:
     ]
 
 
-def test_what_was_kept_is_counted_and_listed_only_on_wish() -> None:
+def test_kept_code_is_counted_and_listed_only_on_request() -> None:
     place = "`train.py:11:12`"
     assert "- `dropout`: 1" in markdown(tree_report())
     assert place not in markdown(tree_report())
     assert place in markdown(tree_report(), list_kept=True)
 
 
-def test_a_chinese_report_says_all_in_chinese() -> None:
+def test_chinese_report_is_entirely_in_chinese() -> None:
     text = markdown(tree_report(), "zh")
     assert "队列算子只能在主机侧运行" in text
     for word in ("what to do", "findings", "Every edit", "removed", "reason"):

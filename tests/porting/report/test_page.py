@@ -94,7 +94,7 @@ def test_every_tag_is_closed_in_order(report: TreeReport, language: Language) ->
     assert len(read.ids()) == len(set(read.ids()))
 
 
-def test_nothing_is_loaded_from_anywhere_and_only_our_script_runs() -> None:
+def test_nothing_external_is_loaded_and_only_our_script_runs() -> None:
     html = render(tree_report())
     read = Reader(html)
     names = ("src", "action", "data", "poster", "srcset", "xlink:href")
@@ -106,7 +106,7 @@ def test_nothing_is_loaded_from_anywhere_and_only_our_script_runs() -> None:
     assert "unsafe" not in policy
 
 
-def test_the_policy_lets_through_the_style_and_script_of_the_page() -> None:
+def test_content_policy_allows_the_pages_style_and_script() -> None:
     html = render(tree_report())
     (policy,) = [meta["content"] for meta in Reader(html).all("meta") if "http-equiv" in meta]
     for tag in ("style", "script"):
@@ -115,7 +115,7 @@ def test_the_policy_lets_through_the_style_and_script_of_the_page() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_nothing_of_a_hostile_tree_becomes_a_tag_or_an_attribute(language: Language) -> None:
+def test_hostile_tree_cannot_inject_tags_or_attributes(language: Language) -> None:
     hostile, tame = (Reader(render(r, language)) for r in (hostile_report(), tree_report()))
     assert len(hostile.all("script")) == 1
     assert hostile.all("img") == []
@@ -125,7 +125,7 @@ def test_nothing_of_a_hostile_tree_becomes_a_tag_or_an_attribute(language: Langu
     assert not set(hostile.shown) & set("\x1b\u202e")
 
 
-def test_the_page_shows_both_sides_line_by_line_with_their_numbers() -> None:
+def test_page_shows_both_sides_with_line_numbers() -> None:
     html = render(tree_report())
     rows = re.findall(r"<tr><td class=\"at\">(\d*)</td>(.*?)</tr>", html)
     assert [int(left) for left, _ in rows if left] == list(
@@ -137,7 +137,7 @@ def test_the_page_shows_both_sides_line_by_line_with_their_numbers() -> None:
     )
 
 
-def test_every_edit_gives_its_rule_and_reason_at_its_line() -> None:
+def test_every_edit_shows_rule_and_reason_at_its_line() -> None:
     html = render(tree_report())
     for number, found in enumerate(ported_file().edits):
         (row,) = re.findall(rf'<tr class="why edit" id="f3-e{number}".*?</tr>', html)
@@ -148,14 +148,14 @@ def test_every_edit_gives_its_rule_and_reason_at_its_line() -> None:
         assert str(found.place) in shown
 
 
-def test_every_finding_leads_to_its_line() -> None:
+def test_every_finding_links_to_its_line() -> None:
     read = Reader(render(tree_report()))
     links = [attributes["href"].removeprefix("#") for attributes in read.all("a")]
     assert links == ["f3-d0", "f3-d1"]
     assert set(links) <= set(read.ids())
 
 
-def test_findings_that_say_the_same_stand_together() -> None:
+def test_equal_findings_are_grouped() -> None:
     files = tuple(replace(ported_file(), path=f"{name}.py") for name in "abc")
     html = render(TreeReport(root=".", files=files))
     cards = re.findall(r'<li class="finding.*?</ul>', html, flags=re.DOTALL)
@@ -182,7 +182,7 @@ def test_a_finding_in_a_file_without_edits_is_listed_without_a_link() -> None:
     assert "eager.py:7:3" in read.shown
 
 
-def test_filters_know_rule_severity_and_confidence_of_every_item() -> None:
+def test_filters_cover_rule_severity_and_confidence_of_every_item() -> None:
     read = Reader(render(tree_report()))
     items = [attributes for _, attributes in read.tags if "data-rule" in attributes]
     kinds = [item["data-kind"] for item in items]
@@ -210,7 +210,7 @@ def test_unchanged_lines_are_folded_once_and_counted() -> None:
     assert "unchanged lines: 247" in html
 
 
-def test_of_a_file_of_5000_lines_only_the_lines_around_edits_are_on_the_page() -> None:
+def test_large_file_shows_only_the_lines_around_edits() -> None:
     html = render(TreeReport(root=".", files=(long_file("a.py", 5000, 500),)))
     assert '<details class="fold"' not in html
     assert html.count('<p class="gap">') == 11
@@ -219,7 +219,7 @@ def test_of_a_file_of_5000_lines_only_the_lines_around_edits_are_on_the_page() -
     assert len(html) < 80_000
 
 
-def test_a_page_of_a_large_tree_stays_small_and_says_what_is_left_out(
+def test_page_of_a_large_tree_stays_small_and_says_what_is_omitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(page_module, "PAGE_CHARACTERS", 100_000)
@@ -233,7 +233,7 @@ def test_a_page_of_a_large_tree_stays_small_and_says_what_is_left_out(
     assert html.count('<details class="file"') == 20
 
 
-def test_a_very_long_line_is_cut_around_its_changes() -> None:
+def test_very_long_line_is_truncated_around_its_changes() -> None:
     line = f"table = [{'1, ' * 5000}0]"
     file = FileReport(
         path="a.py", status="ported", edits=(edit(1),), before=line, after=f"{line} + [tail]"
@@ -244,7 +244,7 @@ def test_a_very_long_line_is_cut_around_its_changes() -> None:
     assert len(html) < 45_000
 
 
-def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_page_is_written_atomically(tmp_path: Path) -> None:
     save_report(tree_report(), tmp_path / "port.html", "zh")
     assert (tmp_path / "port.html").read_text(encoding="utf-8").endswith("</html>\n")
     (tmp_path / "file").write_text("")
@@ -252,7 +252,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         save_report(tree_report(), tmp_path / "file" / "port.html")
 
 
-def test_a_tree_without_files_is_a_page_that_says_so() -> None:
+def test_page_of_a_tree_without_files_says_so() -> None:
     shown = Reader(render(TreeReport(root=".", files=()))).shown
     assert ENGLISH.no_findings in shown
     assert ENGLISH.no_edits in shown

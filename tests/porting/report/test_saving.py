@@ -10,7 +10,7 @@ from tests.porting.report.reports import hostile_report, tree_report
 
 
 @pytest.mark.parametrize("name", ["port.md", "port.json", "port.html", "PORT.HTML"])
-def test_the_suffix_decides_the_format(name: str, tmp_path: Path) -> None:
+def test_suffix_determines_the_format(name: str, tmp_path: Path) -> None:
     path = tmp_path / "deep" / name
     save_report(tree_report(), path)
     begins = {".md": "# Port of", ".json": "{", ".html": "<!doctype html>"}
@@ -18,7 +18,7 @@ def test_the_suffix_decides_the_format(name: str, tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_the_language_is_that_asked_for(tmp_path: Path) -> None:
+def test_report_is_in_the_requested_language(tmp_path: Path) -> None:
     for suffix in ("md", "html"):
         path = tmp_path / f"port.{suffix}"
         save_report(tree_report(), path, "zh")
@@ -29,9 +29,7 @@ def test_the_language_is_that_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["port.txt", "port", ".json", "port.htm"])
-def test_another_suffix_is_an_error_that_names_those_that_there_are(
-    name: str, tmp_path: Path
-) -> None:
+def test_unknown_suffix_is_an_error_listing_the_known_ones(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"\.md, \.json, \.html"):
         save_report(tree_report(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -39,7 +37,7 @@ def test_another_suffix_is_an_error_that_names_those_that_there_are(
         report_suffix(Path(name))
 
 
-def test_a_report_replaces_the_one_before(tmp_path: Path) -> None:
+def test_report_replaces_the_previous_one(tmp_path: Path) -> None:
     path = tmp_path / "port.json"
     save_report(hostile_report(), path)
     save_report(tree_report(), path)
@@ -47,19 +45,19 @@ def test_a_report_replaces_the_one_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path: Path) -> None:
+def test_read_only_folder_is_an_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(UserError, match=r"port\.md"):
         save_report(tree_report(), tmp_path / "port.md")
 
 
-def test_a_place_that_is_no_folder_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_destination_that_is_not_a_folder_is_an_error_naming_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"port\.md"):
         save_report(tree_report(), tmp_path / "file" / "port.md")
 
 
-def test_a_failed_write_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "port.md").mkdir()
     with pytest.raises(UserError, match=r"port\.md"):
         save_report(tree_report(), tmp_path / "port.md")

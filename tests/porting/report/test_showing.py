@@ -11,19 +11,19 @@ TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @given(text=st.text())
-def test_what_is_shown_hides_nothing_and_turns_nothing(text: str) -> None:
+def test_shown_code_has_no_hidden_or_direction_changing_characters(text: str) -> None:
     shown = visible(text)
     kinds = {unicodedata.category(letter) for letter in shown if letter not in "\n\t"}
     assert not kinds & {"Cc", "Cs", "Zl", "Zp"}
     assert not {unicodedata.bidirectional(letter) for letter in shown} & TURNING
 
 
-def test_code_that_turns_the_direction_of_writing_is_seen() -> None:
+def test_bidirectional_control_characters_are_made_visible() -> None:
     assert visible("if user != 'admin\u202e \u2066'") == "if user != 'admin<U+202E> <U+2066>'"
     assert visible("\x1b[2Jprint()\x7f") == "␛[2Jprint()␡"
 
 
-def test_ordinary_text_of_any_language_stays_as_it_is() -> None:
+def test_ordinary_text_in_any_language_is_unchanged() -> None:
     text = "def f():\n\treturn '完成 é ж 😀'\n"
     assert visible(text) == text
 
@@ -33,11 +33,11 @@ def test_a_name_stays_on_one_line() -> None:
 
 
 @given(text=st.text(alphabet="a\r\n\x0c\u2028", max_size=20))
-def test_lines_put_together_are_the_text(text: str) -> None:
+def test_joined_lines_equal_the_text(text: str) -> None:
     assert "".join(lines_of(text)) == text
 
 
-def test_lines_are_counted_as_python_counts_them() -> None:
+def test_lines_are_counted_like_python() -> None:
     source = "a = 1\r\nb = '\u2028'\rc = 3\x0c\nd = 4\n"
     last = ast.parse(source).body[-1]
     assert lines_of(source)[last.lineno - 1] == "d = 4\n"
@@ -54,5 +54,5 @@ def test_lines_are_counted_as_python_counts_them() -> None:
         ("`a` and ` b", [(True, "a"), (False, " and ` b")]),
     ],
 )
-def test_code_stands_between_two_backticks(text: str, parts: list[tuple[bool, str]]) -> None:
+def test_code_is_wrapped_in_backticks(text: str, parts: list[tuple[bool, str]]) -> None:
     assert list(code_and_prose(text)) == parts

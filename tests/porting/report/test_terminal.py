@@ -33,7 +33,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> tuple[Console, io.StringIO]:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
-def test_a_diff_in_a_pipe_is_the_patch_itself(end: str) -> None:
+def test_piped_diff_is_the_plain_patch(end: str) -> None:
     file = ported_file()
     file = FileReport(
         path=file.path,
@@ -48,7 +48,7 @@ def test_a_diff_in_a_pipe_is_the_patch_itself(end: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("program", [("patch", "-p1", "--fuzz=0"), ("git", "apply", "-p1")])
-def test_diff_and_summary_together_can_be_piped_into_a_patch_program(
+def test_diff_with_summary_can_be_piped_into_patch(
     program: tuple[str, ...], language: Language, tmp_path: Path
 ) -> None:
     if not shutil.which(program[0]):
@@ -68,7 +68,7 @@ def test_diff_and_summary_together_can_be_piped_into_a_patch_program(
     assert (tmp_path / "train.py").read_text(encoding="utf-8") == ported_file().after
 
 
-def test_a_diff_in_a_pipe_keeps_the_encoding_of_the_file() -> None:
+def test_piped_diff_keeps_the_files_encoding() -> None:
     before = "# coding: latin-1\n# caf\xe9\na = 1\n"
     file = FileReport(path="a.py", status="ported", before=before, after=before + "b = 2\n")
     written = io.BytesIO()
@@ -77,7 +77,7 @@ def test_a_diff_in_a_pipe_keeps_the_encoding_of_the_file() -> None:
     assert b"# caf\xe9\n" in written.getvalue()
 
 
-def test_a_diff_in_a_terminal_is_coloured_and_says_the_same(
+def test_terminal_diff_is_coloured_with_the_same_content(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     console, written = terminal(monkeypatch)
@@ -87,7 +87,7 @@ def test_a_diff_in_a_terminal_is_coloured_and_says_the_same(
     assert ESCAPE.sub("", written.getvalue()) == "".join(diff_lines(ported_file())) + "\n"
 
 
-def test_no_color_prints_the_same_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_output_equals_piped_output(monkeypatch: pytest.MonkeyPatch) -> None:
     piped, as_pipe = plain()
     terminal(monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -100,7 +100,7 @@ def test_no_color_prints_the_same_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b" not in written.getvalue()
 
 
-def test_source_cannot_move_the_cursor_or_turn_the_writing(
+def test_source_cannot_move_the_cursor_or_change_text_direction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     console, written = terminal(monkeypatch)
@@ -109,7 +109,7 @@ def test_source_cannot_move_the_cursor_or_turn_the_writing(
     assert not set(ESCAPE.sub("", written.getvalue())) & set("\x1b\u202e")
 
 
-def test_the_summary_counts_and_shows_the_worst_first() -> None:
+def test_summary_counts_findings_worst_first() -> None:
     console, written = plain()
     print_summary(tree_report(), console, next_command=command_to_write(tree_report()))
     assert written.getvalue().splitlines() == [
@@ -132,14 +132,14 @@ def test_the_summary_counts_and_shows_the_worst_first() -> None:
     ]
 
 
-def test_findings_that_are_not_shown_are_counted() -> None:
+def test_omitted_findings_are_counted() -> None:
     console, written = plain()
     print_summary(tree_report(), console, findings_shown=1)
     assert "feed-dict  " not in written.getvalue()
     assert "1 more; a report lists them all: --report FILE.html" in written.getvalue()
 
 
-def test_findings_that_say_the_same_are_told_once_with_all_their_places() -> None:
+def test_equal_findings_are_shown_once_with_all_locations() -> None:
     files = tuple(replace(ported_file(), path=f"{name}.py") for name in "abcdefghi")
     console, written = plain()
     print_summary(TreeReport(root=".", files=files), console)
@@ -154,7 +154,7 @@ def test_findings_that_say_the_same_are_told_once_with_all_their_places() -> Non
 @pytest.mark.parametrize(
     ("language", "said"), [("en", "Queues run on the host"), ("zh", "队列算子只能在主机侧运行")]
 )
-def test_the_summary_is_in_the_language_asked_for(language: Language, said: str) -> None:
+def test_summary_is_in_the_requested_language(language: Language, said: str) -> None:
     console, written = plain()
     print_summary(tree_report(), console, language)
     assert said in written.getvalue()
@@ -171,12 +171,12 @@ def test_the_summary_is_in_the_language_asked_for(language: Language, said: str)
         ("my tree/$HOME", "'my tree/$HOME' --to 'my tree/$HOME-npu'"),
     ],
 )
-def test_the_next_command_can_be_typed_as_it_stands(root: str, typed: str) -> None:
+def test_suggested_next_command_is_runnable(root: str, typed: str) -> None:
     report = TreeReport(root=root, files=(), options=("--mixlist", "ops;rm.json"))
     assert command_to_write(report) == f"jumar port --mixlist 'ops;rm.json' {typed}"
 
 
-def test_a_tree_without_anything_to_do_says_so_in_four_lines() -> None:
+def test_tree_with_nothing_to_do_says_so_in_four_lines() -> None:
     console, written = plain()
     print_summary(TreeReport(root=".", files=()), console)
     assert written.getvalue() == "files: 0\nedits: 0\nfindings: 0\nleft on purpose: 0\n"

@@ -92,7 +92,7 @@ def test_the_diff_applied_to_the_original_gives_the_port_byte_for_byte(
         pytest.param("a\rb\r", "a\rc\r", id="line ends of old Macs"),
     ],
 )
-def test_line_ends_are_kept(
+def test_line_endings_are_kept(
     program: tuple[str, ...], before: str, after: str, tmp_path: Path
 ) -> None:
     file = file_of(before, after)
@@ -103,7 +103,7 @@ def test_line_ends_are_kept(
 @pytest.mark.parametrize(
     "path", ["a b/train it.py", "网络/训练.py", 'quo"te.py', "back\\slash.py", "tab\there.py"]
 )
-def test_file_names_of_all_kinds_are_found(
+def test_file_names_of_all_kinds_are_supported(
     program: tuple[str, ...], path: str, tmp_path: Path
 ) -> None:
     file = ported_file(path)
@@ -128,7 +128,7 @@ def test_a_name_cannot_add_lines_to_the_diff() -> None:
     assert next(diff_lines(file)) == '--- "a/a.py\\012+++ b/other.py"\n'
 
 
-def test_a_file_of_5000_lines_takes_only_the_lines_around_its_edits() -> None:
+def test_diff_of_a_large_file_has_only_the_lines_around_its_edits() -> None:
     before = [f"value_{number % 700} = {number % 90}\n" for number in range(5000)]
     after = list(before)
     for number in range(250, 5000, 500):

@@ -18,7 +18,7 @@ def flat(said: Words) -> dict[str, str]:
     return found
 
 
-def test_every_word_is_there_in_both_languages() -> None:
+def test_every_text_exists_in_both_languages() -> None:
     english, chinese = flat(words("en")), flat(words("zh"))
     assert english.keys() == chinese.keys()
     for name in english.keys() - SAME:
@@ -37,6 +37,6 @@ def test_both_languages_fill_in_the_same_values() -> None:
         assert wished == given, name
 
 
-def test_a_count_follows_its_name() -> None:
+def test_counts_agree_with_their_nouns() -> None:
     assert ENGLISH.count(ENGLISH.edits, 1234) == "edits: 1,234"
     assert CHINESE.count(CHINESE.edits, 7) == "修改：7"

@@ -33,7 +33,7 @@ def disjoint(draw: st.DrawFn) -> tuple[str, list[Replacement]]:
 
 
 @given(disjoint())
-def test_every_character_outside_of_replacements_is_found_again(
+def test_characters_outside_replacements_are_preserved(
     case: tuple[str, list[Replacement]],
 ) -> None:
     text, replacements = case
@@ -46,7 +46,7 @@ def test_every_character_outside_of_replacements_is_found_again(
 
 
 @given(disjoint())
-def test_new_text_comes_from_where_it_was_put(case: tuple[str, list[Replacement]]) -> None:
+def test_new_text_maps_to_its_insertion_point(case: tuple[str, list[Replacement]]) -> None:
     text, replacements = case
     moved = Moved(ordered(replacements))
     result = applied(text, ordered(replacements))
@@ -64,7 +64,7 @@ def rewrite(*spans: tuple[int, int, str]) -> Rewrite:
     )
 
 
-def test_of_two_rewrites_of_one_place_the_first_wins() -> None:
+def test_first_of_two_overlapping_rewrites_wins() -> None:
     first, second, third = (
         rewrite((2, 5, "a")),
         rewrite((4, 6, "b"), (9, 9, "c")),
@@ -73,7 +73,7 @@ def test_of_two_rewrites_of_one_place_the_first_wins() -> None:
     assert compatible([first, second, third]) == [first, third]
 
 
-def test_an_insertion_within_something_removed_is_left_out() -> None:
+def test_insertion_inside_removed_text_is_dropped() -> None:
     assert len(compatible([rewrite((2, 8, "")), rewrite((4, 4, "x"))])) == 1
     assert len(compatible([rewrite((2, 8, "")), rewrite((8, 8, "x")), rewrite((2, 2, "y"))])) == 3
 
@@ -88,7 +88,7 @@ def change(
     return Replacement(start=start, end=end, text=text, side=side, width=width)
 
 
-def test_insertions_at_one_place_nest_and_come_before_what_begins_there() -> None:
+def test_insertions_at_one_position_nest_before_existing_text() -> None:
     expected = [
         change(1, 2, "r"),
         change(4, 4, "inner close", "close", 1),
@@ -102,7 +102,7 @@ def test_insertions_at_one_place_nest_and_come_before_what_begins_there() -> Non
         assert ordered(reversed(expected[turn:] + expected[:turn])) == expected
 
 
-def test_offsets_move_with_what_is_inserted_removed_and_replaced() -> None:
+def test_offsets_follow_insertions_removals_and_replacements() -> None:
     # 0123456789 becomes 01AA2(B)45C68D9.
     changes = [
         change(2, 2, "AA"), change(3, 4, "(B)"), change(6, 6, "C", "close"),
@@ -144,7 +144,7 @@ def test_offsets_move_with_what_is_inserted_removed_and_replaced() -> None:
         (change(2, 2, "x"), change(3, 3, "x"), True),
     ],
 )
-def test_two_changes_are_kept_if_none_touches_what_the_other_changes(
+def test_independent_changes_are_both_kept(
     first: Replacement, second: Replacement, both: bool
 ) -> None:
     rewrites = [Rewrite(node=NODE, replacements=(one,), reason=REASON) for one in (first, second)]
@@ -162,9 +162,7 @@ def test_two_changes_are_kept_if_none_touches_what_the_other_changes(
         ("for a in x:\n    b\n    c\nelse:\n    d\n    e\n", "bcde", None),
     ],
 )
-def test_a_block_of_which_all_is_removed_has_a_pass(
-    text: str, gone: str, expected: str | None
-) -> None:
+def test_fully_removed_block_gets_a_pass(text: str, gone: str, expected: str | None) -> None:
     tree = ast.parse(text)
     lines = text.splitlines(keepends=True)
     starts = [sum(map(len, lines[:place])) for place in range(len(lines) + 1)]
@@ -187,7 +185,7 @@ def test_a_block_of_which_all_is_removed_has_a_pass(
         assert applied(text, found) == expected
 
 
-def test_what_is_replaced_is_not_removed() -> None:
+def test_replaced_text_is_not_removed() -> None:
     tree = ast.parse("if a:\n    b\n    c\n")
     branch = tree.body[0]
     assert isinstance(branch, ast.If)

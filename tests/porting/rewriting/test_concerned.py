@@ -16,7 +16,7 @@ from jumar.porting.script.source import SourceText
         *(("import cv", True, False), ("import cv2", False, False), ("model.fits", False, False)),
     ],
 )
-def test_a_script_is_looked_at_if_it_has_a_word_of_its_library(
+def test_script_is_examined_if_it_mentions_its_library(
     text: str, tensorflow: bool, torch: bool
 ) -> None:
     source = SourceText(text)

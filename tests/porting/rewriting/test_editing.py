@@ -78,7 +78,7 @@ def test_an_argument_is_added_after_the_others(before: str, expected: str) -> No
         ("f(\n  a,  # first\n  b,\n  c)", "b", "f(\n  a,  # first\n  \n  c)"),
     ],
 )
-def test_arguments_go_with_their_comma(before: str, gone: str, expected: str) -> None:
+def test_arguments_are_removed_with_their_comma(before: str, gone: str, expected: str) -> None:
     module = parsed(before)
     call = call_of(module)
     names = {node for node in call.args if isinstance(node, ast.Name) and node.id in gone}
@@ -98,7 +98,7 @@ def test_arguments_go_with_their_comma(before: str, gone: str, expected: str) ->
         ("f(b=2, **c)", "b", "f(k=1, l=2, **c)"),
     ],
 )
-def test_arguments_take_the_place_of_others(before: str, gone: str, expected: str) -> None:
+def test_arguments_replace_others(before: str, gone: str, expected: str) -> None:
     module = parsed(before)
     call = call_of(module)
     without = frozenset(word for word in call.keywords if word.arg == gone)
@@ -107,7 +107,7 @@ def test_arguments_take_the_place_of_others(before: str, gone: str, expected: st
 
 
 @pytest.mark.parametrize("text", ["f(a, g)", "f(a, k=g)", "f((g))"])
-def test_an_argument_is_added_outside_of_what_wraps_the_last(text: str) -> None:
+def test_argument_is_added_outside_the_wrapper_of_the_last(text: str) -> None:
     module = parsed(text)
     call = call_of(module)
     last = [*call.args, *[word.value for word in call.keywords]][-1]
@@ -123,7 +123,7 @@ def test_an_argument_is_added_outside_of_what_wraps_the_last(text: str) -> None:
         assert outer.value.keywords[-1].arg == "z"
 
 
-def test_lines_after_a_last_statement_come_after_what_wraps_it() -> None:
+def test_lines_after_a_last_statement_follow_its_wrapper() -> None:
     module = parsed("f(a)")
     statement = module.tree.body[0]
     wrapped = wrap(module, call_of(module), "w(", ")")
@@ -136,7 +136,7 @@ def test_slots_span_parentheses_and_keywords() -> None:
     assert [module.text[slot.start : slot.end] for slot in found] == ["(a)", "k = (b)", "**c"]
 
 
-def test_wrapping_what_is_wrapped_nests() -> None:
+def test_wrapping_nests() -> None:
     module = parsed("f(g(x))")
     outer = call_of(module)
     inner = outer.args[0]
@@ -157,7 +157,7 @@ def test_wrapping_what_is_wrapped_nests() -> None:
         ("a = 1\nb = 2", "a = 1\n"),
     ],
 )
-def test_a_statement_goes_with_its_line(before: str, expected: str) -> None:
+def test_statement_is_removed_with_its_line(before: str, expected: str) -> None:
     module = parsed(before)
     statement = next(
         node
@@ -178,7 +178,7 @@ def test_a_statement_goes_with_its_line(before: str, expected: str) -> None:
         ("if a: b = 2\n", "if a: x; b = 2; y\n"),
     ],
 )
-def test_lines_are_inserted_with_indentation_and_line_ends(before: str, expected: str) -> None:
+def test_inserted_lines_get_indentation_and_line_endings(before: str, expected: str) -> None:
     module = parsed(before)
     statement = next(node for node in module.scopes.nodes if isinstance(node, ast.Assign))
     result = after(
@@ -205,15 +205,13 @@ def test_lines_are_inserted_with_indentation_and_line_ends(before: str, expected
         ("b = 2; c\n", "pass; c\n"),
     ],
 )
-def test_a_statement_goes_with_the_blank_line_that_it_leaves_over(
-    before: str, expected: str
-) -> None:
+def test_statement_is_removed_with_a_surplus_blank_line(before: str, expected: str) -> None:
     module = parsed(before)
     statement = next(node for node in module.scopes.nodes if isinstance(node, ast.Assign))
     assert after(module, delete(module, statement)) == expected
 
 
-def test_a_function_or_class_goes_with_its_decorators() -> None:
+def test_function_or_class_is_removed_with_its_decorators() -> None:
     module = parsed("a\n@one\n@two(3)\ndef f():\n    1\nb\n@one\nclass C:\n    1\n")
     changes = [
         delete(module, node)
@@ -274,14 +272,16 @@ def test_slots_have_their_comma_and_may_hold_a_lone_generator() -> None:
         ("f(a, b,)", "b", "f(a,)"),
     ],
 )
-def test_arguments_at_several_places_go_at_once(before: str, gone: str, expected: str) -> None:
+def test_arguments_at_several_positions_are_removed_at_once(
+    before: str, gone: str, expected: str
+) -> None:
     module = parsed(before)
     call = call_of(module)
     names = {node for node in call.args if isinstance(node, ast.Name) and node.id in gone}
     assert after(module, *remove(module, call, set(names))) == expected
 
 
-def test_an_argument_is_found_by_keyword_or_by_place() -> None:
+def test_argument_is_found_by_keyword_or_position() -> None:
     module = parsed("f(a, b, k=c, **d)")
     call = call_of(module)
 
@@ -303,7 +303,7 @@ def test_an_argument_is_found_by_keyword_or_by_place() -> None:
     assert argument(call_of(parsed("f(a, *b)")), "x", 0) is None
 
 
-def test_literals_have_their_value() -> None:
+def test_literals_are_evaluated() -> None:
     def value(text: str) -> object:
         return literal(ast.parse(text, mode="eval").body)
 

@@ -37,6 +37,6 @@ def test_a_branch_is_empty_if_neither_it_nor_its_test_does_anything(
     assert is_empty(branch) is expected
 
 
-def test_empty_branches_are_known_by_their_tests() -> None:
+def test_empty_branches_are_identified_by_their_tests() -> None:
     text = "if (a  and b): pass\nif c: d\ndef f():\n    if e: pass\nif g(): pass\nwhile h: pass\n"
     assert empty_branches(ast.parse(text)) == {"a and b", "e"}

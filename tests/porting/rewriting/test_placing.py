@@ -124,7 +124,7 @@ NPU = ["from npu import x"]
          "import torch\nimport mine\nimport torch_npu\nimport os\n"),
     ],
 )  # fmt: skip
-def test_imports_and_functions_come_below_the_imports_of_a_script(
+def test_imports_and_functions_are_placed_below_existing_imports(
     before: str, imports: list[str], functions: list[str], after: str
 ) -> None:
     module = Module(before, "script.py", Project(Path("nowhere")))

@@ -44,7 +44,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("language", "example"), EXAMPLES)
-def test_with_every_option_examples_still_come_to_an_end(language: str, example: Example) -> None:
+def test_porting_terminates_on_examples_with_every_option(language: str, example: Example) -> None:
     if language == "torch":
         return
     first = port_file(SourceText(example.before), "script.py", NOWHERE, EVERYTHING)
@@ -56,7 +56,7 @@ def test_with_every_option_examples_still_come_to_an_end(language: str, example:
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(SOURCES), min_size=2, max_size=4, unique=True), st.booleans())
-def test_scripts_put_together_come_to_an_end(parts: list[str], everything: bool) -> None:
+def test_porting_terminates_on_concatenated_scripts(parts: list[str], everything: bool) -> None:
     text = "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
     options = EVERYTHING if everything else PortOptions()
     first = port_file(SourceText(text), "script.py", NOWHERE, options)
@@ -68,7 +68,7 @@ def test_scripts_put_together_come_to_an_end(parts: list[str], everything: bool)
     ]
 
 
-def test_what_cannot_be_parsed_says_why() -> None:
+def test_unparsable_script_is_reported_with_the_reason() -> None:
     report = port_file(
         SourceText("import tensorflow as tf\ndef (:\n"), "a.py", NOWHERE, PortOptions()
     )
@@ -88,7 +88,7 @@ def _told(report: FileReport) -> list[tuple[str, str, str, str, str]]:
 IMPORT = "from npu_bridge.npu_init import npu_config_proto"
 
 
-def test_edits_and_findings_are_at_their_places_in_both_texts() -> None:
+def test_edits_and_findings_are_located_in_both_texts() -> None:
     text = (
         "import tensorflow as tf\n\nif a:\n    config = tf.ConfigProto()\n"
         "    config.gpu_options.allow_growth = True\nwith tf.Session(config=config) as s:\n"
@@ -117,7 +117,7 @@ def test_edits_and_findings_are_at_their_places_in_both_texts() -> None:
     assert port_file(SourceText(report.after[1:]), "a.py", NOWHERE, PortOptions()).before == ""
 
 
-def test_functions_of_the_port_have_a_reason_of_their_own() -> None:
+def test_functions_added_by_the_port_have_their_own_reason() -> None:
     mixed = PortOptions(precision="allow_mix_precision")
     text = f"import tensorflow as tf\n{IMPORT}\ns = tf.Session()\n"
     report = port_file(SourceText(text), "a.py", NOWHERE, mixed)
@@ -137,7 +137,7 @@ def test_functions_of_the_port_have_a_reason_of_their_own() -> None:
     assert imported.reason.en.startswith("importing torch_npu registers the device 'npu'")
 
 
-def test_a_script_of_python_2_is_converted_and_its_places_are_those_of_its_own_text() -> None:
+def test_python_2_script_is_converted_with_locations_in_its_original_text() -> None:
     text = 'import tensorflow as tf\n\nprint "é", tf.Session()\n'
     report = port_file(SourceText(text), "a.py", NOWHERE, PortOptions())
     assert report.after == (
@@ -150,7 +150,7 @@ def test_a_script_of_python_2_is_converted_and_its_places_are_those_of_its_own_t
     ]
 
 
-def test_a_script_without_a_word_of_the_library_is_not_looked_at() -> None:
+def test_script_that_does_not_mention_the_library_is_skipped() -> None:
     text = "import numpy\nprint 1\n"
     quiet = port_file(SourceText(text), "a.py", NOWHERE, PortOptions())
     assert quiet == FileReport(path="a.py", status="unchanged")
@@ -158,7 +158,7 @@ def test_a_script_without_a_word_of_the_library_is_not_looked_at() -> None:
     assert asked.after == "import numpy\nprint(1)\n"
 
 
-def test_a_script_that_is_nested_too_deeply_says_so() -> None:
+def test_too_deeply_nested_script_is_reported() -> None:
     text = "tf = " + "-" * 200_000 + "1\n"
     report = port_file(SourceText(text), "a.py", NOWHERE, PortOptions())
     assert report.status == "unreadable"
@@ -210,7 +210,7 @@ def _ported(text: str) -> FileReport:
 
 
 @pytest.mark.parametrize(("rounds", "settles"), [(5, True), (6, False)])
-def test_rules_have_six_rounds_of_which_the_last_changes_nothing(
+def test_rules_reach_a_fixed_point_within_six_rounds(
     own_rule: Adding, rounds: int, settles: bool
 ) -> None:
     for number in range(rounds):
@@ -235,7 +235,7 @@ def test_rules_have_six_rounds_of_which_the_last_changes_nothing(
     assert finding.todo.en == "port it by hand, and please report it: this is a bug in jumar"
 
 
-def test_a_script_for_which_a_rewrite_is_no_python_is_left_as_it_is(own_rule: Adding) -> None:
+def test_script_is_unchanged_if_a_rewrite_is_not_valid_python(own_rule: Adding) -> None:
     own_rule(_renamed("x", "good"))
     own_rule(_renamed("y", "not )"))
     report = _ported("x\ny\n")
@@ -247,7 +247,7 @@ def test_a_script_for_which_a_rewrite_is_no_python_is_left_as_it_is(own_rule: Ad
     assert finding.reason.zh.endswith("（test-1）")
 
 
-def test_what_is_noticed_is_told_once_and_what_is_left_is_that_of_the_first_round(
+def test_findings_are_reported_once_and_kept_code_is_that_of_the_first_round(
     own_rule: Adding,
 ) -> None:
     own_rule(_renamed("x", "longer"))
@@ -278,7 +278,7 @@ def test_what_is_noticed_is_told_once_and_what_is_left_is_that_of_the_first_roun
 
 @pytest.mark.parametrize(("gap", "near"), [(200, True), (201, False)])
 @pytest.mark.parametrize("before", [True, False])
-def test_a_change_near_to_its_node_is_shown_with_it(
+def test_change_near_its_node_is_shown_with_it(
     own_rule: Adding, gap: int, near: bool, before: bool
 ) -> None:
     def check(node: ast.AST, view: View) -> Iterator[Change]:
@@ -307,7 +307,7 @@ def test_a_change_near_to_its_node_is_shown_with_it(
         assert edit.after == f"y\n{blanks[:-1]}new"
 
 
-def test_of_a_compound_statement_the_lines_that_change_are_shown(own_rule: Adding) -> None:
+def test_only_changed_lines_of_a_compound_statement_are_shown(own_rule: Adding) -> None:
     def check(node: ast.AST, view: View) -> Iterator[Change]:
         if isinstance(node, ast.With) and "new" not in view.module.text:
             start, _ = view.module.span(node)
@@ -321,7 +321,7 @@ def test_of_a_compound_statement_the_lines_that_change_are_shown(own_rule: Addin
     assert _told(report) == [("test-0", "2:1", "2:1", "with x", "new\nwith y")]
 
 
-def test_what_one_round_hands_to_the_next_never_changes() -> None:
+def test_state_passed_between_rounds_is_immutable() -> None:
     kinds = [one for one in vars(rounds_of).values() if dataclasses.is_dataclass(one)]
     own = [one for one in kinds if one.__module__ == rounds_of.__name__]
     assert len(own) == 2

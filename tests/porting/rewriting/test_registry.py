@@ -48,7 +48,7 @@ def registered() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_rule_is_found_by_its_calls_names_nodes_or_for_the_module() -> None:
+def test_rules_are_indexed_by_call_name_node_type_or_module() -> None:
     index = rule_index("tensorflow", False)
 
     def ours(found: Iterator[registry.Rule] | list[registry.Rule]) -> list[str]:
@@ -72,7 +72,7 @@ def test_a_rule_is_found_by_its_calls_names_nodes_or_for_the_module() -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_rule_that_reports_sees_what_its_cases_are_about() -> None:
+def test_reporting_rule_is_indexed_by_its_cases() -> None:
     found = rule_named("test-report")
     assert (found.id, found.title, found.source, found.language) == (
         *("test-report", TITLE, "s", "torch"),
@@ -84,7 +84,7 @@ def test_a_rule_that_reports_sees_what_its_cases_are_about() -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_rules_have_names_of_their_own() -> None:
+def test_rule_names_are_unique() -> None:
     assert [one.id for one in all_rules()] == sorted(one.id for one in all_rules())
     with pytest.raises(ValueError, match=r"^there are two rules 'test-calls'$"):
         rule("test-calls", title=TITLE, source="s")(check)
@@ -109,7 +109,7 @@ def test_an_index_without_calls_says_so() -> None:
         *(registry.Rule, reporting.Case),
     ],
 )
-def test_what_rules_hand_over_has_named_parts_that_never_change(kind: type) -> None:
+def test_data_passed_by_rules_is_immutable_with_named_fields(kind: type) -> None:
     parameters = kind.__dataclass_params__  # pyright: ignore[reportAttributeAccessIssue]
     assert parameters.frozen
     assert all(one.kw_only for one in dataclasses.fields(kind))

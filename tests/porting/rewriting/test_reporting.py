@@ -30,7 +30,7 @@ def reasons(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[str
     return [change.reason.en for change in changes(text, *cases, kind=kind)]
 
 
-def test_the_first_case_that_fits_is_reported_and_no_other() -> None:
+def test_only_the_first_matching_case_is_reported() -> None:
     cases = (
         Case(calls=("tensorflow.cond",), when=(lambda *_: False,), reason=Text(en="never", zh="")),
         Case(calls=("tensorflow.cond",), when=(lambda *_: True,), reason=FIRST),
@@ -45,13 +45,13 @@ def test_every_condition_of_a_case_has_to_hold() -> None:
     assert reasons("import tensorflow as tf\n\ntf.cond(a)\n", case) == []
 
 
-def test_a_star_stands_for_all_names_below_and_not_for_the_name_itself() -> None:
+def test_star_matches_all_names_below_but_not_the_name_itself() -> None:
     case = Case(calls=("tensorflow.contrib.nccl.*",), reason=FIRST)
     text = "import tensorflow as tf\n\ntf.contrib.nccl.all_sum(a)\ntf.contrib.nccl(b)\n"
     assert len(changes(text, case)) == 1
 
 
-def test_what_has_nothing_to_do_is_left_and_everything_else_noticed() -> None:
+def test_cases_without_work_are_kept_and_others_reported() -> None:
     text = "import tensorflow as tf\n\ntf.cond(a)\n"
     case = Case(calls=("tensorflow.cond",), reason=FIRST)
     assert isinstance(changes(text, case)[0], Leave)
@@ -71,7 +71,7 @@ def test_what_has_nothing_to_do_is_left_and_everything_else_noticed() -> None:
 
 
 @pytest.mark.parametrize(("harmless", "severity"), [(True, "look"), (False, "blocking")])
-def test_what_may_be_harmless_is_only_to_be_looked_at(harmless: bool, severity: str) -> None:
+def test_possibly_harmless_code_is_only_flagged_for_review(harmless: bool, severity: str) -> None:
     case = Case(
         calls=("tensorflow.cond",),
         reason=FIRST,
@@ -106,18 +106,18 @@ def test_each_part_that_a_statement_imports_is_reported(text: str, expected: lis
     assert reasons(text, *cases, kind=ast.Import | ast.ImportFrom) == expected
 
 
-def test_references_are_seen_by_their_whole_name() -> None:
+def test_references_match_by_full_name() -> None:
     case = Case(references=("tensorflow.float64",), reason=FIRST)
     text = "import tensorflow as tf\n\nx = tf.float64\ny = other.float64\nz = tf.float64.name\n"
     assert len(changes(text, case, kind=ast.Attribute)) == 2
 
 
-def test_a_type_of_nodes_needs_no_name() -> None:
+def test_node_type_case_needs_no_name() -> None:
     case = Case(nodes=(ast.Constant,), when=(lambda node, _: node.value == 3,), reason=FIRST)
     assert reasons("x = [1, 3]\n", case, kind=ast.Constant) == ["first"]
 
 
-def test_texts_name_what_was_found() -> None:
+def test_messages_name_the_finding() -> None:
     case = Case(
         calls=("tensorflow.Session",),
         reason=Text(en="{name} | {code}", zh="{name}"),

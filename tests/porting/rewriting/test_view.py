@@ -37,16 +37,14 @@ def view(text: str, options: PortOptions | None = None) -> View:
         ("def f():\n    from npu_bridge.npu_init import *", "npu_config_proto", False),
     ],
 )
-def test_a_name_of_the_npu_is_written_as_the_script_imports_it(
-    text: str, local: str, has: bool
-) -> None:
+def test_npu_names_are_written_as_the_script_imports_them(text: str, local: str, has: bool) -> None:
     seen = view(text)
     assert seen.npu("npu_config_proto") == local
     assert seen.npu("npu_config_proto") == local
     assert seen.has("npu_config_proto") is has
 
 
-def test_the_function_of_sessions_depends_on_the_options() -> None:
+def test_session_function_depends_on_the_options() -> None:
     plain = view("from npu_bridge.npu_init import npu_config_proto as n")
     assert plain.session_config() == ("n", ("npu_config_proto",), ())
     assert view("", MIXED).session_config() == (
@@ -64,14 +62,14 @@ def test_the_function_of_sessions_depends_on_the_options() -> None:
         ("f()", False),
     ],
 )
-def test_calls_of_the_npu_are_known(text: str, expected: bool) -> None:
+def test_npu_calls_are_recognised(text: str, expected: bool) -> None:
     seen = view(text)
     last = seen.module.tree.body[-1]
     assert isinstance(last, ast.Expr)
     assert seen.is_npu(last.value) is expected
 
 
-def test_rewrites_and_notices_have_what_they_are_given() -> None:
+def test_rewrites_and_notices_keep_their_arguments() -> None:
     seen = view("x")
     node = seen.module.tree.body[0]
     change = Replacement(start=0, end=1, text="y")
@@ -91,7 +89,7 @@ def test_rewrites_and_notices_have_what_they_are_given() -> None:
     assert seen.own_empty == frozenset()
 
 
-def test_functions_that_a_port_adds_are_those_that_the_script_lacks() -> None:
+def test_port_adds_only_functions_that_the_script_lacks() -> None:
     options = PortOptions(precision="allow_mix_precision", profiling=True)
     assert prelude(view("", options), set()) == ([], set())
     functions, needs = prelude(view("if a:\n  b\n", MIXED), {SESSION_CONFIG})

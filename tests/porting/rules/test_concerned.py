@@ -29,18 +29,18 @@ def ported(text: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("library", ["jax", "torch", "mxnet", "sys"])
-def test_settings_beside_other_libraries_stay(library: str, tmp_path: Path) -> None:
+def test_settings_next_to_other_libraries_are_kept(library: str, tmp_path: Path) -> None:
     text = f"import os\nimport {library}\n\n{SETTINGS}"
     assert ported(text, tmp_path) == text
 
 
 @pytest.mark.parametrize("line", ["import tensorflow as tf", "from keras import backend"])
-def test_settings_beside_tensorflow_are_ported(line: str, tmp_path: Path) -> None:
+def test_settings_next_to_tensorflow_are_ported(line: str, tmp_path: Path) -> None:
     assert ported(f"import os\n{line}\n\n{SETTINGS}", tmp_path) == f"import os\n{line}\n\n{PORTED}"
 
 
 @pytest.mark.parametrize("line", ["import model", "from model import net", "from model import *"])
-def test_settings_of_a_script_that_imports_what_imports_tensorflow_are_ported(
+def test_settings_of_a_script_importing_tensorflow_indirectly_are_ported(
     line: str, tmp_path: Path
 ) -> None:
     (tmp_path / "model.py").write_text("import tensorflow as tf\n", encoding="utf-8")
@@ -48,7 +48,7 @@ def test_settings_of_a_script_that_imports_what_imports_tensorflow_are_ported(
 
 
 @pytest.mark.parametrize("line", ["from main import settings", "import main", "import os, main"])
-def test_settings_of_a_module_that_a_script_of_tensorflow_imports_are_ported(
+def test_settings_of_a_module_imported_by_a_tensorflow_script_are_ported(
     line: str, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(f"import tensorflow as tf\n{line}\n", encoding="utf-8")
@@ -63,6 +63,6 @@ def test_settings_of_a_module_that_a_script_of_tensorflow_imports_are_ported(
         "import tensorflow as tf\n# from main import settings\n",
     ],
 )
-def test_settings_of_a_module_that_only_others_import_stay(text: str, tmp_path: Path) -> None:
+def test_settings_of_a_module_imported_only_by_others_are_kept(text: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     assert ported(f"import os\n\n{SETTINGS}", tmp_path) == f"import os\n\n{SETTINGS}"

@@ -61,33 +61,33 @@ def test_a_second_run_changes_nothing(lines: list[str]) -> None:
         max_size=8,
     )
 )
-def test_scripts_of_other_libraries_stay_byte_for_byte(lines: list[str]) -> None:
+def test_scripts_of_other_libraries_are_unchanged(lines: list[str]) -> None:
     text = "import os\nimport numba\nfrom numba import cuda\n\n" + "\n".join(lines) + "\n"
     assert after(text) == text
 
 
 @pytest.mark.parametrize("text", ["cuda", "cuda:0", "cuda:13", "cuda:%d", "cuda:{}", "cuda:"])
-def test_the_usual_forms_of_a_device_are_devices(text: str) -> None:
+def test_usual_device_notations_are_recognised(text: str) -> None:
     assert is_device(text)
 
 
 @pytest.mark.parametrize("text", ["cuda out of memory", "cuda_rng", "CUDA", "cuda:a", "xcuda", ""])
-def test_other_texts_with_the_word_are_none(text: str) -> None:
+def test_other_strings_with_the_word_are_not_devices(text: str) -> None:
     assert not is_device(text)
 
 
-def test_nothing_is_left_of_cuda_in_a_script_that_only_moves_things() -> None:
+def test_script_that_only_moves_tensors_has_no_cuda_left() -> None:
     text = HEAD + "model = net.cuda()\nx = x.to(f'cuda:{rank}')\ntorch.cuda.empty_cache()\n"
     assert "cuda" not in after(text)
 
 
-def test_torch_npu_is_imported_before_the_first_device_is_made() -> None:
+def test_torch_npu_is_imported_before_the_first_device_is_created() -> None:
     text = "import torch\n\ndevice = torch.device('cuda')\n\nimport helper\n"
     lines = after(text).splitlines()
     assert lines.index("import torch_npu") < lines.index("device = torch.device('npu')")
 
 
-def test_torch_npu_is_imported_beside_torch_before_modules_of_the_script() -> None:
+def test_torch_npu_is_imported_after_torch_and_before_script_modules() -> None:
     text = "import torch\nfrom torch import nn\n\nfrom net import Net\n\nmodel = Net().cuda()\n"
     wanted = "import torch\nfrom torch import nn\nimport torch_npu\n\nfrom net import Net\n"
     assert after(text).startswith(wanted)
@@ -101,14 +101,14 @@ def test_a_guarded_import_of_torch_keeps_its_guard() -> None:
     assert after(text).startswith(text[: text.index("model")].rstrip() + "\nimport torch_npu\n")
 
 
-def test_a_script_that_gets_torch_from_the_tree_is_ported(tmp_path: Path) -> None:
+def test_script_that_gets_torch_through_the_tree_is_ported(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    pass\n")
     text = "from net import Net\n\nmodel = Net().cuda()\n"
     report = port(text, tmp_path, "train.py")
     assert report.after == "from net import Net\nimport torch_npu\n\nmodel = Net().npu()\n"
 
 
-def test_settings_of_a_tree_without_torch_are_findings_only() -> None:
+def test_settings_in_a_tree_without_torch_are_only_findings() -> None:
     text = "device = 'cuda'\n"
     report = port(text)
     assert report.status == "unchanged"

@@ -22,7 +22,7 @@ def found(text: str) -> list[Finding]:
     return [item for item in report.findings if item.rule == "distribution-towers"]
 
 
-def test_an_average_is_reported_once_where_it_goes_through_the_towers() -> None:
+def test_average_over_towers_is_reported_once() -> None:
     loop = AVERAGE.replace(
         "return [tf.reduce_mean(tf.stack(one), 0) for one in zip(*towers)]",
         "for one in zip(*towers):\n        tf.add_n(one)\n"
@@ -46,5 +46,5 @@ def test_an_average_is_reported_once_where_it_goes_through_the_towers() -> None:
         ("import tensorflow as tf", "import jax as tf"),
     ],
 )
-def test_what_is_no_average_over_towers_is_passed_over(old: str, new: str) -> None:
+def test_code_that_does_not_average_towers_is_ignored(old: str, new: str) -> None:
     assert not found(AVERAGE.replace(old, new))

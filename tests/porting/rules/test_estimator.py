@@ -38,7 +38,7 @@ def test_a_configuration_of_another_file_keeps_the_estimator(tmp_path: Path) -> 
     assert not port(files, "configs.py", tmp_path, PortOptions()).edits
 
 
-def test_options_reach_a_configuration_that_another_file_uses(tmp_path: Path) -> None:
+def test_options_are_added_to_a_configuration_used_by_another_file(tmp_path: Path) -> None:
     files = {"configs.py": MAKES, "train.py": USES}
     report = port(files, "configs.py", tmp_path, PortOptions(precision="allow_mix_precision"))
     assert "tf.estimator.RunConfig(folder, session_config=npu_session_config())" in report.after
@@ -52,7 +52,7 @@ def test_options_reach_a_configuration_that_another_file_uses(tmp_path: Path) ->
         "tf.contrib.tpu.TPUEstimator(model_fn, config=rc)",
     ],
 )
-def test_a_configuration_that_also_goes_elsewhere_stays(other: str) -> None:
+def test_configuration_that_is_also_used_elsewhere_is_kept(other: str) -> None:
     text = f"{TF}rc = tf.estimator.RunConfig()\nx = tf.estimator.Estimator(f, config=rc)\n"
     after = ported(f"{text}y = {other}\n")
     assert "NPURunConfig" not in after
@@ -60,7 +60,7 @@ def test_a_configuration_that_also_goes_elsewhere_stays(other: str) -> None:
     assert after.count("npu_run_config_init(run_config=rc)") == 2
 
 
-def test_a_configuration_that_may_be_none_goes_through_the_function_that_takes_none() -> None:
+def test_possibly_none_configuration_is_wrapped_by_the_function_accepting_none() -> None:
     after = ported(
         f"{TF}rc = None\nif FLAGS.local:\n    rc = tf.estimator.RunConfig()\n"
         "x = tf.estimator.Estimator(f, config=rc)\n"
@@ -79,7 +79,7 @@ def test_a_configuration_in_an_attribute_is_followed() -> None:
     assert "self.model = NPUEstimator(f, config=self.rc)" in after
 
 
-def test_the_job_is_named_once_a_function_and_not_where_the_script_does() -> None:
+def test_job_is_named_once_per_function_unless_the_script_does() -> None:
     two = f"{TF}a = tf.estimator.Estimator(f)\nb = tf.estimator.Estimator(g)\n"
     assert ported(two).count("JOB_ID") == 1
     own = f"import os\n{two}".replace("\n\na", "\n\nos.environ['JOB_ID'] = '7'\na")
@@ -94,7 +94,7 @@ def test_the_job_is_named_before_a_condition_with_an_estimator_in_each_branch() 
     assert 'def make():\n    os.environ.setdefault("JOB_ID", "10086")\n    if a:\n' in after
 
 
-def test_a_class_that_passes_everything_on_is_pointed_out() -> None:
+def test_class_that_forwards_all_arguments_is_reported() -> None:
     text = (
         f"{TF}class Mine(tf.estimator.Estimator):\n    def __init__(self, **words):\n"
         "        super().__init__(**words)\n"
@@ -103,13 +103,13 @@ def test_a_class_that_passes_everything_on_is_pointed_out() -> None:
     assert [found.rule for found in report.findings] == ["estimator-subclass"]
 
 
-def test_every_name_of_the_script_that_means_something_else_is_kept() -> None:
+def test_conflicting_names_of_the_script_are_kept() -> None:
     after = ported(f"{TF}NPUEstimator = 3\nprint(NPUEstimator)\nx = tf.estimator.Estimator(f)\n")
     assert "NPUEstimator as NPUEstimator_of_npu" in after
     assert "x = NPUEstimator_of_npu(f, " in after
 
 
-def test_a_loop_on_the_device_is_not_promised_where_the_estimator_stays() -> None:
+def test_device_loop_is_not_promised_if_the_estimator_is_kept() -> None:
     text = f"{TF}x = tf.estimator.DNNClassifier([8], columns)\n"
     options = PortOptions(iterations_per_loop=10)
     report = port_file(SourceText(text), "script.py", Project(Path("nowhere")), options)

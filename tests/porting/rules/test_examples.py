@@ -36,7 +36,7 @@ def result(report: FileReport, text: str) -> str:
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
-def test_an_example_becomes_what_the_rule_says(rule: Rule, example: Example) -> None:
+def test_examples_are_rewritten_as_recorded(rule: Rule, example: Example) -> None:
     report = port(example.before, example.options)
     assert result(report, example.before) == example.after
     acted = {edit.rule for edit in report.edits} | {found.rule for found in report.findings}
@@ -44,7 +44,7 @@ def test_an_example_becomes_what_the_rule_says(rule: Rule, example: Example) -> 
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
-def test_an_example_parses_and_does_not_change_again(rule: Rule, example: Example) -> None:
+def test_ported_examples_parse_and_do_not_change_again(rule: Rule, example: Example) -> None:
     ast.parse(example.after)
     report = port(example.after, example.options)
     assert result(report, example.after) == example.after
@@ -52,7 +52,7 @@ def test_an_example_parses_and_does_not_change_again(rule: Rule, example: Exampl
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
-def test_edits_of_an_example_stand_where_they_say(rule: Rule, example: Example) -> None:
+def test_edits_of_an_example_are_at_their_stated_locations(rule: Rule, example: Example) -> None:
     report = port(example.before, example.options)
     before, after = example.before.split("\n"), result(report, example.before).split("\n")
     for edit in report.edits:
@@ -75,14 +75,14 @@ def test_every_edit_of_an_example_shows_what_it_changes(rule: Rule, example: Exa
 
 
 @pytest.mark.parametrize(("rule", "source"), UNTOUCHED)
-def test_what_a_rule_must_leave_stays_byte_for_byte(rule: Rule, source: str) -> None:
+def test_code_a_rule_must_leave_is_unchanged(rule: Rule, source: str) -> None:
     ast.parse(source)
     report = port(source, PortOptions(source=rule.language))
     assert not [edit for edit in report.edits if edit.rule == rule.id]
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
-def test_a_rule_has_examples_and_more_that_it_leaves_alone(rule: Rule) -> None:
+def test_rules_have_examples_and_more_counterexamples(rule: Rule) -> None:
     given = read_examples(rule)
     assert given.examples or given.untouched
     assert rule.title.en
@@ -106,5 +106,5 @@ def test_every_example_belongs_to_a_rule_and_is_read() -> None:
     assert {path.with_name("before.py") for path in stored if path.name in beside} <= read
 
 
-def test_no_example_is_taken_for_a_test() -> None:
+def test_examples_are_not_collected_as_tests() -> None:
     assert not [*FOLDER.rglob("test_*.py"), *FOLDER.rglob("*_test.py")]

@@ -32,7 +32,7 @@ def lines(report: FileReport) -> list[int]:
         "model.train_on_batch(x, y)",
     ],
 )
-def test_the_first_call_that_trains_is_reported_with_several_devices(call: str) -> None:
+def test_first_training_call_is_reported_with_several_devices(call: str) -> None:
     text = f"model.evaluate(x, y)\n{call}\n{call}\n"
     assert lines(port(text)) == [4]
     assert not lines(port(text, devices=1))
@@ -47,11 +47,11 @@ def test_the_first_call_that_trains_is_reported_with_several_devices(call: str) 
         "other.fit(x, y)\n",
     ],
 )
-def test_data_sets_and_what_trains_nothing_are_passed_over(text: str) -> None:
+def test_datasets_and_non_training_calls_are_ignored(text: str) -> None:
     assert not lines(port(text))
 
 
-def test_a_script_that_knows_its_rank_is_left_with_that_reason() -> None:
+def test_rank_aware_script_is_kept_with_that_reason() -> None:
     report = port("import os\nrank = os.getenv('RANK_ID')\nmodel.fit(x[rank::8], y)\n")
     assert not lines(report)
     assert [item.place.line for item in report.kept if item.rule == "fed-data"] == [5]

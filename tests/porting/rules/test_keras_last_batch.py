@@ -62,7 +62,7 @@ UNKNOWN = [("Keras cuts th", "likely")]
         ("model.fit(np.zeros((64, 3)), y, validation_data=(np.zeros((40, 3)), z))", 40),
     ],
 )
-def test_a_known_number_that_is_no_multiple_is_reported_with_its_numbers(
+def test_known_size_that_is_not_a_multiple_is_reported_with_numbers(
     text: str, samples: int
 ) -> None:
     assert found(text) == [(f"{samples} samples"[:13], "certain")]
@@ -88,16 +88,16 @@ def test_a_known_number_that_is_no_multiple_is_reported_with_its_numbers(
         "def run(x, y):\n    model.fit(x, y)",
     ],
 )
-def test_what_cannot_be_counted_is_reported_without_numbers(text: str) -> None:
+def test_unknown_sizes_are_reported_without_numbers(text: str) -> None:
     assert found(text) == UNKNOWN
 
 
-def test_names_that_are_bound_to_each_other_many_times_are_not_followed_in_every_order() -> None:
+def test_mutually_bound_names_do_not_blow_up() -> None:
     # Twelve steps with four ways each would take minutes.
     assert found("x = y\ny = x\n" * 4 + "model.fit(x, y)") == UNKNOWN
 
 
-def test_arguments_that_cannot_be_seen_may_have_steps() -> None:
+def test_unknown_arguments_may_contain_steps() -> None:
     assert found("model.fit(x, y, **more)") == [("Keras cuts th", "unsure")]
 
 
@@ -111,7 +111,7 @@ def test_arguments_that_cannot_be_seen_may_have_steps() -> None:
         "model.fit(np.ones((64, 3)), y, batch_size=None, validation_data=None)",
     ],
 )
-def test_whole_batches_are_left_with_that_reason(text: str) -> None:
+def test_whole_batches_are_kept_with_that_reason(text: str) -> None:
     assert not found(text)
     assert is_left(text)
 
@@ -132,11 +132,11 @@ def test_whole_batches_are_left_with_that_reason(text: str) -> None:
         "other.fit(x, y)",
     ],
 )
-def test_calls_that_say_what_a_batch_is_or_get_none_are_passed_over(text: str) -> None:
+def test_calls_with_explicit_or_no_batches_are_ignored(text: str) -> None:
     assert not found(text)
     assert not is_left(text)
 
 
-def test_evaluation_is_not_told_to_lose_samples() -> None:
+def test_evaluation_does_not_drop_samples() -> None:
     (item,) = [one for one in port("model.evaluate(x, y)").findings if one.rule == RULE]
     assert "would lose samples" in item.todo.en

@@ -36,7 +36,7 @@ answer(works)
 """
 
 
-def test_what_becomes_a_list_works_as_a_list_alone() -> None:
+def test_values_turned_into_lists_work_as_lists() -> None:
     before = [f"{HEAD}y = {call}\n" for call in CALLS]
     after = [
         port_file(SourceText(text), "script.py", Project(Path("nowhere")), PortOptions()).after

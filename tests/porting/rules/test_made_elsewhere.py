@@ -30,17 +30,17 @@ def lines(report: FileReport, rule: str) -> tuple[list[int], list[int]]:
     )
 
 
-def test_a_configuration_for_other_modules_is_reported_where_it_is_made() -> None:
+def test_configuration_for_other_modules_is_reported_where_it_is_created() -> None:
     assert lines(port(MAKER), "session-config-makers") == ([4], [])
 
 
-def test_a_configuration_that_the_module_uses_is_left_and_its_session_gets_the_options() -> None:
+def test_configuration_used_by_its_module_is_kept_and_its_session_gets_the_options() -> None:
     report = port(f"{MAKER}sess = tf.Session(config=options())\n")
     assert lines(report, "session-config-makers") == ([], [4])
     assert "tf.Session(config=npu_config_proto(config_proto=options()))" in report.after
 
 
-def test_a_method_that_makes_a_configuration_is_seen_as_well() -> None:
+def test_methods_that_create_a_configuration_are_recognised() -> None:
     method = f"class Net:\n    def {MAKER[4:]}".replace("\n    config", "\n        config")
     method = method.replace("options():", "options(self):").replace(
         "\n    return", "\n        return"
@@ -50,18 +50,18 @@ def test_a_method_that_makes_a_configuration_is_seen_as_well() -> None:
     assert lines(port(used), "session-config-makers") == ([], [5])
 
 
-def test_a_comment_that_names_the_maker_is_no_use_of_it() -> None:
+def test_comments_naming_the_factory_do_not_count_as_uses() -> None:
     text = f"# options() is for train.py\n{MAKER}__all__ = ['options']\n"
     assert lines(port(text), "session-config-makers") == ([5], [])
 
 
-def test_a_function_around_one_that_makes_a_configuration_makes_none_itself() -> None:
+def test_wrapper_of_a_configuration_factory_is_not_a_factory() -> None:
     inner = MAKER.replace("\n", "\n    ").rstrip()
     text = f"def main():\n    {inner}\n    return run(options())\n"
     assert lines(port(text), "session-config-makers") == ([], [5])
 
 
-def test_other_functions_make_no_configuration() -> None:
+def test_other_functions_are_not_configuration_factories() -> None:
     for text in (
         MAKER.replace("return config", "return tf.Session(config=config)"),
         MAKER.replace("return config", "return None"),
@@ -91,7 +91,7 @@ def test_calls_of_a_function_that_returns_a_strategy_are_reported(tmp_path: Path
     assert lines(reports["parts/makers.py"], rule) == ([], [])
 
 
-def test_a_strategy_that_a_port_has_put_there_is_still_one() -> None:
+def test_strategy_inserted_by_a_port_is_still_recognised() -> None:
     text = STRATEGY + "s = pick(8)\n"
     first = port(text)
     again = port_file(SourceText(first.after), "s.py", Project(Path("nowhere")), PortOptions())

@@ -31,12 +31,12 @@ def ported(text: str) -> tuple[str, list[tuple[str, str]]]:
         ("session_creator=None", f"session_creator={CREATOR}"),
     ],
 )
-def test_it_gets_a_creator_with_the_options_of_the_npu(arguments: str, after: str) -> None:
+def test_monitored_session_gets_a_creator_with_npu_options(arguments: str, after: str) -> None:
     line, notices = ported(f"s = tf.train.MonitoredSession({arguments})")
     assert (line, notices) == (f"s = tf.train.MonitoredSession({after})", [])
 
 
-def test_a_creator_of_its_own_gets_them_where_it_is_made() -> None:
+def test_existing_session_creator_gets_the_options_where_it_is_created() -> None:
     line, notices = ported("s = tf.train.MonitoredSession(tf.train.ChiefSessionCreator())")
     assert line == f"s = tf.train.MonitoredSession({CREATOR})"
     assert notices == []
@@ -55,13 +55,13 @@ def test_a_creator_of_its_own_gets_them_where_it_is_made() -> None:
         ),
     ],
 )
-def test_what_cannot_be_written_is_reported(text: str, severity: str) -> None:
+def test_sessions_that_cannot_be_rewritten_are_reported(text: str, severity: str) -> None:
     line, notices = ported(text)
     assert line == text.splitlines()[-1]
     assert notices == [("session-config", severity)]
 
 
-def test_beside_a_class_of_ones_own_no_creator_is_assumed(tmp_path: Path) -> None:
+def test_no_creator_is_assumed_for_a_custom_class(tmp_path: Path) -> None:
     own = TF + "class Session(tf.train.MonitoredSession):\n    pass\n"
     (tmp_path / "own.py").write_text(own, encoding="utf-8")
     text = TF + "import own\n\ns = own.Session()\n"

@@ -30,7 +30,7 @@ def reported(text: str) -> list[str]:
     return [item.code for item in report.findings if item.rule == RULE]
 
 
-def test_none_of_the_names_is_there_in_1_15() -> None:
+def test_none_of_the_names_exists_in_1_15() -> None:
     names = rule_named(RULE).references
     assert run_tensorflow(NAMES, json.dumps(["tensorflow.Session", *names])) == [
         "tensorflow.Session"
@@ -67,7 +67,7 @@ def test_none_of_the_names_is_there_in_1_15() -> None:
         ),
     ],
 )
-def test_a_name_of_tensorflow_2_is_reported_unless_there_is_another_way(
+def test_tensorflow_2_name_is_reported_unless_there_is_a_fallback(
     text: str, codes: list[str]
 ) -> None:
     assert reported(text) == codes

@@ -94,7 +94,7 @@ def expected() -> list[np.ndarray]:
     ]
 
 
-def test_a_script_from_before_1_0_computes_the_same_in_1_15(tmp_path: Path) -> None:
+def test_pre_1_0_script_computes_the_same_in_1_15(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(port(SCRIPT).after, encoding="utf-8")
     values = run_tensorflow(RUN, str(script), str(standin_folder()))
@@ -102,7 +102,7 @@ def test_a_script_from_before_1_0_computes_the_same_in_1_15(tmp_path: Path) -> N
         np.testing.assert_allclose(np.array(value), right, rtol=1e-5, atol=1e-6)
 
 
-def test_new_names_are_those_of_1_15_and_old_ones_are_gone() -> None:
+def test_new_names_exist_in_1_15_and_old_ones_do_not() -> None:
     short = {name.removeprefix("tensorflow."): old.now for name, old in OLD.items()}
     still = [name.removeprefix("tensorflow.") for name in STILL_THERE]
     there = set(run_tensorflow(NAMES, json.dumps([*short, *short.values(), *still])))
@@ -123,7 +123,7 @@ def test_new_names_are_those_of_1_15_and_old_ones_are_gone() -> None:
         'tf.nn.rnn_cell.linear(x, 3, True, scope="a")',
     ],
 )
-def test_a_call_that_1_15_has_in_no_such_form_is_reported(call: str) -> None:
+def test_call_without_an_equivalent_in_1_15_is_reported(call: str) -> None:
     assert reported(f"a = {call}\n") == [call.partition("(")[0]]
     assert not [edit for edit in port(f"{TF}a = {call}\n").edits if edit.rule == RULE]
 
@@ -138,18 +138,18 @@ def test_a_call_that_1_15_has_in_no_such_form_is_reported(call: str) -> None:
         "from tensorflow.python.ops.seq2seq import sequence_loss",
     ],
 )
-def test_an_import_of_what_is_gone_is_reported_once(line: str) -> None:
+def test_import_of_a_removed_name_is_reported_once(line: str) -> None:
     text = f"{line}\nx = pack([a, b])\n"
     assert reported(text) == [line]
     assert not [edit for edit in port(TF + text).edits if edit.rule == RULE]
 
 
-def test_an_import_with_another_way_is_left() -> None:
+def test_import_with_a_fallback_is_kept() -> None:
     text = "try:\n    from tensorflow import pack\nexcept ImportError:\n"
     assert not reported(f"{text}    from tensorflow import stack as pack\n")
 
 
-def test_a_call_of_an_imported_name_is_left_with_its_import() -> None:
+def test_call_of_an_imported_name_is_kept_with_its_import() -> None:
     text = "from tensorflow import scalar_summary\nscalar_summary(tags='a', values=x)\n"
     assert port(text).status == "unchanged"
     assert reported(text) == ["from tensorflow import scalar_summary"]
@@ -167,7 +167,7 @@ def test_a_call_of_an_imported_name_is_left_with_its_import() -> None:
         "x = tf.pack(y) if TF_VERSION < 1 else tf.stack(y)\n",
     ],
 )
-def test_a_script_that_chooses_between_releases_is_left_with_that_reason(text: str) -> None:
+def test_script_that_chooses_by_release_is_kept_with_that_reason(text: str) -> None:
     report = port(TF + text)
     assert not [edit for edit in report.edits if edit.rule == RULE]
     assert [kept.code for kept in report.kept if kept.rule == RULE] == ["tf.pack"]
@@ -188,16 +188,16 @@ def test_a_script_that_chooses_between_releases_is_left_with_that_reason(text: s
         "if hasattr(tf, 'stack') and tf.pack(y):\n    pass\n",
     ],
 )
-def test_what_only_looks_like_such_a_choice_is_renamed(text: str) -> None:
+def test_code_that_only_resembles_a_release_check_is_renamed(text: str) -> None:
     assert port(TF + text).after == TF + text.replace("tf.pack", "tf.stack")
 
 
-def test_names_that_1_15_still_has_are_left_with_that_reason() -> None:
+def test_names_still_in_1_15_are_kept_with_that_reason() -> None:
     report = port(f"{TF}x = tf.all_variables()\n")
     assert [(kept.rule, kept.code) for kept in report.kept] == [(RULE, "tf.all_variables")]
 
 
-def test_calls_through_a_variable_get_todays_arguments() -> None:
+def test_calls_through_a_variable_get_current_arguments() -> None:
     text = (
         f"{TF}show, join, scalar = tf.image_summary, tf.concat, tf.scalar_summary\n"
         "image = tf.image_summary\nconcat = tf.concat\nloss = tf.scalar_summary\n"
@@ -213,7 +213,7 @@ def test_calls_through_a_variable_get_todays_arguments() -> None:
     assert [item.code for item in report.findings if item.rule == RULE] == ["loss"]
 
 
-def test_keywords_get_their_names_of_today() -> None:
+def test_keywords_get_their_current_names() -> None:
     report = port(f"{TF}x = tf.select(c, t=a, e=b)\ny = tf.batch_matmul(x=x, y=a, adj_x=True)\n")
     assert report.after.splitlines()[2:] == [
         "x = tf.where(c, x=a, y=b)",
@@ -221,7 +221,7 @@ def test_keywords_get_their_names_of_today() -> None:
     ]
 
 
-def test_a_part_of_tensorflow_under_another_name_is_reported() -> None:
+def test_aliased_tensorflow_module_is_reported() -> None:
     text = "from tensorflow import train\nwriter = train.SummaryWriter(folder)\n"
     report = port(text)
     assert [item.code for item in report.findings if item.rule == RULE] == ["train.SummaryWriter"]
@@ -247,7 +247,7 @@ def test_a_part_of_tensorflow_under_another_name_is_reported() -> None:
         ("tf.split(x, 2)", ""),
     ],
 )
-def test_arguments_are_named_only_where_the_first_is_the_axis(call: str, after: str) -> None:
+def test_arguments_become_keywords_only_if_the_first_is_the_axis(call: str, after: str) -> None:
     report = port(f"{TF}x = {call}\n")
     expected_text = f"{TF}x = {after}\n" if after else ""
     assert (report.after if report.status == "ported" else "") == expected_text

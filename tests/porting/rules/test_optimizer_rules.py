@@ -25,7 +25,7 @@ def after(report: FileReport, rule: str) -> list[str]:
     return [edit.after.strip() for edit in report.edits if edit.rule == rule]
 
 
-def test_an_optimizer_for_an_estimator_s_own_graph_is_told_of_and_not_wrapped() -> None:
+def test_optimizer_for_an_estimators_own_graph_is_reported_and_not_wrapped() -> None:
     text = TF + "tf.estimator.DNNClassifier([8], c, optimizer=tf.train.AdamOptimizer(lr))\n"
     report = port(text, FIXED)
     assert not after(report, "loss-scale")
@@ -34,13 +34,13 @@ def test_an_optimizer_for_an_estimator_s_own_graph_is_told_of_and_not_wrapped() 
     ]
 
 
-def test_a_table_of_classes_is_told_of() -> None:
+def test_table_of_optimizer_classes_is_reported() -> None:
     text = TF + "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'sgd': None}\n"
     report = port(text, FIXED)
     assert [found.code for found in report.findings] == ["tf.train.AdamOptimizer"]
 
 
-def test_gradients_without_an_optimizer_in_sight_are_told_of() -> None:
+def test_gradients_without_a_visible_optimizer_are_reported() -> None:
     text = TF + (
         "def train(opt, loss, params):\n    grads = tf.gradients(loss, params)\n"
         "    return opt.apply_gradients(zip(grads, params))\n"
@@ -50,7 +50,7 @@ def test_gradients_without_an_optimizer_in_sight_are_told_of() -> None:
     assert [found.rule for found in report.findings] == ["gradients-through-optimizer"]
 
 
-def test_gradients_of_several_losses_or_other_variables_stay() -> None:
+def test_gradients_of_several_losses_or_other_variables_are_kept() -> None:
     start = TF + "opt = tf.train.AdamOptimizer(lr)\n"
     end = "opt.apply_gradients(zip(grads, params))\n"
     for middle in ("grads = tf.gradients([a, b], params)\n", "grads = tf.gradients(a, others)\n"):
@@ -59,7 +59,7 @@ def test_gradients_of_several_losses_or_other_variables_stay() -> None:
         assert report.findings
 
 
-def test_a_penalty_on_gradients_is_no_concern_of_the_optimizer() -> None:
+def test_gradient_penalty_is_not_an_optimizer_step() -> None:
     text = TF + (
         "slope = tf.gradients(critic(x), [x])[0]\nloss += tf.reduce_mean(slope)\n"
         "train_op = tf.train.AdamOptimizer(lr).minimize(loss)\n"
@@ -69,7 +69,7 @@ def test_a_penalty_on_gradients_is_no_concern_of_the_optimizer() -> None:
     assert not report.findings
 
 
-def test_the_loss_scale_stands_around_the_distributed_optimizer() -> None:
+def test_loss_scale_wraps_the_distributed_optimizer() -> None:
     text = TF + (
         "def f(name):\n    if name:\n        opt = tf.train.AdamOptimizer(lr)\n"
         "    else:\n        opt = tf.train.AdagradOptimizer(lr)\n"
@@ -86,7 +86,7 @@ def test_the_loss_scale_stands_around_the_distributed_optimizer() -> None:
 SCALED = "FixedLossScaleManager(1024)"
 
 
-def test_nothing_goes_around_a_loss_scale_that_is_there_already_and_that_is_told() -> None:
+def test_existing_loss_scale_is_not_wrapped_and_is_reported() -> None:
     text = (
         f"{TF}from npu_bridge.npu_init import *\n"
         f"opt = NPULossScaleOptimizer(tf.train.AdamOptimizer(lr), {SCALED})\n"
@@ -102,7 +102,7 @@ def test_nothing_goes_around_a_loss_scale_that_is_there_already_and_that_is_told
     assert not port(averaged, EIGHT).findings
 
 
-def test_an_optimizer_that_is_used_in_a_loop_is_wrapped_where_it_is_made() -> None:
+def test_optimizer_used_in_a_loop_is_wrapped_where_it_is_created() -> None:
     text = TF + (
         "for rate in rates:\n    if rate > 1:\n        opt = tf.train.AdamOptimizer(rate)\n"
         "    else:\n        opt = tf.train.AdagradOptimizer(rate)\n"
@@ -115,7 +115,7 @@ def test_an_optimizer_that_is_used_in_a_loop_is_wrapped_where_it_is_made() -> No
     )
 
 
-def test_an_optimizer_within_an_optimizer_s_class_is_wrapped_with_the_whole() -> None:
+def test_optimizer_inside_an_optimizer_class_is_wrapped_as_a_whole() -> None:
     text = TF + (
         "class Conditional(tf.train.Optimizer):\n    def __init__(self, lr):\n"
         "        self._opt = tf.train.AdamOptimizer(lr)\n\n"
@@ -148,14 +148,14 @@ def test_an_optimizer_within_an_optimizer_s_class_is_wrapped_with_the_whole() ->
         ),
     ],
 )
-def test_keras_models_average_and_begin_equal_on_several_devices(given: str, expected: str) -> None:
+def test_keras_models_average_and_start_equal_on_several_devices(given: str, expected: str) -> None:
     report = port(f"{TF}model = tf.keras.Sequential()\n{given}\n", EIGHT)
     assert after(report, "keras-distributed") == [expected]
     again = port(report.after, EIGHT)
     assert not after(again, "keras-distributed")
 
 
-def test_on_several_devices_records_are_sharded_and_uneven_shards_told_of() -> None:
+def test_records_are_sharded_over_devices_and_uneven_shards_reported() -> None:
     text = TF + "def train_data(names):\n    return tf.data.TFRecordDataset(names).batch(8)\n"
     report = port(text, EIGHT)
     assert after(report, "dataset-shard") == [
@@ -165,7 +165,7 @@ def test_on_several_devices_records_are_sharded_and_uneven_shards_told_of() -> N
     assert "blocking" in {found.severity for found in report.findings}
 
 
-def test_names_of_record_files_are_not_sharded_since_there_may_be_few() -> None:
+def test_record_file_names_are_not_sharded() -> None:
     text = TF + (
         "def train_data(files):\n    ds = tf.data.Dataset.from_tensor_slices(files).repeat()\n"
         "    return ds.interleave(tf.data.TFRecordDataset, cycle_length=4)\n"
@@ -186,7 +186,7 @@ def test_slices_of_one_example_are_not_sharded() -> None:
     assert edit.startswith("tf.data.TFRecordDataset(names).shard(")
 
 
-def test_a_name_of_tensorflow_that_a_star_import_brings_is_enough(tmp_path: Path) -> None:
+def test_star_imported_tensorflow_name_suffices(tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text("import tensorflow as tf\n")
     text = (
         "from ops import *\n\n\ndef train(sess):\n"
@@ -221,7 +221,7 @@ TABLE = "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'sgd': tf.train.GradientD
         ),
     ],
 )
-def test_an_optimizer_of_a_class_that_a_table_variable_or_attribute_holds_is_wrapped(
+def test_optimizer_class_held_in_a_table_variable_or_attribute_is_wrapped(
     text: str, made: str
 ) -> None:
     script = TF + text + "opt.minimize(loss)\n"
@@ -250,7 +250,7 @@ def test_an_optimizer_of_a_class_that_a_table_variable_or_attribute_holds_is_wra
         "OPTIMIZERS = dict(adam=tf.train.AdamOptimizer)\nopt = OPTIMIZERS[name](rate)\n",
     ],
 )
-def test_a_class_that_may_be_another_is_reported_where_it_is_named(text: str) -> None:
+def test_ambiguous_class_is_reported_where_it_is_named(text: str) -> None:
     report = port(TF + text + "opt.minimize(loss)\n", EIGHT)
     assert not after(report, "distributed-optimizer")
     reports = [one for one in report.findings if one.rule == "distributed-optimizer"]
@@ -260,7 +260,7 @@ def test_a_class_that_may_be_another_is_reported_where_it_is_named(text: str) ->
     )
 
 
-def test_what_a_method_returns_is_wrapped_only_where_it_is_made() -> None:
+def test_optimizers_returned_by_a_method_are_wrapped_only_where_created() -> None:
     text = TF + (
         "class Net:\n    def make(self, rate):\n        return tf.train.AdamOptimizer(rate)\n"
         "    def build(self, rate):\n        opt = self.make(rate)\n"

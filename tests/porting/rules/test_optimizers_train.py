@@ -155,16 +155,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Losses]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
-def test_optimizers_train_as_before_when_they_scale_the_loss_or_could_average(
-    name: str, runs: dict[str, Losses]
-) -> None:
+def test_wrapped_optimizers_train_as_before(name: str, runs: dict[str, Losses]) -> None:
     for script, losses in runs["original"].items():
         assert len(losses) == 4
         assert runs[name][script] == pytest.approx(losses, rel=1e-5), script
 
 
 @pytest.mark.slow
-def test_with_two_ranks_that_hold_the_same_the_averages_are_what_one_computes(
+def test_two_equal_ranks_average_to_the_result_of_one(
     runs: dict[str, Losses],
 ) -> None:
     for script, losses in runs["original"].items():

@@ -37,13 +37,13 @@ def found(text: str) -> list[tuple[int, Confidence]]:
         ("from sizes import shapes\n", "unsure"),
     ],
 )
-def test_shapes_are_read_where_a_variable_holds_them(
+def test_shapes_are_read_through_variables(
     shapes: str, confidence: Confidence | None, call: str
 ) -> None:
     line = 3 + shapes.count("\n")
     assert found(f"{shapes}ds = {call}\n") == ([(line, confidence)] if confidence else [])
 
 
-def test_batches_without_their_rest_need_shapes() -> None:
+def test_batches_without_a_remainder_need_shapes() -> None:
     assert found("ds = ds.apply(tf.contrib.data.batch_and_drop_remainder(8))\n") == []
     assert found("ds = ds.apply(padded_batch_and_drop_remainder(8, [None]))\n") == []

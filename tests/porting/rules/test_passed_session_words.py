@@ -40,14 +40,14 @@ def ported(text: str, options: PortOptions | None = None) -> tuple[str, str, lis
         ),
     ],
 )
-def test_words_that_are_passed_on_get_a_configuration(call: str, after: str) -> None:
+def test_forwarded_keywords_get_a_configuration(call: str, after: str) -> None:
     text, line, notices = ported(f"def run(op, log_dir, step, saver, **kwargs):\n    {call}")
     assert (line, notices) == (after, [])
     again, _, notices = ported(text.removeprefix(HEAD).rstrip("\n"))
     assert (again.count("dict(kwargs"), notices) == (1, [])
 
 
-def test_a_configuration_among_them_keeps_what_it_says() -> None:
+def test_configuration_among_forwarded_keywords_is_kept() -> None:
     text, line, _ = ported(
         "def run(**kwargs):\n    tf.Session(**kwargs)", PortOptions(precision="allow_mix_precision")
     )
@@ -65,6 +65,6 @@ def test_a_configuration_among_them_keeps_what_it_says() -> None:
         "tf.Session(**dict(kwargs, config=config))",
     ],
 )
-def test_others_are_reported(call: str) -> None:
+def test_other_forwarded_keywords_are_reported(call: str) -> None:
     _, line, notices = ported(call)
     assert (line, notices) == (call, [("session-config", "look")])

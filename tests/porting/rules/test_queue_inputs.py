@@ -48,7 +48,7 @@ def test_a_thread_is_reported_if_it_fills_a_queue(target: str, reported: bool) -
     assert lines(f"{HEAD}t = threading.Thread({target})\n") == [14] * reported
 
 
-def test_threads_of_a_script_without_tensorflow_are_its_own() -> None:
+def test_threads_in_a_script_without_tensorflow_are_ignored() -> None:
     text = HEAD.replace("import tensorflow as tf", "")
     assert not lines(f"{text}t = threading.Thread(target=fill)\n")
 
@@ -61,6 +61,6 @@ def test_threads_of_a_script_without_tensorflow_are_its_own() -> None:
         ("sess.run(net.step)", []),
     ],
 )
-def test_a_coordinator_is_reported_where_there_are_queues(text: str, reported: list[int]) -> None:
+def test_coordinator_is_reported_if_there_are_queues(text: str, reported: list[int]) -> None:
     head = "import tensorflow as tf\n\ncoord = tf.train.Coordinator()\n"
     assert lines(head + text + "\n") == reported

@@ -55,7 +55,7 @@ def findings(report: FileReport) -> list[tuple[int, str]]:
     return [(item.place.line, item.code) for item in report.findings if item.rule == RULE]
 
 
-def test_the_old_order_computes_in_1_15_what_it_computed_before(tmp_path: Path) -> None:
+def test_old_argument_order_computes_the_same_in_1_15(tmp_path: Path) -> None:
     text = SCRIPT.replace("losses =", "gone = tf.sub(hidden, 1.0)\nlosses =")
     script = tmp_path / "script.py"
     script.write_text(port(text).after, encoding="utf-8")
@@ -92,7 +92,7 @@ def test_the_old_order_computes_in_1_15_what_it_computed_before(tmp_path: Path) 
         ("w, b, labels=x, inputs=y, num_sampled=8, num_classes=100", "new"),
     ],
 )
-def test_the_order_is_told_by_names_and_by_what_they_hold(arguments: str, order: str) -> None:
+def test_argument_order_is_inferred_from_names_and_values(arguments: str, order: str) -> None:
     report = port(f"{TF}loss = tf.nn.sampled_softmax_loss({arguments})\n")
     assert edits(report) == (order == "old")
     assert bool(findings(report)) == (order == "unknown")
@@ -108,22 +108,20 @@ def test_the_order_is_told_by_names_and_by_what_they_hold(arguments: str, order:
         ("w, b, x, y, *sizes", "unknown"),
     ],
 )
-def test_names_from_before_1_0_decide_unless_the_arguments_contradict(
-    arguments: str, order: str
-) -> None:
+def test_pre_1_0_names_decide_unless_the_arguments_contradict(arguments: str, order: str) -> None:
     report = port(f"{TF}z = tf.pack(w)\nloss = tf.nn.nce_loss({arguments})\n")
     assert edits(report) == (order == "old")
     assert bool(findings(report)) == (order == "unknown")
 
 
 @pytest.mark.parametrize("text", ["z = tf.pack(w) if tf.__version__ < '1' else w", "z = jax.pack"])
-def test_an_old_name_that_says_nothing_decides_nothing(text: str) -> None:
+def test_neutral_old_name_decides_nothing(text: str) -> None:
     report = port(f"{TF}{text}\nloss = tf.nn.nce_loss(w, b, x, y, 8, 100)\n")
     assert not edits(report)
     assert len(findings(report)) == 1
 
 
-def test_a_call_that_the_script_chooses_by_release_is_left_with_that_reason() -> None:
+def test_call_chosen_by_release_is_kept_with_that_reason() -> None:
     text = "if tf.__version__ < '1':\n    loss = tf.nn.ctc_loss(logits, labels, n)\n"
     report = port(TF + text)
     assert not edits(report)

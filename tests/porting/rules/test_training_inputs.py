@@ -64,7 +64,7 @@ def port(text: str, path: str = "script.py") -> FileReport:
         ),
     ],
 )
-def test_what_feeds_a_training_drops_its_remainder(text: str, expected: str) -> None:
+def test_training_input_drops_the_remainder(text: str, expected: str) -> None:
     [edit] = [one for one in port(TF + text).edits if one.rule == "drop-remainder"]
     assert edit.after.endswith(f".batch(2, drop_remainder={expected})")
 
@@ -92,7 +92,7 @@ def test_what_feeds_a_training_drops_its_remainder(text: str, expected: str) -> 
         ),
     ],
 )
-def test_what_is_evaluated_or_may_be_keeps_its_last_samples(text: str, severity: str) -> None:
+def test_possible_evaluation_input_keeps_its_last_samples(text: str, severity: str) -> None:
     report = port(TF + text)
     assert report.status == "unchanged"
     assert [one.severity for one in report.findings] == [severity]
@@ -116,7 +116,7 @@ def test_only_the_tanh_approximation_becomes_the_fused_operator(
     assert changed or not exact
 
 
-def test_gelu_with_the_numbers_of_the_paper_is_the_fused_operator() -> None:
+def test_gelu_with_the_papers_constants_becomes_the_fused_operator() -> None:
     text = TF + (
         "def gelu(features):\n    coefficient = tf.cast(0.044715, features.dtype)\n"
         "    return 0.5 * features * (1.0 + tf.tanh(0.7978845608028654 * (\n"

@@ -89,7 +89,7 @@ def asked(text: str, project: Project = NOWHERE) -> str | None:
         ("class S: pass\nS()", None),
     ],
 )
-def test_an_expression_has_the_kind_of_what_made_it(text: str, kind: str | None) -> None:
+def test_expression_has_the_kind_of_its_constructor(text: str, kind: str | None) -> None:
     assert asked(text) == kind
 
 
@@ -136,7 +136,7 @@ class Trainer(Parent):
         ("t = Trainer\nt.sess", None),
     ],
 )
-def test_attributes_and_methods_of_own_classes_hold_what_all_assignments_agree_about(
+def test_attributes_and_methods_have_the_kind_all_assignments_agree_on(
     text: str, kind: str | None
 ) -> None:
     assert asked(f"class Parent: pass\n{CLASS}\n{text}") == kind
@@ -161,7 +161,7 @@ def test_attributes_and_methods_of_own_classes_hold_what_all_assignments_agree_a
         ("class A:\n    def f(self, x):\n        {}\nA().f(tf.Session())\n", None),
     ],
 )
-def test_an_argument_is_what_all_calls_of_the_module_pass(text: str, kind: str | None) -> None:
+def test_argument_has_the_kind_all_calls_in_the_module_pass(text: str, kind: str | None) -> None:
     module = Module(HEAD + text.format("x"), "script.py", NOWHERE)
     uses = [
         node
@@ -190,7 +190,7 @@ WRAPPER = "from npu_bridge.npu_init import *\nw = npu_distributed_optimizer_wrap
         ("o = w(x)\ncompile(o)\no", "Optimizer"),
     ],
 )
-def test_a_wrapped_optimizer_is_of_the_kind_that_it_wraps(text: str, kind: str | None) -> None:
+def test_wrapped_optimizer_has_the_kind_of_the_inner_one(text: str, kind: str | None) -> None:
     assert asked(WRAPPER + text) == kind
 
 
@@ -235,7 +235,7 @@ def test_kinds_are_followed_into_the_other_files_of_a_tree(tmp_path: Path) -> No
     assert [kinds.defines(call) for call in calls[5:]] == [True, True, False, False]
 
 
-def test_a_class_of_the_script_is_called_as_the_library_class_that_it_inherits_from() -> None:
+def test_script_class_has_the_call_signature_of_its_library_base() -> None:
     text = (
         "class A(tf.Session): pass\nclass B(A):\n    def __init__(self): pass\n"
         "class C(B): pass\nclass D: pass\nA()\nB()\nC()\nD()\n"
@@ -249,6 +249,6 @@ def test_a_class_of_the_script_is_called_as_the_library_class_that_it_inherits_f
 
 
 @pytest.mark.parametrize(("steps", "kind"), [(19, "Session"), (45, None)])
-def test_very_long_chains_are_given_up(steps: int, kind: str | None) -> None:
+def test_very_long_chains_are_not_followed(steps: int, kind: str | None) -> None:
     lines = ["x0 = tf.Session()"] + [f"x{n} = a or x{n - 1}" for n in range(1, steps)]
     assert asked("\n".join([*lines, f"x{steps - 1}"])) == kind

@@ -95,7 +95,7 @@ def test_positions_count_characters_whatever_their_bytes() -> None:
     ]
 
 
-def test_what_is_around_a_node() -> None:
+def test_enclosing_nodes_are_found() -> None:
     found = module("class A:\n    def f(self):\n        return (x + 1)\ny\n")
     x, y = (
         next(n for n in found.scopes.nodes if isinstance(n, ast.Name) and n.id == name)
@@ -148,7 +148,7 @@ def test_imports_are_those_of_a_library_or_a_part_of_it() -> None:
     assert not module("apex = 1\n").imports("apex")
 
 
-def test_the_modules_of_the_tree_that_a_script_imports_are_known_once(tmp_path: Path) -> None:
+def test_imported_modules_of_the_tree_are_listed_once(tmp_path: Path) -> None:
     names = ("a.py", "b.py", "c.py", "torch.py", "script.py")
     write_files(tmp_path, dict.fromkeys(names, ""))
     text = "import a, b, os, torch, script\nfrom a import x\nfrom c import *\nd = 1\n"
@@ -194,7 +194,7 @@ def test_names_are_followed_through_the_files_of_a_tree(
     assert named(text, Project(tmp_path)) == name
 
 
-def test_odd_escapes_in_a_script_are_not_reported() -> None:
+def test_invalid_escapes_in_a_script_raise_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(parsed('x = "\\d"\n'), ast.Module)

@@ -45,9 +45,7 @@ answer(wrong)
         ("tensorflow.compat.v1.train.AdamOptimizer", "tensorflow.train.AdamOptimizer"),
     ],
 )
-def test_names_of_internal_modules_are_those_that_tensorflow_exports(
-    internal: str, public: str
-) -> None:
+def test_internal_module_names_map_to_exported_ones(internal: str, public: str) -> None:
     assert canonical(internal) == public
     assert canonical(public) == public
 
@@ -61,7 +59,7 @@ def test_names_of_internal_modules_are_those_that_tensorflow_exports(
         "tensorflow.python.training.moving_averages.assign_moving_average",
     ],
 )
-def test_what_tensorflow_does_not_export_keeps_its_name(name: str) -> None:
+def test_unexported_names_are_kept(name: str) -> None:
     assert canonical(name) == name
 
 
@@ -100,5 +98,5 @@ def test_both_names_are_one_object_in_tensorflow(tmp_path_factory: pytest.TempPa
         ("", ""),
     ],
 )
-def test_a_name_behind_a_public_one_becomes_the_public_one(name: str, expected: str) -> None:
+def test_internal_name_becomes_the_public_one(name: str, expected: str) -> None:
     assert canonical(name) == expected

@@ -29,7 +29,7 @@ def test_a_file_is_read_once_up_to_a_size(tmp_path: Path, monkeypatch: pytest.Mo
     assert project.content("long.py") == b"y"
 
 
-def test_what_was_read_is_known_until_the_file_changes(tmp_path: Path) -> None:
+def test_file_content_is_cached_until_it_changes(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": "one", "b.py": "two", "c.py": "three"})
     project = Project(tmp_path)
     assert project.as_read("a.py") is None
@@ -42,7 +42,7 @@ def test_what_was_read_is_known_until_the_file_changes(tmp_path: Path) -> None:
     assert [project.as_read(f"{name}.py") for name in "abc"] == [None, None, None]
 
 
-def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+def test_named_pipe_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     with pytest.raises(OSError, match="it is not a regular file") as caught:
         Project(tmp_path).content("pipe.py")
@@ -95,7 +95,7 @@ TREE = {
         ("models..ops", "main.py", None),
     ],
 )
-def test_an_import_means_the_nearest_file(
+def test_import_resolves_to_the_nearest_file(
     tmp_path: Path, dotted: str, importer: str, found: str | None
 ) -> None:
     project = Project(write_files(tmp_path / "package", TREE))
@@ -105,7 +105,7 @@ def test_an_import_means_the_nearest_file(
     assert project.find(dotted, importer) == found
 
 
-def test_a_tree_that_is_a_package_is_found_by_its_own_name(tmp_path: Path) -> None:
+def test_package_tree_is_found_by_its_own_name(tmp_path: Path) -> None:
     project = Project(write_files(tmp_path / "package", {**TREE, "__init__.py": ""}))
     assert project.find("package", "main.py") == "__init__.py"
     assert project.find("...", "models/deep/net.py") == "__init__.py"
@@ -127,16 +127,14 @@ def test_a_module_is_parsed_once_and_converted_from_python_2(tmp_path: Path) -> 
     assert project.module("new.py") is other
 
 
-def test_modules_that_are_too_long_are_not_parsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overlong_modules_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projects, "_MOST_BYTES", 6)
     project = Project(write_files(tmp_path, {"a.py": "x = 1\n", "b.py": "x = 10\n"}))
     assert project.module("a.py") is not None
     assert project.module("b.py") is None
 
 
-def test_of_parsed_modules_those_used_last_are_kept(
+def test_most_recently_used_modules_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(projects, "_MOST_PARSED", 12)
@@ -157,7 +155,7 @@ def test_of_parsed_modules_those_used_last_are_kept(
     assert project.module("long.py") is only
 
 
-def test_a_name_of_a_module_is_what_it_defines_or_imports_or_a_module_in_it(tmp_path: Path) -> None:
+def test_module_members_are_definitions_imports_and_submodules(tmp_path: Path) -> None:
     files = {
         **{"a.py": "import torch\nfrom torch import nn\ndef f(): pass\n", "p/__init__.py": ""},
         **{"p/q.py": "", "r/s.py": "", "p/t/u.py": "", "__init__.py": "", "v.py": ""},
@@ -175,6 +173,6 @@ def test_a_name_of_a_module_is_what_it_defines_or_imports_or_a_module_in_it(tmp_
     assert project.member("a.py", "nn", frozenset({("a.py", "nn")})) == "tree:a.py:nn"
 
 
-def test_what_was_read_of_a_file_never_changes() -> None:
+def test_file_content_is_immutable() -> None:
     with pytest.raises(AttributeError):
         setattr(Content(b"", (1, 2, 3)), "data", b"x")  # noqa: B010

@@ -65,7 +65,7 @@ def home(text: str, name: str, place: int = -1) -> str:
         ("def f():\n    global x\n    from y import x\n    x", "Module"),
     ],
 )
-def test_a_name_is_that_of_the_scope_that_binds_it(text: str, expected: str) -> None:
+def test_name_resolves_to_the_binding_scope(text: str, expected: str) -> None:
     assert home(text, "y" if expected == "none" else "x") == expected
 
 
@@ -168,7 +168,7 @@ def _functions(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _functions(child)
 
 
-def test_pythons_own_table_of_symbols_agrees_about_what_functions_bind() -> None:
+def test_function_bindings_agree_with_pythons_symtable() -> None:
     text = (
         SCRIPT + "\ndef outer(s):\n    t = s\n    def inner():\n        nonlocal t\n        t = u\n"
     )
@@ -184,7 +184,7 @@ def test_pythons_own_table_of_symbols_agrees_about_what_functions_bind() -> None
     assert ours == expected
 
 
-def test_bindings_never_change_and_two_places_are_two_bindings() -> None:
+def test_bindings_are_immutable_and_distinct_per_location() -> None:
     node = ast.Pass()
     assert Binding("other", node) != Binding("other", node)
     with pytest.raises(AttributeError):

@@ -21,7 +21,7 @@ BOM = b"\xef\xbb\xbf"
         (b"\f\n# vim: fileencoding=gbk\r\xd6\xd0", None),
     ],
 )
-def test_a_script_is_decoded_as_python_does_and_encoded_back(
+def test_script_is_decoded_like_python_and_encoded_back(
     content: bytes, expected: SourceText | None
 ) -> None:
     found = decode(content)
@@ -44,7 +44,7 @@ def test_a_script_is_decoded_as_python_does_and_encoded_back(
         (b"# coding: hex\n", "cannot be read as hex: ", "无法按 hex 编码读取："),
     ],
 )
-def test_what_is_no_script_says_why(content: bytes, en: str, zh: str) -> None:
+def test_non_script_is_refused_with_the_reason(content: bytes, en: str, zh: str) -> None:
     with pytest.raises(Unreadable) as caught:
         decode(content)
     assert caught.value.note.en.startswith(en)
@@ -52,7 +52,7 @@ def test_what_is_no_script_says_why(content: bytes, en: str, zh: str) -> None:
     assert str(caught.value) == caught.value.note.en
 
 
-def test_a_cookie_is_looked_for_in_the_first_bytes_alone() -> None:
+def test_encoding_cookie_is_searched_only_in_the_first_bytes() -> None:
     cookie = b"# coding: latin-1"
     assert decode(b" " * (4096 - len(cookie)) + cookie + b"\n\xe9").encoding == "iso8859-1"
     with pytest.raises(Unreadable):
@@ -63,7 +63,7 @@ TEXT = "aé\r\nb中c\rd\n\f  e"
 STARTS = {"a": 1, "b": 2, "d": 3, "\f": 4}
 
 
-def test_lines_end_as_for_pythons_parser() -> None:
+def test_lines_end_where_pythons_parser_ends_them() -> None:
     lines = Lines(TEXT)
     assert lines.starts == [0, 4, 8, 10]
     assert (lines.newline, lines.ascii) == ("\r\n", False)
@@ -106,17 +106,17 @@ def test_lines_end_as_for_pythons_parser() -> None:
         ("if a:\n\t\tb\n", "\t\t"),
     ],
 )
-def test_one_level_of_indentation_is_that_of_most_blocks(text: str, indentation: str) -> None:
+def test_indentation_unit_is_that_of_most_blocks(text: str, indentation: str) -> None:
     assert Lines(text).indentation == indentation
 
 
-def test_of_very_many_blocks_the_first_are_counted() -> None:
+def test_indentation_counts_only_the_first_blocks() -> None:
     first, later = "if a:\n  b\n" * 251, "if a:\n    b\n" * 1000
     assert Lines(first + later).indentation == "  "
     assert Lines(first.replace("  b", "    b", 2) + later[: 249 * 12]).indentation == "    "
     ast.parse(first)
 
 
-def test_the_text_of_a_script_never_changes() -> None:
+def test_script_text_is_immutable() -> None:
     with pytest.raises(AttributeError):
         setattr(SourceText("x"), "text", "y")  # noqa: B010

@@ -91,7 +91,7 @@ def default_text(default: object) -> str:
     return default["code"] if isinstance(default, dict) else repr(default)
 
 
-def test_the_recorded_names_are_those_of_the_source(source: Path) -> None:
+def test_recorded_names_match_the_source(source: Path) -> None:
     seen = {"hccl.manage.api", "hccl.split.api", "npu_bridge", "npu_bridge.embedding"}
     for module, tree in modules(source):
         names = public_names(tree)
@@ -106,7 +106,7 @@ def test_the_recorded_names_are_those_of_the_source(source: Path) -> None:
     assert seen == set(NPU_NAMES)
 
 
-def test_what_the_stand_in_defines_takes_the_arguments_of_the_source(source: Path) -> None:
+def test_stand_in_definitions_have_the_sources_arguments(source: Path) -> None:
     real = {
         name: text
         for module, tree in modules(source)

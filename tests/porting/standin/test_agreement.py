@@ -44,12 +44,12 @@ def test_both_know_the_same_fields_defaults_and_values(table: Any) -> None:
             assert ours["allowed"][-1] == option.maximum, key
 
 
-def test_the_precision_modes_of_a_port_are_those_of_the_table(table: Any) -> None:
+def test_precision_modes_of_a_port_match_the_table(table: Any) -> None:
     assert list(get_args(PrecisionMode)) == table.OPTIONS["precision_mode"]["allowed"]
     assert list(MIXED_PRECISION_MODES) == table.MIXED_MODES
 
 
-def test_every_option_says_what_may_be_said_of_one() -> None:
+def test_every_option_has_the_expected_fields() -> None:
     known = {*NpuOption.__dataclass_fields__, "unread"}
     data = standin_data("options")
     for key, option in data["options"].items():

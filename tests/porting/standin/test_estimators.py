@@ -194,7 +194,7 @@ def answers(ran: tuple[dict[str, Any], list[dict[str, Any]]]) -> dict[str, Any]:
     return ran[0]
 
 
-def test_npu_run_config_has_the_parameters_of_the_real_one(answers: dict[str, Any]) -> None:
+def test_npu_run_config_has_the_real_parameters(answers: dict[str, Any]) -> None:
     parameters = answers["parameters"]
     assert len(parameters) == 76
     assert list(parameters)[:3] == ["iterations_per_loop", "profiling_config", "model_dir"]
@@ -204,7 +204,7 @@ def test_npu_run_config_has_the_parameters_of_the_real_one(answers: dict[str, An
     assert answers["defaults"] == [0, 100, 5, 10000]
 
 
-def test_npu_run_config_refuses_what_the_real_one_refuses(answers: dict[str, Any]) -> None:
+def test_npu_run_config_refuses_the_same_values_as_the_real_one(answers: dict[str, Any]) -> None:
     kinds = {case: text.split(":")[0] for case, text in answers["errors"].items()}
     assert kinds == {
         "protocol": "TypeError",
@@ -238,11 +238,11 @@ def test_an_estimator_trains_evaluates_predicts_and_may_be_subclassed(
     assert answers["predicted"] == [128, [1]]
 
 
-def test_the_batch_size_is_in_the_params_only_where_it_was_given(answers: dict[str, Any]) -> None:
+def test_batch_size_is_in_the_params_only_if_given(answers: dict[str, Any]) -> None:
     assert answers["params"] == {"batch_size": 32}
 
 
-def test_the_options_of_the_run_config_go_into_a_block_of_their_own(
+def test_run_config_options_get_their_own_block(
     answers: dict[str, Any],
 ) -> None:
     block = answers["block"]
@@ -277,7 +277,7 @@ def test_iteration_per_loop_works_in_a_monitored_session(answers: dict[str, Any]
     assert answers["tensor"].startswith("ValueError: train_op must be an Operation")
 
 
-def test_a_second_iteration_operation_is_said_not_to_loop(answers: dict[str, Any]) -> None:
+def test_second_iteration_operation_is_reported_not_to_loop(answers: dict[str, Any]) -> None:
     assert answers["second name"] == "IterationOp_1"
     assert "only IterationOp is run several times" in answers["second"]
 
@@ -288,7 +288,7 @@ def test_a_keras_model_becomes_an_estimator(answers: dict[str, Any]) -> None:
     assert kind == "NPUEstimator"
 
 
-def test_tensorflow_s_estimator_runs_with_the_config(answers: dict[str, Any]) -> None:
+def test_tensorflows_estimator_runs_with_the_config(answers: dict[str, Any]) -> None:
     assert np.isfinite(answers["plain"])
     assert answers["plain"] < 1
 

@@ -67,7 +67,7 @@ ANSWERS["undocumented"] = [
         "hccl.manage.api.get_rank_id",
     ],
 )
-def test_a_name_of_the_real_package_is_one(name: str) -> None:
+def test_real_package_names_are_recognised(name: str) -> None:
     assert is_npu_name(name)
 
 
@@ -87,17 +87,17 @@ def test_a_name_of_the_real_package_is_one(name: str) -> None:
         "hccl.manage.api.get_rank",
     ],
 )
-def test_any_other_name_is_none(name: str) -> None:
+def test_other_names_are_not_recognised(name: str) -> None:
     assert not is_npu_name(name)
 
 
-def test_every_recorded_name_is_a_name() -> None:
+def test_every_recorded_name_is_recognised() -> None:
     for module, names in NPU_NAMES.items():
         assert is_npu_name(module)
         assert all(is_npu_name(f"{module}.{name}") for name in names)
 
 
-def test_the_names_of_a_star_import_are_those_of_npu_init() -> None:
+def test_star_import_names_match_npu_init() -> None:
     exports = importlib.import_module("jumar.porting.npu.exports")
     recorded = NPU_NAMES["npu_bridge.npu_init"]
     assert recorded - {"decorator_tf_session"} == exports.NPU_INIT_NAMES
@@ -123,12 +123,12 @@ def test_every_name_that_a_port_may_write_is_in_the_stand_in(answers: dict[str, 
 
 
 @pytest.mark.slow
-def test_a_star_import_brings_the_names_of_the_real_one_and_no_others(
+def test_star_import_has_exactly_the_real_names(
     answers: dict[str, Any],
 ) -> None:
     assert set(answers["star"]) == NPU_NAMES["npu_bridge.npu_init"]
 
 
 @pytest.mark.slow
-def test_operators_of_the_stand_in_are_called_as_the_real_ones(answers: dict[str, Any]) -> None:
+def test_stand_in_operators_have_the_real_signatures(answers: dict[str, Any]) -> None:
     assert answers["undocumented"] == []

@@ -217,13 +217,13 @@ def test_gelu_is_the_tanh_approximation_with_its_derivative(answers: dict[str, A
     assert answers["gelu trains"] == pytest.approx(2 - 0.1 * 1.0861, abs=1e-3)
 
 
-def test_gelu_rounds_as_the_formula_of_scripts_does(answers: dict[str, Any]) -> None:
+def test_gelu_rounds_like_the_formula_in_scripts(answers: dict[str, Any]) -> None:
     theirs, ours, slope, our_slope = answers["gelu of scripts"]
     assert ours == theirs
     assert our_slope == slope
 
 
-def test_dropout_draws_the_masks_of_tensorflow(answers: dict[str, Any]) -> None:
+def test_dropout_draws_tensorflows_masks(answers: dict[str, Any]) -> None:
     found = answers["dropout"]
     assert found["same masks"]
     assert found["values"] == pytest.approx([0, 4 / 3])
@@ -233,7 +233,7 @@ def test_dropout_draws_the_masks_of_tensorflow(answers: dict[str, Any]) -> None:
     assert found["grad"] == [0, 2]
 
 
-def test_dropout_refuses_what_the_real_one_refuses(answers: dict[str, Any]) -> None:
+def test_dropout_refuses_the_same_values_as_the_real_one(answers: dict[str, Any]) -> None:
     found = answers["dropout arguments"]
     assert found["all"]
     assert found["whole"]
@@ -243,17 +243,17 @@ def test_dropout_refuses_what_the_real_one_refuses(answers: dict[str, Any]) -> N
         assert "the operator's kernels take no smaller mask" in found[case]
 
 
-def test_layer_norm_is_that_of_contrib(answers: dict[str, Any]) -> None:
+def test_layer_norm_matches_contrib(answers: dict[str, Any]) -> None:
     outputs, ours, theirs = answers["layer norm"]
     assert outputs == 3
     np.testing.assert_allclose(ours, theirs, atol=2e-4)
 
 
-def test_collectives_of_one_rank_pass_their_input_on(answers: dict[str, Any]) -> None:
+def test_collectives_of_one_rank_return_their_input(answers: dict[str, Any]) -> None:
     assert answers["one rank"] == [[[1, 2], [3, 4]]] * 7
 
 
-def test_collectives_of_two_ranks_are_those_of_equal_ranks(answers: dict[str, Any]) -> None:
+def test_collectives_of_two_ranks_assume_equal_ranks(answers: dict[str, Any]) -> None:
     total, product, gathered, part, mean, least, slices = answers["two ranks"]
     assert total == [[2, 4], [6, 8]]
     assert product == [[1, 4], [9, 16]]
@@ -279,7 +279,7 @@ def test_collectives_refuse_wrong_arguments(answers: dict[str, Any]) -> None:
     }
 
 
-def test_the_lstm_layer_is_tensorflow_s_lstm(answers: dict[str, Any]) -> None:
+def test_lstm_layer_matches_tensorflows_lstm(answers: dict[str, Any]) -> None:
     ours, last, theirs, state, slope, names = answers["lstm"]
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
     np.testing.assert_allclose(last, state, atol=1e-6)
@@ -291,13 +291,13 @@ def test_the_lstm_layer_is_tensorflow_s_lstm(answers: dict[str, Any]) -> None:
     ]
 
 
-def test_the_lstm_layer_knows_directions_and_lengths(answers: dict[str, Any]) -> None:
+def test_lstm_layer_supports_directions_and_lengths(answers: dict[str, Any]) -> None:
     shapes, behind_the_end = answers["lstm shapes"]
     assert shapes == [[2, 5, 3, 6]] * 8
     assert behind_the_end == [0] * 6
 
 
-def test_the_gru_layer_is_that_of_keras(answers: dict[str, Any]) -> None:
+def test_gru_layer_matches_keras(answers: dict[str, Any]) -> None:
     ours, theirs, outputs, attended_outputs, full_attention_replaces = answers["gru"]
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
     assert (outputs, attended_outputs) == (6, 7)

@@ -44,7 +44,7 @@ def remarks(checks: Any, *blocks: dict[str, Any]) -> dict[str, str]:
     return {problem.key: problem.text for problem in problems}
 
 
-def test_the_block_of_a_usual_port_passes(checks: Any, tmp_path: Path) -> None:
+def test_block_of_a_typical_port_passes(checks: Any, tmp_path: Path) -> None:
     usual = block(
         use_off_line=True,
         precision_mode="allow_mix_precision",
@@ -64,12 +64,12 @@ def test_a_misspelt_key_is_ignored_and_the_nearest_one_named(checks: Any) -> Non
     assert "did you mean 'precision_mode'?" in said["precison_mode"]
 
 
-def test_a_key_that_no_version_knows_has_no_nearest_one(checks: Any) -> None:
+def test_unrecognisable_key_has_no_suggestion(checks: Any) -> None:
     assert "did you mean" not in remarks(checks, block(zzzz=True))["zzzz"]
 
 
 @pytest.mark.parametrize("key", ["min_group_size", "enable_auto_mix_precision"])
-def test_a_key_of_another_version_is_said_to_have_no_effect(checks: Any, key: str) -> None:
+def test_key_of_another_version_is_reported_to_have_no_effect(checks: Any, key: str) -> None:
     assert "has no effect" in remarks(checks, block(**{key: True}))[key]
 
 
@@ -80,7 +80,7 @@ def test_a_value_in_the_wrong_field_counts_as_zero(checks: Any) -> None:
     assert "read from .b" in said["enable_data_pre_proc"]
 
 
-def test_a_key_that_is_only_mentioned_is_said_not_to_be_set(checks: Any) -> None:
+def test_key_that_is_only_mentioned_is_reported_as_not_set(checks: Any) -> None:
     assert "not set" in remarks(checks, {"use_off_line": (None, None)})["use_off_line"]
 
 
@@ -89,7 +89,7 @@ def test_a_wrong_field_whose_zero_is_not_allowed_is_refused(checks: Any) -> None
 
 
 @pytest.mark.parametrize("field", [("b", True), ("i", 1)])
-def test_jit_compile_has_to_be_a_text(checks: Any, field: tuple[str, Any]) -> None:
+def test_jit_compile_must_be_a_string(checks: Any, field: tuple[str, Any]) -> None:
     assert refusals(checks, {"jit_compile": field}) == ["jit_compile"]
 
 
@@ -135,7 +135,7 @@ def test_jit_compile_has_to_be_a_text(checks: Any, field: tuple[str, Any]) -> No
         ),
     ],
 )
-def test_what_the_adapter_refuses_is_refused(
+def test_values_refused_by_the_adapter_are_refused(
     checks: Any, options: dict[str, Any], key: str
 ) -> None:
     assert refusals(checks, block(**options)) == [key]
@@ -168,21 +168,19 @@ def test_dump_options_are_not_read_while_nothing_is_dumped(checks: Any) -> None:
     assert "only read where enable_dump is true" in said["dump_mode"]
 
 
-def test_what_a_switch_turns_on_is_silent_and_so_is_its_default(checks: Any) -> None:
+def test_enabled_and_default_options_are_silent(checks: Any) -> None:
     assert remarks(checks, block(dump_mode="output", dump_debug_mode="all")) == {}
     assert remarks(checks, block(profiling_mode=True, profiling_options="{}")) == {}
     assert set(remarks(checks, block(profiling_options="{}"))) == {"profiling_options"}
 
 
-def test_a_dump_that_one_block_switches_on_needs_a_path_in_the_next_one_too(
-    checks: Any, tmp_path: Path
-) -> None:
+def test_dump_enabled_in_one_block_needs_a_path_in_the_next(checks: Any, tmp_path: Path) -> None:
     first = block(enable_dump=True, dump_path=str(tmp_path))
     assert refusals(checks, first, block(use_off_line=True)) == ["enable_dump"]
     assert refusals(checks, first, block(enable_dump=False)) == []
 
 
-def test_the_mixlist_wants_its_mode_in_the_same_block(checks: Any) -> None:
+def test_mixlist_needs_its_mode_in_the_same_block(checks: Any) -> None:
     mode, mixlist = block(precision_mode="allow_mix_precision"), block(modify_mixlist="m.json")
     assert refusals(checks, mode, mixlist) == ["modify_mixlist"]
     assert refusals(checks, {**mode, **mixlist}) == []
@@ -193,14 +191,14 @@ def test_auto_tuning_is_also_switched_on_by_the_environment(checks: Any) -> None
     assert refusals(checks, block(aoe_mode="2", work_path="/not/there")) == ["work_path"]
 
 
-def test_dynamic_shapes_are_read_only_where_input_is_dynamic(checks: Any) -> None:
+def test_dynamic_shapes_are_read_only_for_dynamic_input(checks: Any) -> None:
     said = remarks(checks, block(dynamic_inputs_shape_range="data:[1,20~800]"))
     assert "only read where dynamic_input is true" in said["dynamic_inputs_shape_range"]
     dynamic = block(dynamic_input=True, dynamic_inputs_shape_range="data:[1,20~800]")
     assert remarks(checks, dynamic) == {}
 
 
-def test_shapes_of_several_sizes_are_given_together_and_in_their_form(checks: Any) -> None:
+def test_shapes_of_several_sizes_are_given_together_in_their_format(checks: Any) -> None:
     right = block(input_shape="a:1,-1;b:-1", dynamic_dims="20,20;40,40", dynamic_node_type=1)
     assert refusals(checks, right) == []
     assert refusals(checks, {**right, **block(dynamic_dims="x")}) == ["dynamic_dims"]
@@ -208,7 +206,7 @@ def test_shapes_of_several_sizes_are_given_together_and_in_their_form(checks: An
     assert refusals(checks, {**right, **block(mix_compile_mode=True)}) == ["input_shape"]
 
 
-def test_every_default_and_allowed_value_is_of_its_field_s_type(
+def test_every_default_and_allowed_value_has_its_fields_type(
     table: dict[str, dict[str, Any]],
 ) -> None:
     kinds = {"s": str, "b": bool, "i": int}
@@ -231,7 +229,7 @@ def test_every_default_and_allowed_value_is_of_its_field_s_type(
         max_size=6,
     )
 )
-def test_keys_that_do_not_exist_are_never_refused(
+def test_unknown_keys_are_never_refused(
     checks: Any, table: dict[str, Any], options: dict[str, Any]
 ) -> None:
     unknown = {key: value for key, value in options.items() if key not in table}
@@ -286,7 +284,7 @@ def test_rank_size_and_worker_size_exclude_each_other(
         ranks.rank_size_text()
 
 
-def test_the_stand_in_is_python_3_7_and_knows_nothing_of_jumar() -> None:
+def test_stand_in_is_python_3_7_and_independent_of_jumar() -> None:
     files = [path for path in standin_folder().rglob("*.py") if path.parent != standin_folder()]
     assert len(files) > 30
     for path in files:

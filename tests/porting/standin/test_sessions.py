@@ -159,7 +159,7 @@ def test_importing_npu_bridge_alone_checks_blocks(answers: dict[str, Any]) -> No
     assert "'allow_mix_precison'" in answers["checked without npu_init"]
 
 
-def test_npu_init_makes_every_session_one_for_the_npu_in_place(answers: dict[str, Any]) -> None:
+def test_npu_init_configures_every_session_for_the_npu_in_place(answers: dict[str, Any]) -> None:
     assert answers["keyword"] == FOR_NPU
     assert answers["third"] == FOR_NPU
     assert answers["runs"] == 3
@@ -180,22 +180,22 @@ def test_a_hand_written_block_is_kept_and_its_memory_optimization_left_alone(
     assert "remapping is DEFAULT" in answers["hand-written block"]
 
 
-def test_what_the_adapter_ignores_is_a_line_on_stderr(answers: dict[str, Any]) -> None:
+def test_options_ignored_by_the_adapter_are_reported_on_stderr(answers: dict[str, Any]) -> None:
     lines = [line for line in answers["typo"].splitlines() if "stand-in" in line]
     assert all(line.startswith("npu_bridge stand-in: ") for line in lines)
     assert any("did you mean 'precision_mode'?" in line for line in lines)
     assert any("mix_compile_mode" in line and "counts as False" in line for line in lines)
 
 
-def test_what_the_adapter_refuses_stops_the_session(answers: dict[str, Any]) -> None:
+def test_options_refused_by_the_adapter_stop_the_session(answers: dict[str, Any]) -> None:
     assert answers["refused"].startswith("ValueError: npu_bridge stand-in: modify_mixlist = ")
 
 
-def test_a_refusal_is_the_last_that_is_said(answers: dict[str, Any]) -> None:
+def test_refusal_is_the_last_message(answers: dict[str, Any]) -> None:
     assert "Exception ignored" not in answers["after the refusal"]
 
 
-def test_a_right_block_is_silent(answers: dict[str, Any]) -> None:
+def test_correct_block_is_silent(answers: dict[str, Any]) -> None:
     assert "stand-in" not in answers["all is well"]
 
 
@@ -203,7 +203,7 @@ def test_a_monitored_session_runs_with_the_broadcast_hook(answers: dict[str, Any
     assert answers["monitored"] == [3, 2, "NPUBroadcastGlobalVariablesHook"]
 
 
-def test_an_argument_that_is_no_list_is_dropped_and_said(answers: dict[str, Any]) -> None:
+def test_non_list_argument_is_dropped_and_reported(answers: dict[str, Any]) -> None:
     assert answers["tuple"] == ["NPUBroadcastGlobalVariablesHook"]
     assert answers["nothing"] == ["NPUBroadcastGlobalVariablesCallback"]
     assert "npu_hooks_append drops its argument" in answers["dropped"]
@@ -216,14 +216,14 @@ def test_a_run_config_gets_the_block_in_place(answers: dict[str, Any]) -> None:
     assert answers["run config"] == [True, FOR_NPU]
 
 
-def test_ranks_are_known_after_init_resource_only(answers: dict[str, Any]) -> None:
+def test_ranks_are_known_only_after_init_resource(answers: dict[str, Any]) -> None:
     assert answers["too early"].startswith("NameError")
     assert answers["ranks"] == [0, 0, 1, 1]
     assert answers["closed"].startswith("RuntimeError")
     assert answers["forgotten"] == 1
 
 
-def test_the_record_says_what_the_script_did(events: list[dict[str, Any]]) -> None:
+def test_record_describes_the_scripts_actions(events: list[dict[str, Any]]) -> None:
     sessions = [event for event in events if event["kind"] == "session" and "npu" in event]
     assert sessions[0]["npu"] is False
     assert {"precision_mode": "allow_mix_precision"}.items() <= next(

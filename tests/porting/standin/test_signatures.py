@@ -31,7 +31,7 @@ def test_a_function_of_the_device_says_so_when_it_is_called(signatures: Any) -> 
     ("arguments", "names"),
     [((), {}), ((1,), {"transposed": True}), ((1, 2, 3, 4, 5), {}), ((1,), {"x": 1})],
 )
-def test_arguments_that_the_real_function_refuses_are_refused(
+def test_arguments_refused_by_the_real_function_are_refused(
     arguments: tuple[int, ...], names: dict[str, Any], signatures: Any
 ) -> None:
     namespace: dict[str, Any] = {"__name__": AICORE}
@@ -40,7 +40,7 @@ def test_arguments_that_the_real_function_refuses_are_refused(
         namespace["nonzerowithvalue"](*arguments, **names)
 
 
-def test_what_a_module_defines_itself_stays(signatures: Any) -> None:
+def test_module_definitions_are_kept(signatures: Any) -> None:
     namespace: dict[str, Any] = {"__name__": AICORE, "tabulatefusion": len}
     signatures.add_device_only(namespace)
     assert namespace["tabulatefusion"] is len
@@ -58,7 +58,7 @@ def test_a_call_is_bound_with_the_defaults(signatures: Any) -> None:
     assert given["dump_debug_mode"] == "all"
 
 
-def test_every_recorded_name_is_one_of_the_real_package_and_can_be_called(signatures: Any) -> None:
+def test_every_recorded_name_exists_in_the_real_package_and_is_callable(signatures: Any) -> None:
     for module, names in standin_data("signatures").items():
         for name, parameters in names.items():
             assert module not in NPU_NAMES or name in NPU_NAMES[module], (module, name)

@@ -161,14 +161,14 @@ def answers(ran: tuple[dict[str, Any], list[dict[str, Any]]]) -> dict[str, Any]:
     return ran[0]
 
 
-def test_the_loss_scale_moves_as_tensorflow_s_own(answers: dict[str, Any]) -> None:
+def test_loss_scale_changes_like_tensorflows(answers: dict[str, Any]) -> None:
     for seen in answers["states"]:
         theirs, ours = np.array(seen).swapaxes(0, 1)
         np.testing.assert_array_equal(ours, theirs)
         assert len({state[0] for state in ours.tolist()}) > 1
 
 
-def test_a_toy_converges_in_300_steps_while_its_scale_doubles_every_100(
+def test_toy_model_converges_in_300_steps_while_its_scale_doubles_every_100(
     answers: dict[str, Any],
 ) -> None:
     toy = answers["toy"]
@@ -180,7 +180,7 @@ def test_a_toy_converges_in_300_steps_while_its_scale_doubles_every_100(
 
 
 @pytest.mark.parametrize("way", ["overflows", "fused", "distributed"])
-def test_a_step_that_overflows_is_left_out_and_two_halve_the_scale(
+def test_overflowing_step_is_skipped_and_two_halve_the_scale(
     answers: dict[str, Any], way: str
 ) -> None:
     found = answers[way]
@@ -189,7 +189,7 @@ def test_a_step_that_overflows_is_left_out_and_two_halve_the_scale(
     assert found["scales"][19:21] == [2**15, 2**14]
 
 
-def test_a_fixed_scale_leaves_overflows_out_unless_it_is_told_not_to_look(
+def test_fixed_scale_skips_overflows_unless_checking_is_off(
     answers: dict[str, Any],
 ) -> None:
     assert answers["fixed"]["kept"][10]
@@ -205,7 +205,7 @@ def test_wrong_loss_scales_are_refused(answers: dict[str, Any]) -> None:
     assert answers["no manager"].startswith("ValueError")
 
 
-def test_the_loss_scale_optimizer_hands_unknown_names_on(answers: dict[str, Any]) -> None:
+def test_loss_scale_optimizer_forwards_unknown_names(answers: dict[str, Any]) -> None:
     assert answers["inner attribute"] == 0.25
     assert answers["no attribute"].startswith("AttributeError")
 
@@ -227,7 +227,7 @@ def test_several_ranks_need_a_job(answers: dict[str, Any]) -> None:
     assert "JOB_ID" in answers["no job"]
 
 
-def test_weights_are_shared_out_only_where_there_are_enough(answers: dict[str, Any]) -> None:
+def test_weights_are_distributed_only_if_there_are_enough(answers: dict[str, Any]) -> None:
     assert answers["sharded"].startswith("ValueError: 1 gradients cannot be shared out")
 
 

@@ -24,17 +24,17 @@ MADE_IN_CPP = TENSOR_TYPES
 """Not bound by a Python file of the wheel, which is all that the table was read from."""
 
 
-def test_every_name_of_the_table_is_in_both_releases() -> None:
+def test_every_table_name_exists_in_both_releases() -> None:
     assert NPU_NAMES <= OLD & NEW
     assert set(RENAMED.values()) <= OLD & NEW
     assert SUBMODULES <= OLD & NEW
 
 
-def test_newer_names_are_in_the_newer_release_only() -> None:
+def test_newer_names_exist_only_in_the_newer_release() -> None:
     assert NEWER_NAMES <= NEW - OLD
 
 
-def test_no_public_name_that_both_have_is_left_out() -> None:
+def test_every_public_name_of_both_releases_is_listed() -> None:
     torch_cuda = pytest.importorskip("torch.cuda")
     both = {name for name in torch_cuda.__all__ if name in OLD & NEW}
     assert both <= NPU_NAMES | TENSOR_TYPES
@@ -60,7 +60,7 @@ def test_a_name_below_torch_cuda_has_its_counterpart(name: str, wanted: str | No
     assert npu_counterpart(name) == wanted
 
 
-def test_the_results_of_all_examples_use_known_names_only() -> None:
+def test_ported_examples_use_only_known_names() -> None:
     known = OLD | NEW | MADE_IN_CPP
     for rule in all_rules():
         for example in read_examples(rule).examples:

@@ -11,7 +11,7 @@ from jumar.porting.tree.writing import write_tree
 from tests.porting.trees import write_files
 
 
-def test_porting_a_ported_tree_again_keeps_the_files_that_the_first_port_added(
+def test_porting_again_keeps_the_files_added_by_the_first_port(
     tmp_path: Path,
 ) -> None:
     source, out = tmp_path / "source", tmp_path / "out"

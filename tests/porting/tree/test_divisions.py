@@ -20,24 +20,24 @@ def divisions(report: TreeReport) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_module_that_a_script_of_python_2_imports_is_one_too(tmp_path: Path) -> None:
+def test_module_imported_by_a_python_2_script_is_python_2(tmp_path: Path) -> None:
     folder = write_files(tmp_path, {"grid.py": GRID, "main.py": OLD, "other.py": GRID})
     assert divisions(port_tree(folder, PortOptions())) == [("grid.py", "5:12")]
 
 
-def test_a_name_of_python_2_shows_it_too(tmp_path: Path) -> None:
+def test_python_2_name_marks_the_module(tmp_path: Path) -> None:
     named = OLD.replace("print grid.rows([1], 2)", "xrange(grid.rows([1], 2))")
     folder = write_files(tmp_path, {"grid.py": GRID, "main.py": named})
     assert divisions(port_tree(folder, PortOptions())) == [("grid.py", "5:12")]
 
 
-def test_divisions_of_a_program_in_python_3_are_left_alone(tmp_path: Path) -> None:
+def test_divisions_in_python_3_programs_are_left_alone(tmp_path: Path) -> None:
     new = OLD.replace("print grid.rows([1], 2)", "print(grid.rows([1], 2))")
     folder = write_files(tmp_path, {"grid.py": GRID, "main.py": new})
     assert not divisions(port_tree(folder, PortOptions()))
 
 
-def test_the_place_in_a_ported_module_is_that_of_the_moved_line(tmp_path: Path) -> None:
+def test_location_in_a_ported_module_follows_the_moved_line(tmp_path: Path) -> None:
     grid = GRID + f"\n\n{SESSION}"
     report = port_tree(write_files(tmp_path, {"grid.py": grid, "main.py": OLD}), PortOptions())
     file = next(file for file in report.files if file.path == "grid.py")

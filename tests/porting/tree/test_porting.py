@@ -47,13 +47,13 @@ def test_every_file_is_reported_once_in_the_order_of_paths(tmp_path: Path) -> No
     assert report.root == str(tmp_path)
 
 
-def test_a_single_script_is_a_tree_of_its_own(tmp_path: Path) -> None:
+def test_single_script_is_a_tree(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": SESSION, "b.py": SESSION})
     report = ported(tmp_path / "a.py")
     assert [(file.path, file.status) for file in report.files] == [("a.py", "ported")]
 
 
-def test_processes_give_the_same_report_as_none(tmp_path: Path) -> None:
+def test_report_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     write_files(tmp_path, {f"{number}.py": SESSION * (number + 1) for number in range(12)})
     write_files(tmp_path, {"old.py": "print 1\n", "bad.py": "x = = 1\n", "note.txt": "a"})
     alone = ported(tmp_path, jobs=1)
@@ -66,7 +66,7 @@ def test_processes_give_the_same_report_as_none(tmp_path: Path) -> None:
         waiting.set()
 
 
-def test_what_cannot_be_read_as_a_script_is_said_and_stops_nothing(tmp_path: Path) -> None:
+def test_unreadable_script_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_as_a_script_is_said_and_stops_nothing(tmp_path: Pat
     assert "defect" not in "".join(note(file) for file in files.values())
 
 
-def test_what_is_no_file_is_named_and_never_opened(tmp_path: Path) -> None:
+def test_non_regular_file_is_named_and_never_opened(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": SESSION, ".git/config": "", "sub/.git": "gitdir: elsewhere"})
     os.mkfifo(tmp_path / "pipe.py")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -142,7 +142,7 @@ def test_links_are_reported_and_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
+def test_unreadable_paths_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": SESSION, "b.py": SESSION, "c/d.py": SESSION})
     (tmp_path / "b.py").chmod(0)
     (tmp_path / "c").chmod(0)
@@ -154,7 +154,7 @@ def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
     assert "Permission denied" in note(files["c"])
 
 
-def test_a_name_that_is_no_text_is_spelt_out(tmp_path: Path) -> None:
+def test_undecodable_name_is_escaped(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": SESSION})
     name = os.fsencode(tmp_path) + b"/\xff\n.py"
     Path(os.fsdecode(name)).write_text(SESSION)
@@ -172,7 +172,7 @@ def test_a_notebook_of_the_library_is_a_finding(tmp_path: Path) -> None:
     assert not files["b.ipynb"].findings
 
 
-def test_python_2_is_rewritten_with_the_tree_that_it_belongs_to(tmp_path: Path) -> None:
+def test_python_2_is_rewritten_together_with_its_tree(tmp_path: Path) -> None:
     write_files(tmp_path, {"old.py": "print 'a'\n"})
     (file,) = ported(tmp_path).files
     assert file.status == "unreadable"
@@ -225,7 +225,7 @@ def die(path: str) -> FileReport:
     return FileReport(path=path, status="unchanged")
 
 
-def test_a_process_that_dies_takes_only_its_own_script_with_it() -> None:
+def test_dying_process_affects_only_its_own_script() -> None:
     paths = [f"{number}.py" for number in range(20)]
     done = in_processes(die, dict.fromkeys([*paths, "deadly.py", "hungry.py"], 1), processes=2)
     assert "died" in note(done.pop("deadly.py"))
@@ -253,7 +253,7 @@ def stays(content: bytes, folder: Path, options: PortOptions = OPTIONS) -> None:
 
 
 @pytest.mark.parametrize("folder", ["stdlib", "purelib"])
-def test_real_scripts_without_the_library_stay_as_they_are(folder: str, tmp_path: Path) -> None:
+def test_real_scripts_without_the_library_are_unchanged(folder: str, tmp_path: Path) -> None:
     files = [path for path in python_files(folder) if path.stat().st_size < 100_000]
     for path in random.Random(0).sample(files, 150):
         content = path.read_bytes()
@@ -288,7 +288,7 @@ LINES = st.sampled_from(
     last=st.booleans(),
     head=st.sampled_from([b"", b"\xef\xbb\xbf"]),
 )
-def test_generated_scripts_without_the_library_stay_as_they_are(
+def test_generated_scripts_without_the_library_are_unchanged(
     lines: list[str],
     newline: str,
     last: bool,
@@ -300,14 +300,14 @@ def test_generated_scripts_without_the_library_stay_as_they_are(
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_raise(content: bytes) -> None:
+def test_porting_never_raises_on_any_bytes(content: bytes) -> None:
     stays(content, Path("/nowhere"))
     stays(b"import tensorflow as tf # coding: latin-1\n# tf" + content, Path("/nowhere"))
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8-sig", "cp1251", "gbk", "shift_jis"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_what_is_not_rewritten_keeps_its_bytes_in_every_encoding(
+def test_unrewritten_text_keeps_its_bytes_in_every_encoding(
     encoding: str, newline: str, tmp_path: Path
 ) -> None:
     comment = {"latin-1": "é", "utf-8-sig": "é名", "cp1251": "Ж"}.get(encoding, "名")

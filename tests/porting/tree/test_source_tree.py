@@ -78,7 +78,7 @@ def test_the_linter_opens_every_script_once(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_read_serves_for_everything(tmp_path: Path) -> None:
+def test_cached_content_serves_all_uses(tmp_path: Path) -> None:
     tree = SourceTree(write_files(tmp_path / "tree", FILES))
     assert as_tree(tree) is tree
     options = PortOptions(devices=8)
@@ -93,7 +93,7 @@ def test_what_was_read_serves_for_everything(tmp_path: Path) -> None:
         assert path.is_dir() or path.read_bytes() == other.read_bytes()
 
 
-def test_a_script_that_changed_after_it_was_read_is_not_written(tmp_path: Path) -> None:
+def test_script_changed_after_reading_is_not_written(tmp_path: Path) -> None:
     tree = SourceTree(write_files(tmp_path / "tree", FILES))
     report = port_tree(tree, PortOptions())
     write_files(tmp_path / "tree", {"eval.py": f"{SESSION}# new\n"})
@@ -105,7 +105,7 @@ def test_a_script_that_changed_after_it_was_read_is_not_written(tmp_path: Path) 
     assert (tmp_path / "tree" / "eval.py").read_text() == f"{SESSION}# new\n"
 
 
-def test_a_path_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
+def test_missing_path_is_named_with_the_nearest(tmp_path: Path) -> None:
     write_files(tmp_path, {"model/train.py": ""})
     with pytest.raises(UserError, match="no such file or folder") as raised:
         SourceTree(tmp_path / "modell")

@@ -27,7 +27,9 @@ def unreached(folder: Path, files: dict[str, str], **options: object) -> list[Fi
     return [finding for _, finding in report.with_findings() if finding.rule == "npu-options"]
 
 
-def test_training_without_any_session_is_one_blocking_finding_at_the_top(tmp_path: Path) -> None:
+def test_training_without_any_session_is_a_single_blocking_finding_at_the_top(
+    tmp_path: Path,
+) -> None:
     blocking = "import tensorflow as tf\ntf.enable_eager_execution()\n"
     files = {"a.py": blocking, "lib.py": LIBRARY, "other.py": LIBRARY}
     report = port_tree(write_files(tmp_path, files), PortOptions())
@@ -48,7 +50,7 @@ def test_training_without_any_session_is_one_blocking_finding_at_the_top(tmp_pat
         {"a.py": "import tensorflow as tf\n# opt.minimize(loss)\n"},
     ],
 )
-def test_a_tree_whose_sessions_carry_options_or_that_does_not_train_has_none(
+def test_tree_with_configured_sessions_or_without_training_has_no_finding(
     tmp_path: Path, files: dict[str, str]
 ) -> None:
     assert not unreached(tmp_path, files)
@@ -60,7 +62,7 @@ RUNS_LIBRARY = (
 )
 
 
-def test_a_script_that_was_missed_beside_one_with_options_is_a_finding(tmp_path: Path) -> None:
+def test_script_without_options_next_to_a_configured_one_is_a_finding(tmp_path: Path) -> None:
     files = {"lib.py": LIBRARY, "missed.py": RUNS_LIBRARY, "ported.py": SESSION}
     (finding,) = unreached(tmp_path, files)
     assert str(finding.place) == "5:12"
@@ -77,13 +79,13 @@ def test_a_script_that_was_missed_beside_one_with_options_is_a_finding(tmp_path:
         {"a/__init__.py": "", "a/lib.py": LIBRARY, "main.py": f"from a import lib\n{SESSION}"},
     ],
 )
-def test_a_script_that_only_builds_a_train_op_is_run_by_others(
+def test_script_that_only_builds_a_train_op_is_no_finding(
     tmp_path: Path, files: dict[str, str]
 ) -> None:
     assert not unreached(tmp_path, files)
 
 
-def test_a_folder_of_the_tree_that_is_no_script_is_no_import(tmp_path: Path) -> None:
+def test_folder_of_the_tree_that_is_not_a_script_is_not_an_import(tmp_path: Path) -> None:
     (tmp_path / "keras").mkdir()
     (tmp_path / "keras" / "notes.txt").write_text("nothing")
     assert not unreached(tmp_path, {"main.py": f"import keras\n{LIBRARY}{SESSION}"})
@@ -138,7 +140,7 @@ def test_a_ported_tree_of_keras_models_does_not_change_again(tmp_path: Path) -> 
         "print(score(load_model('a.h5')))\n",
     ],
 )
-def test_what_only_keras_can_be_gets_a_session_wherever_it_comes_from(
+def test_unmistakable_keras_models_get_a_session_whatever_their_origin(
     tmp_path: Path, main: str
 ) -> None:
     net = (
@@ -164,6 +166,6 @@ def test_what_only_keras_can_be_gets_a_session_wherever_it_comes_from(
         "Net().fit(epochs=2)\n",
     ],
 )
-def test_what_may_be_of_another_library_gets_none(tmp_path: Path, main: str) -> None:
+def test_models_that_may_be_of_another_library_get_no_session(tmp_path: Path, main: str) -> None:
     report = by_path(port_tree(write_files(tmp_path, {"main.py": main}), PortOptions()))
     assert "set_keras_session" not in report["main.py"].after

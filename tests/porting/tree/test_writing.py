@@ -83,7 +83,9 @@ def test_porting_the_copy_again_changes_nothing(tree: Path, tmp_path: Path) -> N
     assert content(tmp_path / "out2") == content(tmp_path / "out")
 
 
-def test_version_control_and_what_is_no_file_stay_behind(repository: Path, tmp_path: Path) -> None:
+def test_version_control_and_non_regular_files_are_not_copied(
+    repository: Path, tmp_path: Path
+) -> None:
     os.mkfifo(repository / "pipe")
     written = write_tree(port(repository), repository, tmp_path / "out")
     assert written.left_out == (".git", "pipe")
@@ -92,7 +94,7 @@ def test_version_control_and_what_is_no_file_stay_behind(repository: Path, tmp_p
     }  # fmt: skip
 
 
-def test_links_are_kept_and_lead_where_they_led(tree: Path, tmp_path: Path) -> None:
+def test_links_are_kept_with_their_targets(tree: Path, tmp_path: Path) -> None:
     outside = write_files(tmp_path / "outside", {"b.py": SESSION})
     links = {
         "to_train.py": ("train.py", "train.py"),
@@ -129,9 +131,7 @@ def test_links_are_kept_and_lead_where_they_led(tree: Path, tmp_path: Path) -> N
         ("filled/file/out", "cannot be written"),
     ],
 )
-def test_a_place_that_is_in_the_way_is_refused(
-    out: str, said: str, tree: Path, tmp_path: Path
-) -> None:
+def test_existing_destination_is_refused(out: str, said: str, tree: Path, tmp_path: Path) -> None:
     write_files(tmp_path, {"filled/file": "a"})
     (tmp_path / "link").symlink_to(tree)
     before = content(tmp_path)
@@ -140,7 +140,7 @@ def test_a_place_that_is_in_the_way_is_refused(
     assert content(tmp_path) == before
 
 
-def test_an_empty_folder_may_become_the_copy(tree: Path, tmp_path: Path) -> None:
+def test_empty_folder_is_accepted_as_destination(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "alias").symlink_to("out")
     assert write_tree(port(tree), tree, tmp_path / "alias").place == tmp_path / "out"
@@ -174,7 +174,7 @@ def test_nothing_is_written_through_a_link_of_the_tree(tree: Path, tmp_path: Pat
     assert (tree / "train.py").read_text() == SESSION
 
 
-def test_an_added_file_replaces_no_other(tree: Path, tmp_path: Path) -> None:
+def test_added_file_does_not_replace_another(tree: Path, tmp_path: Path) -> None:
     report = port(tree)
     for path in ("run.sh", "sub", "run.sh/a", "train.py"):
         with pytest.raises(UserError, match="exists in the tree"):
@@ -182,7 +182,7 @@ def test_an_added_file_replaces_no_other(tree: Path, tmp_path: Path) -> None:
     assert [place.name for place in tmp_path.iterdir()] == ["tree"]
 
 
-def test_an_original_that_changed_meanwhile_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
+def test_original_changed_meanwhile_is_not_overwritten(tree: Path, tmp_path: Path) -> None:
     report = port(tree)
     write_files(tree, {"sub/eval.py": f"{SESSION}# new\n"})
     before = content(tmp_path)
@@ -196,7 +196,7 @@ def test_an_original_that_changed_meanwhile_is_not_overwritten(tree: Path, tmp_p
     assert set(content(tmp_path)) == set(before) - {"tree/sub/eval.py"}
 
 
-def test_a_script_becomes_a_script_or_lies_in_a_folder(tree: Path, tmp_path: Path) -> None:
+def test_single_script_is_written_to_a_file_or_into_a_folder(tree: Path, tmp_path: Path) -> None:
     script = tree / "train.py"
     script.chmod(0o755)
     report = port(script)
@@ -232,7 +232,7 @@ except UserError as error:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_a_full_disk_leaves_nothing_behind(in_place: bool, tree: Path, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_files(in_place: bool, tree: Path, tmp_path: Path) -> None:
     write_files(tree, {"z/large.py": f"{SESSION}#{'x' * 200_000}\n"})
     before = content(tmp_path)
     out = tree if in_place else tmp_path / "new" / "out"
@@ -265,7 +265,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_leaves_no_half_tree(tree: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_partial_tree(tree: Path, tmp_path: Path) -> None:
     # Large enough for the signal to come while it is copied.
     with (tree / "sub" / "large.bin").open("wb") as stream:
         stream.truncate(5_000_000_000)
@@ -285,7 +285,7 @@ def test_ctrl_c_leaves_no_half_tree(tree: Path, tmp_path: Path) -> None:
     assert sorted(place.name for place in tmp_path.iterdir()) == ["tree"]
 
 
-def test_in_place_changes_the_scripts_and_nothing_else(repository: Path) -> None:
+def test_in_place_changes_only_the_scripts(repository: Path) -> None:
     (repository / "train.py").chmod(0o755)
     subprocess.run([*GIT, "commit", "-qam", "mode"], cwd=repository, check=True)
     before = content(repository)
@@ -313,7 +313,7 @@ def test_in_place_works_in_a_folder_of_the_repository_and_on_a_script(repository
     assert (repository / "train.py").read_text() == report.files[0].after
 
 
-def test_in_place_refuses_what_git_could_not_give_back(tree: Path, repository: Path) -> None:
+def test_in_place_refuses_changes_git_could_not_restore(tree: Path, repository: Path) -> None:
     for name, said in (("sub/eval.py", "not committed"), ("new.py", "not under git")):
         write_files(repository, {name: f"{SESSION}# mine\n"})
         before = content(repository)
@@ -331,7 +331,7 @@ def test_in_place_refuses_what_git_could_not_give_back(tree: Path, repository: P
         write_in_place(port(repository), repository)
 
 
-def test_in_place_does_not_run_what_the_repository_names(repository: Path) -> None:
+def test_in_place_runs_no_commands_configured_by_the_repository(repository: Path) -> None:
     hook = write_files(repository.parent, {"hook": "#!/bin/sh\ntouch ran\n"}) / "hook"
     hook.chmod(0o755)
     subprocess.run([*GIT, "config", "core.fsmonitor", str(hook)], cwd=repository, check=True)
@@ -343,7 +343,7 @@ def test_in_place_does_not_run_what_the_repository_names(repository: Path) -> No
     os.geteuid() != 0 or not shutil.which("chattr"),
     reason="needs root and chattr, for a file that cannot be replaced",
 )
-def test_what_was_changed_is_put_back_when_a_later_file_cannot_be(tree: Path) -> None:
+def test_earlier_changes_are_reverted_if_a_later_file_fails(tree: Path) -> None:
     write_files(tree, {"z.py": SESSION})
     report = port(tree)
     before = content(tree)
@@ -365,7 +365,7 @@ NAMES = st.text(
 
 
 @given(names=st.lists(NAMES, min_size=1, max_size=4, unique=True), data=st.binary(max_size=50))
-def test_every_name_and_content_comes_through(
+def test_every_name_and_content_is_copied(
     names: list[str], data: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("names")

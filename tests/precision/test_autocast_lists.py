@@ -59,7 +59,7 @@ def test_every_op_runs_forward_and_backward_in_the_dtype_of_its_list(op: str) ->
 
 
 @pytest.mark.parametrize("op", ["softmax.int", "layer_norm", "exp", "sum", "cumsum", "mse_loss"])
-def test_an_op_that_torch_leaves_low_on_a_cpu_is_fp32_with_the_lists(op: str) -> None:
+def test_op_that_torch_leaves_low_on_a_cpu_is_fp32_with_our_lists(op: str) -> None:
     low = maker("cpu", LOW)
     with region():
         assert CALLS[op](low).dtype == (torch.float32 if op == "mse_loss" else LOW)
@@ -89,7 +89,7 @@ def test_a_white_op_lowers_fp32_inputs(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["softmax.int", "exp", "matmul", "conv2d"])
-def test_a_gray_op_runs_in_the_dtype_it_is_given(op: str) -> None:
+def test_gray_op_runs_in_the_dtype_of_its_inputs(op: str) -> None:
     gray = dict.fromkeys(("mm", "bmm", "addmm", "convolution", "_convolution", op), "gray")
     install("cpu", treatments("mixed", {**default_lists(), **gray}))
     for given in (LOW, torch.float32):
@@ -97,7 +97,7 @@ def test_a_gray_op_runs_in_the_dtype_it_is_given(op: str) -> None:
             assert CALLS[op](maker("cpu", given)).dtype == given
 
 
-def test_an_op_that_mixes_dtypes_takes_the_widest_of_them() -> None:
+def test_op_with_mixed_dtypes_uses_the_widest() -> None:
     install("cpu", treatments("mixed", default_lists()))
     low, full = torch.rand(3).to(LOW), torch.rand(3)
     image, grid = torch.rand(1, 1, 4, 4).to(LOW), torch.rand(1, 2, 2, 2)
@@ -108,7 +108,7 @@ def test_an_op_that_mixes_dtypes_takes_the_widest_of_them() -> None:
         assert F.grid_sample(image, grid, align_corners=False).dtype == torch.float32
 
 
-def test_recurrent_cells_and_layers_give_the_low_precision() -> None:
+def test_recurrent_cells_and_layers_return_low_precision() -> None:
     install("cpu", treatments("mixed", default_lists()))
     with region():
         assert nn.LSTM(3, 4)(torch.rand(2, 2, 3))[0].dtype == LOW
@@ -116,7 +116,7 @@ def test_recurrent_cells_and_layers_give_the_low_precision() -> None:
         assert nn.LSTMCell(3, 4)(torch.rand(2, 3))[0].dtype == LOW
 
 
-def test_doubles_and_whole_numbers_are_left_alone() -> None:
+def test_doubles_and_integers_are_left_alone() -> None:
     install("cpu", treatments("mixed", lists_with(add__Tensor="white", sum="black")))
     with region():
         assert (torch.ones(2, dtype=torch.float64) + 1).dtype == torch.float64
@@ -170,7 +170,7 @@ def test_parameters_keep_fp32_gradients_and_all_black_equals_fp32() -> None:
     assert not all(map(torch.equal, low, full))
 
 
-def test_closing_gives_torch_its_own_lists_back_exactly() -> None:
+def test_closing_restores_torchs_lists_exactly() -> None:
     def dtypes() -> list[torch.dtype]:
         with region():
             return [call(maker("cpu", LOW)).dtype for call in CALLS.values()]
@@ -194,7 +194,7 @@ def test_a_second_list_replaces_the_first_whose_close_then_does_nothing() -> Non
         assert torch.exp(torch.rand(2)).dtype == LOW
 
 
-def test_only_what_differs_from_torch_is_replaced() -> None:
+def test_only_ops_that_differ_from_torch_are_replaced() -> None:
     lists = install("cpu", treatments("mixed", default_lists()))
     assert not {"linear", "matmul", "conv2d", "mse_loss", "add.Tensor"} & lists.registered.keys()
     assert lists.registered["softmax.int"] is Treatment.FP32
@@ -215,15 +215,13 @@ def test_weights_used_twice_are_cast_once() -> None:
 
 @pytest.mark.parametrize("device_type", ["cuda", "npu"])
 @pytest.mark.parametrize("form", ["mixed", "cube", "cube_fp32_out", "all"])
-def test_lists_can_be_put_in_force_for_a_device_that_is_not_there(
-    device_type: str, form: str
-) -> None:
+def test_lists_can_be_installed_for_an_absent_device(device_type: str, form: str) -> None:
     lists = install(device_type, treatments(form, default_lists()))
     assert lists.registered
     lists.close()
 
 
-def test_installing_warns_of_nothing() -> None:
+def test_installing_emits_no_warnings() -> None:
     # torch warns once a process, so this needs one of its own.
     code = (
         "from jumar.precision.autocast_lists import install\n"
@@ -241,7 +239,7 @@ def test_installing_warns_of_nothing() -> None:
     assert "verrid" not in completed.stderr
 
 
-def test_fp16_works_as_bf16_does() -> None:
+def test_fp16_works_like_bf16() -> None:
     install("cpu", treatments("mixed", default_lists()))
     with region(torch.float16):
         product = torch.rand(2, 2) @ torch.rand(2, 2)
@@ -274,7 +272,7 @@ def test_fp16_in_fp32_out_is_exact_for_fp16_inputs_forward_and_backward() -> Non
 
 
 @pytest.mark.parametrize("form", ["mixed", "cube", "all"])
-def test_emulation_finds_the_overflow_of_fp16(form: str) -> None:
+def test_emulation_detects_fp16_overflow(form: str) -> None:
     install("cpu", treatments(form, default_lists(), emulated=True))
     big, one = torch.full((1, 1), 300.0), torch.ones(1, 1)
     with region():
@@ -284,7 +282,7 @@ def test_emulation_finds_the_overflow_of_fp16(form: str) -> None:
         assert F.linear(big, one).dtype == torch.float32
 
 
-def test_emulation_rounds_gradients_so_that_they_overflow_and_vanish() -> None:
+def test_emulated_gradients_overflow_and_underflow() -> None:
     install("cpu", treatments("mixed", default_lists(), emulated=True))
     weight = torch.ones(1, 1, requires_grad=True)
     for factor, expected in ((1e5, float("inf")), (1e-9, 0.0), (1.0, 1.0)):
@@ -296,7 +294,7 @@ def test_emulation_rounds_gradients_so_that_they_overflow_and_vanish() -> None:
 
 
 @pytest.mark.parametrize("form", ["mixed", "cube", "cube_fp32_out", "all"])
-def test_compiled_code_computes_what_eager_code_computes(form: str) -> None:
+def test_compiled_code_matches_eager_code(form: str) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
     inputs = torch.randn(5, 8)
@@ -388,7 +386,7 @@ HALF, WIDE = torch.float16, torch.float32
         (Treatment.ROUND_IN, WIDE, WIDE),
     ],
 )
-def test_a_treatment_says_what_an_op_is_given_and_gives(
+def test_treatment_determines_input_and_output_dtypes(
     treatment: Treatment, given: torch.dtype, dtype: torch.dtype
 ) -> None:
     for own in (WIDE, HALF, LOW):
@@ -407,7 +405,7 @@ def test_a_treatment_says_what_an_op_is_given_and_gives(
         assert (seen, result.dtype) == ([other.dtype] * 2, other.dtype)
 
 
-def test_mixed_floats_go_to_float32_and_equal_ones_stay() -> None:
+def test_mixed_float_dtypes_become_float32_and_equal_ones_are_kept() -> None:
     low, wide = torch.ones(2).to(LOW), torch.ones(2)
     whole = torch.zeros(2, dtype=torch.int64)
     for one, other, dtype in ((low, wide, WIDE), (low, low, LOW), (wide, wide, WIDE)):
@@ -419,7 +417,7 @@ def test_mixed_floats_go_to_float32_and_equal_ones_stay() -> None:
     assert (seen, result.dtype) == ([LOW, LOW], LOW)
 
 
-def test_rounding_rounds_values_or_gradients_as_the_cube_does() -> None:
+def test_values_or_gradients_are_rounded_like_the_cube_unit() -> None:
     near = 1 + 2.0**-12
     for treatment, value, gradient in (
         (Treatment.ROUND, 1.0, 1.0),

@@ -54,7 +54,7 @@ def test_a_layer_and_all_within_it_stay_in_float32() -> None:
     assert ran(Net(), "*") == {"first": torch.float32, "second": torch.float32}
 
 
-def test_a_mode_of_float32_is_left_alone() -> None:
+def test_float32_mode_is_left_alone() -> None:
     net = Net()
     ran(net, "first", mode="must_keep_origin_dtype")
     assert "forward" not in vars(net.first)
@@ -70,14 +70,14 @@ def test_a_copy_of_the_network_uses_its_own_weights() -> None:
     assert other(torch.ones(1, 4)).item() != 0
 
 
-def test_a_name_that_fits_no_layer_is_refused_with_the_nearest() -> None:
+def test_name_that_matches_no_layer_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match="firts") as error:
         ran(Net(), "firts")
     assert "'first'" in error.value.todo
     assert error.value.where == "precision.float32_layers"
 
 
-def test_layers_of_an_objective_may_be_missing_from_a_network_alone() -> None:
+def test_layers_of_an_objective_may_be_missing_from_the_bare_network() -> None:
     policy = PrecisionPolicy(
         PrecisionSettings(mode="allow_mix_precision_bf16", float32_layers=("front_end",)),
         device_type="cpu",
@@ -85,7 +85,7 @@ def test_layers_of_an_objective_may_be_missing_from_a_network_alone() -> None:
     policy.keep_layers({"first": nn.Linear(1, 1)}, are_all=False)
 
 
-def test_a_compiled_network_keeps_its_layers_too() -> None:
+def test_compiled_network_keeps_its_float32_layers() -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     settings = PrecisionSettings(mode="allow_mix_precision_bf16", float32_layers=("1",))
     policy = PrecisionPolicy(settings, device_type="cpu")

@@ -41,7 +41,7 @@ def test_every_item_of_an_indented_array_has_its_own_line(items: list[str]) -> N
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         expected = json.loads(text)
     except (ValueError, RecursionError):
@@ -79,11 +79,11 @@ def test_a_comment_after_the_mistake_is_not_blamed_for_it() -> None:
     assert caught.value.line == 1
 
 
-def test_slashes_inside_a_name_are_no_comment() -> None:
+def test_slashes_inside_a_name_are_not_a_comment() -> None:
     assert read_leaves('{"a//b": "http://x"}')[0].value == "http://x"
 
 
-def test_a_key_that_is_there_twice_is_refused() -> None:
+def test_duplicate_key_is_refused() -> None:
     with pytest.raises(JsonError, match="the key 'a' appears twice") as caught:
         read_leaves('{\n"a": 1,\n"a": 2}')
     assert caught.value.line == 3
@@ -131,9 +131,7 @@ def test_leaves_have_their_paths_and_lines() -> None:
         ("[1 2,\n# why\n]", "not JSON: Expecting ',' delimiter", 1, ""),
     ],
 )
-def test_what_is_wrong_is_reported_with_its_line(
-    text: str, what: str, line: int, todo: str
-) -> None:
+def test_errors_are_reported_with_their_line(text: str, what: str, line: int, todo: str) -> None:
     with pytest.raises(JsonError) as error:
         read_leaves(text)
     assert (error.value.what, error.value.line, error.value.todo) == (what, line, todo)

@@ -22,7 +22,7 @@ def exponential(scale: float = 1024.0, **changes: Any) -> LossScale:
     return ExponentialLossScale(init_loss_scale=scale, **rule).create("cpu")
 
 
-def test_overflows_add_up_over_finite_steps() -> None:
+def test_overflows_accumulate_across_finite_steps() -> None:
     scale = exponential(incr_every_n_steps=100)
     for result in (BAD, GOOD, GOOD, BAD):
         scale.update(result)
@@ -38,7 +38,7 @@ def test_growth_needs_consecutive_finite_steps() -> None:
     assert scale.scale.item() == 2048
 
 
-def test_the_scale_never_becomes_infinite_and_counters_reset_all_the_same() -> None:
+def test_scale_never_becomes_infinite_and_counters_still_reset() -> None:
     scale = exponential(2.0e38, incr_every_n_steps=1)
     scale.update(GOOD)
     assert scale.scale.item() == torch.tensor(2.0e38).item()
@@ -65,7 +65,7 @@ def test_a_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
     assert scale.overflow_at_floor
 
 
-def test_a_sum_over_ranks_and_nan_count_as_one_overflow() -> None:
+def test_rank_sums_and_nan_count_as_one_overflow() -> None:
     scale = FixedLossScale(init_loss_scale=8).create("cpu")
     for result in (3.0, float("nan"), 0.0):
         scale.update(torch.tensor(result))
@@ -74,7 +74,7 @@ def test_a_sum_over_ranks_and_nan_count_as_one_overflow() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(0, 60))
-def test_a_restored_scale_resumes_as_if_it_had_never_stopped(found: list[bool], at: int) -> None:
+def test_restored_scale_continues_as_if_uninterrupted(found: list[bool], at: int) -> None:
     whole, first, second = (exponential(decr_ratio=0.8) for _ in range(3))
     for bad in found:
         whole.update(torch.tensor(float(bad)))
@@ -107,12 +107,12 @@ def test_state_has_the_dtypes_of_the_original_counters() -> None:
     }
 
 
-def test_a_state_that_lacks_a_part_is_refused() -> None:
+def test_incomplete_state_is_refused() -> None:
     with pytest.raises(KeyError):
         exponential().load_state_dict({"scale": torch.tensor(1.0)})
 
 
-def test_an_update_never_reads_the_device() -> None:
+def test_update_does_not_read_from_the_device() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     # A fake tensor has no value, so any read-back or branch on it raises.
@@ -132,7 +132,7 @@ def moved(settings: ExponentialLossScale, *overflows: bool) -> list[tuple[float,
     return seen
 
 
-def test_every_step_moves_scale_and_counters_by_the_rule() -> None:
+def test_every_step_updates_scale_and_counters_by_the_rule() -> None:
     settings = ExponentialLossScale(
         init_loss_scale=8.0,
         incr_every_n_steps=2,
@@ -153,7 +153,7 @@ def test_every_step_moves_scale_and_counters_by_the_rule() -> None:
     ]
 
 
-def test_a_scale_that_would_leave_float32_stays() -> None:
+def test_scale_that_would_exceed_float32_is_kept() -> None:
     for start, after in ((1.6e38, 3.2e38), (1.8e38, 1.8e38)):
         settings = ExponentialLossScale(init_loss_scale=start, incr_every_n_steps=1)
         (first,) = moved(settings, False)
@@ -161,7 +161,7 @@ def test_a_scale_that_would_leave_float32_stays() -> None:
         assert first[1:] == (0, 0, 0)
 
 
-def test_a_fixed_scale_counts_overflows_alone() -> None:
+def test_fixed_scale_only_counts_overflows() -> None:
     scale = FixedLossScale(init_loss_scale=8.0).create()
     for value in (0.0, 1.0, 3.0):
         scale.update(torch.tensor(value))

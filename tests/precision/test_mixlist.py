@@ -56,7 +56,7 @@ def test_an_op_type_moves_every_torch_op_it_stands_for(write: Any) -> None:
     assert set(result.values()) == {"black"}
 
 
-def test_an_aten_name_moves_that_op_alone(write: Any) -> None:
+def test_aten_name_moves_only_that_op(write: Any) -> None:
     assert changes(write(black("aten::linear"))) == {"linear": "black"}
 
 
@@ -117,11 +117,11 @@ def test_every_other_combination_is_an_error(
     assert (errors(path) == []) == bool(allowed)
 
 
-def test_adding_alone_decides_without_removing(write: Any) -> None:
+def test_adding_moves_an_op_without_removing_it(write: Any) -> None:
     assert changes(write(black("MatMulV2")))["linear"] == "black"
 
 
-def test_removing_alone_makes_gray(write: Any) -> None:
+def test_removing_without_adding_makes_gray(write: Any) -> None:
     result = changes(write({"black-list": {"to-remove": ["SoftmaxV2", "exp"]}}))
     assert result == {"softmax.int": "gray", "exp": "gray"}
 
@@ -164,7 +164,7 @@ def test_a_misspelt_name_is_refused_with_the_nearest(write: Any, name: str, clos
         ("nn.Linear", "MatMul", "linear"),
     ],
 )
-def test_a_name_of_a_framework_is_answered_with_op_type_and_aten_operator(
+def test_framework_name_suggests_op_type_and_aten_operator(
     write: Any, name: str, op_type: str, aten: str
 ) -> None:
     (finding,) = lint_mixlist(write(black(name)), MIXED)
@@ -219,7 +219,7 @@ def test_findings_name_the_line(write: Any) -> None:
         ('{"black-list": ', "not JSON"),
     ],
 )
-def test_a_file_of_another_form_is_refused(write: Any, content: object, what: str) -> None:
+def test_file_in_another_format_is_refused(write: Any, content: object, what: str) -> None:
     path = write(content)
     assert what in errors(path)[0]
     with pytest.raises(UserError):
@@ -227,7 +227,7 @@ def test_a_file_of_another_form_is_refused(write: Any, content: object, what: st
 
 
 @pytest.mark.parametrize("content", [{}, {"black-list": {}}, {"white-list": {"to-add": []}}])
-def test_a_list_of_nothing_is_allowed_as_in_cann(write: Any, content: object) -> None:
+def test_empty_list_is_allowed_as_in_cann(write: Any, content: object) -> None:
     path = write(content)
     assert lint_mixlist(path, MIXED) == []
     assert changes(path) == {}
@@ -262,7 +262,7 @@ def test_two_names_of_one_op_on_different_lists_are_an_error(
     assert ops in result
 
 
-def test_two_op_types_that_torch_cannot_tell_apart_get_the_safer_list(write: Any) -> None:
+def test_op_types_torch_cannot_distinguish_get_the_safer_list(write: Any) -> None:
     path = write({"black-list": {"to-add": ["AddN"]}, "white-list": {"to-add": ["Add"]}})
     assert errors(path) == []
     assert any("the safer list, black" in what for what in warnings(path))
@@ -295,7 +295,7 @@ def test_only_one_kind_of_convolution_can_be_moved(write: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["ReluGrad", "SoftmaxGrad", "BiasAddGrad", "EmbeddingDenseGrad"])
-def test_backward_names_are_said_to_follow_the_forward(write: Any, name: str) -> None:
+def test_backward_names_are_reported_to_follow_the_forward(write: Any, name: str) -> None:
     path = write(black(name))
     assert "follows the dtypes of the forward" in warnings(path)[0]
     assert changes(path) == {}
@@ -323,7 +323,7 @@ def test_names_without_effect_say_why(write: Any, name: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["aten::view", "aten::gelu_backward", "aten::add_"])
-def test_aten_ops_that_no_list_can_hold_are_mentioned(write: Any, name: str) -> None:
+def test_unlistable_aten_ops_are_mentioned(write: Any, name: str) -> None:
     path = write(black(name))
     assert "cannot be on a list" in warnings(path)[0]
     assert changes(path) == {}
@@ -334,30 +334,30 @@ def test_an_op_without_a_low_kernel_stays_fp32_on_the_white_list(write: Any) -> 
     assert "stays in fp32" in warnings(path)[0]
 
 
-def test_gray_for_an_op_that_passes_on_is_mentioned(write: Any) -> None:
+def test_gray_for_a_pass_through_op_is_mentioned(write: Any) -> None:
     path = write({"black-list": {"to-remove": ["SoftmaxCrossEntropyWithLogits"]}})
     assert "is made of other ops" in warnings(path)[0]
 
 
-def test_adding_to_gray_is_said_to_do_nothing_on_ascend(write: Any) -> None:
+def test_adding_to_gray_is_reported_ineffective_on_ascend(write: Any) -> None:
     path = write({"gray-list": {"to-add": ["SoftmaxV2"]}})
     assert changes(path) == {"softmax.int": "gray"}
     assert "CANN accepts adding" in warnings(path)[0]
 
 
-def test_a_missing_file_is_the_users_error(tmp_path: Path) -> None:
+def test_missing_file_is_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         load_mixlist(tmp_path / "none.json")
 
 
-def test_a_file_that_is_not_text_is_the_users_error(tmp_path: Path) -> None:
+def test_non_text_file_is_a_user_error(tmp_path: Path) -> None:
     path = tmp_path / "list.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="not UTF-8"):
         load_mixlist(path)
 
 
-def test_every_rule_of_a_combination_has_its_own_words(write: Any) -> None:
+def test_every_combination_rule_has_its_own_message(write: Any) -> None:
     def found(content: dict[str, dict[str, list[str]]]) -> list[Finding]:
         return lint_mixlist(write(content), MIXED)
 
@@ -380,7 +380,7 @@ def test_every_rule_of_a_combination_has_its_own_words(write: Any) -> None:
         assert error.line > 1
 
 
-def test_findings_are_sorted_by_severity_then_line_and_written_in_one_line(write: Any) -> None:
+def test_findings_are_sorted_by_severity_then_line_on_one_line_each(write: Any) -> None:
     path = write('{"black-list": {"to-add": ["Cast",\n"Sofmax",\n"ReluGrad",\n"Soft"]}}')
     findings = lint_mixlist(path, MIXED)
     assert [(each.severity, each.line) for each in findings] == [
@@ -434,7 +434,7 @@ def test_two_op_types_on_different_lists_say_for_which_ops_the_safer_is_used(wri
     assert changes(path).get("add.Tensor", "gray") == "gray"
 
 
-def test_unknown_keys_are_answered_with_the_nearest_or_with_all(write: Any) -> None:
+def test_unknown_keys_suggest_the_nearest_or_list_all(write: Any) -> None:
     for content, what, todo in (
         ({"blak-list": {}}, "unknown key 'blak-list'", "did you mean 'black-list'?"),
         ({"zzz": {}}, "unknown key 'zzz'", "black-list, white-list, gray-list"),

@@ -58,7 +58,7 @@ def test_only_the_mixed_modes_use_lists_and_only_fp16_modes_need_a_scale() -> No
     assert all(mode.low in (None, torch.float16, torch.bfloat16) for mode in MODES)
 
 
-def test_the_document_shows_the_table_of_the_code() -> None:
+def test_document_shows_the_codes_table() -> None:
     text = DOCUMENT.read_text("utf-8")
     table = text.split("<!-- modes: start -->")[1].split("<!-- modes: end -->")[0]
     lines = ["| Mode | On Ascend | NPU | CUDA | CPU |", "|---|---|---|---|---|"]

@@ -37,13 +37,13 @@ def test_every_op_that_torch_casts_by_itself_is_known(key: str) -> None:
 
 
 @pytest.mark.parametrize("device_type", ["cpu", "cuda"])
-def test_the_treatment_of_every_op_that_torch_casts_is_known(device_type: str) -> None:
+def test_every_op_that_torch_casts_has_a_treatment(device_type: str) -> None:
     unknown = [op for op in listed_ops() if native_treatment(device_type, op) is None]
     assert unknown == ([] if device_type == "cpu" else ["binary_cross_entropy"])
 
 
 @pytest.mark.parametrize("device_type", ["cpu", "cuda"])
-def test_torch_treats_ops_as_the_table_of_its_own_lists_says(
+def test_torch_treats_ops_as_recorded_in_the_table_of_its_lists(
     device_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for op in (
@@ -61,7 +61,7 @@ def test_torch_treats_ops_as_the_table_of_its_own_lists_says(
             assert result == str(expected.get(treatment, given)), (op, given)
 
 
-def test_the_default_list_is_that_of_cuda_where_cuda_has_one() -> None:
+def test_default_list_is_cudas_if_cuda_has_one() -> None:
     for op in listed_ops():
         native = native_treatment("cuda", op)
         if native in (Treatment.LOW, Treatment.FP32):
@@ -129,7 +129,7 @@ def test_force_fp16_lowers_every_op_that_computes_and_has_a_kernel() -> None:
     assert everything["embedding"] is Treatment.FOLLOW
 
 
-def test_emulation_rounds_what_would_be_lowered_and_lowers_nothing() -> None:
+def test_emulation_rounds_ops_that_would_be_lowered_without_lowering_them() -> None:
     for form in ("mixed", "cube", "all"):
         real = treatments(form, default_lists())
         emulated = treatments(form, default_lists(), emulated=True)

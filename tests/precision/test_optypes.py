@@ -54,7 +54,7 @@ def test_every_aten_overload_exists_and_can_change_its_dtype() -> None:
             assert can_cast(overload), op
 
 
-def test_no_op_type_stands_in_two_groups() -> None:
+def test_no_op_type_is_in_two_groups() -> None:
     count = Counter(name for group in op_groups() for name in (*group.types, *group.backward))
     assert [name for name, number in count.items() if number > 1] == []
 
@@ -64,7 +64,7 @@ def test_groups_without_torch_ops_say_why_and_others_have_ops() -> None:
         assert bool(group.ops) != (group.kind in WITHOUT_EFFECT), group.types
 
 
-def test_an_op_of_several_groups_belongs_to_one_that_the_others_name() -> None:
+def test_op_in_several_groups_has_a_primary_one_named_by_the_others() -> None:
     passed_on = {"matmul", "convolution", "_convolution", "_convolution.deprecated"}
     for op in {op for group in op_groups() for op in group.ops} - passed_on:
         groups = [group for group in op_groups() if op in group.ops]
@@ -90,7 +90,7 @@ def test_every_op_type_of_the_reference_is_known(reference: str) -> None:
     assert missing - {"precision_reduce.flag"} == set()
 
 
-def test_published_typing_mistakes_are_not_known() -> None:
+def test_published_typos_are_not_recognised() -> None:
     mistakes = {"MatMu1V2", "Loglp", "StrideSliceD", "LayerNormXbackpropV2", "matmulv2"}
     assert not mistakes & groups_by_type().keys()
 

@@ -30,7 +30,7 @@ def test_an_overload_is_found_by_its_name_or_as_the_default() -> None:
         (ATEN.equal.default, False),
     ],
 )
-def test_what_writes_gives_a_view_or_no_tensor_is_not_cast(
+def test_mutating_view_and_non_tensor_overloads_are_not_cast(
     op: torch._ops.OpOverload, can: bool
 ) -> None:
     assert can_cast(op) is can

@@ -46,7 +46,7 @@ def policy_for(mode: str, device_type: str = "cpu", **changes: object) -> Precis
         ("origin", "npu", "float32", False),
     ],
 )
-def test_the_description_says_what_is_computed_and_whether_it_was_requested(
+def test_description_names_the_computed_dtype_and_whether_it_was_requested(
     mode: str, device_type: str, computed: str, substituted: bool
 ) -> None:
     described = policy_for(mode, device_type).description
@@ -59,7 +59,7 @@ def test_the_description_gives_the_canonical_name() -> None:
     assert policy_for("mixed_float16").description.mode == "allow_mix_precision"
 
 
-def test_emulation_on_a_cpu_is_no_substitution_and_elsewhere_has_no_effect() -> None:
+def test_emulation_is_not_a_substitution_on_a_cpu_and_ineffective_elsewhere() -> None:
     on_cpu = policy_for("allow_mix_precision", emulate_fp16=True)
     assert on_cpu.description.computed == "float16 emulated"
     assert not on_cpu.description.substituted
@@ -110,7 +110,7 @@ def test_closing_leaves_another_policys_lists_in_force() -> None:
     assert installed() is None
 
 
-def test_a_mode_in_fp32_has_no_region_and_equals_plain_torch() -> None:
+def test_fp32_mode_has_no_autocast_region_and_equals_plain_torch() -> None:
     policy = policy_for("must_keep_origin_dtype")
     policy.install()
     assert isinstance(policy.forward(), nullcontext)
@@ -175,7 +175,7 @@ def test_every_mode_trains_a_small_net_with_fp32_gradients(mode: str, emulate: b
         ("force_fp16", {}, 1e-2),
     ],
 )
-def test_gradients_stay_as_near_to_fp32_as_the_mantissa_allows(
+def test_gradients_are_as_close_to_fp32_as_the_mantissa_allows(
     mode: str, changes: dict[str, object], limit: float
 ) -> None:
     torch.manual_seed(0)
@@ -199,7 +199,7 @@ def test_gradients_stay_as_near_to_fp32_as_the_mantissa_allows(
     assert limit == 0 or error > 0
 
 
-def test_the_scaled_loss_is_fp32_and_unscaling_gives_the_gradients_back() -> None:
+def test_scaled_loss_is_fp32_and_unscaling_restores_the_gradients() -> None:
     policy = policy_for("force_fp16", loss_scale=FIXED)
     weight = nn.Parameter(torch.tensor([3.0, 4.0]))
     loss = (weight * weight).sum()
@@ -212,7 +212,7 @@ def test_the_scaled_loss_is_fp32_and_unscaling_gives_the_gradients_back() -> Non
     assert weight.grad.tolist() == [6, 8]
 
 
-def test_without_a_loss_scale_the_loss_is_the_same_and_overflow_is_still_found() -> None:
+def test_without_a_loss_scale_the_loss_is_unchanged_and_overflow_still_detected() -> None:
     policy = policy_for("must_keep_origin_dtype")
     assert policy.loss_scale is None
     loss = torch.tensor(2.0, requires_grad=True)
@@ -224,9 +224,7 @@ def test_without_a_loss_scale_the_loss_is_the_same_and_overflow_is_still_found()
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_any_gradient_that_is_not_finite_is_found_in_any_dtype(
-    value: float, dtype: torch.dtype
-) -> None:
+def test_non_finite_gradients_are_found_in_any_dtype(value: float, dtype: torch.dtype) -> None:
     policy = policy_for("allow_mix_precision", loss_scale=FIXED)
     parameters = [nn.Parameter(torch.zeros(3)) for _ in range(3)]
     bad = nn.Parameter(torch.zeros(3, dtype=dtype))
@@ -240,7 +238,7 @@ def test_any_gradient_that_is_not_finite_is_found_in_any_dtype(
     assert policy.unscale_and_check([*parameters, bad]).item() == 1
 
 
-def test_no_gradients_at_all_are_finite() -> None:
+def test_absent_gradients_count_as_finite() -> None:
     policy = policy_for("allow_mix_precision", loss_scale=FIXED)
     assert policy.unscale_and_check([nn.Parameter(torch.ones(1))]).item() == 0
     assert policy.unscale_and_check([]).item() == 0
@@ -346,7 +344,7 @@ def test_every_remark_on_a_mode_and_device_is_in_the_note() -> None:
         assert note == "; ".join(expected), (mode, device)
 
 
-def test_the_regions_dtype_is_bfloat16_where_float16_is_not_computed() -> None:
+def test_autocast_dtype_is_bfloat16_if_float16_is_not_supported() -> None:
     low = {
         (mode, device): policy_for(mode, device).low_dtype
         for mode in ("origin", "allow_mix_precision", "mixed_bfloat16", "force_fp32")

@@ -57,7 +57,7 @@ def policy(mode: str) -> PrecisionPolicy:
 @pytest.mark.usefixtures("without_bf16_instructions")
 @pytest.mark.parametrize("mode", ["allow_mix_precision_bf16", "allow_fp32_to_bf16", "force_fp16"])
 @pytest.mark.parametrize("op", PRODUCTS)
-def test_no_product_is_given_bf16_forward_or_backward(op: str, mode: str) -> None:
+def test_products_receive_no_bf16_in_forward_or_backward(op: str, mode: str) -> None:
     lowering = policy(mode)
     lowering.install()
     make = maker("cpu", torch.float32, requires_grad=True)
@@ -69,7 +69,7 @@ def test_no_product_is_given_bf16_forward_or_backward(op: str, mode: str) -> Non
     assert result.dtype == (torch.float32 if mode == "allow_fp32_to_bf16" else LOW)
 
 
-def test_a_cpu_with_them_is_given_bf16() -> None:
+def test_cpu_with_bf16_instructions_gets_bf16() -> None:
     install("cpu", treatments("mixed", default_lists()))
     with Low() as seen, torch.autocast("cpu", dtype=LOW):
         F.linear(torch.ones(2, 3), torch.ones(2, 3))
@@ -90,7 +90,7 @@ def exact(*shape: int) -> Tensor:
     ],
     ids=["conv2d", "linear"],
 )
-def test_values_and_gradients_are_those_of_bf16_instructions(
+def test_values_and_gradients_match_bf16_instructions(
     form: Any, product: Callable[[Tensor, Tensor], Tensor]
 ) -> None:
     torch.manual_seed(1)
@@ -110,7 +110,7 @@ def test_values_and_gradients_are_those_of_bf16_instructions(
 
 
 @pytest.mark.usefixtures("without_bf16_instructions")
-def test_emulated_float16_is_left_as_it_is() -> None:
+def test_emulated_float16_is_unaffected() -> None:
     settings = PrecisionSettings(mode="allow_mix_precision", emulate_fp16=True)
     emulated = PrecisionPolicy(settings, device_type="cpu")
     emulated.install()
@@ -121,7 +121,7 @@ def test_emulated_float16_is_left_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("isa", "has"), [("AVX2", False), ("avx512_core", False), ("AVX512_CORE_BF16", None)]
 )
-def test_the_limit_that_is_set_for_onednn_counts(isa: str, has: bool | None) -> None:
+def test_onednn_isa_limit_is_respected(isa: str, has: bool | None) -> None:
     program = "from jumar.devices.cpu import Cpu; print(Cpu.accelerates_bf16())"
 
     def answer(**variables: str) -> str:

@@ -27,7 +27,7 @@ def test_an_op_list_is_refused_with_a_mode_that_ignores_it(mode: str) -> None:
         checked(PrecisionSettings(mode=mode, modify_mixlist="list.json"))
 
 
-def test_an_op_list_goes_with_every_name_of_a_mixed_mode() -> None:
+def test_op_list_is_accepted_with_every_name_of_a_mixed_mode() -> None:
     for mode in ("allow_mix_precision", "mixed_float16", "allow_mix_precision_bf16"):
         checked(PrecisionSettings(mode=mode, modify_mixlist="list.json"))
 
@@ -67,7 +67,7 @@ def test_settings_survive_json() -> None:
     assert from_json(PrecisionSettings(), to_json(settings), where="test") == settings
 
 
-def test_what_a_mode_does_not_need_is_said_note_by_note() -> None:
+def test_settings_a_mode_does_not_need_get_a_note_each() -> None:
     everything = PrecisionSettings(
         loss_scale=FixedLossScale(), float32_layers=("a",), emulate_fp16=True
     )
@@ -85,7 +85,7 @@ def test_what_a_mode_does_not_need_is_said_note_by_note() -> None:
     assert pointless(PrecisionSettings()) == ()
 
 
-def test_an_op_list_of_the_package_goes_with_every_mode_and_another_is_named() -> None:
+def test_shipped_op_list_is_accepted_with_every_mode_and_another_is_reported() -> None:
     checked(PrecisionSettings(modify_mixlist="nlrn"))
     with pytest.raises(UserError) as error:
         checked(PrecisionSettings(mode="fp16", modify_mixlist="list.json"))

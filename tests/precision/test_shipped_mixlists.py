@@ -17,25 +17,25 @@ MIXED = "allow_mix_precision"
 
 
 @pytest.mark.parametrize("name", shipped_mixlists())
-def test_every_shipped_list_is_in_order(name: str) -> None:
+def test_every_shipped_list_is_valid(name: str) -> None:
     assert lint_mixlist(name, MIXED) == []
 
 
-def test_nlrn_s_list_keeps_the_softmax_in_fp32_and_changes_nothing_else() -> None:
+def test_nlrns_list_only_keeps_the_softmax_in_fp32() -> None:
     before, after = default_lists(), load_mixlist("nlrn")
     assert after["softmax.int"] == after["_softmax"] == "black"
     assert all("softmax" in op for op, name in after.items() if before.get(op) != name)
 
 
 @pytest.mark.parametrize("mode", mode_names())
-def test_a_recipe_s_list_goes_with_every_mode(mode: str) -> None:
+def test_recipes_list_is_accepted_with_every_mode(mode: str) -> None:
     settings = checked(PrecisionSettings(mode=mode, modify_mixlist="nlrn"))
     policy = PrecisionPolicy(settings, device_type="cpu")
     policy.install()
     policy.close()
 
 
-def test_a_file_called_like_a_shipped_list_is_named_with_its_path(
+def test_file_named_like_a_shipped_list_needs_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "nlrn").write_text('{"black-list": {"to-add": ["Add"]}}')
@@ -45,6 +45,6 @@ def test_a_file_called_like_a_shipped_list_is_named_with_its_path(
     assert find_mixlist(tmp_path / "nlrn") == tmp_path / "nlrn"
 
 
-def test_a_name_that_is_neither_says_which_lists_there_are() -> None:
+def test_unknown_name_lists_the_shipped_ones() -> None:
     with pytest.raises(UserError, match=r"come with the package: nlrn\."):
         load_mixlist("nlrm")

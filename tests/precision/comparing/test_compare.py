@@ -121,9 +121,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("form", ["statistics_mix", "tensor_L1"])
 @pytest.mark.parametrize("fault", PAIRS)
-def test_the_planted_fault_of_a_real_pair_is_named_first(
-    shared: Path, fault: str, form: str
-) -> None:
+def test_planted_fault_in_a_real_pair_is_named_first(shared: Path, fault: str, form: str) -> None:
     folder = shared / "data/dumps/own/tf_fp32"
     if not (folder / fault / form).exists():
         pytest.skip(f"{fault} was dumped as statistics only")
@@ -140,7 +138,7 @@ def test_the_planted_fault_of_a_real_pair_is_named_first(
 
 
 @pytest.mark.parametrize("candidate", ["tf_fp32/clean", "tf_bf16_autocast"])
-def test_other_kernels_and_bfloat16_are_nobodys_fault(shared: Path, candidate: str) -> None:
+def test_other_kernels_and_bfloat16_are_not_blamed(shared: Path, candidate: str) -> None:
     folder = shared / "data/dumps/own"
     compared = compare_dumps(
         open_dump(folder / "tf_fp32/golden/statistics_mix"),
@@ -162,7 +160,7 @@ def test_a_softmax_on_the_wrong_axis_is_named_from_npu_against_tensorflow(shared
 
 
 @pytest.mark.parametrize("tensors", [True, False])
-def test_the_error_that_is_added_is_distinguished_from_the_one_inherited(tensors: bool) -> None:
+def test_added_error_is_distinguished_from_an_inherited_one(tensors: bool) -> None:
     compared = compare_dumps(
         network().dump(tensors=tensors), network(fault="softmax").dump(tensors=tensors)
     )
@@ -179,14 +177,14 @@ def test_the_error_that_is_added_is_distinguished_from_the_one_inherited(tensors
         assert after.inherited > 0.01
 
 
-def test_a_fault_below_the_rounding_of_bfloat16_is_seen_by_replaying_alone() -> None:
+def test_fault_below_bfloat16_rounding_is_found_only_by_replay() -> None:
     healthy, faulty = network(), network(dtype=torch.bfloat16, fault="softmax", size=0.6)
     assert not compare_dumps(healthy.dump(), network(dtype=torch.bfloat16).dump()).offenders
     (blamed,) = compare_dumps(healthy.dump(), faulty.dump()).offenders
     assert blamed.call.layer == "soft"
 
 
-def test_a_gradient_that_is_zero_in_theory_is_no_finding() -> None:
+def test_gradient_that_is_zero_in_theory_is_not_a_finding() -> None:
     reference, candidate = network().dump(), network(dtype=torch.bfloat16).dump()
     for tensors in (True, False):
         one, two = (
@@ -201,13 +199,13 @@ def test_a_gradient_that_is_zero_in_theory_is_no_finding() -> None:
     assert blamed.call.phase == "backward"
 
 
-def test_a_fault_of_the_reference_is_said_to_be_its_own() -> None:
+def test_fault_of_the_reference_is_attributed_to_it() -> None:
     (blamed,) = compare_dumps(network(fault="softmax").dump(), network().dump()).offenders
     assert "the reference's own output does not fit" in blamed.reason
 
 
 @pytest.mark.parametrize("tensors", [True, False])
-def test_of_three_the_candidate_is_blamed_for_what_the_baseline_does_not_do(tensors: bool) -> None:
+def test_candidate_is_blamed_only_for_deviations_the_baseline_lacks(tensors: bool) -> None:
     truth = network().dump(tensors=tensors)
     faulty = network(fault="softmax").dump(tensors=tensors)
     assert not compare_dumps(faulty, faulty, truth).offenders
@@ -218,7 +216,7 @@ def test_of_three_the_candidate_is_blamed_for_what_the_baseline_does_not_do(tens
     assert blamed.baseline > 0.01
 
 
-def test_infinity_on_one_side_alone_is_named() -> None:
+def test_infinity_on_only_one_side_is_named() -> None:
     broken = network()
     name = next(value.tensor for value in broken.calls[1].values if value.role == "output")
     assert name is not None
@@ -227,7 +225,7 @@ def test_infinity_on_one_side_alone_is_named() -> None:
     assert blamed.reason == "NaN or infinity at different positions"
 
 
-def test_paths_with_the_level_of_ddp_are_partners_and_the_rest_is_reported() -> None:
+def test_paths_with_a_ddp_level_are_paired_and_the_rest_reported() -> None:
     wrapped = network(layer="module.")
     wrapped.call("aten.relu.default", [random(4)], random(4).relu(), "module.more")
     compared = compare_dumps(network().dump(), wrapped.dump())
@@ -250,7 +248,7 @@ def test_one_more_cast_in_a_layer_does_not_shift_the_others() -> None:
 
 
 @pytest.mark.parametrize("is_rounded", [True, False])
-def test_operands_that_a_cpu_without_bf16_rounds_on_the_way_are_nobodys_fault(
+def test_operands_rounded_by_a_cpu_without_bf16_are_not_blamed(
     is_rounded: bool,
 ) -> None:
     """It casts them to bfloat16 and back, and multiplies in float32."""
@@ -270,7 +268,7 @@ def test_operands_that_a_cpu_without_bf16_rounds_on_the_way_are_nobodys_fault(
     assert bool(compared.offenders) is not is_rounded
 
 
-def test_level_one_pairs_with_a_dump_that_knows_layers(shared: Path) -> None:
+def test_level_one_dump_pairs_with_a_layer_dump(shared: Path) -> None:
     folder = shared / "data/dumps/own/tf_fp32/golden"
     compared = compare_dumps(open_dump(folder / "statistics_mix"), open_dump(folder / "tensor_L1"))
     assert len(compared.calls) == 60
@@ -282,7 +280,7 @@ def test_level_one_pairs_with_a_dump_that_knows_layers(shared: Path) -> None:
     )
 
 
-def test_dumps_that_do_not_belong_together_are_refused(shared: Path) -> None:
+def test_unrelated_dumps_are_refused(shared: Path) -> None:
     other = Step(step=3)
     other.call("aten.mm.default", [random(4, 4), random(4, 4)], random(4, 4), "one")
     with pytest.raises(UserError, match="one is of step 0, the other of step 3"):
@@ -294,7 +292,7 @@ def test_dumps_that_do_not_belong_together_are_refused(shared: Path) -> None:
         compare_dumps(network().dump(), real)
 
 
-def test_a_missing_tensor_file_leaves_the_statistics(shared: Path, tmp_path: Path) -> None:
+def test_missing_tensor_file_falls_back_to_statistics(shared: Path, tmp_path: Path) -> None:
     own = shared / "data/dumps/own/tf_fp32"
     shutil.copytree(own / "softmax_half/tensor_L1", tmp_path / "dump")
     (path,) = tmp_path.rglob("Functional.softmax.1.forward.output.0.pt")
@@ -305,7 +303,7 @@ def test_a_missing_tensor_file_leaves_the_statistics(shared: Path, tmp_path: Pat
     assert compared.offenders[0].name == "Functional.softmax #1 forward"
 
 
-def test_a_name_in_a_file_calls_nothing_that_is_not_listed(tmp_path: Path) -> None:
+def test_names_in_a_file_can_only_call_listed_functions(tmp_path: Path) -> None:
     steps = [Step(), Step()]
     target = tmp_path / "written"
     for step in steps:

@@ -49,7 +49,7 @@ def blamed(moved: torch.Tensor | float, *, step: int, kind: str = "op") -> list[
     return [each.call.op for each in compared.offenders]
 
 
-def test_a_weight_that_moved_less_than_its_updates_is_no_finding() -> None:
+def test_weight_that_moved_less_than_its_updates_is_not_a_finding() -> None:
     moved = 1.5 * LEARNING_RATE * random(64, 64, seed=4)
     assert blamed(moved, step=3) == []
     assert blamed(moved, step=3, kind="module") == []
@@ -61,7 +61,7 @@ def test_at_step_0_nothing_has_moved_yet() -> None:
     assert blamed(moved, step=0, kind="module") == ["Linear"]
 
 
-def test_a_weight_that_is_wrong_altogether_is_named_in_a_later_step_too() -> None:
+def test_entirely_wrong_weight_is_named_even_in_a_later_step() -> None:
     moved = random(64, 64, seed=5)
     assert blamed(moved, step=3) == ["aten.mm.default"]
     assert blamed(moved, step=3, kind="module") == ["Linear"]
@@ -84,7 +84,7 @@ def of_size(role: Role, rms: float, *shape: int) -> Value:
     return Value(role=role, name="0", dtype="float32", shape=shape, statistics=numbers)
 
 
-def test_the_drift_is_as_many_updates_as_there_were_each_like_the_steps_own() -> None:
+def test_drift_is_the_number_of_updates_times_the_steps_own() -> None:
     calls = (
         update("a.b", of_size("parameter", 2.0, 4), of_size("change", 0.1, 4)),
         update("a.b", of_size("parameter", 1.0, 4), of_size("change", 0.2, 4)),
@@ -111,6 +111,6 @@ def test_the_drift_is_as_many_updates_as_there_were_each_like_the_steps_own() ->
         assert drift_of(replace(dump, step=step)) == Drift()
 
 
-def test_a_layer_is_in_all_above_it() -> None:
+def test_layer_belongs_to_all_its_ancestors() -> None:
     assert around("a.b.c") == ["", "a", "a.b", "a.b.c"]
     assert around("") == [""]

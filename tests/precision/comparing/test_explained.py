@@ -66,12 +66,12 @@ SAME, VECTOR = taken((2, 3), 3.0), taken((4,), 5.0)
 
 
 @pytest.mark.parametrize("op", ["aten.relu.default", "Functional.gelu", "aten.mul.Tensor"])
-def test_other_ops_have_twice_the_outputs_rms_and_an_operand_of_its_size_its_own(op: str) -> None:
+def test_other_ops_use_twice_the_output_rms_and_same_sized_operands_their_own(op: str) -> None:
     check(gains(op, [SAME, VECTOR], taken((2, 3), 7.0)), [17.0, 14.0], 1)
 
 
 @pytest.mark.parametrize("op", ["aten.addmm.default", "Functional.linear", "MatMulV2"])
-def test_a_product_has_the_root_of_as_many_terms_as_its_last_axis(op: str) -> None:
+def test_product_error_grows_with_the_root_of_its_last_axis(op: str) -> None:
     bias, data, weight = taken((4,), 2.0), taken((6, 8), 3.0), taken((8, 4), 5.0)
     root = math.sqrt(8) * 15
     check(gains(op, [bias, data, weight], taken((6, 4), 7.0)), [2.0, root, root], 8)
@@ -82,14 +82,14 @@ def test_a_product_has_the_root_of_as_many_terms_as_its_last_axis(op: str) -> No
 
 
 @pytest.mark.parametrize("op", ["aten.bmm.default", "aten.baddbmm.default", "Torch.einsum"])
-def test_a_product_of_batches_contracts_the_first_ones_last_axis(op: str) -> None:
+def test_batched_product_contracts_the_last_axis_of_the_first_operand(op: str) -> None:
     root = math.sqrt(5) * 15
     both = [taken((2, 3, 5), 3.0), taken((2, 5, 7), 5.0)]
     check(gains(op, both, taken((2, 3, 7), 7.0)), [root, root], 5)
 
 
 @pytest.mark.parametrize("op", ["aten.convolution.default", "Functional.conv2d", "conv1d"])
-def test_a_convolution_adds_up_a_kernel(op: str) -> None:
+def test_convolution_sums_over_a_kernel(op: str) -> None:
     root = math.sqrt(27) * 15
     both = [taken((2, 3, 5, 5), 3.0), taken((4, 3, 3, 3), 5.0)]
     check(gains(op, both, taken((2, 4, 3, 3), 7.0)), [root, root], 27)
@@ -105,7 +105,7 @@ def test_sums_grow_with_the_root_of_their_terms_and_means_shrink_with_it() -> No
 
 
 @pytest.mark.parametrize("op", ["aten.add.Tensor", "sub", "__iadd__", "__radd__", "addcmul", "cat"])
-def test_a_sum_of_two_has_both_sizes(op: str) -> None:
+def test_sum_of_two_combines_both_magnitudes(op: str) -> None:
     check(gains(op, [SAME, VECTOR], taken((2, 3), 7.0)), [10.0, 12.0], 1)
 
 
@@ -124,7 +124,7 @@ NORMS = ["native_layer_norm", "batch_norm", "GroupNorm", "rms_norm"]
 
 
 @pytest.mark.parametrize("op", NORMS)
-def test_a_norm_is_as_sensitive_as_the_mean_that_it_takes_off_is_large(op: str) -> None:
+def test_norm_sensitivity_grows_with_the_subtracted_mean(op: str) -> None:
     data, weight, bias = taken((8, 16), 5.0, mean=4.0), taken((16,), 2.0), taken((32,), 1.0)
     output = taken((8, 16), 7.0)
     check(gains(op, [data, weight, bias], output), [14 * 5 / 3, 9.0, 8.0], 8)
@@ -138,7 +138,7 @@ def test_a_norm_is_as_sensitive_as_the_mean_that_it_takes_off_is_large(op: str) 
     check(gains(op, [data, weight], replace(reciprocal, value=output.value)), [14 * 5 / 3, 9.0])
 
 
-def test_a_gradient_adds_up_what_was_broadcast() -> None:
+def test_gradient_sums_over_broadcast_axes() -> None:
     incoming, other = taken((4, 25), 3.0), taken((4,), 5.0)
     for op in ("aten.relu.default", "aten.threshold_backward.default", "Functional.gelu"):
         result = gains(op, [incoming, other], taken((4,), 7.0), is_gradient=True)
@@ -251,7 +251,7 @@ def test_rounding_is_of_the_coarsest_dtype_and_sums_are_in_float32() -> None:
 
 
 @pytest.mark.parametrize("op", ["aten.ones.default", "batch_norm", "aten.sum.default"])
-def test_without_operands_there_is_the_outputs_own_rounding(op: str) -> None:
+def test_without_operands_only_output_rounding_counts(op: str) -> None:
     output = replace(taken((4,), 7.0), roundoff=0.5)
     for is_gradient in (False, True):
         assert explained_error(call(op), [], output, is_gradient=is_gradient) == 3.5
@@ -259,7 +259,7 @@ def test_without_operands_there_is_the_outputs_own_rounding(op: str) -> None:
     assert explained_error(call("w", "parameter"), [], gradient, is_gradient=False) == 3.5
 
 
-def test_the_spread_is_what_is_left_without_the_mean() -> None:
+def test_spread_is_the_deviation_from_the_mean() -> None:
     assert taken((2, 3, 4), 5.0, mean=-4.0).spread == 3.0
     assert taken((2,), 5.0).spread == 5.0
     assert taken((2,), 5.0, mean=math.inf).spread == 5.0

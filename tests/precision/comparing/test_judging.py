@@ -70,7 +70,7 @@ def backward_of_a_layer(op: str, *, in_layer: float = 1.0, in_op: float = 1.0) -
     )
 
 
-def test_a_layer_is_judged_by_its_ops_where_they_were_recorded() -> None:
+def test_layer_is_judged_by_its_recorded_ops() -> None:
     before = backward_of_a_layer("aten.mm.default")
     compared = compare_dumps(before, backward_of_a_layer("aten.mm.default", in_layer=0.35))
     assert not compared.offenders
@@ -81,7 +81,7 @@ def test_a_layer_is_judged_by_its_ops_where_they_were_recorded() -> None:
     ]
 
 
-def test_an_api_call_in_a_layer_is_named_before_it_and_need_not_be_all_of_it() -> None:
+def test_api_call_in_a_layer_is_named_before_the_layer() -> None:
     before = backward_of_a_layer("Functional.linear")
     only_layer = compare_dumps(before, backward_of_a_layer("Functional.linear", in_layer=0.35))
     assert [each.name for each in only_layer.offenders] == ["block: Block backward"]
@@ -104,7 +104,7 @@ def batch_norm(x: torch.Tensor) -> Dump:
     )
 
 
-def test_the_reciprocal_of_a_narrow_channel_may_be_far_off() -> None:
+def test_reciprocal_of_a_narrow_channel_tolerates_large_errors() -> None:
     x = random(8, 256) + random(256, seed=1)
     x[:, 7] = 1.0 + 0.004 * random(8, seed=3)
     before, after = batch_norm(x), batch_norm(x.bfloat16())
@@ -118,7 +118,7 @@ def test_the_reciprocal_of_a_narrow_channel_may_be_far_off() -> None:
 
 
 @pytest.mark.parametrize("tail", [1, 3])
-def test_an_error_that_all_elements_have_alike_is_estimated_from_the_ends(tail: int) -> None:
+def test_uniform_error_is_estimated_from_the_extremes(tail: int) -> None:
     """Elements of a power of normal numbers: the largest are 4 and 60 times the usual one."""
     for seed in range(20):
         first = random(4096, seed=seed) ** tail
@@ -156,14 +156,14 @@ def softmax_gradient(factor: float, noises: list[float]) -> Dump:
     )
 
 
-def test_a_gradient_that_is_lost_is_named_however_noisy_the_step_is() -> None:
+def test_lost_gradient_is_named_even_in_a_noisy_step() -> None:
     before, noises = softmax_gradient(1, [0.0] * 5), [0.003, 0.01, 0.04, 0.15, 0.4]
     assert not compare_dumps(before, softmax_gradient(1, noises)).offenders
     (blamed,) = compare_dumps(before, softmax_gradient(0, noises)).offenders
     assert blamed.call.layer == "soft"
 
 
-def test_what_a_layers_name_begins_with_says_nothing_of_its_gradients() -> None:
+def test_layer_name_prefix_does_not_imply_its_gradients() -> None:
     def explained(op: str) -> float:
         operands = [
             Operand(value=value("input", "0", each), error=0.01, roundoff=0.0, rms=1.0, peak=4.0)
@@ -237,7 +237,7 @@ def update_of_a_bias(gradient: float, change: float) -> Dump:
     )
 
 
-def test_an_update_that_is_wrong_beside_an_equal_gradient_is_named() -> None:
+def test_wrong_update_with_an_equal_gradient_is_named() -> None:
     comparison = compare_dumps(update_of_a_bias(1e-4, 3e-6), update_of_a_bias(1e-4, 3e-5))
     assert [each.pair.before.op for each in comparison.offenders] == ["conv.bias"]
 
@@ -308,7 +308,7 @@ def test_rounding_is_of_the_coarser_dtype_of_both_sides() -> None:
     assert result.ratio == pytest.approx(0.01 / (4 * 2.0**-9), rel=1e-4)
 
 
-def test_what_arrives_different_first_is_to_blame_and_what_follows_inherits() -> None:
+def test_first_difference_is_blamed_and_later_ones_inherit() -> None:
     judge = Judge()
     wrong = row("input", apart(1e-3), "x"), row("parameter", apart(2e-3), "w")
     result = judged(judge, *wrong, row("input", SAME, "y"), row("output", apart(2e-3)))
@@ -334,7 +334,7 @@ def test_an_operand_differs_from_ten_times_the_usual_error_on() -> None:
         assert bool(result.reason) is reason
 
 
-def test_the_usual_error_is_the_ninth_of_ten_of_the_phase_or_else_of_the_forward_pass() -> None:
+def test_usual_error_is_the_90th_percentile_of_the_phase_or_the_forward_pass() -> None:
     judge = Judge()
     for number in range(20):
         error = (number + 1) * 0.1 * OWN
@@ -360,7 +360,7 @@ def test_the_usual_error_is_the_ninth_of_ten_of_the_phase_or_else_of_the_forward
     assert alone.ratio == pytest.approx(10 * OWN / (3 * usual + OWN), rel=1e-4)
 
 
-def test_only_errors_that_agree_and_are_of_floats_make_the_usual_one() -> None:
+def test_usual_error_uses_only_agreeing_float_errors() -> None:
     judge = Judge()
     judged(judge, row("input", SAME), row("output", apart(1e-3)))
     judged(judge, row("input", SAME), row("output", apart(1e-9), dtype="int64"))
@@ -370,7 +370,7 @@ def test_only_errors_that_agree_and_are_of_floats_make_the_usual_one() -> None:
     assert judge._level("forward") == 0.99
 
 
-def test_what_a_replay_says_goes_before_estimates() -> None:
+def test_replay_takes_precedence_over_estimates() -> None:
     def with_replay(judge: Judge, ratio: float, **fields: Any) -> Compared:
         message = Replayed(ratios={"0": ratio}, added=0.1, inherited=0.2, **fields)
         operand = row("input", apart(fields.pop("given", 0.0)))
@@ -396,7 +396,7 @@ def test_what_a_replay_says_goes_before_estimates() -> None:
         assert [each.verdict for each in result.rows][1] == result.verdict
 
 
-def test_what_the_baseline_does_is_explained() -> None:
+def test_deviations_shared_with_the_baseline_are_explained() -> None:
     output = row("output", apart(0.5, rms=2.0))
     for error, verdict in ((0.17, "agrees"), (0.16, "offender")):
         result = judged(
@@ -414,7 +414,7 @@ def test_what_the_baseline_does_is_explained() -> None:
         assert replayed.ratio == pytest.approx(0.5 / error)
 
 
-def test_beside_a_reference_of_zeros_the_largest_error_counts() -> None:
+def test_all_zero_reference_uses_the_largest_absolute_error() -> None:
     zero = {"rms": 0.0, "upper": math.inf}
     result = judged(
         Judge(), row("input", SAME), row("output", apart(math.inf, largest=1e-6, **zero))
@@ -430,14 +430,14 @@ def test_beside_a_reference_of_zeros_the_largest_error_counts() -> None:
     assert result.verdict == "offender"
 
 
-def test_an_infinite_error_of_an_operand_counts_if_something_is_reported_of_it() -> None:
+def test_infinite_operand_error_counts_if_it_has_a_remark() -> None:
     for remark, reason in (("", False), ("NaN in one", True)):
         operand = row("input", apart(math.inf, rms=0.0, remark=remark))
         result = judged(Judge(), operand, row("output", SAME))
         assert bool(result.reason) is reason
 
 
-def test_what_is_reported_of_an_offender_is_its_argument_its_remark_or_that_it_differs() -> None:
+def test_offender_is_reported_with_argument_remark_or_difference() -> None:
     def reason(one: dict[str, str], two: dict[str, str], remark: str = "") -> str:
         output = row("output", apart(0.5, remark=remark))
         return judged(Judge(), row("input", SAME), output, arguments=(one, two)).reason
@@ -472,7 +472,7 @@ def test_a_layer_has_the_drift_of_its_parameters() -> None:
         assert bool(result.reason) is reason
 
 
-def test_a_layer_whose_ops_were_recorded_is_never_an_offender_itself() -> None:
+def test_layer_with_recorded_ops_is_never_an_offender() -> None:
     calls = [
         Call(kind="op", op=op, layer=layer, number=0, phase=phase, values=())
         for op, layer, phase in (
@@ -550,7 +550,7 @@ def test_an_update_depends_on_gradient_and_parameter() -> None:
         assert judged(Judge(), remarked, row(role, apart(0.9)), **plain).rows[1].ratio != 0.0
 
 
-def test_a_gradient_that_an_op_gave_was_judged_with_it() -> None:
+def test_gradient_is_judged_with_the_op_that_produced_it() -> None:
     judge = Judge()
     healthy = apart(2 * OWN)
     judged(judge, row("input", SAME), row("output", healthy), phase="backward")
@@ -567,7 +567,7 @@ def numbers(l2: float, largest: float) -> Statistics:
     return Statistics(count=6, min=0.0, max=largest, mean=0.0, l2=l2)
 
 
-def test_what_became_zero_is_not_explained_by_noise() -> None:
+def test_values_that_became_zero_are_not_explained_by_noise() -> None:
     judge = Judge()
     judged(judge, row("input", SAME), row("output", apart(1e-9, upper=0.9)))
     zeros = numbers(0.0, 0.0)
@@ -585,7 +585,7 @@ def test_what_became_zero_is_not_explained_by_noise() -> None:
     assert judged(judge, both, lost).ratio < 3
 
 
-def test_a_gradient_of_a_vector_is_measured_by_the_largest_of_the_layers() -> None:
+def test_vector_gradient_is_measured_by_the_layers_largest() -> None:
     small, large = apart(1.0, rms=1e-3), apart(0.0, rms=2.0)
     for op, phase, shape, ratio in (
         ("Functional.gelu", "backward", (4,), 1e-3 / 0.02),
@@ -625,7 +625,7 @@ def first_of(*calls: Compared) -> list[str]:
     return [f"{each.call.layer} {each.call.phase}" for each in first_offenders(calls)]
 
 
-def test_a_layer_that_only_contains_an_offender_is_none() -> None:
+def test_layer_that_only_contains_an_offender_is_not_one() -> None:
     op = compared_call("aten.mm", "a.b")
     outer, inner = (compared_call("Block", layer, kind="module") for layer in ("a", "a.b"))
     assert first_of(op, inner, outer) == first_of(outer, op) == ["a.b forward"]
@@ -643,7 +643,7 @@ def test_a_layer_that_only_contains_an_offender_is_none() -> None:
     assert first_of(op, compared_call("aten.add", "a")) == ["a.b forward", "a forward"]
 
 
-def test_a_parameter_whose_backward_is_to_blame_is_none_either() -> None:
+def test_parameter_with_a_blamed_backward_is_not_an_offender() -> None:
     parameter = compared_call("a.b.w", "a.b", "update", "parameter")
     assert first_of(compared_call("aten.mm", "a.b", "backward"), parameter) == ["a.b backward"]
     assert first_of(compared_call("aten.mm", "a.b"), parameter) == ["a.b forward", "a.b update"]

@@ -57,7 +57,7 @@ def test_unit_roundoffs_are_half_of_the_step_after_1() -> None:
     assert roundoff("int64") == 0.0
 
 
-def test_the_size_of_a_value_is_the_root_of_its_mean_square_and_its_farther_end() -> None:
+def test_magnitude_of_a_value_is_its_rms_and_largest_absolute_extreme() -> None:
     numbers = Statistics(count=9, min=-5.0, max=3.0, l2=6.0)
     assert magnitude(value(numbers)) == (2.0, 5.0)
     assert magnitude(value(replace(numbers, l2=None))) == (5.0, 5.0)
@@ -67,7 +67,7 @@ def test_the_size_of_a_value_is_the_root_of_its_mean_square_and_its_farther_end(
     assert [math.isnan(each) for pair in unknown for each in pair] == [True, True, False, True]
 
 
-def test_the_largest_difference_of_a_number_is_the_least_error() -> None:
+def test_largest_statistic_difference_is_a_lower_bound_of_the_error() -> None:
     second = Statistics(count=4, min=-4.4, max=4.2, mean=0.1, l2=4.8)
     numbers = {"rms": 2.0, "peak": 4.0}
     # Ends relative to the peak: 0.1 and 0.05; mean and norm to the rms: 0.05 and 0.2.
@@ -77,7 +77,7 @@ def test_the_largest_difference_of_a_number_is_the_least_error() -> None:
     the_same(seen(PLAIN, ends), lower=0.5, upper=0.5, largest=2.0, **numbers)
 
 
-def test_random_errors_are_told_from_a_mean_by_the_root_of_at_most_256_elements() -> None:
+def test_random_errors_are_scaled_by_the_root_of_at_most_256_elements() -> None:
     for count, root in ((1, 1), (100, 10), (256, 16), (100_000, 16)):
         first = replace(PLAIN, count=count, l2=2 * math.sqrt(count))
         second = replace(first, mean=0.1)
@@ -87,7 +87,7 @@ def test_random_errors_are_told_from_a_mean_by_the_root_of_at_most_256_elements(
         assert result["upper"] == pytest.approx(expected)
 
 
-def test_what_only_one_side_has_is_not_compared() -> None:
+def test_values_on_only_one_side_are_not_compared() -> None:
     first, second = Statistics(count=4, mean=0.5, l2=4.0), Statistics(count=4, mean=0.7)
     result = as_numbers(seen(first, second))
     assert (result["lower"], result["upper"]) == (pytest.approx(0.1), pytest.approx(0.2))
@@ -97,7 +97,7 @@ def test_what_only_one_side_has_is_not_compared() -> None:
     assert seen(PLAIN, None) is None
 
 
-def test_beside_a_reference_of_zeros_any_error_is_infinite() -> None:
+def test_any_error_against_an_all_zero_reference_is_infinite() -> None:
     zeros = Statistics(count=4, min=0.0, max=0.0, mean=0.0, l2=0.0)
     result = seen(zeros, PLAIN)
     the_same(result, lower=math.inf, upper=math.inf, rms=0.0, peak=0.0, largest=4.0)
@@ -121,7 +121,7 @@ def test_equal_hashes_of_one_dtype_are_exact_and_equal_numbers_of_other_hashes_a
 @pytest.mark.parametrize(
     "bad", [{"nan": 1}, {"inf": 2}, {"min": -math.inf}, {"mean": math.nan}, {"l2": math.inf}]
 )
-def test_what_is_not_finite_on_one_side_alone_is_reported(bad: dict[str, float]) -> None:
+def test_non_finite_values_on_only_one_side_are_reported(bad: dict[str, float]) -> None:
     broken = replace(PLAIN, **bad)  # type: ignore[arg-type]
     for one, two, side in ((broken, PLAIN, "first"), (PLAIN, broken, "second")):
         result = as_numbers(seen(one, two))
@@ -132,7 +132,7 @@ def test_what_is_not_finite_on_one_side_alone_is_reported(bad: dict[str, float])
     assert (both["remark"], both["lower"]) == ("", 1.0)
 
 
-def test_the_error_of_a_tensor_is_relative_to_the_root_of_its_mean_square() -> None:
+def test_tensor_error_is_relative_to_its_rms() -> None:
     result = compare_tensors(torch.tensor([3.0, 4.0]), torch.tensor([3.0, 5.0]))
     cosine = 29 / (5 * math.sqrt(34))
     numbers = {"lower": 0.2, "upper": 0.2, "rms": 5 / math.sqrt(2), "peak": 4.0}
@@ -157,7 +157,7 @@ def test_equal_tensors_are_exact() -> None:
     the_same(compare_tensors(empty, empty.half()), is_exact=True, **nothing)
 
 
-def test_equal_infinities_are_left_out_and_all_others_are_named() -> None:
+def test_equal_infinities_are_ignored_and_others_named() -> None:
     first = torch.tensor([math.inf, 3.0, 4.0])
     result = compare_tensors(first, torch.tensor([math.inf, 3.0, 5.0]))
     assert (result.lower, result.largest, result.peak) == (pytest.approx(0.2), 1.0, 4.0)
@@ -173,7 +173,7 @@ def test_equal_infinities_are_left_out_and_all_others_are_named() -> None:
     assert compare_tensors(nans, nans.double()).lower == 0
 
 
-def test_beside_a_tensor_of_zeros_any_error_is_infinite() -> None:
+def test_any_error_against_an_all_zero_tensor_is_infinite() -> None:
     zeros = torch.zeros(2)
     numbers = {"rms": 0.0, "peak": 0.0, "largest": 1.0}
     the_same(compare_tensors(zeros, torch.ones(2)), lower=math.inf, upper=math.inf, **numbers)
@@ -181,7 +181,7 @@ def test_beside_a_tensor_of_zeros_any_error_is_infinite() -> None:
     assert (same.lower, same.is_exact, same.cosine) == (0.0, True, None)
 
 
-def test_sums_of_whole_numbers_are_equal_up_to_their_own_rounding() -> None:
+def test_integer_sums_are_equal_up_to_rounding() -> None:
     def whole(l2: float, mean: float = 5637051.304199219) -> Value:
         ends = {"min": -2146865694.0, "max": 2147252194.0}
         numbers = Statistics(count=16384, mean=mean, l2=l2, **ends)

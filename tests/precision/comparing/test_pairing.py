@@ -31,14 +31,14 @@ def names(before: Call, after: Call) -> list[tuple[str, str]]:
     return [(one.name, other.name) for one, other in pair_values(Pair(before, after))]
 
 
-def test_values_of_one_name_belong_together_if_they_are_of_one_size() -> None:
+def test_equally_named_values_pair_if_sizes_match() -> None:
     before = call(value("input", "0", 6), value("output", "0", 6))
     after = call(value("output", "0", 6), value("input", "0", 6))
     assert names(before, after) == [("0", "0"), ("0", "0")]
     assert names(before, call(value("input", "0", 5))) == []
 
 
-def test_values_of_other_names_belong_together_by_role_and_size_where_only_one_fits() -> None:
+def test_differently_named_values_pair_by_role_and_size_if_unique() -> None:
     before = call(value("input", "self", 6), value("input", "weight", 4), value("output", "0", 6))
     assert names(before, call(value("input", "x", 6))) == [("self", "x")]
     assert names(before, call(value("input", "x", 4))) == [("weight", "x")]
@@ -66,19 +66,19 @@ def paired(before: list[Call], after: list[Call]) -> tuple[list[tuple[int, int]]
     return places, len(pairing.only_before), len(pairing.only_after)
 
 
-def test_partners_come_in_the_order_of_the_second_dump() -> None:
+def test_partners_follow_the_order_of_the_second_dump() -> None:
     before = [one("a", "x"), one("b", "x"), one("c", "x")]
     after = [one("c", "x"), one("d", "x"), one("a", "x")]
     assert paired(before, after) == ([(2, 0), (0, 2)], 1, 1)
 
 
-def test_calls_of_one_name_pair_by_number_where_both_have_the_same_numbers() -> None:
+def test_equally_named_calls_pair_by_number_if_the_numbers_match() -> None:
     before = [one("a", "x", 1), one("a", "x", 0)]
     assert paired(before, [one("a", "x", 0), one("a", "x", 1)]) == ([(1, 0), (0, 1)], 0, 0)
     assert paired(before, [one("a", "x", 1), one("a", "x", 2)]) == ([(0, 0), (1, 1)], 0, 0)
 
 
-def test_where_one_side_has_more_calls_those_of_equal_shapes_pair() -> None:
+def test_calls_pair_by_shape_if_one_side_has_more() -> None:
     small, large, other = (value("output", "0", count) for count in (4, 5, 6))
     before = [one("a", "x", 0, values=(small,)), one("a", "x", 1, values=(large,))]
     after = [
@@ -90,7 +90,7 @@ def test_where_one_side_has_more_calls_those_of_equal_shapes_pair() -> None:
     assert paired(after, before) == ([(1, 0), (2, 1)], 1, 0)
 
 
-def test_names_of_other_tools_and_the_level_of_ddp_are_seen_through() -> None:
+def test_names_of_other_tools_and_ddp_levels_are_normalised() -> None:
     before = [
         one("aten.addmm.default", "net.0"),
         one("aten.add.Tensor", "net.0", phase="backward"),
@@ -108,9 +108,7 @@ def test_names_of_other_tools_and_the_level_of_ddp_are_seen_through() -> None:
     assert paired(before, after) == ([(0, 0), (1, 1), (2, 2)], 2, 2)
 
 
-def test_where_a_dump_knows_no_layers_ops_pair_without_and_where_it_knows_no_ops_layers_do() -> (
-    None
-):
+def test_ops_pair_without_layers_and_layers_without_ops() -> None:
     known = [one("aten.addmm.default", "net.0"), one("aten.relu.default", "net.1")]
     bare = [one("Functional.linear"), one("Functional.relu", phase="backward")]
     assert paired(known, bare) == ([(0, 0)], 1, 1)
@@ -142,7 +140,7 @@ def test_where_a_dump_knows_no_layers_ops_pair_without_and_where_it_knows_no_ops
         ("conv_transpose0d", "conv_transpose0d"),
     ],
 )
-def test_one_computation_has_one_name(op: str, name: str) -> None:
+def test_equivalent_computations_share_a_name(op: str, name: str) -> None:
     assert canonical(op) == name
 
 
@@ -165,7 +163,7 @@ def values_of(op: str, *sizes: int, role: Role = "input") -> Call:
         ("aten.addmm", "Functional.linear", [("0", "0"), ("1", "1")]),
     ],
 )
-def test_operands_of_an_aten_op_are_where_the_function_has_them(
+def test_aten_operands_are_ordered_like_the_functions(
     aten: str, function: str, places: list[tuple[str, str]]
 ) -> None:
     sizes = [6] * len(places)

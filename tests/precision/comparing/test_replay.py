@@ -95,7 +95,7 @@ def test_a_healthy_product_adds_what_rounding_explains() -> None:
     assert result.added < 1e-6
 
 
-def test_who_adds_an_error_is_reported_by_replaying_both_sides() -> None:
+def test_replaying_both_sides_reveals_which_one_adds_an_error() -> None:
     good = call("Functional.linear", OPERANDS, OUT)
     bad = call("Functional.linear", OPERANDS, 1.25 * OUT)
     for pair, of_reference in (((good, bad), False), ((bad, good), True)):
@@ -117,7 +117,7 @@ def gradients(*outputs: torch.Tensor, incoming: torch.Tensor) -> Call:
     return call("Functional.linear", {"0": incoming}, *outputs, phase="backward", number=0)
 
 
-def test_gradients_of_a_function_are_those_of_autograd() -> None:
+def test_function_gradients_match_autograd() -> None:
     forward = call("Functional.linear", OPERANDS, OUT)
     both = Pair(forward, forward)
     incoming = random(16, 4, seed=3)
@@ -143,7 +143,7 @@ def test_gradients_of_a_function_are_those_of_autograd() -> None:
     assert replayed(other, other, both) is None
 
 
-def test_a_single_gradient_of_operands_of_one_shape_may_be_of_either() -> None:
+def test_single_gradient_may_belong_to_either_same_shaped_operand() -> None:
     square = random(8, 8), random(8, 8, seed=1)
     forward = call("Torch.matmul", {"0": square[0], "1": square[1]}, square[0] @ square[1])
     incoming = random(8, 8, seed=2)
@@ -165,11 +165,11 @@ def test_a_single_gradient_of_operands_of_one_shape_may_be_of_either() -> None:
         call("Functional.linear", OPERANDS, OUT, at3="print(1)"),
     ],
 )
-def test_what_cannot_be_replayed_faithfully_is_not(odd: Call) -> None:
+def test_calls_that_cannot_be_replayed_faithfully_are_skipped(odd: Call) -> None:
     assert replayed(odd, odd) is None
 
 
-def test_a_sample_and_a_tensor_that_is_not_there_are_not_replayed() -> None:
+def test_sampled_and_missing_tensors_are_not_replayed() -> None:
     good = call("aten.relu.default", {"0": X}, X.relu())
     assert replayed(good, good) is not None
     sample = Call(
@@ -204,7 +204,7 @@ def side(output: list[float], own: float, exact: list[float] | None = None) -> _
     return _Side(outputs={"0": given}, replayed={"0": right}, own={"0": own})
 
 
-def test_the_verdict_is_on_the_side_whose_error_exceeds_the_limit() -> None:
+def test_verdict_blames_the_side_whose_error_exceeds_the_limit() -> None:
     # Of [3, 5] against [3, 4] the error is 1 / sqrt(2), its rms sqrt(17).
     exact, apart = side([3.0, 4.0], 0.1), side([3.0, 5.0], 0.5)
     added = 1 / ROOT / math.sqrt(17)
@@ -250,7 +250,7 @@ def test_the_verdict_is_on_the_side_whose_error_exceeds_the_limit() -> None:
         (16.0, 0.0, 1 / ROOT),
     ],
 )
-def test_the_explained_error_is_what_roundings_move_and_add(
+def test_explained_error_combines_propagated_and_added_rounding(
     terms: float, unit: float, expected: float
 ) -> None:
     exact, shaken = torch.tensor([3.0, 4.0]), torch.tensor([3.0, 5.0])
@@ -259,7 +259,7 @@ def test_the_explained_error_is_what_roundings_move_and_add(
     assert _explained(terms, unit, torch.empty(0), torch.empty(0)) == 0
 
 
-def test_sums_have_as_many_terms_as_elements_fall_together() -> None:
+def test_sum_terms_equal_the_number_of_reduced_elements() -> None:
     def terms(
         op: str, output: int | tuple[int, ...], *shapes: Any, phase: Phase = "forward"
     ) -> Any:
@@ -283,7 +283,7 @@ def test_sums_have_as_many_terms_as_elements_fall_together() -> None:
     assert terms("aten.arange.default", (2, 4)) == 1
 
 
-def test_arguments_are_put_together_from_their_names() -> None:
+def test_arguments_are_reassembled_from_their_names() -> None:
     tensors = {name: torch.zeros(size) for size, name in enumerate(("0", "2.1", "2.0", "weight"))}
     one = call("aten.x.default", {}, at1="3", p="0.5")
     positional, keywords = _arguments(one, {("input", name): t for name, t in tensors.items()})
@@ -294,7 +294,7 @@ def test_arguments_are_put_together_from_their_names() -> None:
         _arguments(call("aten.x.default", {}, at1="3"), {})
 
 
-def test_texts_of_arguments_are_literals_or_dtypes() -> None:
+def test_argument_texts_are_literals_or_dtypes() -> None:
     assert (_literal("torch.bfloat16"), _literal("torch.int32")) == (torch.float64, torch.int32)
     assert (_literal("inf"), _literal("-inf"), math.isnan(_literal("nan"))) == (
         math.inf,
@@ -307,7 +307,7 @@ def test_texts_of_arguments_are_literals_or_dtypes() -> None:
             _literal(text)
 
 
-def test_only_functions_of_tensors_that_change_nothing_are_called() -> None:
+def test_only_pure_tensor_functions_are_called() -> None:
     assert _target("Functional.linear") is functional.linear
     assert _target("Torch.matmul") is torch.matmul
     assert _target("Tensor.abs") is torch.Tensor.abs
@@ -321,7 +321,7 @@ def test_only_functions_of_tensors_that_change_nothing_are_called() -> None:
         assert _target(op) is None, op
 
 
-def test_noise_is_evenly_spread_within_a_rounding() -> None:
+def test_noise_is_uniform_within_a_rounding_step() -> None:
     tensor = random(20_000).double() + 5
     generator = torch.Generator().manual_seed(3)
     noise = _shaken(tensor, 2.0**-8, generator) / tensor - 1
@@ -332,7 +332,7 @@ def test_noise_is_evenly_spread_within_a_rounding() -> None:
     assert _shaken(index, 0.5, generator) is index
 
 
-def test_distances_leave_out_infinities_of_both() -> None:
+def test_distances_ignore_infinities_on_both_sides() -> None:
     first = torch.tensor([3.0, 4.0, math.inf])
     assert _distance(first, torch.tensor([3.0, 5.0, math.inf])) == pytest.approx(1 / ROOT)
     assert _distance(first, torch.tensor([3.0, 5.0, -math.inf])) == math.inf

@@ -212,7 +212,7 @@ SECOND = {
 SIDE = {"tool": "jumar", "step": 3, "rank": 1}
 
 
-def test_the_json_holds_every_number_and_spells_out_what_is_not_finite() -> None:
+def test_json_has_every_number_and_spells_out_non_finite_ones() -> None:
     whole = as_dict(comparison())
     assert whole == {
         "before": {"path": "a", **SIDE, "calls": 2, "tensors": False},
@@ -238,7 +238,7 @@ def test_the_json_holds_every_number_and_spells_out_what_is_not_finite() -> None
     assert as_dict(comparison(first_difference=None))["first_difference"] is None
 
 
-def test_the_csv_has_a_line_a_value_with_its_call() -> None:
+def test_csv_has_a_line_per_value_with_its_call() -> None:
     lines = list(csv.DictReader(io.StringIO(as_csv(comparison()))))
     expected = [
         {**named, "place": place, **each}
@@ -253,7 +253,7 @@ def test_the_csv_has_a_line_a_value_with_its_call() -> None:
     assert as_csv(comparison(calls=[])).split() == ["place"]
 
 
-def test_a_summary_is_a_line_a_call_in_three_digits() -> None:
+def test_summary_has_a_line_per_call_with_three_digits() -> None:
     plain = {"phase": "forward"}
     assert summary(compared()) == [
         {
@@ -275,7 +275,7 @@ def test_the_error_of_a_call_is_the_largest_of_its_outputs() -> None:
     assert error_of(replace(second, rows=[replace(second.rows[1], ratio=1.0)])) is None
 
 
-def test_what_is_unequal_first_is_said_in_a_line_with_four_of_its_values() -> None:
+def test_first_inequality_is_a_line_with_four_values() -> None:
     assert unequal_text(UNEQUAL) == (
         "net.0: mul #2 forward: its inputs already differ; unequal: input 0 (float32 and float16),"
         " output 0, output 1, output 2"
@@ -299,7 +299,7 @@ def data_of(text: str) -> Any:
     return json.loads(result[1])
 
 
-def test_the_page_holds_every_call_and_escapes_what_a_dump_says() -> None:
+def test_page_has_every_call_and_escapes_dump_content() -> None:
     text = page(comparison())
     assert data_of(text) == [
         [
@@ -330,7 +330,7 @@ def test_the_page_holds_every_call_and_escapes_what_a_dump_says() -> None:
     assert "\n\n" not in text.replace("\n\n<", "<").partition("<body>")[2].partition("<script")[0]
 
 
-def test_the_page_admits_its_own_style_and_script_alone() -> None:
+def test_page_policy_allows_only_its_own_style_and_script() -> None:
     text = page(comparison())
     policy = re.search(r"style-src '(.*?)'; script-src '(.*?)'", text)
     assert policy is not None

@@ -37,14 +37,14 @@ def unequal(before: Dump, after: Dump) -> Unequal | None:
 A, B, C = "sha256:a", "sha256:b", "sha256:c"
 
 
-def test_the_op_that_makes_the_difference_has_equal_inputs() -> None:
+def test_op_that_causes_the_difference_has_equal_inputs() -> None:
     result = unequal(of(call("x", A, A), call("y", A, A)), of(call("x", A, A), call("y", A, B)))
     assert result is not None
     assert (result.pair.before.op, result.inputs_equal) == ("y", True)
     assert [value.role for value, _ in result.values] == ["output"]
 
 
-def test_an_op_that_was_given_another_input_is_told_apart() -> None:
+def test_op_with_a_different_input_is_distinguished() -> None:
     result = unequal(of(call("x", A, A)), of(call("x", C, B)))
     assert result is not None
     assert not result.inputs_equal
@@ -58,7 +58,7 @@ def test_another_dtype_is_unequal_and_a_cast_before_it_is_named() -> None:
     assert result.unpaired.op == "cast"
 
 
-def test_an_op_says_more_than_the_module_around_it() -> None:
+def test_op_is_preferred_over_its_module() -> None:
     module = call("Linear", A, A, kind="module"), call("Linear", A, B, kind="module")
     result = unequal(of(module[0], call("y", A, A)), of(module[1], call("y", A, B)))
     assert result is not None
@@ -69,11 +69,11 @@ def test_an_op_says_more_than_the_module_around_it() -> None:
 
 
 @pytest.mark.parametrize("other", ["", "crc32:b"])
-def test_what_has_no_hash_of_the_same_kind_is_not_called_unequal(other: str) -> None:
+def test_values_without_comparable_hashes_are_not_unequal(other: str) -> None:
     assert unequal(of(call("x", A, A)), of(call("x", A, other))) is None
 
 
-def test_a_hash_is_that_of_the_elements_in_order() -> None:
+def test_hash_covers_the_elements_in_order() -> None:
     tensor = torch.arange(6.0).reshape(2, 3)
     flipped = tensor.t()
     assert digest_of(flipped) == digest_of(flipped.contiguous()) != digest_of(tensor)
@@ -97,7 +97,7 @@ def dumped(folder: Path, *, scale: float) -> Dump:
     return read_dump(folder)
 
 
-def test_recorded_hashes_lead_to_the_op_and_survive_the_file(tmp_path: Path) -> None:
+def test_recorded_hashes_find_the_op_and_survive_the_file(tmp_path: Path) -> None:
     one, again = dumped(tmp_path / "a", scale=1), dumped(tmp_path / "b", scale=1)
     assert all(
         value.digest
@@ -115,7 +115,7 @@ def test_recorded_hashes_lead_to_the_op_and_survive_the_file(tmp_path: Path) -> 
     assert other.first_unequal.inputs_equal
 
 
-def test_a_transposed_view_and_its_base_have_hashes_of_their_own(tmp_path: Path) -> None:
+def test_transposed_view_and_its_base_have_different_hashes(tmp_path: Path) -> None:
     dump = dumped(tmp_path / "a", scale=1)
     torch.manual_seed(0)
     weight = nn.Linear(4, 4).weight

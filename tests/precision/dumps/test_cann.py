@@ -75,7 +75,7 @@ def a_raw_file(folder: Path, time: str = TIME) -> Path:
     )
 
 
-def test_a_raw_file_holds_inputs_then_outputs_then_what_is_left_out(tmp_path: Path) -> None:
+def test_raw_file_has_inputs_then_outputs_then_ignored_data(tmp_path: Path) -> None:
     path = a_raw_file(tmp_path)
     dump = read_raw(tmp_path, [path])
     assert (dump.where, dump.tool, dump.framework, dump.notices) == (tmp_path, "CANN", "", [])
@@ -118,7 +118,7 @@ DTYPES = {
 
 
 @pytest.mark.parametrize("dtype", range(37))
-def test_numbers_of_dtypes_are_those_of_ges_data_types(tmp_path: Path, dtype: int) -> None:
+def test_dtype_codes_match_ge_data_types(tmp_path: Path, dtype: int) -> None:
     path = tmp_path / f"Abs.a.1.{TIME}"
     raw(path, (3, described(dtype, [1], 8, 6, packed=True), b"\0" * 8))
     dump = read_raw(tmp_path, [path])
@@ -128,7 +128,7 @@ def test_numbers_of_dtypes_are_those_of_ges_data_types(tmp_path: Path, dtype: in
     assert dump.notices == ([] if dtype in DTYPES else [unknown])
 
 
-def test_a_raw_file_that_ends_too_early_says_where(tmp_path: Path) -> None:
+def test_truncated_raw_file_error_names_the_offset(tmp_path: Path) -> None:
     path = a_raw_file(tmp_path)
     whole = path.read_bytes()
     length = int.from_bytes(whole[:8], "little")
@@ -147,7 +147,7 @@ def test_a_raw_file_that_ends_too_early_says_where(tmp_path: Path) -> None:
     assert len(read_raw(tmp_path, [path]).calls) == 1
 
 
-def test_ops_come_by_time_and_are_numbered_and_gradients_are_backward(tmp_path: Path) -> None:
+def test_ops_are_ordered_by_time_and_numbered_and_gradients_are_backward(tmp_path: Path) -> None:
     names = (
         f"Mul.gradients_a.1.2.{LATER}",
         f"Abs.a.7.2.{LATER}",
@@ -169,7 +169,7 @@ def test_ops_come_by_time_and_are_numbered_and_gradients_are_backward(tmp_path: 
     assert dump.notices == ["other: another name than a dump's; left out."]
 
 
-def test_long_names_stand_in_a_table_beside(tmp_path: Path) -> None:
+def test_long_names_are_looked_up_in_a_table_file(tmp_path: Path) -> None:
     (tmp_path / "mapping.csv").write_text(f"123,Abs.long.1.2.{TIME}\nodd\n")
     path = raw(tmp_path / "123", (3, described(1, [1], 4, 6, packed=True), b"\0" * 4))
     dump = read_raw(tmp_path, [path])
@@ -212,7 +212,7 @@ def test_decoded_tensors_of_one_op_and_time_are_one_call(tmp_path: Path) -> None
     assert torch.equal(dump.tensors.read(files[1].name), torch.from_numpy(FLOATS))
 
 
-def test_outputs_of_tensorflow_have_times_of_their_own_and_are_one_op(tmp_path: Path) -> None:
+def test_tensorflow_outputs_with_different_times_are_one_op(tmp_path: Path) -> None:
     files = [
         saved(tmp_path, f"net.1.{LATER}.npy"),
         saved(tmp_path, f"other.0.{TIME[:-1]}2.npy"),
@@ -243,7 +243,7 @@ def test_outputs_of_tensorflow_have_times_of_their_own_and_are_one_op(tmp_path: 
         (f"b.0.{TIME}.txt", ""),
     ],
 )
-def test_files_are_known_by_their_names(name: str, matches: str) -> None:
+def test_files_are_recognised_by_name(name: str, matches: str) -> None:
     forms = {"raw": RAW, "decoded": DECODED, "golden": GOLDEN}
     result = [form for form, pattern in forms.items() if pattern.fullmatch(name)]
     assert result == [

@@ -15,9 +15,7 @@ from jumar.precision.dumps.cann_results import (
 )
 
 
-def test_rows_keep_apart_what_was_not_compared_and_what_is_not_a_number(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_rows_distinguish_not_compared_from_nan(shared: Path, tmp_path: Path) -> None:
     (path,) = (shared / "data/dumps/cann").rglob("result_*.csv")
     rows = read_results(path)
     assert len(rows) == 9
@@ -67,7 +65,7 @@ def result(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_every_cell_of_a_row_is_what_its_column_says(tmp_path: Path) -> None:
+def test_every_cell_is_read_by_its_column(tmp_path: Path) -> None:
     path = result(
         tmp_path / "result_1.csv",
         "1,2,MatMul,a,float16,b,a:input:3,YES,0.5,(1;2),inf",
@@ -98,7 +96,7 @@ def test_every_cell_of_a_row_is_what_its_column_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "Index,OpType,NPUDump,GroundTruth\n"])
-def test_a_table_without_the_columns_of_a_result_is_refused(tmp_path: Path, text: str) -> None:
+def test_table_without_result_columns_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "r.csv"
     path.write_text(text)
     with pytest.raises(UserError) as error:
@@ -114,7 +112,7 @@ def overflows(path: Path, content: object) -> list[Overflow]:
     return read_overflow(path)
 
 
-def test_units_with_a_status_are_overflows_and_minus_1_stands_for_the_files_name(
+def test_units_with_a_status_are_overflows_and_minus_1_means_the_files_name(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "Opdebug.Node_OpDebug.7.1767268800001005.output.0.json"

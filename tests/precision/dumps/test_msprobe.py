@@ -59,7 +59,7 @@ def call(
     )
 
 
-def test_every_kind_of_entry_becomes_the_call_that_it_describes(tmp_path: Path) -> None:
+def test_every_kind_of_entry_becomes_its_call(tmp_path: Path) -> None:
     data = {
         "Module.net.0.Linear.forward.0": {
             "input_args": [tensor("torch.bfloat16", 2, 3, md5="0a1b", data_name="a.pt")],
@@ -146,7 +146,7 @@ def test_every_kind_of_entry_becomes_the_call_that_it_describes(tmp_path: Path) 
     )
 
 
-def test_calls_are_numbered_within_their_layer_both_phases_together(tmp_path: Path) -> None:
+def test_calls_are_numbered_per_layer_across_both_phases(tmp_path: Path) -> None:
     names = [
         "Functional.linear.2.forward",
         "Functional.linear.5.forward",
@@ -198,7 +198,7 @@ def test_gradients_reserved_during_the_forward_pass_come_last(tmp_path: Path) ->
     ]
 
 
-def test_tensors_lie_in_a_folder_beside_or_next_to_the_file_and_nowhere_else(
+def test_tensors_are_searched_only_in_a_sibling_folder_or_next_to_the_file(
     tmp_path: Path,
 ) -> None:
     names = ["a.pt", "missing.pt", "../b.pt"]
@@ -225,7 +225,7 @@ def test_tensors_lie_in_a_folder_beside_or_next_to_the_file_and_nowhere_else(
     assert read_msprobe(path).tensors is None
 
 
-def test_the_framework_is_what_the_header_or_the_tensors_say(tmp_path: Path) -> None:
+def test_framework_follows_from_the_header_or_the_tensors(tmp_path: Path) -> None:
     def framework(dtype: str, **header: Any) -> str:
         element = tensor(dtype, type=header.pop("element", "x"))
         data = {"Torch.x.0.forward": {"input_args": [element], "output": []}}
@@ -241,7 +241,7 @@ def test_the_framework_is_what_the_header_or_the_tensors_say(tmp_path: Path) -> 
     assert framework("torch.float32", type="mindspore.cell") == "mindspore"
 
 
-def test_a_step_or_rank_is_that_of_the_next_two_folders(tmp_path: Path) -> None:
+def test_step_and_rank_come_from_the_two_parent_folders(tmp_path: Path) -> None:
     def numbers(*parts: str) -> tuple[int | None, int | None]:
         dump = read_msprobe(written(tmp_path.joinpath(*parts), {}))
         return dump.step, dump.rank
@@ -264,7 +264,7 @@ def test_a_step_or_rank_is_that_of_the_next_two_folders(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_dump_or_a_damaged_one_is_reported(
+def test_non_dumps_and_damaged_dumps_are_reported(
     tmp_path: Path, content: object, message: str
 ) -> None:
     path = tmp_path / "dump.json"
@@ -277,7 +277,7 @@ def test_what_is_no_dump_or_a_damaged_one_is_reported(
     assert error.value.todo == (again if "damaged" in message else expected)
 
 
-def test_a_table_of_layers_of_another_form_is_left_out(tmp_path: Path) -> None:
+def test_layer_table_in_another_format_is_ignored(tmp_path: Path) -> None:
     data = {"Torch.x.0.forward": {"input_args": [], "output": []}}
     dump = read_msprobe(written(tmp_path, data, construct=[]))
     assert dump.notices == ["construct.json is not an object and was left out."]

@@ -24,7 +24,7 @@ def plain(dump: Dump) -> list[str]:
     ]
 
 
-def test_every_sample_comes_back_as_it_was(shared: Path, tmp_path: Path) -> None:
+def test_every_sample_round_trips(shared: Path, tmp_path: Path) -> None:
     dumps = [d for d in open_dumps(shared / "data" / "dumps") if d.tool == "msprobe"]
     assert len(dumps) == 25
     for number, dump in enumerate(dumps):
@@ -32,7 +32,7 @@ def test_every_sample_comes_back_as_it_was(shared: Path, tmp_path: Path) -> None
         assert plain(open_dump(written)) == plain(dump), dump.where
 
 
-def test_a_dump_of_a_header_alone_says_so(tmp_path: Path) -> None:
+def test_header_only_dump_is_reported(tmp_path: Path) -> None:
     for entries in ({}, None):
         content = {"task": "statistics", "level": "L1", "data": entries}
         (tmp_path / "dump.json").write_text(json.dumps(content))
@@ -40,7 +40,7 @@ def test_a_dump_of_a_header_alone_says_so(tmp_path: Path) -> None:
         assert (list(dump.calls), "It holds a header and no calls." in dump.notices) == ([], True)
 
 
-def test_ops_of_ours_and_their_layers_come_back(tmp_path: Path) -> None:
+def test_our_ops_and_their_layers_round_trip(tmp_path: Path) -> None:
     def value(role: str, name: str) -> Value:
         numbers = Statistics(count=6, min=-1.0, max=2.0, mean=0.5, l2=3.0)
         return Value(
@@ -108,7 +108,7 @@ def a_call(op: str, layer: str, phase: Phase, *values: Value, **fields: Any) -> 
     return Call(op=op, layer=layer, phase=phase, values=values, **plain | fields)
 
 
-def test_the_entry_of_a_call_has_a_place_for_every_value_and_argument(tmp_path: Path) -> None:
+def test_entry_of_a_call_has_every_value_and_argument(tmp_path: Path) -> None:
     op = a_call(
         *("aten.x.default", "net", "forward"),
         value_of("input", "1.1", "crc32:0a1b"),
@@ -159,7 +159,7 @@ def test_the_entry_of_a_call_has_a_place_for_every_value_and_argument(tmp_path: 
     assert files["stack.json"] == {"0": [names, ["no stack was recorded"]]}
 
 
-def test_the_level_says_whether_there_are_layers_and_ops(tmp_path: Path) -> None:
+def test_level_reflects_whether_there_are_layers_and_ops(tmp_path: Path) -> None:
     op = a_call("aten.x.default", "net", "forward")
     layer = a_call("Linear", "net", "forward", value_of("parameter", "weight"), kind="module")
     for number, (calls, level) in enumerate((([op], "L1"), ([layer], "L0"), ([op, layer], "mix"))):
@@ -198,7 +198,7 @@ def test_a_backward_call_has_its_forward_calls_number(tmp_path: Path) -> None:
     ]
 
 
-def test_an_ops_parent_is_the_next_call_of_its_layer_and_a_layers_of_one_above(
+def test_parent_of_an_op_is_its_layers_next_call_and_of_a_layer_one_above(
     tmp_path: Path,
 ) -> None:
     calls = [

@@ -54,7 +54,7 @@ def test_every_msprobe_sample_is_read_with_all_its_tensors(samples: Path) -> Non
         assert len({call.key for call in dump.calls}) == calls, path
 
 
-def test_a_folder_of_everything_is_read_and_says_what_was_left_out(samples: Path) -> None:
+def test_mixed_folder_is_read_and_skipped_files_reported(samples: Path) -> None:
     dumps = open_dumps(samples)
     by_tool = {tool: [d for d in dumps if d.tool == tool] for tool in {d.tool for d in dumps}}
     assert {tool: len(each) for tool, each in by_tool.items()} == {
@@ -70,7 +70,7 @@ def test_a_folder_of_everything_is_read_and_says_what_was_left_out(samples: Path
     assert sum(map(values_of, by_tool["CANN, decoded"])) == len([*samples.rglob("temp/*/*.npy")])
 
 
-def test_every_tensor_of_every_sample_is_what_the_dump_says_of_it(samples: Path) -> None:
+def test_every_sample_tensor_matches_its_recorded_statistics(samples: Path) -> None:
     read = 0
     for dump in open_dumps(samples):
         for call in dump.calls if dump.tensors is not None else ():
@@ -86,7 +86,7 @@ def test_every_tensor_of_every_sample_is_what_the_dump_says_of_it(samples: Path)
     assert read == 3 * 172 + 2 * 2 + 25  # msprobe's three, MindSpore's two, CANN's
 
 
-def test_raw_files_of_a_device_hold_what_their_decoded_form_holds(samples: Path) -> None:
+def test_raw_device_files_equal_their_decoded_form(samples: Path) -> None:
     folder = samples / "cann/axis/precision_data"
     raw, decoded = open_dump(folder / "npu"), open_dump(folder / "temp/decode")
     assert [call.key for call in raw.calls] == [call.key for call in decoded.calls]
@@ -99,7 +99,7 @@ def test_raw_files_of_a_device_hold_what_their_decoded_form_holds(samples: Path)
             assert torch.equal(raw.tensors.read(first.tensor), decoded.tensors.read(second.tensor))
 
 
-def test_layers_numbers_steps_and_ranks_are_those_of_the_run(samples: Path) -> None:
+def test_layers_numbers_steps_and_ranks_match_the_run(samples: Path) -> None:
     dump = open_dump(samples / "own/tf_fp32/golden/statistics_mix")
     (softmax,) = [
         call
@@ -117,7 +117,7 @@ def test_layers_numbers_steps_and_ranks_are_those_of_the_run(samples: Path) -> N
     assert {call.kind for call in early.calls[first_gradient:]} == {"parameter"}
 
 
-def test_numbers_that_are_not_finite_are_read(samples: Path) -> None:
+def test_non_finite_numbers_are_read(samples: Path) -> None:
     dump = open_dump(samples / "own/nan_L1")
     (log,) = [call for call in dump.calls if (call.op, call.phase) == ("Torch.log", "forward")]
     numbers = [value.statistics.max for value in log.values if value.statistics]
@@ -125,7 +125,7 @@ def test_numbers_that_are_not_finite_are_read(samples: Path) -> None:
     assert numbers[1] != numbers[1]
 
 
-def test_bad_input_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
+def test_bad_input_errors_are_specific(samples: Path, tmp_path: Path) -> None:
     whole = samples / "own/tf_fp32/golden/tensor_L1/step0/proc6980"
     cut = tmp_path / "cut"
     cut.mkdir()
@@ -160,7 +160,7 @@ def test_missing_and_harmful_tensor_files_are_refused(samples: Path, tmp_path: P
         tensors.read(name)
 
 
-def test_a_raw_file_that_is_cut_is_an_error(samples: Path, tmp_path: Path) -> None:
+def test_truncated_raw_file_is_an_error(samples: Path, tmp_path: Path) -> None:
     (source,) = (samples / "cann/axis/precision_data/npu").rglob("MatMulV2.*")
     content = source.read_bytes()
     for length in (4, 60, len(content) - 1):
@@ -175,7 +175,7 @@ def msprobe_file(path: Path) -> None:
     path.write_text(json.dumps(content))
 
 
-def test_dumps_come_by_folder_step_and_rank_and_one_is_chosen_by_these(tmp_path: Path) -> None:
+def test_dumps_are_ordered_and_selected_by_folder_step_and_rank(tmp_path: Path) -> None:
     for step, rank in ((10, 0), (2, 1), (2, 0)):
         msprobe_file(tmp_path / f"step{step}" / f"rank{rank}" / "dump.json")
     dumps = open_dumps(tmp_path)
@@ -203,7 +203,7 @@ def test_dumps_come_by_folder_step_and_rank_and_one_is_chosen_by_these(tmp_path:
     assert error.value.what.count(";") == 3
 
 
-def test_files_of_a_dump_under_another_name_are_found_and_all_others_counted(
+def test_renamed_dump_files_are_found_and_all_others_counted(
     tmp_path: Path,
 ) -> None:
     msprobe_file(tmp_path / "renamed.json")

@@ -65,7 +65,7 @@ def a_dump(step: int = 3, rank: int = 0) -> Dump:
     )
 
 
-def test_a_dump_comes_back_as_it_was_with_its_tensors(tmp_path: Path) -> None:
+def test_dump_round_trips_with_its_tensors(tmp_path: Path) -> None:
     place = write_dump(tmp_path, a_dump(), TENSORS, shard_bytes=100)
     assert sorted(path.name for path in place.iterdir()) == [
         "dump.json",
@@ -148,7 +148,7 @@ def test_a_damaged_dump_is_an_error_that_names_the_file(
 
 
 @pytest.mark.parametrize("limit", [100, 2_000])
-def test_a_full_disk_leaves_the_steps_before_and_nothing_of_this_one(
+def test_full_disk_keeps_earlier_steps_and_nothing_of_the_current_one(
     tmp_path: Path, limit: int
 ) -> None:
     write_dump(tmp_path, a_dump(), TENSORS)
@@ -163,7 +163,7 @@ def test_a_full_disk_leaves_the_steps_before_and_nothing_of_this_one(
     assert read_dump(tmp_path).step == 3
 
 
-def test_a_file_is_a_header_and_a_line_a_row_and_a_line_a_call(tmp_path: Path) -> None:
+def test_file_has_a_header_and_a_line_per_row_and_per_call(tmp_path: Path) -> None:
     dump = a_dump()
     shared = dump.calls[0].values[1].statistics
     again = replace(dump.calls[0].values[2], statistics=shared)
@@ -210,7 +210,7 @@ def test_a_file_is_a_header_and_a_line_a_row_and_a_line_a_call(tmp_path: Path) -
     assert read_dump(place).tensors is None
 
 
-def test_a_dump_without_step_and_rank_goes_where_those_of_number_0_do(tmp_path: Path) -> None:
+def test_dump_without_step_and_rank_is_stored_as_number_0(tmp_path: Path) -> None:
     dump = replace(a_dump(), step=None, rank=None, calls=())
     place = write_dump(tmp_path, dump)
     assert place == tmp_path / "step-00000000" / "rank-0"
@@ -246,7 +246,7 @@ def refused(place: Path, content: object) -> str:
     return error.value.what
 
 
-def test_what_is_wrong_in_a_file_is_reported(tmp_path: Path) -> None:
+def test_errors_in_a_file_are_reported(tmp_path: Path) -> None:
     place = write_dump(tmp_path, a_dump())
     content = json.loads((place / "dump.json").read_text())
     call, parameter = content["calls"]

@@ -20,7 +20,7 @@ def written(path: Path, *lines: list[Any]) -> Path:
     return path
 
 
-def test_lines_of_one_call_are_its_values(tmp_path: Path) -> None:
+def test_lines_of_a_call_become_its_values(tmp_path: Path) -> None:
     path = written(
         tmp_path / "a.pkl",
         line("Functional_conv2d_1_forward_input.0", 5.0, -2.0, 0.5),
@@ -71,7 +71,7 @@ def test_lines_of_one_call_are_its_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["[1", "[]", "{}", '["a_b_1_forward_input", 0, [], "x", 3, [1]]'])
-def test_a_line_of_another_form_is_named(tmp_path: Path, bad: str) -> None:
+def test_malformed_line_is_named(tmp_path: Path, bad: str) -> None:
     path = written(tmp_path / "a.pkl", line("Torch_mm_0_forward_input.0", 1.0, 0.0, 0.5))
     assert read_ptdbg(path).notices == []
     path.write_text(f"{path.read_text()}{bad}\n")

@@ -16,7 +16,7 @@ def names(folder: Path, sizes: dict[str, int]) -> list[list[str]]:
     return [sorted(load_file(folder / name)) for name in sizes]
 
 
-def test_a_file_is_full_where_the_next_tensor_has_no_room(tmp_path: Path) -> None:
+def test_file_is_full_if_the_next_tensor_does_not_fit(tmp_path: Path) -> None:
     tensors = {
         str(count): torch.zeros(count, dtype=torch.uint8) for count in (40, 60, 1, 99, 500, 2)
     }
@@ -36,7 +36,7 @@ def call(**dtypes: str) -> Sequence[Call]:
     return (Call(kind="op", op="x", layer="", number=0, phase="forward", values=values),)
 
 
-def test_a_view_is_cut_from_its_base(tmp_path: Path) -> None:
+def test_view_is_sliced_from_its_base(tmp_path: Path) -> None:
     sizes = write_shards(tmp_path, {"base": torch.arange(6.0)}, 100)
     views = {"turned": View("base", (3, 2), (1, 3)), "large": View("base", (7,), (1,))}
     shards = Shards(tmp_path, sizes, views, call(turned="float32", base="float32"))
@@ -55,7 +55,7 @@ def test_a_view_is_cut_from_its_base(tmp_path: Path) -> None:
     assert (error.value.what, error.value.where) == ("the tensor 'none' is missing", str(tmp_path))
 
 
-def test_a_tensor_of_another_dtype_is_another_one(tmp_path: Path) -> None:
+def test_tensor_with_another_dtype_is_distinct(tmp_path: Path) -> None:
     sizes = write_shards(tmp_path, {"a": torch.arange(6), "b": torch.arange(6)}, 100)
     shards = Shards(tmp_path, sizes, {}, call(a="int32"))
     with pytest.raises(UserError, match=r"the tensor 'a' is another one: int64 \[6\]"):
@@ -63,7 +63,7 @@ def test_a_tensor_of_another_dtype_is_another_one(tmp_path: Path) -> None:
     assert shards.read("b").tolist() == [0, 1, 2, 3, 4, 5]  # no call says what it is
 
 
-def test_files_that_are_cut_longer_missing_or_none_are_named(tmp_path: Path) -> None:
+def test_truncated_oversized_missing_or_foreign_files_are_named(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(1000)}, tmp_path / "file")
     size = (tmp_path / "file").stat().st_size
     for wrong in (size - 1, size + 1):

@@ -13,7 +13,7 @@ LONGEST_BLOCK = 1 << 20
 
 
 @pytest.mark.parametrize("dtype", STORABLE, ids=str)
-def test_a_tensor_of_every_dtype_comes_back_from_the_library(
+def test_tensors_of_every_dtype_are_read_back_by_the_library(
     dtype: torch.dtype, tmp_path: Path
 ) -> None:
     tensors = {
@@ -34,7 +34,7 @@ def test_a_tensor_of_every_dtype_comes_back_from_the_library(
         assert file.metadata() == {"said": "é"}
 
 
-def test_everything_is_seen_on_the_way_in_blocks(tmp_path: Path) -> None:
+def test_every_byte_is_passed_on_in_blocks(tmp_path: Path) -> None:
     seen: list[bytes] = []
     tensors = {"a": torch.randn(700_001), "b": torch.randn(3)}
     write_tensors(tmp_path / "file", tensors, see=seen.append, flushed=True)
@@ -43,7 +43,7 @@ def test_everything_is_seen_on_the_way_in_blocks(tmp_path: Path) -> None:
     assert torch.equal(load_file(tmp_path / "file")["a"], tensors["a"])
 
 
-def test_a_file_is_replaced_by_its_own_tensors(tmp_path: Path) -> None:
+def test_file_can_be_overwritten_with_its_own_tensors(tmp_path: Path) -> None:
     write_tensors(tmp_path / "file", {"a": torch.arange(1000.0)})
     mapped = load_file(tmp_path / "file")
     mapped["b"] = torch.ones(3)

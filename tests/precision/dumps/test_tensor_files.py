@@ -11,7 +11,7 @@ from jumar.precision.dumps.tensor_files import TensorFiles, read_npy
 
 
 @pytest.mark.parametrize("header_only", [False, True])
-def test_a_shape_beyond_all_memory_is_refused(tmp_path: Path, header_only: bool) -> None:
+def test_shape_exceeding_memory_is_refused(tmp_path: Path, header_only: bool) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.zeros((4, 6), np.float16))
     data = path.read_bytes()
@@ -23,7 +23,7 @@ def test_a_shape_beyond_all_memory_is_refused(tmp_path: Path, header_only: bool)
         read_npy(path, header_only=header_only)
 
 
-def test_tensors_are_read_by_name_from_files_of_both_forms(tmp_path: Path) -> None:
+def test_tensors_are_read_by_name_from_both_file_formats(tmp_path: Path) -> None:
     array = np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3))
     np.save(tmp_path / "a.npy", array)
     tensor = torch.arange(3.0, requires_grad=True)

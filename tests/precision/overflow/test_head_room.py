@@ -23,7 +23,7 @@ def test_the_op_with_the_largest_output_comes_first() -> None:
     assert [row.above for row in rows] == [4, 0]
 
 
-def test_layers_and_phases_have_rows_of_their_own() -> None:
+def test_layers_and_phases_have_separate_rows() -> None:
     calls = [
         call("aten.mm", value("output"), layer=layer, phase=phase)
         for layer in ("a", "b")
@@ -32,7 +32,7 @@ def test_layers_and_phases_have_rows_of_their_own() -> None:
     assert len(head_room(step(*calls))) == 4
 
 
-def test_shares_of_lost_gradients_are_of_what_is_not_zero_and_of_the_backward_pass() -> None:
+def test_lost_gradient_shares_count_non_zero_values_of_the_backward_pass() -> None:
     half = value("output", zeros=2, below_normal=6, below_subnormal=4)
     few = value("output", below_normal=1, below_subnormal=1)
     rows = vanishing(
@@ -48,7 +48,7 @@ def test_shares_of_lost_gradients_are_of_what_is_not_zero_and_of_the_backward_pa
     assert rows[0].coarse == 2
 
 
-def test_the_tightest_output_of_an_op_has_a_row_with_all_of_it() -> None:
+def test_tightest_output_of_an_op_has_a_complete_row() -> None:
     dump = step(
         call("aten.mm", value("input", largest=1e6), value("output", largest=8188.0)),
         call(
@@ -82,7 +82,7 @@ def test_the_tightest_output_of_an_op_has_a_row_with_all_of_it() -> None:
     assert (first.doublings, first.above) == (2.0, 0)
 
 
-def test_the_largest_magnitude_is_of_the_finite_end_that_is_farther_from_zero() -> None:
+def test_largest_magnitude_is_the_finite_extreme_farther_from_zero() -> None:
     def largest(low: float | None, high: float | None) -> list[float]:
         numbers = Statistics(count=2, min=low, max=high)
         given = replace(value("output"), statistics=numbers)

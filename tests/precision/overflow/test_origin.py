@@ -9,7 +9,7 @@ from tests.precision.overflow.steps import call, step, value
 FINE = call("aten.mul", value("input"), value("output", largest=3.0))
 
 
-def test_an_op_that_makes_infinities_of_finite_inputs_is_the_origin() -> None:
+def test_op_that_turns_finite_inputs_into_infinities_is_the_origin() -> None:
     exp = call("aten.exp", value("input", largest=12.0), value("output", inf=2))
     later = call("aten.sum", value("input", inf=2), value("output", nan=1))
     origin = origin_of(step(FINE, exp, later))
@@ -19,7 +19,7 @@ def test_an_op_that_makes_infinities_of_finite_inputs_is_the_origin() -> None:
     assert [each.name for each in origin.inputs] == ["0"]
 
 
-def test_a_mask_that_comes_in_is_no_finding_unless_it_reaches_the_backward_pass() -> None:
+def test_incoming_mask_is_no_finding_unless_it_reaches_the_backward_pass() -> None:
     scores = call("aten.add.Tensor", value("input"), value("input", inf=4), value("output", inf=4))
     softmax = call("aten._softmax", value("input", inf=4), value("output"))
     back = call("aten.mm", value("input"), value("output"), phase="backward")
@@ -39,7 +39,7 @@ def test_a_mask_that_comes_in_is_no_finding_unless_it_reaches_the_backward_pass(
     assert origin.op is later
 
 
-def test_what_comes_in_bad_is_not_blamed_on_the_op_that_takes_it() -> None:
+def test_bad_inputs_are_not_blamed_on_the_consuming_op() -> None:
     first = call("aten.mul", value("input", nan=1), value("output", nan=1))
     origin = origin_of(step(FINE, first))
     assert origin is not None
@@ -47,7 +47,7 @@ def test_what_comes_in_bad_is_not_blamed_on_the_op_that_takes_it() -> None:
     assert not origin.is_made
 
 
-def test_a_cast_that_overflows_blames_what_computed_its_input() -> None:
+def test_overflowing_cast_blames_the_producer_of_its_input() -> None:
     product = call("aten.mm", value("output", largest=9e4, dtype="float32"), layer="product")
     other = call("aten.mm", value("output", largest=2.0, dtype="float32"), layer="other")
     cast = call(
@@ -79,7 +79,7 @@ def test_finite_steps_have_no_origin() -> None:
     assert origin_of(step(FINE)) is None
 
 
-def test_the_origin_says_what_is_bad_of_it_and_what_it_took() -> None:
+def test_origin_lists_its_bad_values_and_its_inputs() -> None:
     fine, bad = value("input", name="0"), value("output", name="1", inf=2)
     exp = call("aten.exp", fine, value("output", name="0"), bad)
     assert origin_of(step(FINE, exp)) == Origin(call=exp, bad=[bad], is_made=True)
@@ -95,7 +95,7 @@ def test_the_origin_says_what_is_bad_of_it_and_what_it_took() -> None:
     assert origin_of(step(passed)) == Origin(call=passed, bad=[given], is_made=False)
 
 
-def test_of_an_infinity_that_becomes_nan_only_the_nan_is_bad() -> None:
+def test_infinity_that_becomes_nan_is_only_bad_as_nan() -> None:
     fill = call("aten.masked_fill.Scalar", value("input"), value("output", inf=4))
     nan, infinite = value("output", name="0", nan=1), value("output", name="1", inf=1)
     softmax = call("aten._softmax", value("input", inf=4), nan, infinite)
@@ -115,7 +115,7 @@ def test_infinities_of_a_fill_may_be_passed_on_backward_and_forward() -> None:
     assert origin_of(step(empty, forward)) is None
 
 
-def test_a_cast_blames_the_last_op_with_what_it_took() -> None:
+def test_cast_blames_the_last_op_with_its_input() -> None:
     wide = {"largest": 9e4, "dtype": "float32"}
     product = call("aten.mm", value("output", **wide), layer="product")  # type: ignore[arg-type]
     again = call("aten.add", value("output", **wide), layer="again")  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def parameter(name: str, *values: Value) -> Call:
     return replace(call(name, *values, phase="update"), kind="parameter")
 
 
-def test_a_parameter_that_a_cast_makes_infinite_is_named() -> None:
+def test_parameter_made_infinite_by_a_cast_is_named() -> None:
     wide = value("input", largest=9e4, dtype="float32")
     cast = call("aten._to_copy.default", wide, value("output", inf=1))
     weight = parameter("net.weight", value("parameter", largest=9e4, dtype="float32"))
@@ -155,7 +155,7 @@ def test_a_parameter_that_a_cast_makes_infinite_is_named() -> None:
     assert result.parameter == ""
 
 
-def test_a_parameter_that_is_not_finite_is_the_origin_where_no_op_is() -> None:
+def test_non_finite_parameter_is_the_origin_if_no_op_is() -> None:
     nan, infinite = value("gradient", nan=1), value("state", inf=1)
     weight = parameter("net.weight", value("parameter"), nan, infinite)
     result = origin_of(step(FINE, parameter("net.bias", value("parameter")), weight))

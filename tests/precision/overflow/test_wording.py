@@ -41,7 +41,7 @@ def lines(phase: Phase = "forward", cann: str = "MatMul", **fields: Any) -> list
     return list(origin_lines(3, origin))
 
 
-def test_an_origin_is_reported_with_what_it_takes_gives_and_what_to_try() -> None:
+def test_origin_is_reported_with_inputs_outputs_and_advice() -> None:
     assert lines() == [
         "rank 3, forward: aten.mm.default (MatMul) in net.0, call 2 overflows",
         "  takes 0: float16 2x3, -1.235 to 7e+04",
@@ -52,7 +52,7 @@ def test_an_origin_is_reported_with_what_it_takes_gives_and_what_to_try() -> Non
     assert "keep aten.mm.default in float32" in lines(cann="")[-1]
 
 
-def test_what_to_try_depends_on_where_the_value_arose() -> None:
+def test_advice_depends_on_where_the_value_arose() -> None:
     came_in = lines(is_made=False, bad=[value("input", replace(FINE, inf=1))])
     assert came_in[0].endswith("call 2 takes what is not finite")
     assert came_in[2] == "  takes 0: float16 scalar, -1.235 to 7e+04, 1 of 6 infinite"

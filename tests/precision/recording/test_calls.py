@@ -74,7 +74,7 @@ def test_an_entry_becomes_a_call_with_its_arguments_as_text() -> None:
     )
 
 
-def test_globs_choose_by_layer_and_by_any_name_of_an_op() -> None:
+def test_globs_select_by_layer_and_by_any_op_name() -> None:
     calls = Calls(ops=["Mat*", "aten.add*"], layers=["a.*", "head"])
     names = ("MatMul", "mm", "mm")
     assert calls.entry("op", "aten.mm.default", "a.b", "forward", names=names) is not None
@@ -93,7 +93,7 @@ def failed(calls: Calls) -> UserError:
     return error.value
 
 
-def test_a_glob_without_a_match_is_an_error_with_what_there_is() -> None:
+def test_glob_without_a_match_is_an_error_listing_the_candidates() -> None:
     calls = Calls(ops=["aten.add"], layers=["attn*", "head"])
     calls.entry("op", "aten.add", "", "forward")
     calls.entry("op", "aten.add", "head", "forward")
@@ -129,5 +129,5 @@ def test_a_glob_without_a_match_is_an_error_with_what_there_is() -> None:
         ("nonsense_backward", ""),
     ],
 )
-def test_an_aten_op_has_the_type_that_does_the_same(op: str, name: str) -> None:
+def test_aten_op_maps_to_the_equivalent_type(op: str, name: str) -> None:
     assert cann_type(op) == name

@@ -24,7 +24,7 @@ class Host:
         return self.contents.see("input", "0", tensor, is_written=is_written)
 
 
-def test_a_tensor_is_measured_once_until_it_is_written_to() -> None:
+def test_tensor_is_measured_once_until_modified() -> None:
     host, tensor = Host(), torch.arange(6.0)
     first = host.see(tensor)
     assert first == Seen("input", "0", "float32", (6,), 0, None, None)
@@ -43,7 +43,7 @@ def test_a_tensor_is_measured_once_until_it_is_written_to() -> None:
     assert [row.max for row in host.meter.read()][:4] == [5.0, 2.0, 5.0, 4.0]
 
 
-def test_memory_that_was_not_written_to_is_not_measured() -> None:
+def test_unmodified_memory_is_not_measured_again() -> None:
     host, tensor = Host(keeps=True, digests=True), torch.ones(3)
     host.contents.blank(tensor)
     assert host.see(tensor) == Seen("input", "0", "float32", (3,), None, None, None)
@@ -75,7 +75,7 @@ def test_a_copy_has_the_numbers_of_its_source() -> None:
     assert host.see(target).row == 6
 
 
-def test_tensors_of_the_same_elements_are_copied_once() -> None:
+def test_tensors_with_the_same_elements_are_copied_once() -> None:
     host, base = Host(keeps=True), torch.arange(6.0).reshape(2, 3)
     assert host.see(base).tensor == host.see(base).tensor == "000000"
     assert host.see(base.t()).tensor == "000001"
@@ -109,7 +109,7 @@ def test_a_transposed_tensor_is_stored_in_memory_order() -> None:
     assert host.see(torch.zeros(2, dtype=torch.complex64)).tensor is None
 
 
-def test_of_a_larger_tensor_a_sample_is_kept_evenly_spaced() -> None:
+def test_larger_tensors_are_sampled_at_even_spacing() -> None:
     host = Host(keeps=True, sample=4)
     for count, kept in ((4, [0, 1, 2, 3]), (5, [0, 1, 2, 3]), (10, [0, 2, 5, 7])):
         seen = host.see(torch.arange(count))
@@ -120,7 +120,7 @@ def test_of_a_larger_tensor_a_sample_is_kept_evenly_spaced() -> None:
     assert host.contents.views == {}
 
 
-def test_what_finds_no_room_is_counted_and_not_copied() -> None:
+def test_tensors_that_do_not_fit_are_counted_and_not_copied() -> None:
     host = Host(keeps=True, room=24)
     for tensor, elements in ((torch.ones(6), 6), (torch.ones(1), 0)):
         seen = host.see(tensor)
@@ -128,7 +128,7 @@ def test_what_finds_no_room_is_counted_and_not_copied() -> None:
     assert host.contents.size == 28
 
 
-def test_hashes_are_of_the_elements_in_their_order() -> None:
+def test_hashes_cover_the_elements_in_order() -> None:
     host, base = Host(digests=True), torch.arange(6.0).reshape(2, 3)
     assert host.see(base).digest == host.see(base.view(6)).digest == digest_of(base)
     assert host.see(base.t()).digest == digest_of(base.t().contiguous())
@@ -150,7 +150,7 @@ def test_hashes_are_of_the_elements_in_their_order() -> None:
         torch.empty(2, device="meta"),
     ],
 )
-def test_what_lies_in_no_storage_is_not_measured(odd: Tensor) -> None:
+def test_tensors_without_storage_are_not_measured(odd: Tensor) -> None:
     host = Host()
     seen = host.see(odd)
     assert (seen.row, seen.shape) == (None, (2,))
@@ -159,14 +159,14 @@ def test_what_lies_in_no_storage_is_not_measured(odd: Tensor) -> None:
     host.contents.copied(odd, odd, is_written=False)
 
 
-def test_tensors_of_inference_mode_are_measured_once() -> None:
+def test_inference_mode_tensors_are_measured_once() -> None:
     host = Host()
     with torch.inference_mode():
         tensor = torch.ones(3)
         assert host.see(tensor).row == host.see(tensor).row == 0
 
 
-def test_elements_lie_densely_side_by_side_each_once() -> None:
+def test_dense_tensors_are_those_covering_each_element_once() -> None:
     base = torch.arange(24).reshape(2, 3, 4)
     for dense in (base, base.permute(2, 0, 1), base[:1], base[:1, :1, :1]):
         assert is_dense(dense)
@@ -174,7 +174,7 @@ def test_elements_lie_densely_side_by_side_each_once() -> None:
         assert not is_dense(sparse)
 
 
-def test_what_the_schema_of_an_op_says() -> None:
+def test_op_schema_is_read() -> None:
     aten = torch.ops.aten
     add = about_op(aten.add_.Tensor)
     assert (add.name, add.names, add.written) == (

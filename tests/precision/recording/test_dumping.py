@@ -54,7 +54,7 @@ def measured(tensor: Tensor) -> Statistics:
 
 
 @pytest.mark.parametrize("bf16", [False, True], ids=["fp32", "bf16"])
-def test_statistics_of_every_value_are_those_of_its_tensor(tmp_path: Path, bf16: bool) -> None:
+def test_statistics_of_every_value_match_its_tensor(tmp_path: Path, bf16: bool) -> None:
     dump = dump_step(tmp_path, steps=2, level="tensors", bf16=bf16)
     values = [value for call in dump.calls for value in call.values if value.tensor]
     assert len(values) > 300
@@ -68,7 +68,7 @@ def test_statistics_of_every_value_are_those_of_its_tensor(tmp_path: Path, bf16:
             assert getattr(result, name) == pytest.approx(getattr(expected, name), 1e-6, least)
 
 
-def test_products_of_stored_tensors_are_the_stored_results(tmp_path: Path) -> None:
+def test_recomputed_products_of_stored_tensors_equal_stored_results(tmp_path: Path) -> None:
     """Transposed tensors too, which are stored within others."""
     dump = dump_step(tmp_path, level="tensors")
     products = {"aten.mm.default": torch.mm, "aten.bmm.default": torch.bmm}
@@ -79,7 +79,7 @@ def test_products_of_stored_tensors_are_the_stored_results(tmp_path: Path) -> No
         torch.testing.assert_close(products[call.op](left, right), result)
 
 
-def test_ops_are_what_autograd_ran_with_their_layer_and_cann_type(tmp_path: Path) -> None:
+def test_ops_executed_by_autograd_have_layer_and_cann_type(tmp_path: Path) -> None:
     dump = dump_step(tmp_path)
     ops = Counter((call.op, call.layer, call.phase) for call in dump.calls if call.kind == "op")
     for op, layer, phase, times in (
@@ -109,7 +109,7 @@ def test_ops_are_what_autograd_ran_with_their_layer_and_cann_type(tmp_path: Path
     assert first.arguments == {"dim": "-1", "half_to_float": "False"}
 
 
-def test_an_op_in_place_takes_what_was_before_and_gives_what_is_after(tmp_path: Path) -> None:
+def test_in_place_op_records_its_input_before_and_its_output_after(tmp_path: Path) -> None:
     (relu, last) = values_of(dump_step(tmp_path, level="tensors"), op="aten.relu_.default")
     for call in (relu, last):
         before, after = (value.statistics for value in call.values)
@@ -132,7 +132,7 @@ def test_running_statistics_are_outputs_of_batch_norm(tmp_path: Path) -> None:
     assert torch.equal(read(dump, values["output", "running_mean"].tensor), norm.running_mean)
 
 
-def test_memory_used_again_is_measured_again(tmp_path: Path) -> None:
+def test_reused_memory_is_measured_again(tmp_path: Path) -> None:
     gc.freeze()  # what earlier tests left need not be gone through fifty times
     with jumar.precision.dump(tmp_path):
         for number in range(50):
@@ -157,7 +157,7 @@ def test_memory_used_again_is_measured_again(tmp_path: Path) -> None:
     ]
 
 
-def test_memory_that_nothing_was_written_to_has_no_statistics(tmp_path: Path) -> None:
+def test_uninitialised_memory_has_no_statistics(tmp_path: Path) -> None:
     (call,) = values_of(dump_step(tmp_path, level="tensors"), op="aten.bernoulli_.float")
     (before, after) = call.values
     assert (before.statistics, before.tensor) == (None, None)
@@ -184,7 +184,7 @@ def test_modules_have_inputs_outputs_and_the_gradients_of_both(tmp_path: Path) -
     assert order.index("head") < order.index("attention.norm") < order.index("stem.0")
 
 
-def test_a_parameter_has_its_gradient_its_state_and_its_change(tmp_path: Path) -> None:
+def test_parameter_has_gradient_state_and_change(tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = Network()
     before = net.head.weight.detach().clone()
@@ -207,7 +207,7 @@ def test_a_parameter_has_its_gradient_its_state_and_its_change(tmp_path: Path) -
     assert names == {name for name, _ in net.named_parameters()}
 
 
-def test_the_optimizer_ends_a_step_unless_the_script_says_where(tmp_path: Path) -> None:
+def test_optimizer_ends_a_step_unless_the_script_marks_it(tmp_path: Path) -> None:
     net = nn.Linear(3, 3)
     optimizers = [torch.optim.SGD(net.parameters(), 0.1) for _ in range(2)]
 
@@ -243,7 +243,7 @@ def test_the_optimizer_ends_a_step_unless_the_script_says_where(tmp_path: Path) 
             dumping.step()
 
 
-def test_layers_are_known_where_activations_are_computed_anew(tmp_path: Path) -> None:
+def test_layers_are_known_under_activation_checkpointing(tmp_path: Path) -> None:
     class Checkpointed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -290,7 +290,7 @@ def test_wrapped_and_compiled_modules_have_the_names_of_plain_ones(
     assert dump.notices
 
 
-def test_only_what_globs_name_is_recorded(tmp_path: Path) -> None:
+def test_only_glob_matches_are_recorded(tmp_path: Path) -> None:
     dump = dump_step(tmp_path / "1", ops=["*softmax*", "Conv2D"], layers=["attention*", "stem.*"])
     ops = {(call.op, call.layer) for call in dump.calls if call.kind == "op"}
     assert ops == {
@@ -315,7 +315,7 @@ def test_the_cap_is_checked_before_a_byte_is_written(tmp_path: Path) -> None:
     dump_step(tmp_path, level="tensors", max_gib=1e-5, sample=1)
 
 
-def test_a_full_disk_keeps_the_steps_before(tmp_path: Path) -> None:
+def test_full_disk_keeps_earlier_steps(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     net = Network()
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
@@ -334,7 +334,7 @@ def test_a_full_disk_keeps_the_steps_before(tmp_path: Path) -> None:
     net(batch(0)[0])  # and nothing is recorded any more
 
 
-def test_a_step_that_never_comes_is_an_error_and_what_came_stays(tmp_path: Path) -> None:
+def test_step_never_reached_is_an_error_and_earlier_ones_are_kept(tmp_path: Path) -> None:
     net = nn.Linear(3, 3)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
 
@@ -349,7 +349,7 @@ def test_a_step_that_never_comes_is_an_error_and_what_came_stays(tmp_path: Path)
     assert [place.step for place in find_dumps(tmp_path)] == [1]
 
 
-def test_an_error_of_the_script_passes_and_its_step_is_not_written(tmp_path: Path) -> None:
+def test_script_error_propagates_and_its_step_is_not_written(tmp_path: Path) -> None:
     def train() -> None:
         with jumar.precision.dump(tmp_path):
             torch.ones(3).exp()
@@ -372,7 +372,7 @@ def test_an_error_of_the_script_passes_and_its_step_is_not_written(tmp_path: Pat
         ({"level": "modules", "ops": ["*"]}, "records no ops"),
     ],
 )
-def test_a_setting_that_is_not_allowed_is_an_error_before_the_folder_is_made(
+def test_invalid_setting_is_an_error_before_the_folder_is_created(
     tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
@@ -380,7 +380,7 @@ def test_a_setting_that_is_not_allowed_is_an_error_before_the_folder_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_holds_a_dump_or_is_none_is_an_error(tmp_path: Path) -> None:
+def test_folder_with_a_dump_or_a_non_folder_is_an_error(tmp_path: Path) -> None:
     dump_step(tmp_path)
     with pytest.raises(UserError, match="it holds 1 dump already, such as of step 0"):
         jumar.precision.dump(tmp_path, steps=[5])
@@ -389,7 +389,7 @@ def test_a_folder_that_holds_a_dump_or_is_none_is_an_error(tmp_path: Path) -> No
         jumar.precision.dump(tmp_path / "file" / "new").__enter__()
 
 
-def test_not_a_number_is_counted_and_kept_out_of_the_rest(tmp_path: Path) -> None:
+def test_nan_is_counted_and_excluded_from_other_statistics(tmp_path: Path) -> None:
     with jumar.precision.dump(tmp_path):
         torch.tensor([1.0, math.nan, math.inf, 70_000.0, 1e-5, 1e-8, 0.0]).abs()
     (call,) = values_of(read_dump(tmp_path), op="aten.abs.default")

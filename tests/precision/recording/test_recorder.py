@@ -76,7 +76,7 @@ LAYERS: list[tuple[Any, ...]] = [
 ]
 
 
-def test_layers_are_recorded_from_inside_out_and_backward_from_outside_in() -> None:
+def test_layers_are_recorded_inside_out_and_backward_outside_in() -> None:
     dump = recorded(RecordSettings(level="modules"))
     assert [row(call) for call in dump.calls] == LAYERS
     assert (dump.step, dump.rank, dump.framework) == (7, 2, "pytorch")
@@ -126,7 +126,7 @@ def test_ops_are_recorded_in_the_layer_that_runs_them() -> None:
         ),
     ],
 )
-def test_settings_that_are_not_allowed_are_refused(
+def test_invalid_settings_are_refused(
     settings: dict[str, Any], what: str, where: str, todo: str
 ) -> None:
     with pytest.raises(UserError) as error:
@@ -185,7 +185,7 @@ def train(net: nn.Module, dump: Dumping | None, steps: int, *, explicit: bool = 
             dump.step()
 
 
-def test_every_dump_is_reported_with_its_step_and_place(
+def test_every_dump_is_reported_with_step_and_path(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     messages: list[str] = []
@@ -203,7 +203,7 @@ def test_every_dump_is_reported_with_its_step_and_place(
 @pytest.mark.parametrize(
     ("steps", "what"), [([], "no step to dump"), ([3, -2], "there is no step -2")]
 )
-def test_steps_that_do_not_exist_are_refused(tmp_path: Path, steps: list[int], what: str) -> None:
+def test_nonexistent_steps_are_refused(tmp_path: Path, steps: list[int], what: str) -> None:
     with pytest.raises(UserError) as error:
         Dumping(tmp_path, steps=steps, settings=RecordSettings())
     assert (error.value.what, error.value.where, error.value.todo) == (
@@ -211,7 +211,7 @@ def test_steps_that_do_not_exist_are_refused(tmp_path: Path, steps: list[int], w
     )
 
 
-def test_steps_that_do_not_come_are_named(tmp_path: Path) -> None:
+def test_steps_never_reached_are_named(tmp_path: Path) -> None:
     dump = Dumping(tmp_path / "x", steps=[5, 3], settings=RecordSettings())
     with pytest.raises(UserError) as error, dump:
         train(nn.Linear(3, 2), dump, 1)
@@ -222,7 +222,7 @@ def test_steps_that_do_not_come_are_named(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_the_rank_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for text, rank in (("3", 3), ("-1", 0), ("x", 0), (None, 0)):
         monkeypatch.delenv("RANK", raising=False)
         if text is not None:
@@ -261,7 +261,7 @@ def paths(layers: Layers, *nets: nn.Module) -> list[list[str]]:
     return seen
 
 
-def test_the_outermost_module_names_what_is_in_it() -> None:
+def test_outermost_module_names_its_children() -> None:
     plain = [["", "body", "body.0"], ["", "body", "body.1"], ["", "head"]]
     assert paths(Layers(), Net()) == plain
     assert paths(Layers(), DataParallel(Net())) == plain
@@ -283,7 +283,7 @@ def test_the_outermost_module_names_what_is_in_it() -> None:
     assert Layers({"": net.head}).parameter_of(net.head.weight) == ("", "weight")
 
 
-def test_what_runs_after_the_backward_pass_is_the_update_until_the_next_forward() -> None:
+def test_ops_between_backward_and_next_forward_belong_to_the_update() -> None:
     layers = Layers({"net": nn.Tanh()})
     assert layers.now() == ("forward", "")
     weight = torch.ones(3, requires_grad=True)
@@ -303,7 +303,7 @@ def test_what_runs_after_the_backward_pass_is_the_update_until_the_next_forward(
     assert seen[1:] == [("backward", "net")]
 
 
-def test_tensors_are_named_by_their_place_in_what_a_module_takes() -> None:
+def test_tensors_are_named_by_their_position_in_the_module_inputs() -> None:
     from dataclasses import dataclass
 
     @dataclass
@@ -318,7 +318,7 @@ def test_tensors_are_named_by_their_place_in_what_a_module_takes() -> None:
     assert [name for name, _ in tensors_in(a)] == ["0"]
 
 
-def test_our_own_loop_is_recorded_at_its_steps_without_the_data(tmp_path: Path) -> None:
+def test_our_training_loop_is_recorded_per_step_without_data_loading(tmp_path: Path) -> None:
     messages: list[str] = []
     recorder = StepRecorder(tmp_path / "x", RecordSettings(parameters=False))
     observer = DumpObserver(recorder, steps=[4, 6], first=4, say=messages.append)
@@ -342,7 +342,7 @@ def test_our_own_loop_is_recorded_at_its_steps_without_the_data(tmp_path: Path) 
         assert ops == ["aten.ones.default", "aten.abs.default"]
 
 
-def test_lists_keywords_and_several_outputs_of_an_op_have_places() -> None:
+def test_lists_keywords_and_multiple_outputs_of_an_op_have_positions() -> None:
     calls = Calls()
     meter = Meter(counts=True)
     contents = Contents(meter, keeps_tensors=False, sample=0, room=0, digests=False)
@@ -375,7 +375,7 @@ def test_lists_keywords_and_several_outputs_of_an_op_have_places() -> None:
     assert texts["aten._foreach_add_.Scalar"] == {"scalar": "2.0"}
 
 
-def test_a_function_is_called_after_every_update_until_it_is_removed() -> None:
+def test_callback_runs_after_every_update_until_removed() -> None:
     weight = torch.ones(2, requires_grad=True)
     optimizer = torch.optim.SGD([weight], 0.1)
     seen: list[object] = []
@@ -408,7 +408,7 @@ def script(tmp_path: Path) -> Callable[..., tuple[int, Path]]:
     return run
 
 
-def test_a_script_runs_as_python_would_run_it(
+def test_script_runs_as_under_python(
     script: Callable[..., tuple[int, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = [*sys.argv], [*sys.path]
@@ -419,7 +419,7 @@ def test_a_script_runs_as_python_would_run_it(
     assert len(find_dumps(tmp_path / "dump")) == 1
 
 
-def test_an_error_of_a_script_is_shown_from_the_script_on(
+def test_script_traceback_starts_at_the_script(
     script: Callable[..., tuple[int, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = [*sys.argv], [*sys.path]
@@ -442,7 +442,7 @@ def test_an_error_of_a_script_is_shown_from_the_script_on(
     assert not Path("x").exists()
 
 
-def test_nothing_stays_behind_a_dump(tmp_path: Path) -> None:
+def test_dump_leaves_nothing_installed(tmp_path: Path) -> None:
     from torch.nn.modules import module
     from torch.optim import optimizer
 
@@ -464,7 +464,7 @@ def test_nothing_stays_behind_a_dump(tmp_path: Path) -> None:
     assert ops[0] == ops[1] != []
 
 
-def test_an_update_with_a_closure_adds_nothing_to_the_one_before(tmp_path: Path) -> None:
+def test_update_with_a_closure_adds_nothing_to_the_previous_one(tmp_path: Path) -> None:
     net = nn.Linear(3, 1, bias=False)
     first = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
     second = torch.optim.SGD(net.parameters(), 0.1)

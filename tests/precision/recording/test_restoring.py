@@ -13,7 +13,7 @@ def drawn() -> tuple[float, float, float]:
     return random.random(), float(numpy.random.random()), torch.rand(()).item()
 
 
-def test_buffers_and_every_random_state_are_put_back() -> None:
+def test_buffers_and_all_random_states_are_restored() -> None:
     buffer = torch.arange(3.0)
     with restored([buffer]) as restore:
         first = drawn()
@@ -25,7 +25,7 @@ def test_buffers_and_every_random_state_are_put_back() -> None:
     assert (drawn(), buffer.tolist()) == (first, [0.0, 1.0, 2.0])
 
 
-def test_they_are_put_back_after_an_error_too() -> None:
+def test_state_is_restored_after_an_error() -> None:
     buffer = torch.ones(2, requires_grad=True)
 
     def fail() -> None:

@@ -65,7 +65,7 @@ def test_a_dumped_training_ends_with_the_same_bits(tmp_path: Path, level: str, b
 
 
 @pytest.mark.parametrize("bf16", [False, True], ids=["fp32", "bf16"])
-def test_gradients_are_added_up_in_the_same_order(tmp_path: Path, bf16: bool) -> None:
+def test_gradients_are_accumulated_in_the_same_order(tmp_path: Path, bf16: bool) -> None:
     options = {"bf16": bf16, "adam": False, "parts": 3}
     bare = train(nullcontext(), **options)
     dumped = train(every_step(tmp_path, "statistics"), **options)

@@ -86,7 +86,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_statistics_are_those_of_the_definitions(name: str) -> None:
+def test_statistics_match_their_definitions(name: str) -> None:
     meter = Meter(counts=True)
     assert meter.measure(TENSORS[name]) == 0
     (measured,) = meter.read()
@@ -96,14 +96,14 @@ def test_statistics_are_those_of_the_definitions(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [name for name, each in TENSORS.items() if each.is_floating_point()]
 )
-def test_without_reading_in_between_they_are_the_same(name: str) -> None:
+def test_deferred_statistics_equal_immediate_ones(name: str) -> None:
     row = _Pending(TENSORS[name], counts=True)
     (numbers,) = _read_together([row])
     measured = row.statistics(*numbers)
     assert_equal(measured, TENSORS[name])
 
 
-def test_without_counts_there_are_the_four_numbers_alone() -> None:
+def test_without_counts_only_the_four_statistics_are_computed() -> None:
     meter = Meter(counts=False)
     meter.measure(with_holes(spread(30, 40)))
     (measured,) = meter.read()
@@ -112,7 +112,7 @@ def test_without_counts_there_are_the_four_numbers_alone() -> None:
     assert measured.nan
 
 
-def test_nothing_is_measured_of_an_empty_tensor() -> None:
+def test_empty_tensor_has_no_statistics() -> None:
     meter = Meter(counts=True)
     meter.measure(torch.empty(0, 3))
     assert meter.read() == [Statistics(count=0)]

@@ -41,7 +41,7 @@ def batch() -> Tensor:
 
 
 @LOWS
-def test_errors_are_those_of_rounding(batch: Tensor, low: torch.dtype) -> None:
+def test_errors_match_rounding(batch: Tensor, low: torch.dtype) -> None:
     measured = rows(Net(), batch, low)
     assert {"conv2d", "batch_norm", "relu", "mean.dim", "linear", "softmax.int"} <= set(measured)
     for row in measured.values():
@@ -67,13 +67,13 @@ def test_measuring_changes_nothing(batch: Tensor, low: torch.dtype) -> None:
         assert torch.equal(ours.grad, exact.grad)
 
 
-def test_torchs_own_lists_are_back_afterwards(batch: Tensor) -> None:
+def test_torchs_autocast_lists_are_restored(batch: Tensor) -> None:
     rows(Net(), batch, torch.bfloat16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert functional.linear(batch, torch.eye(6)).dtype == torch.bfloat16
 
 
-def test_the_change_of_the_loss_is_error_times_gradient() -> None:
+def test_change_of_the_loss_is_error_times_gradient() -> None:
     net = nn.Linear(1, 1, bias=False)
     nn.init.constant_(net.weight, 1.0)
     value = 1 + 2.0**-12  # halfway between two float16 numbers is 2**-11
@@ -87,7 +87,7 @@ def test_the_change_of_the_loss_is_error_times_gradient() -> None:
     assert linear.error == pytest.approx(2.0**-12 / value, rel=1e-4)
 
 
-def test_what_leaves_the_range_is_counted_and_no_error() -> None:
+def test_out_of_range_values_are_counted_separately_from_errors() -> None:
     net = nn.Linear(2, 2, bias=False)
     nn.init.constant_(net.weight, 300.0)
     batch = torch.tensor([[300.0, 0.0], [1e-10, 0.0], [1.0, 1.0]])
@@ -99,7 +99,7 @@ def test_what_leaves_the_range_is_counted_and_no_error() -> None:
     assert rows(net, batch, torch.bfloat16)["linear"].overflows == 0
 
 
-def test_random_ops_draw_no_other_numbers() -> None:
+def test_random_ops_draw_the_same_numbers() -> None:
     class Dropping(nn.Module):
         def forward(self, values: Tensor) -> Tensor:
             return functional.dropout(values, 0.5)
@@ -166,7 +166,7 @@ def test_the_range_ends_at_the_smallest_and_largest_number(
     assert rows["abs"].calls == 2
 
 
-def test_running_statistics_are_moved_once(batch: Tensor) -> None:
+def test_running_statistics_are_updated_once(batch: Tensor) -> None:
     norm, plain = nn.BatchNorm2d(3), nn.BatchNorm2d(3)
     measured = Attribution("cpu", torch.bfloat16, {"norm": norm})
     with measured.measuring(), MeasuringPolicy(device_type="cpu").forward():
@@ -179,7 +179,7 @@ def test_running_statistics_are_moved_once(batch: Tensor) -> None:
     assert 0 < row.error < 2.0**-7
 
 
-def test_an_op_on_whole_numbers_or_low_inputs_is_computed_in_float32() -> None:
+def test_op_with_integer_or_low_precision_inputs_is_computed_in_float32() -> None:
     measured = Attribution("cpu", torch.float16, {})
     with measured.measuring(), MeasuringPolicy(device_type="cpu").forward():
         product = torch.mm(torch.eye(2).half(), torch.eye(2).bfloat16())

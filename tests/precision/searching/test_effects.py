@@ -27,7 +27,7 @@ TWO = replace(
 )
 
 
-def test_errors_are_weighed_by_elements_and_add_up_by_their_squares() -> None:
+def test_errors_are_weighted_by_elements_and_add_in_quadrature() -> None:
     effect = effect_of(RELU, [ONE, TWO], 0.25)
     assert effect == Effect(
         candidate=RELU,
@@ -52,7 +52,7 @@ def test_ops_without_elements_have_no_share() -> None:
 
 
 @pytest.mark.parametrize("error", [0.25, math.inf])
-def test_an_effect_comes_back_from_json(error: float) -> None:
+def test_effect_round_trips_through_json(error: float) -> None:
     effect = effect_of(RELU, [ONE, TWO], error)
     row = asdict(effect)
     row["gradient_error"] = error if math.isfinite(error) else None

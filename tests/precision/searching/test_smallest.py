@@ -25,7 +25,7 @@ class Oracle:
 
 
 @given(st.sets(st.sampled_from(NAMES), min_size=0), st.integers(0, 3))
-def test_what_is_needed_is_kept_and_nothing_else(needed: set[str], num_sure: int) -> None:
+def test_only_needed_members_are_kept(needed: set[str], num_sure: int) -> None:
     sure = set(NAMES[:num_sure])
     oracle = Oracle(needed | sure)
     assert smallest_set(NAMES, sure, oracle) == Smallest(
@@ -52,7 +52,7 @@ def test_a_good_ranking_makes_it_fast() -> None:
     assert asked == [1, 2, 5, 7, 10]
 
 
-def test_of_many_the_one_at_fault_is_kept_alone() -> None:
+def test_only_the_culprit_among_many_is_kept() -> None:
     oracle = Oracle({"h"})
     assert smallest_set(NAMES, (), oracle).kept == ("h",)
     assert len(oracle.asked) <= 8

@@ -49,7 +49,7 @@ def net() -> nn.Module:
     return Network()
 
 
-def test_passes_without_noise_are_equal_bit_for_bit_and_nothing_stays(net: nn.Module) -> None:
+def test_passes_without_noise_are_bitwise_equal_and_leave_no_state(net: nn.Module) -> None:
     step = step_of(net)
     step()
     random = torch.get_rng_state()
@@ -69,7 +69,7 @@ def test_passes_without_noise_are_equal_bit_for_bit_and_nothing_stays(net: nn.Mo
     assert not all(torch.equal(before[name], value) for name, value in net.state_dict().items())
 
 
-def test_the_loss_and_gradients_are_those_of_the_step_itself(net: nn.Module) -> None:
+def test_loss_and_gradients_match_the_plain_step(net: nn.Module) -> None:
     random = torch.get_rng_state()
     result = measured(net)
     torch.set_rng_state(random)
@@ -96,7 +96,7 @@ def test_every_op_of_a_layer_has_a_row_in_the_order_of_execution(net: nn.Module)
     assert all(row.gradient > 0 for row in rows if row.phase == "backward" and row.layer)
 
 
-def test_errors_of_ops_add_up_by_their_squares(net: nn.Module) -> None:
+def test_errors_of_ops_add_in_quadrature(net: nn.Module) -> None:
     result = measured(net)
     expected = math.sqrt(sum(row.gradient**2 for row in result.rows))
     assert expected / 2 < result.together[1] < 2 * expected
@@ -106,7 +106,7 @@ def test_errors_of_ops_add_up_by_their_squares(net: nn.Module) -> None:
     assert [*by_layer.values()] == sorted(by_layer.values(), key=lambda each: -each[1])
 
 
-def test_the_layer_that_rounding_hurts_is_ranked_first() -> None:
+def test_layer_most_sensitive_to_rounding_is_ranked_first() -> None:
     torch.manual_seed(0)
     net = Shaky()
     values, labels = torch.randn(16, 8), torch.arange(16) % 8
@@ -162,13 +162,13 @@ def test_units_can_be_larger_and_smaller(net: nn.Module) -> None:
     assert {row.phase for row in alone.rows} == {"forward"}
 
 
-def test_the_number_of_passes_is_reported_before_them(net: nn.Module) -> None:
+def test_number_of_passes_is_announced(net: nn.Module) -> None:
     lines: list[str] = []
     result = measured(net, by="layer", say=lines.append)
     assert lines[0].startswith(f"{result.passes} passes forward and backward, about ")
 
 
-def test_a_step_that_does_not_repeat_itself_shows(net: nn.Module) -> None:
+def test_non_deterministic_step_is_detected(net: nn.Module) -> None:
     step, count = step_of(net), [0]
 
     def shaken() -> torch.Tensor:
@@ -180,7 +180,7 @@ def test_a_step_that_does_not_repeat_itself_shows(net: nn.Module) -> None:
     assert jumar.precision.noise(net, shaken, by="layer").floor[1] > 0
 
 
-def test_what_cannot_be_measured_is_refused(net: nn.Module) -> None:
+def test_unmeasurable_steps_are_refused(net: nn.Module) -> None:
     with pytest.raises(UserError, match="the step has the loss nan"):
         jumar.precision.noise(net, lambda: step_of(net)() * math.nan)
     with pytest.raises(UserError, match="unknown dtype 'float8'"):

@@ -61,7 +61,7 @@ def test_ops_that_compute_are_numbered_within_layer_op_and_phase() -> None:
     assert OpCall("", "aten.mul.Tensor", "forward", 0).cann == "Mul"
 
 
-def test_a_chosen_call_gets_the_noise_of_its_seed_layer_op_and_number_alone() -> None:
+def test_noise_of_a_call_depends_only_on_seed_layer_op_and_number() -> None:
     values = torch.linspace(1, 3, 50)
     chosen = OpCall("", "aten.mul.Tensor", "forward", 1)
 
@@ -79,7 +79,7 @@ def test_a_chosen_call_gets_the_noise_of_its_seed_layer_op_and_number_alone() ->
     assert torch.equal(result[2], values * 4)
 
 
-def test_of_a_forward_op_the_first_output_gets_noise_and_of_a_backward_op_all_do() -> None:
+def test_noise_is_added_to_the_first_forward_output_and_all_backward_outputs() -> None:
     values = torch.randn(4, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
     weight = torch.full((8,), 2.0, requires_grad=True)
 
@@ -127,12 +127,12 @@ def test_of_a_forward_op_the_first_output_gets_noise_and_of_a_backward_op_all_do
         lambda values: values.view(3, 1).t(),
     ],
 )
-def test_ops_without_a_rounding_error_are_none(exact: Callable[[Tensor], Tensor]) -> None:
+def test_ops_without_rounding_error_are_skipped(exact: Callable[[Tensor], Tensor]) -> None:
     values = torch.tensor([1.0, 2.0, 3.0])
     assert noisy(lambda: exact(values))[1] == []
 
 
-def test_the_context_leaves_no_hooks_and_no_mode_behind() -> None:
+def test_context_leaves_no_hooks_or_modes_behind() -> None:
     net = nn.Linear(2, 2)
     ops = NoisyOps(None, dtype=torch.float16, seed=0, is_chosen=lambda call: True)
     for _ in range(2):
@@ -164,9 +164,7 @@ CALLS: list[tuple[OpCall, int]] = [
         ("op", [[1, 2, 8], [4], [16]]),
     ],
 )
-def test_calls_get_noise_together_by_the_unit_that_is_requested(
-    by: Any, sums: list[list[int]]
-) -> None:
+def test_calls_are_perturbed_together_per_requested_unit(by: Any, sums: list[list[int]]) -> None:
     def sizes(settings: NoiseSettings) -> list[list[int]]:
         return [[size for _, size in group] for group in _groups(CALLS, settings)]
 
@@ -179,7 +177,7 @@ def result(loss: float, *gradients: list[float] | None) -> _Result:
     return _Result(torch.tensor(loss), tensors, [])
 
 
-def test_a_pass_is_compared_with_another_by_loss_and_all_gradients() -> None:
+def test_passes_are_compared_by_loss_and_all_gradients() -> None:
     reference = result(-2.0, [3.0, 0.0], None, [4.0])
     assert reference.norm == 5.0
     moved = result(-2.5, [3.0, 1.0], [9.0], [4.0])
@@ -195,7 +193,7 @@ def test_a_pass_is_compared_with_another_by_loss_and_all_gradients() -> None:
     assert (named["op"].layer, named["op"].op, named["op"].number) == ("", "mm", None)
 
 
-def test_passes_of_a_model_begin_without_gradients_and_leave_out_what_is_not_trained() -> None:
+def test_passes_start_without_gradients_and_skip_untrained_parameters() -> None:
     net = nn.Linear(2, 1)
     net.bias.requires_grad_(False)
 
@@ -213,7 +211,7 @@ def test_passes_of_a_model_begin_without_gradients_and_leave_out_what_is_not_tra
         assert gradient.tolist() == [[1.0, 1.0]]
 
 
-def test_a_step_without_gradients_is_refused_with_its_numbers() -> None:
+def test_step_without_gradients_is_refused_with_its_numbers() -> None:
     from jumar.ground.errors import UserError
 
     weight = torch.ones(2)
@@ -235,7 +233,7 @@ def test_a_step_without_gradients_is_refused_with_its_numbers() -> None:
     assert NoiseSettings() == NoiseSettings(dtype="bfloat16", by="group", backward=True, seed=0)
 
 
-def test_what_is_reported_before_is_the_number_of_passes_and_the_time_of_those_to_come() -> None:
+def test_announcement_has_the_number_of_passes_and_the_remaining_time() -> None:
     messages: list[str] = []
     weight = torch.ones(2)
     result = sensitivity(

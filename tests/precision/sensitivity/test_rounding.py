@@ -21,9 +21,7 @@ def ulp(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", LOW)
 @pytest.mark.parametrize("wide", [torch.float32, torch.float64])
-def test_a_wider_tensor_gets_errors_like_those_of_rounding(
-    dtype: torch.dtype, wide: torch.dtype
-) -> None:
+def test_wider_tensor_gets_errors_like_rounding(dtype: torch.dtype, wide: torch.dtype) -> None:
     tensor = torch.randn(100_000, generator=torch.Generator().manual_seed(1)).to(wide)
     added = noisy(tensor, dtype) - tensor
     assert (added.abs() <= 0.5001 * ulp(tensor, dtype)).all()
@@ -45,7 +43,7 @@ def test_a_tensor_of_the_dtype_moves_by_whole_steps_with_the_same_variance(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, *LOW])
-def test_zeros_and_what_is_not_finite_stay(dtype: torch.dtype) -> None:
+def test_zeros_and_non_finite_values_are_unchanged(dtype: torch.dtype) -> None:
     largest = torch.finfo(dtype).max
     tensor = torch.tensor([0.0, float("inf"), float("-inf"), float("nan"), largest], dtype=dtype)
     for seed in range(40):
@@ -54,7 +52,7 @@ def test_zeros_and_what_is_not_finite_stay(dtype: torch.dtype) -> None:
         assert result[4].isfinite()
 
 
-def test_below_float16s_normal_range_the_error_stays_that_of_its_smallest_step() -> None:
+def test_float16_subnormals_keep_the_smallest_step_as_error() -> None:
     tensor = torch.full((10_000,), 1e-6)
     added = noisy(tensor, torch.float16) - tensor
     assert added.std().item() == pytest.approx(2**-24 / 12**0.5, rel=0.05)

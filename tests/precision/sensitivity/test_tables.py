@@ -63,7 +63,7 @@ def cells(row: Moved, cann: str) -> dict[str, Any]:
 CANN = ["MatMul", "", "Mul", ""]
 
 
-def test_the_json_holds_all_and_spells_out_what_is_not_finite() -> None:
+def test_json_is_complete_and_spells_out_non_finite_numbers() -> None:
     whole = as_dict(RESULT)
 
     def both(loss: float, gradient: float | str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_the_json_holds_all_and_spells_out_what_is_not_finite() -> None:
     assert list(whole["ops"]) == ["aten.mul.Tensor", "", "aten.addmm.default", "aten.x.y"]
 
 
-def test_the_csv_has_a_line_a_row_in_the_order_of_execution() -> None:
+def test_csv_has_a_line_per_row_in_order_of_execution() -> None:
     lines = list(csv.DictReader(io.StringIO(as_csv(RESULT))))
     expected = [
         {"place": place, **cells(*pair)} for place, pair in enumerate(zip(ROWS, CANN, strict=True))
@@ -104,7 +104,7 @@ def test_the_csv_has_a_line_a_row_in_the_order_of_execution() -> None:
     assert as_csv(replace(RESULT, rows=[])).split() == ["place"]
 
 
-def test_a_summary_is_a_line_a_row_in_three_digits() -> None:
+def test_summary_has_a_line_per_row_with_three_digits() -> None:
     first, *_, last = summary(ROWS)
     assert first == {
         **{"gradient": "4.00e-03", "loss": "3.00e-02", "layer": "net.0"},
@@ -172,7 +172,7 @@ def grid(text: str) -> list[tuple[float, str]]:
     return [(float(y), name) for y, _, name in result]
 
 
-def test_the_chart_goes_from_the_decade_below_all_to_the_one_above() -> None:
+def test_chart_spans_whole_decades_around_all_values() -> None:
     text = page(RESULT, what="run", step=0)
     # From 1e-3 at 340 to 1 at 12; the infinite one at the top, the zero at the bottom. Places from
     # 70 to 1390.
@@ -196,7 +196,7 @@ def test_the_chart_goes_from_the_decade_below_all_to_the_one_above() -> None:
     assert 'width="1400" viewBox="0 0 1400 380"' in text
 
 
-def test_a_chart_has_two_decades_at_least_and_grows_with_many_rows() -> None:
+def test_chart_has_at_least_two_decades_and_grows_with_the_rows() -> None:
     one = page(replace(RESULT, rows=ROWS[:1]), what="run", step=0)
     assert grid(one) == [(340.0, "1e-4"), (176.0, "1e-3"), (12.0, "1e-2")]
     assert [dot[0] for dot in circles(one)] == [70.0]

@@ -8,7 +8,7 @@ from jumar.profiling.columns import SHARE, SIZE, Column, column, milliseconds, m
 from jumar.profiling.listing import Listing
 
 
-def test_a_column_has_a_name_for_programs_and_a_heading_for_people() -> None:
+def test_column_has_a_key_and_a_display_heading() -> None:
     wait = ms("host_wait", "等待")
     assert wait == Column(
         name="host_wait_ms", title=Text(en="host wait", zh="等待"), unit="ms", digits=3
@@ -22,7 +22,7 @@ def test_a_column_has_a_name_for_programs_and_a_heading_for_people() -> None:
     assert (SHARE.name, SIZE.head("en"), SIZE.digits) == ("share_%", "size (MB)", 3)
 
 
-def test_milliseconds_are_computed_from_nanoseconds_where_the_table_has_these() -> None:
+def test_milliseconds_are_derived_from_nanoseconds_if_present() -> None:
     table = pl.DataFrame({"a_ns": [1_234_567, 1], "b_ms": [5.5, 6.5], "b_ns": [1, 2]})
 
     def values(one: Column) -> list[float] | None:
@@ -36,7 +36,7 @@ def test_milliseconds_are_computed_from_nanoseconds_where_the_table_has_these() 
     assert table.select(milliseconds(pl.col("a_ns") * 2)).to_series().to_list()[0] == 2.469134
 
 
-def test_a_listing_shows_the_columns_that_have_a_value() -> None:
+def test_listing_shows_only_columns_with_values() -> None:
     columns = (column("n", "数"), ms("t", "时"), column("s", "字"), column("none", "无"))
     table = pl.DataFrame(
         {
@@ -64,7 +64,7 @@ def test_a_listing_shows_the_columns_that_have_a_value() -> None:
 
 
 @pytest.mark.parametrize("digits", [0, 1, 2])
-def test_a_listing_shows_as_many_digits_as_its_column_has(digits: int) -> None:
+def test_listing_shows_the_columns_number_of_digits(digits: int) -> None:
     table = pl.DataFrame({"x": [1.25]})
     columns = (column("x", "", digits=digits),)
     listing = Listing(title=Text(en="", zh=""), columns=columns, table=table)

@@ -18,12 +18,12 @@ def made(ranks: list[int | None], steps: list[int | None]) -> Profile:
     )
 
 
-def test_the_ranks_are_those_with_ops_or_steps_in_order() -> None:
+def test_ranks_are_those_with_ops_or_steps_sorted() -> None:
     assert made([3, 3, None], [1, 3, 2]).ranks == (1, 2, 3)
     assert made([], []).ranks == ()
 
 
-def test_a_profile_has_empty_tables_where_nothing_is_known_and_a_memo_of_its_own() -> None:
+def test_profile_has_empty_default_tables_and_its_own_cache() -> None:
     one, other = (
         Profile(source="s", producer="p", kind="cpu", ops=empty(OPS_SCHEMA)) for _ in "ab"
     )

@@ -79,9 +79,7 @@ def sample(shared: Path) -> Path:
 
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_a_view_that_is_registered_is_shown_everywhere(
-    sample: Path, tmp_path: Path, lang: Language
-) -> None:
+def test_registered_view_is_shown_everywhere(sample: Path, tmp_path: Path, lang: Language) -> None:
     ask = ("profile", "show", sample, "--view", "own-view", "--lang", lang)
     written = here(*ask, "--csv", "tables", "--page", "page.html", cwd=tmp_path).out
     page = (tmp_path / "page.html").read_text("utf-8")
@@ -103,7 +101,7 @@ def test_a_view_that_is_registered_is_shown_everywhere(
 
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_a_finding_that_is_registered_is_advice_everywhere(
+def test_registered_finding_is_shown_everywhere(
     sample: Path, tmp_path: Path, lang: Language
 ) -> None:
     ask = ("profile", "show", sample, "--view", "todo", "--lang", lang)
@@ -148,7 +146,7 @@ INTERMEDIATE = re.compile(r"_ns$|_bytes$|^(weighted|turn|known_.*|same|large_pac
 
 @pytest.mark.parametrize("folder", SAMPLES)
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_every_declared_answer_can_be_given(shared: Path, folder: str, lang: Language) -> None:
+def test_every_declared_answer_is_reachable(shared: Path, folder: str, lang: Language) -> None:
     profile = read(shared / "data/msprof" / folder)
     answered = 0
     for view in VIEWS.values():

@@ -33,7 +33,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         del sys.modules[module]
 
 
-def test_files_are_imported_at_the_first_look_and_things_are_in_the_order_of_their_place(
+def test_registry_imports_on_first_access_and_sorts_by_position(
     package: str,
 ) -> None:
     things: Registry[Thing] = Registry(package)

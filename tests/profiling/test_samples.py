@@ -16,7 +16,7 @@ def samples(shared: Path) -> Path:
     return shared / "data" / "msprof"
 
 
-def test_two_ranks_of_torch_npu_are_two_ranks_with_all_kernels(samples: Path) -> None:
+def test_two_torch_npu_ranks_are_read_with_all_kernels(samples: Path) -> None:
     profile = read(samples / "torch_npu_level1_2rank")
     assert profile.ranks == (0, 1)
     assert profile.ops.group_by("rank").len().sort("rank").rows() == [(0, 191), (1, 191)]
@@ -26,7 +26,7 @@ def test_two_ranks_of_torch_npu_are_two_ranks_with_all_kernels(samples: Path) ->
     assert profile.host.schema == dict(HOST_SCHEMA)
 
 
-def test_times_keep_all_of_their_digits(samples: Path) -> None:
+def test_times_keep_all_digits(samples: Path) -> None:
     profile = read(samples / "torch_npu_level1_2rank" / "rank0_ascend_pt")
     first = profile.ops.sort("start_ns").row(0, named=True)
     assert first["start_ns"] == 1736408883704643212
@@ -50,7 +50,7 @@ def test_cuda_kernels_are_named_by_the_ops_that_launched_them(samples: Path) -> 
         "torch_npu_level2_4rank/rank_0_ascend_pt",
     ],
 )
-def test_op_statistic_of_the_rows_equals_the_file(samples: Path, folder: str) -> None:
+def test_op_statistics_from_rows_equal_the_file(samples: Path, folder: str) -> None:
     profile = read(samples / folder)
     ours = op_statistic(profile).select(
         "type", "core", "count", "total_ns", "min_ns", "average_ns", "max_ns", "ratio_percent"
@@ -86,7 +86,7 @@ def test_op_statistic_of_the_rows_equals_the_file(samples: Path, folder: str) ->
         "torch_npu_level2_4rank/rank_0_ascend_pt",
     ],
 )
-def test_the_step_split_of_the_rows_equals_the_file(samples: Path, folder: str) -> None:
+def test_step_split_from_rows_equals_the_file(samples: Path, folder: str) -> None:
     profile = read(samples / folder)
     both = step_split(profile).join(profile.steps, on=["rank", "step"], suffix="_file")
     assert both.height == profile.steps.height > 0

@@ -37,7 +37,7 @@ from jumar.profiling.showing import inside_script, short_types, shown
         ("\u200b" * 3, {"longest": 8}, "\\u200b\\…"),
     ],
 )
-def test_a_value_is_one_line_of_limited_length(
+def test_values_are_shown_on_one_line_of_limited_length(
     value: object, options: dict[str, Any], text: str
 ) -> None:
     assert shown(value, **options) == text
@@ -54,7 +54,7 @@ def test_a_value_is_one_line_of_limited_length(
         (";;;;", ";;;;"),
     ],
 )
-def test_types_that_repeat_are_counted(types: str | None, text: str) -> None:
+def test_repeated_types_are_counted(types: str | None, text: str) -> None:
     assert short_types(types) == text
 
 

@@ -22,7 +22,7 @@ def profile(ops: int, calls: int, ranks: int = 1, chip: str = "", *gaps: Missing
     )
 
 
-def test_what_was_read_is_counted_in_both_languages() -> None:
+def test_read_items_are_counted_in_both_languages() -> None:
     one = profile(1, 1)
     assert read_line(one, "en") == "a\\x1b: msprof, npu; 1 op, 1 host call"
     assert read_line(one, "zh") == "a\\x1b: msprof, npu; 1 个算子，1 次 host 调用"
@@ -34,7 +34,7 @@ def test_what_was_read_is_counted_in_both_languages() -> None:
     )
 
 
-def test_what_is_missing_is_named_with_what_needs_it() -> None:
+def test_missing_data_is_named_with_the_views_that_need_it() -> None:
     gaps = (Missing(file="f\n", what="w" * 301), Missing(file="g", what="x", needed_for=("a", "b")))
     found = profile(0, 0, 1, "", *gaps)
     assert missing_lines(found, "en") == [f"f\\n: {'w' * 299}…", "g: x (needed for a, b)"]
@@ -42,6 +42,6 @@ def test_what_is_missing_is_named_with_what_needs_it() -> None:
     assert missing_lines(profile(0, 0), "en") == []
 
 
-def test_every_word_is_there_in_the_language_that_is_asked_for() -> None:
+def test_every_text_exists_in_the_requested_language() -> None:
     assert words("en") == {name: text.en for name, text in WORDS.items()}
     assert words("zh")["free"] == "空闲"

@@ -48,7 +48,7 @@ _OP = st.fixed_dictionaries(
 
 @settings(max_examples=25)
 @given(st.lists(_OP, min_size=1, max_size=6))
-def test_ops_read_back_as_they_were(rows: list[dict[str, object]]) -> None:
+def test_ops_round_trip(rows: list[dict[str, object]]) -> None:
     schema = {**OPS_SCHEMA, "aic_mac_ratio": pl.Float64()}
     ops = pl.DataFrame(rows, schema=schema)
     profile = Profile(source="made", producer="jumar", kind="npu", ops=ops)
@@ -58,7 +58,7 @@ def test_ops_read_back_as_they_were(rows: list[dict[str, object]]) -> None:
     assert_frame_equal(back.ops, ops, check_exact=True)
 
 
-def test_steps_read_back_to_the_nanosecond(tmp_path: Path) -> None:
+def test_steps_round_trip_to_the_nanosecond(tmp_path: Path) -> None:
     row = {name: 1736408883704643212 + place for place, name in enumerate(STEPS_SCHEMA)}
     row |= {"rank": 2, "step": 50}
     steps = pl.DataFrame([row], schema=dict(STEPS_SCHEMA))
@@ -77,7 +77,7 @@ def test_samples_read_back_from_our_own_files(shared: Path, tmp_path: Path) -> N
     assert_frame_equal(back.steps, profile.steps)
 
 
-def test_names_of_ops_are_no_formulas_in_our_files_and_read_back(tmp_path: Path) -> None:
+def test_op_names_are_not_formulas_in_our_files_and_round_trip(tmp_path: Path) -> None:
     names = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "mul"]
     columns = ("name", "type", "module")
     rows = [
@@ -133,7 +133,7 @@ def test_sizes_and_times_are_written_in_the_units_of_their_headers(tmp_path: Pat
     }
 
 
-def test_the_op_table_has_msprofs_headers_and_counters_behind() -> None:
+def test_op_table_has_msprofs_headers_followed_by_counters() -> None:
     rows = {
         "name": ["a", "b"],
         "start_ns": [1, None],
@@ -146,7 +146,7 @@ def test_the_op_table_has_msprofs_headers_and_counters_behind() -> None:
     assert ops_csv(pl.DataFrame({"rank": [3]})).to_dicts() == [{"Rank": "3"}]
 
 
-def test_numbers_are_no_formulas() -> None:
+def test_numbers_are_not_formulas() -> None:
     table = pl.DataFrame(
         {"a": ["-1.5", "+2e-5", "-x", "=1", "@a", "\ta", "a=1", None], "b": [-1] * 8}
     )

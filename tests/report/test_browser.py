@@ -103,7 +103,7 @@ def _input(tab: Tab, element: str, value: str) -> None:
     )
 
 
-def test_dragging_zooms_all_charts_and_a_double_click_goes_back(opened: Tab) -> None:
+def test_dragging_zooms_all_charts_and_a_double_click_resets(opened: Tab) -> None:
     whole = _labels(opened, "middle")
     _drag(opened, 0.4, 0.5)
     zoomed = [float(text) for text in _labels(opened, "middle")]
@@ -120,7 +120,7 @@ def test_dragging_zooms_all_charts_and_a_double_click_goes_back(opened: Tab) -> 
     assert _labels(opened, "middle") == whole
 
 
-def test_keys_zoom_move_and_go_back_and_labels_never_repeat(opened: Tab) -> None:
+def test_keys_zoom_pan_and_reset_and_labels_never_repeat(opened: Tab) -> None:
     _box(opened)
     whole = _labels(opened, "middle")
     for _ in range(12):
@@ -147,7 +147,7 @@ def test_smoothing_leaves_measured_points_alone(opened: Tab) -> None:
     assert _paths(opened) == before
 
 
-def test_a_click_on_a_legend_switches_its_curve_in_all_charts(opened: Tab) -> None:
+def test_clicking_a_legend_toggles_its_curve_in_all_charts(opened: Tab) -> None:
     assert len(_paths(opened)) == 3
     opened.value("document.querySelectorAll('.legend button')[1].click()")
     assert len(_paths(opened)) == 2
@@ -161,7 +161,7 @@ def test_a_click_on_a_legend_switches_its_curve_in_all_charts(opened: Tab) -> No
     ("text", "runs"),
     [("SEC", ["second"]), ("rate<0.05 first", []), ("loss>1", 2), ("rate=0.1", ["first"])],
 )
-def test_a_filter_leaves_rows_and_their_curves(
+def test_filter_keeps_matching_rows_and_their_curves(
     opened: Tab, text: str, runs: list[str] | int
 ) -> None:
     _input(opened, "[data-for-table] input", text)
@@ -178,7 +178,7 @@ def test_a_filter_leaves_rows_and_their_curves(
     )
 
 
-def test_heads_sort_numbers_as_numbers_with_what_is_missing_last(opened: Tab) -> None:
+def test_headers_sort_numerically_with_missing_values_last(opened: Tab) -> None:
     head = "document.querySelectorAll('table[data-searchable] th button')"
     cells = "Array.from(document.querySelectorAll('table[data-searchable] tbody tr'),"
     opened.value(f"{head}[2].click()")
@@ -190,7 +190,7 @@ def test_heads_sort_numbers_as_numbers_with_what_is_missing_last(opened: Tab) ->
 
 
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1280, True)])
-def test_nothing_sticks_out_on_narrow_and_dark_screens(opened: Tab, width: int, dark: bool) -> None:
+def test_nothing_overflows_on_narrow_and_dark_screens(opened: Tab, width: int, dark: bool) -> None:
     opened.window(width, dark=dark)
     assert opened.value("document.documentElement.scrollWidth") <= width
     light = opened.value("getComputedStyle(document.body).backgroundColor")

@@ -33,7 +33,7 @@ def drawn(*curves: Curve, marked: bool = False) -> Drawing:
     return drawing
 
 
-def test_keys_are_letters_and_do_not_end_at_z() -> None:
+def test_keys_are_letters_and_continue_after_z() -> None:
     keys = [key_letters(group) for group in range(800)]
     assert keys[:3] == ["A", "B", "C"]
     assert keys[25:28] == ["Z", "AA", "AB"]
@@ -44,12 +44,12 @@ def test_the_first_24_groups_look_different() -> None:
     assert len({colour_and_dash(group) for group in range(24)}) == 24
 
 
-def test_a_path_runs_through_the_corners_of_the_plot() -> None:
+def test_full_range_path_reaches_the_corners_of_the_plot() -> None:
     (line,) = drawn(curve([0.0, 10.0])).lines
     assert line.path == f"M{LEFT:.1f} {HEIGHT - BOTTOM:.1f}L{WIDTH - RIGHT:.1f} {TOP:.1f}"
 
 
-def test_the_axis_starts_at_0_although_the_first_evaluation_is_later() -> None:
+def test_axis_starts_at_0_even_if_the_first_evaluation_is_later() -> None:
     chart = Chart(
         title="top1",
         x_label="epoch",
@@ -60,7 +60,7 @@ def test_the_axis_starts_at_0_although_the_first_evaluation_is_later() -> None:
     assert [tick.text for tick in drawing.x_ticks] == ["0", "2", "4", "6", "8", "10"]
 
 
-def test_a_value_that_is_not_finite_lifts_the_pen_and_is_crossed() -> None:
+def test_non_finite_value_breaks_the_line_and_is_marked_with_a_cross() -> None:
     drawing = drawn(curve([1.0, 2.0, None, 3.0, float("inf"), 4.0]))
     (line,) = drawing.lines
     assert re.sub(r"[\d. ]", "", line.path) == "MLMM"
@@ -71,17 +71,17 @@ def test_a_value_that_is_not_finite_lifts_the_pen_and_is_crossed() -> None:
     assert drawing.has_crosses
 
 
-def test_a_chart_without_any_finite_value_is_left_out() -> None:
+def test_chart_without_finite_values_is_omitted() -> None:
     chart = Chart(title="Loss", x_label="epoch", curves=[curve([None, float("nan")])])
     assert draw(chart, points_per_curve=400, marks_per_curve=40) is None
 
 
-def test_a_curve_that_broke_off_ends_in_a_cross_with_the_reason() -> None:
+def test_aborted_curve_ends_in_a_cross_with_the_reason() -> None:
     (line,) = drawn(curve([3.0, 2.0], ended="failed at step 40")).lines
     assert line.crosses[-1].text == "run 0: failed at step 40"
 
 
-def test_curves_that_lie_on_each_other_are_one_with_both_keys() -> None:
+def test_coinciding_curves_are_one_with_both_keys() -> None:
     drawing = drawn(curve([1.0, 2.0], 0), curve([1.0, 2.0], 1), curve([1.0, 3.0], 2))
     assert [(line.key, line.label) for line in drawing.lines] == [
         ("AB", "A, B alike"),
@@ -99,7 +99,7 @@ def test_repeats_share_colour_and_key_and_only_the_first_is_labelled() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5, 12])
-def test_keys_at_one_height_are_moved_apart_and_stay_on_the_chart(count: int) -> None:
+def test_keys_at_equal_heights_are_spread_and_stay_on_the_chart(count: int) -> None:
     drawing = drawn(*(curve([1.0, 2.0 + group / 1e6], group) for group in range(count)))
     heights = sorted(line.key_y for line in drawing.lines)
     gaps = [after - before for before, after in itertools.pairwise(heights)]
@@ -108,19 +108,19 @@ def test_keys_at_one_height_are_moved_apart_and_stay_on_the_chart(count: int) ->
     assert heights[-1] <= HEIGHT
 
 
-def test_a_single_point_is_a_dot_where_a_line_cannot_be_seen() -> None:
+def test_single_point_is_drawn_as_a_dot() -> None:
     assert drawn(curve([1.0])).lines[0].dotted
     assert not drawn(curve([1.0, 2.0])).lines[0].dotted
     assert drawn(curve([1.0, 2.0]), marked=True).lines[0].dotted
 
 
-def test_the_description_tells_the_curves_in_words() -> None:
+def test_description_describes_the_curves_in_words() -> None:
     assert drawn(curve([3.0, 1.0, 2.0])).description == "Loss over epoch. run 0: from 3 to 2."
     assert drawn(curve([3.0, 1.0, 2.0])).lines[0].summary == ("3", "1", "3", "2")
 
 
 @given(st.lists(st.lists(st.none() | st.floats(), min_size=1, max_size=30), min_size=1, max_size=5))
-def test_whatever_the_values_are_all_stays_within_the_frame(
+def test_any_values_stay_within_the_frame(
     curves: list[list[float | None]],
 ) -> None:
     chart = Chart(

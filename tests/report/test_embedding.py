@@ -42,7 +42,7 @@ def test_a_small_file_is_embedded_byte_for_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(1038, 1038), (3000, 40), (500, 5000)])
-def test_a_large_image_becomes_small_and_keeps_its_shape(
+def test_large_image_is_shrunk_keeping_its_aspect_ratio(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     image = embedded(saved(tmp_path / "x.png", *size))
@@ -54,7 +54,7 @@ def test_a_large_image_becomes_small_and_keeps_its_shape(
     assert picture.width <= image.width
 
 
-def test_images_of_one_size_are_shown_in_one_size_however_noisy(tmp_path: Path) -> None:
+def test_equally_sized_images_are_shown_in_one_size_however_noisy(tmp_path: Path) -> None:
     noisy = embedded(saved(tmp_path / "noisy.png", 1038, 900))
     plain = embedded(saved(tmp_path / "plain.png", 1038, 900, noise=False))
     assert (noisy.width, noisy.height) == (plain.width, plain.height) == (1038, 900)
@@ -66,7 +66,7 @@ def test_every_kind_of_png_can_be_shown(tmp_path: Path, mode: str) -> None:
     assert decoded(embedded(tmp_path / "x.png")).mode == "RGB"
 
 
-def test_what_is_no_whole_png_is_left_out(tmp_path: Path) -> None:
+def test_incomplete_png_is_omitted(tmp_path: Path) -> None:
     path = saved(tmp_path / "x.png", 50, 50)
     content = path.read_bytes()
     bomb = bytearray(content)
@@ -81,7 +81,7 @@ def test_what_is_no_whole_png_is_left_out(tmp_path: Path) -> None:
     assert embedded_image(tmp_path) is None
 
 
-def test_the_page_holds_the_images_and_obeys_no_caption(tmp_path: Path) -> None:
+def test_page_has_the_images_and_escapes_captions(tmp_path: Path) -> None:
     image = embedded(saved(tmp_path / "x.png", 300, 300, noise=False))
     pictures = [Picture(label=HOSTILE, caption=HOSTILE, image=image) for _ in range(2)]
     strip = PictureStrip(title=HOSTILE, caption=HOSTILE, pictures=pictures)
@@ -97,5 +97,5 @@ def test_the_page_holds_the_images_and_obeys_no_caption(tmp_path: Path) -> None:
     assert "Pictures" in read.texts["h2"]
 
 
-def test_a_page_without_images_has_no_heading_for_them() -> None:
+def test_page_without_images_has_no_image_heading() -> None:
     assert "Pictures" not in PageReader(render(Page(title="t"))).texts.get("h2", [])

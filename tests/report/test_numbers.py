@@ -10,7 +10,7 @@ FINITE = st.floats(min_value=-1e30, max_value=1e30, allow_nan=False)
 
 
 @given(st.lists(FINITE, min_size=1, max_size=20), st.booleans())
-def test_an_axis_holds_every_value_and_a_few_ticks_in_order(
+def test_axis_covers_every_value_with_a_few_ordered_ticks(
     values: list[float], may_be_logarithmic: bool
 ) -> None:
     axis = axis_for(values, may_be_logarithmic=may_be_logarithmic)
@@ -26,7 +26,7 @@ def test_ticks_are_round_numbers() -> None:
     assert axis_for([0.0, 0.28], may_be_logarithmic=False).ticks == [0, 0.1, 0.2, 0.3]
 
 
-def test_a_wide_positive_range_is_logarithmic_where_it_may_be() -> None:
+def test_wide_positive_range_is_logarithmic_if_allowed() -> None:
     axis = axis_for([1.0, 65536.0], may_be_logarithmic=True)
     assert axis.logarithmic
     assert list(axis.ticks) == [1, 10, 100, 1000, 10000]
@@ -35,7 +35,7 @@ def test_a_wide_positive_range_is_logarithmic_where_it_may_be() -> None:
     assert not axis_for([1.0, 65536.0], may_be_logarithmic=False).logarithmic
 
 
-def test_a_single_value_lies_in_the_middle() -> None:
+def test_single_value_is_centred() -> None:
     for value in (0.0, 3.0, -2.0, 1e-8):
         axis = axis_for([value], may_be_logarithmic=True)
         assert 0.2 < axis.share(value) < 0.8
@@ -54,12 +54,12 @@ def test_a_single_value_lies_in_the_middle() -> None:
         (1e10, "1e10"),
     ],
 )
-def test_numbers_are_short(value: float, text: str) -> None:
+def test_numbers_are_formatted_briefly(value: float, text: str) -> None:
     assert tick_text(value) == text
 
 
 @given(FINITE)
-def test_a_number_is_told_to_a_thousandth_of_itself(value: float) -> None:
+def test_numbers_are_shown_to_a_relative_thousandth(value: float) -> None:
     assert math.isclose(
         float(tick_text(value).replace(",", "")), value, rel_tol=1e-3, abs_tol=1e-300
     )
@@ -68,7 +68,7 @@ def test_a_number_is_told_to_a_thousandth_of_itself(value: float) -> None:
 @pytest.mark.parametrize(
     "values", [(96.0001, 96.0002, 96.0003), (1000.1, 1000.2), (0.0, 2e-5, 4e-5), (1e9, 1e9 + 1)]
 )
-def test_no_label_stands_twice_on_an_axis(values: tuple[float, ...]) -> None:
+def test_axis_labels_are_unique(values: tuple[float, ...]) -> None:
     texts = tick_texts(values)
     assert len(set(texts)) == len(values)
     assert [float(text.replace(",", "")) for text in texts] == pytest.approx(values, rel=1e-9)

@@ -50,7 +50,7 @@ def test_every_tag_is_closed_in_order() -> None:
     assert read.crossed == []
 
 
-def test_nothing_is_loaded_from_anywhere() -> None:
+def test_nothing_external_is_loaded() -> None:
     html = render(page())
     read = PageReader(html)
     assert read.addresses == []
@@ -63,7 +63,7 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     assert not re.search(r"fetch\(|XMLHttp|WebSocket|import\(|innerHTML|eval\(", html[script:])
 
 
-def test_hostile_texts_stay_texts_wherever_they_stand() -> None:
+def test_hostile_texts_are_escaped_everywhere() -> None:
     html = render(page(HOSTILE))
     read = PageReader(html)
     assert {tag for tag, _ in read.tags} == {tag for tag, _ in PageReader(render(page())).tags}
@@ -87,11 +87,11 @@ def test_every_drawing_has_a_name_a_description_and_its_numbers_in_a_table() -> 
     assert read.texts["summary"].count("Numbers") == 6
 
 
-def test_dots_tell_their_value_on_hover() -> None:
+def test_dots_show_their_value_on_hover() -> None:
     assert "alexnet 0: 1 at 0" in PageReader(render(page())).texts["title"]
 
 
-def test_light_dark_and_narrow_screens_are_served() -> None:
+def test_light_dark_and_narrow_screens_are_supported() -> None:
     html = render(page())
     assert "prefers-color-scheme: dark" in html
     assert "width=device-width" in html
@@ -102,13 +102,13 @@ def test_a_page_is_below_one_megabyte(num_curves: int, num_points: int) -> None:
     assert len(render(page("precision.mode", num_curves, num_points)).encode()) < 1_000_000
 
 
-def test_a_page_without_charts_and_tables_is_a_page() -> None:
+def test_page_without_charts_and_tables_is_valid() -> None:
     read = PageReader(render(Page(title="nothing yet")))
     assert read.texts["h1"] == ["nothing yet"]
     assert "Curves" not in read.texts.get("h2", [])
 
 
-def test_a_page_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+def test_foreign_page_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("<p>mine, not written by jumar</p>")
     with pytest.raises(UserError, match="was not written by jumar") as caught:
@@ -117,7 +117,7 @@ def test_a_page_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "<p>mine, not written by jumar</p>"
 
 
-def test_a_page_is_saved_with_nothing_left_beside_it(tmp_path: Path) -> None:
+def test_saving_a_page_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = save_page(page(), tmp_path / "deep" / "report.html")
     save_page(page("again"), path)
     assert path.read_text(encoding="utf-8") == render(page("again"))

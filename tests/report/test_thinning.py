@@ -10,7 +10,7 @@ CURVES = st.lists(st.none() | st.floats(-1e6, 1e6), min_size=1, max_size=600).ma
 
 
 @given(CURVES, st.integers(8, 100))
-def test_the_ends_and_the_extremes_survive_and_nothing_is_invented(
+def test_thinning_keeps_ends_and_extremes_and_invents_nothing(
     points: list[Point], most: int
 ) -> None:
     kept = thinned(points, most)
@@ -38,7 +38,7 @@ def test_one_gap_in_a_hundred_thousand_steps_is_still_seen() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(1, 50))
-def test_even_indices_are_few_and_hold_the_last(count: int, most: int) -> None:
+def test_evenly_spaced_indices_are_few_and_include_the_last(count: int, most: int) -> None:
     result = evenly(count, most)
     assert len(result) <= most
     assert result == sorted(set(result))

@@ -50,7 +50,7 @@ DECLARED = {
 finding of another package stands between two of ours."""
 
 
-def test_findings_claim_time_in_this_order_and_lead_to_these_settings_and_views() -> None:
+def test_findings_have_a_fixed_priority_with_settings_and_views() -> None:
     assert list(FINDINGS) == list(DECLARED)
     for name, (module, *declared) in DECLARED.items():
         one = FINDINGS[name]
@@ -59,7 +59,7 @@ def test_findings_claim_time_in_this_order_and_lead_to_these_settings_and_views(
         assert one.certain == (name == "data-stall")
 
 
-def test_a_finding_of_another_package_comes_last_and_is_an_estimate() -> None:
+def test_third_party_finding_comes_last_and_is_an_estimate() -> None:
     text = alike("x")
     own = Finding(name="own", what=text, change=text, search=lambda _: ())
     assert (own.place, own.setting, own.view, own.of_ops, own.certain) == (
@@ -82,7 +82,7 @@ def test_a_finding_of_another_package_comes_last_and_is_an_estimate() -> None:
         Claim({}, pl.DataFrame(), ())  # pyright: ignore[reportCallIssue]
 
 
-def test_times_are_in_milliseconds_and_names_the_same_in_both_languages() -> None:
+def test_times_are_in_milliseconds_and_names_equal_in_both_languages() -> None:
     assert ms(1_234_567) == "1.235 ms"
     assert alike("3 x Add") == Text(en="3 x Add", zh="3 x Add")
 
@@ -91,7 +91,7 @@ def _spans(*rows: tuple[int, int, int]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SPAN, orient="row")
 
 
-def test_intervals_are_cut_to_the_share_that_would_be_saved() -> None:
+def test_intervals_are_scaled_to_the_saved_share() -> None:
     table = _spans((0, 10, 17), (1, 20, 21), (0, 30, 40))
     assert carved(table, 0.5).rows() == [(0, 10, 13), (0, 30, 35)]
     assert carved(table, 1.5).rows() == table.rows()
@@ -124,7 +124,7 @@ _OPS = [
 ]
 
 
-def test_a_case_is_the_slowest_rank_in_its_steps() -> None:
+def test_case_covers_the_slowest_rank_in_its_steps() -> None:
     case = Case(profile_of(_OPS, kind="cuda"), Options())
     assert (case.rank, case.steps, case.step_ns) == (0, 2, 100.0)
     assert case.windows.select("begin_ns", "start_ns", "end_ns").rows() == [
@@ -151,7 +151,7 @@ def test_a_case_is_the_slowest_rank_in_its_steps() -> None:
     assert case.copying.rows() == [(0, 80, 90)]
 
 
-def test_the_rows_of_a_case_lie_in_its_steps_both_ends_included() -> None:
+def test_rows_of_a_case_are_in_its_steps_including_both_ends() -> None:
     case = Case(profile_of(_OPS), Options())
     rows = pl.DataFrame({"rank": [0, None, 0, 0, 1], "start_ns": [0, 200, -1, 201, 50]})
     assert case.own(rows)["start_ns"].to_list() == [0, 200]
@@ -182,13 +182,13 @@ def _rank(rank: int, length: int, talks: int = 0) -> list[dict[str, Any]]:
         (_rank(2, 100) + _rank(1, 100), 1),
     ],
 )
-def test_of_ranks_that_step_together_the_one_that_waits_longest_is_taken(
+def test_synchronised_ranks_are_represented_by_the_longest_waiting_one(
     ops: list[dict[str, Any]], rank: int
 ) -> None:
     assert Case(profile_of(ops), Options()).rank == rank
 
 
-def test_warm_up_is_no_part_of_a_case() -> None:
+def test_case_excludes_warm_up() -> None:
     ops = [_op(0, 900), _op(900, 100, 1), _op(1_000, 120, 2), _op(1_120, 101, 3)]
     case = Case(profile_of(ops), Options())
     assert (case.steps, case.step_ns) == (3, 107.0)
@@ -197,14 +197,14 @@ def test_warm_up_is_no_part_of_a_case() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_size=1, max_size=12))
 @settings(max_examples=40)
-def test_where_several_ops_compute_is_told_by_moments(ops: list[tuple[int, int]]) -> None:
+def test_overlapping_ops_are_counted_by_moment(ops: list[tuple[int, int]]) -> None:
     case = Case(profile_of([_op(start, length) for start, length in ops]), Options())
     moments = [at for start, length in ops for at in range(start, start + length)]
     found = [at for _, start, end in case.together.rows() for at in range(start, end)]
     assert found == sorted({at for at in moments if moments.count(at) > 1})
 
 
-def test_each_cause_has_the_idle_time_that_no_earlier_one_has() -> None:
+def test_each_cause_gets_the_idle_time_not_claimed_earlier() -> None:
     us = 1000
     steps = [
         {"rank": None, "step": 0, "data_ns": 100 * us},
@@ -239,7 +239,7 @@ def test_each_cause_has_the_idle_time_that_no_earlier_one_has() -> None:
     assert total(left) == 790 + 50 + 890 - 90 - 310
 
 
-def test_on_a_cpu_the_loaders_calls_count_and_nothing_else_is_idle() -> None:
+def test_on_a_cpu_only_loader_calls_count_as_idle() -> None:
     host = [_call("op", "DataLoader", 10, 20), _call("op", "aten::item", 50, 20)]
     blames, left = Case(profile_of([_op(20, 80)], kind="cpu", host=host), Options()).blames
     assert left.rows() == []

@@ -33,7 +33,7 @@ def _claim(profile: Profile, **more: Any) -> tuple[Any, list[str], list[tuple[in
     return claim.values, [line.in_language(language) for line in claim.evidence], spans
 
 
-def test_of_uncovered_collectives_the_share_that_waits_would_go() -> None:
+def test_waiting_share_of_uncovered_collectives_is_saved() -> None:
     rows = [
         _all(0, 100, 100, wait=30, idle=20, transit=50),
         # Begins within the first: from there on its own share counts.
@@ -59,7 +59,7 @@ def test_of_uncovered_collectives_the_share_that_waits_would_go() -> None:
     assert chinese[0] == "卡 0：all 0.100 ms：传输 0.050 ms，等待 0.030 ms，空闲 0.020 ms"
 
 
-def test_without_waiting_or_without_uncovered_communication_there_is_no_claim() -> None:
+def test_no_saving_is_claimed_without_waiting_or_uncovered_communication() -> None:
     sent = _op(0, 100, 50, "COMMUNICATION")
     for ops, rows in (
         ([_op(0, 0, 100)], []),
@@ -82,7 +82,7 @@ def _two(late: int, **more: Any) -> Profile:
 
 
 @pytest.mark.parametrize("late", [50_000, 50_001])
-def test_who_came_late_is_said_from_fifty_microseconds_on(late: int) -> None:
+def test_late_rank_is_named_from_fifty_microseconds(late: int) -> None:
     _, evidence, _ = _claim(_two(late))
     _, chinese, _ = _claim(_two(late), language="zh")
     first = "rank 0: all 0.200 ms: 0.100 ms wait"
@@ -93,7 +93,7 @@ def test_who_came_late_is_said_from_fifty_microseconds_on(late: int) -> None:
     )
 
 
-def test_ranks_that_take_part_but_were_not_recorded_are_named() -> None:
+def test_unrecorded_participating_ranks_are_named() -> None:
     links = [
         {"rank": 0, "source": source, "destination": destination}
         for source, destination in ((0, 5), (1, 0), (None, None), (7, 3))
@@ -108,7 +108,7 @@ def test_ranks_that_take_part_but_were_not_recorded_are_named() -> None:
     assert len(_claim(one)[1]) == 1
 
 
-def test_what_the_host_stood_in_meanwhile_is_said_above_a_twentieth() -> None:
+def test_blocking_host_call_is_named_above_a_twentieth() -> None:
     def call(name: str, start: int, length: int) -> dict[str, Any]:
         row = {"rank": 0, "layer": "op", "name": name}
         return row | {"start_ns": start * _US, "duration_ns": length * _US}
@@ -128,7 +128,7 @@ def test_what_the_host_stood_in_meanwhile_is_said_above_a_twentieth() -> None:
     assert said(*several) == [stood.format("0.030 ms", name) for name in names[:2]]
 
 
-def test_transfers_are_told_by_step_with_what_nothing_covers() -> None:
+def test_transfers_are_reported_per_step_with_the_uncovered_part() -> None:
     ops = [_op(0, 0, 100), _op(0, 80, 50, "COMMUNICATION"), _op(0, 200, 50)]
     ops += [_op(0, 300, 100, step=1), _op(0, 400, 21, "COMMUNICATION", step=1)]
     (claim,) = transfers(Case(profile_of(ops), Options()))

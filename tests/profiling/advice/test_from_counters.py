@@ -26,7 +26,7 @@ def _lines(profile: Profile, language: Any = "en") -> list[Advice]:
     ]
 
 
-def test_what_the_scalar_unit_is_busy_for_longer_than_the_next_pipe_would_go() -> None:
+def test_saving_is_the_scalar_units_excess_over_the_next_pipe() -> None:
     ops = [
         _op(0, 100_000),
         _op(100_000, 100_000, aiv_scalar_ratio=0.8, aiv_mte2_ratio=0.6),
@@ -75,14 +75,14 @@ def test_counters_of_the_910_have_no_core_in_their_names() -> None:
     assert line.win_ns == pytest.approx(60_000, abs=1)
 
 
-def test_more_than_three_types_are_cut() -> None:
+def test_at_most_three_types_are_listed() -> None:
     ops = [_op(100_000 * at, 90_000 - at, type=f"T{at}") for at in range(4)]
     (line,) = _lines(profile_of(ops))
     assert line.claim.values["types"] == "T0, T1, T2, ..."
     assert [text.en for text in line.claim.evidence][-1] == "..."
 
 
-def test_attention_of_a_real_transformer_is_held_up(shared: Path) -> None:
+def test_attention_of_a_real_transformer_is_scalar_bound(shared: Path) -> None:
     (line,) = _lines(read(shared / "data/msprof/torch_npu_level2_4rank"))
     assert line.claim.values == {"lasts": "24.719 ms", "types": "FlashAttentionScore"}
     assert line.win_ns == pytest.approx(2.833e6, abs=1e3)

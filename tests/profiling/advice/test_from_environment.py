@@ -31,7 +31,7 @@ def _profile(*values: tuple[int | None, str, str]) -> Profile:
 
 
 @pytest.mark.parametrize("name", ["ASCEND_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING"])
-def test_all_idle_time_but_waiting_for_data_is_its_own(name: str) -> None:
+def test_blocking_launches_own_all_idle_time_except_waiting_for_data(name: str) -> None:
     others = (name, "0"), ("TASK_QUEUE_ENABLE", "0")
     told = [(0, *others[0]), (1, name, "1"), (0, *others[1]), (None, name, "1"), (0, name, "1")]
     (claim,) = blocked_launches(Case(_profile(*told), Options()))
@@ -49,7 +49,7 @@ def test_all_idle_time_but_waiting_for_data_is_its_own(name: str) -> None:
     assert claim.host_ns == 0
 
 
-def test_other_values_variables_and_ranks_are_no_finding() -> None:
+def test_other_values_variables_and_ranks_give_no_finding() -> None:
     for told in (
         (),
         ((0, "CUDA_LAUNCH_BLOCKING", "0"),),

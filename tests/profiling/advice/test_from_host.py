@@ -47,7 +47,7 @@ def _list(profile: Profile, **more: Any) -> list[tuple[Any, ...]]:
     return table.select("key", "win_ms", "share_%", "what", "evidence").rows()
 
 
-def test_every_cause_is_a_line_with_what_it_costs_a_step() -> None:
+def test_every_cause_has_a_line_with_its_cost_per_step() -> None:
     profile = profile_of([*_KERNELS, *_BESIDE], kind="cuda", host=_CALLS)
     # Two steps of a millisecond, idle from 100 to 860 and from 1100 to 1900.
     by_key = {row[0]: row[1:] for row in _list(profile)}
@@ -139,7 +139,7 @@ def test_the_same_lines_are_in_chinese() -> None:
     }
 
 
-def test_what_steps_wait_for_data_by_their_producer_comes_before_the_loaders_calls() -> None:
+def test_producer_waits_take_precedence_over_loader_calls() -> None:
     steps = [{"rank": 0, "step": 1, "data_ns": 300 * _US}]
     kernels = [_op(0, 0, 1_000), _op(1, 1_250, 750)]
     profile = profile_of(kernels, kind="npu", steps=steps)
@@ -156,7 +156,7 @@ def test_what_steps_wait_for_data_by_their_producer_comes_before_the_loaders_cal
     assert list(data_stalls(Case(on_cpu, Options()))) == []
 
 
-def test_free_time_is_told_with_the_calls_that_lie_over_it() -> None:
+def test_free_time_is_reported_with_overlapping_calls() -> None:
     calls = [_call("python", "main", -5_000, 9_000), _call("mark", "ProfilerStep#1", 0, 1_000)]
     beside = [_call("python", "other", 200, 100, rank=1)]
 
@@ -177,7 +177,7 @@ def test_free_time_is_told_with_the_calls_that_lie_over_it() -> None:
     ]
 
 
-def test_a_device_that_is_never_idle_has_neither_line() -> None:
+def test_never_idle_device_has_neither_line() -> None:
     case = Case(profile_of([_op(0, 0, 10), _op(0, 2, 3, "CUDA_MEMCPY")], kind="cuda"), Options())
     assert list(memory_copies(case)) == list(unexplained(case)) == []
     (copies,) = memory_copies(
@@ -186,7 +186,7 @@ def test_a_device_that_is_never_idle_has_neither_line() -> None:
     assert copies.spans.rows() == [(0, 2_000, 4_000)]
 
 
-def test_only_calls_that_block_count_what_the_host_stood_in_them() -> None:
+def test_time_in_host_calls_counts_only_for_blocking_ones() -> None:
     case = Case(profile_of([*_KERNELS, *_BESIDE], kind="cuda", host=_CALLS), Options())
     stood = {
         name: [claim.host_ns // _US for claim in search(case)]

@@ -50,7 +50,7 @@ def _lengths(claim: Claim) -> list[tuple[int, int]]:
     return [(start // _US, (end - start) // _US) for _, start, end in claim.spans.rows()]
 
 
-def test_types_on_the_ai_cpu_are_told_by_their_time_with_their_kinds() -> None:
+def test_ai_cpu_types_are_ranked_by_time_with_their_kinds() -> None:
     cpu = {"core": "AI_CPU"}
     case = _case(
         ("Add", 100, {}),
@@ -82,7 +82,7 @@ def test_types_on_the_ai_cpu_are_told_by_their_time_with_their_kinds() -> None:
     assert str(odd.values["instead"]).startswith("Express it by ops")
 
 
-def test_at_most_five_types_on_the_ai_cpu_are_told() -> None:
+def test_at_most_five_ai_cpu_types_are_listed() -> None:
     case = _case(*((kind, 10, {"core": "AI_CPU"}) for kind in "GFEDCBA"))
     assert [claim.values["type"] for claim in ai_cpu_ops(case)] == [*"ABCDE"]
     assert list(ai_cpu_ops(_case(("Add", 1, {})))) == []
@@ -136,7 +136,7 @@ def test_casts_are_one_line_with_their_number_and_share() -> None:
     assert list(casts(_case(_OPS[1]))) == []
 
 
-def test_products_of_floats_take_half_as_long_in_16_bits() -> None:
+def test_float_products_are_assumed_twice_as_fast_in_16_bits() -> None:
     single = {"input_types": "FLOAT;FLOAT"}
     told = (
         ("MatMulV2", 100, single),
@@ -166,7 +166,7 @@ def _clocked(*readings: tuple[int, int, float]) -> Case:
     return _case(("Add", 100, {}), ("Mul", 60, {}), statistics={"frequency": counter})
 
 
-def test_ops_at_a_low_clock_would_be_quicker_by_as_much_as_it_is_low() -> None:
+def test_saving_is_proportional_to_the_clock_deficit() -> None:
     # Of the four ops, which begin at 0, 100, 160 and 260, the second and third.
     readings = [(0, 50, 1000.0), (0, 100, 800.0), (0, 160, 949.0), (0, 250, 950.0)]
     more = [(0, 400 + place, 1000.0) for place in range(20)]
@@ -205,7 +205,7 @@ def _shapes(first: str, second: str, result: str, **more: Any) -> dict[str, Any]
     return {"input_shapes": f"{first};{second}", "output_shapes": result} | more
 
 
-def test_types_far_from_the_limit_are_told_by_what_seven_tenths_of_it_would_save(
+def test_types_far_from_the_limit_are_ranked_by_saving_at_seventy_percent(
     tmp_path: Path,
 ) -> None:
     # 7e9 operations at 100e12 a second take 70 us, which is 100 at 70 %; starting takes 7, or 10.
@@ -241,7 +241,7 @@ def test_types_far_from_the_limit_are_told_by_what_seven_tenths_of_it_would_save
     assert "too small to be worth starting" in relu.values["change"].en  # pyright: ignore
 
 
-def test_five_types_are_told_and_equal_ones_in_order_of_their_names(tmp_path: Path) -> None:
+def test_five_types_are_listed_with_ties_by_name(tmp_path: Path) -> None:
     case = _limited(tmp_path, *((kind, 20, {}) for kind in ("F", "E", "D", "C", "B", "A")))
     assert [claim.values["type"] for claim in head_room(case)] == [*"ABCDE"]
     unknown = Case(profile_of(_steps(("Relu", 50, {})), kind="cuda"), Options())
@@ -281,7 +281,7 @@ def test_five_types_are_told_and_equal_ones_in_order_of_their_names(tmp_path: Pa
         ),
     ],
 )
-def test_what_to_try_is_told_by_what_binds_the_op(
+def test_advice_follows_from_the_bottleneck(
     kind: str, more: dict[str, Any], change: str, tmp_path: Path
 ) -> None:
     (claim,) = head_room(_limited(tmp_path, (kind, 100_000, more), ("Add", 10, {})))
@@ -289,7 +289,7 @@ def test_what_to_try_is_told_by_what_binds_the_op(
     assert (len(claim.evidence) == 3) == (kind == "FlashAttentionScore")
 
 
-def test_the_kind_that_takes_longest_tells_the_change_and_the_largest_room_the_bound(
+def test_longest_kind_gives_the_change_and_largest_headroom_the_bound(
     tmp_path: Path,
 ) -> None:
     large = {"input_shapes": "9000000", "output_shapes": "9000000"}

@@ -48,7 +48,7 @@ def _finding(profile: Profile) -> Advice | None:
     return lines[0] if lines else None
 
 
-def test_half_of_its_ops_and_all_waiting_between_them_would_go() -> None:
+def test_saving_is_half_of_the_updates_ops_and_all_gaps() -> None:
     line = _finding(_updating("Mul", "Add", "Sqrt"))
     assert line is not None
     ops = 30
@@ -77,7 +77,7 @@ def test_other_updates_are_left_alone(profile: Profile) -> None:
     assert _finding(profile) is None
 
 
-def test_ops_launched_after_the_update_are_not_its_own() -> None:
+def test_ops_launched_after_the_update_do_not_belong_to_it() -> None:
     profile = _updating("Mul", "Add", "Sqrt")
     late = pl.when(pl.col("launch_ns").is_not_null()).then(pl.col("launch_ns") + 10_000_000)
     assert _finding(replace(profile, ops=profile.ops.with_columns(launch_ns=late))) is None
@@ -91,7 +91,7 @@ def test_a_real_step_of_adam_on_an_npu_has_80_ops(shared: Path) -> None:
     assert "0.230 ms of ops" in line.claim.evidence[0].en
 
 
-def test_a_real_update_by_lists_is_not_named(shared: Path) -> None:
+def test_real_foreach_update_is_no_finding(shared: Path) -> None:
     assert _finding(read(shared / "data/msprof/torch_npu_level1_2rank")) is None
 
 
@@ -99,14 +99,14 @@ def test_a_real_update_by_lists_is_not_named(shared: Path) -> None:
     ("types", "parameters", "found"),
     [(2, 10, True), (5, 4, True), (19, 1, False), (7, 3, False), (1, 19, False), (1, 20, True)],
 )
-def test_twenty_ops_of_which_one_comes_for_each_of_four_parameters_are_many(
+def test_twenty_ops_with_one_per_parameter_count_as_many(
     types: int, parameters: int, found: bool
 ) -> None:
     names = [f"T{chr(65 + number)}" for number in range(types)]
     assert (_finding(_updating(*names, parameters=parameters)) is not None) == found
 
 
-def test_what_an_update_does_is_told_by_its_six_most_frequent_ops_a_step() -> None:
+def test_update_lists_its_six_most_frequent_ops_per_step() -> None:
     names = ("B", "A", "C", "D", "E", "F", "G" * 50)
     line = _finding(_updating(*names, "B", parameters=5, mark="Optimizer.step#" + "x" * 80))
     assert line is not None
@@ -121,7 +121,7 @@ def test_what_an_update_does_is_told_by_its_six_most_frequent_ops_a_step() -> No
     assert long.claim.evidence[1].en == "G" * 39 + "… x 20"
 
 
-def test_an_op_is_of_the_update_in_whose_call_it_was_launched() -> None:
+def test_op_belongs_to_the_update_that_launched_it() -> None:
     profile = _updating("Mul", parameters=20)
     (start,) = set(profile.host["start_ns"].head(1))
     end = start + 10_000
@@ -135,7 +135,7 @@ def test_an_op_is_of_the_update_in_whose_call_it_was_launched() -> None:
     assert [launched(at) for at in (start - 1, start, end - 1, end)] == [False, True, True, False]
 
 
-def test_ops_of_lists_among_others_are_not_counted() -> None:
+def test_foreach_ops_among_others_are_not_counted() -> None:
     line = _finding(_updating("Mul", "ForeachAdd", "Sqrt", "MultiTensorScale", parameters=12))
     assert line is not None
     assert line.claim.values["count"] == "24"

@@ -79,7 +79,7 @@ def _lines(profile: Profile, language: Any = "en") -> list[Advice]:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_all_small_ops_but_the_longest_would_go(name: str) -> None:
+def test_saving_is_all_small_ops_except_the_longest(name: str) -> None:
     ops, api, saved = ALL[name]
     other = ("Relu", "7,7", "7,7", 3)
     (line,) = _lines(_profile([other, *ops, other, *ops, other]))
@@ -106,7 +106,7 @@ def test_gelu_by_erf_and_a_norm_in_16_bits_are_found() -> None:
         assert [line.win_ns for line in _lines(_profile([*NORM[:5], *more]))] == [34_000]
 
 
-def test_slices_that_make_halves_contiguous_belong_to_the_sequence() -> None:
+def test_slices_producing_contiguous_halves_belong_to_the_sequence() -> None:
     half = ("Slice", f"4,64,4096;{GATE}", GATE, 12)
     assert [line.win_ns for line in _lines(_profile([SWIGLU[0], half, SWIGLU[2]]))] == [42_000]
     sliced = [ROTARY[0], *[("Slice", Q, HALF, 7)] * 2, ROTARY[1], ("AsStrided", Q, HALF, 7)]
@@ -121,7 +121,7 @@ def test_an_op_belongs_to_one_sequence() -> None:
     assert line.claim.values["name"] == "SwiGLU"
 
 
-def test_several_sequences_are_a_line_each() -> None:
+def test_each_sequence_has_a_line() -> None:
     every = [op for ops, _, _ in ALL.values() for op in ops]
     found = {str(line.claim.values["name"]) for line in _lines(_profile(every))}
     assert found == set(ALL)
@@ -164,11 +164,11 @@ def _with(ops: list[tuple[str, str, str, int]], at: int, **changed: str) -> list
         _with(ERF, 3, inputs="4,64"),
     ],
 )
-def test_where_types_or_shapes_leave_a_doubt_nothing_is_said(ops: list[Any]) -> None:
+def test_ambiguous_types_or_shapes_give_no_finding(ops: list[Any]) -> None:
     assert not _lines(_profile(ops))
 
 
-def test_a_sequence_lies_in_one_stream_of_one_rank_of_an_npu() -> None:
+def test_sequence_is_confined_to_one_stream_of_one_npu() -> None:
     profile = _profile(NORM)
     rows = profile.ops.to_dicts()
     for name, value in (("stream", "3"), ("rank", 1)):
@@ -199,5 +199,5 @@ def test_the_advice_is_in_both_languages() -> None:
         *("torch_npu_2024_trace", "msprof_cann6_2023", "mindspore_r1_2021"),
     ],
 )
-def test_real_captures_have_none(shared: Path, name: str) -> None:
+def test_real_captures_have_no_sequences(shared: Path, name: str) -> None:
     assert not _lines(read(shared / "data/msprof" / name))

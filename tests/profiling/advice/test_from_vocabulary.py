@@ -41,7 +41,7 @@ def _found(profile: Profile, options: Options | None = None) -> list[dict[str, A
     return table.filter(pl.col("key") == "whole-logits").to_dicts()
 
 
-def test_all_that_is_done_to_the_logits_is_one_finding_that_owns_its_casts() -> None:
+def test_all_logit_ops_are_one_finding_including_their_casts() -> None:
     weights = ("ApplyAdam", f"{_V},{_H};{_V},{_H}", f"{_V},{_H}", 9)
     profile = _profile([_PRODUCT, *_SPLIT, ("Relu", f"{_T},{_H}", f"{_T},{_H}", 3), weights])
     (found,) = _found(profile)
@@ -53,7 +53,7 @@ def test_all_that_is_done_to_the_logits_is_one_finding_that_owns_its_casts() -> 
     assert "casts" not in todo_table(profile)["key"].to_list()
 
 
-def test_what_a_fused_loss_must_read_and_write_is_not_won(tmp_path: Path) -> None:
+def test_saving_excludes_what_a_fused_loss_must_read_and_write(tmp_path: Path) -> None:
     numbers = _T * _V
     chip = {
         "name": "Test",
@@ -73,7 +73,7 @@ def test_what_a_fused_loss_must_read_and_write_is_not_won(tmp_path: Path) -> Non
     assert found["evidence"][-1].startswith("less one reading and one writing")
 
 
-def test_a_loss_by_single_ops_is_told_by_the_weights_of_the_vocabulary() -> None:
+def test_unfused_loss_is_recognised_by_the_vocabulary_weights() -> None:
     by_hand = [("Sub", _LOGITS, _LOGITS, 3), ("Exp", _LOGITS, _LOGITS, 4)]
     (found,) = _found(_profile([_PRODUCT, *by_hand]))
     assert found["win_ms"] == 7
@@ -110,7 +110,7 @@ def test_a_loss_by_single_ops_is_told_by_the_weights_of_the_vocabulary() -> None
     ],
     ids=["attention", "cross attention", "classifier", "fused"],
 )
-def test_other_wide_tensors_are_not_taken_for_logits(ops: list[tuple[str, str, str, int]]) -> None:
+def test_other_wide_tensors_are_not_logits(ops: list[tuple[str, str, str, int]]) -> None:
     assert _found(_profile(ops)) == []
 
 
@@ -147,13 +147,13 @@ def _loss(width: int, height: int = 4, name: str = "NLLLoss") -> list[tuple[str,
         ([("NLLLoss", "4,9000;4", "1", 100), ("Cast", "4,9000", "4,9000", 1)], False),
     ],
 )
-def test_logits_are_told_by_their_loss_and_their_shape(
+def test_logits_are_recognised_by_loss_and_shape(
     ops: list[tuple[str, str, str, int]], found: bool
 ) -> None:
     assert bool(_found(_profile(ops))) == found
 
 
-def test_logits_are_told_whole_with_five_types_of_ops() -> None:
+def test_logits_finding_is_complete_with_five_op_types() -> None:
     shape = "4,9000"
     kinds = [(name, shape, shape, length) for length, name in enumerate("FEDCBA", 2)]
     loss = [("NLLLoss", f"{shape};4", "1", 20), ("NLLLoss", "7,9000;7", "1", 10)]
@@ -173,7 +173,7 @@ def test_logits_are_told_whole_with_five_types_of_ops() -> None:
     ]
 
 
-def test_two_vocabularies_are_two_lines() -> None:
+def test_each_vocabulary_has_a_line() -> None:
     rows = _found(_profile([*_loss(9000), *_loss(10_000, height=3)]))
     assert sorted(row["what"][:46] for row in rows) == [
         "Tensors as wide as the vocabulary (3 x 10000) ",

@@ -38,14 +38,14 @@ def test_each_measure_gives_the_known_number() -> None:
     assert all(row.kept for row in found)
 
 
-def test_a_limit_that_is_met_exactly_is_kept_and_one_below_is_not() -> None:
+def test_limits_are_inclusive() -> None:
     told = training(steps=3)
     assert gate(told, {"step-ms": BUSY_NS / 1e6})[0].kept
     assert not gate(told, {"step-ms": BUSY_NS / 1e6 - 0.001})[0].kept
 
 
 @pytest.mark.parametrize("name", sorted(MEASURES))
-def test_what_a_profile_cannot_tell_is_not_kept(name: str) -> None:
+def test_unmeasurable_limit_fails(name: str) -> None:
     nothing = Profile(source="x", producer="x", kind="cpu", ops=empty(OPS_SCHEMA))
     (row,) = gate(nothing, {name: 1e9})
     assert not row.kept
@@ -53,7 +53,7 @@ def test_what_a_profile_cannot_tell_is_not_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
-def test_a_limit_is_a_number(limit: float) -> None:
+def test_limit_is_a_number(limit: float) -> None:
     with pytest.raises(UserError, match="not a valid limit"):
         gate(training(steps=1), {"step-ms": limit})
 
@@ -63,7 +63,7 @@ def _op(rank: int, length: int, step: int = 0, **more: Any) -> dict[str, Any]:
     return row | {"start_ns": 1_000_000 * step, "duration_ns": length} | more
 
 
-def test_what_each_measure_needs_is_said() -> None:
+def test_each_measure_names_what_it_needs() -> None:
     timeless = profile_of([_op(0, 5, type=None, core=None, start_ns=None)])
     bare = {row.name: row.needs for row in gate(timeless, dict.fromkeys(MEASURES, 1.0))}
     two = "needs profiles of two ranks or more; give the folders of all ranks"
@@ -126,7 +126,7 @@ def test_the_slowest_rank_and_its_steady_steps_are_measured() -> None:
     assert row.value == pytest.approx(0.11)
 
 
-def test_shares_are_those_of_what_is_computed() -> None:
+def test_shares_are_relative_to_compute_time() -> None:
     ops = [
         _op(0, 10, type="Cast", core="AI_CPU"),
         _op(0, 20, type="TransData"),
@@ -153,7 +153,7 @@ def test_idle_and_uncovered_time_are_shares_of_all_steps() -> None:
 
 
 @pytest.mark.parametrize("name", ["step-ms", "cast-share"])
-def test_a_wrong_limit_is_told_with_its_option(name: str) -> None:
+def test_wrong_limit_is_reported_with_its_option(name: str) -> None:
     with pytest.raises(UserError) as told:
         gate(profile_of(), {name: -0.5})
     assert str(told.value) == f"--max-{name}: -0.5 is not a valid limit\n  Give 0 or more."

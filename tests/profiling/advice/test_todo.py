@@ -35,18 +35,20 @@ def wins(profile: Profile, key: str) -> list[float]:
         ({"clock_drop_step": 3}, "low-clock", 4.0),
     ],
 )
-def test_a_fault_is_won_back_to_the_nanosecond(fault: dict[str, Any], key: str, win: float) -> None:
+def test_planted_fault_is_recovered_to_the_nanosecond(
+    fault: dict[str, Any], key: str, win: float
+) -> None:
     assert wins(training(), key) == []
     assert wins(training(**fault), key) == [pytest.approx(win, abs=1e-3)]
 
 
-def test_the_late_rank_and_what_it_did_are_evidence() -> None:
+def test_late_rank_and_its_activity_are_evidence() -> None:
     told = todo_table(training(ranks=2, straggler=1, late_ns=3_000_000))
     (evidence,) = told.filter(pl.col("key") == "collective-wait")["evidence"].to_list()
     assert any("rank 1 came 3.000 ms after" in line and "Pad 3.000 ms" in line for line in evidence)
 
 
-def test_the_setting_of_a_recipe_that_helps_is_named() -> None:
+def test_helpful_recipe_setting_is_named() -> None:
     told = todo_table(training(casts=4, loader_ns=3_000_000))
     named = dict(told.select("key", "setting").iter_rows())
     assert named["casts"] == "precision.modify_mixlist"
@@ -54,13 +56,13 @@ def test_the_setting_of_a_recipe_that_helps_is_named() -> None:
     assert named["wide-types"] == "precision.mode"
 
 
-def test_the_largest_win_is_first() -> None:
+def test_largest_saving_is_first() -> None:
     told = todo_table(training(casts=9, loader_ns=9_000_000, ai_cpu_ns=100_000))
     assert told["win_ms"].to_list() == sorted(told["win_ms"], reverse=True)
     assert told["key"][0] == "data-stall"
 
 
-def test_warm_up_is_not_advice() -> None:
+def test_warm_up_gives_no_advice() -> None:
     assert wins(training(steps=6, warm_up_ns=90_000_000), "free") == []
 
 
@@ -85,27 +87,27 @@ TIMES = st.sampled_from([0, 0, 100_000, 4_000_000])
     )
 )
 @settings(max_examples=15)
-def test_all_wins_together_are_at_most_one_step(told: Training) -> None:
+def test_total_savings_are_at_most_one_step(told: Training) -> None:
     rows = todo(training(told))
     assert sum(row.win_ns for row in rows) <= max([row.step_ns for row in rows], default=0) + 1e-6
     assert all(row.win_ns >= 0 for row in rows)
 
 
-def test_ops_that_overlap_are_no_win_alone() -> None:
+def test_overlapping_ops_save_nothing_alone() -> None:
     one = training(casts=4, steps=1)
     twin = one.ops.with_columns(pl.lit("9").alias("stream"), pl.lit("Other").alias("type"))
     both = Profile(source="x", producer="x", kind="npu", ops=pl.concat([one.ops, twin]))
     assert wins(both, "casts") == []
 
 
-def test_without_times_there_is_no_list() -> None:
+def test_without_times_there_is_no_to_do_list() -> None:
     told = training(steps=1)
     ops = told.ops.with_columns(pl.lit(None, dtype=pl.Int64).alias("start_ns"))
     with pytest.raises(Impossible, match="start times"):
         todo(Profile(source="x", producer="x", kind="npu", ops=ops), Options())
 
 
-def test_the_two_rank_sample_says_what_holds_it_up(shared: Path) -> None:
+def test_two_rank_sample_names_its_bottleneck(shared: Path) -> None:
     profile = jumar.profiling.read(shared / "data/msprof/torch_npu_level1_2rank")
     told = todo_table(profile)
     rows = {row["key"]: row for row in told.iter_rows(named=True)}
@@ -138,13 +140,13 @@ def _gapped(*gaps: int) -> Profile:
 
 
 @pytest.mark.parametrize(("gap", "worth"), [(1000, True), (999, False)])
-def test_a_saving_of_a_thousandth_of_a_step_is_worth_a_line(gap: int, worth: bool) -> None:
+def test_saving_of_a_thousandth_of_a_step_gets_a_line(gap: int, worth: bool) -> None:
     rows = todo_table(_gapped(gap)).select("key", "win_ms", "share_%").rows()
     assert rows == ([("free", 0.001, 0.1)] if worth else [])
 
 
 @pytest.mark.parametrize(("length", "stands"), [(200_000, True), (199_999, False)])
-def test_a_call_that_blocks_for_a_tenth_of_the_steps_has_a_line_though_it_saves_nothing(
+def test_call_blocking_for_a_tenth_of_the_steps_gets_a_line_without_a_saving(
     length: int, stands: bool
 ) -> None:
     call = {"rank": 0, "layer": "op", "name": "aten::item", "start_ns": 0, "duration_ns": length}
@@ -157,7 +159,7 @@ def test_a_call_that_blocks_for_a_tenth_of_the_steps_has_a_line_though_it_saves_
     assert table.select("key", "win_ms").rows() == ([("blocking-call", 0.0)] if stands else [])
 
 
-def test_a_line_knows_its_longest_moments_in_order_of_time() -> None:
+def test_line_has_its_longest_moments_in_order_of_time() -> None:
     gaps = [100 + 7 * number % 22 for number in range(22)]
     (line,) = todo(_gapped(*gaps))
     assert (line.finding.name, line.win_ns, line.step_ns) == ("free", sum(gaps), 1_000_000)
@@ -175,13 +177,13 @@ def test_a_line_knows_its_longest_moments_in_order_of_time() -> None:
         line.moments = 3  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_the_list_is_made_once_for_the_same_options() -> None:
+def test_to_do_list_is_cached_per_options() -> None:
     profile = _gapped(5_000)
     assert todo(profile) is todo(profile, Options())
     assert todo(profile) is not todo(profile, Options(top=3))
 
 
-def test_a_row_has_milliseconds_with_three_places_and_percent_with_two() -> None:
+def test_rows_have_milliseconds_with_three_decimals_and_percent_with_two() -> None:
     (row,) = todo_table(_gapped(12_345, 3)).to_dicts()
     assert row == {
         "win_ms": 0.012,
@@ -200,7 +202,7 @@ def test_a_row_has_milliseconds_with_three_places_and_percent_with_two() -> None
     assert shown.columns == list(row)
 
 
-def test_a_moment_is_claimed_by_ops_only_where_one_of_them_runs_alone() -> None:
+def test_moment_is_claimed_only_if_a_single_op_runs() -> None:
     casts = {"type": "Cast", "input_types": "FLOAT", "output_types": "BF16"}
     ops = [_op(0, 1000, **casts), _op(600, 800), _op(1400, 8600), _op(0, 900, rank=1, **casts)]
     table = todo_table(profile_of(ops, kind="cuda"))
@@ -209,7 +211,7 @@ def test_a_moment_is_claimed_by_ops_only_where_one_of_them_runs_alone() -> None:
     assert (line.win_ns, line.places.rows()) == (600.0, [(0, 0, 1000)])
 
 
-def test_whose_step_the_list_is_about_is_said() -> None:
+def test_to_do_list_names_its_rank_and_steps() -> None:
     one = profile_of([_op(0, 1_500_000)])
     end = "; savings are upper limits, and each moment counts once"
     assert pace(one, Options()) == f"1.500 ms a step (1 step){end}"

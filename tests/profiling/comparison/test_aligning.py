@@ -25,13 +25,13 @@ _STEPS = st.lists(st.sampled_from("abcdef"), max_size=40)
 
 
 @given(st.lists(st.integers(0, 20)))
-def test_what_increases_is_found_in_order(values: list[int]) -> None:
+def test_longest_increasing_subsequence_is_found(values: list[int]) -> None:
     found = [values[place] for place in longest_increasing(values)]
     assert all(one < other for one, other in pairwise(found))
 
 
 @given(_STEPS, _STEPS)
-def test_every_row_has_one_partner_or_none(before: list[str], after: list[str]) -> None:
+def test_every_row_has_at_most_one_partner(before: list[str], after: list[str]) -> None:
     found = align([_key(one) for one in before], [_key(one) for one in after])
     left = [row for row, _ in found.pairs] + [row for row, _ in found.removed]
     right = [row for _, row in found.pairs] + [row for row, _ in found.added]
@@ -49,7 +49,7 @@ def test_equal_steps_are_paired_row_by_row(rows: list[str]) -> None:
     assert align(keys, keys).pairs == tuple((row, row) for row in range(len(rows)))
 
 
-def test_a_newer_version_of_an_op_is_the_same_op() -> None:
+def test_newer_version_of_an_op_is_the_same_op() -> None:
     before = [Key("MatMul", "2,2", "", "matmul")]
     after = [Key("MatMulV2", "2,2", "", "matmul")]
     assert align(before, after).pairs == ((0, 0),)
@@ -65,14 +65,14 @@ def test_a_hundred_thousand_ops_take_less_than_two_seconds() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=12))
-def test_no_longer_part_increases(values: list[int]) -> None:
+def test_no_longer_increasing_subsequence_exists(values: list[int]) -> None:
     best = [0] * len(values)
     for place, value in enumerate(values):
         best[place] = 1 + max((best[at] for at in range(place) if values[at] < value), default=0)
     assert len(longest_increasing(values)) == max(best, default=0)
 
 
-def test_ops_are_paired_by_order_then_by_what_lies_between_the_same_neighbours() -> None:
+def test_ops_are_paired_by_order_then_between_equal_neighbours() -> None:
     def keys(text: str) -> list[Key]:
         """`kind.shape` each; the base of a kind is its first letter."""
         rows = [one.partition(".") for one in text.split()]
@@ -106,7 +106,7 @@ def test_steps_are_paired_one_by_one() -> None:
 
 
 @given(_STEPS, _STEPS)
-def test_what_is_in_order_on_both_sides_is_kept(before: list[str], after: list[str]) -> None:
+def test_common_subsequence_is_kept(before: list[str], after: list[str]) -> None:
     found = align([_key(one) for one in before], [_key(one) for one in after])
     # Of each kind the n-th is paired with the n-th, but for what another gap holds.
     for kind in "abcdef":

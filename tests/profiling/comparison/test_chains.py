@@ -42,13 +42,13 @@ _WIDE = ("8,8", "FLOAT", "ND")
 _LOW = ("8,8", "FLOAT16", "ND")
 
 
-def test_a_cast_and_the_cast_back_cancel() -> None:
+def test_cast_and_cast_back_cancel() -> None:
     (found,) = _chains(_op("Cast", _WIDE, _LOW), _op("Cast", _LOW, _WIDE))
     assert (found["what"], found["saved_ns"], found["count"]) == ("Cast + Cast", 201, 1)
     assert (found["of"], found["by_way_of"]) == ("FLOAT ND", "FLOAT16 ND")
 
 
-def test_a_way_around_of_three_changes_is_one_chain() -> None:
+def test_round_trip_of_three_changes_is_one_chain() -> None:
     blocked = ("1,1,8,8,16", "FLOAT16", "NC1HWC0")
     (found,) = _chains(
         _op("Cast", _WIDE, _LOW), _op("TransData", _LOW, blocked), _op("TransData", blocked, _WIDE)
@@ -56,7 +56,7 @@ def test_a_way_around_of_three_changes_is_one_chain() -> None:
     assert found["what"] == "Cast + TransData + TransData"
 
 
-def test_where_an_op_computes_with_the_lower_tensor_only_the_way_back_is_saved() -> None:
+def test_only_the_cast_back_is_saved_if_an_op_uses_the_lower_tensor() -> None:
     other = ("4,4", "FLOAT16", "ND")
     (found,) = _chains(
         _op("Cast", _WIDE, _LOW), _op("MatMulV2", _LOW, other), _op("Cast", _LOW, _WIDE)
@@ -64,7 +64,7 @@ def test_where_an_op_computes_with_the_lower_tensor_only_the_way_back_is_saved()
     assert found["saved_ns"] == 102
 
 
-def test_a_result_that_only_looks_like_the_tensor_ends_no_chain() -> None:
+def test_result_that_only_resembles_the_tensor_ends_no_chain() -> None:
     assert not _chains(_op("Cast", _WIDE, _LOW), _op("Relu", _LOW, _LOW), _op("Cast", _LOW, _WIDE))
 
 
@@ -82,7 +82,7 @@ def _relu(shape: str = "3") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("between", "found"), [(399, 1), (400, 0)])
-def test_a_tensor_is_another_one_after_four_hundred_ops(between: int, found: int) -> None:
+def test_tensors_are_not_matched_beyond_four_hundred_ops(between: int, found: int) -> None:
     ops = [_op("Cast", _WIDE, _LOW), *[_relu()] * between, _op("Cast", _LOW, _WIDE)]
     assert len(_chains(*ops)) == found
     # What is no more linked may begin a chain of its own.
@@ -90,7 +90,7 @@ def test_a_tensor_is_another_one_after_four_hundred_ops(between: int, found: int
     assert [row["of"] for row in _chains(*again)] == (["FLOAT ND"] if found else ["FLOAT16 ND"])
 
 
-def test_chains_are_told_whole_the_largest_saving_first() -> None:
+def test_chains_are_listed_completely_largest_saving_first() -> None:
     other = ("4,4", "FLOAT", "ND")
     low = ("4,4", "BF16", "ND")
     chains = _chains(
@@ -126,12 +126,12 @@ def test_chains_are_told_whole_the_largest_saving_first() -> None:
     ]
 
 
-def test_two_ways_back_from_one_tensor_are_one_chain() -> None:
+def test_two_casts_back_from_one_tensor_form_one_chain() -> None:
     (found,) = _chains(_op("Cast", _WIDE, _LOW), _op("Cast", _LOW, _WIDE), _op("Cast", _LOW, _WIDE))
     assert (found["count"], found["saved_ns"]) == (1, 201)
 
 
-def test_where_outputs_are_unknown_an_op_that_takes_the_tensor_ends_the_chain() -> None:
+def test_with_unknown_outputs_an_op_consuming_the_tensor_ends_the_chain() -> None:
     unknown = _op("Mul", _LOW, _LOW) | {"output_types": None, "output_shapes": None}
     casts = (_op("Cast", _WIDE, _LOW), _op("Cast", _LOW, _WIDE))
     assert _chains(casts[0], unknown, casts[1]) == []
@@ -154,7 +154,7 @@ def _named(**more: str) -> Op:
     return Op(kind="cast", type="Cast", **(empty | more))
 
 
-def test_a_change_has_the_tensors_that_the_file_tells() -> None:
+def test_change_has_the_tensors_from_the_file() -> None:
     told = _named(
         input_shapes="8;9",
         input_types="FLOAT;INT8",
@@ -176,7 +176,7 @@ def test_a_change_has_the_tensors_that_the_file_tells() -> None:
     ]
 
 
-def test_chains_of_several_steps_are_averages_of_one() -> None:
+def test_chains_over_several_steps_are_averaged_per_step() -> None:
     rows = [
         _op("Cast", *ends)
         | {"rank": 0, "step": step, "name": "a", "core": "AI_CORE"}

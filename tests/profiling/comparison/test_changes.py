@@ -102,7 +102,7 @@ def test_groups_of_several_steps_are_summed() -> None:
     ]
 
 
-def test_ops_with_a_new_version_module_or_unknown_dtype_are_paired() -> None:
+def test_ops_pair_despite_a_new_version_module_or_unknown_dtype() -> None:
     before = _profile(("MatMul", 5, {}), ("Add", 5, {"module": "a"}), ("Mul", 5, {}))
     after = _profile(
         ("MatMulV2", 6, {}),
@@ -117,7 +117,7 @@ def test_ops_with_a_new_version_module_or_unknown_dtype_are_paired() -> None:
     ]
 
 
-def test_at_most_six_types_of_what_was_replaced_are_named() -> None:
+def test_at_most_six_replaced_types_are_named() -> None:
     names = "ABCDEFGH"
     anchor = ("Anchor", 1, {})
 
@@ -131,7 +131,7 @@ def test_at_most_six_types_of_what_was_replaced_are_named() -> None:
     assert replaced(8) == "A + B + C + D + E + F + 2 more → New"
 
 
-def test_time_at_the_end_of_a_step_is_waiting_before_its_end() -> None:
+def test_trailing_time_of_a_step_is_waiting() -> None:
     def told(end: int) -> Profile:
         row = {"rank": 0, "name": "A", "type": "A", "core": "CPU", "start_ns": 0, "duration_ns": 5}
         mark = {"rank": 0, "step": 0, "start_ns": 0, "end_ns": end}
@@ -141,7 +141,7 @@ def test_time_at_the_end_of_a_step_is_waiting_before_its_end() -> None:
     assert rows == [("waiting", "before the end of the step", 4, 15), ("kernel", "A", 5, 5)]
 
 
-def test_groups_with_equal_changes_are_in_order_of_what_they_are() -> None:
+def test_groups_with_equal_changes_are_sorted_by_key() -> None:
     told = [
         (kind, 5, {"module": module, "input_shapes": shape, "input_types": dtype})
         for kind in ("B", "A")

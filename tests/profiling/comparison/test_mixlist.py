@@ -56,7 +56,7 @@ _AFTER = _profile(
 )
 
 
-def test_an_op_between_casts_goes_white_and_one_that_loses_goes_black() -> None:
+def test_op_between_casts_becomes_white_and_a_slower_one_black() -> None:
     edits = {edit.name: edit for edit in propose(compare(_BEFORE, _AFTER), list_name)}
     assert (edits["SoftmaxV2"].to, edits["SoftmaxV2"].gain_ns) == ("white-list", 90)
     # Its cast goes with SoftmaxV2's edit, which wins more, and is not counted again.
@@ -64,11 +64,11 @@ def test_an_op_between_casts_goes_white_and_one_that_loses_goes_black() -> None:
     assert "MatMulV2" not in edits
 
 
-def test_no_edit_is_proposed_where_nothing_is_lost() -> None:
+def test_no_edit_is_proposed_without_a_loss() -> None:
     assert propose(compare(_BEFORE, _BEFORE), list_name) == ()
 
 
-def test_the_file_is_one_that_a_run_accepts(tmp_path: Path) -> None:
+def test_written_mixlist_is_accepted_by_a_run(tmp_path: Path) -> None:
     edits = propose(compare(_BEFORE, _AFTER), list_name)
     path = tmp_path / "mixlist.json"
     path.write_text(as_mixlist(edits), encoding="utf-8")
@@ -88,7 +88,7 @@ def test_op_types_get_the_name_of_their_forward_op() -> None:
     assert list_name("Cast") == list_name("TransData") == list_name("no such op") == ""
 
 
-def test_every_name_that_comes_out_can_be_listed(tmp_path: Path) -> None:
+def test_every_resulting_name_is_listable(tmp_path: Path) -> None:
     from jumar.precision.optypes import op_groups
 
     kinds = {kind for group in op_groups() for kind in (*group.types, *group.backward, *group.ops)}
@@ -100,7 +100,7 @@ def test_every_name_that_comes_out_can_be_listed(tmp_path: Path) -> None:
             load_mixlist(path)
 
 
-def test_changes_are_a_table_of_integers() -> None:
+def test_changes_table_has_integers() -> None:
     changes = compare(_BEFORE, _AFTER).changes
     assert changes.schema["delta_ns"] == pl.Int64()
 
@@ -114,7 +114,7 @@ def _edits(before: Profile, after: Profile, **more: Any) -> list[tuple[str, str,
     return [(edit.name, edit.to, edit.own_ns, edit.casts_ns) for edit in found]
 
 
-def test_edits_are_told_with_their_own_times_and_those_of_their_casts() -> None:
+def test_edits_show_their_own_times_and_those_of_their_casts() -> None:
     assert _edits(_BEFORE, _AFTER) == [
         ("SoftmaxV2", "white-list", 0, 90),
         ("Sigmoid", "black-list", 30, 0),
@@ -145,7 +145,7 @@ def test_a_gain_below_a_share_of_the_steps_is_noise(least: float, found: bool) -
 
 
 @pytest.mark.parametrize(("between", "linked"), [(400, True), (401, False)])
-def test_a_cast_belongs_to_ops_within_four_hundred_of_it(between: int, linked: bool) -> None:
+def test_cast_belongs_to_ops_within_a_distance_of_four_hundred(between: int, linked: bool) -> None:
     def far(*ends: tuple[str, int, str, str]) -> Profile:
         first, *rest = ends
         filled = [("Reshape", 0, "INT8", "INT8")] * (between - 1)
@@ -161,7 +161,7 @@ def test_a_cast_belongs_to_ops_within_four_hundred_of_it(between: int, linked: b
     assert _edits(behind, behind) == (white if linked else [])
 
 
-def test_without_outputs_the_op_before_a_cast_made_what_is_cast() -> None:
+def test_without_outputs_the_preceding_op_is_the_casts_producer() -> None:
     def told(taken: str, given: str | None) -> Profile:
         rows = [("Cast", 40, "FLOAT16", "FLOAT"), ("SoftmaxV2", 300, taken, given)]
         return _profile(*rows, ("Cast", 50, "FLOAT", "FLOAT16"))  # pyright: ignore
@@ -176,7 +176,7 @@ def test_without_outputs_the_op_before_a_cast_made_what_is_cast() -> None:
         assert bool(_edits(profile, profile)) == found
 
 
-def test_an_op_with_casts_on_one_side_alone_or_between_other_dtypes_stays() -> None:
+def test_op_with_casts_on_one_side_or_between_other_dtypes_is_unchanged() -> None:
     softmax = ("SoftmaxV2", 300, "FLOAT", "FLOAT")
     raised, lowered = ("Cast", 40, "FLOAT16", "FLOAT"), ("Cast", 50, "FLOAT", "FLOAT16")
     for rows in ((raised, softmax), (softmax, lowered)):
@@ -189,7 +189,7 @@ def test_an_op_with_casts_on_one_side_alone_or_between_other_dtypes_stays() -> N
     assert _edits(twice, twice) == [("SoftmaxV2", "white-list", 0, 180)]
 
 
-def test_the_file_names_the_ops_of_each_list() -> None:
+def test_written_file_has_the_ops_of_each_list() -> None:
     edits = [
         Edit(name=name, to=to, own_ns=1, casts_ns=2)  # pyright: ignore[reportArgumentType]
         for name, to in (("B", "black-list"), ("A", "black-list"), ("C", "white-list"))

@@ -37,7 +37,7 @@ from jumar.profiling.comparison.op_kinds import (
         (None, "AI_CORE", "a", None, None, "compute"),
     ],
 )
-def test_an_op_computes_casts_changes_layouts_talks_or_copies(
+def test_ops_are_classified_as_compute_cast_layout_communication_or_copy(
     kind: str | None,
     core: str | None,
     name: str,
@@ -48,7 +48,7 @@ def test_an_op_computes_casts_changes_layouts_talks_or_copies(
     assert op_kind(kind, core, name, inputs, outputs) == expected
 
 
-def test_a_conversion_has_the_dtypes_that_the_file_tells() -> None:
+def test_conversion_has_the_dtypes_from_the_file() -> None:
     assert conversion("Cast", "FLOAT;INT32", "BF16;BOOL") == ("FLOAT", "BF16")
     assert conversion("Cast", None, "") == ("", "")
     assert conversion("aten::copy_", "FLOAT;BF16", None) == ("BF16", "FLOAT")
@@ -78,17 +78,17 @@ def test_a_conversion_has_the_dtypes_that_the_file_tells() -> None:
         ("V2", "v2"),
     ],
 )
-def test_the_base_of_a_type_lacks_its_version(kind: str, base: str) -> None:
+def test_base_of_a_type_omits_its_version(kind: str, base: str) -> None:
     assert base_type(kind) == base
 
 
-def test_without_a_type_the_name_without_its_number_counts() -> None:
+def test_without_a_type_the_name_without_its_number_is_used() -> None:
     assert type_or_name("Add", "x_1") == "Add"
     assert type_or_name(None, "Add_1_23") == type_or_name("", "Add_1") == "Add"
     assert type_or_name(None, "12") == "12"
 
 
-def test_ops_are_in_16_or_32_bits_by_their_floats() -> None:
+def test_op_bit_width_follows_its_float_tensors() -> None:
     assert floats("FLOAT;INT32|BF16;BOOL;HALF;DOUBLE;HIF8") == {
         *("FLOAT", "BF16", "HALF", "DOUBLE", "HIF8")
     }

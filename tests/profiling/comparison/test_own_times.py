@@ -70,7 +70,7 @@ def _by_moments(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_own_times_and_waits_are_those_of_single_moments(seed: int) -> None:
+def test_own_times_and_waits_match_a_moment_by_moment_count(seed: int) -> None:
     profile = profile_of(_random(seed))
     windows = step_windows(profile)
     if windows.is_empty():
@@ -94,7 +94,7 @@ def _rows(side: Side, step: Step) -> list[tuple[str, int]]:
     ]
 
 
-def test_ops_are_rows_of_the_steps_in_which_they_run() -> None:
+def test_ops_are_rows_of_the_steps_they_run_in() -> None:
     side = side_of(
         profile_of(
             [
@@ -127,7 +127,7 @@ def test_ops_are_rows_of_the_steps_in_which_they_run() -> None:
     assert (side.has_types, side.has_dtypes) == (True, False)
 
 
-def test_only_as_many_steps_as_asked_are_taken() -> None:
+def test_only_the_requested_number_of_steps_is_used() -> None:
     rows = [_op("A", 10 * step, 10, step) for step in range(4)]
     whole, two = side_of(profile_of(rows)), side_of(profile_of(rows), steps=2)
     assert [step.lasted_ns for step in whole.steps] == [10] * 4
@@ -142,7 +142,7 @@ def test_only_as_many_steps_as_asked_are_taken() -> None:
     assert "steps" not in repr(whole)
 
 
-def test_different_ops_are_told_by_all_but_their_times() -> None:
+def test_ops_are_distinguished_by_everything_but_their_times() -> None:
     texts = {
         "module": "m",
         "input_shapes": "1",
@@ -191,7 +191,7 @@ def test_a_level_0_profile_has_neither_types_nor_dtypes() -> None:
     assert (known.has_types, known.has_dtypes) == (True, True)
 
 
-def test_without_times_no_side_can_be_made() -> None:
+def test_profile_without_times_cannot_be_compared() -> None:
     for ops, said in (
         ([], "needs ops with start and duration"),
         ([_op("A", 0, 5) | {"start_ns": None}], "needs ops with start and duration"),

@@ -79,7 +79,7 @@ def _delta(found: Comparison, name: str) -> int:
     return sum(part.delta_ns for part in found.parts if part.name == name)
 
 
-def test_a_storm_of_casts_is_all_of_the_difference() -> None:
+def test_added_casts_explain_the_whole_difference() -> None:
     found = compare(training(steps=3), training(steps=3, casts=7))
     assert found.delta_ns == 3 * 7 * 200_000 == _delta(found, "casts")
     assert found.changes.row(0, named=True)["type"] == "Cast FLOAT to FLOAT16"
@@ -95,13 +95,13 @@ def test_fifty_thousand_ops_are_compared_in_seconds() -> None:
     assert _delta(found, "count") == 0
 
 
-def test_waiting_for_the_loader_is_waiting() -> None:
+def test_loader_waits_are_counted_as_waiting() -> None:
     found = compare(training(steps=4), training(steps=4, loader_ns=3_000_000))
     assert _delta(found, "waiting") == found.delta_ns
     assert found.delta_ns > 0
 
 
-def test_half_the_clock_is_slower_kernels() -> None:
+def test_halved_clock_is_counted_as_slower_kernels() -> None:
     found = compare(training(steps=3), training(steps=3, clock_drop_step=0))
     assert _delta(found, "kernel") == found.delta_ns == 3 * (5 * MATMUL_NS + 4 * VECTOR_NS)
 
@@ -111,7 +111,7 @@ def test_another_op_is_counted_as_added() -> None:
     assert _delta(found, "count") == found.delta_ns == 6_000_000
 
 
-def test_a_lower_dtype_is_a_changed_dtype_though_casts_stand_between() -> None:
+def test_lower_dtype_counts_as_changed_despite_casts_in_between() -> None:
     before = training(steps=2)
     lower = pl.when(pl.col("type") == "MatMulV2")
     ops = training(steps=2, casts=3).ops.with_columns(
@@ -133,7 +133,7 @@ def test_a_lower_dtype_is_a_changed_dtype_though_casts_stand_between() -> None:
     assert found.changes_dtypes
 
 
-def test_two_ops_in_place_of_one_are_named_as_replaced() -> None:
+def test_op_replaced_by_two_is_counted_as_replaced() -> None:
     before = training(steps=2)
     first = (pl.col("type") == "Add") & (pl.col("module") == "layers.1")
     ops = before.ops.with_columns(
@@ -164,7 +164,7 @@ def test_the_real_pair_adds_up(shared: Path) -> None:
     assert not {"count", "replaced", "dtype"} & {part.name for part in found.parts}
 
 
-def test_of_sides_with_unequal_numbers_of_steps_as_many_are_compared_as_both_have() -> None:
+def test_unequal_step_counts_compare_the_common_number() -> None:
     result = compare(training(steps=5), training(steps=3, casts=2))
     assert len(result.before.steps) == len(result.after.steps)
     assert len(result.after.steps) == len(compare(training(steps=3), training(steps=3)).after.steps)

@@ -44,7 +44,7 @@ def _told(listing: Listing) -> tuple[str, list[str], list[tuple[Any, ...]]]:
     return listing.title.en, known, listing.table.select(known).rows()
 
 
-def test_the_difference_of_two_precision_modes_is_told_by_five_tables_and_chains() -> None:
+def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
     compared = compare(_BEFORE, _AFTER)
     parts, ops, faster, slower, casts, chains = map(_told, tables(compared, Options()))
     times = ["before", "after", "change"]
@@ -103,7 +103,7 @@ def test_the_difference_of_two_precision_modes_is_told_by_five_tables_and_chains
     assert len(list(tables(compare(_BEFORE, _BEFORE), Options()))) == 2
 
 
-def test_tables_are_cut_to_as_many_rows_as_asked_and_say_so() -> None:
+def test_tables_are_truncated_to_the_requested_rows_and_say_so() -> None:
     compared = compare(_BEFORE, _AFTER)
 
     def heights(top: int) -> list[int]:
@@ -130,7 +130,7 @@ def test_parts_are_named_in_chinese() -> None:
     assert set(ops.table["part"]) == set(names)
 
 
-def test_edits_are_told_by_what_they_gain_and_why() -> None:
+def test_edits_show_gain_and_reason() -> None:
     compared = compare(_BEFORE, _AFTER)
     edits = [
         Edit(name="A", to="black-list", own_ns=3 * _MS, casts_ns=_MS),
@@ -159,7 +159,7 @@ def test_edits_are_told_by_what_they_gain_and_why() -> None:
     assert even.why(1).en == "in 16 bits it wins 0.000 ms a step, its casts take 1.000 ms"
 
 
-def test_what_limits_a_comparison_is_noted() -> None:
+def test_limitations_of_a_comparison_are_noted() -> None:
     def notes(before: Profile, after: Profile) -> list[str]:
         return [note.en for note in compare(before, after).notes]
 
@@ -180,7 +180,7 @@ def test_what_limits_a_comparison_is_noted() -> None:
     assert notes(npu, short) == notes(npu, npu) == []
 
 
-def test_the_sums_of_a_comparison_are_those_of_its_steps() -> None:
+def test_comparison_totals_match_its_steps() -> None:
     compared = compare(_BEFORE, _AFTER)
     assert (compared.steps, compared.before_ns, compared.after_ns) == (2, 66 * _MS, 54 * _MS)
     assert compared.delta_ns == -12 * _MS

@@ -90,7 +90,7 @@ def _input(tab: Tab, element: str, **values: Any) -> None:
     tab.settle()
 
 
-def test_keys_zoom_move_and_walk_over_ops(opened: Tab) -> None:
+def test_keyboard_zooms_pans_and_steps_through_ops(opened: Tab) -> None:
     _focus(opened)
     whole = _shown(opened)
     opened.press("+", "+")
@@ -122,7 +122,7 @@ def test_keys_zoom_move_and_walk_over_ops(opened: Tab) -> None:
     assert opened.value(said) == first
 
 
-def test_zoomed_in_all_the_way_it_still_draws_and_zoomed_out_no_further_than_all(
+def test_drawing_works_at_full_zoom_and_zooming_out_stops_at_everything(
     opened: Tab,
 ) -> None:
     _focus(opened)
@@ -136,7 +136,7 @@ def test_zoomed_in_all_the_way_it_still_draws_and_zoomed_out_no_further_than_all
     assert high - low <= 1.03 * (all_of_it[1] - all_of_it[0])
 
 
-def test_the_mouse_drags_zooms_and_picks(opened: Tab) -> None:
+def test_mouse_drags_zooms_and_selects(opened: Tab) -> None:
     box = _focus(opened)
     y = box["y"] + 34
     middle = box["x"] + box["width"] / 2
@@ -161,7 +161,7 @@ def test_the_mouse_drags_zooms_and_picks(opened: Tab) -> None:
     assert opened.value("document.getElementById('picked').textContent") != before
 
 
-def test_choosing_a_step_shows_that_step_and_buttons_work_as_keys(opened: Tab) -> None:
+def test_selecting_a_step_shows_it_and_buttons_work_like_keys(opened: Tab) -> None:
     _focus(opened)
     whole = _shown(opened)
     _input(opened, "#step", value="3")
@@ -174,7 +174,7 @@ def test_choosing_a_step_shows_that_step_and_buttons_work_as_keys(opened: Tab) -
     assert _shown(opened) == pytest.approx(whole)
 
 
-def test_filters_leave_what_is_asked_for_and_say_how_much_it_is(opened: Tab) -> None:
+def test_filters_keep_matches_and_show_their_total(opened: Tab) -> None:
     every = _rows(opened)
     _input(opened, "#text", value="cast")
     assert [row[6] for row in _rows(opened)] == ["Cast"]
@@ -195,7 +195,7 @@ def test_filters_leave_what_is_asked_for_and_say_how_much_it_is(opened: Tab) -> 
     assert share == pytest.approx(100, abs=0.1)
 
 
-def test_heads_sort_by_value_both_ways_from_the_keyboard_too(opened: Tab) -> None:
+def test_headers_sort_by_value_both_ways_also_from_the_keyboard(opened: Tab) -> None:
     opened.value("document.querySelector('#ops button[data-sort=count]').focus()")
     opened.press("Enter")
     counts = [int(row[2]) for row in _rows(opened)]
@@ -209,7 +209,7 @@ def test_heads_sort_by_value_both_ways_from_the_keyboard_too(opened: Tab) -> Non
     assert len(changes) > 1
 
 
-def test_the_comparison_stands_on_the_page_with_its_sum(opened: Tab) -> None:
+def test_comparison_is_on_the_page_with_its_total(opened: Tab) -> None:
     text = opened.value("document.body.innerText")
     assert "The parts add up to the difference" in text
     assert "casts" in text
@@ -218,7 +218,7 @@ def test_the_comparison_stands_on_the_page_with_its_sum(opened: Tab) -> None:
 
 @pytest.mark.parametrize("width", [360, 820, 1280])
 @pytest.mark.parametrize("dark", [False, True])
-def test_nothing_sticks_out_or_is_unreadable(opened: Tab, width: int, dark: bool) -> None:
+def test_nothing_overflows_or_is_unreadable(opened: Tab, width: int, dark: bool) -> None:
     opened.window(width, dark=dark)
     assert opened.value("document.documentElement.scrollWidth") <= width
     # Text of h1 on the page's background: the contrast that WCAG asks for.
@@ -306,7 +306,7 @@ def _text(tab: Tab, element: str) -> str:
     return tab.value(f"document.querySelector('{element}').innerText")
 
 
-def test_a_range_marked_with_the_mouse_has_figures_that_add_up(hosted: Tab) -> None:
+def test_range_selected_with_the_mouse_has_consistent_figures(hosted: Tab) -> None:
     box = _focus(hosted)
     y, left, right = box["y"] + 34, box["x"] + 0.4 * box["width"], box["x"] + 0.7 * box["width"]
     shift = 8
@@ -325,7 +325,7 @@ def test_a_range_marked_with_the_mouse_has_figures_that_add_up(hosted: Tab) -> N
     assert hosted.value("document.getElementById('marked').hidden")
 
 
-def test_a_marked_op_has_the_range_to_itself(hosted: Tab) -> None:
+def test_marking_an_op_selects_only_its_range(hosted: Tab) -> None:
     _focus(hosted)
     hosted.press("n", "m")
     assert "Marked: 1.600 ms" in _text(hosted, "#marked-text")
@@ -333,7 +333,7 @@ def test_a_marked_op_has_the_range_to_itself(hosted: Tab) -> None:
     assert _rows(hosted, "#marked-lanes")[-1] == ["no op runs in any lane", "", "0.000", "0.0"]
 
 
-def test_a_line_of_the_list_leads_to_its_moments_one_after_the_other(hosted: Tab) -> None:
+def test_to_do_line_steps_through_its_moments(hosted: Tab) -> None:
     button = ".todo li button"
     hosted.value(f"document.querySelector('{button}').click()")
     hosted.settle()
@@ -349,7 +349,7 @@ def test_a_line_of_the_list_leads_to_its_moments_one_after_the_other(hosted: Tab
     assert _shown(hosted) == pytest.approx(first, abs=0.1)
 
 
-def test_search_counts_fades_and_walks_over_ops_and_host_calls(hosted: Tab) -> None:
+def test_search_counts_highlights_and_steps_through_ops_and_host_calls(hosted: Tab) -> None:
     _focus(hosted)
     hosted.press("/")
     assert hosted.value("document.activeElement.id") == "find"
@@ -424,7 +424,7 @@ def _hostile(text: str) -> Profile:
 
 
 @pytest.mark.parametrize("text", _HOSTILE, ids=["script", "img", "quotes", "rtl", "code", "long"])
-def test_a_hostile_profile_runs_nothing_and_asks_no_network(
+def test_hostile_profile_runs_no_script_and_makes_no_requests(
     tab: Tab, tmp_path: Path, text: str
 ) -> None:
     tab.window(1280)
@@ -447,7 +447,7 @@ def test_a_hostile_profile_runs_nothing_and_asks_no_network(
     assert tab.value("document.documentElement.scrollWidth") <= 1280
 
 
-def test_a_script_that_got_into_the_page_would_not_run(tab: Tab, tmp_path: Path) -> None:
+def test_injected_script_would_not_run(tab: Tab, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     evil = "<script>window.owned=1</script><img src='http://evil.invalid/x' onerror='owned=2'>"
     text = page(training(steps=2)).replace("</main>", f"{evil}</main>")

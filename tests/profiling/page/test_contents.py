@@ -39,7 +39,7 @@ _OPS = [
 ]
 
 
-def test_times_have_three_places_and_nothing_has_no_sign() -> None:
+def test_times_have_three_decimals_and_zero_has_no_sign() -> None:
     assert [ms(value) for value in (1_234_567, -1, 0, 1_500)] == [
         "1.235",
         "0.000",
@@ -49,7 +49,7 @@ def test_times_have_three_places_and_nothing_has_no_sign() -> None:
     assert ms(3 * _MS, 2) == "1.500"
 
 
-def test_the_head_of_the_page_tells_what_was_read() -> None:
+def test_page_header_describes_what_was_read() -> None:
     calls = [{"rank": 0, "name": "x"}] * 1234
     told = profile_of(_OPS, kind="cuda", host=calls, chip="A100")
     values = [value for _, value in facts(told, "en")]
@@ -90,14 +90,14 @@ def test_steps_are_bars_whose_parts_are_percent_of_the_longest() -> None:
     assert step_bars(profile_of(), "en") == []
 
 
-def test_sixty_steps_are_bars() -> None:
+def test_at_most_sixty_steps_are_bars() -> None:
     assert MOST_STEPS == 60
     steps = [_op(step, 1, step) for step in range(61)]
     assert len(step_bars(profile_of(steps), "en")) == 60
     assert len(step_bars(profile_of(steps[:60]), "en")) == 60
 
 
-def test_advice_is_cut_to_lengths_that_can_be_shown() -> None:
+def test_advice_is_truncated_to_displayable_lengths() -> None:
     table = pl.DataFrame({"a": ["x" * 501], "b": [["y" * 301, "z"]], "c": [1.5]})
     assert advice(table) == [{"a": "x" * 499 + "…", "b": ["y" * 299 + "…", "z"], "c": 1.5}]
 
@@ -112,7 +112,7 @@ def _typed(*told: tuple[str, float], steps: int = 2) -> Profile:
     return profile_of(rows, kind="cuda")
 
 
-def test_parts_of_a_comparison_are_bars_from_the_middle() -> None:
+def test_comparison_parts_are_bars_from_the_centre() -> None:
     before, after = _typed(("Add", 9), ("Cast", 1)), _typed(("Add", 5), ("Cast", 2))
     bars = part_bars(compare(before, after), "en")
     kernel = "kernels, same dtypes and shapes"
@@ -144,7 +144,7 @@ def test_parts_of_a_comparison_are_bars_from_the_middle() -> None:
         bars[0].width = 1  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_tables_of_a_comparison_begin_with_the_edits_and_lack_parts_and_chains(
+def test_comparison_tables_start_with_edits_and_omit_parts_and_chains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert contents.MOST_CHANGES == 300

@@ -36,7 +36,7 @@ def _boxes(host: dict[str, Any], lane: int) -> list[tuple[str, int, int]]:
     return boxes
 
 
-def test_calls_are_on_a_lane_for_each_depth_of_their_thread() -> None:
+def test_host_calls_have_a_lane_per_depth_and_thread() -> None:
     profile = _with_calls(
         _call("outer", 0, 900),
         _call("inner", 100, 300),
@@ -53,7 +53,7 @@ def test_calls_are_on_a_lane_for_each_depth_of_their_thread() -> None:
     assert _boxes(host, 3) == [("elsewhere", 0, 40)]
 
 
-def test_the_clock_has_calls_before_and_after_the_ops_but_none_of_another_time() -> None:
+def test_timeline_includes_calls_around_the_ops_but_none_from_another_time() -> None:
     profile = training(steps=2)
     assert clock_of(profile.ops, profile.host) == Clock(EPOCH_NS, 20_000_000)
     near = frame([_call("before", -3000, 10), _call("after", 20_000_000, 500)], HOST_SCHEMA)
@@ -62,7 +62,7 @@ def test_the_clock_has_calls_before_and_after_the_ops_but_none_of_another_time()
     assert clock_of(profile.ops, far) == Clock(EPOCH_NS - 20_000_000, 40_000_000)
 
 
-def test_of_too_many_calls_the_longest_are_shown_and_the_rest_counted(
+def test_longest_calls_are_shown_and_the_rest_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lanes_module, "MOST_CALLS", 2)
@@ -73,7 +73,7 @@ def test_of_too_many_calls_the_longest_are_shown_and_the_rest_counted(
     assert [name for name, _, _ in _boxes(host, 0)] == ["call0", "call1"]
 
 
-def test_threads_that_are_left_out_are_counted_and_stay_in_the_call_tree(
+def test_omitted_threads_are_counted_and_stay_in_the_call_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lanes_module, "MOST_THREADS", 1)
@@ -96,7 +96,7 @@ def test_calls_too_deep_to_draw_are_counted_and_stay_in_the_call_tree(
     assert (total, inner[1]) == (60, 30)
 
 
-def test_memory_curves_beyond_those_that_are_drawn_are_counted() -> None:
+def test_omitted_memory_curves_are_counted() -> None:
     record = pl.DataFrame(
         {
             "component": [f"part {number}" for number in range(11) for _ in range(2)],
@@ -109,7 +109,7 @@ def test_memory_curves_beyond_those_that_are_drawn_are_counted() -> None:
     assert (len(drawn["curves"]), drawn["left_out"]) == (8, 3)
 
 
-def test_every_call_of_a_step_in_detail_is_there_where_the_levels_merge_some(
+def test_detailed_step_has_every_call_even_if_levels_merge_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)
@@ -122,7 +122,7 @@ def test_every_call_of_a_step_in_detail_is_there_where_the_levels_merge_some(
     assert len(detail["lanes"][0][0]) == 100
 
 
-def test_memory_keeps_its_peaks_however_many_points_it_has() -> None:
+def test_memory_curve_keeps_its_peaks_with_any_number_of_points() -> None:
     count = 50_000
     held = pl.Series([7] * count)
     held[31_234] = 9_000
@@ -142,7 +142,7 @@ def test_memory_keeps_its_peaks_however_many_points_it_has() -> None:
     assert set(curve["reserved"]) == {10_000}
 
 
-def test_a_line_of_the_list_leads_to_its_longest_moments() -> None:
+def test_to_do_line_links_to_its_longest_moments() -> None:
     profile = training(steps=4, casts=2, loader_ns=5_000_000)
     lines = todo(profile)
     shown = places(profile, Options(), Clock(EPOCH_NS, 70_000_000))
@@ -159,7 +159,7 @@ def test_a_line_of_the_list_leads_to_its_longest_moments() -> None:
         assert line["all"] >= len(line["places"]) > 0
 
 
-def test_all_that_the_page_needs_of_calls_is_there() -> None:
+def test_page_has_all_call_data_it_needs() -> None:
     profile = replace(
         training(steps=1, ranks=2),
         host=frame(
@@ -226,7 +226,7 @@ def test_rare_names_are_merged_by_their_layer(monkeypatch: pytest.MonkeyPatch) -
     assert (host["layers"], host["counts"]) == (["op", "op", "op", "cann"], [1, 1, 3, 1])
 
 
-def test_of_a_step_with_too_many_calls_the_beginning_is_in_detail(
+def test_step_with_too_many_calls_is_detailed_at_its_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)

@@ -25,7 +25,7 @@ _OPS = [
 ]
 
 
-def test_ops_are_grouped_by_all_that_is_shown_of_them_the_longest_first() -> None:
+def test_ops_are_grouped_by_all_shown_columns_longest_first() -> None:
     found = labels(profile_of(_OPS).ops)
     assert found.rows == {
         "type": ["Cast", "Add", "named", "Add", "Add", "Cast"],
@@ -67,7 +67,7 @@ def test_the_smallest_of_too_many_groups_are_merged_by_type(
     assert found.rows["count"][-1] == 1
 
 
-def test_equally_long_groups_are_in_order_of_what_they_are() -> None:
+def test_equally_long_groups_are_sorted_by_key() -> None:
     ops = [
         _op(
             kind,
@@ -93,7 +93,7 @@ def test_equally_long_groups_are_in_order_of_what_they_are() -> None:
     assert keys == sorted(keys)
 
 
-def test_long_texts_are_cut_to_what_fits_a_table() -> None:
+def test_long_texts_are_truncated_to_fit_a_table() -> None:
     long = "x" * 200
     texts = dict.fromkeys(("core", "input_shapes", "input_types", "output_types", "module"), long)
     rows = labels(profile_of([_op(long, 5, **texts)]).ops).rows
@@ -108,7 +108,7 @@ def test_long_texts_are_cut_to_what_fits_a_table() -> None:
     }
 
 
-def test_a_group_without_a_core_is_communication_by_its_type() -> None:
+def test_group_without_a_core_is_communication_if_its_type_says_so() -> None:
     rows = labels(
         profile_of([_op("hcom_allReduce", 5, core=None), _op("x", 4, core=None)]).ops
     ).rows

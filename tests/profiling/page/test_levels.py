@@ -24,7 +24,7 @@ _WHOLE = [
 ]
 
 
-def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_has_them_all() -> None:
+def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_is_complete() -> None:
     coarse, fine = levels_of(_boxes(*_ROWS), span=6 * 1024, lanes=3, most=100)
     assert coarse == {
         "width": 6,
@@ -49,14 +49,12 @@ def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_has_them_all() 
         (36 * 1024 - 1, 100, [35, 5, 0]),
     ],
 )
-def test_levels_end_where_all_boxes_are_there_or_there_would_be_too_many(
-    span: int, most: int, widths: list[int]
-) -> None:
+def test_levels_end_when_complete_or_too_large(span: int, most: int, widths: list[int]) -> None:
     found = levels_of(_boxes(*_ROWS), span=span, lanes=3, most=most)
     assert [level["width"] for level in found] == widths
 
 
-def test_boxes_that_never_come_apart_end_at_the_width_of_a_nanosecond() -> None:
+def test_inseparable_boxes_end_at_nanosecond_width() -> None:
     # Two that begin at one moment and take no time.
     rows = ((0, 5, 5, 1), (0, 5, 5, 2))
     found = levels_of(_boxes(*rows), span=6 * 1024, lanes=1, most=100)
@@ -64,13 +62,13 @@ def test_boxes_that_never_come_apart_end_at_the_width_of_a_nanosecond() -> None:
     assert found[-1]["lanes"] == [[[5], [0], [1], [2], [0], []]]
 
 
-def test_launches_are_told_where_each_box_is_one_op() -> None:
+def test_launches_are_listed_where_each_box_is_one_op() -> None:
     coarse, fine = levels_of(_boxes(*_ROWS, launch=True), span=6 * 1024, lanes=3, most=100)
     assert [lane[5] for lane in coarse["lanes"]] == [[], [], []]
     assert [lane[5] for lane in fine["lanes"]] == [[5] * 4, [], [5]]
 
 
-def test_a_level_has_counts_and_busy_times_where_a_box_is_several_ops() -> None:
+def test_levels_have_counts_and_busy_times_for_merged_boxes() -> None:
     table = _boxes((1, 3, 9, 4)).with_columns(pl.lit(2).alias("count"))
     empty: list[Any] = [[], [], [], [], [], []]
     assert packed(table, width=8, lanes=2) == {

@@ -35,7 +35,7 @@ _ROWS = (
 )
 
 
-def test_each_component_has_its_curve_those_with_most_points_first() -> None:
+def test_components_have_curves_ordered_by_number_of_points() -> None:
     assert memory_curves(_profile(*_ROWS, ranks=2), _CLOCK, "en") == {
         "curves": [
             {
@@ -65,19 +65,19 @@ def test_without_ranks_components_or_reservations_there_is_one_curve() -> None:
 
 
 @pytest.mark.parametrize("lacks", ["timestamp_ns", "total_allocated_bytes"])
-def test_without_times_or_sizes_there_is_none(lacks: str) -> None:
+def test_without_times_or_sizes_there_is_no_memory_curve(lacks: str) -> None:
     for profile in (profile_of(), _profile(*_ROWS, drop=(lacks,))):
         assert memory_curves(profile, _CLOCK, "en") == {"curves": [], "left_out": 0}
 
 
 @pytest.mark.parametrize(("parts", "drawn", "left"), [(8, 8, 0), (9, 8, 1)])
-def test_eight_curves_are_drawn(parts: int, drawn: int, left: int) -> None:
+def test_at_most_eight_curves_are_drawn(parts: int, drawn: int, left: int) -> None:
     rows = [(0, f"part {part}", "x", at, 1, 1) for part in range(parts) for at in (100, 200)]
     found = memory_curves(_profile(*rows), _CLOCK, "en")
     assert (len(found["curves"]), found["left_out"]) == (drawn, left)
 
 
-def test_of_each_stretch_the_last_point_and_the_highest_are_kept() -> None:
+def test_thinning_keeps_the_last_and_highest_point_of_each_stretch() -> None:
     # A thousandth of 3000 ns is a stretch of 3.
     sizes = [5, 9, 1, 4, 4, 6, 2, 8, 8, 7]
     rows = [(0, "x", "y", at, size, at) for at, size in enumerate(sizes)]

@@ -43,14 +43,14 @@ def _table(calls: Sequence[Call]) -> pl.DataFrame:
 
 
 @given(stacks())
-def test_a_call_is_as_deep_as_the_stack_was_when_it_was_made(calls: list[Call]) -> None:
+def test_depth_of_a_call_is_the_stack_depth_at_its_start(calls: list[Call]) -> None:
     nested = with_depths(_table(calls))
     expected = sorted((thread, start, depth, end) for thread, depth, start, end, _ in calls)
     assert sorted(nested.select("thread_id", "start", "depth", "end").rows()) == expected
 
 
 @given(stacks())
-def test_the_tree_has_the_time_of_all_outermost_calls_and_no_more_inside_than_outside(
+def test_tree_time_equals_outermost_calls_and_children_never_exceed_parents(
     calls: list[Call],
 ) -> None:
     trees = call_tree(with_depths(_table(calls)), ["first", "second"])
@@ -72,7 +72,7 @@ def _counted(node: list) -> int:
     return node[2] + sum(map(_counted, node[3]))
 
 
-def test_calls_of_one_name_at_one_place_are_added_up_and_those_at_another_are_not() -> None:
+def test_equally_named_calls_are_merged_only_under_the_same_parent() -> None:
     calls = [
         (0, 0, 0, 10, 1),
         (0, 1, 2, 5, 2),
@@ -93,7 +93,7 @@ def test_a_tree_of_many_names_keeps_the_longest(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(("most", "names"), [(4, [3, 2, 1]), (3, [3, 2]), (2, [3]), (9, [3, 2, 1])])
-def test_a_tree_has_as_many_nodes_as_fit_its_thread_included(
+def test_tree_size_is_limited_including_its_thread(
     most: int, names: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert nesting.MOST_NODES == 4000

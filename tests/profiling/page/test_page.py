@@ -69,7 +69,7 @@ def _hostile() -> Profile:
     )
 
 
-def test_hostile_names_stay_text() -> None:
+def test_hostile_names_are_escaped() -> None:
     profile = _hostile()
     text = page(profile, compared=compare(training(steps=2), profile))
     read = _Reader(text)
@@ -79,7 +79,7 @@ def test_hostile_names_stay_text() -> None:
     assert not {"\u202e", "\x00"} & set(text)
 
 
-def test_the_policy_lets_only_the_script_of_the_page_run() -> None:
+def test_content_policy_allows_only_the_pages_script() -> None:
     text = page(training(steps=2))
     read = _Reader(text)
     policy = next(value for _, value in read.attributes if value and "default-src" in value)
@@ -91,21 +91,21 @@ def test_the_policy_lets_only_the_script_of_the_page_run() -> None:
 
 @given(st.text())
 @settings(max_examples=50)
-def test_any_text_survives_in_the_data_and_ends_no_script(text: str) -> None:
+def test_any_text_survives_in_the_data_without_ending_the_script(text: str) -> None:
     written = inside_script([text])
     assert json.loads(written) == [text]
     assert not {"<", ">", "&"} & set(written)
     assert all(letter.isprintable() or category(letter) == "Zs" for letter in shown(text))
 
 
-def test_the_op_table_holds_all_of_the_time() -> None:
+def test_op_table_accounts_for_all_time() -> None:
     profile = training(steps=3, casts=2, ranks=2)
     groups = _data(page(profile))["labels"]
     assert sum(groups["total"]) == int(profile.ops["duration_ns"].sum())
     assert sum(groups["count"]) == profile.ops.height
 
 
-def test_every_level_of_the_timeline_holds_every_op() -> None:
+def test_every_timeline_level_covers_every_op() -> None:
     profile = training(steps=200, casts=20)
     times = _data(page(profile))["timeline"]
     assert len(times["levels"]) > 1
@@ -180,7 +180,7 @@ def test_a_step_of_two_hundred_thousand_ops_is_drawn_in_seconds() -> None:
 
 
 @given(st.lists(st.sampled_from(("FLOAT", "INT64", "BF16", "")), min_size=1, max_size=30))
-def test_shortened_dtypes_say_as_many_as_there_are(types: list[str]) -> None:
+def test_abbreviated_dtypes_keep_their_count(types: list[str]) -> None:
     said = short_types(";".join(types) + "|FLOAT")
     taken, given_types = said.split(" → ")
     assert given_types == "FLOAT"
@@ -188,7 +188,7 @@ def test_shortened_dtypes_say_as_many_as_there_are(types: list[str]) -> None:
     assert sum(int(count or 1) for _, _, count in counted) == len(types)
 
 
-def test_a_step_that_is_cut_has_every_op_of_every_lane_up_to_the_cut() -> None:
+def test_truncated_step_has_every_op_of_every_lane_up_to_the_cut() -> None:
     many = _many(60_000)
     profile = replace(many, ops=many.ops.with_columns(pl.lit(0, pl.Int64).alias("step")))
     level = _data(page(profile))["timeline"]["levels"][-1]
@@ -200,7 +200,7 @@ def test_a_step_that_is_cut_has_every_op_of_every_lane_up_to_the_cut() -> None:
     assert [len(lane[0]) for lane in level["lanes"]] == by_stream
 
 
-def test_the_real_sample_says_what_holds_it_back(shared: Path) -> None:
+def test_real_sample_names_its_bottleneck(shared: Path) -> None:
     from jumar.profiling import read
 
     text = page(read(shared / "data/msprof/torch_npu_level1_2rank"))
@@ -208,7 +208,7 @@ def test_the_real_sample_says_what_holds_it_back(shared: Path) -> None:
     assert "TransData + Transpose take 17.4 % of compute" in text
 
 
-def test_a_long_profile_leaves_out_slow_views_and_says_how_to_see_them(
+def test_long_profile_omits_slow_views_and_says_how_to_see_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow = [view.name for view in VIEWS.values() if view.slow]
@@ -221,7 +221,7 @@ def test_a_long_profile_leaves_out_slow_views_and_says_how_to_see_them(
         assert f"more than 299 ops: jumar profile show PROFILE --view {name}" in short
 
 
-def test_a_long_table_is_cut_and_says_of_how_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_table_is_truncated_and_gives_its_total_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = training(steps=9)
     whole = page(profile)
     monkeypatch.setattr(rendering, "MOST_ROWS", 4)

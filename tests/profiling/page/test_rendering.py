@@ -28,12 +28,12 @@ def _texts(text: str) -> str:
     return unescape(re.sub(r"<script.*?</script>|<style.*?</style>|<[^>]*>", " ", text, flags=re.S))
 
 
-def test_limits_of_a_page_are_those_that_were_measured() -> None:
+def test_page_limits_match_the_measured_ones() -> None:
     assert (rendering.MOST_ROWS, rendering.LONG_PROFILE) == (500, 300_000)
 
 
 @pytest.mark.parametrize("rows", [4, 5])
-def test_a_table_is_cut_only_where_it_has_more_rows(
+def test_table_is_truncated_only_if_it_has_more_rows(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rendering, "MOST_ROWS", 4)
@@ -44,7 +44,7 @@ def test_a_table_is_cut_only_where_it_has_more_rows(
 
 
 @pytest.mark.parametrize("most", [45, 44])
-def test_slow_views_are_left_out_above_a_number_of_ops(
+def test_slow_views_are_omitted_above_a_number_of_ops(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rendering, "LONG_PROFILE", most)
@@ -53,13 +53,13 @@ def test_slow_views_are_left_out_above_a_number_of_ops(
     assert ("--view fusion" in page(profile)) == (most == 44)
 
 
-def test_at_most_thirty_things_that_are_missing_are_noticed() -> None:
+def test_at_most_thirty_missing_items_are_listed() -> None:
     missing = tuple(Missing(file=f"file-{number:02}", what="broken") for number in range(31))
     text = _texts(page(replace(training(steps=2), missing=missing)))
     assert re.findall(r"file-\d\d: broken", text) == [f"file-{n:02}: broken" for n in range(30)]
 
 
-def test_the_chip_is_told_with_the_views_that_use_its_rates(tmp_path: Path) -> None:
+def test_chip_is_shown_with_the_views_that_use_its_rates(tmp_path: Path) -> None:
     row = {"name": "Test", "matches": ["t"], "cube_tflops": {"FLOAT": 1}, "vector_tflops": 1}
     row |= {"hbm_gb_s": 1, "cube_cores": 24, "vector_cores": 48, "launch_us": 1}
     file = tmp_path / "chip.json"
@@ -78,7 +78,7 @@ def test_ops_without_times_have_neither_steps_nor_timeline() -> None:
     assert set(lasting) == {"labels", "timeline", "places", "say"}
 
 
-def test_a_comparison_is_told_with_its_conclusion_notes_and_edits() -> None:
+def test_comparison_is_shown_with_conclusion_notes_and_edits() -> None:
     def told(length: int, steps: int) -> Profile:
         rows = [
             {"rank": 0, "step": step, "name": "a", "type": "Add", "core": "AI_CORE"}
@@ -102,7 +102,7 @@ def test_a_comparison_is_told_with_its_conclusion_notes_and_edits() -> None:
     assert "steady steps; 2 are compared" not in alone
 
 
-def test_long_names_are_cut_to_what_fits_their_place() -> None:
+def test_long_names_are_truncated_to_fit() -> None:
     long = replace(training(steps=2), source="s" * 500)
     text = page(long, compared=compare(long, long))
     assert "Profile of " + "s" * 119 + "…" in text
@@ -111,7 +111,7 @@ def test_long_names_are_cut_to_what_fits_their_place() -> None:
     assert "s" * 400 not in text
 
 
-def test_the_texts_of_blocks_leave_no_blank_lines_behind() -> None:
+def test_block_texts_leave_no_blank_lines() -> None:
     text = page(training(steps=2))
     assert text.startswith("<!doctype html>\n<html")
     body = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.S)

@@ -35,7 +35,7 @@ _OPS = [
 ]
 
 
-def test_each_stream_is_a_lane_in_order_of_ranks() -> None:
+def test_each_stream_is_a_lane_sorted_by_rank() -> None:
     drawn = _drawn(profile_of(_OPS))
     assert drawn["lanes"] == [
         *("rank 0 · ops", "rank 0 · stream 7", "rank 0 · communication 7", "rank 1 · stream 3")
@@ -57,7 +57,7 @@ def test_each_stream_is_a_lane_in_order_of_ranks() -> None:
     assert (drawn["host"], drawn["memory"]) == (None, {"curves": [], "left_out": 0})
 
 
-def test_launches_are_left_out_where_none_is_known() -> None:
+def test_launches_are_omitted_if_unknown() -> None:
     drawn = _drawn(profile_of(_OPS[:3]))
     assert drawn["lanes"] == ["stream 7", "communication 7"]
     assert [lane[5] for lane in drawn["levels"][0]["lanes"]] == [[], []]
@@ -92,7 +92,7 @@ def _many() -> Profile:
 
 
 @pytest.mark.parametrize(("boxes", "detailed"), [(110, False), (107, True)])
-def test_a_middle_step_is_drawn_whole_where_the_levels_cannot_hold_all_ops(
+def test_middle_step_is_drawn_completely_if_levels_cannot_hold_all_ops(
     boxes: int, detailed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_BOXES", boxes)
@@ -110,7 +110,7 @@ def test_a_middle_step_is_drawn_whole_where_the_levels_cannot_hold_all_ops(
     ]
 
 
-def test_of_a_step_with_too_many_ops_the_beginning_is_drawn(
+def test_step_with_too_many_ops_is_drawn_at_its_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_BOXES", 3)
@@ -123,12 +123,12 @@ def test_of_a_step_with_too_many_ops_the_beginning_is_drawn(
     assert (level["to"], sum(len(lane[0]) for lane in level["lanes"])) == (1130, 7)
 
 
-def test_five_hundred_steps_are_marked() -> None:
+def test_at_most_five_hundred_steps_are_marked() -> None:
     ops = [_op(10 * step, 10, step=step) for step in range(501)]
     assert len(_drawn(profile_of(ops))["steps"]) == 500
 
 
-def test_the_clock_begins_with_the_first_and_ends_with_the_last() -> None:
+def test_timeline_spans_the_first_to_the_last_event() -> None:
     ops = profile_of([_op(10, 20), _op(0, 5)]).ops
 
     def clock(*calls: tuple[int, int]) -> Clock:
@@ -142,7 +142,7 @@ def test_the_clock_begins_with_the_first_and_ends_with_the_last() -> None:
     assert clock_of(profile_of([_op(0, 0)]).ops, profile_of().host) == Clock(1000, 1)
 
 
-def test_the_moments_of_a_line_are_cut_to_what_is_shown() -> None:
+def test_moments_of_a_line_are_clipped_to_the_shown_range() -> None:
     ops = [_op(0, 1000), _op(1500, 1000), _op(3000, 1000)]
     profile = profile_of(ops, kind="cuda")
     assert [line.finding.name for line in todo(profile)] == ["free"]
@@ -156,6 +156,6 @@ def test_the_moments_of_a_line_are_cut_to_what_is_shown() -> None:
     assert places(profile_of(), Options(), Clock(0, 1)) == []
 
 
-def test_names_of_lanes_have_forty_letters() -> None:
+def test_lane_names_have_at_most_forty_characters() -> None:
     drawn = _drawn(profile_of([_op(0, 5, "x" * 60)]))
     assert drawn["lanes"] == ["stream " + "x" * 32 + "…"]

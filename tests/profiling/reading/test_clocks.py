@@ -58,7 +58,7 @@ def _mindspore(folder: Path, *, clock: bool, steps: int = 4, cut: int = 0) -> Pa
     return folder
 
 
-def test_mindspores_ops_are_put_on_the_clock_of_its_steps_and_its_collectives_are_no_idle_time(
+def test_mindspore_ops_use_the_step_clock_and_collectives_are_not_idle_time(
     tmp_path: Path,
 ) -> None:
     profile = read(_mindspore(tmp_path / "a", clock=True))
@@ -73,7 +73,7 @@ def test_mindspores_ops_are_put_on_the_clock_of_its_steps_and_its_collectives_ar
     assert rows["free"]["win_ms"] == pytest.approx(0.3 / 4)
 
 
-def test_without_its_zero_mindspores_steps_lose_their_bounds_and_the_gate_refuses(
+def test_mindspore_steps_without_a_clock_origin_lose_their_bounds_and_fail_the_gate(
     tmp_path: Path,
 ) -> None:
     profile = read(_mindspore(tmp_path / "a", clock=False))
@@ -82,7 +82,7 @@ def test_without_its_zero_mindspores_steps_lose_their_bounds_and_the_gate_refuse
     assert (measured.value, measured.needs) == (None, "needs steps on the clock of the ops")
 
 
-def test_a_step_that_the_end_of_the_recording_cuts_is_not_averaged(tmp_path: Path) -> None:
+def test_truncated_final_step_is_not_averaged(tmp_path: Path) -> None:
     profile = read(_mindspore(tmp_path / "a", clock=True, steps=5, cut=2))
     assert step_split(profile).height == 5
     (measured,) = gate(profile, {"step-ms": 1000})
@@ -124,7 +124,7 @@ def _two_clocks(folder: Path, *, jitter: int = 0) -> Path:
     return folder
 
 
-def test_steps_are_shifted_by_what_lies_between_the_same_ops_in_two_files(tmp_path: Path) -> None:
+def test_steps_are_shifted_by_the_offset_between_equal_ops_in_two_files(tmp_path: Path) -> None:
     profile = read(_two_clocks(tmp_path / "a"))
     (gap,) = (gap for gap in profile.missing if "clock" in gap.what)
     assert "shifted by 1700000000.000000 s, by which the same ops lie apart" in gap.what
@@ -133,14 +133,14 @@ def test_steps_are_shifted_by_what_lies_between_the_same_ops_in_two_files(tmp_pa
     assert gate(profile, {"step-ms": 1})[0].value == pytest.approx((0.14 + 0.2 + 0.2) / 3, abs=0.01)
 
 
-def test_ops_that_lie_unequally_far_apart_shift_nothing(tmp_path: Path) -> None:
+def test_inconsistent_op_offsets_shift_nothing(tmp_path: Path) -> None:
     profile = read(_two_clocks(tmp_path / "a", jitter=7))
     (gap,) = (gap for gap in profile.missing if "clock" in gap.what)
     assert "all ops are taken as one step" in gap.what
     assert gate(profile, {"step-ms": 1})[0].value is None
 
 
-def test_steps_that_hold_no_ops_are_a_contradiction_on_the_page_and_in_the_gate() -> None:
+def test_steps_without_ops_are_a_contradiction_on_the_page_and_in_the_gate() -> None:
     op = {"rank": 0, "name": "a", "type": "Mul", "core": "CPU", "duration_ns": 1000}
     ops = [{**op, "start_ns": 10_000 * number} for number in range(9)]
     step = {"rank": 0, "step": 1, "start_ns": 41_500, "end_ns": 49_000}
@@ -170,7 +170,7 @@ def _steps(*marks: tuple[int, int, int]) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("shift", "apart"), [(0, False), (150, False), (151, True)])
 @pytest.mark.parametrize("later", [True, False])
-def test_steps_are_on_another_clock_if_more_than_both_extents_lie_between(
+def test_steps_are_on_another_clock_if_the_gap_exceeds_both_extents(
     shift: int, apart: bool, later: bool
 ) -> None:
     # Ops last from 1000 to 1100, steps together 50 ns.
@@ -189,7 +189,7 @@ def test_steps_are_on_another_clock_if_more_than_both_extents_lie_between(
     ]
 
 
-def test_marks_of_another_file_beside_the_ops_are_used() -> None:
+def test_marks_from_another_file_are_used_for_the_ops() -> None:
     ops, steps = _ops((1000, 100)), _steps((1, 90_000, 90_050), (2, 90_050, 90_100))
     ended = Part(file="ended", kind="k", steps=_steps((1, 900, 1000)))
     begins = Part(file="begins", kind="k", steps=_steps((1, 1100, 1200)))
@@ -211,9 +211,7 @@ def test_marks_of_another_file_beside_the_ops_are_used() -> None:
     ("off", "longer", "sure"),
     [(0, 0, True), (1000, 1000, True), (1001, 0, False), (0, 1001, False), (-1001, 0, False)],
 )
-def test_marks_are_shifted_where_every_op_lies_equally_far_from_its_other_self(
-    off: int, longer: int, sure: bool
-) -> None:
+def test_marks_are_shifted_if_all_op_offsets_are_equal(off: int, longer: int, sure: bool) -> None:
     shift = 5_000_000_000
     ops = _ops((20_000, 500), (30_000, 600), (None, 5), (10_000, 400))
     theirs = _ops(
@@ -236,7 +234,7 @@ def test_marks_are_shifted_where_every_op_lies_equally_far_from_its_other_self(
         assert gaps == [Missing(file="db", what=what)]
 
 
-def test_steps_or_ops_without_times_stay_as_they_are() -> None:
+def test_steps_or_ops_without_times_are_unchanged() -> None:
     steps = _steps((1, 90_000, 90_050))
     for ops in (_ops().select("duration_ns"), _ops(), _ops((None, 3)), _ops((5, None))):
         assert on_one_clock(ops, steps, []) == (steps, [])

@@ -23,7 +23,7 @@ def collective(elapse_ms: float) -> dict[str, Any]:
     return {"Communication Time Info": times, "Communication Bandwidth Info": {}}
 
 
-def test_the_row_of_all_collectives_is_not_one_of_them(tmp_path: Path) -> None:
+def test_total_row_is_not_a_collective(tmp_path: Path) -> None:
     file = tmp_path / "communication.json"
     rows = {
         "hcom_allReduce__1@7": collective(2.5),
@@ -98,7 +98,7 @@ def test_every_time_and_transfer_of_a_collective_is_a_column(tmp_path: Path) -> 
         ((0,), times(elapse=10, transit=0, wait=5), (0, 5, None)),
     ],
 )
-def test_a_transit_time_of_zero_beside_transfers_is_mended(
+def test_zero_transit_time_with_transfers_is_repaired(
     tmp_path: Path,
     transfers: tuple[int, ...],
     spent: dict[str, object],
@@ -121,7 +121,7 @@ def test_a_transit_time_of_zero_beside_transfers_is_mended(
     assert [gap.what for gap in found.missing] == (whats if mended else [])
 
 
-def test_rank_step_and_group_come_from_the_keys_that_lead_there(tmp_path: Path) -> None:
+def test_rank_step_and_group_come_from_the_parent_keys(tmp_path: Path) -> None:
     entry = {"Communication Time Info": times(elapse=1)}
     tree = {
         "(0, 1)": {"step5": {"a@g@h": {"0": entry, "12345678": entry, "123456789": entry}}},
@@ -142,7 +142,7 @@ def test_rank_step_and_group_come_from_the_keys_that_lead_there(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("depth", "found"), [(6, 1), (7, 0)])
-def test_entries_are_looked_for_up_to_a_depth(tmp_path: Path, depth: int, found: int) -> None:
+def test_entries_are_searched_up_to_a_depth(tmp_path: Path, depth: int, found: int) -> None:
     tree: dict[str, Any] = {"Communication Time Info": times(elapse=1)}
     for _ in range(depth):
         tree = {"a@1": tree}
@@ -151,7 +151,7 @@ def test_entries_are_looked_for_up_to_a_depth(tmp_path: Path, depth: int, found:
     assert table.height == found
 
 
-def test_times_of_no_object_and_totals_are_no_collectives(tmp_path: Path) -> None:
+def test_non_object_times_and_totals_are_not_collectives(tmp_path: Path) -> None:
     entry = {"Communication Time Info": times(elapse=1)}
     tree = {"step1": {"Total Op Info": {"a@1": entry}, "c": {"Communication Time Info": 3}}}
     found = read_tree(tmp_path, tree).collectives
@@ -161,7 +161,7 @@ def test_times_of_no_object_and_totals_are_no_collectives(tmp_path: Path) -> Non
         read_tree(tmp_path, [1])
 
 
-def test_links_of_a_matrix_are_rows(tmp_path: Path) -> None:
+def test_matrix_links_become_rows(tmp_path: Path) -> None:
     link = {
         **{"Transport Type": "HCCS", "Transit Size(MB)": 1.5, "Transit Time(ms)": 0.5},
         **{"Bandwidth(GB/s)": "x", "Large Packet Ratio": [1]},
@@ -217,14 +217,14 @@ def test_links_of_a_matrix_are_rows(tmp_path: Path) -> None:
         ({}, "torch_npu", None),
     ],
 )
-def test_the_information_of_a_capture_has_its_level_and_rank(
+def test_capture_info_has_level_and_rank(
     tmp_path: Path, tree: object, producer: str, rank: int | None
 ) -> None:
     found = read_profiler_info(written(tmp_path, tree), "shown.json", "profiler_info")
     assert found == Part(file="shown.json", kind="profiler_info", producer=producer, rank=rank)
 
 
-def test_msprofs_information_has_the_cores_of_each_device(tmp_path: Path) -> None:
+def test_msprof_info_has_the_cores_of_each_device(tmp_path: Path) -> None:
     device = {"id": 0, "ai_core_num": "24", "aiv_num": 48, "aic_frequency": "1850"}
     odd = {"id": "٣", "ai_core_num": "1234567890", "aiv_num": "123456789", "aic_frequency": "x"}
     tree = {"DeviceInfo": [device, 3, odd]}
@@ -238,5 +238,5 @@ def test_msprofs_information_has_the_cores_of_each_device(tmp_path: Path) -> Non
         assert read_msprof_info(path, "shown.json", "k").statistics == {}
 
 
-def test_a_file_without_anything_of_use_is_a_part_without_tables(tmp_path: Path) -> None:
+def test_file_without_usable_content_has_no_tables(tmp_path: Path) -> None:
     assert read_nothing(tmp_path, "shown.txt", "k") == Part(file="shown.txt", kind="k")

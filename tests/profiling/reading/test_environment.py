@@ -8,7 +8,7 @@ from jumar.profiling.reading.environment import read_metadata, variables
 from jumar.profiling.reading.events import BrokenJson
 
 
-def test_variables_are_those_of_the_metadata_and_empty_where_not_set(tmp_path: Path) -> None:
+def test_variables_come_from_the_metadata_and_are_empty_if_unset(tmp_path: Path) -> None:
     path = tmp_path / "profiler_metadata.json"
     path.write_text('{"ENV_VARIABLES": {"A": "1", "B": null, "C": 2}, "mine": {"D": "3"}}')
     part = read_metadata(path, "shown", "profiler_metadata")
@@ -27,7 +27,7 @@ def test_metadata_without_variables_has_no_table(tmp_path: Path, text: str) -> N
     assert read_metadata(path, "shown", "k").statistics == {}
 
 
-def test_metadata_that_is_no_object_is_refused(tmp_path: Path) -> None:
+def test_metadata_that_is_not_an_object_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "profiler_metadata.json"
     path.write_text("[1]")
     with pytest.raises(BrokenJson, match=r"^it is not an object$"):

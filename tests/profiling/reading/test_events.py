@@ -50,13 +50,13 @@ def taken(text: str | bytes, pieces: bool = False) -> tuple[list[Any], dict[str,
         ('[{"a": 1} {"b": 2}]', ([{"a": 1}, {"b": 2}], {}, "")),
     ],
 )  # fmt: skip
-def test_events_and_values_beside_them_are_those_of_the_file(
+def test_events_and_sibling_values_match_the_file(
     text: str, expected: tuple[list[Any], dict[str, Any], str], pieces: bool
 ) -> None:
     assert taken(text, pieces) == expected
 
 
-def test_what_is_broken_in_the_middle_of_the_window_is_no_json() -> None:
+def test_malformed_json_in_mid_window_is_detected() -> None:
     assert taken('[{"a": 1}, {"b" 2}, ' + "7, " * 40 + "{}]") == (
         [{"a": 1}],
         {},
@@ -64,7 +64,7 @@ def test_what_is_broken_in_the_middle_of_the_window_is_no_json() -> None:
     )
 
 
-def test_a_value_that_is_too_long_or_too_deep_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_or_too_deep_value_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LARGEST_VALUE", 2 << 20)
     monkeypatch.setattr(events, "CHUNK", 1 << 10)
     within, beyond = ('[{"a": "' + "x" * length + '"}]' for length in ((2 << 20) - 8, 5 << 20))
@@ -74,7 +74,7 @@ def test_a_value_that_is_too_long_or_too_deep_is_given_up(monkeypatch: pytest.Mo
     assert "4300" in taken("[1" + "0" * 5000 + "]")[2]
 
 
-def test_a_packed_trace_that_is_cut_gives_the_events_before_the_cut() -> None:
+def test_truncated_compressed_trace_gives_the_events_before_the_cut() -> None:
     text = "[" + ",".join(json.dumps({"n": number, "x": "y" * 50}) for number in range(9000))
     cut = gzip.compress(text.encode())[:-200]
     reader = EventReader(gzip.GzipFile(fileobj=io.BytesIO(cut)))  # pyright: ignore[reportArgumentType]
@@ -94,7 +94,7 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
     assert load_json(tmp_path / "x.json")[0]["name"] == "卷积"
 
 
-def test_one_value_is_loaded_up_to_a_size(tmp_path: Path) -> None:
+def test_single_values_are_loaded_up_to_a_size(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"a": 1.50, "b": [2, "x\ny", {"\\ud800k": "\\ud83d\\ude00 \\udc00"}]}')
     assert load_json(path) == {"a": "1.50", "b": [2, "x\ny", {"?k": "😀 ?"}]}

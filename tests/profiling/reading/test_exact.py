@@ -28,7 +28,7 @@ def column(text: str | None, unit: str = "us") -> int | None:
     st.decimals(-(10**9), 10**9, allow_nan=False, places=10).map(lambda number: f"{number:f}"),
     st.sampled_from(sorted(DIGITS)),
 )
-def test_a_half_is_rounded_away_from_zero_in_columns_and_alone(text: str, unit: str) -> None:
+def test_halves_round_away_from_zero_in_columns_and_scalars(text: str, unit: str) -> None:
     whole = (Decimal(text) * 10 ** DIGITS[unit]).quantize(Decimal(1), rounding=ROUND_HALF_UP)
     assert column(text, unit) == nanoseconds_of(text, unit) == int(whole)
 
@@ -73,11 +73,11 @@ def test_a_half_is_rounded_away_from_zero_in_columns_and_alone(text: str, unit: 
         ([], "us", None),
     ],
 )
-def test_one_value_is_a_number_or_none(value: Any, unit: str, expected: int | None) -> None:
+def test_scalar_is_a_number_or_none(value: Any, unit: str, expected: int | None) -> None:
     assert nanoseconds_of(value, unit) == expected
 
 
-def test_microseconds_are_the_unit_that_is_not_said() -> None:
+def test_microseconds_are_the_default_unit() -> None:
     assert nanoseconds_of(3) == 3_000
     frame = pl.DataFrame({"t": [1_234_567, -5, 0, 10]})
     texts = ["1234.567", "-0.005", "0.000", "0.010"]
@@ -85,7 +85,7 @@ def test_microseconds_are_the_unit_that_is_not_said() -> None:
 
 
 @pytest.mark.parametrize(("unit", "text"), [("ms", "-1.234567"), ("s", "-0.001234567")])
-def test_times_are_written_in_the_unit_that_is_asked_for(unit: str, text: str) -> None:
+def test_times_are_written_in_the_requested_unit(unit: str, text: str) -> None:
     frame = pl.DataFrame({"t": [-1_234_567]})
     assert frame.select(decimal_text(pl.col("t"), unit)).to_series().to_list() == [text]
 
@@ -107,13 +107,11 @@ def test_times_are_written_in_the_unit_that_is_asked_for(unit: str, text: str) -
         ("5", "ns", 5),
     ],
 )
-def test_a_column_holds_what_64_bits_hold(
-    text: str | None, unit: str, expected: int | None
-) -> None:
+def test_column_holds_64_bit_values(text: str | None, unit: str, expected: int | None) -> None:
     assert column(text, unit) == expected
 
 
-def test_text_is_cleaned_and_marks_of_missing_values_are_null() -> None:
+def test_text_is_cleaned_and_missing_value_markers_become_null() -> None:
     texts = [
         " a b\t",
         "\"'x'\"",

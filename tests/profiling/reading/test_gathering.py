@@ -29,7 +29,7 @@ def _spent(elapse_ms: float) -> dict[str, object]:
     return {"Communication Time Info": {"Elapse Time(ms)": elapse_ms, "Transit Time(ms)": 1}}
 
 
-def test_the_file_of_a_cluster_keeps_a_collective_of_every_rank(tmp_path: Path) -> None:
+def test_cluster_file_keeps_collectives_of_every_rank(tmp_path: Path) -> None:
     ranks = {"0": _spent(3), "1": _spent(9)}
     tree = {"(0, 1)": {"step1": {"hcom_allReduce__1_0@7": ranks}}}
     (tmp_path / "communication.json").write_text(json.dumps(tree))
@@ -37,7 +37,7 @@ def test_the_file_of_a_cluster_keeps_a_collective_of_every_rank(tmp_path: Path) 
     assert found.rows() == [(0, 1, 3_000_000), (1, 1, 9_000_000)]
 
 
-def test_collectives_of_a_database_that_cannot_be_read_are_named_missing(tmp_path: Path) -> None:
+def test_unreadable_database_collectives_are_reported_missing(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "x.db") as database:
         database.executescript(
             "CREATE TABLE STEP_TIME (id, startNs, endNs);"
@@ -51,7 +51,7 @@ def test_collectives_of_a_database_that_cannot_be_read_are_named_missing(tmp_pat
     assert [gap.what.partition(":")[0] for gap in profile.missing] == ["collectives"]
 
 
-def test_transfers_count_where_the_transit_time_beside_them_is_zero(tmp_path: Path) -> None:
+def test_transfers_count_if_the_transit_time_is_zero(tmp_path: Path) -> None:
     """Level 2 of CANN 8.3 writes 0, and 622 MB in 32.7 ms in the table of bandwidths."""
     zero = {"Elapse Time(ms)": 121, "Transit Time(ms)": 0, "Wait Time(ms)": 100}
     moved = {"Transit Size(MB)": 622, "Transit Time(ms)": 32.7}
@@ -91,7 +91,7 @@ def _marked(folder: Path, marks: int) -> Path:
     return folder
 
 
-def test_steps_on_another_clock_are_named_and_do_not_make_the_device_idle(tmp_path: Path) -> None:
+def test_steps_on_another_clock_are_named_and_cause_no_idle_time(tmp_path: Path) -> None:
     same = read(_marked(tmp_path / "same", 999_990))
     assert same.ops["step"].to_list() == [1, 2]
     assert not [gap for gap in same.missing if "clock" in gap.what]
@@ -106,7 +106,7 @@ def test_steps_on_another_clock_are_named_and_do_not_make_the_device_idle(tmp_pa
     assert gate(same, {"free-share": 99})[0].value is not None
 
 
-def test_figures_far_from_the_captures_own_are_a_contradiction(tmp_path: Path) -> None:
+def test_large_deviation_from_the_captures_figures_is_a_contradiction(tmp_path: Path) -> None:
     table = tmp_path / "a" / "step_trace_time.csv"
     for computing, contradicts in ((40, False), (80, True)):
         folder = table.parent
@@ -124,7 +124,7 @@ def test_figures_far_from_the_captures_own_are_a_contradiction(tmp_path: Path) -
             assert "figures that agree" in measured.needs
 
 
-def test_a_renamed_folder_of_torch_npu_has_the_rank_of_its_own_information(tmp_path: Path) -> None:
+def test_renamed_torch_npu_folder_has_the_rank_from_its_info(tmp_path: Path) -> None:
     header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
     for folder, rank in (("first", 5), ("second", 3)):
         output = tmp_path / folder / "ASCEND_PROFILER_OUTPUT"
@@ -136,9 +136,7 @@ def test_a_renamed_folder_of_torch_npu_has_the_rank_of_its_own_information(tmp_p
     assert ops.select("rank", "name").rows() == [(3, "mul_3"), (5, "mul_5")]
 
 
-def test_four_devices_of_mindspore_in_one_folder_are_four_ranks(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_four_mindspore_devices_in_one_folder_are_four_ranks(tmp_path: Path, shared: Path) -> None:
     sample = shared / "data" / "msprof" / "mindspore_r1_2021"
     for source in ("ascend_timeline_display_1.json", "aicore_intermediate_1_detail.csv"):
         for device in range(4):
@@ -163,7 +161,7 @@ def _flat(folder: Path, tables: Sequence[str]) -> Path:
     return folder
 
 
-def test_tables_of_several_ranks_in_one_folder_are_told_apart_by_their_number(
+def test_tables_of_several_ranks_in_one_folder_are_distinguished_by_number(
     tmp_path: Path,
 ) -> None:
     told = read(_flat(tmp_path / "a", ["kernel_details_0.csv", "kernel_details_1.csv"]))
@@ -171,7 +169,7 @@ def test_tables_of_several_ranks_in_one_folder_are_told_apart_by_their_number(
     assert not told.missing or not [gap for gap in told.missing if "whose it is" in gap.what]
 
 
-def test_a_table_beside_the_information_of_two_ranks_is_given_to_none_in_silence(
+def test_ambiguous_table_next_to_two_ranks_is_not_silently_assigned(
     tmp_path: Path,
 ) -> None:
     told = read(_flat(tmp_path / "a", ["kernel_details.csv"]))
@@ -180,9 +178,7 @@ def test_a_table_beside_the_information_of_two_ranks_is_given_to_none_in_silence
     assert "information of the ranks 0, 1 lies in one folder with it" in gap.what
 
 
-def test_devices_of_mindspore_without_ops_are_ranks_of_their_own(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_mindspore_devices_without_ops_are_separate_ranks(tmp_path: Path, shared: Path) -> None:
     sample = shared / "data" / "msprof" / "mindspore_r1_2021" / "hccl_raw_0.csv"
     for device in range(4):
         (tmp_path / f"hccl_raw_{device}.csv").write_bytes(sample.read_bytes())
@@ -207,7 +203,7 @@ def _gathered(*parts: Part) -> Profile:
     return gathered("source", {"capture": parts})
 
 
-def test_a_profile_of_no_tables_has_the_columns_of_the_contract() -> None:
+def test_profile_without_tables_has_the_contract_columns() -> None:
     profile = _gathered()
     for name, schema in (
         *(("ops", OPS_SCHEMA), ("steps", STEPS_SCHEMA), ("host", HOST_SCHEMA)),
@@ -220,7 +216,7 @@ def test_a_profile_of_no_tables_has_the_columns_of_the_contract() -> None:
     assert (profile.chip, profile.files, profile.missing) == ("", (), ())
 
 
-def test_facts_come_from_the_parts_that_have_them() -> None:
+def test_facts_come_from_any_part_that_has_them() -> None:
     gap = Missing(file="a", what="b")
     profile = _gathered(
         _part("x", producer="msprof", missing=(gap,)),
@@ -234,7 +230,7 @@ def test_facts_come_from_the_parts_that_have_them() -> None:
     assert ours.producer == "jumar"
 
 
-def test_of_kinds_of_ops_the_one_with_most_columns_is_taken() -> None:
+def test_op_table_with_most_columns_is_used() -> None:
     order = ("kernel_details", "op_summary", "sqlite", "kineto", "trace", "mindspore_timeline")
     order += ("mindspore_op_detail", "task_time")
     for place in range(len(order)):
@@ -246,7 +242,7 @@ def test_of_kinds_of_ops_the_one_with_most_columns_is_taken() -> None:
         assert _gathered(*parts, *empty).ops["name"].to_list() == [order[place]]
 
 
-def test_of_kinds_of_steps_and_calls_the_first_is_taken() -> None:
+def test_first_step_and_call_table_is_used() -> None:
     steps = ("step_trace_time", "cluster_step_trace_time", "sqlite", "step_trace", "kineto")
     steps += ("trace", "mindspore_step_trace")
     for place, kind in enumerate(steps):
@@ -269,7 +265,7 @@ def test_of_kinds_of_steps_and_calls_the_first_is_taken() -> None:
     assert _gathered(cluster, marks, timed).steps["step"].to_list() == [5]
 
 
-def test_rows_that_files_repeat_are_there_once() -> None:
+def test_rows_repeated_across_files_occur_once() -> None:
     place = {"device": 0, "stream": "1", "task": 2, "correlation": 3}
     first = _table(*({"name": "a", "start_ns": 1, "duration_ns": 2, **place} for _ in range(2)))
     other = _table({"name": "a", "start_ns": 1, "duration_ns": 2, **place, "correlation": 4})
@@ -288,13 +284,13 @@ def test_rows_that_files_repeat_are_there_once() -> None:
     assert _gathered(_part("x", links=step)).links.height == 1
 
 
-def test_rows_that_files_repeat_stay_in_the_order_of_the_files() -> None:
+def test_repeated_rows_keep_file_order() -> None:
     ops = _table(*({"name": f"op{n}", "start_ns": 7 * n % 997, "stream": "1"} for n in range(997)))
     found = _gathered(_part("op_summary", ops=ops), _part("op_summary", ops=ops[::-1]))
     assert found.ops["name"].to_list() == ops["name"].to_list()
 
 
-def test_collectives_of_several_files_are_put_together_and_links_of_databases_are_second() -> None:
+def test_collectives_of_several_files_are_merged_and_database_links_have_lower_priority() -> None:
     spent = _table({"step": 1, "name": "a", "start_ns": None, "transit_ns": 3})
     begins = _table({"step": 1, "name": "a", "start_ns": 7}, {"step": 2, "name": "a"})
     found = _gathered(_part("x", collectives=spent), _part("y", collectives=begins))
@@ -308,7 +304,7 @@ def test_collectives_of_several_files_are_put_together_and_links_of_databases_ar
     assert _gathered(database, _part("z")).links["source"].to_list() == [1]
 
 
-def test_ranks_are_those_named_else_devices_else_the_next_free() -> None:
+def test_ranks_are_named_ones_or_devices_or_the_next_free() -> None:
     def capture(name: str, **more: Any) -> list[Part]:
         table = _ops(name, **({"device": more.pop("device")} if "device" in more else {}))
         return [Part(file=name, kind="op_summary", ops=table, **more)]
@@ -331,7 +327,7 @@ def test_ranks_are_those_named_else_devices_else_the_next_free() -> None:
     assert gathered("s", {"g": [steps]}).steps["rank"].to_list() == [6]
 
 
-def test_rows_that_name_a_rank_or_one_of_several_devices_keep_it() -> None:
+def test_rows_naming_a_rank_or_one_of_several_devices_keep_it() -> None:
     named = _table({"name": "a", "rank": 4}, {"name": "b", "rank": None})
     devices = _table({"name": "c", "device": 7}, {"name": "d", "device": 8}, {"name": "e"})
     memory = pl.DataFrame({"device": ["NPU:3", "NPU:12 ", None]})
@@ -351,7 +347,7 @@ def test_rows_that_name_a_rank_or_one_of_several_devices_keep_it() -> None:
     assert _gathered(host).host["rank"].to_list() == [4, 2]
 
 
-def test_tables_of_one_name_are_one_table_of_which_no_row_is_twice() -> None:
+def test_equally_named_tables_are_merged_without_duplicate_rows() -> None:
     row = pl.DataFrame({"a": [1, 1]})
     wide = pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
     alone = _gathered(_part("x", statistics={"t": row})).statistics["t"]
@@ -362,7 +358,7 @@ def test_tables_of_one_name_are_one_table_of_which_no_row_is_twice() -> None:
     assert gathered("s", ranks).statistics["t"]["rank"].to_list() == [0, 0, 1, 1]
 
 
-def test_ops_without_steps_get_those_that_other_files_mark_by_their_launch() -> None:
+def test_ops_without_steps_get_marks_from_other_files_by_launch_time() -> None:
     marks = _table(
         {"step": 1, "start_ns": 0, "end_ns": 10},
         {"step": 2, "start_ns": 10, "end_ns": 20},
@@ -387,7 +383,7 @@ def test_ops_without_steps_get_those_that_other_files_mark_by_their_launch() -> 
     assert _gathered(untimed, steps).ops["step"].to_list() == [None, None, 7, None]
 
 
-def test_steps_get_their_bounds_from_marks_beside_the_table() -> None:
+def test_steps_get_bounds_from_sibling_marks() -> None:
     table = _part("step_trace_time", steps=_table({"step": 2, "free_ns": 1}, {"step": 9}))
     marks = [
         _part("trace", steps=_table({"step": 2, "start_ns": 5, "end_ns": 6, "free_ns": 8})),
@@ -401,9 +397,7 @@ def test_steps_get_their_bounds_from_marks_beside_the_table() -> None:
 
 
 @pytest.mark.parametrize(("apart", "found"), [(-3, False), (-2, True), (0, True), (2, True)])
-def test_ops_of_a_table_are_launched_by_the_calls_of_a_trace_within_two_nanoseconds(
-    apart: int, found: bool
-) -> None:
+def test_table_ops_match_trace_launches_within_two_nanoseconds(apart: int, found: bool) -> None:
     table = _table(
         {"name": "a", "start_ns": 100, "duration_ns": 1, "correlation": 8},
         {"name": "b", "start_ns": None, "duration_ns": 1, "correlation": 9},
@@ -428,7 +422,7 @@ def test_ops_of_a_table_are_launched_by_the_calls_of_a_trace_within_two_nanoseco
     assert kept.ops["launch_ns"].to_list() == [1, 1, 1]
 
 
-def test_the_facts_of_mindspores_framework_are_those_of_the_op_of_that_name() -> None:
+def test_mindspore_framework_facts_are_matched_by_op_name() -> None:
     facts = _table({"name": "a", "stream": "9", "task": 4}, {"name": "a", "stream": "8", "task": 5})
     ops = _ops("b", "a", stream="1")
     part = _part("mindspore_op_detail", ops=ops, statistics={"framework": facts})
@@ -437,7 +431,7 @@ def test_the_facts_of_mindspores_framework_are_those_of_the_op_of_that_name() ->
     ]
 
 
-def test_what_a_better_file_of_the_capture_has_is_not_missing() -> None:
+def test_data_in_a_better_file_of_the_capture_is_not_missing() -> None:
     memory = Missing(file="t", what="events of categories that are not read: x 3")
     end = Missing(file="t", what="the end: it is cut")
     trace = _part("kineto", missing=(memory, end))
@@ -451,7 +445,7 @@ def test_what_a_better_file_of_the_capture_has_is_not_missing() -> None:
     assert _gathered(trace, _part("mindspore_timeline")).missing == (memory, end)
 
 
-def test_ops_are_in_the_layer_of_their_scope_and_counters_follow_the_contract() -> None:
+def test_ops_have_the_layer_of_their_scope_and_counters_follow_the_contract() -> None:
     ops = _table(
         {"name": "net/conv1/Conv2D", "start_ns": 1, "duration_ns": 1.0, "mac": 0.5},
         {"name": "Add", "start_ns": 2, "duration_ns": 1.0, "mac": 0.25},
@@ -466,7 +460,7 @@ def test_ops_are_in_the_layer_of_their_scope_and_counters_follow_the_contract() 
     assert _gathered(odd).host.columns == list(HOST_SCHEMA)
 
 
-def test_values_that_do_not_fit_into_the_contract_are_null() -> None:
+def test_values_outside_the_contract_are_null() -> None:
     odd = _table({"step": "x", "start_ns": 5}, {"step": "7", "start_ns": None})
     assert _gathered(_part("step_trace", steps=odd)).steps["step"].to_list() == [None, 7]
     large = pl.DataFrame({"device": [1 << 40, 3]})

@@ -36,7 +36,7 @@ def part(folder: Path, *events: dict[str, Any], cut: bool = False) -> Part:
     return read_hccl_trace(path, "shown.json", "hccl_trace")
 
 
-def test_the_moments_of_a_collective_are_moving_waiting_or_idle(tmp_path: Path) -> None:
+def test_collective_time_is_transfer_waiting_or_idle(tmp_path: Path) -> None:
     hccs = {"link type": "HCCS", "transport type": "SDMA"}
     found = part(
         tmp_path,
@@ -99,7 +99,7 @@ def test_the_moments_of_a_collective_are_moving_waiting_or_idle(tmp_path: Path) 
         (5, None, False),
     ],
 )
-def test_a_copy_counts_where_its_bytes_and_ranks_make_sense(
+def test_copy_counts_if_bytes_and_ranks_are_plausible(
     tmp_path: Path, size: object, target: object, counts: bool
 ) -> None:
     found = part(tmp_path, slice_(1, "a", 0, 10), copy(1, 1, size, target))
@@ -112,14 +112,14 @@ def test_a_copy_counts_where_its_bytes_and_ranks_make_sense(
 
 
 @pytest.mark.parametrize("link", ["HCCS", "PCIE", "RDMA", "SIO"])
-def test_links_that_are_known_keep_their_name(tmp_path: Path, link: str) -> None:
+def test_known_links_keep_their_name(tmp_path: Path, link: str) -> None:
     kinds = {"link type": link, "transport type": "other"}
     links = part(tmp_path, slice_(1, "a", 0, 10), copy(1, 1, 5, 1, **kinds)).links
     assert links is not None
     assert links["transport"].to_list() == [link]
 
 
-def test_what_cannot_be_used_of_a_trace_is_named(
+def test_unusable_parts_of_a_trace_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = slice_(1, "a", 0, 10)

@@ -121,7 +121,7 @@ def test_damaged_files_are_read_in_part_or_refused(
 
 @settings(max_examples=40)
 @given(st.binary(max_size=300))
-def test_any_bytes_are_no_profile(content: bytes) -> None:
+def test_arbitrary_bytes_are_not_a_profile(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(content)
@@ -129,14 +129,14 @@ def test_any_bytes_are_no_profile(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("cut", range(20, len(_TRACE) - 2, 61))
-def test_a_cut_trace_gives_what_came_before_the_cut(tmp_path: Path, cut: int) -> None:
+def test_truncated_trace_gives_the_events_before_the_cut(tmp_path: Path, cut: int) -> None:
     (tmp_path / "x.json").write_text(_TRACE[:cut])
     profile = _try(tmp_path / "x.json")
     if profile is not None:
         assert any("the end" in gap.what for gap in profile.missing)
 
 
-def test_a_cut_table_gives_the_rows_before_the_cut(tmp_path: Path) -> None:
+def test_truncated_table_gives_the_rows_before_the_cut(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(_CSV[: _CSV.index("9.5")])
     profile = read(tmp_path / "x.csv")
     assert profile.ops["name"].to_list() == ["a"]
@@ -161,7 +161,7 @@ def test_endless_and_nested_content_is_refused_or_read(tmp_path: Path, content: 
     _try(tmp_path / "x")
 
 
-def test_an_event_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_event_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LARGEST_VALUE", 1 << 20)
     (tmp_path / "x").write_text(_ASCEND[:-1] + ', {"ph": "X", "name": "' + "x" * (6 << 20))
     profile = read(tmp_path / "x")
@@ -170,7 +170,9 @@ def test_an_event_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("category", ["cpu_op", "kernel", "cuda_runtime", "python_function"])
-def test_half_a_surrogate_pair_in_a_trace_is_a_question_mark(tmp_path: Path, category: str) -> None:
+def test_unpaired_surrogate_in_a_trace_becomes_a_question_mark(
+    tmp_path: Path, category: str
+) -> None:
     place = {"ph": "X", "pid": 0, "tid": 1, "args": {"External id": 1, "correlation": 1}}
     event = {**place, "cat": category, "name": "a\ud800b", "ts": 3, "dur": 2}
     known = [
@@ -202,13 +204,13 @@ def test_a_zip_is_read_like_its_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../k.csv", "/tmp/k.csv", "a/../../k.csv", "C:\\k.csv", "..\\k.csv"]
 )
-def test_a_zip_that_points_outside_is_refused(tmp_path: Path, name: str) -> None:
+def test_zip_with_outside_paths_is_refused(tmp_path: Path, name: str) -> None:
     path = _zip(tmp_path / "p.zip", {name: _CSV.encode()})
     with pytest.raises(UserError, match="outside"):
         read(path)
 
 
-def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
+def test_zip_bomb_is_refused(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", {"k.csv": b"0" * (40 << 20)})
     assert path.stat().st_size * archives.MOST_FOLD < 40 << 20
     with pytest.raises(UserError, match="far more"):
@@ -240,14 +242,14 @@ def test_a_database_with_other_columns_and_values_is_read_in_part(tmp_path: Path
     _try(path)
 
 
-def test_a_database_is_opened_without_a_trace(shared: Path) -> None:
+def test_opening_a_database_leaves_no_files(shared: Path) -> None:
     folder = shared / "data" / "msprof" / "torch_npu_level1_db"
     before = sorted(folder.rglob("*"))
     read(folder)
     assert sorted(folder.rglob("*")) == before
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read(tmp_path / "nothing")
     with pytest.raises(UserError, match="no file in it is a profile"):

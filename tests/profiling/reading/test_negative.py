@@ -11,7 +11,7 @@ def table(**columns: list[int | None]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
 
 
-def test_rows_that_last_less_than_nothing_are_left_out_and_counted() -> None:
+def test_rows_with_negative_durations_are_omitted_and_counted() -> None:
     old = Missing(file="x", what="something else")
     part = Part(
         file="x",
@@ -40,7 +40,7 @@ def test_rows_that_last_less_than_nothing_are_left_out_and_counted() -> None:
     assert found.missing == (old, Missing(file="x", what=what))
 
 
-def test_a_part_without_negative_times_stays_as_it_is() -> None:
+def test_part_without_negative_times_is_unchanged() -> None:
     for part in (
         Part(file="x", kind="k"),
         Part(file="x", kind="k", ops=table(a=[-1]), steps=table(step=[-1])),

@@ -35,9 +35,7 @@ def graph_mode(samples: Path) -> Profile:
     return read(samples / "msprof_cann6_2023")
 
 
-def test_memory_of_a_database_has_the_columns_of_the_csv_files(
-    database: Profile, samples: Path
-) -> None:
+def test_database_memory_has_the_csv_columns(database: Profile, samples: Path) -> None:
     files = read(samples / "torch_npu_level1_2rank" / "rank0_ascend_pt").statistics
     for name in ("operator_memory", "memory_record", "npu_module_mem", "api_statistic"):
         assert dict(database.statistics[name].schema) == dict(files[name].schema), name
@@ -49,9 +47,7 @@ def test_memory_of_a_database_has_the_columns_of_the_csv_files(
     assert counted[0] == counted[1] == [("APP", 14), ("GE", 114), ("PTA", 381), ("PTA+GE", 495)]
 
 
-def test_the_peak_of_a_database_is_that_of_its_own_samples(
-    database: Profile, samples: Path
-) -> None:
+def test_database_peak_comes_from_its_samples(database: Profile, samples: Path) -> None:
     peaks = VIEWS["memory"].make(database, Options())
     place = f"file:{samples / DATABASE}?mode=ro&immutable=1"
     connection = sqlite3.connect(place, uri=True)
@@ -67,9 +63,7 @@ def test_the_peak_of_a_database_is_that_of_its_own_samples(
     assert VIEWS["memory-by-op"].make(database, Options()).height > 3
 
 
-def test_allocations_of_msprof_are_paired_as_torch_npu_pairs_them(
-    database: Profile, samples: Path
-) -> None:
+def test_msprof_allocations_are_paired_as_in_torch_npu(database: Profile, samples: Path) -> None:
     connection = sqlite3.connect(f"file:{samples / DATABASE}?mode=ro&immutable=1", uri=True)
 
     def table(name: str, columns: Columns) -> pl.DataFrame:
@@ -85,7 +79,7 @@ def test_allocations_of_msprof_are_paired_as_torch_npu_pairs_them(
     assert both.height == ours.height == 57
 
 
-def test_calls_of_cann_add_up(database: Profile, samples: Path) -> None:
+def test_cann_calls_add_up(database: Profile, samples: Path) -> None:
     calls = database.statistics["api_statistic"]
     cann = database.host.filter(pl.col("correlation").is_not_null())
     assert calls["count"].sum() == cann.height == 710
@@ -104,7 +98,7 @@ def test_calls_of_cann_add_up(database: Profile, samples: Path) -> None:
     assert ours == pytest.approx(theirs["variance"], abs=1e-3)
 
 
-def test_the_timeline_of_mindspore_gives_ops_their_starts(mindspore: Profile) -> None:
+def test_mindspore_timeline_gives_op_starts(mindspore: Profile) -> None:
     cores = mindspore.ops.group_by("core").len().sort("core").rows()
     assert cores == [("AI_CORE", 107), ("AI_CPU", 5)]
     assert mindspore.ops["start_ns"].null_count() == 0
@@ -116,7 +110,7 @@ def test_the_timeline_of_mindspore_gives_ops_their_starts(mindspore: Profile) ->
     assert inside["start_ns"].is_between(step["start_ns"], step["end_ns"]).all()
 
 
-def test_the_timeline_of_mindspore_agrees_with_the_tables_beside_it(mindspore: Profile) -> None:
+def test_mindspore_timeline_agrees_with_its_tables(mindspore: Profile) -> None:
     ops = mindspore.ops.filter(pl.col("core") == "AI_CORE")
     framework = mindspore.statistics["framework"].unique("name")
     both = ops.join(framework, on="name", suffix="_file")
@@ -129,7 +123,7 @@ def test_the_timeline_of_mindspore_agrees_with_the_tables_beside_it(mindspore: P
     assert own["type"].to_list() == aicpu["node"].to_list()
 
 
-def test_types_and_formats_of_mindspore_are_in_the_words_of_msprof(mindspore: Profile) -> None:
+def test_mindspore_types_and_formats_use_msprofs_terms(mindspore: Profile) -> None:
     words = {
         column: {
             word
@@ -144,7 +138,7 @@ def test_types_and_formats_of_mindspore_are_in_the_words_of_msprof(mindspore: Pr
     assert formats == {"", "ND", "NC1HWC0", "FRACTAL_Z"}
 
 
-def test_collectives_of_mindspore_are_told_by_step_with_their_links(mindspore: Profile) -> None:
+def test_mindspore_collectives_are_listed_per_step_with_links(mindspore: Profile) -> None:
     steps = mindspore.collectives["step"].unique().sort()
     # The row of averages is no step.
     assert steps.to_list() == [1, 2, 3, 4, 5, 6]
@@ -163,7 +157,7 @@ def test_collectives_of_mindspore_are_told_by_step_with_their_links(mindspore: P
     assert link["bandwidth_gb_s"][1] == pytest.approx(1.728270, abs=1e-5)
 
 
-def test_a_collective_of_graph_mode_is_split_without_a_rest(graph_mode: Profile) -> None:
+def test_graph_mode_collective_is_split_without_remainder(graph_mode: Profile) -> None:
     (row,) = graph_mode.collectives.iter_rows(named=True)
     assert row["name"] == "Default/AllReduce-op534_0"
     assert row["elapse_ns"] == 41_534_300
@@ -173,7 +167,7 @@ def test_a_collective_of_graph_mode_is_split_without_a_rest(graph_mode: Profile)
     assert (op["type"], op["step"], op["duration_ns"]) == ("AllReduce", 1, 41_534_300)
 
 
-def test_bytes_of_graph_mode_are_those_of_its_copies(graph_mode: Profile, samples: Path) -> None:
+def test_graph_mode_bytes_come_from_its_copies(graph_mode: Profile, samples: Path) -> None:
     (file,) = (samples / "msprof_cann6_2023").rglob("hccl_*.json")
     sent = sum(
         event["args"]["size(Byte)"]
@@ -195,7 +189,7 @@ TopK,KERNEL_AICPU,3,6,100,"1693920000000020.000\t","1693920000000120.000\t"
 """
 
 
-def test_tasks_are_ops_where_there_is_no_op_summary(tmp_path: Path) -> None:
+def test_tasks_are_ops_without_an_op_summary(tmp_path: Path) -> None:
     file = tmp_path / "task_time_20230905213000.csv"
     file.write_text(TASKS)
     told = ["name", "type", "core", "stream", "task", "start_ns", "duration_ns"]
@@ -210,7 +204,7 @@ def test_tasks_are_ops_where_there_is_no_op_summary(tmp_path: Path) -> None:
     assert read(tmp_path).ops["name"].to_list() == ["A"]
 
 
-def test_a_large_table_of_chips_is_refused_and_named(tmp_path: Path) -> None:
+def test_oversized_chip_table_is_refused_and_named(tmp_path: Path) -> None:
     (tmp_path / "op_summary.csv").write_text(
         "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nA,B,CPU,1,2\n"
     )
@@ -236,7 +230,7 @@ def test_odd_traces_are_read_or_refused(tmp_path: Path, text: str) -> None:
     assert read(tmp_path).ops.height
 
 
-def test_a_thread_that_is_an_object_is_a_lane_as_any(tmp_path: Path) -> None:
+def test_thread_given_as_an_object_is_a_lane(tmp_path: Path) -> None:
     lane = {"pid": {}, "tid": []}
     events = [
         {"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "HCCL"}},
@@ -247,7 +241,7 @@ def test_a_thread_that_is_an_object_is_a_lane_as_any(tmp_path: Path) -> None:
     assert read(tmp_path).collectives["name"].to_list() == ["allreduce"]
 
 
-def test_odd_costs_of_collectives_are_left_out(tmp_path: Path) -> None:
+def test_odd_collective_costs_are_omitted(tmp_path: Path) -> None:
     costs = ['""', '"{"', '"[1]"', '"{""a"": [1]}"', '"{""a"": [""1"", ""x"", 1, 3]}"']
     costs.append('"{""b"": [""1"", 0.5, 0.25, {""1-0"": {""SDMA"": [1]}, ""x"": 3}]}"')
     rows = "\n".join(f"{number},1,1,x,{cost}" for number, cost in enumerate(costs, 1))

@@ -39,7 +39,7 @@ _COLLECTIVE = {"ph": "X", "name": "HCCL", "pid": 1, "tid": 1, "ts": 5, "dur": 2}
     ids=["kineto", "ascend", "mindspore", "hccl"],
 )
 @pytest.mark.parametrize("changed", [{"ts": "soon"}, {"dur": "1,5"}, {"dur": -1}, {"ts": None}])
-def test_a_slice_without_a_time_is_left_out_and_named(
+def test_slice_without_a_time_is_omitted_and_named(
     tmp_path: Path, before: list[dict[str, Any]], event: dict[str, Any], changed: dict[str, Any]
 ) -> None:
     events = [*before, {"name": "whole", **event}, {"name": "lost", **event, **changed}]
@@ -61,7 +61,7 @@ def read_ops(path: Path) -> list[tuple[Any, ...]]:
     return read(path).ops.select("name", "start_ns", "duration_ns").rows()
 
 
-def test_the_times_and_sizes_of_a_collective_are_named(tmp_path: Path) -> None:
+def test_unreadable_times_and_sizes_of_a_collective_are_named(tmp_path: Path) -> None:
     entry = {
         "Communication Time Info": {"Start Timestamp(us)": "soon", "Elapse Time(ms)": 2.5},
         "Communication Bandwidth Info": {"HCCS": {"Transit Size(MB)": "1,5"}},
@@ -80,7 +80,7 @@ _OPS = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\n"
 _STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
 
 
-def test_negative_durations_are_left_out_and_counted_whatever_the_file(tmp_path: Path) -> None:
+def test_negative_durations_are_omitted_and_counted_in_every_format(tmp_path: Path) -> None:
     (tmp_path / "op_summary.csv").write_text(f"{_OPS}a,Mul,AI_CORE,1,-3\nb,Mul,AI_CORE,9,2\n")
     (tmp_path / "step_trace_time.csv").write_text(f"{_STEPS}1,-3,0,0,0,4\n2,3,0,0,0,4\n")
     with sqlite3.connect(tmp_path / "x.db") as database:
@@ -99,7 +99,7 @@ def test_negative_durations_are_left_out_and_counted_whatever_the_file(tmp_path:
     assert "1 row without a name or a duration" in [gap.what for gap in profile.missing]
 
 
-def test_a_table_of_a_header_alone_is_named_beside_one_with_rows(tmp_path: Path) -> None:
+def test_header_only_table_is_named_next_to_one_with_rows(tmp_path: Path) -> None:
     (tmp_path / "op_summary.csv").write_text(_OPS)
     with pytest.raises(UserError, match="rows: it has none"):
         read(tmp_path)
@@ -108,7 +108,7 @@ def test_a_table_of_a_header_alone_is_named_beside_one_with_rows(tmp_path: Path)
     assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "rows: it has none")
 
 
-def test_faults_are_counted_and_the_first_three_of_each_kind_named_in_short() -> None:
+def test_faults_are_counted_and_the_first_three_of_each_kind_named() -> None:
     unreadable = Unreadable("x.csv")
     assert unreadable.missing() == ()
     for number in range(5):
@@ -131,7 +131,7 @@ def test_faults_are_counted_and_the_first_three_of_each_kind_named_in_short() ->
     )
 
 
-def test_a_time_that_is_missing_is_no_fault_and_one_that_is_no_number_is() -> None:
+def test_missing_time_is_not_a_fault_and_a_non_numeric_one_is() -> None:
     unreadable = Unreadable("x")
     times = [
         unreadable.nanoseconds(value, "ms", lambda: "here")
@@ -142,7 +142,7 @@ def test_a_time_that_is_missing_is_no_fault_and_one_that_is_no_number_is() -> No
     assert gap.what == "2 numbers cannot be read: here: 'soon'; here: 'True'"
 
 
-def test_a_slice_lasts_from_nothing_on() -> None:
+def test_slice_durations_may_be_zero_but_not_negative() -> None:
     unreadable = Unreadable("x")
     assert span_of({"ts": -1, "dur": 0}, unreadable) == (-1_000, 0)
     assert span_of({"ts": 1}, unreadable, shortest=0) == (1_000, 0)

@@ -33,7 +33,7 @@ def older(file: str, newer: str) -> Part:
     return Part(file=file, kind="", missing=(Missing(file=file, what=what),))
 
 
-def test_of_a_workers_captures_the_newest_is_kept_and_the_others_named() -> None:
+def test_newest_capture_of_a_worker_is_kept_and_the_others_named() -> None:
     first = part("a/host_1.1700000000000_ascend_pt/x.csv", start=5)
     second = part("a/host_1.1700000000001_ascend_pt/x.csv", start=9)
     third = part("a/host_1_1700000000002_ascend_pt/x.csv", start=9)
@@ -47,7 +47,7 @@ def test_of_a_workers_captures_the_newest_is_kept_and_the_others_named() -> None
     }
 
 
-def test_a_worker_is_named_by_its_rank_or_else_by_the_name_of_the_capture() -> None:
+def test_worker_is_named_by_rank_or_capture_name() -> None:
     ranked = {
         "a": [part("a/x", start=5), part("a/info", rank=3)],
         "b": [part("b/x", start=6, rank=3)],
@@ -62,7 +62,7 @@ def test_a_worker_is_named_by_its_rank_or_else_by_the_name_of_the_capture() -> N
     assert list(kept) == [f"in/{names[place]}" for place in (0, 1, 3, 5)]
 
 
-def test_a_capture_begins_with_the_first_of_its_tables() -> None:
+def test_capture_starts_with_its_first_table() -> None:
     late = [Part(file="late", kind="trace", rank=1, ops=table(100), host=table(50))]
     early = [
         Part(file="early", kind="trace", rank=1, ops=table(200), host=table(None), steps=table(40))
@@ -72,7 +72,7 @@ def test_a_capture_begins_with_the_first_of_its_tables() -> None:
     assert files({"w": without, "l": late}) == {"l": [("late", 1)]}
 
 
-def test_traces_of_torch_profiler_in_one_folder_are_apart() -> None:
+def test_torch_profiler_traces_in_one_folder_are_separate() -> None:
     traces = [part(f"f/{name}.json", "kineto", start=1) for name in ("b", "a")]
     table_ = part("f/op_summary.csv", "op_summary", start=1)
     assert files({"f": [*traces, table_]}) == {
@@ -87,7 +87,7 @@ def test_traces_of_torch_profiler_in_one_folder_are_apart() -> None:
     assert list(files({"f": traces})) == ["f/b.json", "f/a.json"]
 
 
-def test_devices_of_mindspore_in_one_folder_are_ranks_by_the_ends_of_their_names() -> None:
+def test_mindspore_devices_in_one_folder_get_ranks_from_file_name_suffixes() -> None:
     names = ["timeline_1.json", "aicore_0_detail.csv", "step_2_detail_time.csv", "x_123456.csv"]
     parts = [part(f"f/{name}", "mindspore_x", start=1) for name in names]
     parts += [part("f/aicpu_1.csv", "mindspore_aicpu"), part("f/y_1.csv", "op_summary", start=1)]
@@ -105,7 +105,7 @@ def test_devices_of_mindspore_in_one_folder_are_ranks_by_the_ends_of_their_names
         assert list(files({"f": [lone[0], other]})) == ["f, device 0", "f, device 1"]
 
 
-def test_files_of_several_ranks_are_told_apart_by_rank_or_number() -> None:
+def test_files_of_several_ranks_are_distinguished_by_rank_or_number() -> None:
     parts = [
         *(part("f/a.db", "sqlite", start=1, rank=4), part("f/b.json.gz", rank=0, start=2)),
         *(part("f/kernel_details_4.csv", start=1), part("f/trace_0.json.gz", start=1)),
@@ -119,7 +119,7 @@ def test_files_of_several_ranks_are_told_apart_by_rank_or_number() -> None:
     assert list(files({"f": [parts[0], parts[2]]})) == ["f"]
 
 
-def test_a_table_beside_information_of_several_ranks_belongs_to_nobody_known() -> None:
+def test_table_next_to_info_of_several_ranks_has_no_known_owner() -> None:
     infos = [part(f"f/info_{rank}.json", "profiler_info", rank=rank) for rank in (5, 2)]
     table_ = part("f/kernel_details.csv", "kernel_details", start=1)
     second = part("f/other.csv", "other", start=1)

@@ -56,7 +56,7 @@ def test_each_kind_of_op_has_its_reason_and_its_replacement() -> None:
     ]
 
 
-def test_reasons_and_replacements_are_in_the_language_that_is_asked_for() -> None:
+def test_reasons_and_replacements_are_in_the_requested_language() -> None:
     table = ai_cpu(profile_of(_OPS[:3]), Options(language="zh"))
     assert table["reason"].to_list() == [
         "数据类型：AI Core 不支持双精度和复数计算",
@@ -65,14 +65,14 @@ def test_reasons_and_replacements_are_in_the_language_that_is_asked_for() -> Non
     assert table["use_instead"].to_list() == ["改用 FLOAT 或 FLOAT16", INSTEAD["TopK"].zh]
 
 
-def test_equal_times_are_in_order_of_type_and_dtypes() -> None:
+def test_equal_times_are_sorted_by_type_and_dtypes() -> None:
     rows = [("B", "FLOAT", "INT8"), ("A", "INT8", "BOOL"), ("A", "FLOAT", "INT8")]
     rows.append(("A", "FLOAT", "BOOL"))
     table = ai_cpu(profile_of([_op(kind, 5, *types) for kind, *types in rows]), Options())
     assert table.select("type", "input_types", "output_types").rows() == sorted(rows)
 
 
-def test_a_profile_without_cores_or_of_no_npu_has_no_ai_cpu() -> None:
+def test_profile_without_cores_or_npu_has_no_ai_cpu() -> None:
     with pytest.raises(Impossible) as told:
         ai_cpu(profile_of([_op("A", 5, None, None, core=None)] * 2), Options())
     recorded = "record with profiler_level=Level1 and record_shapes=True"

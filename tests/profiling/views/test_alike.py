@@ -80,26 +80,26 @@ def test_counters_are_summed_over_the_ops_with_the_same_key() -> None:
     ]
 
 
-def test_ops_that_differ_in_one_column_alone_are_different_kinds() -> None:
+def test_ops_that_differ_in_a_single_column_are_different_kinds() -> None:
     rows = [_op(1), *(_op(1, **{name: "x"}) for name in (*KEY, "output_formats"))]
     table = kinds(profile_of(rows)).table
     assert table.height == 9
     assert table["same"].n_unique() == 8
 
 
-def test_the_counters_of_pipes_are_told_from_others() -> None:
+def test_pipe_counters_are_distinguished_from_others() -> None:
     names = ("aic_mac_ratio", "aiv_vec_ratio", "scalar_ratio", "aic_fixpipe_ratio", "mte1_ratio")
     others = ("aic_total_cycles", "mac_time", "aic_mac_ratio_extra", "cube_ratio", "mte4_ratio")
     table = profile_of([_op(1, **dict.fromkeys((*names, *others), 0.5))]).ops
     assert pipes_of(table) == list(names)
 
 
-def test_kinds_are_computed_once() -> None:
+def test_kinds_are_cached() -> None:
     profile = profile_of([_op(1)])
     assert kinds(profile) is kinds(profile)
 
 
-def test_kinds_are_in_the_order_in_which_they_come_first() -> None:
+def test_kinds_are_in_order_of_first_occurrence() -> None:
     names = [f"T{number * 7919 % 400}" for number in range(400)]
     table = kinds(profile_of([_op(1, type=name) for name in [*names, *names[::-1]]])).table
     assert table["type"].to_list() == names

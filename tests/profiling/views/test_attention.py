@@ -55,7 +55,7 @@ def test_each_query_is_multiplied_by_each_key(
     assert attention(kind, inputs, outputs) == flops
 
 
-def test_a_compressed_mask_is_causal_only_where_the_sequence_is_longer_than_it() -> None:
+def test_compressed_mask_is_causal_only_for_longer_sequences() -> None:
     def work(length: int, *more: Shape) -> float:
         inputs: list[Shape] = [(1, length, 4), (1, length, 4), (1, length, 4), *more]
         found = attention("FlashAttentionScore", inputs, [(1, 1, length, 8)])

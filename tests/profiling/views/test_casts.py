@@ -30,20 +30,18 @@ def ops(kind: str, input_types: str | None) -> pl.DataFrame:
         ("MatMul", "FLOAT;BF16", False),
     ],
 )
-def test_a_copy_is_a_cast_where_its_two_tensors_have_different_types(
-    kind: str, types: str | None, cast: bool
-) -> None:
+def test_copy_between_different_dtypes_is_a_cast(kind: str, types: str | None, cast: bool) -> None:
     table = ops(kind, types)
     assert table.filter(is_cast(table)).height == int(cast)
 
 
-def test_a_format_change_is_no_cast() -> None:
+def test_format_change_is_not_a_cast() -> None:
     table = ops("TransData", "FLOAT16")
     assert table.filter(is_cast(table)).is_empty()
     assert table.filter(is_format_change(table)).height == 1
 
 
-def test_casts_and_format_changes_have_their_share_of_what_is_computed() -> None:
+def test_casts_and_format_changes_have_their_share_of_compute_time() -> None:
     def op(kind: str | None, length: int, taken: str, given: str, **more: Any) -> dict[str, Any]:
         row = {"type": kind, "core": "AI_VECTOR_CORE", "duration_ns": length}
         row |= {"input_types": taken, "output_types": given}
@@ -78,7 +76,7 @@ def test_casts_and_format_changes_have_their_share_of_what_is_computed() -> None
     ]
 
 
-def test_shares_have_two_places_and_casts_without_time_have_none() -> None:
+def test_shares_have_two_decimals_and_casts_without_time_have_none() -> None:
     row = {"type": "Cast", "core": "AI_CORE", "input_types": "FLOAT", "output_types": "BF16"}
     rows = [row | {"duration_ns": 1}, row | {"type": "Add", "duration_ns": 5}]
     assert cast_share(profile_of(rows), Options())["share_%"].to_list() == [16.67]
@@ -86,7 +84,7 @@ def test_shares_have_two_places_and_casts_without_time_have_none() -> None:
     assert cast_share(profile_of([row | {"duration_ns": 1}]), Options())["share_%"][0] == 100.0
 
 
-def test_equal_times_are_in_order_of_what_they_are() -> None:
+def test_equal_times_are_sorted_by_key() -> None:
     rows = [
         {"type": kind, "core": "AI_CORE", "duration_ns": 3, "input_types": taken}
         | {"output_types": given, "input_formats": one, "output_formats": other}
@@ -103,7 +101,7 @@ def test_equal_times_are_in_order_of_what_they_are() -> None:
     assert found == sorted(found)
 
 
-def test_a_type_is_a_change_of_layout_whatever_its_letters_and_prefix() -> None:
+def test_layout_change_types_match_regardless_of_case_and_prefix() -> None:
     for kind in ("TRANSDATA", "aten::contiguous", "Transpose", "npu_format_cast", "AsStrided"):
         table = ops(kind, "FLOAT")
         assert table.filter(is_format_change(table)).height == 1

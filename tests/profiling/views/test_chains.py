@@ -19,7 +19,7 @@ def _step(step: int, *lengths: int) -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_first_three_steps_tell_what_a_step_would_save() -> None:
+def test_saving_per_step_comes_from_the_first_three_steps() -> None:
     lengths = [(100_000, 200_000), (100_000, 200_000), (400_000, 200_000), (900_000, 900_000)]
     ops = [row for step, pair in enumerate(lengths) for row in _step(step, *pair)]
     table = VIEWS["chains"].make(profile_of(ops), Options())
@@ -36,6 +36,6 @@ def test_the_first_three_steps_tell_what_a_step_would_save() -> None:
     ]
 
 
-def test_a_change_that_is_not_undone_is_no_chain() -> None:
+def test_change_that_is_not_undone_is_not_a_chain() -> None:
     ops = [_step(step, 100_000, 1)[0] for step in range(3)]
     assert chains(profile_of(ops), Options()).is_empty()

@@ -64,7 +64,7 @@ def test_a_chip_has_the_numbers_of_its_row(tmp_path: Path) -> None:
     )
 
 
-def test_the_peak_of_an_unknown_dtype_is_that_of_floats_or_else_the_highest() -> None:
+def test_unknown_dtype_has_the_float_or_highest_peak() -> None:
     assert _CHIP.cube_peak("BF16") == 8.5e12
     assert _CHIP.cube_peak("FLOAT") == _CHIP.cube_peak("INT8") == 2e12
     halves = replace(_CHIP, cube_tflops={"BF16": 8.0, "FLOAT16": 9.0, "INT8": 7.0})
@@ -72,7 +72,7 @@ def test_the_peak_of_an_unknown_dtype_is_that_of_floats_or_else_the_highest() ->
 
 
 @pytest.mark.parametrize("field", ["vector_tflops", "hbm_gb_s", "FLOAT"])
-def test_rates_lie_above_nothing_and_below_a_thousand_million(field: str, tmp_path: Path) -> None:
+def test_rates_must_be_positive_and_below_a_billion(field: str, tmp_path: Path) -> None:
     def row(rate: float) -> dict[str, Any]:
         return (
             {**_ROW, "cube_tflops": {"FLOAT": rate}} if field == "FLOAT" else _ROW | {field: rate}
@@ -114,7 +114,7 @@ def _named(chip: str = "", **more: Any) -> Profile:
     return profile_of([row], chip=chip, **more)
 
 
-def test_a_file_of_one_chip_means_it_and_one_of_several_is_asked_by_name(tmp_path: Path) -> None:
+def test_single_chip_file_needs_no_name_and_several_do(tmp_path: Path) -> None:
     assert chip_of(_named("anything"), _file(tmp_path, _ROW)) == _CHIP
     other = {**_ROW, "name": "Test 2", "matches": ["t2"]}
     file = _file(tmp_path, _ROW, other)
@@ -155,7 +155,7 @@ def _with(*ops: tuple[str, int | None], kind: str = "npu") -> Profile:
         ([("AI_CPU", 4), ("COMMUNICATION", 1)], None),
     ],
 )
-def test_a_chip_that_is_not_named_is_guessed_by_the_cores_that_ops_used(
+def test_unnamed_chip_is_guessed_from_the_cores_used(
     ops: list[tuple[str, int | None]], name: str | None
 ) -> None:
     found = chip_of(_with(*ops))
@@ -164,7 +164,7 @@ def test_a_chip_that_is_not_named_is_guessed_by_the_cores_that_ops_used(
     assert chip_of(_with(*ops, kind="cuda")) is None
 
 
-def test_the_rates_that_a_capture_of_a_cpu_measured_are_its_own() -> None:
+def test_rates_measured_in_a_cpu_capture_are_used() -> None:
     table = pl.DataFrame({"json": [json.dumps({"chips": [_ROW, {**_ROW, "name": "Test 2"}]})]})
     for kind, told in (("cpu", _CHIP), ("cuda", None)):
         assert chip_of(_named(statistics={"chips": table}, kind=kind)) == told
@@ -172,7 +172,7 @@ def test_the_rates_that_a_capture_of_a_cpu_measured_are_its_own() -> None:
     assert chip_of(_named(kind="cpu")) is None
 
 
-def test_rates_are_said_where_a_view_uses_them(tmp_path: Path) -> None:
+def test_rates_are_shown_for_views_that_use_them(tmp_path: Path) -> None:
     options = Options(chip=_file(tmp_path, _ROW))
     profile = _named()
     assert peak_rates(profile, ["ops", "roofline"], options) == "Test 1: the user's file"

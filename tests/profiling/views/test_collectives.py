@@ -29,7 +29,7 @@ def _call(name: str, start: int, length: int, rank: int | None = 1) -> dict[str,
     return row | {"start_ns": start * _US, "duration_ns": length * _US}
 
 
-def test_each_rank_has_its_row_the_longest_first_with_who_came_last() -> None:
+def test_each_rank_has_a_row_longest_first_with_the_last_arrival() -> None:
     known = {"transit_ns": 10 * _US, "wait_ns": 35 * _US, "idle_ns": 5 * _US}
     profile = profile_of(
         [_op(0, 0, 110), _op(0, 140, 5), _op(1, 0, 130), _op(None, 0, 1)],
@@ -58,7 +58,7 @@ def test_each_rank_has_its_row_the_longest_first_with_who_came_last() -> None:
     ]
 
 
-def test_ops_are_collectives_where_no_table_tells_of_them() -> None:
+def test_ops_serve_as_collectives_without_a_table() -> None:
     sent = {"core": "COMMUNICATION", "name": "all"}
     profile = profile_of([_op(0, 5, 7, **sent), _op(0, 9, 9), _op(1, 6, 5, **sent)])
     rows = collective_rows(profile)
@@ -89,7 +89,7 @@ def test_ops_are_collectives_where_no_table_tells_of_them() -> None:
     assert collective_rows(table)["uncovered_ns"].to_list() == [None]
 
 
-def test_a_name_that_comes_again_belongs_to_its_nth_turn() -> None:
+def test_repeated_name_belongs_to_its_nth_occurrence() -> None:
     rows = [_all(rank, start, 10 * (1 + rank) + start) for rank in (1, 0) for start in (300, 0)]
     more = [
         _all(rank, 50, 30 + rank, **{name: "x"}) for rank in (0, 1) for name in ("group", "name")
@@ -128,7 +128,7 @@ _SPANS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1
 
 @given(_SPANS.filter(bool), _SPANS)
 @settings(max_examples=40)
-def test_what_no_op_covers_is_that_of_single_moments(
+def test_uncovered_time_matches_a_moment_by_moment_count(
     talks: list[tuple[int, int, int]], works: list[tuple[int, int, int]]
 ) -> None:
     profile = profile_of(
@@ -153,7 +153,7 @@ def _did(profile: Profile, **more: Any) -> str:
     return text
 
 
-def test_what_the_late_rank_did_is_what_fills_most_of_the_time_until_it_came() -> None:
+def test_late_rank_is_explained_by_its_longest_activity_until_arrival() -> None:
     # Only what lies between the two begins counts: 40 of the sum's 50 us and 30 of 90.
     ops = [_op(1, 990, 30), _op(1, 1_080, 50), _op(1, 1_020, 39, type="Mul"), _op(0, 1_000, 99)]
     assert _did(_late(*ops)) == "computed Add 0.040 ms"
@@ -166,7 +166,7 @@ def test_what_the_late_rank_did_is_what_fills_most_of_the_time_until_it_came() -
     assert _did(_late(), language="zh") == "没有记录到算子和调用"
 
 
-def test_a_call_explains_lateness_unless_it_lasts_for_long_or_marks_the_step() -> None:
+def test_call_explains_lateness_unless_it_is_long_or_marks_the_step() -> None:
     def did(*calls: dict[str, Any], ops: tuple[dict[str, Any], ...] = ()) -> str:
         return _did(_late(*ops, host=list(calls)))
 
@@ -195,14 +195,14 @@ def test_a_rank_whose_step_began_late_entered_it_late(late: int, entered: bool) 
     assert _did(_late(_op(1, 1_000, 9), steps=[mark(0, 5), mark(2, 90)])) == "computed Add 0.009 ms"
 
 
-def test_of_equally_late_ranks_the_highest_is_named() -> None:
+def test_highest_of_equally_late_ranks_is_named() -> None:
     rows = [_all(0, 0, 90), _all(2, 10, 80), _all(1, 10, 80)]
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
     assert table["late_rank"].to_list() == [2, 2, 2]
     assert table["late_ns"].to_list() == [10_000] * 3
 
 
-def test_what_the_late_rank_did_is_looked_up_for_the_fifty_longest() -> None:
+def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
     rows = [
         row
         for number in range(26)

@@ -71,13 +71,13 @@ def test_idle_cores_cost_their_share_of_the_time(chip: Options) -> None:
     ]
 
 
-def test_without_a_chip_the_most_blocks_of_any_op_are_the_cores() -> None:
+def test_without_a_chip_the_core_count_is_the_largest_block_count() -> None:
     profile = profile_of([_op("A", "CUDA", 3, 80), _op("A", "CUDA", 4, 80)], kind="cuda")
     table = core_use(profile, Options())
     assert table.select("block_num", "cores", "use_%").rows() == [(3, 4, 75.0)]
 
 
-def test_equal_costs_are_in_order_of_type_core_shape_and_blocks(chip: Options) -> None:
+def test_equal_costs_are_sorted_by_type_core_shape_and_blocks(chip: Options) -> None:
     ops = [
         {"type": kind, "core": core, "block_num": 10, "duration_ns": 50, "input_shapes": shape}
         for kind in ("B", "A")
@@ -89,7 +89,7 @@ def test_equal_costs_are_in_order_of_type_core_shape_and_blocks(chip: Options) -
     assert found == sorted(found)
 
 
-def test_cores_of_a_cpu_and_ops_without_blocks_are_not_known() -> None:
+def test_cpu_cores_and_ops_without_blocks_have_no_core_use() -> None:
     with pytest.raises(Impossible) as told:
         core_use(profile_of([_op("A", "CPU", 3, 80)], kind="cpu"), Options())
     assert str(told.value) == "needs ops of an NPU or a GPU"
@@ -101,7 +101,7 @@ def test_cores_of_a_cpu_and_ops_without_blocks_are_not_known() -> None:
     assert str(told.value) == f"needs the blocks of each op (column core); {LEVEL_1}"
 
 
-def test_ops_are_told_by_their_state_with_the_shapes_that_they_had() -> None:
+def test_ops_are_grouped_by_state_with_their_shapes() -> None:
     def op(kind: str, state: str | None, length: int, shape: str = "8") -> dict[str, Any]:
         row = {"type": kind, "state": state, "duration_ns": length}
         return row | {"input_shapes": shape}

@@ -23,7 +23,7 @@ def _call(layer: str, name: str, start: int | None, length: int, **more: Any) ->
     return row | {"start_ns": start, "duration_ns": length} | more
 
 
-def test_the_path_of_the_slowest_rank_is_told_by_its_parts() -> None:
+def test_critical_path_of_the_slowest_rank_is_listed_by_parts() -> None:
     us = _US
     ops = [
         # A gap of 5 us is between ops, one of a nanosecond more is waiting.
@@ -61,7 +61,7 @@ def test_the_path_of_the_slowest_rank_is_told_by_its_parts() -> None:
     ]
 
 
-def test_of_equally_slow_ranks_the_last_is_taken() -> None:
+def test_last_of_equally_slow_ranks_is_used() -> None:
     ops = [_op(0, 0, 10, rank=rank) for rank in (None, 2, 1)]
     assert critical_path(profile_of(ops), Options())["rank"].to_list() == [2]
     # By the average of the steps, not by their sum.
@@ -70,7 +70,7 @@ def test_of_equally_slow_ranks_the_last_is_taken() -> None:
     assert critical_path(profile_of(ops), Options())["rank"].to_list() == [1]
 
 
-def test_equal_parts_are_in_order_of_what_they_are() -> None:
+def test_equal_parts_are_sorted_by_key() -> None:
     ops = [
         _op(0, 0, 10_000, "B"),
         _op(0, 10_000, 10_000, "A"),
@@ -97,7 +97,7 @@ def test_an_op_that_runs_into_the_next_step_is_on_both_paths() -> None:
     assert table.select("what", "path_ns").rows() == [("Short", 100), ("between ops", 100)]
 
 
-def test_without_start_times_there_is_no_path() -> None:
+def test_without_start_times_there_is_no_critical_path() -> None:
     for ops in ([], [_op(0, 0, 5, start_ns=None)], [_op(0, 0, 0)]):
         with pytest.raises(Impossible) as told:
             critical_path(profile_of(ops), Options())

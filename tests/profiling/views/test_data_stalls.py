@@ -33,7 +33,7 @@ _LOADER = "loader call, device free"
 
 
 @pytest.mark.parametrize(("wait", "verdict"), [(100, "ok"), (102, "stall")])
-def test_the_loaders_calls_count_where_the_device_is_free(wait: int, verdict: str) -> None:
+def test_loader_calls_count_while_the_device_is_free(wait: int, verdict: str) -> None:
     ops = [_op(0, 0, 0, 1_000), _op(0, 1, 1_000 + wait, 1_000 - wait), *_TWO[2:]]
     calls = [
         _call(900, 500),
@@ -49,14 +49,14 @@ def test_the_loaders_calls_count_where_the_device_is_free(wait: int, verdict: st
     ]
 
 
-def test_on_a_cpu_all_of_the_loaders_call_counts() -> None:
+def test_on_a_cpu_whole_loader_calls_count() -> None:
     marks = [{"rank": 0, "step": 0, "start_ns": 0, "end_ns": 2_000 * _US}]
     calls = [_call(-50, 100), _call(500, 33), _call(510, 10)]
     ops = [_op(0, 0, 0, 2_000)]
     assert _rows(ops, kind="cpu", steps=marks, host=calls) == [(0, _LOADER, 0.083, 4.15, "ok")]
 
 
-def test_waits_that_a_producer_gives_are_averages_over_steps() -> None:
+def test_producer_waits_are_averaged_over_steps() -> None:
     def step(rank: int | None, number: int, **parts: int) -> dict[str, Any]:
         row = {"rank": rank, "step": number}
         return row | {f"{name}_ns": _US * length for name, length in parts.items()}
@@ -79,7 +79,7 @@ def test_waits_that_a_producer_gives_are_averages_over_steps() -> None:
     ]
 
 
-def test_ops_that_read_the_queue_are_an_average_over_steps() -> None:
+def test_queue_reading_ops_are_averaged_over_steps() -> None:
     ops = [
         *_TWO,
         _op(None, 0, 10, 40, type="GetNext"),
@@ -102,7 +102,7 @@ def test_ops_that_read_the_queue_are_an_average_over_steps() -> None:
         (["0", "1", "x"], 50.0, "stall"),
     ],
 )
-def test_a_queue_that_is_empty_more_than_once_in_ten_samples_holds_up(
+def test_queue_empty_in_over_a_tenth_of_samples_is_a_stall(
     sizes: list[Any], share: float, verdict: str
 ) -> None:
     other = pl.DataFrame({"cached_buffer_size": sizes, "other": sizes})
@@ -113,7 +113,7 @@ def test_a_queue_that_is_empty_more_than_once_in_ten_samples_holds_up(
     ]
 
 
-def test_without_any_of_these_waiting_is_not_known() -> None:
+def test_without_any_source_waiting_is_unknown() -> None:
     nothing = {
         "aicpu_mi": pl.DataFrame({"other": [0]}),
         "dp": pl.DataFrame({"queue_size": pl.Series([None], dtype=pl.Int64)}),
@@ -127,7 +127,7 @@ def test_without_any_of_these_waiting_is_not_known() -> None:
         )
 
 
-def test_warm_up_does_not_count() -> None:
+def test_warm_up_is_excluded() -> None:
     lengths = (9_000, 1_000, 1_000, 1_000)
     ops, now = [], 0
     for step, length in enumerate(lengths):

@@ -71,7 +71,7 @@ WHOLE = (
 """Views whose rows are no ranking: a step, a rank or a variable each, of which none is cut."""
 
 
-def test_every_view_has_its_place() -> None:
+def test_every_view_has_a_position() -> None:
     assert {view.name: view.place for view in VIEWS.values()} == {
         name: place for name, (_, place) in PLACES.items()
     }
@@ -79,22 +79,22 @@ def test_every_view_has_its_place() -> None:
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_view_is_computed_by_the_module_that_it_is_of(name: str) -> None:
+def test_view_is_computed_by_its_module(name: str) -> None:
     module: ModuleType = PLACES[name][0]
     compute = getattr(VIEWS[name].compute, "func", VIEWS[name].compute)
     assert compute.__module__ == module.__name__
 
 
-def test_the_usual_views_are_the_list_the_steps_and_the_first_rankings() -> None:
+def test_default_views_are_the_to_do_list_the_steps_and_the_first_rankings() -> None:
     usual = [view.name for view in VIEWS.values() if view.usual]
     assert usual == ["todo", "steps", "types", "ops", "aicpu-time"]
 
 
-def test_tables_of_steps_ranks_and_settings_are_no_rankings() -> None:
+def test_step_rank_and_setting_tables_are_not_rankings() -> None:
     assert {view.name for view in VIEWS.values() if not view.ranking} == set(WHOLE)
 
 
-def test_the_chip_matters_to_the_views_that_compare_with_it() -> None:
+def test_chip_is_used_by_views_that_compare_with_it() -> None:
     assert [view.name for view in VIEWS.values() if view.uses_rates] == [
         "todo",
         "cores",
@@ -107,7 +107,7 @@ def test_one_view_is_advice_and_one_is_slow() -> None:
     assert [view.name for view in VIEWS.values() if view.slow] == ["fusion"]
 
 
-def test_a_view_of_another_package_comes_last_and_is_a_ranking_that_is_asked_for() -> None:
+def test_third_party_view_comes_last_as_an_optional_ranking() -> None:
     text = VIEWS["ops"].title
     own = View(name="own", title=text, question=text, columns=(), compute=VIEWS["ops"].compute)
     assert (own.place, own.usual, own.ranking) == (1000, False, True)

@@ -27,7 +27,7 @@ def _rows(profile: Profile) -> list[tuple[object, ...]]:
     return VIEWS["environment"].make(profile, Options()).rows()
 
 
-def test_what_costs_time_comes_first_with_the_reason_and_unset_variables_last() -> None:
+def test_costly_settings_come_first_with_the_reason_and_unset_variables_last() -> None:
     rows = _rows(_with(ACLNN_CACHE_LIMIT="", TASK_QUEUE_ENABLE="0", HCCL_RDMA_TC="132"))
     assert [row[1:3] for row in rows] == [
         ("TASK_QUEUE_ENABLE", "0"),
@@ -38,12 +38,12 @@ def test_what_costs_time_comes_first_with_the_reason_and_unset_variables_last() 
     assert rows[1][3] is rows[2][3] is None
 
 
-def test_values_that_cost_nothing_have_no_remark() -> None:
+def test_harmless_values_have_no_remark() -> None:
     rows = _rows(_with(TASK_QUEUE_ENABLE="2", ASCEND_GLOBAL_LOG_LEVEL="3"))
     assert [row[3] for row in rows] == [None, None]
 
 
-def test_all_that_was_recorded_is_in_order_of_what_it_costs() -> None:
+def test_recorded_variables_are_sorted_by_cost() -> None:
     values = [
         *((1, "B", "x"), (None, "B", "x"), (0, "B", "x"), (0, "C", ""), (0, "A", "x")),
         *((0, "ASCEND_GLOBAL_LOG_LEVEL", "1"), (1, "ASCEND_GLOBAL_LOG_LEVEL", "0")),
@@ -85,15 +85,13 @@ def test_blocking_launches_explain_idle_time_but_not_waiting_for_data() -> None:
     }
 
 
-def test_without_any_the_view_says_what_it_needs() -> None:
+def test_without_variables_the_view_says_what_it_needs() -> None:
     with pytest.raises(Impossible, match="profiler_metadata"):
         VIEWS["environment"].make(training(steps=2), Options())
 
 
 @pytest.mark.parametrize("folder", ["torch_npu_level1_2rank", "torch_npu_level1_db"])
-def test_those_of_torch_npu_are_read_from_its_file_and_its_database(
-    shared: Path, folder: str
-) -> None:
+def test_torch_npu_variables_are_read_from_file_and_database(shared: Path, folder: str) -> None:
     rows = _rows(read(shared / "data/msprof" / folder))
     names = {row[1] for row in rows if row[0] == 0}
     assert len(names) == 8
@@ -102,7 +100,7 @@ def test_those_of_torch_npu_are_read_from_its_file_and_its_database(
 
 
 @pytest.mark.parametrize("recorded", [None, [], "x", {"A": {"b": 1}}, {"A": None}, {}])
-def test_metadata_of_another_form_is_no_error(tmp_path: Path, recorded: object) -> None:
+def test_metadata_in_another_format_is_not_an_error(tmp_path: Path, recorded: object) -> None:
     path = tmp_path / "profiler_metadata.json"
     path.write_text(json.dumps({"ENV_VARIABLES": recorded, "mine": 3}))
     part = read_metadata(path, path.name, "profiler_metadata")
@@ -111,7 +109,7 @@ def test_metadata_of_another_form_is_no_error(tmp_path: Path, recorded: object) 
     )
 
 
-def test_metadata_that_is_cut_is_named(tmp_path: Path) -> None:
+def test_truncated_metadata_is_named(tmp_path: Path) -> None:
     path = tmp_path / "profiler_metadata.json"
     path.write_text('["ENV_VARIABLES"]')
     with pytest.raises(BrokenJson):

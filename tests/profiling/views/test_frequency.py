@@ -29,7 +29,7 @@ def _counter(*rows: tuple[int | None, int | None, float | None]) -> dict[str, pl
     return {"frequency": table}
 
 
-def test_an_op_costs_in_proportion_to_how_low_the_clock_was_when_it_began() -> None:
+def test_cost_of_an_op_is_proportional_to_the_clock_deficit_at_its_start() -> None:
     counter = _counter(
         (0, 100, 1000.0),
         (0, 200, 800.0),
@@ -62,14 +62,14 @@ def test_an_op_costs_in_proportion_to_how_low_the_clock_was_when_it_began() -> N
     ]
 
 
-def test_the_full_clock_is_what_one_reading_in_twenty_exceeds() -> None:
+def test_full_clock_is_the_95th_percentile_of_readings() -> None:
     rows = [(0, 10 * number, 1000.0 + number) for number in range(21)]
     profile = profile_of([_op(5, 10)], statistics=_counter(*rows, (0, 999, 4000.0)))
     # Of 22 readings the 20th lies at 95 % of them.
     assert frequency(profile, Options())["full_mhz"].to_list() == [1020.0]
 
 
-def test_a_counter_is_in_order_without_what_it_lacks() -> None:
+def test_counter_is_sorted_without_missing_values() -> None:
     rows = [(None, 5, 900.0), (1, 3, 800.0), (0, 1, 700.0), (0, None, 1.0), (0, 2, None)]
     profile = profile_of([_op(0, 1)], statistics=_counter(*rows))
     assert clocks(profile).rows() == [(0, 1_000, 700.0), (0, 5_000, 900.0), (1, 3_000, 800.0)]
@@ -85,7 +85,7 @@ def _cycles(cycles: int, time: float, blocks: int, start: int, **more: Any) -> d
     return _op(start, 50) | row | more
 
 
-def test_without_a_counter_an_op_tells_its_clock_by_its_cycles() -> None:
+def test_without_a_counter_the_clock_is_derived_from_cycles() -> None:
     vector = {"core": "AI_VECTOR_CORE", "aic_total_cycles": 9, "aicore_time(us)": 99.0}
 
     def of_vector(cycles: int, time: float, blocks: int, start: int) -> dict[str, Any]:
@@ -121,7 +121,9 @@ def test_without_a_counter_an_op_tells_its_clock_by_its_cycles() -> None:
 @pytest.mark.parametrize(
     "statistics", [{}, _counter(), {"frequency": pl.DataFrame({"time_ns": [1]})}]
 )
-def test_neither_counter_nor_cycles_tell_no_clock(statistics: dict[str, pl.DataFrame]) -> None:
+def test_without_counter_and_cycles_the_clock_is_unknown(
+    statistics: dict[str, pl.DataFrame],
+) -> None:
     with pytest.raises(Impossible) as told:
         clocks(profile_of([_op(0, 1)], statistics=statistics))
     assert str(told.value) == (

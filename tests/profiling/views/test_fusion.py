@@ -28,7 +28,7 @@ def _found(*ops: dict[str, Any]) -> list[tuple[Any, ...]]:
     return table.rows()
 
 
-def test_a_chain_that_recurs_saves_half_of_all_but_its_longest_op_and_its_gaps() -> None:
+def test_recurring_chain_saves_half_of_all_but_its_longest_op_plus_gaps() -> None:
     first = _ops(("Mul", 0, 30), ("Add", 31, 11), ("Sqrt", 50, 20), ("MatMul", 70, 5))
     # The second time its gaps are longer than fusing closes.
     second = _ops(("Mul", 100, 30), ("Add", 145, 11), ("Sqrt", 156, 20))
@@ -36,7 +36,7 @@ def test_a_chain_that_recurs_saves_half_of_all_but_its_longest_op_and_its_gaps()
     assert _found(*first, *second) == [("Mul > Add > Sqrt", 3, 2, 0.122, 0.019, 0.05)]
 
 
-def test_chains_of_streams_are_their_own_and_come_by_what_they_save() -> None:
+def test_chains_are_per_stream_and_sorted_by_saving() -> None:
     pair = [*_ops(("Mul", 0, 4), ("Add", 4, 4)), *_ops(("Conv", 8, 1)), *_ops(("Mul", 9, 4))]
     pair += _ops(("Add", 13, 4))
     other = [*_ops(("Exp", 1, 9), ("Neg", 10, 9), stream="2"), *_ops(("Conv", 19, 1), stream="2")]
@@ -48,7 +48,7 @@ def test_chains_of_streams_are_their_own_and_come_by_what_they_save() -> None:
     ]
 
 
-def test_a_chain_longer_than_can_be_fused_is_cut_after_five() -> None:
+def test_overlong_chain_is_split_after_five_ops() -> None:
     told = [("ABCDEFG"[place], 10 * place, 10) for place in range(7)]
     again = [(kind, 1000 + start, length) for kind, start, length in told]
     wall = _ops(("Conv", 500, 1))
@@ -74,7 +74,7 @@ def test_a_chain_longer_than_can_be_fused_is_cut_after_five() -> None:
         {"core": "COMMUNICATION"},
     ],
 )
-def test_ops_that_do_not_follow_each_other_are_no_chain(change: dict[str, Any]) -> None:
+def test_non_consecutive_ops_are_not_a_chain(change: dict[str, Any]) -> None:
     rows = [*_ops(("Mul", 0, 4), ("Add", 4, 4)), *_ops(("Conv", 8, 1))]
     rows += _ops(("Mul", 9, 4), ("Add", 13, 4))
     assert len(_found(*rows)) == 1
@@ -83,7 +83,7 @@ def test_ops_that_do_not_follow_each_other_are_no_chain(change: dict[str, Any]) 
     assert _found(*rows) == []
 
 
-def test_a_scalar_joins_no_chain_and_without_outputs_the_first_input_counts() -> None:
+def test_scalars_join_no_chain_and_without_outputs_the_first_input_counts() -> None:
     pair = (("Mul", 0, 4), ("Add", 4, 4), ("Conv", 8, 1), ("Mul", 9, 4), ("Add", 13, 4))
     assert _found(*_ops(*pair, input_shapes=";8", output_shapes="")) == []
     assert len(_found(*_ops(*pair, input_shapes="8,8", output_shapes=None))) == 1
@@ -91,7 +91,7 @@ def test_a_scalar_joins_no_chain_and_without_outputs_the_first_input_counts() ->
         assert len(_found(*_ops(*pair, core=core))) == 1
 
 
-def test_chains_that_save_as_much_are_in_order_of_their_names() -> None:
+def test_chains_with_equal_savings_are_sorted_by_name() -> None:
     rows = [
         row
         for stream, (one, other) in enumerate((("Z", "Y"), ("B", "C"), ("B", "A")))
@@ -110,7 +110,7 @@ def test_ops_without_shapes_or_types_have_no_chains() -> None:
         assert str(told.value) == f"needs shapes of ops (column {lacks}); {LEVEL_1}"
 
 
-def test_fused_ops_are_by_how_many_they_replace() -> None:
+def test_fused_ops_are_sorted_by_replaced_ops() -> None:
     table = pl.DataFrame(
         {
             "fusion_op": ["b", "c", "a", "a"],

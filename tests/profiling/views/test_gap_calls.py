@@ -21,7 +21,7 @@ def _searched(gap: tuple[int, int], calls: list[tuple[int, int]]) -> int:
 
 @given(_EDGES, _CALLS)
 @settings(max_examples=300)
-def test_each_gap_gets_the_call_that_covers_most_of_it_and_of_equals_the_innermost(
+def test_gap_gets_the_call_covering_most_of_it_with_ties_to_the_innermost(
     edges: list[int], sizes: list[tuple[int, int]]
 ) -> None:
     edges = sorted(edges)
@@ -36,7 +36,7 @@ def test_each_gap_gets_the_call_that_covers_most_of_it_and_of_equals_the_innermo
     assert found.tolist() == [_searched(gap, calls) for gap in gaps]
 
 
-def test_a_call_far_back_is_found_behind_thousands_of_short_ones() -> None:
+def test_early_call_is_found_before_thousands_of_short_ones() -> None:
     short = np.arange(1, 20_001)
     starts, ends = np.append(0, short), np.append(100_000, short + 1)
     found = filling_calls(np.array([50_000]), np.array([60_000]), starts, ends)

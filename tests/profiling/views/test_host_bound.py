@@ -39,7 +39,7 @@ _CALLS = [
 ]
 
 
-def test_idle_time_goes_to_the_first_cause_that_fits_and_the_rest_is_told() -> None:
+def test_idle_time_goes_to_the_first_matching_cause_and_the_rest_is_reported() -> None:
     table = VIEWS["host"].make(profile_of(_OPS, kind="cuda", host=_CALLS), Options())
     assert table.columns == [
         *("rank", "cause", "calls", "host_ms", "free_ms", "share_of_free_%"),
@@ -62,7 +62,7 @@ def test_idle_time_goes_to_the_first_cause_that_fits_and_the_rest_is_told() -> N
     ]
 
 
-def test_a_step_that_is_idle_for_a_nanosecond_has_all_of_it() -> None:
+def test_one_nanosecond_of_idle_time_is_fully_attributed() -> None:
     ops = [_op(0, 1), _op(1, 1) | {"start_ns": 1001}]
     table = host_bound(profile_of(ops, host=[_call("op", "x", 5, 1)]), Options())
     rest = table.row(0, named=True)
@@ -86,7 +86,7 @@ def test_a_step_that_is_idle_for_a_nanosecond_has_all_of_it() -> None:
         ([_op(0, 0)], _CALLS, "npu", "needs ops with start times and durations"),
     ],
 )
-def test_what_is_missing_is_said(
+def test_missing_parts_are_named(
     ops: list[dict[str, Any]], host: list[dict[str, Any]], kind: Any, said: str
 ) -> None:
     with pytest.raises(Impossible) as told:
@@ -94,7 +94,7 @@ def test_what_is_missing_is_said(
     assert str(told.value) == said
 
 
-def test_the_queue_between_host_and_device_is_told_for_each_rank() -> None:
+def test_host_device_queue_is_reported_per_rank() -> None:
     def op(launch: int | None, start: int | None, length: int, **more: Any) -> dict[str, Any]:
         row = {"launch_ns": None if launch is None else launch * _US}
         return (
@@ -127,7 +127,7 @@ def test_the_queue_between_host_and_device_is_told_for_each_rank() -> None:
     assert (row["queue_p50"], row["queue_max"], row["queue_empty_%"]) == (1.0, 2, 33.3)
 
 
-def test_ops_that_were_not_launched_or_did_not_start_have_no_queue() -> None:
+def test_ops_without_launch_or_start_have_no_queue() -> None:
     needs = "needs when each op was launched (flows of the trace)"
     for ops, said in (
         ([], f"{needs}; {_HOW}"),

@@ -78,7 +78,7 @@ def _profile(*, layer: str = "", name: str = "", correlation: int | None = None)
 
 
 @pytest.mark.parametrize("layer", ["mark", "python", "op"])
-def test_an_annotation_a_frame_and_an_op_explain_the_gap_they_lie_over(layer: str) -> None:
+def test_annotations_frames_and_ops_explain_the_gap_they_cover(layer: str) -> None:
     profile = _profile(layer=layer, name="preprocess")
     first = todo_table(profile).row(0, named=True)
     assert (first["key"], first["win_ms"]) == ("host-work", 217)
@@ -89,7 +89,7 @@ def test_an_annotation_a_frame_and_an_op_explain_the_gap_they_lie_over(layer: st
     assert rows == {"preprocess": 4 * 217, "none of these, or no call recorded": 0}
 
 
-def test_a_loop_around_everything_explains_no_gap_but_is_not_denied() -> None:
+def test_all_enclosing_loop_explains_no_gap_but_is_still_listed() -> None:
     first = todo_table(_profile()).row(0, named=True)
     assert (first["key"], first["win_ms"]) == ("free", 217)
     (evidence,) = first["evidence"]
@@ -147,7 +147,7 @@ def test_a_late_rank_is_explained_by_its_step_or_by_what_it_did(
     assert set(collectives(profile, Options())["late_rank_did"]) == {expected}
 
 
-def test_memory_copies_are_a_part_of_the_step_and_not_idle_time() -> None:
+def test_memory_copies_are_part_of_the_step_and_not_idle_time() -> None:
     profile = _profile(correlation=50)
     pinned = profile.ops.with_columns(pl.col("kernel").str.replace("Pageable", "Pinned"))
     # A copy beside computing hides, and costs the step nothing.
@@ -169,11 +169,11 @@ def test_memory_copies_are_a_part_of_the_step_and_not_idle_time() -> None:
     assert chinese["what"] == "未被计算掩盖的内存拷贝：每迭代 217.000 ms"
 
 
-def test_a_profile_without_copies_has_no_such_part() -> None:
+def test_profile_without_copies_has_no_copy_part() -> None:
     assert step_split(_profile())["copying_ns"].to_list() == [None] * 4
 
 
-def test_a_call_that_mostly_lies_over_computing_explains_no_gap() -> None:
+def test_call_mostly_overlapping_compute_explains_no_gap() -> None:
     profile = _profile()
     begin = [_call("mark", "forward", step * STEP, 30 * MS) for step in range(4)]
     host = pl.concat([profile.host, frame(begin, HOST_SCHEMA)])
@@ -195,13 +195,13 @@ def test_a_call_that_mostly_lies_over_computing_explains_no_gap() -> None:
         ("runtime", "hipStreamSynchronize", "blocking-call"),
     ],
 )
-def test_a_call_that_waits_for_the_device_is_no_launch(layer: str, name: str, key: str) -> None:
+def test_call_that_waits_for_the_device_is_not_a_launch(layer: str, name: str, key: str) -> None:
     profile = _profile(layer=layer, name=name)
     first = todo_table(profile).row(0, named=True)
     assert (first["key"], first["win_ms"]) == (key, 217)
 
 
-def test_an_op_of_the_host_is_work_and_not_a_slow_launch() -> None:
+def test_host_op_is_work_and_not_a_slow_launch() -> None:
     told = _profile(layer="op", name="aten::upsample_bilinear2d")
     # One step, so that no op lasts half of it; all was launched before the holes.
     steps = frame(
@@ -221,7 +221,7 @@ def test_an_op_of_the_host_is_work_and_not_a_slow_launch() -> None:
     assert evidence == "4 gaps a step: half of them hold up to 217.000 ms of it, one 217.000 ms"
 
 
-def test_a_capture_without_marks_is_said_to_be_one_step() -> None:
+def test_capture_without_marks_is_reported_as_one_step() -> None:
     assert "average of 4 steady steps" in pace(_profile(), Options())
     unmarked = _profile()
     unmarked = replace(
@@ -261,7 +261,7 @@ def _causes(profile: Profile) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_each_moment_on_the_host_has_one_cause_the_most_specific_first() -> None:
+def test_each_host_moment_has_its_most_specific_cause() -> None:
     copy = _op(0, 500 * US, 1, core="CUDA_MEMCPY", kernel="Memcpy (Pageable -> Device)")
     profile = _idle(
         _call("op", "enumerate(DataLoader)#x.__next__", 100, 100),
@@ -326,7 +326,7 @@ def test_each_moment_on_the_host_has_one_cause_the_most_specific_first() -> None
         ("python", "DataLoader", "DataLoader"),
     ],
 )
-def test_a_call_has_its_cause_by_its_name_and_layer(layer: str, name: str, label: str) -> None:
+def test_cause_of_a_call_follows_from_name_and_layer(layer: str, name: str, label: str) -> None:
     found = _causes(_idle(_call(layer, name, 300, 50)))
     assert found[0][0] == label
     assert {cause[0] for cause in found[1:]} <= {"launching ops"}
@@ -345,7 +345,7 @@ def test_a_call_has_its_cause_by_its_name_and_layer(layer: str, name: str, label
         ({"rank": 1}, False),
     ],
 )
-def test_a_copy_of_pageable_memory_is_told_by_the_copy_that_the_call_made(
+def test_pageable_copy_is_recognised_by_the_copy_it_launched(
     change: dict[str, Any], found: bool
 ) -> None:
     copy = _op(0, 500 * US, 1, core="CUDA_MEMCPY", kernel="Memcpy (PAGEABLE -> Device)")
@@ -357,7 +357,7 @@ def test_a_copy_of_pageable_memory_is_told_by_the_copy_that_the_call_made(
 
 
 @pytest.mark.parametrize(("length", "kind"), [(499, "launching"), (500, "covering")])
-def test_a_call_of_half_a_step_is_no_launch(length: int, kind: str) -> None:
+def test_call_lasting_half_a_step_is_not_a_launch(length: int, kind: str) -> None:
     assert [cause[1] for cause in _causes(_idle(_call("runtime", "x", 200, length)))] == [kind]
 
 
@@ -373,7 +373,7 @@ def test_a_call_of_half_a_step_is_no_launch(length: int, kind: str) -> None:
         (200, None, "op", "launching"),
     ],
 )
-def test_an_op_that_launches_nothing_for_long_computes_on_the_host(
+def test_op_without_launches_for_long_counts_as_host_compute(
     length: int, launch: int | None, layer: str, kind: str
 ) -> None:
     launched = _op(0, 950 * US, 1, launch_ns=None if launch is None else launch * US, rank=None)
@@ -407,7 +407,7 @@ def test_an_op_that_launches_nothing_for_long_computes_on_the_host(
         ),
     ],
 )
-def test_calls_that_lie_over_idle_time_explain_it(
+def test_calls_overlapping_idle_time_explain_it(
     calls: list[tuple[str, int, int]], expected: list[str]
 ) -> None:
     profile = _idle(*(_call("python", name, start, length) for name, start, length in calls))
@@ -415,7 +415,7 @@ def test_calls_that_lie_over_idle_time_explain_it(
     assert {cause[1] for cause in _causes(profile)} <= {"covering"}
 
 
-def test_on_a_cpu_nothing_is_idle_and_without_ops_calls_are_launches_of_any_length() -> None:
+def test_on_a_cpu_nothing_is_idle_and_without_ops_calls_of_any_length_are_launches() -> None:
     calls = (_call("python", "x", 200, 50), _call("op", "aten::add", 200, 9_000))
     assert [cause[1] for cause in _causes(replace(_idle(*calls), kind="cpu"))] == []
     alone = replace(_idle(*calls), kind="cpu", ops=_idle().ops.clear())
@@ -424,7 +424,7 @@ def test_on_a_cpu_nothing_is_idle_and_without_ops_calls_are_launches_of_any_leng
     ]
 
 
-def test_the_device_is_free_where_it_neither_computes_nor_communicates() -> None:
+def test_device_is_free_if_neither_computing_nor_communicating() -> None:
     sent = _op(0, 300 * US, 50 * US, core="COMMUNICATION")
     copied = _op(0, 400 * US, 50 * US, core="CUDA_MEMCPY")
     windows = pl.DataFrame(

@@ -41,7 +41,7 @@ def test_a_union_covers_the_same_moments_once(rows: list[tuple[int, int, int]]) 
 
 @given(INTERVALS, INTERVALS)
 @settings(max_examples=30)
-def test_intersection_and_difference_are_those_of_moments(
+def test_intersection_and_difference_match_moment_sets(
     first: list[tuple[int, int, int]], second: list[tuple[int, int, int]]
 ) -> None:
     a, b = moments(table(first)), moments(table(second))
@@ -52,7 +52,7 @@ def test_intersection_and_difference_are_those_of_moments(
 
 @given(INTERVALS, INTERVALS)
 @settings(max_examples=30)
-def test_windows_are_filled_by_the_moments_in_them(
+def test_windows_are_filled_by_their_moments(
     windows: list[tuple[int, int, int]], rows: list[tuple[int, int, int]]
 ) -> None:
     asked = table(windows)
@@ -63,7 +63,7 @@ def test_windows_are_filled_by_the_moments_in_them(
     ]
 
 
-def test_segments_count_how_many_intervals_lie_over_each() -> None:
+def test_segments_count_overlapping_intervals() -> None:
     cut = segments({"a": table([(0, 0, 10), (0, 5, 10)]), "b": table([(0, 8, 1)])})
     assert cut.rows() == [
         (0, 0, 5, 1, 0),
@@ -87,7 +87,7 @@ ONE_RANK = st.lists(st.tuples(st.just(3), st.integers(0, 60), st.integers(1, 9))
 
 @given(ONE_RANK, ONE_RANK)
 @settings(max_examples=60)
-def test_a_difference_within_one_rank_is_that_of_moments(
+def test_difference_within_one_rank_matches_moment_sets(
     first: list[tuple[int, int, int]], second: list[tuple[int, int, int]]
 ) -> None:
     rest = difference(table(first), table(second))
@@ -95,7 +95,7 @@ def test_a_difference_within_one_rank_is_that_of_moments(
     assert length(rest) == len(moments(rest))
 
 
-def test_intervals_are_joined_where_they_touch_and_stay_apart_where_they_do_not() -> None:
+def test_touching_intervals_are_joined_and_others_stay_separate() -> None:
     rows = [(1, 5, 5), (0, 7, 3), (0, 0, 4), (0, 4, 2), (0, 1, 2), (1, 3, 2)]
     assert union(table(rows)).rows() == [(0, 0, 6), (0, 7, 10), (1, 3, 10)]
     assert union(table(rows[1:5])).rows() == [(0, 0, 6), (0, 7, 10)]
@@ -105,7 +105,7 @@ def test_intervals_are_joined_where_they_touch_and_stay_apart_where_they_do_not(
     assert merged(cut.clear()).rows() == []
 
 
-def test_the_edges_of_sets_are_in_order_of_time_for_each_rank() -> None:
+def test_interval_edges_are_sorted_by_time_per_rank() -> None:
     one = swept([table([(4, 0, 5)]), table([(4, 2, 1)])])
     columns = ("rank", "start_ns", "end_ns", "which", "delta")
     assert one.select(columns).rows() == [
@@ -130,7 +130,7 @@ def test_the_edges_of_sets_are_in_order_of_time_for_each_rank() -> None:
     assert swept([table([]), table([])]).rows() == []
 
 
-def test_durations_may_have_another_name() -> None:
+def test_duration_column_may_have_another_name() -> None:
     rows = pl.DataFrame({"rank": [1], "start_ns": [3], "elapse_ns": [4], "duration_ns": [9]})
     assert spans(rows, duration="elapse_ns").rows() == [(1, 3, 7)]
     assert spans(rows).rows() == [(1, 3, 12)]

@@ -35,14 +35,14 @@ def test_steps_are_split_to_the_nanosecond() -> None:
     assert parts.to_list() == (split["end_ns"] - split["start_ns"]).to_list()
 
 
-def test_op_types_add_up_to_all_that_was_computed() -> None:
+def test_op_types_add_up_to_total_compute_time() -> None:
     types = view("types", training(casts=3, steps=2))
     assert types["total_ms"].sum() == pytest.approx(2 * (BUSY_NS + 600_000) / 1e6)
     assert types["type"].to_list() == ["MatMulV2", "Add", "Cast"]
     assert types["cumulative_%"][-1] == 100
 
 
-def test_the_longest_ops_come_first_and_only_as_many_as_asked() -> None:
+def test_longest_ops_come_first_up_to_the_requested_number() -> None:
     ops = view("ops", training(ai_cpu_ns=5_000_000), top=3)
     assert ops.height == 3
     assert set(ops["type"]) == {"TopK"}
@@ -56,7 +56,7 @@ def test_ops_are_grouped_by_dtype_shape_core_and_module() -> None:
     assert view("by-shape", profile)["total_ms"].to_list() == [8.0, 2.0]
 
 
-def test_an_ai_cpu_op_of_doubles_is_told_with_its_reason() -> None:
+def test_ai_cpu_op_on_doubles_is_listed_with_its_reason() -> None:
     profile = training(ai_cpu_ns=250_000, steps=4)
     (row,) = view("aicpu", profile).iter_rows(named=True)
     assert (row["type"], row["count"], row["total_ms"]) == ("TopK", 4, 1.0)
@@ -65,13 +65,13 @@ def test_an_ai_cpu_op_of_doubles_is_told_with_its_reason() -> None:
     assert view("aicpu-time", profile)["compute_ms"].to_list() == [1.0]
 
 
-def test_casts_are_a_share_of_computing() -> None:
+def test_casts_have_a_share_of_compute_time() -> None:
     (row,) = view("casts", training(casts=5, steps=1)).iter_rows(named=True)
     assert row["count"] == 5
     assert row["share_%"] == pytest.approx(100 * 1 / 11, abs=0.01)
 
 
-def test_the_late_rank_is_named_with_what_it_did() -> None:
+def test_late_rank_is_named_with_its_activity() -> None:
     profile = training(ranks=3, straggler=2, late_ns=4_000_000)
     rows = view("collectives", profile)
     assert set(rows["late_rank"]) == {2}
@@ -85,7 +85,7 @@ def test_the_late_rank_is_named_with_what_it_did() -> None:
     assert slow["computes_longer_%"].to_list() == [40.0]
 
 
-def test_without_a_split_waiting_is_what_a_rank_takes_longer_than_the_quickest() -> None:
+def test_without_a_split_waiting_is_the_excess_over_the_fastest_rank() -> None:
     told = training(ranks=2, straggler=0, late_ns=2_000_000)
     profile = Profile(source="x", producer="kineto", kind="npu", ops=told.ops)
     rows = view("collectives", profile)
@@ -94,7 +94,7 @@ def test_without_a_split_waiting_is_what_a_rank_takes_longer_than_the_quickest()
     assert set(waits["wait_ms"]) == {2.0}
 
 
-def test_free_time_goes_to_the_loader_and_to_the_call_that_blocks() -> None:
+def test_free_time_is_attributed_to_the_loader_and_the_blocking_call() -> None:
     profile = training(loader_ns=2_000_000, item_ns=500_000, steps=5)
     rows = {row["cause"]: row for row in view("host", profile).iter_rows(named=True)}
     assert rows["waiting for data"]["free_ms"] == 10.0
@@ -109,7 +109,7 @@ def test_a_slow_loader_is_a_stall_and_a_quick_one_is_not() -> None:
 
 
 @pytest.mark.parametrize("source", ["Data Aug Bound", "Preparing", "queue"])
-def test_other_stacks_tell_of_a_stall_by_their_own_tables(source: str) -> None:
+def test_other_stacks_report_stalls_in_their_own_tables(source: str) -> None:
     told = training()
     steps = told.steps.with_columns(pl.lit(4_000_000).alias("data_ns"))
     if source == "Preparing":
@@ -127,7 +127,7 @@ def test_other_stacks_tell_of_a_stall_by_their_own_tables(source: str) -> None:
     assert verdict == ("possible stall" if source == "Preparing" else "stall")
 
 
-def test_a_drop_of_the_clock_costs_what_ops_lasted_longer() -> None:
+def test_clock_drop_costs_the_extra_op_time() -> None:
     profile = training(clock_drop_step=3, steps=5)
     (row,) = view("frequency", profile).iter_rows(named=True)
     assert (row["full_mhz"], row["lowest_mhz"]) == (1600.0, 800.0)
@@ -150,7 +150,7 @@ def test_noise_shows_as_time_above_the_median() -> None:
     assert noisy > 0
 
 
-def test_ops_that_leave_cores_unused_are_told_by_what_it_costs() -> None:
+def test_ops_leaving_cores_unused_are_ranked_by_cost() -> None:
     told = training(steps=1)
     blocks = pl.when(pl.col("type") == "Add").then(10).otherwise(20).alias("block_num")
     profile = Profile(source="x", producer="msprof", kind="npu", ops=told.ops.with_columns(blocks))
@@ -159,7 +159,7 @@ def test_ops_that_leave_cores_unused_are_told_by_what_it_costs() -> None:
     assert row["idle_ms"] == 1.5
 
 
-def test_chains_that_come_again_are_candidates_for_fusion() -> None:
+def test_recurring_chains_are_fusion_candidates() -> None:
     shape = {"input_shapes": "8,8", "output_shapes": "8,8", "core": "AI_VECTOR_CORE"}
     rows = [
         {"rank": 0, "stream": "1", "type": kind, "start_ns": 20 * index, "duration_ns": 10, **shape}
@@ -170,7 +170,7 @@ def test_chains_that_come_again_are_candidates_for_fusion() -> None:
     assert (row["sequence"], row["length"], row["times"]) == ("Mul > Add > Sqrt", 3, 3)
 
 
-def test_fused_ops_are_told_with_what_they_replace() -> None:
+def test_fused_ops_are_listed_with_the_ops_they_replace() -> None:
     table = pl.DataFrame({"fusion_op": ["a"], "original_ops": ["conv;bn;relu"]})
     profile = Profile(
         source="x",
@@ -182,7 +182,7 @@ def test_fused_ops_are_told_with_what_they_replace() -> None:
     assert view("fused", profile)["replaces"].to_list() == [3]
 
 
-def test_the_peak_of_memory_names_who_held_it() -> None:
+def test_memory_peak_names_its_holders() -> None:
     mib = 1 << 20
     held = pl.DataFrame(
         {
@@ -273,7 +273,7 @@ def test_the_critical_path_names_the_loader_and_the_ops() -> None:
     assert sum(told.values()) == 5 * (BUSY_NS + 2_000_000) / 1e6
 
 
-def test_launching_ahead_is_a_queue_and_launching_late_is_none() -> None:
+def test_launching_ahead_fills_the_queue_and_launching_late_does_not() -> None:
     def ops(ahead: int) -> pl.DataFrame:
         launched = [EPOCH_NS + 100 * index - ahead for index in range(50)]
         rows = [
@@ -298,7 +298,7 @@ def test_every_view_of_an_empty_profile_says_what_it_needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
-def test_every_view_takes_a_profile_of_which_most_is_not_known(name: str) -> None:
+def test_every_view_accepts_a_mostly_empty_profile(name: str) -> None:
     rows = [{"name": "a", "duration_ns": 5}, {"name": None, "duration_ns": None}]
     poor = Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA))
     with suppress(Impossible):
@@ -324,7 +324,9 @@ _LITTLE = {
     ("name", "needs"),
     [("ranks", "start times|two ranks"), ("host", "ops with start"), ("launches", "launched")],
 )
-def test_too_little_for_a_view_is_said_and_no_crash(what: str, name: str, needs: str) -> None:
+def test_insufficient_data_for_a_view_is_reported_without_a_crash(
+    what: str, name: str, needs: str
+) -> None:
     ops, steps = _LITTLE[what]
     told = Profile(
         source="x",
@@ -345,6 +347,6 @@ def test_too_little_for_a_view_is_said_and_no_crash(what: str, name: str, needs:
         view(name, told)
 
 
-def test_a_wrong_name_is_answered_with_the_nearest() -> None:
+def test_wrong_name_suggests_the_nearest() -> None:
     with pytest.raises(Exception, match="collectives"):
         find_view("colectives")

@@ -28,7 +28,7 @@ TABLE = "100000,64"
         ("aten::scatter_add_", f"{TABLE};10,64;10,64", None, 640, 4 * 640 * 2 + 2 * 8 * 640),
     ],
 )
-def test_what_is_touched_counts(
+def test_only_touched_rows_count(
     kind: str, inputs: str, outputs: str | None, flops: int, moved: int | None
 ) -> None:
     told = cost(kind, inputs, "FLOAT;INT64", None, outputs, "FLOAT" if outputs else None)
@@ -38,13 +38,13 @@ def test_what_is_touched_counts(
         assert told.bytes == moved
 
 
-def test_rows_that_are_written_more_often_than_there_are_count_once() -> None:
+def test_repeatedly_written_rows_count_once() -> None:
     told = cost("ScatterAdd", "2,64;1000;1000,64", "FLOAT;INT32;FLOAT", None, "2,64", "FLOAT")
     assert told.bytes == 4 * (2 * 128 + 64000 + 1000)
     assert told.flops == 128
 
 
-def test_the_type_of_the_output_is_that_of_the_table_where_it_is_not_told() -> None:
+def test_unknown_output_dtype_is_that_of_the_table() -> None:
     told = cost("aten::embedding", f"{TABLE};10", "BF16;INT64", None, None, None)
     assert told.bytes == 2 * 640 * 2 + 80
 
@@ -63,12 +63,12 @@ def test_the_type_of_the_output_is_that_of_the_table_where_it_is_not_told() -> N
         ("GatherV2", ""),
     ],
 )
-def test_where_shapes_do_not_tell_it_there_is_no_estimate(kind: str, inputs: str) -> None:
+def test_there_is_no_estimate_without_sufficient_shapes(kind: str, inputs: str) -> None:
     told = cost(kind, inputs, "FLOAT;INT64", None, None, None)
     assert (told.flops, told.bytes) == (None, None)
 
 
-def test_an_op_that_writes_all_of_its_output_is_no_lookup() -> None:
+def test_op_that_writes_its_whole_output_is_not_a_lookup() -> None:
     for kind in ("embeddingdensegradv2", "scatternd", "onehot", "gathermatmul", "concatd", "slice"):
         assert not is_lookup(kind)
     told = cost("EmbeddingDenseGradV2", "10,64;10", "FLOAT;INT32", None, TABLE, "FLOAT")

@@ -17,7 +17,7 @@ def _record(*rows: tuple[int, str, str, int | None, int | None]) -> pl.DataFrame
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-def test_peaks_and_gaps_are_those_of_each_component() -> None:
+def test_peaks_and_gaps_are_per_component() -> None:
     record = _record(
         (0, "PTA", "NPU:0", 2 * MIB, 10 * MIB),
         (0, "PTA", "NPU:0", 7 * MIB, 10 * MIB),
@@ -40,7 +40,7 @@ def test_peaks_and_gaps_are_those_of_each_component() -> None:
     ]
 
 
-def test_equal_peaks_are_in_order_of_rank_component_and_device() -> None:
+def test_equal_peaks_are_sorted_by_rank_component_and_device() -> None:
     rows = [
         (rank, component, device, MIB, MIB)
         for rank in (1, 0)
@@ -95,7 +95,7 @@ _ALLOCATIONS = [
 ]
 
 
-def test_the_peak_is_held_by_what_was_allocated_before_and_not_yet_released() -> None:
+def test_peak_is_held_by_allocations_not_yet_released() -> None:
     small = [_alloc("gone", 2, 1, 10), *_ALLOCATIONS[1:]]
     table = VIEWS["memory-by-op"].make(profile_of(statistics=_held(*small)), Options())
     assert table.columns == ["rank", "name", "module", "allocations", "held_mib", "share_%"]
@@ -120,7 +120,7 @@ def test_a_table_without_ranks_and_layers_is_of_one_rank() -> None:
     assert found.rows() == [(0, "a", 1, 1.0, 50.0), (0, "b", 1, 1.0, 50.0)]
 
 
-def test_without_allocations_nobody_holds_memory() -> None:
+def test_without_allocations_there_are_no_holders() -> None:
     table = _held(_alloc("a", 1, 1, None))["operator_memory"]
     lacking = [
         {},

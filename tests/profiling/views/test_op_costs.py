@@ -6,7 +6,7 @@ import pytest
 from jumar.profiling.views.op_costs import Cost, cost, family, words_of
 
 
-def test_words_of_dtypes_are_those_of_msprof() -> None:
+def test_dtype_names_match_msprof() -> None:
     assert words_of("FLOAT;DT_BF16; int8") == ["FLOAT", "BF16", "INT8"]
     assert words_of(None) == [""]
 
@@ -33,19 +33,19 @@ _NUMPY = {
 
 
 @pytest.mark.parametrize("dtype", _NUMPY)
-def test_a_number_of_each_dtype_takes_as_many_bytes_as_numpys(dtype: str) -> None:
+def test_dtype_sizes_match_numpy(dtype: str) -> None:
     size = np.dtype(_NUMPY[dtype]).itemsize
     assert cost("Relu", "10", dtype, "ND", "10", dtype) == Cost(10.0, 20.0 * size, False, dtype)
 
 
-def test_a_missing_or_unknown_dtype_is_that_of_the_tensor_before_it() -> None:
+def test_missing_or_unknown_dtype_is_that_of_the_preceding_tensor() -> None:
     assert cost("Add", "10;20;30", "FLOAT16;STRING", None, "5", "INT8").bytes == 2 * 60 + 5
     assert cost("Add", "10;20", "STRING", None, "5", None).bytes == 4 * 35
     # Without outputs as much is written as the largest input has.
     assert cost("Add", "10;;20", "INT8;DOUBLE", None, None, None).bytes == 10 + 8 + 8 * 20 + 20
 
 
-def test_an_op_without_shapes_or_of_a_library_of_its_own_has_no_cost() -> None:
+def test_op_without_shapes_or_from_a_custom_library_has_no_cost() -> None:
     assert cost("Add", None, "FLOAT", None, None, None) == Cost(None, None, False, "FLOAT")
     assert cost("Add", ";", "BF16", None, ";", "BF16") == Cost(None, None, False, "BF16")
     assert cost("own::mm", "4,4;4,4", "BF16", None, "4,4", "BF16") == Cost(
@@ -77,7 +77,7 @@ def test_an_op_without_shapes_or_of_a_library_of_its_own_has_no_cost() -> None:
         ("Relu", ""),
     ],
 )
-def test_the_family_of_an_op_is_told_by_its_type(kind: str, expected: str) -> None:
+def test_family_of_an_op_follows_from_its_type(kind: str, expected: str) -> None:
     assert family(kind) == expected
     assert cost(kind, "2,2;2,2", "FLOAT", None, "2,2", "FLOAT").cube == bool(expected)
 
@@ -109,7 +109,7 @@ def test_the_family_of_an_op_is_told_by_its_type(kind: str, expected: str) -> No
         ("MatMul", "0,4,5;0,5,6", None, "0,4,6", None),
     ],
 )
-def test_a_product_takes_two_operations_for_each_of_m_n_and_k(
+def test_product_costs_two_times_m_n_k_operations(
     kind: str, inputs: str, formats: str | None, outputs: str | None, flops: int | None
 ) -> None:
     found = cost(kind, inputs, "FLOAT", formats, outputs, "FLOAT").flops
@@ -147,13 +147,13 @@ _FORWARD = 2 * (2 * 4 * 8 * 8) * (3 * 3 * 3)
         ("Conv3D", "1,4,4,4,4;9,4,16,8,2", "1,9,4,4,4", 2 * 576 * 1024),
     ],
 )
-def test_a_convolution_takes_two_operations_for_each_result_and_weight_of_its_channel(
+def test_convolution_costs_two_operations_per_output_and_kernel_weight(
     kind: str, inputs: str, outputs: str | None, flops: int | None
 ) -> None:
     assert cost(kind, inputs, "FLOAT", None, outputs, "FLOAT").flops == flops
 
 
-def test_other_ops_take_one_operation_for_each_number_of_their_largest_tensor() -> None:
+def test_other_ops_cost_one_operation_per_element_of_their_largest_tensor() -> None:
     assert cost("Add", "4,5;5", "FLOAT", None, "4,5", "FLOAT").flops == 20
     assert cost("Tile", "4", "FLOAT", None, "4,9", "FLOAT").flops == 36
     assert cost("ReduceSum", "6,7", "FLOAT", None, "", "FLOAT").flops == 42

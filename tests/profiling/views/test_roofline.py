@@ -46,7 +46,7 @@ def test_a_product_costs_the_same_however_it_is_transposed(
     assert told.bytes == 4 * (m * k + k * n + m * n)
 
 
-def test_batches_of_products_and_a_bias_count() -> None:
+def test_batched_products_and_bias_are_counted() -> None:
     told = cost("BatchMatMul", "8,4,5;8,5,6", "FLOAT16;FLOAT16", "ND;ND", "8,4,6", "FLOAT16")
     assert told.flops == pytest.approx(2 * 8 * 4 * 5 * 6)
     # aten::addmm has its bias first, and Kineto tells no outputs.
@@ -122,7 +122,7 @@ def test_attention_costs_its_two_products_in_every_layout(
     assert told.flops == (None if flops is None else flops * _OF_HEADS * 256)
 
 
-def test_ascends_causal_mask_halves_the_work_of_attention() -> None:
+def test_causal_mask_halves_attention_work_on_ascend() -> None:
     shapes, sums = "4096,1,2048;4096,1,1024;4096,1,1024", "1,16,4096,8;1,16,4096,8;;4096,1,2048"
     masked = cost(_SCORE, f"{shapes};;;;2048,2048", "BF16;BF16;BF16", None, sums, "FLOAT")
     plain = cost(_SCORE, shapes, "BF16;BF16;BF16", None, sums, "FLOAT")
@@ -140,7 +140,7 @@ def test_ascends_causal_mask_halves_the_work_of_attention() -> None:
         (_SCORE, "2,512,512;2,512,512;2,512,512", "BF16;BF16;BF16", "causal mask as a flag"),
     ],
 )
-def test_the_advice_fits_the_dtypes_and_sizes_that_the_op_has(
+def test_advice_fits_the_ops_dtypes_and_sizes(
     kind: str, shapes: str, types: str, change: str, tmp_path: Path
 ) -> None:
     fast = {**TEST_CHIP, "vector_tflops": 1e6, "hbm_gb_s": 100 if kind == "Relu" else 1e6}
@@ -157,7 +157,7 @@ def test_the_advice_fits_the_dtypes_and_sizes_that_the_op_has(
     assert text.count("chip: Test: the user&#39;s file") >= 2
 
 
-def test_kernels_of_both_kinds_of_cores_are_of_a_chip_that_has_both() -> None:
+def test_kernels_on_both_core_kinds_imply_a_chip_with_both() -> None:
     row = {"rank": 0, "type": "main", "core": "MIX_AIC", "start_ns": 0, "duration_ns": 9}
     ops = frame([{**row, "block_num": 256}], OPS_SCHEMA)
     found = chip_of(Profile(source="x", producer="msprof", kind="npu", ops=ops))
@@ -166,16 +166,16 @@ def test_kernels_of_both_kinds_of_cores_are_of_a_chip_that_has_both() -> None:
 
 
 @pytest.mark.parametrize("shapes", ["", "a,b;c", "-1,3;3,4", ";;", "1e9", "9" * 400])
-def test_odd_shapes_give_no_crash(shapes: str) -> None:
+def test_odd_shapes_do_not_crash(shapes: str) -> None:
     for kind in ("MatMul", "Conv2D", "Conv2DBackpropInput", "FlashAttentionScore", "Add", None):
         cost(kind, shapes, "FLOAT", None, shapes, "FLOAT")
 
 
-def test_the_work_of_an_op_of_somebodys_own_library_is_unknown() -> None:
+def test_work_of_a_custom_library_op_is_unknown() -> None:
     assert cost("fbgemm::lookup", "8192,8720", "FLOAT", None, None, None).bytes is None
 
 
-def test_head_room_is_what_the_peak_of_the_chip_leaves(tmp_path: Path) -> None:
+def test_headroom_is_the_distance_to_the_chips_peak(tmp_path: Path) -> None:
     file = tmp_path / "chips.json"
     file.write_text(json.dumps({"chips": [TEST_CHIP]}))
     table = VIEWS["roofline"].make(training(steps=1), Options(chip=file))
@@ -188,7 +188,7 @@ def test_head_room_is_what_the_peak_of_the_chip_leaves(tmp_path: Path) -> None:
     assert row["head_room_ms"] == pytest.approx(5 * 1.2, abs=1e-3)
 
 
-def test_every_chip_of_ours_names_its_source_and_the_rates_that_were_not_found_in_it() -> None:
+def test_every_built_in_chip_names_its_source_and_unsourced_rates() -> None:
     file = Path(chips.__file__).with_name("chips.json")
     fields = {row["name"]: row for row in json.loads(file.read_text())["chips"]}
     for chip in read_chips():
@@ -202,12 +202,12 @@ def test_every_chip_of_ours_names_its_source_and_the_rates_that_were_not_found_i
             assert name in chip.label
 
 
-def test_what_was_found_in_no_source_is_told_with_the_chip() -> None:
+def test_unsourced_rates_are_shown_with_the_chip() -> None:
     (old,) = (chip for chip in read_chips() if chip.name == "Ascend 910A")
     assert old.says.startswith("Ascend 910A, unverified cube_tflops.FLOAT, hbm_gb_s: Huawei")
 
 
-def test_the_parts_of_a_da_vinci_chip_are_told_apart_by_name() -> None:
+def test_da_vinci_chip_variants_are_distinguished_by_name() -> None:
     names = {
         "Ascend910A": "Ascend 910A",
         "Ascend910ProA": "Ascend 910 Pro A",
@@ -225,7 +225,7 @@ def test_the_parts_of_a_da_vinci_chip_are_told_apart_by_name() -> None:
         assert (found.name, found.assumed) == (name, False)
 
 
-def test_a_family_alone_is_told_apart_by_the_cores_that_ops_used(shared: Path) -> None:
+def test_chip_family_is_resolved_by_the_cores_used(shared: Path) -> None:
     samples = shared / "data" / "msprof"
     database = read(samples / "torch_npu_level1_db")
     assert database.chip == "Ascend910B"
@@ -254,14 +254,14 @@ def test_a_file_says_which_rates_are_unverified(
     "text",
     ["", "[]", '{"chips": 3}', '{"chips": [{}]}', "[" * 100_000, '{"chips": [{"name": "a"}]}'],
 )
-def test_a_broken_chip_table_is_a_users_error(tmp_path: Path, text: str) -> None:
+def test_broken_chip_table_is_a_user_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "chips.json"
     file.write_text(text)
     with pytest.raises(UserError, match="not a chip table"):
         read_chips(file)
 
 
-def test_a_chip_is_found_by_the_name_that_the_capture_gives() -> None:
+def test_chip_is_found_by_the_captures_name() -> None:
     told = training(steps=1)
     named = Profile(
         source="x", producer="x", kind="cuda", ops=told.ops, chip="NVIDIA A100-SXM4-80GB"
@@ -283,9 +283,7 @@ def test_a_chip_is_found_by_the_name_that_the_capture_gives() -> None:
         (json.dumps({"chips": [{**TEST_CHIP, "name": "mine"}] * 2}), "mine"),
     ],
 )
-def test_a_recording_whose_rates_were_changed_is_shown_all_the_same(
-    text: str, found: str | None
-) -> None:
+def test_recording_with_modified_rates_is_still_shown(text: str, found: str | None) -> None:
     profile = Profile(
         source="x",
         producer="jumar",
@@ -367,7 +365,7 @@ def test_every_op_is_compared_with_the_tightest_of_three_limits(rates: Options) 
     ]
 
 
-def test_what_has_no_limit_is_kept_without_one(rates: Options) -> None:
+def test_ops_without_a_limit_are_kept(rates: Options) -> None:
     profile = profile_of(_LIMITED)
     table = limits(profile, the_chip(profile, rates))
     assert table.select(
@@ -384,7 +382,7 @@ def test_what_has_no_limit_is_kept_without_one(rates: Options) -> None:
     assert limits(profile, the_chip(profile, rates)) is table
 
 
-def test_of_too_many_different_ops_the_longest_are_kept(
+def test_longest_of_too_many_different_ops_are_kept(
     rates: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 4)
@@ -398,7 +396,7 @@ def test_of_too_many_different_ops_the_longest_are_kept(
     ]
 
 
-def test_of_equally_long_ops_at_the_end_the_first_by_their_texts_have_limits(
+def test_ties_among_the_last_ops_are_broken_by_text(
     rates: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 3)
@@ -408,7 +406,7 @@ def test_of_equally_long_ops_at_the_end_the_first_by_their_texts_have_limits(
     assert table["input_shapes"].to_list() == ["1", "5", "6"]
 
 
-def test_equal_head_room_is_in_order_of_what_the_ops_are(rates: Options) -> None:
+def test_equal_headroom_is_sorted_by_op(rates: Options) -> None:
     rows = [
         _row(kind, 9_000, shapes, dtype, core=core, input_formats=layout)
         for kind in ("Relu", "Exp")
@@ -424,7 +422,7 @@ def test_equal_head_room_is_in_order_of_what_the_ops_are(rates: Options) -> None
         assert found == sorted(found)
 
 
-def test_a_chip_whose_rates_are_not_known_is_asked_for() -> None:
+def test_unknown_chip_is_requested() -> None:
     for chip, said in (("", "the accelerator"), ("Odd 9000", "Odd 9000")):
         profile = profile_of([_row("Add", 1, "8")], kind="cuda", chip=chip)
         with pytest.raises(Impossible) as told:

@@ -62,7 +62,7 @@ def _table(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [_traces, _table])
-def test_all_views_of_one_capture_are_the_same_bytes_every_time(
+def test_views_of_a_capture_are_byte_for_byte_reproducible(
     tmp_path: Path, write: Callable[[Path], None]
 ) -> None:
     capture = tmp_path / "capture"

@@ -7,7 +7,7 @@ from jumar.profiling.views.shapes import shapes_of, volume
 _LIMIT = 2**50
 
 
-def test_shapes_are_read_and_what_is_no_number_is_no_tensor() -> None:
+def test_shapes_are_parsed_and_non_numeric_ones_are_not_tensors() -> None:
     assert shapes_of("2,3;;4, 5;7") == [(2, 3), (), (4, 5), (7,)]
     assert shapes_of("2,a;4") == [(4,)]
     assert shapes_of(None) == []
@@ -28,7 +28,7 @@ def test_shapes_are_read_and_what_is_no_number_is_no_tensor() -> None:
         ((2**49, 3), 0),
     ],
 )
-def test_a_tensor_has_the_product_of_its_sizes_unless_none_is_so_large(
+def test_element_count_is_the_product_of_sizes_within_limits(
     shape: tuple[int, ...], elements: int
 ) -> None:
     assert volume(shape) == elements

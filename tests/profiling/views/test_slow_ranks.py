@@ -46,13 +46,13 @@ def test_ranks_are_compared_with_the_median_by_their_average_step() -> None:
     ]
 
 
-def test_of_two_ranks_the_quicker_is_the_median_and_shares_have_two_places() -> None:
+def test_faster_of_two_ranks_is_the_median_and_shares_have_two_decimals() -> None:
     table = rank_times(profile_of([_op(0, 0, 0, 7), _op(1, 0, 0, 6)]))
     assert table["computes_longer_%"].to_list() == [16.67, 0.0]
     assert table["verdict"].to_list() == ["slow", ""]
 
 
-def test_without_ops_ranks_are_compared_by_what_was_recorded_of_them() -> None:
+def test_without_ops_ranks_are_compared_by_recorded_figures() -> None:
     steps = [
         {"rank": rank, "step": 0, "computing_ns": length, "free_ns": 2, "start_ns": 0}
         for rank, length in ((1, 30), (None, 20), (None, 40), (2, None))
@@ -65,7 +65,7 @@ def test_without_ops_ranks_are_compared_by_what_was_recorded_of_them() -> None:
     ]
 
 
-def test_a_rank_alone_is_neither_slow_nor_quick() -> None:
+def test_single_rank_is_neither_slow_nor_fast() -> None:
     for ops in ([_op(0, 0, 0, 7)], [_op(None, 0, 0, 7), _op(0, 0, 8, 7)]):
         with pytest.raises(Impossible) as told:
             rank_times(profile_of(ops))
@@ -119,7 +119,7 @@ def test_links_are_compared_with_the_median_of_their_transport() -> None:
         assert found["verdict"].to_list() == [verdict, "", ""]
 
 
-def test_equally_quick_links_are_in_order_of_their_ends_and_transport() -> None:
+def test_equally_fast_links_are_sorted_by_endpoints_and_transport() -> None:
     links = [
         _link(source, destination, 10, 1, transport=transport)
         for transport in ("RDMA", "HCCS")
@@ -147,7 +147,7 @@ def test_without_transfers_there_is_nothing_to_compare(view: str) -> None:
         )
 
 
-def test_transfers_of_small_packets_are_told_the_largest_first() -> None:
+def test_small_packet_transfers_are_listed_largest_first() -> None:
     def sent(size: int, ratio: float | None, transport: str | None = "RDMA", **more: Any) -> Any:
         row = {"large_packet_ratio": ratio, "transport": transport, "bandwidth_gb_s": 1.23456}
         return _link(None, None, size, 3_000, **row) | more
@@ -173,7 +173,7 @@ def test_transfers_of_small_packets_are_told_the_largest_first() -> None:
     assert packets(profile_of(links=links[:1]), Options()).height == 1
 
 
-def test_transfers_are_told_by_whether_they_are_multiples_of_512_bytes() -> None:
+def test_transfers_are_grouped_by_512_byte_alignment() -> None:
     links = [
         _link(None, None, 1024, 1_000, transport="SDMA", name=None),
         _link(None, None, 512_000, 2_000, transport="SDMA", name="b"),

@@ -31,7 +31,7 @@ def _millions(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {name: _MS * row[name] for name in names if name in row} for row in rows]
 
 
-def test_the_parts_of_a_step_are_told_to_the_nanosecond() -> None:
+def test_parts_of_a_step_are_exact_to_the_nanosecond() -> None:
     marks = [{"rank": 0, "step": 0, "start_ns": 0, "end_ns": 440}]
     assert step_split(profile_of(_OPS, steps=marks)).to_dicts() == [
         {
@@ -63,11 +63,11 @@ def test_the_parts_of_a_step_are_told_to_the_nanosecond() -> None:
     ]
 
 
-def test_what_comes_before_the_first_op_is_not_known_without_a_mark() -> None:
+def test_time_before_the_first_op_is_unknown_without_a_mark() -> None:
     assert step_split(profile_of(_OPS))["preparing_ns"].to_list() == [None, 50]
 
 
-def test_steps_are_in_order_of_rank_and_time_and_copies_may_be_none() -> None:
+def test_steps_are_sorted_by_rank_and_time_and_copies_may_be_missing() -> None:
     ops = [_op(50, 5, 9, rank=1), _op(10, 5, 7, rank=1), _op(30, 5, 8)]
     table = step_split(profile_of(ops))
     assert table.select("rank", "step", "free_ns", "copying_ns").rows() == [
@@ -82,7 +82,7 @@ def _recorded(step: int, **parts: int) -> dict[str, Any]:
     return row | {f"{name}_ns": _MS * length for name, length in parts.items()}
 
 
-def test_the_captures_own_figures_are_beside_ours() -> None:
+def test_captures_figures_are_shown_next_to_ours() -> None:
     parts = {"computing": 190, "communication_not_overlapped": 55, "free": 21, "preparing": 77}
     steps = [_recorded(0, **parts), _recorded(0, computing=1)]
     table = VIEWS["steps"].make(profile_of(_millions(_OPS), steps=steps), Options())
@@ -134,7 +134,7 @@ def test_without_ops_the_captures_own_figures_are_shown() -> None:
 
 
 @pytest.mark.parametrize("lacks", ["start_ns", "duration_ns"])
-def test_ops_without_times_are_split_into_nothing(lacks: str) -> None:
+def test_ops_without_times_give_no_split(lacks: str) -> None:
     ops = [_op(3, 4, 0, **{lacks: None})]
     with pytest.raises(Impossible) as told:
         split_view(profile_of(ops, steps=[_recorded(0, computing=1)]), Options())
@@ -151,7 +151,7 @@ def _outside(held: int) -> Profile:
     return profile_of(ops, steps=[{"rank": 0, "step": 0, "start_ns": 0, "end_ns": 1000}])
 
 
-def test_steps_that_hold_less_than_a_thousandth_of_the_ops_contradict_them() -> None:
+def test_steps_covering_under_a_thousandth_of_the_ops_contradict_them() -> None:
     assert contradictions(_outside(1000)) == []
     (line,) = contradictions(_outside(999))
     assert line.en == (
@@ -196,7 +196,7 @@ def _told(**parts: int) -> Profile:
         ("free", 150_000, 150_001, "free is 0.100 ms by the ops and 0.300 ms"),
     ],
 )
-def test_figures_that_are_a_tenth_of_the_steps_apart_contradict_each_other(
+def test_figures_differing_by_a_tenth_of_the_steps_contradict_each_other(
     part: str, near: int, far: int, said: str
 ) -> None:
     assert contradictions(_told(**{part: near})) == []
@@ -208,7 +208,7 @@ def test_figures_that_are_a_tenth_of_the_steps_apart_contradict_each_other(
     assert contradictions(profile) is contradictions(profile)
 
 
-def test_both_kinds_of_contradiction_may_be_found_at_once() -> None:
+def test_both_kinds_of_contradiction_can_occur_together() -> None:
     profile = _told(computing=0, free=_MS)
     assert [line.zh for line in contradictions(profile)] == [
         "计算按算子为 1.200 ms，按采集自带的 step_trace_time 为 0.000 ms；算子有缺失或时钟不同",

@@ -30,7 +30,7 @@ _OPS = [
 ]
 
 
-def test_single_ops_are_by_duration_then_start_rank_and_place() -> None:
+def test_single_ops_are_sorted_by_duration_then_start_rank_and_row() -> None:
     table = VIEWS["ops"].make(profile_of(_OPS), Options(top=0))
     assert table.columns == [
         *("rank", "step", "name", "type", "core", "duration_ms", "share_%", "cumulative_%"),
@@ -49,13 +49,13 @@ def test_single_ops_are_by_duration_then_start_rank_and_place() -> None:
 
 
 @pytest.mark.parametrize("top", range(1, 9))
-def test_the_first_of_a_ranking_are_those_of_the_whole_one(top: int) -> None:
+def test_truncated_ranking_is_a_prefix_of_the_whole(top: int) -> None:
     whole = ops_by_duration(profile_of(_OPS), Options(top=0))
     found = ops_by_duration(profile_of(_OPS), Options(top=top))
     assert found.rows() == whole.head(top).rows()
 
 
-def test_shares_have_two_places_and_ops_without_time_have_none() -> None:
+def test_shares_have_two_decimals_and_ops_without_time_have_none() -> None:
     found = ops_by_duration(profile_of([_op("A", 1), _op("A", 5)]), Options())
     assert found.select("share_%", "cumulative_%").rows() == [(83.33, 83.33), (16.67, 100.0)]
     none = ops_by_duration(profile_of([_op("A", 0)]), Options())
@@ -67,7 +67,7 @@ def test_shares_have_two_places_and_ops_without_time_have_none() -> None:
     assert str(told.value) == "needs ops with durations (column duration_ns)"
 
 
-def test_types_are_by_their_total_without_collectives() -> None:
+def test_types_are_sorted_by_total_without_collectives() -> None:
     table = VIEWS["types"].make(profile_of(_OPS), Options())
     assert table.columns == [
         *("type", "core", "count", "total_ms", "min_ms", "max_ms", "average_ms"),
@@ -84,7 +84,7 @@ def test_types_are_by_their_total_without_collectives() -> None:
         assert str(told.value) == f"needs ops with types (column {lacks}); {LEVEL_1}"
 
 
-def test_the_statistic_has_whole_nanoseconds_and_percent_of_all_that_is_computed() -> None:
+def test_statistics_have_whole_nanoseconds_and_percent_of_compute_time() -> None:
     rows = [_op("A", 7), _op("A", 4), _op("B", 5), _op("B", 84), _op("C", None)]
     rows += [_op("C", 9, core=None, name="hcom_1"), _op("C", 900, core="COMMUNICATION")]
     assert op_statistic(profile_of(rows)).rows() == [
@@ -98,7 +98,7 @@ def test_the_statistic_has_whole_nanoseconds_and_percent_of_all_that_is_computed
     assert op_statistic(profile_of([_op("A", 1)]))["ratio_percent"].to_list() == [100.0]
 
 
-def test_the_ai_cpus_own_table_comes_before_its_ops() -> None:
+def test_ai_cpu_table_takes_precedence_over_ops() -> None:
     table = pl.DataFrame(
         {"node": ["b", "a", "b", "c"], "compute_time_ns": [1_000, 9_000, 2_000, 9_000]}
     )
@@ -139,9 +139,7 @@ def test_the_ai_cpus_own_table_comes_before_its_ops() -> None:
         ("module", ("module",)),
     ],
 )
-def test_groups_are_by_their_total_and_equal_ones_by_what_they_have_in_common(
-    by: str, columns: tuple[str, ...]
-) -> None:
+def test_groups_are_sorted_by_total_then_key(by: str, columns: tuple[str, ...]) -> None:
     def group(first: str, second: str, *lengths: int) -> list[dict[str, Any]]:
         own = dict(zip(columns, (second,) if len(columns) == 1 else (first, second), strict=True))
         return [_op("A", length) | own for length in lengths]

@@ -45,12 +45,12 @@ def test_an_outlier_is_three_robust_deviations_above_the_median(odd: int, verdic
 
 
 @pytest.mark.parametrize(("odd", "verdict"), [(105, ""), (106, "outlier")])
-def test_an_outlier_takes_a_twentieth_longer_at_least(odd: int, verdict: str) -> None:
+def test_outlier_is_at_least_five_percent_longer(odd: int, verdict: str) -> None:
     table = step_variability(profile_of(_steps(100, 100, odd, 100, 100)), Options())
     assert table["verdict"].to_list() == ["", "", verdict, "", ""]
 
 
-def test_one_step_does_not_vary() -> None:
+def test_single_step_has_no_variability() -> None:
     for ops in ([*_steps(5), *_steps(5, rank=1)], []):
         with pytest.raises(Impossible) as told:
             step_variability(profile_of(ops), Options())
@@ -66,7 +66,7 @@ def _op(kind: str, length: int | None, step: int | None = None, **more: Any) -> 
     return row | {"input_shapes": "8", "input_types": "BF16"} | more
 
 
-def test_ops_are_told_by_what_they_take_above_their_median() -> None:
+def test_ops_are_ranked_by_time_above_their_median() -> None:
     us = 1_000
     ops = [
         *(_op("B", length * us) for length in (20, 10, 14, 10)),
@@ -92,7 +92,7 @@ def test_ops_are_told_by_what_they_take_above_their_median() -> None:
     assert (row["p50_ms"], row["p95_ms"], row["max_ms"]) == (0.011, 0.02, 0.021)
 
 
-def test_ops_of_warm_up_do_not_count() -> None:
+def test_warm_up_ops_are_excluded() -> None:
     lengths = (99, 10, 12, 10)
     ops = [
         _op("A", length, step, start_ns=1000 * step, rank=rank)
@@ -106,7 +106,7 @@ def test_ops_of_warm_up_do_not_count() -> None:
     assert (row["type"], row["count"], row["above_median_ms"]) == ("A", 6, 4e-06)
 
 
-def test_equally_steady_ops_are_in_order_of_what_they_are() -> None:
+def test_equally_steady_ops_are_sorted_by_key() -> None:
     ops = [
         _op(kind, 5, input_shapes=shape, input_types=dtype)
         for kind in "BA"
@@ -120,7 +120,7 @@ def test_equally_steady_ops_are_in_order_of_what_they_are() -> None:
     assert keys == sorted(keys)
 
 
-def test_ops_without_durations_do_not_vary() -> None:
+def test_ops_without_durations_have_no_variability() -> None:
     with pytest.raises(Impossible) as told:
         op_variability(profile_of([_op("A", None)]), Options())
     assert str(told.value) == "needs ops with durations (column duration_ns)"

@@ -46,7 +46,7 @@ def _asked(top: int) -> Answers:
     return answers(profile_of(), views, Options(top=top))
 
 
-def test_rankings_are_cut_and_say_how_long_they_are() -> None:
+def test_rankings_are_truncated_and_give_their_length() -> None:
     found = _asked(2)
     assert list(found.tables) == ["cut", "whole"]
     assert found.tables["cut"].to_dicts() == [
@@ -59,17 +59,17 @@ def test_rankings_are_cut_and_say_how_long_they_are() -> None:
 
 
 @pytest.mark.parametrize("top", [0, 3, 4])
-def test_a_ranking_that_is_short_enough_is_whole(top: int) -> None:
+def test_short_ranking_is_complete(top: int) -> None:
     found = _asked(top)
     assert found.tables["cut"].height == 3
     assert found.whole == {}
 
 
-def test_one_row_may_be_asked_for() -> None:
+def test_single_row_may_be_requested() -> None:
     assert _asked(1).tables["cut"]["lasted_ms"].to_list() == [3.0]
 
 
-def test_ten_rows_are_usual_in_english_with_our_chips() -> None:
+def test_defaults_are_ten_rows_in_english_with_built_in_chips() -> None:
     assert Options() == Options(top=10, chip=None, language="en")
     with pytest.raises(AttributeError):
         Options().top = 3  # pyright: ignore[reportAttributeAccessIssue]
@@ -81,7 +81,7 @@ def test_ten_rows_are_usual_in_english_with_our_chips() -> None:
         Answers({}, {})  # pyright: ignore[reportCallIssue]
 
 
-def test_a_listing_has_the_title_the_columns_and_the_question_of_its_view() -> None:
+def test_listing_has_its_views_title_columns_and_question() -> None:
     view = _view("cut")
     table = view.make(profile_of(), Options())
     listing = view.listing(table)
@@ -89,7 +89,7 @@ def test_a_listing_has_the_title_the_columns_and_the_question_of_its_view() -> N
     assert listing.table is table
 
 
-def test_what_is_missing_is_said_with_how_to_record_it() -> None:
+def test_missing_data_is_reported_with_how_to_record_it() -> None:
     assert str(Impossible("a")) == "needs a"
     assert str(Impossible("a", "do b")) == "needs a; do b"
     rows = pl.DataFrame({"some": [None, 1], "none": [None, None]})
@@ -105,7 +105,7 @@ def test_what_is_missing_is_said_with_how_to_record_it() -> None:
         assert str(told.value) == said
 
 
-def test_a_view_is_found_by_its_name_and_a_wrong_one_is_answered_with_the_nearest() -> None:
+def test_view_is_found_by_name_and_a_wrong_one_suggests_the_nearest() -> None:
     assert find_view("collectives") is VIEWS["collectives"]
     with pytest.raises(UserError) as told:
         find_view("colectives")

@@ -44,7 +44,7 @@ def _op(start: int | None, length: int | None, **more: Any) -> dict[str, Any]:
         ("AI_CORE", "hcom_allReduce", False),
     ],
 )
-def test_a_collective_is_told_by_its_core_or_else_by_its_name(
+def test_collective_is_recognised_by_core_or_name(
     core: str | None, name: str | None, talks: bool
 ) -> None:
     table = profile_of([_op(0, 1, core=core, name=name)]).ops
@@ -65,7 +65,7 @@ def test_copies_and_collectives_do_not_compute() -> None:
     assert busy_union(profile).rows() == [(0, 0, 5), (0, 10, 15), (0, 40, 45), (0, 50, 55)]
 
 
-def test_collectives_of_a_table_of_their_own_count_where_no_op_is_one() -> None:
+def test_separate_collective_table_counts_if_no_op_is_a_collective() -> None:
     table = [{"rank": 0, "name": "all", "start_ns": 3, "elapse_ns": 7}]
     alone = profile_of([_op(0, 5)], collectives=table)
     assert communication_spans(alone).rows() == [(0, 3, 10)]
@@ -98,7 +98,7 @@ def _windows(profile: Profile) -> list[tuple[int, int, int, int, int]]:
     return table.rows()
 
 
-def test_steps_are_those_of_the_devices_ops_and_do_not_overlap() -> None:
+def test_steps_follow_the_device_ops_without_overlap() -> None:
     marks = [_mark(0, 80, 130), _mark(0, 10, 130), _mark(1, 130, 900), _mark(0, 55, 90, rank=1)]
     profile = profile_of(_STEPPED, steps=marks)
     assert _windows(profile) == [
@@ -122,7 +122,7 @@ def test_steps_are_those_of_the_devices_ops_and_do_not_overlap() -> None:
         ("cuda", [_op(100, 50, step=7)], [(0, 7, 100, 100, 150)]),
     ],
 )
-def test_marks_count_where_ops_tell_no_step(
+def test_marks_are_used_if_ops_have_no_step(
     kind: Kind, ops: list[dict[str, Any]], expected: list[tuple[int, ...]]
 ) -> None:
     marks = [_mark(0, 80, 130), _mark(1, 130, 900, rank=None), _mark(2, 20, 20)]
@@ -131,11 +131,11 @@ def test_marks_count_where_ops_tell_no_step(
     assert names_steps(profile)
 
 
-def test_without_marks_a_cpu_takes_the_steps_of_its_ops() -> None:
+def test_without_marks_a_cpu_uses_the_steps_of_its_ops() -> None:
     assert _windows(profile_of(_STEPPED, kind="cpu"))[0] == (0, 0, 100, 100, 140)
 
 
-def test_all_is_one_step_where_nothing_names_one() -> None:
+def test_everything_is_one_step_if_none_is_marked() -> None:
     profile = profile_of([_op(100, 50), _op(300, None), _op(40, 5, rank=1), _op(None, 3)])
     assert _windows(profile) == [(0, 0, 100, 100, 300), (1, 0, 40, 40, 45)]
     assert not names_steps(profile)
@@ -175,7 +175,7 @@ def _lasting(*lengths: int, rank: int = 0) -> pl.DataFrame:
         ((10,), [0]),
     ],
 )
-def test_steady_steps_leave_out_warm_up_and_a_cut_end(
+def test_steady_steps_exclude_warm_up_and_a_truncated_end(
     lengths: tuple[int, ...], kept: list[int]
 ) -> None:
     assert steady(_lasting(*lengths))["step"].to_list() == kept
@@ -186,11 +186,11 @@ def test_steady_steps_leave_out_warm_up_and_a_cut_end(
     ]
 
 
-def test_of_no_steps_none_is_steady() -> None:
+def test_no_steps_have_no_steady_ones() -> None:
     assert steady(_lasting()).rows() == []
 
 
-def test_windows_are_filled_from_either_of_their_begins() -> None:
+def test_windows_are_filled_from_either_start() -> None:
     windows = pl.DataFrame(
         [(0, 0, 0, 10, 20), (0, 1, 20, 25, 40), (1, 0, 0, 0, 9)], schema=WINDOWS, orient="row"
     )
@@ -205,6 +205,6 @@ def test_windows_are_filled_from_either_of_their_begins() -> None:
 
 
 @pytest.mark.parametrize("asked", [computing_union, communication_spans, copying_union, busy_union])
-def test_what_several_views_ask_is_computed_once(asked: Any) -> None:
+def test_shared_intermediate_results_are_computed_once(asked: Any) -> None:
     profile = profile_of([_op(0, 5), _op(9, 5, core="COMMUNICATION")])
     assert asked(profile) is asked(profile)

@@ -82,7 +82,7 @@ WHOLE: Tables = {
 }
 
 
-def test_ops_have_their_facts_counters_steps_waits_and_the_calls_that_launched_them(
+def test_ops_have_facts_counters_steps_waits_and_launching_calls(
     tmp_path: Path,
 ) -> None:
     found = part(tmp_path, WHOLE)
@@ -119,7 +119,7 @@ def test_ops_have_their_facts_counters_steps_waits_and_the_calls_that_launched_t
     assert found.steps.columns == ["step", "start_ns", "end_ns"]
 
 
-def test_calls_have_the_layer_of_their_type_and_connections_of_cann_alone(tmp_path: Path) -> None:
+def test_calls_have_the_layer_of_their_type_and_only_cann_connections(tmp_path: Path) -> None:
     found = part(tmp_path, WHOLE)
     assert found.host is not None
     assert found.host.columns == [
@@ -135,7 +135,7 @@ def test_calls_have_the_layer_of_their_type_and_connections_of_cann_alone(tmp_pa
     ]
 
 
-def test_times_of_steps_collectives_links_and_clocks_are_in_nanoseconds_and_bytes(
+def test_steps_collectives_links_and_clocks_use_nanoseconds_and_bytes(
     tmp_path: Path,
 ) -> None:
     times = "elapse_time, transit_time, wait_time, synchronization_time, idle_time"
@@ -188,7 +188,7 @@ def test_times_of_steps_collectives_links_and_clocks_are_in_nanoseconds_and_byte
     assert (found.ops, found.device, found.producer, found.chip) == (None, None, "msprof", "")
 
 
-def test_without_facts_of_computing_there_are_ops_only_of_communication(tmp_path: Path) -> None:
+def test_without_compute_facts_only_communication_ops_exist(tmp_path: Path) -> None:
     communication = {name: WHOLE[name] for name in ("STRING_IDS", "COMMUNICATION_OP")}
     found = part(tmp_path, communication)
     assert found.ops is not None
@@ -206,14 +206,14 @@ def test_without_facts_of_computing_there_are_ops_only_of_communication(tmp_path
         ([], None),
     ],
 )
-def test_a_database_names_its_rank_where_it_has_one_alone(
+def test_database_with_a_single_rank_names_it(
     tmp_path: Path, ranks: list[int], rank: int | None
 ) -> None:
     tables = {"STEP_TIME": WHOLE["STEP_TIME"], "RANK_DEVICE_MAP": ("rankId", [(r,) for r in ranks])}
     assert part(tmp_path, tables).rank == rank
 
 
-def test_numbers_may_be_text_or_real_up_to_what_64_bits_hold(tmp_path: Path) -> None:
+def test_numbers_may_be_text_or_real_within_64_bits(tmp_path: Path) -> None:
     rows = [
         ("7", " 1736408883704643212 ", 2.5e18),
         (8, "17364088837046432120", 1.0),
@@ -242,14 +242,14 @@ def test_numbers_may_be_text_or_real_up_to_what_64_bits_hold(tmp_path: Path) -> 
     )
 
 
-def test_a_value_is_counted_once_however_often_its_table_is_read(tmp_path: Path) -> None:
+def test_lost_value_is_counted_once_even_if_its_table_is_read_again(tmp_path: Path) -> None:
     tables = {"STRING_IDS": STRINGS, "CANN_API": (CALL, [("soon", 995, THREAD, 10, 12, 4)])}
     assert [gap.what for gap in part(tmp_path, tables).missing] == [
         "1 number cannot be read: table CANN_API, row 1, column startNs: 'soon'"
     ]
 
 
-def test_rows_are_numbered_through_all_batches(tmp_path: Path) -> None:
+def test_rows_are_numbered_across_batches(tmp_path: Path) -> None:
     rows = [(number, 1, 2) for number in range(100_001)]
     rows[100_000] = (100_000, b"?", 2)  # pyright: ignore[reportArgumentType, reportCallIssue]
     rows[99_999] = (99_999, "x", 2)  # pyright: ignore[reportArgumentType, reportCallIssue]
@@ -276,7 +276,7 @@ def test_a_table_with_too_many_counters_has_none(tmp_path: Path, names: int, kep
     assert [name for name in ops.columns if name.startswith("c1")][:1] == (["c1"] if kept else [])
 
 
-def test_text_that_is_no_utf8_is_read_with_replacements(tmp_path: Path) -> None:
+def test_non_utf8_text_is_read_with_replacement_characters(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE NPU_INFO (id, name)")
@@ -285,7 +285,7 @@ def test_text_that_is_no_utf8_is_read_with_replacements(tmp_path: Path) -> None:
     assert read_database(path, "x.db", "sqlite").chip == "A�"
 
 
-def test_steps_and_ranks_of_communication_that_are_no_numbers_are_null(tmp_path: Path) -> None:
+def test_non_numeric_communication_steps_and_ranks_are_null(tmp_path: Path) -> None:
     found = part(
         tmp_path,
         {

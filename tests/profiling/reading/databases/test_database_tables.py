@@ -22,13 +22,13 @@ def made(kind: str, **tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     return shown_tables(reader(tables), TEXTS)[kind]().to_dicts()
 
 
-def test_the_tables_are_named_as_their_csv_files() -> None:
+def test_tables_are_named_like_their_csv_files() -> None:
     assert list(shown_tables(reader({}), TEXTS)) == [
         *("operator_memory", "memory_record", "npu_module_mem", "api_statistic", "environment"),
     ]
 
 
-def test_allocations_of_torch_npu_are_taken_as_they_are() -> None:
+def test_torch_npu_allocations_are_read_unchanged() -> None:
     row = {
         **{"name": 1, "deviceId": 3, "streamPtr": 99, "size": 512, "allocationTime": 10},
         **{"releaseTime": 30, "activeReleaseTime": 25, "duration": 20, "activeDuration": 15},
@@ -47,7 +47,7 @@ def test_allocations_of_torch_npu_are_taken_as_they_are() -> None:
     ]
 
 
-def test_allocations_of_the_graph_engine_are_paired_in_the_order_of_time() -> None:
+def test_graph_engine_allocations_are_paired_in_order_of_time() -> None:
     def row(address: int, kind: int, time: int, size: int = 8) -> dict[str, int]:
         return {
             **{"operatorName": 1, "addr": address, "type": kind, "size": size, "deviceId": 0},
@@ -70,7 +70,7 @@ def test_allocations_of_the_graph_engine_are_paired_in_the_order_of_time() -> No
     }
 
 
-def test_memory_is_that_of_torch_npu_and_what_the_driver_saw_of_the_process() -> None:
+def test_memory_covers_torch_npu_and_the_drivers_view_of_the_process() -> None:
     torch = {
         **{"component": 2, "deviceId": 1, "streamPtr": 5, "timestamp": 7},
         **{"totalAllocated": 1, "totalReserved": 2, "totalActive": 3},
@@ -112,7 +112,7 @@ def test_modules_of_cann_are_named() -> None:
     ]
 
 
-def test_calls_of_cann_are_summed_the_longest_sum_first() -> None:
+def test_cann_calls_are_summed_largest_total_first() -> None:
     def call(start: int, end: int | None, name: int = 7) -> dict[str, int | None]:
         return {"startNs": start, "endNs": end, "type": 2, "name": name}
 
@@ -131,7 +131,7 @@ def test_calls_of_cann_are_summed_the_longest_sum_first() -> None:
     ]
 
 
-def test_the_environment_is_that_of_the_metadata() -> None:
+def test_environment_comes_from_the_metadata() -> None:
     rows = [{"name": "other", "value": "{}"}, {"name": "ENV_VARIABLES", "value": '{"A": "1"}'}]
     assert made("environment", META_DATA=rows) == [{"variable": "A", "value": "1"}]
     assert made("environment") == []

@@ -20,7 +20,7 @@ def write(connection: sqlite3.Connection, rows: int) -> None:
     connection.commit()
 
 
-def test_rows_that_are_only_in_the_write_ahead_log_are_read_and_nothing_is_changed(
+def test_rows_only_in_the_write_ahead_log_are_read_without_changing_files(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / "capture"
@@ -38,7 +38,7 @@ def test_rows_that_are_only_in_the_write_ahead_log_are_read_and_nothing_is_chang
 
 
 @pytest.mark.parametrize("value", ["soon", b"\x01\x02"])
-def test_a_value_that_is_no_number_is_named_with_table_row_and_column(
+def test_non_numeric_value_is_named_with_table_row_and_column(
     tmp_path: Path, value: object
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "analysis.db")) as connection:
@@ -52,7 +52,7 @@ def test_a_value_that_is_no_number_is_named_with_table_row_and_column(
     )
 
 
-def test_a_schema_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_non_text_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "msprof_1.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE CANN_API (startNs, endNs)")
@@ -62,7 +62,7 @@ def test_a_schema_that_is_no_text_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_a_database_that_is_cut_is_named(tmp_path: Path) -> None:
+def test_truncated_database_is_named(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "analysis.db")) as connection:
         write(connection, 5000)
     (tmp_path / "op_summary.csv").write_text(

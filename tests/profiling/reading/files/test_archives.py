@@ -26,7 +26,7 @@ def refused(path: Path) -> str:
     return caught.value.what
 
 
-def test_tables_are_unpacked_into_a_folder_that_goes_and_other_files_are_not(
+def test_only_tables_are_unpacked_into_a_temporary_folder(
     tmp_path: Path,
 ) -> None:
     path = zipped(tmp_path, ("a/b.csv", b"1"), ("c\\D.JSON", b"2"), ("x.py", b"3"), ("e.csv/", b""))
@@ -53,7 +53,7 @@ def test_members_that_point_outside_are_refused(tmp_path: Path, name: str) -> No
     )
 
 
-def test_an_archive_of_too_many_files_is_refused(
+def test_archive_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archives, "MOST_FILES", 2)
@@ -64,7 +64,7 @@ def test_an_archive_of_too_many_files_is_refused(
 
 
 @pytest.mark.parametrize("limit", ["fold", "largest"])
-def test_an_archive_is_unpacked_up_to_a_size(
+def test_archive_is_unpacked_only_up_to_a_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     content = b"a" * (3 << 20)
@@ -87,7 +87,7 @@ def test_an_archive_is_unpacked_up_to_a_size(
     assert refused(path) == "it holds far more than its size says"
 
 
-def test_a_broken_archive_says_so(tmp_path: Path) -> None:
+def test_broken_archive_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     path.write_bytes(b"PK\x03\x04 and no more")
     assert refused(path) == "the archive is broken: File is not a zip file"

@@ -18,7 +18,7 @@ def written(folder: Path, *names: str) -> None:
         (folder / name).write_text(STEPS if not name.endswith("odd.csv") else "a,b\n")
 
 
-def test_a_file_stands_for_itself_whatever_its_name(tmp_path: Path) -> None:
+def test_explicitly_given_file_is_read_whatever_its_name(tmp_path: Path) -> None:
     path = tmp_path / "x.anything"
     path.write_text(STEPS)
     assert sources_of(path, "shown") == [
@@ -31,7 +31,7 @@ def test_a_file_stands_for_itself_whatever_its_name(tmp_path: Path) -> None:
     )
 
 
-def test_tables_below_a_folder_are_found_in_order_but_raw_data(tmp_path: Path) -> None:
+def test_tables_below_a_folder_are_found_in_order_without_raw_data(tmp_path: Path) -> None:
     written(
         tmp_path,
         *("b/2.csv", "b/1.CSV", "a/x.txt", "odd.csv", "readme.md", "a/info.json.0", "z.csv.gz"),
@@ -48,7 +48,7 @@ def test_tables_below_a_folder_are_found_in_order_but_raw_data(tmp_path: Path) -
     assert {one.shown: one.kind for one in sources_of(tmp_path, "top")}["top/odd.csv"] == ""
 
 
-def test_a_folder_of_too_many_files_is_refused(
+def test_folder_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finding, "MOST_FILES", 2)
@@ -77,7 +77,7 @@ def test_a_folder_of_too_many_files_is_refused(
         ("plain/deep/x.csv", "plain/deep"),
     ],
 )
-def test_files_of_one_capture_have_its_folder(tmp_path: Path, file: str, capture: str) -> None:
+def test_files_of_a_capture_have_its_folder(tmp_path: Path, file: str, capture: str) -> None:
     written(tmp_path, file)
     (source,) = sources_of(tmp_path, "x")
     assert source.capture == str(tmp_path / capture)

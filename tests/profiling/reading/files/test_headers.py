@@ -38,7 +38,7 @@ def test_an_op_summary_of_cann_5_is_read(tmp_path: Path) -> None:
     assert row["mac_ratio"] == 0.5
 
 
-def test_an_op_summary_of_today_is_read(tmp_path: Path) -> None:
+def test_current_op_summary_is_read(tmp_path: Path) -> None:
     row = _read(tmp_path, _NEWEST, "a_name_that_says_nothing.csv").row(0, named=True)
     assert row["start_ns"] == 1736408883704643212
     assert (row["block_num"], row["wait_ns"], row["state"]) == (40, None, "dynamic")
@@ -63,7 +63,7 @@ def test_an_op_summary_of_today_is_read(tmp_path: Path) -> None:
     ],
     ids=["CANN 5", "CANN 6", "CANN 8"],
 )
-def test_the_unit_of_ai_cpu_times_is_that_of_the_header(
+def test_unit_of_ai_cpu_times_comes_from_the_header(
     tmp_path: Path, header: str, nanoseconds: int
 ) -> None:
     fields = {"Node": "Unique", "Timestamp(us)": "12.5", "Stream ID": "3", "Task ID": "4"}
@@ -89,13 +89,13 @@ def test_the_unit_of_ai_cpu_times_is_that_of_the_header(
         ("Stream Id,Task Id,Hit Rate,Victim Rate,Op Name", "l2_cache"),
     ],
 )
-def test_a_table_is_known_by_its_header(tmp_path: Path, header: str, kind: str) -> None:
+def test_table_is_recognised_by_its_header(tmp_path: Path, header: str, kind: str) -> None:
     row = ",".join("1" for _ in header.split(","))
     (tmp_path / "x.csv").write_text(f"{header}\n{row}\n")
     assert list(read(tmp_path / "x.csv").statistics) == [kind]
 
 
-def test_shuffled_columns_mean_the_same(tmp_path: Path) -> None:
+def test_column_order_does_not_matter(tmp_path: Path) -> None:
     header, row = (line.split(",") for line in _NEWEST.replace('"""""",', "7,").splitlines())
     order = sorted(range(len(header)), key=lambda place: header[place][::-1])
     shuffled = "\n".join(",".join(fields[place] for place in order) for fields in (header, row))
@@ -109,7 +109,7 @@ def test_other_encodings_are_read(tmp_path: Path, encoding: str) -> None:
     assert read(tmp_path / "x.csv").ops["name"].to_list() == ["卷积"]
 
 
-def test_slices_and_repeated_files_are_one_table(tmp_path: Path) -> None:
+def test_slices_and_repeated_files_form_one_table(tmp_path: Path) -> None:
     other = _NEWEST.replace(",op,", ",op2,")
     (tmp_path / "op_summary_slice_0_2024.csv").write_text(_NEWEST)
     (tmp_path / "op_summary_slice_1_2024.csv").write_text(other)
@@ -117,7 +117,7 @@ def test_slices_and_repeated_files_are_one_table(tmp_path: Path) -> None:
     assert sorted(read(tmp_path).ops["name"]) == ["op", "op2"]
 
 
-def test_devices_of_one_msprof_folder_are_ranks(tmp_path: Path) -> None:
+def test_devices_in_one_msprof_folder_are_ranks(tmp_path: Path) -> None:
     for device in (0, 1):
         folder = tmp_path / "PROF_000001_20230818_ABC" / f"device_{device}" / "summary"
         folder.mkdir(parents=True)
@@ -125,7 +125,7 @@ def test_devices_of_one_msprof_folder_are_ranks(tmp_path: Path) -> None:
     assert read(tmp_path).ranks == (0, 1)
 
 
-def test_a_table_that_is_not_known_is_named(tmp_path: Path) -> None:
+def test_unknown_table_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="header"):
         read(tmp_path / "x.csv")
@@ -133,7 +133,7 @@ def test_a_table_that_is_not_known_is_named(tmp_path: Path) -> None:
     assert [gap.file for gap in read(tmp_path).missing] == [f"{tmp_path}/x.csv"]
 
 
-def test_level_0_is_told_with_what_is_impossible(tmp_path: Path) -> None:
+def test_level_0_is_reported_with_the_impossible_views(tmp_path: Path) -> None:
     header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
     rows = f"{header}\n1,a,N/A,N/A,1.5,2,0\n1,hcom_allReduce__1_0_1,N/A,HCCL,4,5,0\n"
     (tmp_path / "k.csv").write_text(rows)

@@ -40,13 +40,13 @@ TEXT = "名称,开始时间,持续时间 and more letters to have some\r\n1,2,3\
         (b"aa" * 15 + b"a\0" * 17, "utf-16-le"),
     ],
 )
-def test_the_encoding_is_that_of_the_mark_the_zeros_or_the_letters(
+def test_encoding_follows_from_the_bom_zero_bytes_or_characters(
     content: bytes, encoding: str
 ) -> None:
     assert encoding_of(content) == encoding
 
 
-def test_the_head_of_a_file_is_unpacked_and_limited(tmp_path: Path) -> None:
+def test_start_of_a_file_is_decompressed_up_to_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "x"
     content = bytes(range(256)) * 1025
     path.write_bytes(content)
@@ -65,7 +65,7 @@ def test_the_head_of_a_file_is_unpacked_and_limited(tmp_path: Path) -> None:
             assert file.read() == content
 
 
-def test_text_and_header_are_those_of_the_first_line() -> None:
+def test_text_and_header_come_from_the_first_line() -> None:
     assert text_of(TEXT.encode("utf-8-sig")) == TEXT
     assert text_of(b"a\xffb" + b"\xff" * 3) == "a�b���"
     assert header_of(TEXT)[:2] == ["名称", "开始时间"]
@@ -77,7 +77,7 @@ def test_text_and_header_are_those_of_the_first_line() -> None:
     assert header_of("a\rb\n") == []
 
 
-def test_a_file_in_utf8_is_itself_and_another_a_copy_that_goes(tmp_path: Path) -> None:
+def test_utf8_file_is_used_directly_and_others_as_a_temporary_copy(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(TEXT.encode())
     with as_utf8(path) as (same, problem):

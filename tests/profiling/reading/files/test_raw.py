@@ -43,7 +43,7 @@ def _raw(folder: Path, *, unified: bool = True) -> Path:
         ("w_1_ascend_ms/PROF_1", True, ["from mindspore.profiler.profiler import analyse"]),
     ],
 )
-def test_raw_data_is_answered_with_the_command_of_its_release(
+def test_raw_data_error_has_the_export_command_of_its_release(
     name: str, unified: bool, commands: list[str], tmp_path: Path
 ) -> None:
     folder = _raw(tmp_path / name, unified=unified)
@@ -53,14 +53,14 @@ def test_raw_data_is_answered_with_the_command_of_its_release(
         assert command.format(folder=folder) in caught.value.todo
 
 
-def test_what_was_exported_is_not_raw(tmp_path: Path) -> None:
+def test_exported_data_is_not_raw(tmp_path: Path) -> None:
     folder = _raw(tmp_path / "PROF_000001_2026")
     assert raw_folders(tmp_path) == [folder]
     (folder / "mindstudio_profiler_output").mkdir()
     assert raw_folders(tmp_path) == []
 
 
-def test_a_raw_folder_beside_one_that_was_exported_is_named(tmp_path: Path) -> None:
+def test_raw_folder_next_to_an_exported_one_is_named(tmp_path: Path) -> None:
     raw = _raw(tmp_path / "PROF_000001_2026")
     output = _raw(tmp_path / "PROF_000002_2026") / "mindstudio_profiler_output"
     output.mkdir()
@@ -76,7 +76,7 @@ def _program(place: Path, lines: str) -> None:
     (place / "msprof").chmod(0o755)
 
 
-def test_msprof_exports_where_cann_is_installed(
+def test_msprof_exports_if_cann_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = _raw(tmp_path / "PROF_000001_2026")
@@ -96,7 +96,7 @@ def test_msprof_exports_where_cann_is_installed(
 @pytest.mark.parametrize(
     ("lines", "said"), [("exit 7", "exit status 7"), ("exit 0", "it wrote no tables")]
 )
-def test_an_msprof_that_fails_is_an_error(
+def test_failing_msprof_is_an_error(
     lines: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _raw(tmp_path / "PROF_000001_2026")
@@ -106,7 +106,7 @@ def test_an_msprof_that_fails_is_an_error(
         export([tmp_path])
 
 
-def test_without_msprof_the_command_is_told(
+def test_without_msprof_the_command_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = _raw(tmp_path / "PROF_000001_2026")
@@ -117,7 +117,7 @@ def test_without_msprof_the_command_is_told(
     assert f"--output={folder}" in caught.value.todo
 
 
-def test_what_is_said_of_raw_folders_is_the_whole_command(tmp_path: Path) -> None:
+def test_raw_folder_message_has_the_whole_command(tmp_path: Path) -> None:
     assert unexported(tmp_path) == ""
     assert unexported(tmp_path / "missing") == ""
     folder = _raw(tmp_path / "PROF_1 x")
@@ -142,13 +142,13 @@ def test_what_is_said_of_raw_folders_is_the_whole_command(tmp_path: Path) -> Non
         *("msprof_1.db",),
     ],
 )
-def test_a_folder_with_tables_at_any_place_is_exported(tmp_path: Path, inner: str) -> None:
+def test_folder_with_tables_at_any_depth_counts_as_exported(tmp_path: Path, inner: str) -> None:
     folder = _raw(tmp_path / "PROF_1")
     (folder / inner).mkdir()
     assert raw_folders(tmp_path) == []
 
 
-def test_raw_folders_are_those_with_data_in_order_and_not_within_others(
+def test_raw_folders_have_data_and_are_sorted_and_not_nested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("b/PROF_2", "a/PROF_3", "a/w_ascend_ms/PROF_4", "c/w_ascend_pt/PROF_5", "PROFX")

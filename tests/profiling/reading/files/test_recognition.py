@@ -37,7 +37,7 @@ from jumar.profiling.reading.files.recognition import recognised
         (b"serial_number node_type_name x", "mindspore_aicpu_text"),
     ],
 )
-def test_a_file_is_known_by_what_it_begins_with(tmp_path: Path, content: bytes, kind: str) -> None:
+def test_file_is_recognised_by_its_first_bytes(tmp_path: Path, content: bytes, kind: str) -> None:
     path = tmp_path / "any_name"
     path.write_bytes(content)
     assert recognised(path) == kind
@@ -53,7 +53,7 @@ def test_a_file_is_known_by_what_it_begins_with(tmp_path: Path, content: bytes, 
         ("other_0.txt", "123.0\n", ""),
     ],
 )
-def test_a_file_of_one_number_is_known_by_its_name(
+def test_single_number_file_is_recognised_by_name(
     tmp_path: Path, name: str, text: str, kind: str
 ) -> None:
     path = tmp_path / name

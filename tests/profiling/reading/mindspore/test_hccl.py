@@ -18,7 +18,7 @@ def read(folder: Path, *costs: str) -> Part:
     return read_hccl(path, "shown.csv", "mindspore_hccl")
 
 
-def test_collectives_and_their_links_are_rows(tmp_path: Path) -> None:
+def test_collectives_and_links_become_rows(tmp_path: Path) -> None:
     links = (
         "{'1-0': {'SDMA': [0.5, 1.5, 9], 'RDMA': [0, 2], 'x': [1]}, '999999-2': {'a': ['y', 3]}}"
     )
@@ -42,7 +42,7 @@ def test_collectives_and_their_links_are_rows(tmp_path: Path) -> None:
     assert part.missing == ()
 
 
-def test_steps_that_are_no_whole_number_of_the_contract_are_left_out(tmp_path: Path) -> None:
+def test_steps_that_are_not_valid_integers_are_omitted(tmp_path: Path) -> None:
     cost = '"{""a"": [3, 0.5, 0.25, {}]}"'
     rows = "".join(f"{step},1,1,{cost}\n" for step in ("1", "-", "1e30", "x", "2"))
     path = tmp_path / "x.csv"
@@ -60,7 +60,7 @@ def test_steps_that_are_no_whole_number_of_the_contract_are_left_out(tmp_path: P
         *("{'0': {'a': [1, 1]}}", "{'0-٣': {'a': [1, 1]}}"),
     ],
 )
-def test_links_that_make_no_sense_are_left_out(tmp_path: Path, links: str) -> None:
+def test_implausible_links_are_omitted(tmp_path: Path, links: str) -> None:
     part = read(tmp_path, f"{{'a': [1, 2, 3, {links}]}}")
     assert part.links is not None
     assert part.links.is_empty()
@@ -68,7 +68,7 @@ def test_links_that_make_no_sense_are_left_out(tmp_path: Path, links: str) -> No
     assert part.collectives.height == 1
 
 
-def test_costs_that_make_no_sense_are_named_by_their_line(tmp_path: Path) -> None:
+def test_implausible_costs_are_named_by_line(tmp_path: Path) -> None:
     part = read(tmp_path, "{", "{'a': [1, 2, 3]}", "{'b': ['1', 'x', 2, {}]}", "[1]", "{'c': 7}")
     assert part.collectives is not None
     assert part.collectives.is_empty()

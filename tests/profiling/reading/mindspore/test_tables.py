@@ -14,7 +14,7 @@ def written(folder: Path, *lines: str) -> Path:
     return path
 
 
-def test_ops_of_the_ai_cpu_are_in_milliseconds_from_a_start_in_microseconds(tmp_path: Path) -> None:
+def test_ai_cpu_ops_have_milliseconds_with_starts_in_microseconds(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         "serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end",
@@ -49,7 +49,7 @@ def test_types_of_ops_have_totals_and_averages(tmp_path: Path) -> None:
     ]
 
 
-def test_details_of_ops_have_no_start_and_say_so(tmp_path: Path) -> None:
+def test_op_details_have_no_start_and_say_so(tmp_path: Path) -> None:
     path = written(
         tmp_path, "full_op_name,execution_time", "net/Conv2D-op12,0.5", "Add,1", ",1", "x,N/A"
     )
@@ -66,7 +66,7 @@ def test_details_of_ops_have_no_start_and_say_so(tmp_path: Path) -> None:
     )
 
 
-def test_facts_of_ops_are_in_the_words_of_msprof(tmp_path: Path) -> None:
+def test_op_facts_use_msprofs_terms(tmp_path: Path) -> None:
     info = (
         '"{""input_0"": {""format"": ""DefaultFormat"", ""data_type"": ""NUMBER_TYPE_FLOAT64"", '
         '""shape"": ""2,3""}, ""input_1"": {""format"": ""FracZ"", ""data_type"": ""UNKNOWN""}, '
@@ -97,7 +97,7 @@ def test_facts_of_ops_are_in_the_words_of_msprof(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("collectives", [True, False])
-def test_steps_and_collectives_are_told_in_ticks_of_ten_nanoseconds(
+def test_steps_and_collectives_are_in_ticks_of_ten_nanoseconds(
     tmp_path: Path, collectives: bool
 ) -> None:
     name = "stream_3_AllReduce-op2"

@@ -23,7 +23,7 @@ def read(folder: Path, *events: object, cut: bool = False) -> Part:
     return read_timeline(path, "shown.json", "mindspore_timeline")
 
 
-def test_ops_have_shapes_and_types_and_those_of_the_ai_cpu_none(tmp_path: Path) -> None:
+def test_ops_have_shapes_and_types_except_on_the_ai_cpu(tmp_path: Path) -> None:
     tensor = {"format": "NC1HWC0", "data_type": "NUMBER_TYPE_FLOAT32", "shape": "2,3"}
     facts = {"input_0": tensor, "input_1": tensor | {"shape": "4"}, "output_0": tensor}
     core = op(3, "short", fullname="net/Mul-op1", type="Mul", **facts)
@@ -72,7 +72,7 @@ def test_a_timeline_without_ops_has_no_table(tmp_path: Path) -> None:
     assert (found.ops, found.device, found.missing) == (None, None, ())
 
 
-def test_the_clock_of_a_device_counts_ten_nanoseconds(tmp_path: Path) -> None:
+def test_device_clock_ticks_are_ten_nanoseconds(tmp_path: Path) -> None:
     path = tmp_path / "min_cycle_counter_0.txt"
     path.write_text(" 123456789012345678.0\n")
     part = read_clock(path, "shown.txt", "mindspore_clock")
@@ -81,7 +81,7 @@ def test_the_clock_of_a_device_counts_ten_nanoseconds(tmp_path: Path) -> None:
     assert part.statistics["mindspore_clock"].to_dicts() == [{"zero_ns": 1234567890123456780}]
 
 
-def test_ops_of_a_timeline_are_put_on_the_devices_clock() -> None:
+def test_timeline_ops_are_moved_to_the_device_clock() -> None:
     ops = pl.DataFrame({"core": ["AI_CORE", "AI_CPU", "AI_CPU"], "start_ns": [5, 30, 20]})
     timeline = Part(file="t", kind="mindspore_timeline", ops=ops)
     clock = Part(

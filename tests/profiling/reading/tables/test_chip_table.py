@@ -8,7 +8,7 @@ from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.tables.chip_table import read_chip_table
 
 
-def test_the_table_is_kept_as_text_up_to_a_size(tmp_path: Path) -> None:
+def test_chip_table_is_kept_as_text_up_to_a_size(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b"a\xff" + b" " * ((1 << 20) - 2))
     part = read_chip_table(path, "shown", "chips")

@@ -21,7 +21,9 @@ FIELDS = st.lists(
 
 @given(FIELDS, st.sampled_from(sorted(DIGITS)))
 @settings(max_examples=150)
-def test_times_are_those_of_the_long_way(fields: list[tuple[str | None, str]], unit: str) -> None:
+def test_vectorised_times_equal_exact_parsing(
+    fields: list[tuple[str | None, str]], unit: str
+) -> None:
     text = pl.Series("t", [None if one is None else one + end for one, end in fields], pl.String)
     bare = pl.DataFrame({"t": [one for one, _ in fields]}, schema={"t": pl.String})
     asked = bare.select(nanoseconds(pl.col("t"), unit))["t"]
@@ -30,27 +32,27 @@ def test_times_are_those_of_the_long_way(fields: list[tuple[str | None, str]], u
 
 @given(st.lists(st.integers(0, 10**18), min_size=1), st.sampled_from(["\t", ""]))
 @settings(max_examples=50)
-def test_times_keep_all_digits_of_the_file(starts: list[int], end: str) -> None:
+def test_times_keep_all_digits(starts: list[int], end: str) -> None:
     text = pl.Series([f"{start // 1000}.{start % 1000:03d}{end}" for start in starts])
     assert times(text, "us").to_list() == starts
 
 
 @given(st.lists(st.decimals(0, 10**11, allow_nan=False, places=6), min_size=1))
 @settings(max_examples=50)
-def test_digits_beyond_the_nanosecond_are_rounded_by_their_text(numbers: list[object]) -> None:
+def test_sub_nanosecond_digits_are_rounded_exactly(numbers: list[object]) -> None:
     text = pl.Series([f"{number:f}" for number in numbers])
     half = [Fraction(str(number)) * 1000 + Fraction(1, 2) for number in numbers]
     assert times(text, "us").to_list() == [one.numerator // one.denominator for one in half]
 
 
-def test_whole_numbers_are_read_beside_missing_ones_and_with_blanks() -> None:
+def test_integers_are_read_next_to_missing_values_and_with_blanks() -> None:
     text = pl.Series(["7", " 8\t", "N/A", None, '"9"', "4.5", "99999999999"])
     assert integers(text, pl.Int32()).to_list() == [7, 8, None, None, 9, None, None]
 
 
 @pytest.mark.parametrize("kind", [pl.String(), pl.Categorical()])
 @pytest.mark.parametrize("repeated", [1, 5])
-def test_each_text_is_mended_wherever_it_stands(kind: pl.DataType, repeated: int) -> None:
+def test_malformed_text_is_repaired_at_any_position(kind: pl.DataType, repeated: int) -> None:
     text = pl.Series("t", ["DT_FLOAT", None, "N/A", ""] * repeated, pl.String).cast(kind)
     found = each_once(
         text, lambda column: pl.when(column != "N/A").then(column.str.strip_prefix("DT_"))
@@ -86,7 +88,7 @@ def test_a_time_is_exact_whatever_its_length(
     assert (found.name, found.dtype, found.to_list()) == ("t", pl.Int64, [expected])
 
 
-def test_exceptions_of_a_long_column_go_the_long_way_alone() -> None:
+def test_only_exceptions_of_a_long_column_take_the_slow_path() -> None:
     texts = [f"{number}.5" for number in range(200)]
     texts[3], texts[150], texts[199] = "1736408883704643.212", "x", '"7.25"'
     expected = [number * 1000 + 500 for number in range(200)]
@@ -99,7 +101,7 @@ def test_exceptions_of_a_long_column_go_the_long_way_alone() -> None:
     assert times(pl.Series("t", [None, None], dtype=pl.String), "us").to_list() == [None, None]
 
 
-def test_integers_have_the_type_that_is_asked_for() -> None:
+def test_integers_have_the_requested_dtype() -> None:
     found = integers(pl.Series("n", ["1", "2"]), pl.Int32())
     assert (found.name, found.dtype, found.to_list()) == ("n", pl.Int32, [1, 2])
     assert each_once(pl.Series("t", [], dtype=pl.Categorical), lambda c: c).dtype == pl.String

@@ -33,13 +33,13 @@ def _written(folder: Path, *lines: str) -> Path:
     return path
 
 
-def test_names_of_headers_are_identifiers() -> None:
+def test_header_names_become_identifiers() -> None:
     assert [snake(name) for name in ("op type", "a-b (c)", "_x_", "%", "重")] == [
         *("op_type", "a_b_c", "x", "column", "column"),
     ]
 
 
-def test_each_column_has_the_unit_and_type_that_its_header_says(tmp_path: Path) -> None:
+def test_column_unit_and_type_follow_the_header(tmp_path: Path) -> None:
     path = _written(
         tmp_path,
         "Name,Total Time(us),Load(ms),Sum(s),Raw(ns),Size(KB),Room(MB),Ratio(%),Device_id,Index,"
@@ -86,7 +86,7 @@ def test_each_column_has_the_unit_and_type_that_its_header_says(tmp_path: Path) 
         ("aicpu_mi", "aicpu_mi", "Start", 1_500),
     ],
 )
-def test_times_without_a_unit_are_in_that_of_their_table(
+def test_times_without_a_unit_use_the_tables(
     tmp_path: Path, kind: str, name: str, header: str, nanoseconds: int
 ) -> None:
     part = read_statistic(_written(tmp_path, f"{header},x", "1.5,y"), "shown", kind)
@@ -98,7 +98,7 @@ def test_times_without_a_unit_are_in_that_of_their_table(
 _STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Preparing"
 
 
-def test_times_of_steps_are_in_microseconds(tmp_path: Path) -> None:
+def test_step_times_are_in_microseconds(tmp_path: Path) -> None:
     path = _written(
         tmp_path,
         f"Device_id,{_STEPS},Data,Start Time(us),End Time(us),Stage",
@@ -129,7 +129,7 @@ def test_our_own_table_of_steps_has_ranks(tmp_path: Path) -> None:
     assert part.steps.select("rank", "step").rows() == [(3, 7), (None, 8)]
 
 
-def test_of_the_table_of_a_cluster_the_rows_of_ranks_are_steps(tmp_path: Path) -> None:
+def test_rank_rows_of_a_cluster_table_are_steps(tmp_path: Path) -> None:
     path = _written(
         tmp_path,
         f"Step,Type,Index,{_STEPS.removeprefix('Step,')}",
@@ -144,7 +144,7 @@ def test_of_the_table_of_a_cluster_the_rows_of_ranks_are_steps(tmp_path: Path) -
     assert part.missing == ()
 
 
-def test_iterations_of_graph_mode_end_and_last(tmp_path: Path) -> None:
+def test_graph_mode_iterations_have_end_and_duration(tmp_path: Path) -> None:
     def read_lines(*lines: str) -> Part:
         return read_step_trace(_written(tmp_path, *lines), "shown.csv", "step_trace")
 
@@ -164,7 +164,7 @@ def test_iterations_of_graph_mode_end_and_last(tmp_path: Path) -> None:
     assert len(bare.missing) == 1
 
 
-def test_steps_and_sizes_that_are_no_numbers_are_null_and_named(tmp_path: Path) -> None:
+def test_non_numeric_steps_and_sizes_are_null_and_named(tmp_path: Path) -> None:
     path = _written(tmp_path, f"Rank,{_STEPS}", "3,x,1,2,3,4,5,6")
     part = read_step_times(path, "shown.csv", "step_trace_time")
     assert part.steps is not None

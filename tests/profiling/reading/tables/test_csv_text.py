@@ -27,7 +27,7 @@ def test_columns_are_text_categories_or_numbers(tmp_path: Path) -> None:
     assert text.unreadable.missing() == ()
 
 
-def test_a_column_of_numbers_with_words_keeps_its_numbers_and_names_the_words(
+def test_numeric_column_with_text_keeps_its_numbers_and_names_the_text(
     tmp_path: Path,
 ) -> None:
     path = written(tmp_path, "a,b\n1,2\nsoon, 4 \n\nNA,n/a\n-,x\n")
@@ -42,7 +42,7 @@ def test_a_column_of_numbers_with_words_keeps_its_numbers_and_names_the_words(
     )
 
 
-def test_a_whole_table_gives_the_numbers_of_a_column_or_nulls(tmp_path: Path) -> None:
+def test_columns_of_a_table_are_numbers_or_nulls(tmp_path: Path) -> None:
     table = read_text(written(tmp_path, "a, b\n1,7\nx,8\n"), "shown.csv")
     assert table.names == ["a", " b"]
     assert table.frame.rows() == [("1", "7"), ("x", "8")]
@@ -56,7 +56,7 @@ def test_a_whole_table_gives_the_numbers_of_a_column_or_nulls(tmp_path: Path) ->
     assert gap.what == "2 numbers cannot be read: line 3, column 'a': 'x'; line 2, column 'b': '7'"
 
 
-def test_values_that_are_lost_are_counted_wherever_they_repeat(tmp_path: Path) -> None:
+def test_lost_values_are_counted_at_every_occurrence(tmp_path: Path) -> None:
     table = read_text(written(tmp_path, "a\nx\nx\n1\n'N/A'\ny\n"), "shown.csv")
     values = pl.Series("a", [None, None, 1, None, None])
     assert table.checked(table.frame["a"], values) is values
@@ -74,7 +74,7 @@ def test_an_empty_file_has_no_columns_and_a_header_no_rows(tmp_path: Path) -> No
     assert (header.names, header.frame.height) == (["a", "b"], 0)
 
 
-def test_reading_warns_of_nothing(tmp_path: Path) -> None:
+def test_reading_emits_no_warnings(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_text(written(tmp_path, "a,b\n1,2\n"), "x")

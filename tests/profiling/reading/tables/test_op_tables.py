@@ -19,7 +19,7 @@ HEADER = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Input 
 HEADER += ",Input Data Types"
 
 
-def test_a_kernel_of_torch_npu_has_every_column_of_the_op_table(tmp_path: Path) -> None:
+def test_torch_npu_kernel_has_every_op_table_column(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         "Step Id,Device_id,Model ID,Task ID,Stream ID,Infer ID,Name,Type,OP State,Accelerator Core,"
@@ -54,7 +54,7 @@ def test_a_kernel_of_torch_npu_has_every_column_of_the_op_table(tmp_path: Path) 
         *(("AI_CORE", "hcom_allReduce_", "AI_CORE"), ("N/A", "x_hcom_all", None)),
     ],
 )
-def test_cores_are_in_todays_words_and_collectives_known_by_name(
+def test_cores_use_current_terms_and_collectives_are_recognised_by_name(
     tmp_path: Path, core: str, name: str, expected: str | None
 ) -> None:
     found = read(tmp_path, HEADER, f"{name},b,{core},1,2,7,FLOAT", "z,b,AI_CORE,1,2,7,FLOAT")
@@ -67,7 +67,7 @@ def test_cores_are_in_todays_words_and_collectives_known_by_name(
 
 
 @pytest.mark.parametrize(("lost", "noun"), [(1, "1 row"), (2, "2 rows")])
-def test_rows_without_a_name_or_a_duration_are_left_out_and_counted(
+def test_rows_without_name_or_duration_are_omitted_and_counted(
     tmp_path: Path, lost: int, noun: str
 ) -> None:
     bad = ["N/A,b,AI_CORE,1,2,7,FLOAT", "a,b,AI_CORE,1,N/A,7,FLOAT"][:lost]
@@ -79,7 +79,7 @@ def test_rows_without_a_name_or_a_duration_are_left_out_and_counted(
     )
 
 
-def test_a_negative_duration_is_no_number(tmp_path: Path) -> None:
+def test_negative_duration_is_invalid(tmp_path: Path) -> None:
     found = read(tmp_path, HEADER, "a,b,AI_CORE,1,-2,7,FLOAT", "k,b,AI_CORE,1,0,7,FLOAT")
     assert found.ops is not None
     assert found.ops["name"].to_list() == ["k"]
@@ -89,7 +89,7 @@ def test_a_negative_duration_is_no_number(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_table_lacks_is_named_with_what_needs_it(tmp_path: Path) -> None:
+def test_missing_columns_are_named_with_the_views_that_need_them(tmp_path: Path) -> None:
     def gap(what: str, *needed_for: str) -> Missing:
         return Missing(file="shown.csv", what=what, needed_for=needed_for)
 
@@ -119,11 +119,13 @@ def test_what_a_table_lacks_is_named_with_what_needs_it(tmp_path: Path) -> None:
         (("MY_CUDA", "AI_CPU"), "npu"),
     ],
 )
-def test_ops_ran_where_their_cores_say(tmp_path: Path, cores: tuple[str, str], kind: str) -> None:
+def test_op_location_follows_from_its_core(
+    tmp_path: Path, cores: tuple[str, str], kind: str
+) -> None:
     assert read(tmp_path, HEADER, *(f"a,b,{core},1,2,7,FLOAT" for core in cores)).device == kind
 
 
-def test_columns_of_ours_say_who_wrote_them(tmp_path: Path) -> None:
+def test_our_columns_identify_our_files(tmp_path: Path) -> None:
     found = read(tmp_path, f"{HEADER},Module,Size(B),Rank", "a,b,CPU,1,2,7,FLOAT,net.1,12,x")
     assert found.producer == "jumar"
     assert found.ops is not None
@@ -133,7 +135,7 @@ def test_columns_of_ours_say_who_wrote_them(tmp_path: Path) -> None:
     ]
 
 
-def test_the_first_of_two_columns_of_one_meaning_counts(tmp_path: Path) -> None:
+def test_first_of_two_equivalent_columns_counts(tmp_path: Path) -> None:
     found = read(tmp_path, f"{HEADER},Infer ID,Iteration ID,name", "a,b,CPU,1,2,7,FLOAT,5,6,c")
     assert found.ops is not None
     assert found.ops.select("name", "step").rows() == [("a", 5)]

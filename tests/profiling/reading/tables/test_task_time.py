@@ -33,7 +33,7 @@ def test_tasks_that_compute_or_communicate_are_ops(tmp_path: Path) -> None:
     assert part.missing == ()
 
 
-def test_tasks_of_the_queue_alone_are_no_ops_and_columns_may_lack(tmp_path: Path) -> None:
+def test_pure_queue_tasks_are_not_ops_and_columns_may_be_missing(tmp_path: Path) -> None:
     bare = "kernel_name,kernel_type,task_time(us)\n"
     part = read(tmp_path, f"{bare}e,EVENT_RECORD,1\n")
     assert (part.ops, part.device, part.statistics["task_time"].height) == (None, None, 1)
@@ -45,7 +45,7 @@ def test_tasks_of_the_queue_alone_are_no_ops_and_columns_may_lack(tmp_path: Path
     ]
 
 
-def test_a_device_beyond_32_bits_is_none(tmp_path: Path) -> None:
+def test_device_id_beyond_32_bits_is_none(tmp_path: Path) -> None:
     header = "Device_id,kernel_name,kernel_type,task_id,task_time(us)\n"
     part = read(tmp_path, f"{header}2147483648,a,AI_CORE,4294967296,1\n")
     assert part.ops is not None

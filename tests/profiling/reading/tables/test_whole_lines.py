@@ -51,7 +51,7 @@ def gaps(profile: Profile) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("more", [0, 3])
-def test_a_damaged_line_costs_itself_alone_and_is_named(
+def test_damaged_line_loses_only_itself_and_is_named(
     tmp_path: Path, damaged: str, reason: str, more: int
 ) -> None:
     if more and not damaged.endswith("\n"):
@@ -74,7 +74,7 @@ def test_a_damaged_line_costs_itself_alone_and_is_named(
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
-def test_a_field_that_is_no_number_is_named_with_line_column_and_text(
+def test_non_numeric_field_is_named_with_line_column_and_text(
     tmp_path: Path, changed: tuple[str, str], column: str, text: str, kept: int, encoding: str
 ) -> None:
     content = HEADER + ROW.replace(",a,", ",卷积,") + ROW.replace(*changed, 1)
@@ -83,14 +83,14 @@ def test_a_field_that_is_no_number_is_named_with_line_column_and_text(
     assert gaps(profile)[-1] == f"1 number cannot be read: line 3, column '{column}': '{text}'"
 
 
-def test_missing_values_and_blanks_are_no_faults(tmp_path: Path) -> None:
+def test_missing_values_and_blanks_are_not_faults(tmp_path: Path) -> None:
     rows = [ROW.replace("0.5\n", f"{text}\n") for text in ("N/A", "", " 0.25\t", '"N/A"')]
     profile = opened(tmp_path, HEADER + "".join(rows) + "\n\r\n" + ROW.replace(",0,8", ",,N/A"))
     assert profile.missing == ()
     assert profile.ops["aic_mac_ratio"].to_list() == [None, None, 0.25, None, 0.5]
 
 
-def test_lines_are_those_of_the_file_where_fields_have_breaks_and_lines_are_empty(
+def test_line_numbers_match_the_file_despite_multi_line_fields_and_empty_lines(
     tmp_path: Path,
 ) -> None:
     broken = ROW.replace('"""2,3;4"""', '"2,3;\n4"')
@@ -117,7 +117,7 @@ def test_faults_are_counted_and_the_first_three_named(tmp_path: Path) -> None:
         (HEADER + ROW[:20], "line 2 has 5 of 11 fields"),
     ],
 )
-def test_a_table_of_which_nothing_remains_is_an_error_that_says_why(
+def test_table_without_remaining_rows_is_an_error_with_the_reason(
     tmp_path: Path, content: str, reason: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -125,13 +125,13 @@ def test_a_table_of_which_nothing_remains_is_an_error_that_says_why(
     assert reason in str(caught.value)
 
 
-def test_a_last_field_without_a_line_break_may_be_cut(tmp_path: Path) -> None:
+def test_last_field_without_a_line_break_may_be_truncated(tmp_path: Path) -> None:
     profile = opened(tmp_path, HEADER + ROW + ROW[:-1])
     assert profile.ops.height == 2
     assert gaps(profile)[-1].endswith("its last field may be cut: '0.5'")
 
 
-def test_a_packed_table_that_is_cut_gives_what_came_before(tmp_path: Path) -> None:
+def test_truncated_compressed_table_gives_the_rows_before_the_cut(tmp_path: Path) -> None:
     rows = "".join(ROW.replace("643", f"{row * 7919 % 1000:03}") for row in range(20_000))
     packed = gzip.compress((HEADER + rows).encode())
     profile = opened(tmp_path, packed[: len(packed) // 2], "kernel_details.csv.gz")
@@ -177,7 +177,7 @@ def test_every_table_names_what_it_lost(
         assert name in said
 
 
-def test_the_terminal_json_and_the_page_show_what_was_lost(tmp_path: Path) -> None:
+def test_terminal_json_and_page_show_lost_data(tmp_path: Path) -> None:
     profile = opened(tmp_path, HEADER + ROW + ROW.replace("3.5", "x") + "50,a\n")
     for said in (
         "\n".join(missing_lines(profile, "en")),
@@ -193,7 +193,7 @@ FIELDS = st.sampled_from(["", "1", "2.5", "a b", "x,y", 'q"q', "l\nl", "N/A"])
 
 @given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), max_size=8), st.booleans())
 @settings(max_examples=100)
-def test_what_a_csv_writer_wrote_is_whole(rows: list[list[str]], windows: bool) -> None:
+def test_csv_writer_output_is_read_completely(rows: list[list[str]], windows: bool) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n" if windows else "\n")
     writer.writerows([["Name", "Duration(us)", "Accelerator Core"], *rows])
@@ -206,7 +206,7 @@ def test_what_a_csv_writer_wrote_is_whole(rows: list[list[str]], windows: bool) 
 
 @given(st.integers(0, 4 * len(ROW)))
 @settings(max_examples=150)
-def test_wherever_a_table_is_cut_no_row_is_made_up(cut: int) -> None:
+def test_truncating_a_table_anywhere_invents_no_row(cut: int) -> None:
     rows = [ROW.replace("3.5", f"{place}.125") for place in range(1, 5)]
     with TemporaryDirectory() as folder:
         try:
@@ -257,14 +257,14 @@ END = "the end: the last line has no line break, so its last field may be cut: "
         ("a\n", "a\n", [], []),
     ],
 )  # fmt: skip
-def test_rows_are_whole_records_with_the_numbers_of_their_lines(
+def test_rows_are_complete_records_with_line_numbers(
     tmp_path: Path, content: str, left: str, numbers: list[int], said: list[str]
 ) -> None:
     assert taken(tmp_path, content, len(numbers)) == (left, numbers, said)
 
 
 @pytest.mark.parametrize(("breaks", "whole"), [(3, True), (4, False)])
-def test_a_quoted_field_spans_lines_up_to_a_number(
+def test_quoted_field_may_span_a_limited_number_of_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, whole: bool
 ) -> None:
     monkeypatch.setattr(lines_of, "_MOST_JOINED", 3)
@@ -275,7 +275,9 @@ def test_a_quoted_field_spans_lines_up_to_a_number(
     assert bool(said) is not whole
 
 
-def test_a_file_is_regular_in_any_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regularity_does_not_depend_on_window_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines_of, "_CHUNK", 3)
     path = tmp_path / "x.csv"
     for text, fields, regular in (
@@ -295,7 +297,7 @@ def test_a_file_is_regular_in_any_windows(tmp_path: Path, monkeypatch: pytest.Mo
     assert not is_regular(path, 2)
 
 
-def test_of_a_long_last_line_without_a_break_the_last_field_is_told(tmp_path: Path) -> None:
+def test_last_field_of_a_long_unterminated_line_is_reported(tmp_path: Path) -> None:
     for field, shown in (("y" * 59, "y" * 59), ("y" * 61, "y" * 60)):
         _, _, said = taken(tmp_path, f"a,b\n1,{field}")
         assert said == [f"{END}'{shown}'"]

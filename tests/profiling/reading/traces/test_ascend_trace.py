@@ -45,7 +45,7 @@ def part(folder: Path, *events: dict[str, Any], cut: bool = False) -> Part:
 HARDWARE = named(3, "Ascend Hardware")
 
 
-def test_ops_of_the_hardware_and_collectives_have_their_launches(tmp_path: Path) -> None:
+def test_hardware_ops_and_collectives_have_their_launches(tmp_path: Path) -> None:
     found = part(
         tmp_path,
         HARDWARE,
@@ -130,7 +130,7 @@ def test_calls_have_the_layer_of_their_category_or_level(tmp_path: Path) -> None
     assert found.host["duration_ns"].to_list() == [2_000] * 10
 
 
-def test_iterations_of_graph_mode_are_steps_with_the_longest_wait_for_data(tmp_path: Path) -> None:
+def test_graph_mode_iterations_are_steps_with_the_longest_data_wait(tmp_path: Path) -> None:
     def waited(name: str, time: float) -> dict[str, Any]:
         arguments = {"Data_aug Bound(us)": time}
         return {"ph": "t", "cat": "Data_aug Bound", "name": name, "args": arguments}
@@ -158,7 +158,7 @@ def test_iterations_of_graph_mode_are_steps_with_the_longest_wait_for_data(tmp_p
     assert found.missing == (Missing(file="shown.json", what="the end: it ends in the middle"),)
 
 
-def test_clocks_and_the_analysis_of_overlap_are_shown(tmp_path: Path) -> None:
+def test_clocks_and_overlap_analysis_are_read(tmp_path: Path) -> None:
     def clock(time: int, megahertz: int) -> dict[str, Any]:
         return {"ph": "C", "name": "AI Core Freq", "ts": time, "args": {"MHz": megahertz}}
 
@@ -186,7 +186,9 @@ def test_clocks_and_the_analysis_of_overlap_are_shown(tmp_path: Path) -> None:
         *((name, False) for name in ("python", "GPU0")),
     ],
 )
-def test_a_trace_is_of_cann_by_its_processes(tmp_path: Path, process: str, expected: bool) -> None:
+def test_cann_trace_is_recognised_by_its_processes(
+    tmp_path: Path, process: str, expected: bool
+) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([named(1, process), named(2, "Python")]))
     with read_trace(path) as trace:

@@ -20,7 +20,7 @@ from jumar.profiling.reading.traces.categories import category_of, device_catego
         ("Other_Thing", "Other_Thing"),
     ],
 )
-def test_a_category_is_known_by_any_of_its_names(written: str, category: str) -> None:
+def test_category_is_recognised_by_any_of_its_names(written: str, category: str) -> None:
     assert category_of(written) == category
 
 
@@ -31,5 +31,5 @@ def test_a_category_is_known_by_any_of_its_names(written: str, category: str) ->
         *(("GPU12345", ""), ("GPU", ""), ("CPU HIP API", ""), ("my COPY", "")),
     ],
 )
-def test_a_process_of_rocprof_is_a_device_by_its_whole_name(process: str, category: str) -> None:
+def test_rocprof_process_is_a_device_only_by_its_full_name(process: str, category: str) -> None:
     assert device_category(process) == category

@@ -43,7 +43,7 @@ def _captured(path: Path) -> dict[str, tuple[int, float]]:
     return found
 
 
-def test_own_times_of_cpu_ops_are_those_of_pytorch(tmp_path: Path) -> None:
+def test_own_times_of_cpu_ops_match_pytorch(tmp_path: Path) -> None:
     expected = _captured(tmp_path / "trace.json")
     profile = read(tmp_path / "trace.json")
     assert (profile.kind, profile.producer) == ("cpu", "kineto")
@@ -70,7 +70,7 @@ def test_ops_carry_step_shapes_types_and_thread(tmp_path: Path) -> None:
     assert set(profile.host["layer"]) >= {"op", "mark"}
 
 
-def test_a_packed_trace_is_the_same(tmp_path: Path) -> None:
+def test_compressed_trace_reads_the_same(tmp_path: Path) -> None:
     _captured(tmp_path / "trace.json")
     packed = tmp_path / "b" / "trace.json.gz"
     packed.parent.mkdir()
@@ -78,7 +78,7 @@ def test_a_packed_trace_is_the_same(tmp_path: Path) -> None:
     assert read(packed).ops.equals(read(tmp_path / "trace.json").ops)
 
 
-def test_traces_in_one_folder_are_ranks(tmp_path: Path) -> None:
+def test_traces_in_one_folder_become_ranks(tmp_path: Path) -> None:
     for rank in (0, 5):
         event = {
             "ph": "X",
@@ -160,7 +160,7 @@ def test_devices_of_other_vendors_have_ops(tmp_path: Path, device: str, runtime:
     ]
 
 
-def test_slices_of_rocprof_are_ops_by_their_process(tmp_path: Path) -> None:
+def test_rocprof_slices_are_ops_by_their_process(tmp_path: Path) -> None:
     names = {6: "GPU0", 1: "COPY", 2: "CPU HIP API"}
     path = _written(
         tmp_path / "x.json",
@@ -183,7 +183,7 @@ def test_slices_of_rocprof_are_ops_by_their_process(tmp_path: Path) -> None:
     ]
 
 
-def test_every_category_that_is_left_out_is_listed_with_its_count(tmp_path: Path) -> None:
+def test_every_omitted_category_is_listed_with_its_count(tmp_path: Path) -> None:
     path = _written(
         tmp_path / "x.json",
         _slice("kernel", "k", 1, 1),
@@ -197,7 +197,7 @@ def test_every_category_that_is_left_out_is_listed_with_its_count(tmp_path: Path
     ]
 
 
-def test_a_trace_of_which_nothing_is_read_is_an_error_with_its_categories(tmp_path: Path) -> None:
+def test_trace_without_readable_events_is_an_error_with_its_categories(tmp_path: Path) -> None:
     marked = _slice("user_annotation", "ProfilerStep#1", 0, 9)
     path = _written(tmp_path / "x.json", marked, *[_slice("tpu_things", "t", 1, 1)] * 7)
     with pytest.raises(UserError, match="not read: tpu_things 7"):
@@ -341,7 +341,7 @@ def test_every_column_of_a_cuda_trace_follows_from_its_events(tmp_path: Path) ->
         *(("my_nccl", "nccl"), ("whatever", "kernel")),
     ],
 )  # fmt: skip
-def test_a_kernel_without_an_op_has_the_first_family_that_its_name_fits(
+def test_kernel_without_an_op_has_the_first_family_matching_its_name(
     tmp_path: Path, kernel: str, family: str
 ) -> None:
     found = _part(tmp_path / "x.json", _slice("kernel", kernel, 1, 1))
@@ -400,7 +400,7 @@ def test_every_column_of_a_cpu_trace_follows_from_its_events(tmp_path: Path) -> 
         ({"deviceProperties": [{"name": "y" * 81}]}, None, "y" * 80),
     ],
 )
-def test_rank_and_chip_are_those_of_the_trace_where_they_make_sense(
+def test_rank_and_chip_come_from_the_trace_if_plausible(
     tmp_path: Path, beside: dict[str, Any], rank: int | None, chip: str
 ) -> None:
     found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1), **beside)
@@ -408,7 +408,7 @@ def test_rank_and_chip_are_those_of_the_trace_where_they_make_sense(
 
 
 @pytest.mark.parametrize(("categories", "more"), [(20, ""), (22, " and 2 more")])
-def test_of_many_categories_that_are_left_out_twenty_are_named(
+def test_at_most_twenty_omitted_categories_are_named(
     tmp_path: Path, categories: int, more: str
 ) -> None:
     names = [f"c{number:02}" for number in range(categories)]
@@ -430,7 +430,7 @@ def test_a_trace_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
     assert gap.what == "the end: it ends in the middle"
 
 
-def test_a_device_beyond_32_bits_is_none(tmp_path: Path) -> None:
+def test_device_id_beyond_32_bits_is_none(tmp_path: Path) -> None:
     found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1, args={"device": 1 << 31}))
     assert found.ops is not None
     assert found.ops["device"].to_list() == [None]

@@ -25,7 +25,7 @@ from jumar.profiling.reading.traces.kineto_types import shapes_and_types
         ("2,3;[4, 5]; ;6", "float;double; bool;Scalar", ("2,3;4, 5;", "FLOAT;DOUBLE;BOOL")),
     ],
 )
-def test_shapes_and_types_are_those_of_tensors(
+def test_shapes_and_types_are_parsed_for_tensors(
     dims: object, types: object, expected: tuple[str, str]
 ) -> None:
     assert shapes_and_types(dims, types) == expected

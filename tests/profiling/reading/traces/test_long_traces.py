@@ -77,7 +77,7 @@ def _spill(monkeypatch: pytest.MonkeyPatch) -> None:
         "torch_npu_level1_2rank/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json",
     ],
 )
-def test_columns_on_the_disk_are_those_in_memory(
+def test_columns_on_disk_equal_those_in_memory(
     sample: str, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = read(shared / "data" / "msprof" / sample)
@@ -91,7 +91,7 @@ def test_columns_on_the_disk_are_those_in_memory(
 
 
 @pytest.mark.parametrize("device", [True, False])
-def test_ops_are_nested_across_spans_of_time(
+def test_ops_are_nested_across_time_spans(
     device: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _spill(monkeypatch)
@@ -113,7 +113,7 @@ _calls = st.lists(
 
 @settings(max_examples=200)
 @given(_calls, st.lists(st.integers(0, 60), max_size=5))
-def test_a_sweep_in_spans_finds_the_parents_of_a_sweep_in_one(
+def test_spanned_sweep_finds_the_same_parents_as_a_single_one(
     calls: list[tuple[int, int, int]], edges: list[int]
 ) -> None:
     table = pl.DataFrame(calls, schema=["thread", "start", "duration"], orient="row")
@@ -146,7 +146,7 @@ def test_a_sweep_in_spans_finds_the_parents_of_a_sweep_in_one(
     st.integers(0, 2),
     st.integers(1, 40),
 )
-def test_a_table_gives_back_every_row(
+def test_table_round_trips_every_row(
     rows: list[tuple[Any, int, Any]], batch: int, kept: int, span: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -175,9 +175,7 @@ def test_a_table_gives_back_every_row(
     st.lists(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20), max_size=9),
     st.integers(1, 12),
 )
-def test_the_longest_calls_are_those_of_all_at_once(
-    parts: list[list[tuple[int, bool]]], kept: int
-) -> None:
+def test_longest_calls_match_a_single_pass(parts: list[list[tuple[int, bool]]], kept: int) -> None:
     frames = [
         pl.DataFrame(
             {
@@ -201,9 +199,7 @@ def test_the_longest_calls_are_those_of_all_at_once(
         assert f" {bound / 1000:.3f} us" in gaps[0].what
 
 
-def test_the_file_of_the_columns_has_no_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_column_file_is_unlinked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(spilling, "KEPT_BATCHES", 0)
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -216,7 +212,7 @@ def test_the_file_of_the_columns_has_no_name(
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_full_disk_is_said_and_nothing_stays_open(
+def test_full_disk_is_reported_and_no_file_stays_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = _written(tmp_path / "x.json", 400)
@@ -257,7 +253,7 @@ def _peak(trace: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("device", "bound"), [(True, 1000), (False, 550)])
-def test_memory_grows_with_the_rows_that_are_kept(device: bool, bound: int, tmp_path: Path) -> None:
+def test_memory_grows_only_with_kept_rows(device: bool, bound: int, tmp_path: Path) -> None:
     rows, small = _peak(_written(tmp_path / "s.json", 1_000, device))
     more, large = _peak(_written(tmp_path / "l.json", 4_000, device))
     assert more == 4 * rows

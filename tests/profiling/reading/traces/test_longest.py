@@ -12,7 +12,7 @@ def frame(*calls: tuple[int, str]) -> pl.DataFrame:
     return pl.DataFrame(calls, schema={"duration_ns": pl.Int64, "layer": pl.String}, orient="row")
 
 
-def test_without_calls_there_is_a_table_without_rows() -> None:
+def test_without_calls_the_table_is_empty() -> None:
     host, gaps = longest_calls([], "x")
     assert gaps == []
     assert dict(host.schema) == {name: kind for name, kind in HOST_SCHEMA.items() if name != "rank"}
@@ -28,7 +28,7 @@ def test_without_calls_there_is_a_table_without_rows() -> None:
         ([0, 0, 0, 0, 9], [9], "0.000"),
     ],
 )
-def test_of_more_calls_than_are_kept_the_shortest_go_and_marks_stay(
+def test_shortest_excess_calls_are_dropped_and_marks_kept(
     monkeypatch: pytest.MonkeyPatch, durations: list[int], kept: list[int], bound: str | None
 ) -> None:
     monkeypatch.setattr(longest, "KEPT_CALLS", 4)
@@ -44,7 +44,7 @@ def test_of_more_calls_than_are_kept_the_shortest_go_and_marks_stay(
         ]
 
 
-def test_short_calls_are_dropped_as_they_come_once_a_bound_is_known(
+def test_short_calls_are_dropped_on_arrival_once_a_bound_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(longest, "KEPT_CALLS", 4)

@@ -51,9 +51,7 @@ _trees = st.recursive(st.just([]), lambda inner: st.lists(inner, max_size=4), ma
 
 @settings(max_examples=60)
 @given(st.lists(_trees, min_size=1, max_size=3), st.randoms())
-def test_own_times_are_durations_less_children_and_parents_are_found(
-    threads: list, random: object
-) -> None:
+def test_own_times_exclude_children_and_parents_are_found(threads: list, random: object) -> None:
     rows: list[tuple[str, int, int, int]] = []
     for number, tree in enumerate(threads):
         found: list[tuple[int, int, int]] = []
@@ -69,7 +67,7 @@ def test_own_times_are_durations_less_children_and_parents_are_found(
     assert within.to_list() == list(range(calls.height))
 
 
-def test_a_moment_outside_of_all_calls_is_in_none() -> None:
+def test_moment_outside_all_calls_has_no_call() -> None:
     calls = pl.DataFrame({"thread": ["1"], "start_ns": [10], "duration_ns": [5]})
     moments = pl.DataFrame({"thread": ["1", "1", "1", "2"], "start_ns": [9, 10, 15, 12]})
     assert innermost(calls, moments).to_list() == [None, 0, None, None]
@@ -87,7 +85,7 @@ def test_parents_are_the_innermost_calls_of_the_same_thread() -> None:
     assert found.tolist() == table["parent"].to_list()
 
 
-def test_what_still_runs_at_a_moment_is_kept_for_the_next_span() -> None:
+def test_running_calls_are_kept_for_the_next_span() -> None:
     sweep = Sweep()
     one = pl.Series([1, 1, 2])
     assert sweep.parents(one, pl.Series([0, 5, 7]), pl.Series([100, 10, 3])).tolist() == [-1, 0, -1]
@@ -112,7 +110,7 @@ def test_calls_without_a_thread_a_start_or_a_length_are_placed_at_zero() -> None
     assert innermost(calls, moments).to_list() == [0, 0]
 
 
-def test_an_op_waits_from_the_latest_end_before_it_on_its_stream() -> None:
+def test_op_waits_since_the_latest_earlier_end_on_its_stream() -> None:
     ops = pl.DataFrame(
         {
             "device": [0, 0, 0, 0, 1, 0],
@@ -128,7 +126,7 @@ def test_an_op_waits_from_the_latest_end_before_it_on_its_stream() -> None:
     ]
 
 
-def test_a_moment_is_in_the_step_that_begins_at_it_and_not_in_the_one_that_ends() -> None:
+def test_step_boundary_belongs_to_the_starting_step() -> None:
     steps = pl.DataFrame({"step": [4, 3], "start_ns": [20, 10], "end_ns": [30, 18]})
     moments = pl.Series([9, 10, 17, 18, 19, 20, 29, 30, None])
     found = step_at(moments, steps)
@@ -147,7 +145,7 @@ def test_a_call_of_any_thread_is_kept_while_it_runs(thread: int) -> None:
     assert sweep.parents(one, pl.Series([5]), pl.Series([1])).tolist() == [0]
 
 
-def test_what_has_no_time_is_in_no_step() -> None:
+def test_rows_without_a_time_have_no_step() -> None:
     steps = pl.DataFrame({"step": [1], "start_ns": [0], "end_ns": [5]})
     assert step_at(pl.Series([None, 0, 4, 5], dtype=pl.Int64), steps).to_list() == [
         None,

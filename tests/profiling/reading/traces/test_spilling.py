@@ -14,7 +14,7 @@ from jumar.profiling.reading.traces.spilling import Table, Texts
 LARGEST = (1 << 63) - 1
 
 
-def test_texts_have_numbers_in_the_order_of_their_first_use() -> None:
+def test_texts_are_numbered_in_order_of_first_use() -> None:
     texts = Texts()
     assert [texts.number(text) for text in ("", "a", "b", "a")] == [0, 1, 2, 1]
     found = texts.numbers("x", ["b", None, "c", 7, "c", True])
@@ -26,7 +26,7 @@ def test_texts_have_numbers_in_the_order_of_their_first_use() -> None:
     assert (decoded.name, decoded.to_list()) == ("y", ["c", None, ""])
 
 
-def test_whole_numbers_are_those_that_64_bits_hold() -> None:
+def test_integers_are_limited_to_64_bits() -> None:
     table = Table({"a": "whole", "b": "digits"}, Texts())
     cases: list[tuple[Any, int | None, int | None]] = [
         (LARGEST, LARGEST, LARGEST),
@@ -91,7 +91,7 @@ def test_a_batch_is_packed_when_it_is_full_and_the_first_ones_stay_in_memory(
     assert open_files() == before
 
 
-def test_spans_hold_about_as_many_rows_as_asked_for_in_the_order_of_time(
+def test_spans_have_about_the_requested_rows_in_order_of_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spilling, "BATCH", 16)
@@ -111,7 +111,7 @@ def test_spans_hold_about_as_many_rows_as_asked_for_in_the_order_of_time(
     ]
 
 
-def test_a_disk_that_is_full_says_where_and_what_to_do(
+def test_full_disk_error_says_where_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(spilling, "KEPT_BATCHES", 0)

@@ -45,7 +45,7 @@ def trace(tmp_path: Path) -> Trace:
 
 
 @pytest.mark.parametrize("span", [1, 3, 1000])
-def test_a_launch_is_within_the_innermost_op_and_the_first_of_a_correlation_counts(
+def test_launch_belongs_to_the_innermost_op_and_first_correlation_counts(
     trace: Trace, span: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeping, "SPAN", span)
@@ -62,14 +62,14 @@ def test_a_launch_is_within_the_innermost_op_and_the_first_of_a_correlation_coun
     ]
 
 
-def test_without_launches_the_columns_are_the_same(trace: Trace, tmp_path: Path) -> None:
+def test_columns_are_the_same_without_launches(trace: Trace, tmp_path: Path) -> None:
     (tmp_path / "y.json").write_text("[]")
     with trace, read_trace(tmp_path / "y.json") as empty:
         assert launches(empty, np.array([7])).columns == launches(trace, np.array([7])).columns
         assert launches(trace, np.array([], dtype=np.int64)).height == 0
 
 
-def test_an_id_names_an_op_where_no_other_op_has_it(trace: Trace) -> None:
+def test_id_identifies_an_op_only_if_unique(trace: Trace) -> None:
     with trace:
         found = named_once(trace, np.array([1, 2, 3, 4]))
         assert found.columns == ["external", "op", "shapes", "types", "module"]
@@ -79,7 +79,7 @@ def test_an_id_names_an_op_where_no_other_op_has_it(trace: Trace) -> None:
 
 
 @pytest.mark.parametrize("span", [1, 3, 1000])
-def test_own_times_are_without_the_ops_directly_within(
+def test_own_times_exclude_direct_children(
     trace: Trace, span: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeping, "SPAN", span)
@@ -96,7 +96,7 @@ def test_own_times_are_without_the_ops_directly_within(
     }
 
 
-def test_an_op_is_not_below_zero_where_what_is_within_it_takes_longer(tmp_path: Path) -> None:
+def test_own_time_is_not_negative_if_children_take_longer(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     events = [call("cpu_op", "outer", 0, 10), call("cpu_op", "inner", 5, 30)]
     path.write_text(json.dumps(events))
@@ -105,7 +105,7 @@ def test_an_op_is_not_below_zero_where_what_is_within_it_takes_longer(tmp_path: 
     assert found["own_ns"].to_list() == [0, 30_000]
 
 
-def test_values_are_looked_up_in_an_ordered_array() -> None:
+def test_values_are_looked_up_in_a_sorted_array() -> None:
     values = pl.Series([5, 0, 9, 3, 10])
     assert among(values, np.array([3, 5, 9])).to_list() == [True, False, True, True, False]
     assert among(values, np.array([])).to_list() == [False] * 5

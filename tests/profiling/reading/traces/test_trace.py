@@ -65,7 +65,7 @@ def test_calls_on_the_host_have_ids_shapes_types_and_module(tmp_path: Path) -> N
         assert trace.called("^nothing").to_dicts() == []
 
 
-def test_events_on_a_device_have_their_place_and_size(tmp_path: Path) -> None:
+def test_device_events_have_location_and_size(tmp_path: Path) -> None:
     first = {
         **{"correlation": 1, "External id": 2, "device": 3, "stream": 4, "Task Id": 5},
         **{"Task Type": "AI_CORE", "grid": [2, 3, 4, 5], "bytes": 6},
@@ -93,7 +93,7 @@ def test_events_on_a_device_have_their_place_and_size(tmp_path: Path) -> None:
         ]
 
 
-def test_arrows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Path) -> None:
+def test_flows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Path) -> None:
     clock = {"ph": "C", "name": "AI Core Freq", "ts": 3, "args": {"MHz": 1800}}
     wait = {"ph": "t", "cat": "Data_aug Bound", "name": "Iteration 4"}
     with taken(
@@ -118,7 +118,7 @@ def test_arrows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Pat
         assert (trace.events, rows(trace.calls), rows(trace.kernels)) == (0, [], [])
 
 
-def test_processes_and_threads_are_named_up_to_a_bound(
+def test_processes_and_threads_are_named_up_to_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "MOST_NAMES", 3)
@@ -140,7 +140,7 @@ def test_processes_and_threads_are_named_up_to_a_bound(
         assert trace.threads == {("1", "4"): "first", ("1", "5"): "second"}
 
 
-def test_slices_without_a_time_and_the_end_of_a_broken_file_are_named(tmp_path: Path) -> None:
+def test_slices_without_a_time_and_a_broken_end_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([OP, OP | {"ts": "soon"}])[:-1])
     with read_trace(path) as trace:

@@ -74,11 +74,11 @@ def without(option: str) -> list[str]:
     return sorted(name for name, options in dataclass_options() if not options.get(option))
 
 
-def test_dataclasses_are_frozen_but_for_those_that_gather() -> None:
+def test_dataclasses_are_frozen_except_accumulators() -> None:
     assert without("frozen") == CHANGING
 
 
-def test_fields_of_dataclasses_are_given_by_name_but_for_a_few() -> None:
+def test_dataclass_fields_are_keyword_only_except_for_a_few() -> None:
     assert without("kw_only") == IN_ORDER
 
 
@@ -88,7 +88,7 @@ def test_dataclasses_are_compared_by_content_and_have_slots_as_listed() -> None:
     assert sorted(name for name, each in options if each.get("slots")) == MANY
 
 
-def test_arguments_may_be_given_by_name_but_for_those_of_commands_and_protocols() -> None:
+def test_arguments_may_be_keywords_except_in_commands_and_protocols() -> None:
     without_name = [
         node.name
         for path, tree in trees().items()

@@ -132,7 +132,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_document_keeps_to_the_convention(name: str) -> None:
+def test_every_document_follows_the_convention(name: str) -> None:
     read(CHECKOUT / name, name)
 
 
@@ -150,7 +150,7 @@ def test_a_translation_shows_the_same_commands_files_and_output(name: str) -> No
     "step",
     [pytest.param(step, id=f"{step.document}:{step.line}") for step in STEPS],
 )
-def test_the_documents_do_as_they_say(
+def test_documented_commands_work(
     step: Command | WrittenFile,
     runner: Runner,
     folders: dict[str, Path],
@@ -184,7 +184,7 @@ def steps_of(text: str, folder: Path) -> list[Command | WrittenFile]:
     return read(path, "page.md")
 
 
-def test_a_document_is_read_as_files_and_commands(tmp_path: Path) -> None:
+def test_document_is_parsed_into_files_and_commands(tmp_path: Path) -> None:
     text = (
         "<!-- file: mine.py -->\n```python\nx = 1\n```\n\n"
         "Then:\n\n<!-- run: exit 2 -->\n<!-- check: output -->\n```console\n"
@@ -199,7 +199,7 @@ def test_a_document_is_read_as_files_and_commands(tmp_path: Path) -> None:
     assert (second.line, second.words, second.output) == (14, ["jumar", "doctor"], [])
 
 
-def test_a_story_says_what_is_smaller_in_the_tests(tmp_path: Path) -> None:
+def test_story_marks_what_is_smaller_in_the_tests(tmp_path: Path) -> None:
     text = (
         "<!-- small: --set 'a=b c' -->\n<!-- picture: out/a.png -->\n"
         "```console\n$ jumar doctor\n```\n"
@@ -226,7 +226,7 @@ def test_a_story_says_what_is_smaller_in_the_tests(tmp_path: Path) -> None:
         "<!-- run: dry -->\nSome text.\n```console\n$ jumar doctor\n```\n",
     ],
 )
-def test_what_would_not_be_executed_is_refused(text: str, tmp_path: Path) -> None:
+def test_blocks_that_would_not_be_executed_are_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableError):
         steps_of(text, tmp_path)
 
@@ -240,13 +240,13 @@ def test_what_would_not_be_executed_is_refused(text: str, tmp_path: Path) -> Non
         (["loss 1"], "loss 1\nmore\n", False),
     ],
 )
-def test_shown_output_is_compared_up_to_its_numbers(
+def test_shown_output_is_compared_except_for_numbers(
     expected: list[str], printed: str, same: bool
 ) -> None:
     assert shows(expected, printed) is same
 
 
-def test_numbers_are_compared_where_the_document_says_so(tmp_path: Path) -> None:
+def test_numbers_are_compared_if_the_document_says_so(tmp_path: Path) -> None:
     text = "<!-- check: numbers -->\n```console\n$ jumar doctor\n12 cores\n```\n"
     (command,) = steps_of(text, tmp_path)
     assert isinstance(command, Command)

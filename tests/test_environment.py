@@ -56,7 +56,7 @@ def sound(here: Environment) -> Environment:
     )
 
 
-def test_the_environment_goes_to_json(here: Environment) -> None:
+def test_environment_is_serialisable_to_json(here: Environment) -> None:
     read = json.loads(json.dumps(asdict(here)))
     assert read["versions"]["torch"] == torch.__version__
     assert read["processor"]["usable_cores"] >= 1
@@ -64,7 +64,7 @@ def test_the_environment_goes_to_json(here: Environment) -> None:
     assert {"tensorboard", "simplejpeg"} <= {package["name"] for package in read["packages"]}
 
 
-def test_the_lines_of_the_doctor_name_every_version_place_and_device(here: Environment) -> None:
+def test_doctor_lines_name_every_version_path_and_device(here: Environment) -> None:
     printed = "\n".join(environment_lines(here))
     for name, version in here.versions.items():
         assert re.search(rf"^{name} +{re.escape(version or '-')}$", printed, re.MULTILINE)
@@ -72,7 +72,7 @@ def test_the_lines_of_the_doctor_name_every_version_place_and_device(here: Envir
     assert all(device.name in printed for device in here.accelerators)
 
 
-def test_it_takes_less_than_two_seconds() -> None:
+def test_environment_is_collected_within_two_seconds() -> None:
     """Of the CPU, of its own thread: neither a busy neighbour nor a thread that an earlier test
     left in this process is our slowness."""
     start = time.thread_time()
@@ -80,7 +80,7 @@ def test_it_takes_less_than_two_seconds() -> None:
     assert time.thread_time() - start < 2
 
 
-def test_looking_imports_none_of_the_packages_that_it_names() -> None:
+def test_collecting_imports_none_of_the_named_packages() -> None:
     script = (
         "import sys\n"
         "from jumar.environment import inspect_environment\n"
@@ -97,7 +97,7 @@ def test_looking_imports_none_of_the_packages_that_it_names() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_what_cannot_be_found_is_none_and_the_rest_is_still_there(
+def test_missing_information_is_none_without_affecting_the_rest(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def lost(*_: object, **__: object) -> str:
@@ -128,7 +128,7 @@ def test_what_cannot_be_found_is_none_and_the_rest_is_still_there(
         ("compiler/readme.txt", "version=1\n", None),
     ],
 )
-def test_the_version_of_cann_is_read_from_what_its_installer_left(
+def test_cann_version_is_read_from_its_installation(
     tmp_path: Path, path: str, text: str, version: str | None
 ) -> None:
     file = tmp_path / path
@@ -138,7 +138,7 @@ def test_the_version_of_cann_is_read_from_what_its_installer_left(
 
 
 @pytest.mark.parametrize("place", ["cann/set_env.sh", "set_env.sh"])
-def test_the_script_to_source_is_found_within_or_beside_cann(
+def test_script_to_source_is_found_inside_or_next_to_cann(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     (tmp_path / "cann").mkdir()
@@ -149,7 +149,7 @@ def test_the_script_to_source_is_found_within_or_beside_cann(
     assert result.cann_script == str(tmp_path / place)
 
 
-def test_the_version_of_the_driver_is_read_from_its_folder(tmp_path: Path) -> None:
+def test_driver_version_is_read_from_its_folder(tmp_path: Path) -> None:
     assert npu_driver_version(tmp_path) is None
     (tmp_path / "driver").mkdir()
     (tmp_path / "driver" / "version.info").write_text("Version=24.1.rc3\nascendhal_version=7.35\n")
@@ -168,7 +168,7 @@ def _processor(**changes: object) -> Callable[[Environment], Environment]:
     return lambda found: replace(found, processor=replace(found.processor, **changes))
 
 
-def test_a_sound_machine_has_no_findings(sound: Environment) -> None:
+def test_healthy_machine_has_no_findings(sound: Environment) -> None:
     assert check(sound) == []
 
 
@@ -214,7 +214,7 @@ def test_a_sound_machine_has_no_findings(sound: Environment) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_found_with_what_to_do(
+def test_problems_are_found_with_a_remedy(
     sound: Environment,
     change: Callable[[Environment], Environment],
     level: str,
@@ -226,12 +226,12 @@ def test_what_is_wrong_is_found_with_what_to_do(
     assert todo in finding.todo
 
 
-def test_the_worst_finding_comes_first(sound: Environment) -> None:
+def test_worst_finding_comes_first(sound: Environment) -> None:
     bad = _processor(accelerates_bf16=False)(_versions(torch="2.5.1")(sound))
     assert [finding.level for finding in check(bad)] == ["error", "note"]
 
 
-def test_a_processor_of_which_nothing_is_known_has_no_findings(sound: Environment) -> None:
+def test_unknown_processor_has_no_findings(sound: Environment) -> None:
     unknown = Processor(
         name=None,
         cores=None,

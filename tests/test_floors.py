@@ -114,7 +114,7 @@ def violations(package: Path, house: House) -> list[str]:
 HOUSE = read_house((CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8"))
 
 
-def test_every_room_stands_in_the_table_and_every_row_is_a_room() -> None:
+def test_every_package_is_in_the_table_and_every_row_is_a_package() -> None:
     rooms = {room_of(path, PACKAGE) for path in PACKAGE.rglob("*.py")}
     assert rooms - {"__init__", "__main__"} == set(HOUSE.floors)
 
@@ -124,11 +124,11 @@ def test_imports_go_down_only() -> None:
     assert not result, "\n".join(result)
 
 
-def test_no_two_files_need_each_other() -> None:
+def test_no_two_files_import_each_other() -> None:
     TopologicalSorter(file_imports(PACKAGE)).prepare()
 
 
-def test_files_that_need_each_other_are_found(tmp_path: Path) -> None:
+def test_import_cycles_are_found(tmp_path: Path) -> None:
     package = tmp_path / "jumar"
     package.mkdir()
     (package / "one.py").write_text("from jumar.two import name\n")
@@ -138,7 +138,7 @@ def test_files_that_need_each_other_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", ["failures", "launching", "porting", "profiling"])
-def test_what_reads_scripts_and_files_imports_no_torch(room: str) -> None:
+def test_script_and_file_readers_do_not_import_torch(room: str) -> None:
     result = [
         f"{path}: {module}"
         for path in sorted((PACKAGE / room).rglob("*.py"))
@@ -174,7 +174,7 @@ def test_models_import_nothing_of_jumar() -> None:
         "from jumar.tasks.task import Task",
     ],
 )
-def test_an_import_that_goes_up_or_sideways_is_found(line: str, tmp_path: Path) -> None:
+def test_upward_or_sideways_import_is_found(line: str, tmp_path: Path) -> None:
     house = read_house(
         "| 2 | `cli/` | commands |\n"
         "| 1 | `data/`, `tasks/`, `experiments/`, `recipes/` | work |\n"
@@ -244,7 +244,9 @@ def code(tree: ast.AST) -> str:
         ),
     ],
 )
-def test_what_only_some_rooms_know(pattern: str, rooms: tuple[str, ...]) -> None:
+def test_restricted_names_are_used_only_in_their_packages(
+    pattern: str, rooms: tuple[str, ...]
+) -> None:
     result = [
         f"{name}: {line.strip()}"
         for name, tree in sources([PACKAGE], outside=rooms)
@@ -254,7 +256,7 @@ def test_what_only_some_rooms_know(pattern: str, rooms: tuple[str, ...]) -> None
     assert not result, "\n".join(map(str, result))
 
 
-def test_no_file_is_named_for_being_left_over() -> None:
+def test_no_file_has_a_catch_all_name() -> None:
     left_over = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
     result = [
         path
@@ -346,5 +348,5 @@ def test_a_way_to_run_code_from_data_is_found(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["model.eval()", "torch.load(path, weights_only=True)", "re.compile('a')"]
 )
-def test_what_is_safe_passes(line: str) -> None:
+def test_safe_code_passes(line: str) -> None:
     assert not list(unsafe(ast.parse(line)))

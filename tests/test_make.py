@@ -60,7 +60,7 @@ def interpreter(folder: Path, first: str) -> Path:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_target_is_there_and_says_what_it_would_do(target: str, clone: Path) -> None:
+def test_every_target_exists_and_has_a_dry_run(target: str, clone: Path) -> None:
     shown = call("make", "-n", target, cwd=clone)
     assert shown.returncode == 0, shown.stdout
     assert f"make {target} " in call("make", cwd=clone).stdout
@@ -80,7 +80,7 @@ def test_every_make_command_of_the_documents_exists(command: Command, clone: Pat
         ("sys.modules['venv'] = None", "apt-get install python3-venv"),
     ],
 )
-def test_a_python_that_cannot_serve_is_named_in_one_line(
+def test_unsuitable_python_is_named_in_one_line(
     first: str, said: str, clone: Path, tmp_path: Path
 ) -> None:
     python = interpreter(tmp_path, first)
@@ -92,13 +92,13 @@ def test_a_python_that_cannot_serve_is_named_in_one_line(
     assert not (clone / ".venv").exists()
 
 
-def test_a_python_that_is_not_there_is_named_in_one_line(clone: Path) -> None:
+def test_missing_python_is_named_in_one_line(clone: Path) -> None:
     done = call("make", "demo", "PYTHON=/no/such/python3", cwd=clone)
     assert done.returncode == 2
     assert "'/no/such/python3' is no Python 3.10 or newer" in done.stdout
 
 
-def test_an_environment_of_someone_else_is_left_alone(clone: Path) -> None:
+def test_foreign_environment_is_left_alone(clone: Path) -> None:
     kept = clone / ".venv" / "lib" / "theirs.py"
     kept.parent.mkdir(parents=True)
     kept.write_text("", encoding="utf-8")
@@ -108,7 +108,7 @@ def test_an_environment_of_someone_else_is_left_alone(clone: Path) -> None:
     assert kept.exists()
 
 
-def test_the_tests_run_on_every_processor_also_after_a_failure(clone: Path) -> None:
+def test_tests_run_for_every_processor_setting_even_after_a_failure(clone: Path) -> None:
     python = clone / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(
@@ -141,7 +141,7 @@ def test_the_tests_run_on_every_processor_also_after_a_failure(clone: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_named_python_lends_its_torch_and_is_set_up_once(clone: Path) -> None:
+def test_named_python_provides_its_torch_and_is_set_up_once(clone: Path) -> None:
     # What is left of an environment made from another Python, to be made again.
     (clone / ".venv" / "bin").mkdir(parents=True)
     (clone / ".venv" / "bin" / "python").symlink_to(sys.executable)

@@ -43,7 +43,7 @@ class Diary(Observer):
         self.seen.append(f"{name}>")
 
 
-def test_a_training_tells_each_observer_what_it_asks_for(tmp_path: Path) -> None:
+def test_observers_receive_the_events_they_ask_for(tmp_path: Path) -> None:
     objectives, passes = Diary("objective"), Diary(FORWARD, BACKWARD)
     plan = small_plan(duration="2it", objectives=("discriminator", "generator"))
     trainer_for(GanTask(), plan, tmp_path, observers=(objectives, passes)).train()
@@ -74,7 +74,7 @@ def test_two_observers_of_one_part_nest() -> None:
     assert first.seen[-2:] == second.seen[-2:] == ["forward of it>", "end"]
 
 
-def test_a_part_that_nobody_looks_at_is_one_shared_context() -> None:
+def test_unobserved_part_is_one_shared_context() -> None:
     nobody, others = Observers(), Observers([Diary(BACKWARD)])
     with others.around():
         assert nobody.phase("forward") is others.phase("objective", "points")
@@ -82,7 +82,7 @@ def test_a_part_that_nobody_looks_at_is_one_shared_context() -> None:
     assert nobody.phase("forward") is others.phase("backward")
 
 
-def test_who_began_is_ended_although_the_next_one_fails() -> None:
+def test_started_observer_is_ended_even_if_the_next_one_fails() -> None:
     class Failing(Diary):
         def begin(self) -> None:
             raise RuntimeError("as planned")
@@ -132,14 +132,14 @@ class Reporting(Observer):
         self.recorded.append(record)
 
 
-def test_what_an_observer_has_left_to_report_at_the_end_reaches_all() -> None:
+def test_final_reports_reach_all_observers() -> None:
     reporting, other = Reporting(), Reporting()
     with Observers([reporting, other]).recording(0):
         assert reporting.recorded == []
     assert len(reporting.recorded) == len(other.recorded) == 2
 
 
-def test_after_an_error_nothing_further_is_recorded_so_that_the_error_is_what_is_shown() -> None:
+def test_nothing_is_recorded_after_an_error_so_the_error_is_shown() -> None:
     reporting = Reporting()
     with pytest.raises(OSError), Observers([reporting]).recording(0):
         raise OSError("no space left")

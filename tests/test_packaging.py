@@ -51,7 +51,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"wheel": wheel, "sdist": sdist}
 
 
-def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(
+def test_wheel_has_exactly_the_package_files(
     released: dict[str, Path],
 ) -> None:
     with zipfile.ZipFile(released["wheel"]) as wheel:
@@ -68,7 +68,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(
     assert any(name.endswith("/licenses/LICENSE") for name in metadata)
 
 
-def test_the_sdist_is_a_checkout_that_can_be_tested(released: dict[str, Path]) -> None:
+def test_sdist_is_a_testable_checkout(released: dict[str, Path]) -> None:
     with tarfile.open(released["sdist"]) as sdist:
         packed = {member.name.partition("/")[2] for member in sdist.getmembers()}
     needed = {
@@ -165,7 +165,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_with_the_extra_train_it_trains_in_an_environment_of_nothing_else(
+def test_extra_train_suffices_for_training(
     kind: str, released: dict[str, Path], tmp_path: Path
 ) -> None:
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
@@ -193,7 +193,7 @@ def test_without_extras_scripts_are_ported_and_linted(bare: Path, tmp_path: Path
     assert (done.returncode, "jumar[train]" in done.stderr) == (2, False), done.stderr
 
 
-def test_without_extras_profiles_are_shown_compared_and_held_against_limits(
+def test_without_extras_profiles_are_shown_compared_and_checked_against_limits(
     bare: Path, profiles: tuple[Path, Path], tmp_path: Path
 ) -> None:
     before, after = profiles
@@ -254,7 +254,7 @@ def listed(wheel: Path, extra: str) -> set[str]:
     }
 
 
-def test_extras_are_what_the_command_line_takes_them_for(released: dict[str, Path]) -> None:
+def test_extras_match_the_command_lines_expectations(released: dict[str, Path]) -> None:
     owners = packages_distributions()
     train = listed(released["wheel"], "train")
     assert {canonicalize_name(owners[module][0]) for module in TRAIN_MODULES} == train

@@ -24,7 +24,7 @@ def test_commands_of_documents_count_as_one_reason() -> None:
     )
 
 
-def test_there_are_five_lines_at_most_and_no_reason_is_lost() -> None:
+def test_summary_has_at_most_five_lines_and_loses_no_reason() -> None:
     skips = [("a.py", f"needs thing {n}") for n in range(9) for _ in range(n + 1)]
     lines = skip_summary(skips)
     assert len(lines) == MOST_SKIP_LINES
@@ -50,7 +50,7 @@ def test_a_run_says_what_it_skipped(tmp_path: Path) -> None:
     assert "1  needs a device" in done.stdout
 
 
-def test_a_skip_that_nothing_allows_is_named_once_with_its_count() -> None:
+def test_disallowed_skip_is_named_once_with_its_count() -> None:
     skips = [("a.py", "Skipped: needs chromium")] * 2 + [("tests/b.py", "Skipped: needs hours")]
     assert unexpected_skips(skips, ["needs hours"]) == [
         "skipped, but could have been run: needs chromium (2)"
@@ -59,9 +59,7 @@ def test_a_skip_that_nothing_allows_is_named_once_with_its_count() -> None:
 
 
 @pytest.mark.parametrize(("allowed", "code"), [("needs a device", 0), ("# needs a device", 1)])
-def test_a_run_fails_where_something_skipped_that_was_not_to(
-    allowed: str, code: int, tmp_path: Path
-) -> None:
+def test_run_fails_on_a_disallowed_skip(allowed: str, code: int, tmp_path: Path) -> None:
     hooks = ("configure", "sessionfinish", "terminal_summary")
     (tmp_path / "conftest.py").write_text(
         "".join(f"from tests.conftest import pytest_{hook}\n" for hook in hooks)
@@ -83,5 +81,5 @@ def test_a_run_fails_where_something_skipped_that_was_not_to(
     assert ("could have been run: needs a device (1)" in done.stdout) == bool(code)
 
 
-def test_the_files_that_begin_first_are_there() -> None:
+def test_files_scheduled_first_exist() -> None:
     assert not [name for name in SLOWEST if not (CHECKOUT / name).is_file()]

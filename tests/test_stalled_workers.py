@@ -79,7 +79,7 @@ def run(folder: Path, limit_s: float, *files: str) -> subprocess.CompletedProces
     [(HOLDS_THE_LOCK, "S"), (DIES_WITH_A_FORK, "Z"), (STOPS, "T")],
     ids=["hangs in native code", "dies and leaves a fork", "is stopped"],
 )
-def test_a_lost_worker_fails_its_test_by_name_and_the_others_go_on(
+def test_lost_worker_fails_its_test_by_name_and_the_others_continue(
     text: str, state: str, tmp_path: Path
 ) -> None:
     done = run(tmp_path, 4, text, *["def test_good():\n    pass\n"] * 3)

@@ -31,7 +31,7 @@ def dumped(folder: Path, device: torch.device, level: Level) -> Dump:
 
 
 @pytest.mark.parametrize("level", ["modules", "statistics", "tensors"])
-def test_a_dump_holds_the_layers_and_updates_of_the_cpu(
+def test_dump_has_the_same_layers_and_updates_as_on_the_cpu(
     device: Device, tmp_path: Path, level: Level
 ) -> None:
     device.set_full_float32(True)
@@ -51,7 +51,7 @@ def test_a_dump_holds_the_layers_and_updates_of_the_cpu(
             assert one.statistics.nan == 0
 
 
-def test_a_dump_holds_no_ops_of_its_own(device: Device, tmp_path: Path) -> None:
+def test_dump_does_not_record_its_own_ops(device: Device, tmp_path: Path) -> None:
     names = {call.op for call in dumped(tmp_path / "dump", device.torch, "statistics").calls}
     assert any(name.startswith("aten.") for name in names)
     assert not {name for name in names if "isnan" in name or "stack" in name}

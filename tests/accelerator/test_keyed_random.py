@@ -12,7 +12,7 @@ KEYS = (0, 1, 2**63 - 1, 0x9E3779B97F4A7C15)
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_the_bits_are_those_of_the_cpu(device: Device, key: int) -> None:
+def test_random_bits_match_the_cpu(device: Device, key: int) -> None:
     for rows, features, first in ((1, 1, 0), (7, 1023, 0), (64, 4096, 2**20)):
         position = random_position(key, first)
         here = keyed_bits(rows, features, position, device.torch)
@@ -23,7 +23,7 @@ def test_the_bits_are_those_of_the_cpu(device: Device, key: int) -> None:
 
 @pytest.mark.parametrize("p", [0.1, 0.35, 0.5, 0.9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_dropout_mask_is_that_of_the_cpu(device: Device, p: float, dtype: torch.dtype) -> None:
+def test_dropout_mask_matches_the_cpu(device: Device, p: float, dtype: torch.dtype) -> None:
     dropout = KeyedDropout(p).train()
     set_random_position(dropout, 17, 5)
     x = torch.ones(32, 3, 17, 19, dtype=dtype)
@@ -32,7 +32,7 @@ def test_the_dropout_mask_is_that_of_the_cpu(device: Device, p: float, dtype: to
     assert 0 < int((mask == 0).sum()) < mask.numel()
 
 
-def test_the_dropout_mask_of_tokens_is_that_of_the_cpu(device: Device) -> None:
+def test_token_dropout_mask_matches_the_cpu(device: Device) -> None:
     dropout = KeyedTokenDropout(0.1).train()
     set_random_position(dropout, 3, 0)
     x = torch.ones(50, 64)
@@ -41,7 +41,7 @@ def test_the_dropout_mask_of_tokens_is_that_of_the_cpu(device: Device) -> None:
     assert torch.equal(here.cpu(), dropout(x, samples, places))
 
 
-def test_latent_vectors_are_those_of_the_cpu_but_for_their_last_bits(device: Device) -> None:
+def test_latent_vectors_match_the_cpu_except_in_the_last_bits(device: Device) -> None:
     position = random_position(5)
     here = keyed_normal(16, 128, position, device.torch, truncation=2.0).cpu()
     there = keyed_normal(16, 128, position, torch.device("cpu"), truncation=2.0)

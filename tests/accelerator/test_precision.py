@@ -38,7 +38,7 @@ def dtypes(device: Device, mixlist: Path | None) -> dict[str, torch.dtype]:
         policy.close()
 
 
-def test_without_a_list_products_and_convolutions_are_low(device: Device) -> None:
+def test_matrix_products_and_convolutions_are_low_precision_by_default(device: Device) -> None:
     result = dtypes(device, None)
     assert (result["convolution"], result["product"]) == (torch.bfloat16, torch.bfloat16)
 
@@ -96,9 +96,7 @@ def losses(run: Path) -> Sequence[float]:
     return [line["loss"] for line in lines if line["kind"] == "train"]
 
 
-def test_real_float16_is_what_is_emulated_on_a_cpu(
-    device: Device, images: Path, tmp_path: Path
-) -> None:
+def test_real_float16_matches_cpu_emulation(device: Device, images: Path, tmp_path: Path) -> None:
     fp16_is_real(device)
     train(tmp_path / "real", device, images, scaled(1024.0))
     emulated = [*scaled(1024.0), "precision.emulate_fp16=true"]

@@ -44,7 +44,9 @@ def refusing_to_wait(device: Device, step: Callable[[], int]) -> Generator[None]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_step_waits_for_nothing(device: Device, images: Path, tmp_path: Path, name: str) -> None:
+def test_a_step_does_not_synchronise(
+    device: Device, images: Path, tmp_path: Path, name: str
+) -> None:
     if device.reads_at_once:
         pytest.skip(f"{device.kind} has finished whatever it returns")
     recipe = override(create_recipe(NAME), [f"data.path={images}", *SETTINGS[name]])
@@ -60,7 +62,7 @@ def test_a_step_waits_for_nothing(device: Device, images: Path, tmp_path: Path, 
     assert trainer.state.step == 5
 
 
-def test_what_waits_is_noticed(device: Device) -> None:
+def test_synchronisation_is_detected(device: Device) -> None:
     """Otherwise the tests above would pass for nothing."""
     if device.reads_at_once:
         pytest.skip(f"{device.kind} has finished whatever it returns")

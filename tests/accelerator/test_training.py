@@ -60,7 +60,7 @@ def test_training_lowers_the_loss(whole: Path) -> None:
     assert losses[-1] < losses[0]
 
 
-def test_evaluation_gives_the_scores_of_the_training(
+def test_evaluation_reproduces_the_training_scores(
     device: Device, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again = tmp_path / "again"
@@ -74,7 +74,7 @@ def test_evaluation_gives_the_scores_of_the_training(
     assert float(last[2]) == pytest.approx(results["metrics"]["top1"], abs=1e-3)
 
 
-def test_a_resumed_run_equals_one_that_never_stopped_to_the_bit(
+def test_resumed_run_is_bitwise_equal_to_an_uninterrupted_one(
     device: Device, images: Path, whole: Path, tmp_path: Path
 ) -> None:
     stopped = tmp_path / "stopped"
@@ -86,14 +86,14 @@ def test_a_resumed_run_equals_one_that_never_stopped_to_the_bit(
     assert_equal_bits(checkpoint(whole, STEPS), checkpoint(stopped, STEPS))
 
 
-def test_two_runs_are_equal_to_the_bit(
+def test_two_runs_are_bitwise_equal(
     device: Device, images: Path, whole: Path, tmp_path: Path
 ) -> None:
     train(tmp_path / "twin", device, images, [LOW])
     assert_equal_bits(checkpoint(whole, STEPS), checkpoint(tmp_path / "twin", STEPS))
 
 
-def test_another_seed_gives_another_run(
+def test_another_seed_gives_different_results(
     device: Device, images: Path, whole: Path, tmp_path: Path
 ) -> None:
     """Otherwise the equality of two runs would say nothing."""
@@ -103,7 +103,7 @@ def test_another_seed_gives_another_run(
 
 
 @pytest.mark.parametrize("mode", [mode.name for mode in MODES])
-def test_every_precision_mode_trains_as_float32_does(
+def test_every_precision_mode_trains_like_float32(
     device: Device, images: Path, tmp_path: Path, float32_loss: float, mode: str
 ) -> None:
     run = tmp_path / mode

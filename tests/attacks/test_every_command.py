@@ -54,7 +54,7 @@ def test_each_command_is_attacked_or_says_why_not() -> None:
 
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("command", RUN_COMMANDS)
-def test_a_run_of_others_does_no_harm(command: str, harm: str, ground: Ground) -> None:
+def test_untrusted_run_does_no_harm(command: str, harm: str, ground: Ground) -> None:
     done = attacked(ground, *on_run(command, harm, ground))
     if harm == "nothing":
         # Else the other runs could be refused for anything.
@@ -69,6 +69,6 @@ def test_a_run_of_others_does_no_harm(command: str, harm: str, ground: Ground) -
         for attack in its
     ],
 )
-def test_files_of_others_do_no_harm(attack: Attack, ground: Ground) -> None:
+def test_untrusted_files_do_no_harm(attack: Attack, ground: Ground) -> None:
     for arguments in attack(ground):
         attacked(ground, *arguments)

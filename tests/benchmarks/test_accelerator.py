@@ -65,7 +65,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 
 @pytest.mark.slow
-def test_every_part_is_measured_and_what_is_missing_is_named(small: Small) -> None:
+def test_every_part_is_measured_and_missing_parts_are_named(small: Small) -> None:
     assert small.done.returncode == 0, small.done.stdout + small.done.stderr
     assert list(small.parts) == [part.name for part in PARTS]
     for name in small.parts:
@@ -94,7 +94,7 @@ def test_rows_hold_real_numbers(small: Small) -> None:
 
 
 @pytest.mark.slow
-def test_classifiers_and_bert_stand_beside_peers_with_their_shares(small: Small) -> None:
+def test_classifiers_and_bert_are_compared_with_peers(small: Small) -> None:
     for part, peer in (("classifiers", "by hand"), ("pretraining", "transformers")):
         rows = small.rows(part)
         of = {row["of"] for row in rows if "of" in row}
@@ -108,20 +108,20 @@ def test_classifiers_and_bert_stand_beside_peers_with_their_shares(small: Small)
 
 
 @pytest.mark.slow
-def test_real_images_say_what_of_a_step_waits_for_them(small: Small) -> None:
+def test_time_waiting_for_real_images_is_reported_per_step(small: Small) -> None:
     (row,) = [row for row in small.rows("classifiers") if "ms waiting for data" in row]
     assert 0 <= row["ms waiting for data"] < row["ms"]
 
 
 @pytest.mark.slow
-def test_device_tests_are_a_row_each(small: Small) -> None:
+def test_each_device_test_gets_a_row(small: Small) -> None:
     rows = small.rows("tests")
-    assert "test_the_dropout_mask_is_that_of_the_cpu[dtype0-0.1]" in {row["test"] for row in rows}
+    assert "test_dropout_mask_matches_the_cpu[dtype0-0.1]" in {row["test"] for row in rows}
     assert {row["outcome"] for row in rows} == {"passed"}
 
 
 @pytest.mark.slow
-def test_profiles_are_packed_to_be_brought_back(small: Small) -> None:
+def test_profiles_are_packed_for_download(small: Small) -> None:
     with zipfile.ZipFile(small.out / "profiles.zip") as packed:
         names = {name.partition("/")[2] for name in packed.namelist()}
     assert {"trace.json.gz", "environment.json", "op_summary.csv"} <= names
@@ -131,7 +131,7 @@ def test_profiles_are_packed_to_be_brought_back(small: Small) -> None:
 
 
 @pytest.mark.slow
-def test_the_report_has_a_table_a_part_with_device_date_and_command(small: Small) -> None:
+def test_report_has_a_table_per_part_with_device_date_and_command(small: Small) -> None:
     report = (small.out / "results.md").read_text()
     headings = [line[3:] for line in report.splitlines() if line.startswith("## ")]
     assert headings == [part.title for part in PARTS]
@@ -141,7 +141,7 @@ def test_the_report_has_a_table_a_part_with_device_date_and_command(small: Small
 
 
 @pytest.mark.slow
-def test_the_same_command_again_measures_nothing_twice(small: Small) -> None:
+def test_repeated_command_measures_nothing_twice(small: Small) -> None:
     before = (small.out / "rows.jsonl").read_text().splitlines()
     again = call(*small.arguments)
     assert again.returncode == 0
@@ -160,7 +160,7 @@ def test_the_same_command_again_measures_nothing_twice(small: Small) -> None:
         (["--device", "cpu", "--out", "taken"], "'taken' is not a folder"),
     ],
 )
-def test_what_the_user_can_mend_is_reported_with_exit_code_2(
+def test_user_errors_exit_with_code_2(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

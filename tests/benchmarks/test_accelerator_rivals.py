@@ -46,7 +46,7 @@ def multiply() -> object:
     return torch.ones(64, 64) @ torch.ones(64, 64)
 
 
-def test_the_faster_one_is_seen_and_shares_are_those_of_the_rates(context: Context) -> None:
+def test_faster_rival_is_found_and_shares_follow_the_rates(context: Context) -> None:
     rivals = [
         rival("jumar", lambda: (time.sleep(0.02), multiply())),
         rival("peer", lambda: time.sleep(0.25), is_peer=True),
@@ -65,7 +65,7 @@ def test_the_faster_one_is_seen_and_shares_are_those_of_the_rates(context: Conte
     assert ours["of_roofline"] > ours["of_peak"]
 
 
-def test_lost_rivals_are_named_and_the_others_measured(context: Context) -> None:
+def test_failed_rivals_are_named_and_the_others_measured(context: Context) -> None:
     rivals = [
         rival("jumar", multiply),
         lacking("package"),
@@ -83,6 +83,6 @@ def test_lost_rivals_are_named_and_the_others_measured(context: Context) -> None
     assert rows[0]["of_best_peer"] is None
 
 
-def test_where_every_rival_lacks_a_package_the_measurement_is_missing(context: Context) -> None:
+def test_measurement_is_missing_if_every_rival_lacks_a_package(context: Context) -> None:
     with pytest.raises(Missing, match="needs package_that_nobody_has"):
         compare(context, [lacking("one"), lacking("two")], {}, samples=1)

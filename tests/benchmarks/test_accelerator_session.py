@@ -59,7 +59,7 @@ def calls(tmp_path: Path) -> Calls:
     return Calls(tmp_path)
 
 
-def test_what_fails_is_reported_with_its_reason_and_loses_nothing_else(calls: Calls) -> None:
+def test_failures_are_reported_with_reason_and_lose_nothing_else(calls: Calls) -> None:
     calls.plan("good-1", "kill", "raise", "memory", "lack", "import", "partly", "good-2")
     assert calls.call() == 1
     records = calls.records()
@@ -89,7 +89,7 @@ def test_what_fails_is_reported_with_its_reason_and_loses_nothing_else(calls: Ca
     assert "nothing to see" in (calls.out / "log.txt").read_text()
 
 
-def test_what_hangs_is_ended_and_the_next_one_is_measured(calls: Calls) -> None:
+def test_hanging_measurement_is_killed_and_the_next_one_runs(calls: Calls) -> None:
     calls.plan("slow=0.1", "good")
     began = time.monotonic()
     assert calls.call(limit_s=1.0) == 1
@@ -98,12 +98,12 @@ def test_what_hangs_is_ended_and_the_next_one_is_measured(calls: Calls) -> None:
     assert calls.records()["good"]["state"] == "measured"
 
 
-def test_without_failures_the_exit_code_is_0_also_where_something_is_missing(calls: Calls) -> None:
+def test_exit_code_is_0_when_something_is_missing_but_nothing_failed(calls: Calls) -> None:
     calls.plan("good", "lack")
     assert calls.call() == 0
 
 
-def test_a_second_call_repeats_only_what_failed_or_was_missing(calls: Calls) -> None:
+def test_second_call_repeats_only_failed_or_missing_measurements(calls: Calls) -> None:
     calls.plan("raise", "good-1", "lack", "good-2")
     assert calls.call() == 1
     assert calls.call() == 1
@@ -111,7 +111,7 @@ def test_a_second_call_repeats_only_what_failed_or_was_missing(calls: Calls) -> 
     assert calls.began() == ["raise", "good-1", "lack", "good-2", "lack", "raise"]
 
 
-def test_a_failure_that_is_fixed_is_measured_in_the_next_call(calls: Calls) -> None:
+def test_fixed_failure_is_measured_in_the_next_call(calls: Calls) -> None:
     calls.plan("raise", "good")
     assert calls.call() == 1
     (calls.data / "mended").touch()
@@ -120,7 +120,7 @@ def test_a_failure_that_is_fixed_is_measured_in_the_next_call(calls: Calls) -> N
     assert (record["state"], record["reason"]) == ("measured", "")
 
 
-def test_the_time_is_kept_and_the_next_call_resumes(calls: Calls) -> None:
+def test_time_limit_is_kept_and_the_next_call_resumes(calls: Calls) -> None:
     calls.plan("good-1", "good-2=100", "good-3=1")
     assert calls.call(minutes=0.5) == 3
     assert calls.began() == ["good-1", "good-3"]
@@ -130,19 +130,19 @@ def test_the_time_is_kept_and_the_next_call_resumes(calls: Calls) -> None:
     assert calls.began() == ["good-1", "good-3", "good-2"]
 
 
-def test_what_may_come_later_comes_after_the_first_ones_of_all_parts(calls: Calls) -> None:
+def test_lower_priority_measurements_follow_the_first_ones_of_all_parts(calls: Calls) -> None:
     calls.plan("good-later", "lack", "good")
     assert calls.call() == 0
     assert calls.began() == ["lack", "good", "good-later"]
 
 
-def test_a_measurement_in_slices_goes_on_call_after_call(calls: Calls) -> None:
+def test_sliced_measurement_continues_across_calls(calls: Calls) -> None:
     calls.plan("slice")
     assert [calls.call(), calls.call(), calls.call()] == [3, 3, 0]
     assert calls.records()["slice"]["rows"] == [{"slices": 3}]
 
 
-def test_a_killed_call_loses_nothing_and_leaves_no_process(calls: Calls) -> None:
+def test_killed_call_loses_no_results_and_leaves_no_process(calls: Calls) -> None:
     calls.plan("good", "slow")
     process = get_context("fork").Process(target=calls.call)
     process.start()
@@ -177,7 +177,7 @@ def wait_for_end(pid: int) -> None:
     pytest.fail("a measurement outlived its call")
 
 
-def test_half_a_line_of_a_machine_that_was_switched_off_is_no_row(calls: Calls) -> None:
+def test_truncated_line_after_a_power_loss_is_ignored(calls: Calls) -> None:
     calls.plan("good-1", "good-2")
     assert calls.call() == 0
     file = calls.out / "rows.jsonl"
@@ -198,7 +198,7 @@ def test_rows_of_another_machine_or_size_are_not_mixed(calls: Calls) -> None:
         calls.call(small=False)
 
 
-def test_a_folder_with_other_files_is_left_alone(calls: Calls) -> None:
+def test_folder_with_unrelated_files_is_left_alone(calls: Calls) -> None:
     calls.plan("good")
     calls.out.mkdir()
     (calls.out / "thesis.tex").write_text("years of work")

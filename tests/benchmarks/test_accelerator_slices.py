@@ -43,7 +43,7 @@ def one_slice(context: Context, steps: int) -> tuple[str, list[Row]]:
         child.end()
 
 
-def test_a_run_stops_at_the_deadline_and_goes_on_in_the_next_call(tmp_path: Path) -> None:
+def test_run_stops_at_the_deadline_and_resumes_in_the_next_call(tmp_path: Path) -> None:
     context = Context(device="cpu", small=True, out=tmp_path, work=tmp_path, data=None, deadline=0)
     state, rows = "", list[Row]()
     for seconds in (4, 20, 60):  # a busy machine may take long to begin
@@ -60,7 +60,7 @@ def test_a_run_stops_at_the_deadline_and_goes_on_in_the_next_call(tmp_path: Path
     assert f"resuming from step {done}" in (tmp_path / "log.txt").read_text()
 
 
-def test_without_time_for_a_slice_nothing_is_trained(tmp_path: Path) -> None:
+def test_nothing_is_trained_without_time_for_a_slice(tmp_path: Path) -> None:
     late = Context(
         device="cpu", small=True, out=tmp_path, work=tmp_path, data=None, deadline=time.time() + 20
     )

@@ -20,7 +20,7 @@ SLOW = ("profile folders", "scripts")
 
 
 @pytest.mark.slow
-def test_readers_take_damaged_files_as_a_users_error(shared: Path, tmp_path: Path) -> None:
+def test_readers_raise_user_errors_for_damaged_files(shared: Path, tmp_path: Path) -> None:
     command = [sys.executable, "benchmarks/fuzz_readers.py", str(shared / "data")]
     options = ["--count", "50", "--seed", "4", "--keep", str(tmp_path / "kept")]
     without = [word for name in SLOW for word in ("--without", name)]
@@ -69,7 +69,7 @@ def die(_path: Path) -> None:
     ],
     ids=["refuses", "raises", "dies", "hangs", "takes all memory"],
 )
-def test_what_a_reader_may_not_do_is_found(
+def test_forbidden_reader_behaviour_is_found(
     read: Callable[[Path], object],
     found: str,
     tmp_path: Path,

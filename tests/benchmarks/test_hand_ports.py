@@ -31,14 +31,14 @@ def scored(folder: Path, original: dict[str, str], hand: dict[str, str]) -> Scor
     return score("it", *sides)
 
 
-def test_a_session_that_both_ported_is_rewritten_at_its_place(tmp_path: Path) -> None:
+def test_session_ported_by_both_is_rewritten_in_the_same_place(tmp_path: Path) -> None:
     result = scored(tmp_path, {"train.py": TRAIN}, {"train.py": PORTED})
     (item,) = result.scored
     assert (item.topic, item.outcome, item.near) == ("session", "rewritten", "here")
     assert result.covered == 1.0
 
 
-def test_a_change_that_the_port_lacks_is_silent_and_lowers_the_share(tmp_path: Path) -> None:
+def test_change_missing_from_the_port_is_silent_and_lowers_the_share(tmp_path: Path) -> None:
     lines = "\nx = tf.mul(1, 2)\n"
     hand = PORTED + "\nfrom npu_bridge.estimator import npu_ops\ny = npu_dynamic_rnn(1)\n"
     result = scored(tmp_path, {"train.py": TRAIN + lines}, {"train.py": hand})
@@ -46,14 +46,14 @@ def test_a_change_that_the_port_lacks_is_silent_and_lowers_the_share(tmp_path: P
     assert result.covered < 1.0
 
 
-def test_paths_and_prints_of_a_person_do_not_belong_to_the_port(tmp_path: Path) -> None:
+def test_paths_and_prints_added_by_hand_are_not_part_of_the_port(tmp_path: Path) -> None:
     hand = TRAIN.replace("1e-3", "2e-3").replace("sess.run(op)", "print(sess.run(op))")
     result = scored(tmp_path, {"train.py": TRAIN}, {"train.py": hand})
     assert not result.scored
     assert len(result.others) == 2
 
 
-def test_comments_quotes_and_line_breaks_are_no_changes(tmp_path: Path) -> None:
+def test_comments_quotes_and_line_breaks_do_not_count_as_changes(tmp_path: Path) -> None:
     hand = TRAIN.replace("minimize(loss)", "minimize(\n        loss  # the loss\n    )")
     assert not scored(tmp_path, {"a.py": TRAIN}, {"a.py": hand}).paired.changes
 
@@ -89,7 +89,7 @@ def test_files_are_paired_by_path_then_name_then_content(tmp_path: Path) -> None
         ("with tf.device('/gpu:0'): pass", "pass", "GPU settings"),
     ],
 )  # fmt: skip
-def test_a_change_is_of_the_topic_that_its_words_say(
+def test_topic_of_a_change_follows_from_its_words(
     tmp_path: Path, before: str, after: str, topic: str
 ) -> None:
     original = write_files(tmp_path / "original", {"a.py": f"{TRAIN}{before}\n"})
@@ -98,14 +98,14 @@ def test_a_change_is_of_the_topic_that_its_words_say(
     assert topic in [result.name for result in topics_of(change)]
 
 
-def test_the_port_gets_the_options_of_the_person(tmp_path: Path) -> None:
+def test_port_gets_the_options_of_the_hand_port(tmp_path: Path) -> None:
     text = "m = FixedLossScaleManager(1)\no = NPUDistributedOptimizer(o)\n# allow_mix_precision\n"
     options = options_of(write_files(tmp_path, {"a.py": text}))
     assert (options.precision, options.devices) == (None, 8)
     assert options.loss_scale is not None
 
 
-def test_a_loss_scale_of_tensorflow_asks_for_one_as_well(tmp_path: Path) -> None:
+def test_tensorflow_loss_scale_requests_a_loss_scale(tmp_path: Path) -> None:
     for line, asked in (
         ("o = tf.keras.mixed_precision.experimental.LossScaleOptimizer(o, 2)", True),
         ("m = ExponentialUpdateLossScaleManager(2)", True),
@@ -120,9 +120,7 @@ UNUSED = "DEVICE = '/gpu:0'\n"
 
 
 @pytest.mark.parametrize(("use", "outcome"), [("", "needless"), ("print(DEVICE)\n", "silent")])
-def test_only_a_constant_that_nothing_reads_is_needless(
-    use: str, outcome: str, tmp_path: Path
-) -> None:
+def test_only_unused_constants_are_needless(use: str, outcome: str, tmp_path: Path) -> None:
     result = scored(tmp_path, {"a.py": UNUSED + use}, {"a.py": use or "\n"})
     assert [(item.topic, item.outcome) for item in result.scored] == [("GPU settings", outcome)]
 
@@ -130,7 +128,7 @@ def test_only_a_constant_that_nothing_reads_is_needless(
 @pytest.mark.parametrize(
     ("start", "outcome"), [("tf.app.run(main)", "needless"), ("session.run(op)", "silent")]
 )
-def test_a_configuration_is_needless_where_only_the_script_is_run(
+def test_configuration_is_needless_if_only_the_script_runs(
     start: str, outcome: str, tmp_path: Path
 ) -> None:
     before = f"import tensorflow as tf\n{start}\n"
@@ -154,7 +152,7 @@ def test_a_configuration_is_needless_where_only_the_script_is_run(
         ("import scipy.misc as m", "misc", False),
     ],
 )
-def test_misc_is_the_one_of_scipy_only_where_it_is_imported_from_there(
+def test_misc_counts_as_scipys_only_if_imported_from_scipy(
     imported: str, name: str, counts: bool, tmp_path: Path
 ) -> None:
     before = f"{imported}\nx = {name}.face()\ny = 1\n"
@@ -164,7 +162,7 @@ def test_misc_is_the_one_of_scipy_only_where_it_is_imported_from_there(
     assert len(result.others) == (not counts)
 
 
-def test_an_import_that_goes_from_a_package_of_the_repository_itself_is_none_of_scipy(
+def test_removed_import_of_a_repository_package_is_not_scipys(
     tmp_path: Path,
 ) -> None:
     for line, topics in (
@@ -188,7 +186,7 @@ def test_an_import_that_goes_from_a_package_of_the_repository_itself_is_none_of_
         ("import s\nx = s.Session()\n", "s.Session(config=C)", "silent"),
     ],
 )
-def test_names_of_six_and_sessions_of_requests_need_no_port(
+def test_six_names_and_requests_sessions_need_no_port(
     before: str, after: str, outcome: str, tmp_path: Path
 ) -> None:
     head, _, last = before.rstrip("\n").rpartition("\n")

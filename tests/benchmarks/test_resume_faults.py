@@ -15,7 +15,7 @@ from tests.cli.in_process import here
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "kills"), [(1, 5), (2, 3)])
-def test_killed_trainings_go_on_as_if_undisturbed(tmp_path: Path, ranks: int, kills: int) -> None:
+def test_killed_trainings_resume_as_if_undisturbed(tmp_path: Path, ranks: int, kills: int) -> None:
     chosen = ("--kills", str(kills), "--seed", "5", "--ranks", str(ranks), "--to", str(tmp_path))
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "benchmarks" / "resume_faults.py"), *chosen],
@@ -29,7 +29,7 @@ def test_killed_trainings_go_on_as_if_undisturbed(tmp_path: Path, ranks: int, ki
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_as_if_undisturbed_is_named(tmp_path: Path) -> None:
+def test_differences_after_a_resume_are_named(tmp_path: Path) -> None:
     for name, *more in (("run",), ("same",), ("other", "--set", "seed=2")):
         here(*arguments(tmp_path / name, 0), *more, cwd=tmp_path)
     run, same = tmp_path / "run", tmp_path / "same"

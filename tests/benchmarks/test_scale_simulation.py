@@ -71,7 +71,7 @@ def test_collectives_wait_for_each_other(kind: str) -> None:
     assert step.communication_s < step.seconds
 
 
-def test_links_without_limits_leave_the_computation_of_the_slowest_card() -> None:
+def test_with_unlimited_links_the_slowest_cards_computation_remains() -> None:
     links = Links(
         card_to_card=1e30, group_to_group=1e30, machine_to_machine=1e30, within_s=0, between_s=0
     )
@@ -96,7 +96,7 @@ def test_collectives_send_as_many_bytes_as_counted_by_hand() -> None:
     assert all_to_all_s(8e9, 64, links) == pytest.approx(8 * 56 / 64)
 
 
-def test_the_networks_have_the_parameters_of_ours_and_buckets_hold_them_all() -> None:
+def test_networks_have_our_parameter_counts_and_buckets_hold_them_all() -> None:
     with torch.device("meta"):
         ours = {
             "bert-base": BertForPretraining(BertSize(vocab_size=30522)),
@@ -112,7 +112,7 @@ def test_the_networks_have_the_parameters_of_ours_and_buckets_hold_them_all() ->
         assert filled[-1][1] == pytest.approx(1.0)
 
 
-def test_the_table_has_a_line_for_each_network_number_of_cards_and_kind(
+def test_table_has_a_line_per_network_card_count_and_kind(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     main(["--cards", "1", "16", "--network", "resnext50", "--spread", "0"])
@@ -121,7 +121,9 @@ def test_the_table_has_a_line_for_each_network_number_of_cards_and_kind(
     assert lines[2] == "| resnext50 | 1 | fast | 43.2 | 0.0 | 0.0 | 100.0% | 742 |"
 
 
-def test_cards_that_fill_no_machine_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_card_counts_that_do_not_fill_machines_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         main(["--cards", "12"])
     assert "12 is no divisor or multiple of 8" in capsys.readouterr().err

@@ -49,7 +49,7 @@ FAMILIES = ("ViDeNN spatial, 50 px", "DS-CNN S", "VQ-VAE, 128 px", "BERT-base, 1
 
 
 @pytest.mark.slow
-def test_training_resuming_and_evaluating_need_nothing_of_tables_and_commands(
+def test_training_resuming_and_evaluating_do_not_import_tables_or_commands(
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(

@@ -22,9 +22,7 @@ KNOWN = [kind.names for kind in (Cpu, Cuda, Npu)]
         (" npu:7 ", ("npu", 7)),
     ],
 )
-def test_kind_and_number_of_a_device_are_read(
-    request_: str, parsed: tuple[str, int | None]
-) -> None:
+def test_device_kind_and_index_are_parsed(request_: str, parsed: tuple[str, int | None]) -> None:
     assert parse_device(request_, KNOWN) == parsed
 
 
@@ -60,7 +58,7 @@ def test_kind_and_number_of_a_device_are_read(
         ("XLA:0", "xla devices are not supported."),
     ],
 )
-def test_another_name_of_a_device_is_answered_with_ours(request_: str, hint: str) -> None:
+def test_alias_of_a_device_suggests_our_name(request_: str, hint: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_device(request_, KNOWN)
     assert caught.value.what == f"unknown device '{request_}'"
@@ -71,7 +69,7 @@ def test_another_name_of_a_device_is_answered_with_ours(request_: str, hint: str
 
 
 @pytest.mark.parametrize("request_", ["", "0", "1", "toaster", "..", "a\nb"])
-def test_what_is_like_no_device_is_answered_with_the_known_ones(request_: str) -> None:
+def test_unrecognisable_device_lists_the_known_ones(request_: str) -> None:
     with pytest.raises(UserError, match=r"  Known: auto"):
         parse_device(request_, KNOWN)
 
@@ -80,7 +78,7 @@ def test_what_is_like_no_device_is_answered_with_the_known_ones(request_: str) -
     ("request_", "hint"),
     [("abacus", "Did you mean 'bead'?"), ("abacus3", "Did you mean 'bead:3'?")],
 )
-def test_a_kind_of_device_brings_its_own_names(request_: str, hint: str) -> None:
+def test_device_kind_registers_its_own_names(request_: str, hint: str) -> None:
     beads = Names(kind="bead", others=("abacus",), counted=("bead", "abacus"))
     assert parse_device("bead:2", [*KNOWN, beads]) == ("bead", 2)
     with pytest.raises(UserError) as caught:
@@ -89,7 +87,7 @@ def test_a_kind_of_device_brings_its_own_names(request_: str, hint: str) -> None
     assert caught.value.todo.endswith("cuda, cuda:N, npu, npu:N, bead, bead:N.")
 
 
-def test_names_are_read_without_torch() -> None:
+def test_device_names_are_parsed_without_torch() -> None:
     script = "import sys; import jumar.devices.asking; print('torch' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False

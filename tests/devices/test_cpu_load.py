@@ -12,7 +12,7 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text)
 
 
-def test_a_process_that_computes_is_busy_and_one_that_sleeps_is_not() -> None:
+def test_computing_process_is_busy_and_sleeping_one_is_not() -> None:
     meter = CpuMeter()
     end = time.process_time() + 0.05
     while time.process_time() < end:
@@ -29,7 +29,7 @@ def test_a_process_that_computes_is_busy_and_one_that_sleeps_is_not() -> None:
     assert busy.memory_total_bytes > busy.memory_used_bytes
 
 
-def test_power_is_that_of_all_packages_also_when_a_counter_wraps(tmp_path: Path) -> None:
+def test_power_sums_all_packages_and_handles_counter_wraparound(tmp_path: Path) -> None:
     zones = [f"sys/class/powercap/intel-rapl:{number}" for number in (0, 1)]
     for zone, energy in zip(zones, ("1000000", "9500000"), strict=True):
         write(tmp_path, {f"{zone}/energy_uj": energy, f"{zone}/max_energy_range_uj": "9999999"})
@@ -62,19 +62,19 @@ def test_power_is_that_of_all_packages_also_when_a_counter_wraps(tmp_path: Path)
         },
     ],
 )
-def test_the_temperature_is_the_processors(tmp_path: Path, files: dict[str, str]) -> None:
+def test_temperature_is_the_processors(tmp_path: Path, files: dict[str, str]) -> None:
     write(tmp_path, files)
     assert CpuMeter(tmp_path).read().temperature_c == 61.5
 
 
-def test_what_the_system_does_not_tell_is_left_out(tmp_path: Path) -> None:
+def test_readings_the_system_lacks_are_omitted(tmp_path: Path) -> None:
     reading = CpuMeter(tmp_path).read()
     assert (reading.power_w, reading.temperature_c, reading.memory_used_bytes) == (None,) * 3
     assert reading.busy_percent is not None
     assert MachineMeter(tmp_path).busy_percent() is None
 
 
-def test_the_machine_is_busy_where_its_cores_do_not_wait(tmp_path: Path) -> None:
+def test_machine_is_busy_if_its_cores_are_not_idle(tmp_path: Path) -> None:
     write(tmp_path, {"proc/stat": "cpu  100 0 100 700 100 0 0 0 50 0\ncpu0 1 2 3 4\n"})
     meter = MachineMeter(tmp_path)
     write(tmp_path, {"proc/stat": "cpu  150 0 120 720 110 0 0 0 50 0\ncpu0 1 2 3 4\n"})

@@ -31,17 +31,17 @@ from jumar.devices.load import DeviceLoad, UnreadableLoadError
         ("[Not Supported], [N/A], [N/A], [N/A], [N/A]", DeviceLoad()),
     ],
 )
-def test_a_line_of_nvidia_smi_is_read(line: str, expected: DeviceLoad) -> None:
+def test_nvidia_smi_line_is_parsed(line: str, expected: DeviceLoad) -> None:
     assert parse_nvidia_smi(line) == expected
 
 
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "NVIDIA-SMI has failed"])
-def test_what_is_no_reading_is_named(text: str) -> None:
+def test_invalid_reading_is_named(text: str) -> None:
     with pytest.raises(UnreadableLoadError, match="printed no reading"):
         parse_nvidia_smi(text)
 
 
-def test_without_the_drivers_library_nvidia_smi_is_requested_this_gpu(
+def test_without_nvml_nvidia_smi_is_queried_for_this_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "nvidia-smi"
@@ -63,7 +63,7 @@ def test_without_the_drivers_library_nvidia_smi_is_requested_this_gpu(
     assert (tmp_path / "asked").read_text() == "--id=GPU-b4c1-7\n"
 
 
-def test_what_the_drivers_library_does_not_know_is_left_out() -> None:
+def test_readings_unknown_to_nvml_are_omitted() -> None:
     def power_draw(_: int) -> Any:
         raise RuntimeError("not supported")
 

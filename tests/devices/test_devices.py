@@ -49,7 +49,7 @@ def broken_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
     return install
 
 
-def test_a_cpu_is_opened_with_its_name() -> None:
+def test_cpu_device_has_the_processors_name() -> None:
     device = open_device("cpu")
     assert (device.kind, device.index, str(device)) == ("cpu", 0, "cpu")
     assert device.name
@@ -83,7 +83,7 @@ def test_a_request_of_another_form_names_the_known_ones(request_: str) -> None:
 
 @without_cuda
 @pytest.mark.parametrize("request_", ["cuda", "cuda:0", "CUDA"])
-def test_cuda_that_is_not_there_is_an_error_with_what_to_install(request_: str) -> None:
+def test_missing_cuda_is_an_error_with_what_to_install(request_: str) -> None:
     with pytest.raises(UserError) as caught:
         open_device(request_)
     assert caught.value.where == "--device"
@@ -95,7 +95,7 @@ def test_cuda_that_is_not_there_is_an_error_with_what_to_install(request_: str) 
     importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
 )
 @pytest.mark.parametrize("request_", ["npu", "npu:3"])
-def test_npu_without_torch_npu_is_an_error_with_the_release_to_install(request_: str) -> None:
+def test_npu_without_torch_npu_names_the_release_to_install(request_: str) -> None:
     with pytest.raises(UserError) as caught:
         open_device(request_)
     assert "torch_npu, which is not installed" in caught.value.what
@@ -124,7 +124,7 @@ def test_a_torch_npu_for_another_torch_is_refused_before_it_is_loaded(
         ("raise ImportError('_C.so: undefined symbol: _ZN2at')", "/x", "torch_npu of this torch"),
     ],
 )
-def test_a_torch_npu_that_does_not_load_says_why_and_what_to_do(
+def test_failing_torch_npu_import_says_why_and_what_to_do(
     broken_npu: Callable[[str, str], None],
     monkeypatch: pytest.MonkeyPatch,
     line: str,
@@ -140,7 +140,7 @@ def test_a_torch_npu_that_does_not_load_says_why_and_what_to_do(
     assert told in caught.value.todo
 
 
-def test_a_cpu_can_be_opened_beside_a_torch_npu_that_torch_would_load_and_fail(
+def test_cpu_opens_despite_a_broken_torch_npu_that_torch_would_autoload(
     broken_npu: Callable[[str, str], None], tmp_path: Path
 ) -> None:
     """The real package registers itself with torch, which then does not import without CANN."""
@@ -166,14 +166,14 @@ def test_a_cpu_can_be_opened_beside_a_torch_npu_that_torch_would_load_and_fail(
 
 
 @without_cuda
-def test_auto_leaves_a_broken_torch_npu_alone_where_there_is_no_npu(
+def test_auto_ignores_a_broken_torch_npu_without_an_npu(
     broken_npu: Callable[[str, str], None],
 ) -> None:
     broken_npu(f"{RELEASE}.0", "raise ImportError('libhccl.so')")
     assert open_device("auto").kind == "cpu"
 
 
-def test_auto_stops_at_a_broken_torch_npu_where_there_is_an_npu(
+def test_auto_fails_on_a_broken_torch_npu_with_an_npu(
     broken_npu: Callable[[str, str], None], tmp_path: Path
 ) -> None:
     (tmp_path / "davinci0").touch()
@@ -188,9 +188,7 @@ def test_auto_stops_at_a_broken_torch_npu_where_there_is_an_npu(
 @pytest.mark.skipif(
     importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
 )
-def test_auto_says_which_npu_it_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_reports_the_skipped_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(npu, "DEVICE_FILES", tmp_path)
     assert open_device("auto").note == ""
     (tmp_path / "davinci1").touch()
@@ -209,7 +207,7 @@ def test_auto_says_which_npu_it_passed_over(
         ("unknown", "2.6.0", False),
     ],
 )
-def test_torch_npu_fits_the_torch_of_the_same_first_two_numbers(
+def test_torch_npu_matches_torch_with_the_same_major_and_minor_version(
     torch_version: str, npu_version: str, fits: bool
 ) -> None:
     assert (npu_pairing_fault(torch_version, npu_version) is None) is fits
@@ -249,7 +247,7 @@ def test_peak_memory_of_the_process_sees_an_allocation() -> None:
         ValueError("Maximum allowed dimension exceeded"),
     ],
 )
-def test_memory_that_ran_out_is_recognised_on_every_device(error: BaseException) -> None:
+def test_out_of_memory_is_recognised_on_every_device(error: BaseException) -> None:
     assert is_out_of_memory(error)
 
 
@@ -263,11 +261,11 @@ def test_memory_that_ran_out_is_recognised_on_every_device(error: BaseException)
         KeyboardInterrupt(),
     ],
 )
-def test_other_errors_are_not_taken_for_memory(error: BaseException) -> None:
+def test_other_errors_are_not_out_of_memory(error: BaseException) -> None:
     assert not is_out_of_memory(error)
 
 
-def test_on_a_cpu_batches_pass_through_as_they_are() -> None:
+def test_cpu_passes_batches_through_unchanged() -> None:
     batches = [{"image": torch.ones(2)}, {"image": torch.zeros(2)}]
     passed = list(CPU.copy_ahead(batches))
     assert all(one is other for one, other in zip(passed, batches, strict=True))
@@ -278,11 +276,11 @@ def test_a_cpu_has_the_fused_optimizers(name: str) -> None:
     assert CPU.has_kernel(f"_fused_{name}_")
 
 
-def test_a_kernel_of_another_device_is_none_of_the_cpu() -> None:
+def test_kernels_of_other_devices_do_not_count_for_the_cpu() -> None:
     assert not CPU.has_kernel("_thnn_fused_lstm_cell")
 
 
-def test_a_cpu_may_be_fast_at_bfloat16_and_says_where_it_is_not() -> None:
+def test_cpu_says_if_bfloat16_is_slow() -> None:
     assert bool(CPU.note_on_bf16()) is not CPU.accelerates_bf16()
 
 
@@ -335,7 +333,7 @@ def test_a_seed_decides_python_numpy_and_torch() -> None:
     assert all(one != other for one, other in zip(drawn[1], drawn[2], strict=True))
 
 
-def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused_with_the_reason() -> None:
+def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused() -> None:
     # In a process of its own, because torch takes the number of inter-op threads only once.
     script = (
         "import torch\n"

@@ -24,7 +24,7 @@ something else
 """
 
 
-def test_ops_without_a_kernel_are_named_once_and_what_was_printed_appears(
+def test_ops_without_a_kernel_are_named_once_and_other_output_appears(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with names_in_messages(Npu.fallback_message) as names:
@@ -38,7 +38,7 @@ def test_ops_without_a_kernel_are_named_once_and_what_was_printed_appears(
     assert names == ["torchvision::nms", "aten::_scaled_dot_product_efficient_attention"]
 
 
-def test_much_that_is_printed_blocks_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+def test_large_output_does_not_block(capfd: pytest.CaptureFixture[str]) -> None:
     with names_in_messages("name=([a-z]+)") as names:
         for _ in range(100):
             os.write(2, b"x" * 50_000 + b" name=abc\n")
@@ -53,7 +53,7 @@ def test_a_device_without_such_messages_is_left_alone(capfd: pytest.CaptureFixtu
     assert capfd.readouterr().err == PRINTED
 
 
-def test_what_is_printed_before_an_abort_appears() -> None:
+def test_output_before_an_abort_appears() -> None:
     program = """
 import os, time
 from jumar.devices.native_messages import names_in_messages

@@ -51,7 +51,7 @@ def load(busy: float, used: int, total: int, power: float | None, temperature: f
         ),
     ],
 )
-def test_every_release_of_the_table_is_read(
+def test_npu_smi_tables_of_every_release_are_parsed(
     release: str, expected: list[tuple[int, int, DeviceLoad]]
 ) -> None:
     chips = parse_npu_smi((SAMPLES / f"{release}.txt").read_text())
@@ -66,7 +66,7 @@ def test_every_release_of_the_table_is_read(
         ("| NPU   Name | Health | Power(W) |\n| Chip | Bus-Id | AICore(%) |\n", "lists no chip"),
     ],
 )
-def test_what_is_no_table_is_named(text: str, why: str) -> None:
+def test_output_without_a_table_is_named(text: str, why: str) -> None:
     with pytest.raises(UnreadableLoadError, match=why):
         parse_npu_smi(text)
 
@@ -74,9 +74,7 @@ def test_what_is_no_table_is_named(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("index", "visible", "place"), [(1, "", 1), (1, "4,6", 6), (0, " 3 ", 3), (1, "3", 1)]
 )
-def test_a_number_among_the_visible_ones_is_one_of_the_machine(
-    index: int, visible: str, place: int
-) -> None:
+def test_visible_index_maps_to_the_machines_index(index: int, visible: str, place: int) -> None:
     assert place_of(index, visible) == place
 
 
@@ -88,7 +86,7 @@ def _npu_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "1,2")
 
 
-def test_the_meter_asks_for_the_npu_that_the_run_sees(
+def test_meter_queries_the_npu_visible_to_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _npu_smi(tmp_path, f"cat '{SAMPLES}/910b2-25.0.rc1.1.txt'", monkeypatch)

@@ -69,13 +69,13 @@ def beads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("request_", "index"), [("xpu", 0), ("XPU:3", 3), ("auto", 0)])
-def test_a_registered_device_is_opened_when_it_is_requested(request_: str, index: int) -> None:
+def test_registered_device_opens_on_request(request_: str, index: int) -> None:
     device = open_device(request_)
     assert (type(device), device.index, str(device)) == (Bead, index, f"xpu:{index}")
     assert device.torch == torch.device("xpu", index)
 
 
-def test_auto_notes_what_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_reports_skipped_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bead, "is_there", False)
     assert open_device("auto").note.startswith("no abacus on the table")
 
@@ -89,7 +89,7 @@ def test_a_registered_device_is_suggested_and_listed() -> None:
     assert list_devices()[-1].kind == "cpu"
 
 
-def test_precision_goes_by_what_the_device_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     half = PrecisionSettings(mode="allow_mix_precision", emulate_fp16=True)
     assert PrecisionPolicy(half, device_type="xpu").description.computed == "float16"
     monkeypatch.setattr(Bead, "computes_fp16", False)
@@ -104,13 +104,13 @@ def test_precision_goes_by_what_the_device_says(monkeypatch: pytest.MonkeyPatch)
     assert asked == ["AutocastXPU"]
 
 
-def test_bfloat16_is_noted_in_the_words_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_notice_is_worded_by_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bead, "note_on_bf16", classmethod(lambda _: "beads are slow"))
     mixed = PrecisionSettings(mode="allow_mix_precision_bf16")
     assert "beads are slow" in PrecisionPolicy(mixed, device_type="xpu").description.note
 
 
-def test_fused_kernels_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fused_kernels_are_chosen_by_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = [torch.nn.Parameter(torch.ones(2))]
     settings = Sgd()
     plain = create_optimizer(settings, parameters, [], device_type="xpu")
@@ -120,12 +120,12 @@ def test_fused_kernels_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) 
     assert fused.param_groups[0]["fused"]
 
 
-def test_the_way_in_which_a_device_runs_out_of_memory_is_known() -> None:
+def test_out_of_memory_errors_of_a_registered_device_are_recognised() -> None:
     assert is_out_of_memory(RuntimeError("xpu:0: no bead is left"))
     assert is_out_of_memory(RuntimeError("DefaultCPUAllocator: not enough memory"))
     assert not is_out_of_memory(RuntimeError("a bead is left"))
 
 
-def test_a_device_that_is_not_registered_is_a_mistake_of_the_caller() -> None:
+def test_unregistered_device_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="cpu, cuda, npu, xpu, not 'toaster'"):
         device_kind("toaster")

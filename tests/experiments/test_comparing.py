@@ -20,7 +20,7 @@ def compared(paths: list[Path], to: Path) -> PageReader:
     return PageReader(page.read_text(encoding="utf-8"))
 
 
-def test_fifty_runs_fit_on_a_page_below_three_megabytes(tmp_path: Path) -> None:
+def test_page_of_fifty_runs_is_below_three_megabytes(tmp_path: Path) -> None:
     for number in range(50):
         write_run(
             tmp_path / "runs" / f"run-{number:02}",
@@ -42,7 +42,7 @@ def test_fifty_runs_fit_on_a_page_below_three_megabytes(tmp_path: Path) -> None:
     assert len(markdown.read_text(encoding="utf-8").splitlines()) >= 52
 
 
-def test_runs_of_one_name_from_other_folders_keep_their_folders(tmp_path: Path) -> None:
+def test_runs_with_the_same_name_are_labelled_with_their_folders(tmp_path: Path) -> None:
     paths = [write_run(tmp_path / folder / "run") for folder in ("a", "b")]
     paths.append(write_run(tmp_path / "b" / "other"))
     assert distinct_labels(paths) == ["a/run", "b/run", "other"]
@@ -51,7 +51,7 @@ def test_runs_of_one_name_from_other_folders_keep_their_folders(tmp_path: Path) 
     assert {"a/run", "b/run", "other"} <= set(cells)
 
 
-def test_killed_failed_and_half_written_runs_are_rows_with_their_reason(tmp_path: Path) -> None:
+def test_killed_failed_and_half_written_runs_have_rows_with_the_reason(tmp_path: Path) -> None:
     good = write_run(tmp_path / "good")
     killed = write_run(tmp_path / "killed", lines=[*metric_lines()[:4], '{"kind": "tra'])
     (killed / "results.json").unlink()
@@ -71,7 +71,7 @@ def test_killed_failed_and_half_written_runs_are_rows_with_their_reason(tmp_path
     assert reader.texts["td"].count("unfinished") == 2
 
 
-def test_hostile_names_stay_texts(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     paths = [
         write_run(tmp_path / f"<b>{number}", recipe=HOSTILE, device={"kind": HOSTILE, "name": "=1"})
         for number in (1, 2)
@@ -84,14 +84,14 @@ def test_hostile_names_stay_texts(tmp_path: Path) -> None:
     assert not (tmp_path / "c.md").read_text().count("<b>")
 
 
-def test_speed_of_a_handful_of_steps_is_left_out_and_said_so(tmp_path: Path) -> None:
+def test_speed_over_a_handful_of_steps_is_omitted_with_a_note(tmp_path: Path) -> None:
     paths = [write_run(tmp_path / "short", **FEW), write_run(tmp_path / "long")]
     reader = compared(paths, tmp_path)
     assert reader.texts["td"].count("400.0") == 1
     assert any("fewer than 20 timed steps" in note for note in reader.texts["li"])
 
 
-def test_metrics_that_differ_are_not_put_into_one_column(tmp_path: Path) -> None:
+def test_different_metrics_do_not_share_a_column(tmp_path: Path) -> None:
     other = {"name": "psnr", "unit": "dB", "higher_is_better": True}
     paths = [
         write_run(tmp_path / "a"),
@@ -103,7 +103,9 @@ def test_metrics_that_differ_are_not_put_into_one_column(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("made", [False, True])
-def test_what_is_no_run_is_refused_before_anything_is_written(tmp_path: Path, made: bool) -> None:
+def test_folders_that_are_not_runs_are_refused_before_anything_is_written(
+    tmp_path: Path, made: bool
+) -> None:
     place = tmp_path / "nothing"
     if made:
         place.mkdir()

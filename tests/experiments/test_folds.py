@@ -34,7 +34,7 @@ def explained(fields: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
     return with_means_over_folds(table).explanations
 
 
-def test_the_mean_over_folds_and_its_spread_come_first() -> None:
+def test_mean_and_spread_over_folds_come_first() -> None:
     rows = [row([str(fold)], 0.5, score) for fold, score in enumerate((90.0, 92.0, 94.0))]
     first, _, last = explained(["data.fold"], rows)
     assert first == (
@@ -44,7 +44,7 @@ def test_the_mean_over_folds_and_its_spread_come_first() -> None:
     assert last == "what equal means"
 
 
-def test_each_setting_of_other_fields_has_its_mean_and_unfinished_folds_do_not_count() -> None:
+def test_each_setting_has_its_mean_over_finished_folds() -> None:
     rows = [
         row(["0.1", "0"], 1.0, 80.0),
         row(["0.1", "1"], 3.0, 90.0),
@@ -56,5 +56,5 @@ def test_each_setting_of_other_fields_has_its_mean_and_unfinished_folds_do_not_c
     assert message[1] == "Over the folds of optimizer.learning_rate=0.2: top1 60 %."
 
 
-def test_other_sweeps_stay_as_they_are() -> None:
+def test_other_sweeps_are_unchanged() -> None:
     assert explained(["seed"], [row(["1"], 0.5, 90.0)]) == ("what equal means",)

@@ -16,7 +16,7 @@ VALUES = st.lists(
 )
 
 
-def test_every_combination_comes_once_and_the_first_field_varies_slowest() -> None:
+def test_every_combination_occurs_once_and_the_first_field_varies_slowest() -> None:
     assert parse_vary(["precision.mode=a,b", "threads.intra_op=1,2"]) == [
         ["precision.mode=a", "threads.intra_op=1"],
         ["precision.mode=a", "threads.intra_op=2"],
@@ -25,11 +25,11 @@ def test_every_combination_comes_once_and_the_first_field_varies_slowest() -> No
     ]
 
 
-def test_nothing_varied_is_one_combination() -> None:
+def test_no_varied_field_is_one_combination() -> None:
     assert parse_vary([]) == [[]]
 
 
-def test_commas_in_brackets_separate_items_and_not_values() -> None:
+def test_commas_in_brackets_do_not_separate_values() -> None:
     assert parse_vary(["schedule.steps=[1,2],[3,4],(5,6)"]) == [
         ["schedule.steps=[1,2]"],
         ["schedule.steps=[3,4]"],
@@ -62,7 +62,7 @@ def test_a_mistake_is_named_with_the_option(vary: list[str], said: str) -> None:
     assert caught.value.todo
 
 
-def test_the_name_of_a_run_is_its_assignments() -> None:
+def test_run_name_consists_of_its_assignments() -> None:
     name = run_name(["precision.mode=allow_mix_precision", "threads.intra_op=1"])
     assert name == "precision.mode=allow_mix_precision,threads.intra_op=1"
     assert run_name([]) == "run"
@@ -76,7 +76,7 @@ def test_every_name_is_one_safe_path_component(assignments: list[str]) -> None:
     assert name == run_name(assignments)
 
 
-def test_names_stay_apart_where_characters_are_replaced_or_cut() -> None:
+def test_names_stay_distinct_after_replacing_or_truncating_characters() -> None:
     names = [
         run_name(["data.path=a/b"]),
         run_name(["data.path=a-b"]),

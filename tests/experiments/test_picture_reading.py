@@ -16,7 +16,7 @@ def step(directory: Path, number: int, *names: str, captions: object = None) -> 
     return folder
 
 
-def test_images_come_in_the_order_of_steps_and_captions(tmp_path: Path) -> None:
+def test_images_are_ordered_by_step_and_caption(tmp_path: Path) -> None:
     step(tmp_path, 120, "a", "b", captions={"b": "second letter", "a": "first letter"})
     step(tmp_path, 20, "a", captions={"a": "early"})
     step(tmp_path, 5, "old")
@@ -38,7 +38,7 @@ def test_a_run_without_images_has_none(tmp_path: Path) -> None:
     assert read_pictures(tmp_path / "pictures", []) == ()
 
 
-def test_half_written_files_and_strangers_are_no_images(tmp_path: Path) -> None:
+def test_half_written_and_foreign_files_are_not_images(tmp_path: Path) -> None:
     folder = step(tmp_path, 7, "a", ".b.png.123")
     (folder / ".c.png").write_bytes(b"")
     (tmp_path / "step-x").mkdir()
@@ -48,7 +48,7 @@ def test_half_written_files_and_strangers_are_no_images(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "null", '"text"', "[" * 100_000, "\x00"])
-def test_damaged_captions_are_reported_and_the_images_stay(tmp_path: Path, content: str) -> None:
+def test_damaged_captions_are_reported_and_the_images_kept(tmp_path: Path, content: str) -> None:
     folder = step(tmp_path, 7, "a")
     (folder / "captions.json").write_text(content)
     faults: list[str] = []
@@ -56,7 +56,7 @@ def test_damaged_captions_are_reported_and_the_images_stay(tmp_path: Path, conte
     assert faults == ["the captions of the images of step 7 cannot be read"]
 
 
-def test_captions_lead_to_no_file_elsewhere(tmp_path: Path) -> None:
+def test_captions_cannot_refer_to_files_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(b"")
     step(tmp_path / "pictures", 7, "a", captions={"../../secret": "x", "a": 5, "gone": "y"})
     result = read_pictures(tmp_path / "pictures", [])

@@ -32,7 +32,7 @@ def alternatives(reader: PageReader) -> list[str]:
     return [picture["alt"] for picture in reader.all("img")]
 
 
-def test_a_run_shows_the_first_and_the_newest_of_each_name(tmp_path: Path) -> None:
+def test_run_shows_the_first_and_newest_image_of_each_name(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     for step in (20, 40, 60):
         draw(run, step, "samples", "strip", caption="cats")
@@ -48,7 +48,7 @@ def test_a_run_shows_the_first_and_the_newest_of_each_name(tmp_path: Path) -> No
     assert reader.texts["p"].count("cats") == 2
 
 
-def test_captions_that_differ_stand_with_their_image(tmp_path: Path) -> None:
+def test_different_captions_are_shown_with_their_image(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     draw(run, 20, "strip", caption="21.3 dB")
     draw(run, 40, "strip", caption="28.9 dB")
@@ -68,7 +68,7 @@ def test_damaged_and_missing_images_are_reported_and_the_next_ones_shown(tmp_pat
     assert "the captions of the images of step 20 cannot be read, omitted." in reader.texts["p"]
 
 
-def test_a_run_of_which_every_image_is_damaged_has_a_page(tmp_path: Path) -> None:
+def test_run_with_only_damaged_images_has_a_page(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     (draw(run, 20, "samples") / "samples.png").write_bytes(b"")
     reader = read(run)
@@ -76,7 +76,7 @@ def test_a_run_of_which_every_image_is_damaged_has_a_page(tmp_path: Path) -> Non
     assert "samples.png of step 20 cannot be read and is omitted here." in reader.texts["li"]
 
 
-def test_no_more_than_twelve_images_and_the_rest_is_reported(tmp_path: Path) -> None:
+def test_at_most_twelve_images_are_shown_and_the_rest_reported(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     names = [f"p{number}" for number in range(9)]
     draw(run, 20, *names, size=20)
@@ -86,7 +86,7 @@ def test_no_more_than_twelve_images_and_the_rest_is_reported(tmp_path: Path) -> 
     assert any("first 6 of 9 names" in text for text in reader.texts["li"])
 
 
-def test_a_page_with_the_largest_images_is_below_four_megabytes(tmp_path: Path) -> None:
+def test_page_with_the_largest_images_is_below_four_megabytes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     noise = torch.randint(0, 256, (500, 600, 3), dtype=torch.uint8)
     for step in (20, 40):
@@ -137,7 +137,7 @@ def confusion(size: int, **changes: Any) -> dict[str, Any]:
     return {"title": "Confusion matrix", "header": header, "rows": rows, **changes}
 
 
-def test_tables_of_scores_are_shown_with_numbers_to_the_right(tmp_path: Path) -> None:
+def test_score_tables_have_right_aligned_numbers(tmp_path: Path) -> None:
     reader = read(write_run(tmp_path / "run", score_tables=[confusion(3)]))
     assert "Confusion matrix" in reader.texts["h2"]
     assert "w2" in reader.texts["th"]
@@ -150,13 +150,13 @@ def test_tables_of_scores_are_shown_with_numbers_to_the_right(tmp_path: Path) ->
     "damage",
     [{"rows": [["w0", "1"]]}, {"header": "text"}, {"rows": None}, {"header": [], "rows": [[]]}],
 )
-def test_a_damaged_table_is_reported_and_left_out(tmp_path: Path, damage: dict[str, Any]) -> None:
+def test_damaged_table_is_reported_and_skipped(tmp_path: Path, damage: dict[str, Any]) -> None:
     reader = read(write_run(tmp_path / "run", score_tables=[confusion(3, **damage), "text"]))
     assert "Confusion matrix" not in reader.texts["h2"]
     assert "a score table in results.json is damaged, omitted." in reader.texts["p"]
 
 
-def test_of_a_thousand_classes_a_part_is_shown(tmp_path: Path) -> None:
+def test_only_part_of_a_thousand_classes_is_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", score_tables=[confusion(300)])
     reader = read(run)
     assert any("results.json has the whole table" in text for text in reader.texts["li"])

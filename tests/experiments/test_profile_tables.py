@@ -28,7 +28,7 @@ def _run(folder: Path, content: str | None) -> Run:
     return read_run(run)
 
 
-def test_a_profile_is_shown_by_what_to_do_and_where_the_time_went(tmp_path: Path) -> None:
+def test_profile_shows_recommendations_and_where_the_time_went(tmp_path: Path) -> None:
     todo, *others = profile_tables(_run(tmp_path, KERNELS))
     assert todo.title == "Profile: What to do, by milliseconds a step that can be saved"
     assert "TopK runs on the AI CPU" in str(todo.rows)
@@ -41,11 +41,11 @@ def test_a_profile_is_shown_by_what_to_do_and_where_the_time_went(tmp_path: Path
     assert all(len(row) == len(table.header) for table in (todo, *others) for row in table.rows)
 
 
-def test_a_run_without_a_profile_has_no_table_of_it(tmp_path: Path) -> None:
+def test_run_without_a_profile_has_no_profile_table(tmp_path: Path) -> None:
     assert profile_tables(_run(tmp_path, None)) == []
 
 
-def test_a_profile_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+def test_unreadable_profile_is_named_with_the_reason(tmp_path: Path) -> None:
     (table,) = profile_tables(_run(tmp_path, "neither,a,profile\n1,2,3\n"))
     assert table.title == "Profile"
     ((reason, command),) = table.rows
@@ -53,7 +53,7 @@ def test_a_profile_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) 
     assert command == f"jumar profile show {tmp_path / 'run' / 'profile'}"
 
 
-def test_a_large_profile_is_left_to_its_own_command(
+def test_large_profile_refers_to_its_own_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST_BYTES", 100)

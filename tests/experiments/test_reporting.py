@@ -42,7 +42,7 @@ def everything(reader: PageReader) -> str:
     return "\n".join(text for texts in reader.texts.values() for text in texts)
 
 
-def test_a_sweep_shows_table_curves_and_what_differs(tmp_path: Path) -> None:
+def test_sweep_shows_table_curves_and_differences(tmp_path: Path) -> None:
     reader = sweep(tmp_path, {})
     assert reader.texts["h1"] == ["alexnet: precision.mode compared"]
     assert [text for text in reader.texts["h3"] if text] == [
@@ -83,7 +83,7 @@ def test_runs_that_failed_or_were_not_run_are_shown_as_such(tmp_path: Path) -> N
     )
 
 
-def test_a_sweep_of_which_nothing_has_run_has_a_page(tmp_path: Path) -> None:
+def test_sweep_without_any_started_run_has_a_page(tmp_path: Path) -> None:
     planned(tmp_path)
     reader = read(tmp_path)
     assert "0 of 3 finished" in reader.texts["dd"]
@@ -98,12 +98,12 @@ def test_a_substitution_is_reported_once_for_all_runs_that_share_it(tmp_path: Pa
     assert reader.texts["p"] == [f"allow_mix_precision, force_fp16: computed in bfloat16: {why}."]
 
 
-def test_the_loss_scale_is_drawn_where_a_run_has_one(tmp_path: Path) -> None:
+def test_loss_scale_is_plotted_if_a_run_has_one(tmp_path: Path) -> None:
     lines = [json.dumps({**json.loads(line), "loss_scale": 65536.0}) for line in metric_lines()]
     assert "Loss scale" in sweep(tmp_path, {"force_fp16": {"lines": lines}}).texts["h3"]
 
 
-def test_a_speed_that_was_not_measured_yet_is_no_broken_curve(tmp_path: Path) -> None:
+def test_speed_not_measured_yet_does_not_break_the_curve(tmp_path: Path) -> None:
     lines = [json.dumps({**json.loads(line), "fps": None}) for line in metric_lines()[:1]]
     reader = read(write_run(tmp_path / "run", lines=lines + metric_lines()[1:]))
     assert not [path for path in reader.all("path") if path.get("class") == "cross"]
@@ -123,7 +123,7 @@ def test_several_varied_fields_are_named_in_the_labels(tmp_path: Path) -> None:
     assert "mode=force_fp16, intra_op=2" in text
 
 
-def test_a_run_has_a_page_of_its_own(tmp_path: Path) -> None:
+def test_single_run_has_a_page(tmp_path: Path) -> None:
     reader = read(write_run(tmp_path / "alexnet-1"))
     assert reader.texts["h1"] == ["alexnet: alexnet-1"]
     assert "finished" in reader.texts["dd"]
@@ -151,7 +151,7 @@ def test_a_run_without_one_of_its_files_still_has_a_page(tmp_path: Path, missing
         assert reader.texts["p"] == ["not finished, last record at step 200."]
 
 
-def test_null_nan_and_damaged_lines_are_reported_and_the_rest_is_drawn(tmp_path: Path) -> None:
+def test_null_nan_and_damaged_lines_are_reported_and_the_rest_plotted(tmp_path: Path) -> None:
     lines = metric_lines()
     lines[3] = '{"kind": "train", "step": 80, "epoch": 1.6, "loss": NaN, "total_loss": null}'
     lines[5] = '{"kind": "tra'
@@ -165,14 +165,14 @@ def test_null_nan_and_damaged_lines_are_reported_and_the_rest_is_drawn(tmp_path:
     assert not any("nan" in path.get("d", "").lower() for path in reader.all("path"))
 
 
-def test_steps_are_the_axis_where_epochs_are_not_known(tmp_path: Path) -> None:
+def test_axis_shows_steps_if_epochs_are_unknown(tmp_path: Path) -> None:
     lines = [json.dumps({"kind": "train", "step": step, "loss": 1 / step}) for step in (1, 2, 3)]
     reader = read(write_run(tmp_path / "run", lines=lines))
     assert "step" in reader.texts["text"]
     assert "epoch" not in reader.texts["text"]
 
 
-def test_hostile_values_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+def test_hostile_values_are_shown_escaped(tmp_path: Path) -> None:
     vary = ('data.path=<script>alert(1)</script>,"><img src=x onerror=alert(1)>',)
     plan = planned(tmp_path, vary=vary)
     for run in plan.runs:
@@ -185,7 +185,7 @@ def test_hostile_values_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     assert "<b>: &amp;" in reader.texts["dd"]
 
 
-def test_a_directory_that_is_neither_is_refused(tmp_path: Path) -> None:
+def test_directory_that_is_neither_run_nor_sweep_is_refused(tmp_path: Path) -> None:
     for directory in (tmp_path, tmp_path / "not there"):
         with pytest.raises(
             UserError, match=r"neither a run directory nor a sweep|no such run or sweep"

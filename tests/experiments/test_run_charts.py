@@ -38,7 +38,7 @@ def test_each_objective_and_each_term_of_a_run_has_a_curve(tmp_path: Path) -> No
     assert [curve.points for curve in charts["Gradient norm by objective"]] == [[(0.1, 5.0)]]
 
 
-def test_parts_of_several_runs_have_names_and_colours_of_their_own(tmp_path: Path) -> None:
+def test_parts_of_several_runs_have_distinct_names_and_colours(tmp_path: Path) -> None:
     first = _shown(tmp_path / "a", {"terms": {"x": 1.0, "y": 2.0}})
     second = _shown(tmp_path / "b", {"terms": {"x": 4.0, "y": 3.0}}, group=1)
     charts = {chart.title: chart.curves for chart in charts_of([first, second], "top1", "%")}
@@ -47,7 +47,7 @@ def test_parts_of_several_runs_have_names_and_colours_of_their_own(tmp_path: Pat
     assert len({curve.group for curve in curves}) == 4
 
 
-def test_what_is_no_table_of_parts_is_not_drawn(tmp_path: Path) -> None:
+def test_malformed_table_of_parts_is_not_plotted(tmp_path: Path) -> None:
     shown = _shown(tmp_path / "run", {"losses": [1.0], "terms": 3, "gradient_norms": {}})
     titles = {chart.title for chart in charts_of([shown], "top1", "%")}
     assert titles == {"Training loss", "Total loss, with regularisation"}

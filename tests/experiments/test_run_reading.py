@@ -9,7 +9,7 @@ from jumar.experiments.run_reading import flattened, read_run
 from tests.experiments.run_files import metric_lines, precision, results, write_run
 
 
-def test_a_finished_run_is_read_whole(tmp_path: Path) -> None:
+def test_finished_run_is_read_completely(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", assignments=["precision.mode=force_fp16"]))
     assert run.state == "finished"
     assert run.reason == ""
@@ -26,12 +26,12 @@ def test_a_finished_run_is_read_whole(tmp_path: Path) -> None:
     assert run.faults == ()
 
 
-def test_a_directory_that_is_not_there_is_a_run_not_started(tmp_path: Path) -> None:
+def test_missing_directory_is_a_run_not_started(tmp_path: Path) -> None:
     run = read_run(tmp_path / "nothing")
     assert (run.state, run.reason, run.settings) == ("not run", "not run yet", None)
 
 
-def test_half_a_last_line_is_left_out_without_a_word(tmp_path: Path) -> None:
+def test_truncated_last_line_is_silently_ignored(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run")
     with (directory / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "step": 220, "lo')
@@ -43,7 +43,7 @@ def test_half_a_last_line_is_left_out_without_a_word(tmp_path: Path) -> None:
     assert run.reason == "not finished, last record at step 200"
 
 
-def test_a_damaged_line_in_the_midst_is_a_fault_and_the_others_count(tmp_path: Path) -> None:
+def test_damaged_line_midway_is_a_fault_and_the_others_count(tmp_path: Path) -> None:
     lines = metric_lines()
     lines.insert(2, '{"kind": "tr')
     lines.insert(5, "[1, 2]")
@@ -53,16 +53,14 @@ def test_a_damaged_line_in_the_midst_is_a_fault_and_the_others_count(tmp_path: P
 
 
 @pytest.mark.parametrize("spelled", ["null", "NaN", "Infinity", "-Infinity", "1e999"])
-def test_a_loss_that_is_not_finite_is_none_however_it_is_written(
-    tmp_path: Path, spelled: str
-) -> None:
+def test_non_finite_loss_is_none_in_any_notation(tmp_path: Path, spelled: str) -> None:
     line = f'{{"kind": "train", "step": 7, "epoch": 1.0, "loss": {spelled}, "total_loss": 2.0}}'
     (record,) = read_run(write_run(tmp_path / "run", lines=[line])).train
     assert record.loss is None
     assert record.total_loss == 2.0
 
 
-def test_of_two_records_of_one_step_the_later_counts(tmp_path: Path) -> None:
+def test_later_of_two_records_of_a_step_counts(tmp_path: Path) -> None:
     """A killed run that goes on from a checkpoint records the steps since then again."""
     lines = [
         json.dumps({"kind": "train", "step": step, "loss": loss})
@@ -98,12 +96,12 @@ def test_a_failure_names_reason_step_and_objective_once(tmp_path: Path) -> None:
     assert run.reason == "the loss of classifier is not finite at step 40"
 
 
-def test_an_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
+def test_interrupted_run_says_how_far_it_got(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", state="interrupted", steps=120, lines=[]))
     assert run.reason == "interrupted at step 120"
 
 
-def test_results_without_throughput_or_metrics_still_read(tmp_path: Path) -> None:
+def test_results_without_throughput_or_metrics_are_readable(tmp_path: Path) -> None:
     run = read_run(
         write_run(tmp_path / "run", throughput=None, metrics={}, best=None, headline=None)
     )
@@ -138,7 +136,7 @@ JSON = st.recursive(
         JSON | st.sampled_from(["train", "evaluation"]),
     ),
 )
-def test_whatever_the_values_are_reading_does_not_raise(
+def test_reading_never_raises_for_any_values(
     tmp_path_factory: pytest.TempPathFactory, changes: dict[str, object], line: dict[str, object]
 ) -> None:
     directory = tmp_path_factory.mktemp("any")

@@ -14,7 +14,7 @@ def device(step: int, readings: int = 4, **numbers: object) -> str:
     return json.dumps({"kind": "device", "step": step, "readings": readings, **numbers})
 
 
-def test_the_load_of_a_run_is_its_mean_weighted_by_readings(tmp_path: Path) -> None:
+def test_load_of_a_run_is_the_mean_weighted_by_readings(tmp_path: Path) -> None:
     lines = [
         device(50, 1, busy_percent=10, memory_used_bytes=2**30, memory_total_bytes=2**33),
         device(100, 3, busy_percent=90, power_w=100, temperature_c=61),
@@ -31,7 +31,7 @@ def test_the_load_of_a_run_is_its_mean_weighted_by_readings(tmp_path: Path) -> N
     }
 
 
-def test_an_npu_that_was_never_busy_is_a_finding_of_the_page(tmp_path: Path) -> None:
+def test_idle_npu_is_a_finding_on_the_page(tmp_path: Path) -> None:
     lines = [*metric_lines(), device(100, busy_percent=0.0), device(200, busy_percent=0.0)]
     npu = {"kind": "npu", "name": "Ascend910B"}
     text = " ".join(_page(write_run(tmp_path / "idle", lines=lines, device=npu)).texts["p"])
@@ -40,7 +40,7 @@ def test_an_npu_that_was_never_busy_is_a_finding_of_the_page(tmp_path: Path) -> 
     assert "busy 0 %" not in cpu
 
 
-def test_where_the_time_went_adds_up_to_the_whole(tmp_path: Path) -> None:
+def test_time_breakdown_adds_up_to_the_total(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", elapsed_s=64.0))
     rows = time_table(run).rows
     assert [row[0] for row in rows] == [
@@ -52,7 +52,7 @@ def test_where_the_time_went_adds_up_to_the_whole(tmp_path: Path) -> None:
     assert [float(row[2]) for row in rows] == [50.0, 0.1, 0.0, 50.0]
 
 
-def test_the_command_names_what_differs_from_the_recipe(tmp_path: Path) -> None:
+def test_command_names_differences_from_the_recipe(tmp_path: Path) -> None:
     from jumar.recipes.registry import create_recipe
     from jumar.settings import override
 
@@ -75,14 +75,14 @@ def test_the_command_names_what_differs_from_the_recipe(tmp_path: Path) -> None:
     assert "Settings that differ from the recipe" in " ".join(reader.texts["h2"])
 
 
-def test_a_recipe_of_ones_own_is_not_imported_but_all_settings_are_named(tmp_path: Path) -> None:
+def test_custom_recipe_is_not_imported_but_all_settings_are_named(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", recipe="registered-nowhere"))
     again = repeating(run)
     assert "--set optimizer.milestones=30,60" in again.command
     assert "no recipe 'registered-nowhere'" in again.notes[0]
 
 
-def test_data_and_environment_are_what_the_run_recorded(tmp_path: Path) -> None:
+def test_data_and_environment_come_from_the_run(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run")
     (directory / "resolved.json").write_text(
         json.dumps(

@@ -140,7 +140,7 @@ def laboratory(tmp_path: Path) -> Callable[..., Laboratory]:
     return lambda *needed, **plan: Laboratory(tmp_path, needed, **plan)
 
 
-def test_what_a_training_needs_is_kept_and_confirmed(
+def test_op_types_that_training_needs_are_kept_and_confirmed(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory("SoftmaxV2", "Add")
@@ -160,12 +160,12 @@ def test_what_a_training_needs_is_kept_and_confirmed(
     }
 
 
-def test_nothing_is_kept_where_nothing_is_needed(laboratory: Callable[..., Laboratory]) -> None:
+def test_nothing_is_kept_if_nothing_is_needed(laboratory: Callable[..., Laboratory]) -> None:
     result = laboratory().search()
     assert (result.kept, result.is_confirmed, result.num_trainings) == ((), True, 6)
 
 
-def test_what_leaves_the_range_alone_is_kept_untried(
+def test_out_of_range_op_types_are_kept_without_a_trial(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory("Conv2D", sure=["Conv2D"])
@@ -182,14 +182,14 @@ def test_a_training_that_diverges_fails_its_set(laboratory: Callable[..., Labora
     assert any("the loss is not finite" in line for line in lab.lines)
 
 
-def test_what_a_kept_type_buys_is_what_the_training_without_it_lost(
+def test_gain_of_a_kept_type_is_the_loss_without_it(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     result = laboratory("Conv2D").search()
     assert result.bought("Conv2D") == pytest.approx(5.0)
 
 
-def test_other_seeds_may_ask_for_one_more(laboratory: Callable[..., Laboratory]) -> None:
+def test_other_seeds_may_require_one_more_type(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", later=["Conv2D"])
     result = lab.search()
     assert (result.kept, result.is_confirmed) == (("Conv2D", "SoftmaxV2"), True)
@@ -198,9 +198,7 @@ def test_other_seeds_may_ask_for_one_more(laboratory: Callable[..., Laboratory])
 
 
 @pytest.mark.parametrize("most", range(7, 15))
-def test_no_more_trainings_are_made_than_allowed(
-    laboratory: Callable[..., Laboratory], most: int
-) -> None:
+def test_number_of_trainings_is_limited(laboratory: Callable[..., Laboratory], most: int) -> None:
     result = laboratory("Relu", "MatMul").search(most=most)
     assert result.num_trainings <= most
     assert {"Relu", "MatMul"} <= set(result.kept)
@@ -225,13 +223,13 @@ def test_a_stopped_search_resumes(laboratory: Callable[..., Laboratory]) -> None
     assert lab.trained.count("float32-seed-1") == 1
 
 
-def test_trainings_side_by_side_give_the_same(laboratory: Callable[..., Laboratory]) -> None:
+def test_parallel_trainings_give_the_same_result(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", "Relu")
     result = lab.search(jobs=3)
     assert (result.kept, result.is_confirmed) == (("SoftmaxV2", "Relu"), True)
 
 
-def test_a_training_that_breaks_ends_the_search_with_its_words(
+def test_failing_training_ends_the_search_with_its_message(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     with pytest.raises(UserError, match="a training ended: ") as error:
@@ -247,7 +245,7 @@ def test_a_folder_of_another_search_is_refused(laboratory: Callable[..., Laborat
         lab.search(recipe="b")
 
 
-def test_a_folder_of_something_else_is_refused_and_left(
+def test_unrelated_folder_is_refused_and_left_alone(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory()
@@ -258,7 +256,7 @@ def test_a_folder_of_something_else_is_refused_and_left(
     assert [path.name for path in (lab.folder / "runs").iterdir()] == ["mine.txt"]
 
 
-def test_a_search_that_was_killed_before_its_ranking_begins_again(
+def test_search_killed_before_its_ranking_restarts(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory()
@@ -268,7 +266,7 @@ def test_a_search_that_was_killed_before_its_ranking_begins_again(
 
 
 @pytest.mark.parametrize("to", ["file/ops_info.json", "folder"])
-def test_a_place_for_the_list_that_cannot_be_written_is_refused_before_any_training(
+def test_unwritable_list_path_is_refused_before_any_training(
     laboratory: Callable[..., Laboratory], to: str
 ) -> None:
     lab = laboratory()
@@ -280,7 +278,7 @@ def test_a_place_for_the_list_that_cannot_be_written_is_refused_before_any_train
     assert lab.num_measured == 0
 
 
-def test_a_run_made_otherwise_is_refused(laboratory: Callable[..., Laboratory]) -> None:
+def test_run_with_other_settings_is_refused(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory()
     lab.search()
     recipe = lab.folder / "runs" / "float32-seed-1" / "recipe.json"
@@ -290,7 +288,7 @@ def test_a_run_made_otherwise_is_refused(laboratory: Callable[..., Laboratory]) 
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
-def test_no_trainings_side_by_side_are_refused(
+def test_zero_parallel_trainings_are_refused(
     laboratory: Callable[..., Laboratory], jobs: int
 ) -> None:
     with pytest.raises(UserError, match=f"cannot be {jobs}") as error:
@@ -298,7 +296,7 @@ def test_no_trainings_side_by_side_are_refused(
     assert error.value.where == "--jobs"
 
 
-def test_a_search_says_what_it_will_take_before_it_trains(
+def test_search_reports_its_cost_before_training(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory()
@@ -307,7 +305,9 @@ def test_a_search_says_what_it_will_take_before_it_trains(
     assert "at most 20 trainings of 9it" in lab.lines[1]
 
 
-def test_too_few_trainings_are_refused_before_any(laboratory: Callable[..., Laboratory]) -> None:
+def test_too_few_trainings_are_refused_before_training(
+    laboratory: Callable[..., Laboratory],
+) -> None:
     lab = laboratory()
     with pytest.raises(UserError, match="6 trainings are too few") as error:
         lab.search(most=6)
@@ -315,14 +315,14 @@ def test_too_few_trainings_are_refused_before_any(laboratory: Callable[..., Labo
     assert not lab.log.exists()
 
 
-def test_the_ranking_is_kept_with_infinities(laboratory: Callable[..., Laboratory]) -> None:
+def test_ranking_with_infinities_is_saved(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("Conv2D", sure=["Conv2D"])
     first = lab.search()
     assert read_json(lab.folder / "runs" / FILE)["effects"][0]["gradient_error"] is None
     assert lab.search().effects == first.effects
 
 
-def test_a_layer_takes_the_place_of_an_op_type_where_it_is_enough(
+def test_layer_replaces_an_op_type_if_it_suffices(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     layers = [f"block.{number}" for number in range(6)]
@@ -341,7 +341,7 @@ def test_a_layer_takes_the_place_of_an_op_type_where_it_is_enough(
     assert lab.search(most=30).layered is None
 
 
-def test_no_layers_are_named_where_all_are_needed_or_trainings_run_out(
+def test_no_layers_are_named_if_all_are_needed_or_trainings_run_out(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     layers = {"Conv2D": ["one", "two", "three"]}
@@ -351,7 +351,7 @@ def test_no_layers_are_named_where_all_are_needed_or_trainings_run_out(
     assert not (lab.folder / "ops_info-layers.json").exists()
 
 
-def test_a_small_harm_with_every_seed_is_distinguished_from_chance(
+def test_small_harm_with_every_seed_is_not_chance(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     """The seeds of float32 differ by 2, and the harm of 1 is the same with each of them."""
@@ -361,7 +361,7 @@ def test_a_small_harm_with_every_seed_is_distinguished_from_chance(
     assert any("may be chance" in line for line in lab.lines)
 
 
-def test_a_harm_that_other_seeds_do_not_show_is_chance(
+def test_harm_that_other_seeds_do_not_confirm_is_chance(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory("Conv2D", harm=1, spread=2, luck=[0, 2, 2.5])

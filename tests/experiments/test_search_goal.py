@@ -40,11 +40,11 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
     assert "psnr=0.02" in error.value.todo
 
 
-def test_a_percentage_is_one_of_the_mean_of_float32() -> None:
+def test_percentage_is_relative_to_the_float32_mean() -> None:
     assert parse_goal("loss=10%").limits([1.99, 2.01, 2.0]).asked == pytest.approx(0.2)
 
 
-def test_what_the_seeds_of_float32_differ_by_may_be_chance() -> None:
+def test_differences_within_the_float32_spread_may_be_chance() -> None:
     reference = [1.0, 2.0, 3.0]
     assert spread(reference) == 1.0
     assert parse_goal("loss=0.1").limits(reference) == Limits(asked=0.1, chance=2.0)
@@ -52,7 +52,7 @@ def test_what_the_seeds_of_float32_differ_by_may_be_chance() -> None:
     assert parse_goal("loss=0.1").limits([7.0]) == Limits(asked=0.1, chance=0.1)
 
 
-def test_what_is_worse_with_every_seed_alike_is_no_chance() -> None:
+def test_equal_harm_with_every_seed_is_not_chance() -> None:
     limits = Limits(asked=0.1, chance=2.0)
     assert not limits.passes([0.9, 0.91, 0.89])
     assert limits.passes([0.5, -0.3, 0.6])
@@ -71,7 +71,7 @@ def test_worse_is_lower_or_higher_or_any_change() -> None:
         assert Scale(name="loss", better=-1).worse(value, 31.0) == math.inf
 
 
-def test_the_direction_is_the_headlines_or_that_of_a_loss(tmp_path: Path) -> None:
+def test_direction_follows_the_headline_metric_or_a_loss(tmp_path: Path) -> None:
     write_json(tmp_path / "results.json", results())
     run = read_run(tmp_path)
     assert scale_of(parse_goal("top1=1"), run).better == 1
@@ -82,7 +82,7 @@ def test_the_direction_is_the_headlines_or_that_of_a_loss(tmp_path: Path) -> Non
     assert "top1" in error.value.todo
 
 
-def test_the_loss_is_the_evaluations_where_it_has_one(tmp_path: Path) -> None:
+def test_evaluation_loss_is_used_if_present(tmp_path: Path) -> None:
     goal = parse_goal("loss=1%")
     write_json(tmp_path / "results.json", results())
     assert value_of(goal, read_run(tmp_path)) == 0.25

@@ -99,7 +99,7 @@ def test_every_combination_runs_once_in_order_and_the_files_are_saved(case: Case
     assert [row.num_finished for row in result.table.rows] == [1, 1, 1]
 
 
-def test_the_table_and_the_paths_are_said_at_the_end(case: Case) -> None:
+def test_table_and_paths_are_printed_at_the_end(case: Case) -> None:
     case.run()
     message = "\n".join(case.said)
     assert "= Baseline" in message
@@ -126,7 +126,7 @@ def test_a_crash_of_one_run_does_not_end_the_sweep(case: Case) -> None:
     assert any("allow_mix_precision is not available" in line for line in case.said)
 
 
-def test_a_crashed_run_is_started_again_and_told_that_it_is_resumed(case: Case) -> None:
+def test_crashed_run_is_restarted_as_a_resumed_one(case: Case) -> None:
     def crash(request: RunRequest) -> int:
         write_run(request.directory, assignments=request.assignments)
         (request.directory / "results.json").unlink()
@@ -141,7 +141,7 @@ def test_a_crashed_run_is_started_again_and_told_that_it_is_resumed(case: Case) 
     assert result.table.rows[1].num_finished == 1
 
 
-def test_a_run_that_diverged_is_a_result_and_is_not_run_again(case: Case) -> None:
+def test_diverged_run_is_a_result_and_not_run_again(case: Case) -> None:
     def diverge(request: RunRequest) -> int:
         case.trainer.finish(request, state="failed", failure=FAILURE, metrics={})
         return 1
@@ -157,7 +157,7 @@ def test_a_run_that_diverged_is_a_result_and_is_not_run_again(case: Case) -> Non
 
 
 @pytest.mark.parametrize("code", [130, -signal.SIGINT, 143, -signal.SIGTERM])
-def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> None:
+def test_ctrl_c_stops_the_sweep_and_says_how_to_resume(case: Case, code: int) -> None:
     def interrupt(request: RunRequest) -> int:
         case.trainer.finish(request, state="interrupted", steps=200, metrics={})
         return code
@@ -179,7 +179,7 @@ def test_ctrl_c_stops_the_sweep_and_says_how_to_go_on(case: Case, code: int) -> 
     assert result.stopped_by == 0
 
 
-def test_a_run_that_finishes_although_it_was_asked_to_stop_is_not_left(case: Case) -> None:
+def test_run_that_finishes_despite_a_stop_request_counts(case: Case) -> None:
     def finish(request: RunRequest) -> int:
         case.trainer.finish(request)
         return 130
@@ -192,7 +192,7 @@ def test_a_run_that_finishes_although_it_was_asked_to_stop_is_not_left(case: Cas
     assert any("the last run and is finished" in line for line in case.said)
 
 
-def test_ctrl_c_that_reaches_the_sweep_itself_stops_it_too(case: Case) -> None:
+def test_ctrl_c_received_by_the_sweep_itself_stops_it(case: Case) -> None:
     def interrupt(request: RunRequest) -> int:
         raise KeyboardInterrupt
 
@@ -202,7 +202,7 @@ def test_ctrl_c_that_reaches_the_sweep_itself_stops_it_too(case: Case) -> None:
     assert len(case.trainer.started) == 1
 
 
-def test_a_run_with_a_changed_recipe_is_refused_with_what_changed(case: Case) -> None:
+def test_run_with_a_changed_recipe_is_refused_naming_the_changes(case: Case) -> None:
     case.run()
     before = (case.directory / "table.json").read_bytes()
     with pytest.raises(UserError, match=r"optimizer.momentum was 0.9 and is now 0.8") as caught:
@@ -212,14 +212,14 @@ def test_a_run_with_a_changed_recipe_is_refused_with_what_changed(case: Case) ->
     assert (case.directory / "table.json").read_bytes() == before
 
 
-def test_a_changed_default_of_the_recipe_is_refused_too(case: Case) -> None:
+def test_changed_recipe_default_is_refused(case: Case) -> None:
     case.run()
     case.settings = {**SETTINGS, "threads": {"intra_op": 1, "inter_op": 1}, "new": 3}
     with pytest.raises(UserError, match=r"new was absent and is now 3; threads\.intra_op was 2"):
         case.run()
 
 
-def test_tuples_of_the_settings_equal_the_lists_of_the_file(case: Case) -> None:
+def test_setting_tuples_equal_lists_in_the_file(case: Case) -> None:
     case.run()
     case.settings = {**SETTINGS, "optimizer": {**SETTINGS["optimizer"], "milestones": (30, 60)}}
     result = run_sweep(
@@ -240,7 +240,7 @@ def test_tuples_of_the_settings_equal_the_lists_of_the_file(case: Case) -> None:
     assert result.table.rows[0].num_finished == 1
 
 
-def test_the_sweep_of_another_recipe_or_a_single_run_is_refused(case: Case) -> None:
+def test_sweep_of_another_recipe_and_single_run_are_refused(case: Case) -> None:
     case.run()
     with pytest.raises(UserError, match="a sweep of the recipe 'alexnet', not of 'resnext50'"):
         case.run(recipe="resnext50")
@@ -291,7 +291,7 @@ def test_repeats_run_with_successive_seeds_and_give_the_tolerance(case: Case) ->
         (MODES, {"repeats": 1}, "seed=1"),
     ],
 )
-def test_a_sweep_that_would_drop_runs_of_another_from_its_table_is_refused(
+def test_sweep_that_would_drop_another_sweeps_runs_from_its_table_is_refused(
     case: Case, vary: str, changes: dict[str, Any], lost: str
 ) -> None:
     case.run(repeats=2)
@@ -312,7 +312,7 @@ def test_a_value_that_never_ran_may_be_corrected(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", ["table.md", "table.csv", "table.json", "report.html"])
-def test_files_of_somebody_else_are_not_overwritten(case: Case, name: str) -> None:
+def test_foreign_files_are_not_overwritten(case: Case, name: str) -> None:
     case.directory.mkdir()
     (case.directory / name).write_text("mine")
     with pytest.raises(UserError, match=f"it contains '{name}'"):
@@ -363,7 +363,7 @@ def test_a_single_combination_is_a_sweep_of_one_run(case: Case) -> None:
     assert [row.loss.relation for row in result.table.rows] == ["baseline"]
 
 
-def test_two_sweeps_never_work_in_one_directory(case: Case) -> None:
+def test_two_sweeps_cannot_share_a_directory(case: Case) -> None:
     def start_another(request: RunRequest) -> int:
         with pytest.raises(UserError, match="another process"):
             Case(case.directory).run()

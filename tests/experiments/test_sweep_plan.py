@@ -43,7 +43,7 @@ def test_a_run_has_the_common_assignments_then_its_own_then_its_seed() -> None:
     assert all(run.assignments[0] == "training.duration=2ep" for run in runs)
 
 
-def test_asking_for_repeats_later_goes_on_from_the_runs_that_are_there() -> None:
+def test_repeats_requested_later_reuse_existing_runs() -> None:
     once, thrice = planned().runs, planned(repeats=3).runs
     assert thrice[: len(once)] == once
     assert len({run.name for run in thrice}) == len(thrice)
@@ -63,7 +63,7 @@ def test_a_contradiction_is_refused(changes: dict[str, object], said: str) -> No
         planned(**changes)
 
 
-def test_a_plan_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_plan_round_trips_through_its_file(tmp_path: Path) -> None:
     plan = planned(repeats=2).with_exit_code("precision.mode=force_fp16", -9)
     save_plan(plan, tmp_path)
     assert read_plan(tmp_path) == plan
@@ -100,7 +100,7 @@ def test_a_directory_without_a_sweep_is_refused(tmp_path: Path) -> None:
         read_plan(tmp_path)
 
 
-def test_the_seeds_of_a_combination_stand_together(tmp_path: Path) -> None:
+def test_seeds_of_a_combination_are_adjacent(tmp_path: Path) -> None:
     plan = planned(repeats=2)
     write_run(tmp_path / plan.runs[0].name)
     first, second = combinations_of(plan.with_exit_code(plan.runs[1].name, -9), tmp_path)
@@ -110,7 +110,7 @@ def test_the_seeds_of_a_combination_stand_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_wish_to_stop_is_distinguished_from_a_crash(number: int) -> None:
+def test_stop_request_is_distinguished_from_a_crash(number: int) -> None:
     assert stopping_signal(128 + number) == stopping_signal(-number) == number
     assert exit_text(128 + number) == ""
     assert stopping_signal(-signal.SIGKILL) == stopping_signal(1) == stopping_signal(0) == 0
@@ -128,6 +128,6 @@ def test_a_wish_to_stop_is_distinguished_from_a_crash(number: int) -> None:
         (255, "exit code 255"),
     ],
 )
-def test_the_end_of_a_process_is_told_in_words(code: int | None, said: str) -> None:
+def test_exit_of_a_process_is_described_in_words(code: int | None, said: str) -> None:
     assert said in exit_text(code)
     assert bool(exit_text(code)) == (code is not None)

@@ -47,7 +47,7 @@ def timed(step_ms: float, **changes: Any) -> dict[str, Any]:
     return {"throughput": {"samples_per_second": 1.0, "step_ms_median": step_ms}, **changes}
 
 
-def test_the_baseline_is_the_mode_that_keeps_the_dtype_else_the_first() -> None:
+def test_baseline_is_the_mode_that_keeps_the_dtype_or_the_first() -> None:
     assert baseline_index([[MIXED], [FORCED], [ORIGIN]]) == 2
     assert baseline_index([[MIXED, "t=1"], [ORIGIN, "t=1"], [ORIGIN, "t=2"]]) == 1
     assert baseline_index([["precision.mode=fp16"], ["precision.mode=origin"]]) == 1
@@ -55,7 +55,7 @@ def test_the_baseline_is_the_mode_that_keeps_the_dtype_else_the_first() -> None:
     assert baseline_index([[]]) == 0
 
 
-def test_where_the_other_repeats_have_no_result_repeats_are_not_recommended(runs: Runs) -> None:
+def test_repeats_are_not_recommended_if_the_others_have_no_result(runs: Runs) -> None:
     waiting = {"state": "interrupted", "metrics": {}}
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25), waiting, waiting])
     runs.add(FORCED, seeds=[scored(95.0, 0.25), waiting, waiting])
@@ -75,13 +75,13 @@ def test_one_result_without_a_standard_error_says_how_many_runs_have_none(runs: 
     )
 
 
-def test_a_wanted_baseline_is_the_first_combination_that_has_it() -> None:
+def test_requested_baseline_is_the_first_matching_combination() -> None:
     combinations = [[ORIGIN, "t=1"], [ORIGIN, "t=2"], [FORCED, "t=1"], [FORCED, "t=2"]]
     assert baseline_index(combinations, ["t=2"]) == 1
     assert baseline_index(combinations, ["t=2", FORCED]) == 3
 
 
-def test_a_baseline_that_is_not_in_the_grid_is_refused_with_those_that_are() -> None:
+def test_baseline_outside_the_grid_is_refused_and_valid_ones_listed() -> None:
     with pytest.raises(UserError, match="allow_mix_precision") as caught:
         baseline_index([[ORIGIN, "t=1"], [FORCED, "t=1"]], [MIXED])
     assert "--baseline precision.mode=force_fp16 --baseline t=1" in caught.value.todo
@@ -89,7 +89,7 @@ def test_a_baseline_that_is_not_in_the_grid_is_refused_with_those_that_are() -> 
         baseline_index([[]], [MIXED])
 
 
-def test_with_one_seed_the_accuracy_is_equal_up_to_its_binomial_error_and_not_beyond(
+def test_single_seed_accuracies_are_equal_within_the_binomial_error(
     runs: Runs,
 ) -> None:
     lower = next(
@@ -104,7 +104,7 @@ def test_with_one_seed_the_accuracy_is_equal_up_to_its_binomial_error_and_not_be
     assert relations == ["baseline", "equal", "below"]
 
 
-def test_with_one_seed_the_loss_is_judged_by_the_relative_error_of_the_error_count(
+def test_single_seed_losses_are_judged_by_the_relative_error_of_the_error_count(
     runs: Runs,
 ) -> None:
     half = between_losses(0.25, (96.0, 96.0), 400).value
@@ -114,7 +114,7 @@ def test_with_one_seed_the_loss_is_judged_by_the_relative_error_of_the_error_cou
     assert [row.loss.relation for row in runs.table().rows] == ["baseline", "equal", "above"]
 
 
-def test_with_repeats_equal_is_decided_by_the_spread_of_the_baselines_seeds(runs: Runs) -> None:
+def test_with_repeats_equality_follows_from_the_spread_of_the_baseline_seeds(runs: Runs) -> None:
     losses = [0.24, 0.25, 0.26]
     half = between_seeds(losses, 3).value
     assert half == pytest.approx(4.303 * 0.01 * (2 / 3) ** 0.5)
@@ -128,7 +128,7 @@ def test_with_repeats_equal_is_decided_by_the_spread_of_the_baselines_seeds(runs
     assert "evaluation loss 0.01" in table.explanations[0]
 
 
-def test_one_sample_is_no_difference_where_all_seeds_agree(runs: Runs) -> None:
+def test_one_sample_is_not_a_difference_if_all_seeds_agree(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25)] * 3)
     runs.add(MIXED, seeds=[scored(95.75, 0.25)])
     runs.add(FORCED, seeds=[scored(95.5, 0.25)])
@@ -147,7 +147,7 @@ def test_a_metric_without_a_known_error_is_not_judged_on_one_seed(runs: Runs) ->
     assert "--repeats" in row.headline.reason
 
 
-def test_a_failed_run_is_not_available_with_its_reason(runs: Runs) -> None:
+def test_failed_run_is_not_available_with_the_reason(runs: Runs) -> None:
     failure = {"step": 40, "objective": "classifier", "reason": "the loss is not finite"}
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
     runs.add(FORCED, seeds=[{"state": "failed", "failure": failure, "metrics": {}}])
@@ -158,9 +158,7 @@ def test_a_failed_run_is_not_available_with_its_reason(runs: Runs) -> None:
     assert row.num_finished == 0
 
 
-def test_the_end_of_the_process_is_the_reason_where_the_run_wrote_none(
-    runs: Runs, tmp_path: Path
-) -> None:
+def test_process_exit_is_the_reason_if_the_run_recorded_none(runs: Runs, tmp_path: Path) -> None:
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
     runs.combinations.append(
         Combination(assignments=(MIXED,), runs=(read_run(tmp_path / "no"),), ends=("killed",))
@@ -181,7 +179,7 @@ def test_scores_of_an_interrupted_run_are_not_compared_but_its_times_are(runs: R
     assert row.speed_up == 2.0
 
 
-def test_without_a_baseline_numbers_are_given_and_relations_are_not(runs: Runs) -> None:
+def test_without_a_baseline_numbers_are_shown_without_relations(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[{"state": "failed", "failure": None, "metrics": {}}])
     runs.add(MIXED, seeds=[scored(96.0, 0.25)])
     table = runs.table()
@@ -210,7 +208,7 @@ def test_a_substituted_type_is_a_note_of_the_row(runs: Runs) -> None:
     assert row.notes == (f"computed in bfloat16: {why}",)
 
 
-def test_modes_with_the_same_reason_share_its_words(runs: Runs) -> None:
+def test_modes_with_the_same_reason_share_a_footnote(runs: Runs) -> None:
     for mode in (MIXED, FORCED):
         name = mode.partition("=")[2]
         described = precision(name, "bfloat16", f"{name} asks for fp16, which is slow here")
@@ -219,7 +217,7 @@ def test_modes_with_the_same_reason_share_its_words(runs: Runs) -> None:
     assert [row.notes for row in runs.table().rows] == [(message,), (message,)]
 
 
-def test_an_emulated_type_is_a_note_although_nothing_was_substituted(runs: Runs) -> None:
+def test_emulated_type_is_noted_even_without_a_substitution(runs: Runs) -> None:
     described = {
         "mode": "force_fp16",
         "computed": "float16 emulated",
@@ -230,7 +228,7 @@ def test_an_emulated_type_is_a_note_although_nothing_was_substituted(runs: Runs)
     assert runs.table().rows[0].notes == ("computed in float16 emulated: says nothing about speed",)
 
 
-def test_speed_up_counts_samples_where_the_batch_is_varied(runs: Runs) -> None:
+def test_speed_up_is_per_sample_if_the_batch_size_varies(runs: Runs) -> None:
     runs.add("batch_size=64", seeds=[timed(160.0, batch_size=64)])
     runs.add("batch_size=128", seeds=[timed(200.0, batch_size=128)])
     assert [row.speed_up for row in runs.table().rows] == [1.0, 1.6]
@@ -279,7 +277,7 @@ def test_without_evaluations_the_training_loss_is_compared(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("counted", [6, 19, 20, None])
-def test_a_handful_of_steps_is_no_speed_up_and_the_footnote_says_so(
+def test_no_speed_up_is_given_for_a_handful_of_steps_with_a_footnote(
     runs: Runs, counted: int | None
 ) -> None:
     steps = {} if counted is None else {"counted_steps": counted}
@@ -293,7 +291,7 @@ def test_a_handful_of_steps_is_no_speed_up_and_the_footnote_says_so(
     assert "Speed-up: samples per second" in text
 
 
-def test_where_the_seed_is_varied_repeats_are_not_recommended(runs: Runs) -> None:
+def test_repeats_are_not_recommended_if_the_seed_is_varied(runs: Runs) -> None:
     runs.add("seed=1", seeds=[scored(96.0, 0.25)])
     runs.add("seed=2", seeds=[scored(95.0, 0.26)])
     text = " ".join(runs.table().explanations)
@@ -301,6 +299,6 @@ def test_where_the_seed_is_varied_repeats_are_not_recommended(runs: Runs) -> Non
     assert "--repeats" not in text
 
 
-def test_without_times_nothing_is_reported_of_times(runs: Runs) -> None:
+def test_without_times_no_times_are_reported(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[{"throughput": None}])
     assert "Batch time" not in " ".join(runs.table().explanations)

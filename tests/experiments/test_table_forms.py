@@ -57,7 +57,7 @@ def table(tmp_path: Path) -> Table:
     )
 
 
-def test_markdown_has_the_form_of_the_seeds_table(table: Table) -> None:
+def test_markdown_has_the_format_of_the_seeds_table(table: Table) -> None:
     lines = to_markdown(table).splitlines()
     assert lines[:6] == [
         "| precision.mode | eval loss | top1 % | batch time | speed-up | memory |",
@@ -123,7 +123,7 @@ def test_plain_text_fits_100_columns_however_many_fields_are_varied(
         assert all(part in letters for part in value.replace("/", "_").split("_"))
 
 
-def test_csv_gives_back_every_number_exactly_and_no_formula(table: Table) -> None:
+def test_csv_preserves_numbers_exactly_and_contains_no_formula(table: Table) -> None:
     rows = list(csv.DictReader(io.StringIO(to_csv(table))))
     assert [row["precision.mode"] for row in rows] == [row.values[0] for row in table.rows]
     for read, row in zip(rows, table.rows, strict=True):
@@ -147,7 +147,7 @@ def test_csv_disarms_a_value_that_a_spreadsheet_would_run(tmp_path: Path) -> Non
     assert [row["a.b"], row["c"], row["d"]] == ["'=HYPERLINK(1)", "-3", "1e-4"]
 
 
-def test_json_gives_back_the_whole_table(table: Table) -> None:
+def test_json_round_trips_the_whole_table(table: Table) -> None:
     read = json.loads(to_json(table))
     assert read == json.loads(json.dumps(dataclasses.asdict(table)))
     assert [row["headline"]["value"] for row in read["rows"]] == [
@@ -157,7 +157,7 @@ def test_json_gives_back_the_whole_table(table: Table) -> None:
     assert read["explanations"] == list(table.explanations)
 
 
-def test_the_substitution_is_told_in_every_form(table: Table) -> None:
+def test_substitution_is_shown_in_every_format(table: Table) -> None:
     for form in (to_text, to_markdown, to_csv, to_json):
         assert f"computed in bfloat16: {WHY}" in form(table)
 
@@ -173,11 +173,11 @@ def test_markdown_escapes_what_would_break_the_table(tmp_path: Path) -> None:
     ("value", "text"),
     [(97.2, "97.20"), (100.0, "100.0"), (0.25, "0.2500"), (0.0, "0.000"), (1234567.0, "1.235e+06")],
 )
-def test_numbers_keep_the_zeros_that_were_measured(value: float, text: str) -> None:
+def test_numbers_keep_significant_trailing_zeros(value: float, text: str) -> None:
     assert number_text(value, 4) == text
 
 
-def test_memory_is_told_in_the_unit_that_fits() -> None:
+def test_memory_is_shown_in_a_suitable_unit() -> None:
     assert memory_text(None) == "N/A"
     assert memory_text(300 * 2**20) == "300 MiB"
     assert memory_text(3 * 2**29) == "1.50 GiB"

@@ -25,26 +25,24 @@ from jumar.experiments.tolerance import (
         (87.9999, "below"),
     ],
 )
-def test_a_difference_as_large_as_the_tolerance_is_still_equal(other: float, relation: str) -> None:
+def test_difference_equal_to_the_tolerance_is_still_equal(other: float, relation: str) -> None:
     assert Tolerance(value=2.0).relation(other, 90.0) == relation
 
 
-def test_rounding_does_not_turn_the_border_into_a_difference() -> None:
+def test_rounding_does_not_turn_the_limit_into_a_difference() -> None:
     assert 1.1 - 1.0 > 0.1
     assert Tolerance(value=0.1).relation(1.1, 1.0) == "equal"
     assert Tolerance(value=0.1).relation(1.0, 1.1) == "equal"
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0, 1e6))
-def test_the_relation_seen_from_the_other_side_is_the_opposite(
-    one: float, two: float, value: float
-) -> None:
+def test_swapping_the_sides_inverts_the_relation(one: float, two: float, value: float) -> None:
     opposite = {"equal": "equal", "below": "above", "above": "below"}
     tolerance = Tolerance(value=value)
     assert tolerance.relation(one, two) == opposite[tolerance.relation(two, one)]
 
 
-def test_the_quantiles_are_those_of_students_distribution() -> None:
+def test_quantiles_are_those_of_students_distribution() -> None:
     for degrees in range(1, 11):
         assert t_quantile(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), abs=6e-4)
     for degrees in (11, 30, 1000):
@@ -53,7 +51,7 @@ def test_the_quantiles_are_those_of_students_distribution() -> None:
 
 
 @pytest.mark.parametrize(("num_baseline", "num_others"), [(2, 2), (3, 3), (3, 1), (5, 5)])
-def test_seeds_of_the_same_mode_are_called_equal_19_times_of_20(
+def test_seeds_of_the_same_mode_are_judged_equal_19_times_out_of_20(
     num_baseline: int, num_others: int
 ) -> None:
     random = np.random.default_rng(5)
@@ -66,7 +64,7 @@ def test_seeds_of_the_same_mode_are_called_equal_19_times_of_20(
     assert 0.93 < equal / 4000 < 0.97
 
 
-def test_equal_models_are_called_equal_19_times_of_20_by_their_accuracy() -> None:
+def test_equal_models_are_judged_equal_by_accuracy_19_times_out_of_20() -> None:
     random = np.random.default_rng(6)
     for share in (0.5, 0.9, 0.97):
         scores = random.binomial(400, share, (4000, 2)) / 4
@@ -77,7 +75,7 @@ def test_equal_models_are_called_equal_19_times_of_20_by_their_accuracy() -> Non
         assert np.mean(equal) > 0.935
 
 
-def test_a_perfect_score_has_a_tolerance_all_the_same() -> None:
+def test_perfect_score_still_has_a_tolerance() -> None:
     tolerance = between_accuracies(100.0, 100.0, 10)
     share = 12 / 14
     assert tolerance.value == pytest.approx(

@@ -56,11 +56,11 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-def test_lines_of_code_are_no_comments_docstrings_or_blanks() -> None:
+def test_code_lines_exclude_comments_docstrings_and_blanks() -> None:
     assert code_lines(SOURCE) == {3, 6, 8, 9}
 
 
-def test_a_seed_decides_the_defects_and_each_changes_what_runs(checkout: Path) -> None:
+def test_seed_determines_the_defects_and_each_changes_the_code(checkout: Path) -> None:
     first = draw(checkout, 5, 6, ["models"])
     assert first == draw(checkout, 5, 6, ["models"])
     assert first != draw(checkout, 6, 6, ["models"])
@@ -73,7 +73,7 @@ def test_a_seed_decides_the_defects_and_each_changes_what_runs(checkout: Path) -
     assert not any("None |" in after or "int &" in after for _, after in changes)
 
 
-def test_defects_of_the_real_rooms_can_be_imported() -> None:
+def test_defects_in_the_real_packages_are_importable() -> None:
     for mutant in draw(CHECKOUT, 3, 4):
         compile(mutant.text, mutant.file, "exec")
         assert (CHECKOUT / mutant.file).read_text(encoding="utf-8") != mutant.text
@@ -93,7 +93,7 @@ def planted(checkout: Path, before: str, after: str) -> Mutant:
     )
 
 
-def test_a_defect_is_killed_survives_or_runs_out_of_time(checkout: Path, tmp_path: Path) -> None:
+def test_defect_is_killed_survives_or_times_out(checkout: Path, tmp_path: Path) -> None:
     copy = Copy(checkout, tmp_path / "copies")
     assert not (copy.path / "ignored").exists()
     copy.python = Path(sys.executable)
@@ -124,7 +124,7 @@ def test_a_survivor_is_excused_only_by_its_own_change() -> None:
     assert "| all | 1 | 0 | 0% |" in score([survived], {("src/jumar/data/a.py", "a", "c")})
 
 
-def test_tests_are_chosen_by_line_own_first_within_the_time(checkout: Path) -> None:
+def test_tests_are_selected_by_line_own_first_within_the_time_limit(checkout: Path) -> None:
     own, other = "tests/models/test_limits.py::test_three_is_not_over", "tests/test_x.py::test_y"
     covering = Covering(
         seconds={own: 5.0, other: 1.0, "tests/test_x.py::test_z": 90.0},
@@ -136,7 +136,7 @@ def test_tests_are_chosen_by_line_own_first_within_the_time(checkout: Path) -> N
     assert chosen_tests(covering, checkout, file, 3, 60.0) == [own], "no test runs the line itself"
 
 
-def test_the_tests_that_mirror_a_file_are_timed_and_chosen_without_coverage(
+def test_mirroring_tests_are_timed_and_selected_without_coverage(
     checkout: Path, tmp_path: Path
 ) -> None:
     file = "src/jumar/models/limits.py"

@@ -69,7 +69,7 @@ def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return checkout
 
 
-def test_a_story_goes_on_after_a_failure_and_says_so_in_the_end(
+def test_story_continues_after_a_failure_and_reports_it_at_the_end(
     story: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert stories.main() == 1
@@ -87,7 +87,7 @@ def test_a_story_goes_on_after_a_failure_and_says_so_in_the_end(
     assert "to the end" in page
 
 
-def test_a_second_call_begins_with_an_empty_folder(story: Path) -> None:
+def test_second_call_starts_with_an_empty_folder(story: Path) -> None:
     left = story / "runs" / "stories" / "dots" / "jumar" / "left.txt"
     left.parent.mkdir(parents=True)
     left.write_text("of an earlier call", encoding="utf-8")
@@ -95,7 +95,9 @@ def test_a_second_call_begins_with_an_empty_folder(story: Path) -> None:
     assert not left.exists()
 
 
-def test_what_cannot_begin_is_refused(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stories_that_cannot_start_are_refused(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.argv", ["stories", "novel"])
     with pytest.raises(SystemExit) as unknown:
         stories.main()

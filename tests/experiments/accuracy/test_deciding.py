@@ -28,7 +28,7 @@ ALEXNET = (
 """On an Ascend 910: = baseline ~50 ms, = baseline ~170 ms, < baseline ~50 ms, and N/A."""
 
 
-def test_alexnet_on_an_ascend_910_is_decided_as_its_table_says() -> None:
+def test_alexnet_on_an_ascend_910_is_decided_as_in_its_table() -> None:
     decision = decide(ALEXNET)
     assert decision.chosen is ALEXNET[1]
     assert decision.is_sure
@@ -36,7 +36,7 @@ def test_alexnet_on_an_ascend_910_is_decided_as_its_table_says() -> None:
     assert [each.name for each in decision.slower] == ["allow_fp32_to_fp16"]
 
 
-def test_the_sentence_and_the_table_say_what_was_measured_and_what_decided() -> None:
+def test_sentence_and_table_show_measurements_and_the_deciding_one() -> None:
     target = Target(metric="top1", value=60)
     message = sentence(decide(ALEXNET), target, ALEXNET)
     assert message == (
@@ -49,7 +49,7 @@ def test_the_sentence_and_the_table_say_what_was_measured_and_what_decided() -> 
     assert lines[5] == "| `force_fp16` | 59 ± 0.1 | misses the target | 50 ms |"
 
 
-def test_of_equally_fast_settings_the_better_score_is_chosen_and_then_the_first() -> None:
+def test_equally_fast_settings_are_ranked_by_score_then_order() -> None:
     a, b = setting("a", "keeps", 50, margin=0.1), setting("b", "keeps", 51, margin=0.4)
     assert decide([a, b]).chosen is b
     assert decide([a, b]).as_fast == (a,)
@@ -57,7 +57,7 @@ def test_of_equally_fast_settings_the_better_score_is_chosen_and_then_the_first(
     assert decide([a, same]).chosen is a
 
 
-def test_what_only_reaches_the_target_on_average_is_chosen_last_and_is_not_sure() -> None:
+def test_settings_reaching_the_target_only_on_average_are_last_and_unconfirmed() -> None:
     unclear, slow = setting("a", "unclear", 10, margin=0.1), setting("b", "keeps", 90, margin=1)
     assert decide([unclear, slow]).chosen is slow
     alone = decide([unclear, setting("c", "unclear", 5, margin=-0.1)])
@@ -66,7 +66,7 @@ def test_what_only_reaches_the_target_on_average_is_chosen_last_and_is_not_sure(
     assert "more --seeds would tell" in sentence(alone, Target(metric="top1", value=60), [unclear])
 
 
-def test_where_nothing_keeps_the_target_the_best_is_named() -> None:
+def test_best_setting_is_named_if_none_keeps_the_target() -> None:
     measured = [setting("a", "misses", 10, margin=-2), setting("b", "misses", 20, margin=-1)]
     decision = decide(measured)
     assert decision.chosen is None
@@ -76,7 +76,7 @@ def test_where_nothing_keeps_the_target_the_best_is_named() -> None:
     )
 
 
-def test_scores_without_step_times_decide_nothing_and_that_is_reported() -> None:
+def test_without_step_times_nothing_is_decided_and_that_is_reported() -> None:
     measured = [setting("a", "keeps", None, margin=1)]
     assert decide(measured).chosen is None
     message = sentence(decide(measured), Target(metric="top1", value=60), measured)
@@ -96,7 +96,7 @@ SETTINGS = st.lists(
 
 
 @given(SETTINGS)
-def test_nobody_who_keeps_the_target_is_faster_than_the_chosen_one(measured: list) -> None:
+def test_no_setting_that_keeps_the_target_is_faster_than_the_chosen_one(measured: list) -> None:
     decision = decide(measured)
     keeping = [e for e in measured if e.judged.verdict == "keeps" and e.step_ms is not None]
     assert decision.is_sure == bool(keeping)
@@ -107,7 +107,7 @@ def test_nobody_who_keeps_the_target_is_faster_than_the_chosen_one(measured: lis
 
 
 @given(SETTINGS, st.floats(0.25, 4))
-def test_only_ratios_of_times_count_and_losers_change_nothing(measured: list, scale: float) -> None:
+def test_only_time_ratios_matter_and_losers_change_nothing(measured: list, scale: float) -> None:
     chosen = decide(measured).chosen
     # A power of two keeps every comparison, also that with the limit.
     factor = 2.0 ** round(scale)

@@ -73,7 +73,7 @@ class Bench:
         )
 
 
-def test_modes_are_enough_where_the_fastest_keeps_the_target(tmp_path: Path) -> None:
+def test_modes_suffice_if_the_fastest_keeps_the_target(tmp_path: Path) -> None:
     bench = Bench(tmp_path, NUMBERS)
     tuned = bench.tune()
     assert tuned.decision.chosen is not None
@@ -106,7 +106,7 @@ def test_an_op_list_and_then_a_loss_scale_are_tried_for_faster_modes(tmp_path: P
     assert tuned.not_tried == ()
 
 
-def test_what_the_recipe_has_or_the_search_cannot_confirm_is_reported(tmp_path: Path) -> None:
+def test_existing_op_list_or_unconfirmed_search_is_reported(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {**NUMBERS, MIXED: (90.0, 50)})
     bench.op_list = None
     tuned = bench.tune(has_loss_scale=True)
@@ -127,7 +127,7 @@ def test_a_target_that_float32_misses_needs_no_op_list(tmp_path: Path) -> None:
     assert tuned.sentence.startswith("None of 7 precision settings keeps top1=99")
 
 
-def test_a_device_that_computes_in_another_type_needs_no_loss_scale(tmp_path: Path) -> None:
+def test_device_computing_in_another_dtype_needs_no_loss_scale(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {**NUMBERS, FORCED: (93.0, 40)})
     bench.note = "computed in another type"
     tuned = bench.tune()
@@ -135,7 +135,7 @@ def test_a_device_that_computes_in_another_type_needs_no_loss_scale(tmp_path: Pa
     assert "no mode that computed in fp16" in tuned.not_tried[1]
 
 
-def test_a_stop_and_an_unknown_score_end_it(tmp_path: Path) -> None:
+def test_interruption_or_unknown_score_ends_the_tuning(tmp_path: Path) -> None:
     bench = Bench(tmp_path, NUMBERS)
     with pytest.raises(UserError, match="unknown score 'top2'"):
         bench.tune(metric="top2")

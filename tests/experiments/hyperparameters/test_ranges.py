@@ -21,7 +21,7 @@ def resolve(assignments: Sequence[str]) -> dict[str, Any]:
         raise UserError(str(error)) from None
 
 
-def test_intervals_and_choices_are_read() -> None:
+def test_intervals_and_choices_are_parsed() -> None:
     ranges = parse_ranges(
         ["optimizer.learning_rate=1e-4:1e-1:log", "threads.intra_op=1:8", "precision.mode=a,b"],
         resolve,
@@ -71,7 +71,7 @@ def test_a_drawn_number_is_short_and_stays_within_its_interval(
     assert value == pytest.approx(drawn, rel=1e-3)
 
 
-def test_the_recipes_own_values_are_offered_only_where_all_are_in_range() -> None:
+def test_recipe_values_are_offered_only_if_all_are_in_range() -> None:
     ranges = parse_ranges(["optimizer.momentum=0.5:0.95", "threads.intra_op=1,2"], resolve)
     assert own_values(ranges, SETTINGS) == {"optimizer.momentum": 0.9, "threads.intra_op": "2"}
     ranges = parse_ranges(["optimizer.momentum=0.5:0.8"], resolve)

@@ -104,9 +104,7 @@ def case(tmp_path: Path) -> Case:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "qmc"])
-def test_the_same_search_draws_the_same_trials_also_in_two_calls(
-    tmp_path: Path, sampler: str
-) -> None:
+def test_same_search_draws_the_same_trials_even_in_two_calls(tmp_path: Path, sampler: str) -> None:
     whole, halves = Case(tmp_path / "whole"), Case(tmp_path / "halves")
     # Ten random trials come first, so the last ones show that TPE sees the same past.
     whole.run(14, sampler=sampler)
@@ -117,7 +115,7 @@ def test_the_same_search_draws_the_same_trials_also_in_two_calls(
     assert len(halves.started) == 9
 
 
-def test_the_first_trial_has_the_recipes_own_settings(case: Case) -> None:
+def test_first_trial_has_the_recipes_settings(case: Case) -> None:
     case.run(2)
     assert case.drawn[0] == ("optimizer.learning_rate=0.06", "threads.intra_op=2")
     rows = json.loads((case.directory / "table.json").read_text())["rows"]
@@ -136,12 +134,12 @@ def test_the_best_settings_are_printed_as_a_command(case: Case) -> None:
     assert (case.directory / "report.html").is_file()
 
 
-def test_a_lower_score_is_better_where_the_metric_says_so(case: Case) -> None:
+def test_lower_score_is_better_if_the_metric_says_so(case: Case) -> None:
     result = case.run(8, metric="top1:min")
     assert result.best == min(case.drawn, key=top1_of)
 
 
-def test_an_interrupted_trial_is_resumed_and_the_rest_is_as_without_a_stop(
+def test_interrupted_trial_is_resumed_and_the_rest_unaffected(
     tmp_path: Path,
 ) -> None:
     whole, stopped = Case(tmp_path / "whole"), Case(tmp_path / "stopped")
@@ -176,7 +174,7 @@ def test_a_crash_is_counted_as_failed_and_a_divergence_as_bad(case: Case) -> Non
     assert case.started == []
 
 
-def test_settings_that_were_tried_are_not_run_again(case: Case) -> None:
+def test_tried_settings_are_not_run_again(case: Case) -> None:
     def fixed(request: RunRequest) -> int:
         write_run(request.directory, assignments=request.assignments)
         return 0
@@ -187,7 +185,7 @@ def test_settings_that_were_tried_are_not_run_again(case: Case) -> None:
     assert sum("again, not run" in line for line in case.said) == 6
 
 
-def test_a_hopeless_run_ends_at_a_checkpoint_and_the_table_says_why(case: Case) -> None:
+def test_hopeless_run_stops_at_a_checkpoint_and_the_table_says_why(case: Case) -> None:
     def command(request: RunRequest, device: str) -> Sequence[str]:
         number = int(request.directory.name[-4:])
         good = number < 4
@@ -229,7 +227,7 @@ def test_mistakes_are_found_before_anything_is_written(
     assert not case.directory.exists()
 
 
-def test_a_score_that_runs_do_not_have_ends_the_search(case: Case) -> None:
+def test_score_missing_from_runs_ends_the_search(case: Case) -> None:
     with pytest.raises(UserError, match="unknown score 'top2'"):
         case.run(metric="top2:max")
     with pytest.raises(UserError, match="it holds another search: metric was top2:max"):

@@ -108,7 +108,7 @@ def parent_of(process: int) -> int:
         return 0
 
 
-def test_runs_of_a_lost_node_go_on_and_none_is_run_twice_to_the_end(
+def test_runs_of_a_lost_node_resume_and_none_is_completed_twice(
     cluster: Any, job: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_WHERE", "passed on")
@@ -131,7 +131,7 @@ def test_runs_of_a_lost_node_go_on_and_none_is_run_twice_to_the_end(
     assert any("begun at 0 " not in lines(each, "begun")[1] for each in lost)
 
 
-def test_a_run_is_stopped_at_a_checkpoint_alone(cluster: Any, job: Any) -> None:
+def test_run_is_stopped_only_at_a_checkpoint(cluster: Any, job: Any) -> None:
     first, second = job("first"), job("second")
     with open_place("ray", jobs=2, device="cpu", say=lambda _: None) as place:
         place.start(first)
@@ -158,7 +158,7 @@ def test_a_signal_stops_all_runs(cluster: Any, job: Any) -> None:
     assert {each.code for each in ended} == {130}
 
 
-def test_a_run_that_fails_by_itself_is_not_started_again(cluster: Any, tmp_path: Path) -> None:
+def test_run_that_fails_on_its_own_is_not_restarted(cluster: Any, tmp_path: Path) -> None:
     failing = Job(
         directory=tmp_path / "run",
         command=lambda _: [sys.executable, "-c", "print('it broke'); exit(1)"],
@@ -170,7 +170,7 @@ def test_a_run_that_fails_by_itself_is_not_started_again(cluster: Any, tmp_path:
     assert (tmp_path / "run" / "output.txt").read_text() == "it broke\n"
 
 
-def test_what_the_cluster_lacks_is_reported(cluster: Any) -> None:
+def test_missing_cluster_resources_are_reported(cluster: Any) -> None:
     with pytest.raises(UserError, match="has no NPU, only CPU"):
         open_place("ray", jobs=None, device="npu", say=lambda _: None)
     with pytest.raises(UserError, match="chooses the device of each run"):

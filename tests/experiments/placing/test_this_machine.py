@@ -31,22 +31,22 @@ def code_of(code: str, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
-def test_the_exit_code_of_a_run_comes_back(code: int, tmp_path: Path) -> None:
+def test_exit_code_of_a_run_is_returned(code: int, tmp_path: Path) -> None:
     assert code_of(f"raise SystemExit({code})", tmp_path) == code
 
 
-def test_a_killed_run_is_a_negative_code(tmp_path: Path) -> None:
+def test_killed_run_returns_a_negative_code(tmp_path: Path) -> None:
     assert code_of("import os; os.kill(os.getpid(), 9)", tmp_path) == -9
 
 
-def test_handlers_are_as_before_afterwards(tmp_path: Path) -> None:
+def test_signal_handlers_are_restored_afterwards(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     code_of("", tmp_path)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 @pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "sigterm"])
-def test_a_run_that_saves_for_a_second_is_waited_for(tmp_path: Path, whole_group: bool) -> None:
+def test_run_that_is_still_saving_is_waited_for(tmp_path: Path, whole_group: bool) -> None:
     """Ctrl-C reaches parent and child by the terminal, SIGTERM only the parent."""
     child = f"""
 import pathlib, signal, time
@@ -84,7 +84,7 @@ raise SystemExit(stop[0])
     assert (tmp_path / "saved").read_text() == f"[{expected}]"
 
 
-def test_runs_side_by_side_have_outputs_and_devices_of_their_own(tmp_path: Path) -> None:
+def test_parallel_runs_have_separate_outputs_and_devices(tmp_path: Path) -> None:
     jobs = [
         job(tmp_path / str(number), f"import sys; print(sys.argv[1]); exit({number})", output=True)
         for number in range(3)
@@ -104,7 +104,7 @@ def test_runs_side_by_side_have_outputs_and_devices_of_their_own(tmp_path: Path)
     assert outputs == ["npu:0\n", "npu:1\n", "npu:2\n"]
 
 
-def test_no_more_runs_at_once_than_allowed_and_they_share_the_cores(
+def test_concurrent_runs_are_limited_and_share_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -127,7 +127,7 @@ exit(count)
     assert min(codes) >= 1
 
 
-def test_another_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_run_waits_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the memory files of a machine that has little left."""
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "meminfo").write_text("MemAvailable:     700000 kB\n")
@@ -159,7 +159,7 @@ time.sleep(30)
     assert len(codes) == 2
 
 
-def test_a_run_that_is_stopped_by_itself_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_stopping_a_single_run_leaves_the_others_alone(tmp_path: Path) -> None:
     with ThisMachine(at_once=2) as place:
         stopped, other = (
             job(tmp_path / name, "import time; time.sleep(30)", output=True) for name in "ab"

@@ -57,11 +57,11 @@ def labels(facts: Facts, *, rounding: bool, begin: Start | None = None) -> list[
         (replace(NPU, queued_share=0.01, data_share=0.1), ["input", "host"]),
     ],
 )
-def test_the_measurement_of_the_start_names_what_limits_it(facts: Facts, kinds: list[str]) -> None:
+def test_baseline_measurement_names_the_bottleneck(facts: Facts, kinds: list[str]) -> None:
     assert [limit.kind for limit in limits(facts)] == kinds
 
 
-def test_only_knobs_of_the_limit_are_tried() -> None:
+def test_only_knobs_for_the_bottleneck_are_tried() -> None:
     computing = labels(CPU, rounding=True)
     assert "threads.intra_op=4" in computing
     assert not [label for label in computing if label.startswith("data.")]
@@ -70,14 +70,14 @@ def test_only_knobs_of_the_limit_are_tried() -> None:
     assert not [label for label in waiting if not label.startswith("data.")]
 
 
-def test_nothing_that_rounds_is_tried_unless_it_is_allowed() -> None:
+def test_knobs_that_change_rounding_are_tried_only_if_allowed() -> None:
     for facts in (CPU, NPU, replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
         chosen = choices_for(start(), facts, limits(facts), allow_rounding=False)
         assert chosen
         assert {choice.claim for choice in chosen} == {"identical"}
 
 
-def test_what_changes_the_training_is_never_tried() -> None:
+def test_knobs_that_change_the_training_are_never_tried() -> None:
     for recipe in ("alexnet-demo", "biggan128", "ds-cnn-s", "bert-tiny"):
         for facts in (replace(CPU, data_share=0.2), replace(NPU, queued_share=0.0)):
             for choice in choices_for(start(recipe), facts, limits(facts), allow_rounding=True):
@@ -99,21 +99,21 @@ def test_every_field_and_variable_that_is_tried_can_be_applied() -> None:
             assert set(choice.environment) <= VARIABLES
 
 
-def test_the_present_value_is_no_choice() -> None:
+def test_current_value_is_not_a_choice() -> None:
     tried = labels(replace(CPU, data_share=0.2, workers=2, threads=4), rounding=True)
     assert "data.workers=2" not in tried
     assert "threads.intra_op=4" not in tried
     assert "training.channels_last=true" not in tried
 
 
-def test_a_variable_that_the_user_set_is_left_alone() -> None:
+def test_variable_set_by_the_user_is_left_alone() -> None:
     own = start(OMP_PROC_BIND="spread")
     assert [each for each in labels(CPU, rounding=True) if "OMP_PROC_BIND" in each]
     assert not [each for each in labels(CPU, rounding=True, begin=own) if "OMP_PROC_BIND" in each]
     assert left_to_the_user(own) == ["OMP_PROC_BIND"]
 
 
-def test_what_jumar_sets_itself_is_not_taken_for_the_users() -> None:
+def test_variables_set_by_jumar_are_not_treated_as_the_users() -> None:
     import jumar
 
     assert jumar.__version__
@@ -123,13 +123,13 @@ def test_what_jumar_sets_itself_is_not_taken_for_the_users() -> None:
     assert left_to_the_user(start(THP_MEM_ALLOC_ENABLE="0")) == ["THP_MEM_ALLOC_ENABLE"]
 
 
-def test_an_npu_that_waits_for_the_host_gets_the_queue_of_launches() -> None:
+def test_host_bound_npu_is_offered_the_task_queue() -> None:
     tried = labels(replace(NPU, queued_share=0.0), rounding=False)
     assert "TASK_QUEUE_ENABLE=2" in tried
     assert "TASK_QUEUE_ENABLE=2" not in labels(NPU, rounding=False)
 
 
-def test_a_combination_has_one_choice_of_each_knob() -> None:
+def test_combination_has_one_choice_per_knob() -> None:
     def workers(number: int) -> Choice:
         value = str(number)
         return Choice(

@@ -59,16 +59,14 @@ def test_the_estimate_lies_within_its_interval(pairs: list[Pair]) -> None:
 
 
 @given(some_pairs)
-def test_the_other_way_round_is_the_inverse(pairs: list[Pair]) -> None:
+def test_swapping_the_sides_gives_the_inverse(pairs: list[Pair]) -> None:
     measured, turned = speedup(pairs), speedup([(after, before) for before, after in pairs])
     assert math.log(measured.ratio) == pytest.approx(-math.log(turned.ratio), abs=1e-9)
     assert math.log(measured.low) == pytest.approx(-math.log(turned.high), abs=1e-9)
 
 
 @given(some_pairs, strategies.floats(0.01, 100))
-def test_a_machine_that_is_slower_for_both_changes_nothing(
-    pairs: list[Pair], factor: float
-) -> None:
+def test_slowdown_of_both_sides_changes_nothing(pairs: list[Pair], factor: float) -> None:
     scaled = [(before * factor, after * factor) for before, after in pairs]
     assert speedup(scaled).ratio == pytest.approx(speedup(pairs).ratio, rel=1e-9)
 
@@ -81,7 +79,7 @@ def test_critical_values_are_those_of_published_tables(count: int, critical: int
 
 
 @pytest.mark.parametrize("count", [3, 5, 6, 10, 14])
-def test_the_interval_holds_the_truth_as_often_as_it_says(count: int) -> None:
+def test_interval_has_its_nominal_coverage(count: int) -> None:
     held = 0
     for seed in range(400):
         measured = speedup(planted(1.1, 0.05, count, seed))
@@ -106,21 +104,21 @@ def test_a_slower_setting_is_never_accepted() -> None:
     assert not any(is_accepted(0.95, 0.05, seed) for seed in range(300))
 
 
-def test_a_large_gain_is_found_although_one_block_in_fifteen_is_disturbed() -> None:
+def test_large_gain_is_found_even_if_one_block_in_fifteen_is_disturbed() -> None:
     assert sum(is_accepted(1.3, 0.04, seed) for seed in range(200)) >= 170
 
 
-def test_a_gain_of_half_a_percent_is_not_worth_a_setting() -> None:
+def test_gain_of_half_a_percent_is_ignored() -> None:
     exact = [(1.005, 1.0), (1.0051, 1.0), (1.0049, 1.0), (1.005, 1.0)]
     assert judge(exact, most=MOST) == "not faster"
     assert not is_faster(Speedup(ratio=1.005, low=1.004, high=1.006, pairs=15))
 
 
-def test_a_gain_whose_interval_holds_1_is_not_accepted() -> None:
+def test_gain_whose_interval_contains_1_is_not_accepted() -> None:
     assert not is_faster(Speedup(ratio=1.2, low=0.99, high=1.4, pairs=15))
 
 
-def test_a_race_goes_on_until_its_interval_decides() -> None:
+def test_race_continues_until_its_interval_decides() -> None:
     faster = [(1.5, 1.0), (1.51, 1.0), (1.49, 1.0)] * 2
     assert {judge(faster[:count], most=MOST) for count in range(6)} == {None}
     assert judge(faster, most=MOST) == "faster"
@@ -132,7 +130,7 @@ def test_a_race_goes_on_until_its_interval_decides() -> None:
     assert judge(unclear[: LEAST_PAIRS - 1], most=LEAST_PAIRS - 1) == "undecided"
 
 
-def test_a_race_that_promises_much_goes_on_for_longer() -> None:
+def test_promising_race_runs_longer() -> None:
     unsteady: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.4, 0.8, 1.3, 1.2, 1.25)] * 8
     assert judge(unsteady[:12], most=MOST) == "undecided"
     assert judge(unsteady[:12], most=MOST, most_if_promising=36) is None

@@ -82,7 +82,7 @@ def outcomes(found: Found) -> dict[str, str]:
     return {each.choice.label: each.outcome for each in found.tried}
 
 
-def test_knobs_that_help_are_combined_and_what_each_bought_is_known(tmp_path: Path) -> None:
+def test_helpful_knobs_are_combined_and_their_gains_recorded(tmp_path: Path) -> None:
     factors = {"a=1": 1.5, "b=1": 0.7, "b=2": 1.2, "c=1": 1.0}
     choices = [choice("a"), choice("b"), choice("b", "2"), choice("c")]
     result = searched(tmp_path, choices, times(factors))
@@ -106,7 +106,7 @@ def test_a_better_value_replaces_one_that_was_already_faster(tmp_path: Path) -> 
     assert result.best.labels == ("a=2",)
 
 
-def test_a_choice_that_only_helps_beside_a_later_one_is_tried_again(tmp_path: Path) -> None:
+def test_choice_that_helps_only_with_a_later_one_is_retried(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         made = set(combination.labels)
         step_s = 0.1 / (1.5 if "b=1" in made else 1.0) / (1.3 if made == {"a=1", "b=1"} else 1.0)
@@ -126,9 +126,7 @@ UNSTEADY = {
 
 
 @pytest.mark.parametrize("gain", [1.12, 1.0])
-def test_small_gains_that_noise_hides_one_by_one_are_raced_together(
-    tmp_path: Path, gain: float
-) -> None:
+def test_small_gains_hidden_by_noise_are_raced_together(tmp_path: Path, gain: float) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         plan = times({"a=1 b=1": gain})(combination)
         pattern = UNSTEADY.get(" ".join(combination.labels), [1.0])
@@ -152,7 +150,7 @@ def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("fresh", "pairs"), [([1.0], 16), ([0.8, 1.7], 32), ([1.7], 16)])
-def test_a_confirmation_goes_on_only_while_it_promises_what_it_does_not_prove(
+def test_confirmation_continues_only_while_promising_but_unproven(
     tmp_path: Path, fresh: list[float], pairs: int
 ) -> None:
     started = 0
@@ -169,7 +167,7 @@ def test_a_confirmation_goes_on_only_while_it_promises_what_it_does_not_prove(
     assert result.confirmed.pairs == pairs
 
 
-def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
+def test_settings_are_unchanged_if_nothing_is_faster(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         return {**times({"a=1": 0.9, "b=1": 1.004})(combination), "noise": 0.002}
 
@@ -179,7 +177,7 @@ def test_nothing_faster_leaves_the_settings_as_they_are(tmp_path: Path) -> None:
     assert not result.is_faster
 
 
-def test_a_knob_that_claims_to_be_identical_and_is_not_is_refused(tmp_path: Path) -> None:
+def test_knob_falsely_declared_identical_is_refused(tmp_path: Path) -> None:
     lines: list[str] = []
     plan = times({"a=1": 2.0}, {"a=1": "other"})
     result = searched(tmp_path / "strict", [choice("a")], plan, lines=lines)
@@ -192,7 +190,7 @@ def test_a_knob_that_claims_to_be_identical_and_is_not_is_refused(tmp_path: Path
     assert allowed.kept[0].weights == "rounding"
 
 
-def test_a_knob_that_claims_rounding_and_keeps_the_bits_is_known_as_identical(
+def test_knob_declared_rounding_that_keeps_the_bits_counts_as_identical(
     tmp_path: Path,
 ) -> None:
     result = searched(tmp_path, [choice("a", claim="rounding")], times({"a=1": 2.0}), rounding=True)
@@ -200,7 +198,7 @@ def test_a_knob_that_claims_rounding_and_keeps_the_bits_is_known_as_identical(
     assert result.weights == "identical"
 
 
-def test_a_start_whose_weights_differ_between_processes_proves_nothing(tmp_path: Path) -> None:
+def test_non_deterministic_baseline_proves_nothing(tmp_path: Path) -> None:
     number = 0
 
     def planted(combination: Combination) -> dict[str, Any]:
@@ -234,12 +232,12 @@ def test_a_candidate_that_dies_is_reported_and_the_search_resumes(
     )
 
 
-def test_a_start_that_cannot_be_trained_is_an_error_with_its_reason(tmp_path: Path) -> None:
+def test_untrainable_baseline_is_an_error_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such thing here"):
         searched(tmp_path, [], lambda _: {"step_s": 0.1, "hash": "same", "dies": "start"})
 
 
-def test_a_second_search_measures_only_what_the_first_did_not(tmp_path: Path) -> None:
+def test_second_search_measures_only_what_is_missing(tmp_path: Path) -> None:
     factors = {"a=1": 1.5, "b=1": 1.3}
     first = searched(tmp_path, [choice("a")], times(factors))
     started: list[tuple[str, ...]] = []
@@ -251,7 +249,7 @@ def test_a_second_search_measures_only_what_the_first_did_not(tmp_path: Path) ->
     assert ("a=1", "b=1") in started
 
 
-def test_without_time_the_choices_are_left_out_and_named(tmp_path: Path) -> None:
+def test_choices_without_time_are_skipped_and_named(tmp_path: Path) -> None:
     result = searched(tmp_path, [choice("a")], times({"a=1": 2.0}), seconds=1)
     assert [each.label for each in result.left_out] == ["a=1"]
     assert result.best == Combination()
@@ -262,7 +260,7 @@ def test_without_time_the_choices_are_left_out_and_named(tmp_path: Path) -> None
     assert enough.least_s == 0
 
 
-def test_time_for_some_choices_asks_for_no_more_of_it(tmp_path: Path) -> None:
+def test_time_for_some_choices_requests_no_more_time(tmp_path: Path) -> None:
     def clock() -> Callable[[], float]:
         return itertools.count(step=5.0).__next__
 
@@ -275,7 +273,7 @@ def test_time_for_some_choices_asks_for_no_more_of_it(tmp_path: Path) -> None:
     assert result.least_s == 0
 
 
-def test_a_stopped_process_does_nothing_until_it_is_asked(tmp_path: Path) -> None:
+def test_paused_process_does_nothing_until_requested(tmp_path: Path) -> None:
     busy = (
         "import json,sys,time,threading,pathlib\n"
         "place=pathlib.Path(sys.argv[1])\n"
@@ -300,7 +298,7 @@ def test_a_stopped_process_does_nothing_until_it_is_asked(tmp_path: Path) -> Non
         process.close()
 
 
-def test_a_process_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+def test_process_that_takes_too_long_is_abandoned(tmp_path: Path) -> None:
     process = MeasuredProcess(
         [sys.executable, "-c", "import time; time.sleep(60)"], {}, tmp_path / "log.txt"
     )
@@ -311,7 +309,7 @@ def test_a_process_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         process.close()
 
 
-def test_stopped_processes_end_with_a_tuning_that_is_killed(tmp_path: Path) -> None:
+def test_paused_processes_end_when_the_tuning_is_killed(tmp_path: Path) -> None:
     parent = (
         "import sys,time,pathlib\n"
         "from jumar.experiments.tuning.measured_process import MeasuredProcess\n"
@@ -347,7 +345,7 @@ def _is_alive(process: int) -> bool:
     return state != "Z"
 
 
-def test_ctrl_c_leaves_what_was_found_so_far(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_findings_so_far(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         if "b=1" in combination.labels:
             os.kill(os.getpid(), signal.SIGINT)

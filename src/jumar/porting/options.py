@@ -43,7 +43,7 @@ _MOST_ITERATIONS = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class PortOptions:
-    """Everything that decides how a tree is ported."""
+    """Everything that determines how a tree is ported."""
 
     source: Literal["tensorflow", "torch"] = "tensorflow"
     minimal: bool = False
@@ -187,5 +187,5 @@ def _loss_scale_text(scale: LossScale) -> str:
 
 
 def mixlist_name(options: PortOptions) -> str:
-    """The file name under which the op list lies in the ported tree."""
+    """The file name of the op list in the ported tree."""
     return PurePath(options.mixlist).name

@@ -1,1 +1,1 @@
-"""`jumar port check`: a ported script on a CPU, stage by stage, beside its original."""
+"""`jumar port check`: a ported script on a CPU, stage by stage, next to its original."""

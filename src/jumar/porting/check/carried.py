@@ -1,4 +1,4 @@
-"""Whether the sessions of a port carried the NPU's options that its scripts ask for."""
+"""Whether the sessions of a port carried the NPU options that its scripts request."""
 
 import ast
 import re
@@ -31,7 +31,7 @@ _KEY = re.compile(r"""parameter_map\[["'](\w+)["']\]""")
 
 
 def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) -> Text:
-    """What the sessions lacked, as a reason; nothing where they had all that was asked for.
+    """The options missing from the sessions, as a reason; nothing if all requested ones were there.
 
     Args:
         events: What the stand-in recorded.
@@ -57,7 +57,7 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
 
 
 def _lacking(asked: Mapping[str, str], carried: Mapping[str, str]) -> list[Text]:
-    """The options that a session has not, or with another value."""
+    """The options that a session lacks or has with another value."""
     lacking: list[Text] = []
     for key, value in sorted(asked.items()):
         if key not in carried:
@@ -68,9 +68,9 @@ def _lacking(asked: Mapping[str, str], carried: Mapping[str, str]) -> list[Text]
 
 
 def asked_options(path: Path) -> dict[str, str]:
-    """The options that a script of a port asks for, with their values where these are constants.
+    """The options requested by a ported script, with their values where these are constants.
 
-    They stand in the port's own function, which puts them into every session, and in arguments of
+    They are in the port's own function, which puts them into every session, and in arguments of
     NPURunConfig.
     """
     try:

@@ -1,4 +1,4 @@
-"""The processes that a checked script started, as their events tell while they run."""
+"""The processes started by a checked script, according to their events while they run."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ class Children:
     mark: str
 
     def are_done(self) -> bool:
-        """Whether one of them made all its steps, and no other is still at its own.
+        """Whether one of them made all its steps, and no other is still training.
 
         Those that began after the first one's last step do not count: a script that starts one
         training after the other would otherwise be followed through all of them.
@@ -55,7 +55,7 @@ class Children:
                     os.kill(pid, number)
 
     def _is_alive(self, pid: int) -> bool:
-        """Whether it runs; another process that got its number since does not have the mark."""
+        """Whether it runs; another process that reused its pid does not have the mark."""
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
@@ -64,7 +64,7 @@ class Children:
 
 
 def json_lines(path: Path) -> Iterable[dict[str, Any]]:
-    """The JSON objects of a file, one a line; other lines are left out."""
+    """The JSON objects of a file, one per line; other lines are ignored."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

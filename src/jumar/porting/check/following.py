@@ -47,7 +47,7 @@ _INCONCLUSIVE = Text(
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a run was given: the interpreter, the time as typed, the number of steps."""
+    """The parameters of a run: the interpreter, the time as typed, the number of steps."""
 
     python: str
     timeout: str
@@ -67,7 +67,7 @@ def failed(key: str, name: Text, record: Record, limits: Limits, seconds: float)
 
 
 def all_steps(limits: Limits, record: Record, *, ran: bool) -> Stage:
-    """The stage without an original: all steps ran, or the script came to its end."""
+    """The stage without an original: all steps ran, or the script finished."""
     name = _RUNS.filled(steps=steps(limits.steps))
     if not ran:
         return Stage(key="steps", name=name, status="not reached", seconds=0.0)

@@ -29,7 +29,7 @@ print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3],
 
 @dataclass(frozen=True, kw_only=True)
 class Interpreter:
-    """A Python interpreter and what it has; `tensorflow` is empty where it has none."""
+    """A Python interpreter and its packages; `tensorflow` is empty if it has none."""
 
     path: Path
     python: str
@@ -133,7 +133,7 @@ def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
 
 
 def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
-    """The virtual environment in a folder; a new one with the pins where there is none."""
+    """The virtual environment in a folder; created with the pinned versions if there is none."""
     inside = folder / "bin" / "python"
     if is_file(inside):
         return _fitting(inside, where="--make-env")

@@ -20,7 +20,7 @@ _OTHER_STEPS = Text(
 
 @dataclass(frozen=True, kw_only=True)
 class LossPair:
-    """One loss of one step on both sides; `index` tells losses of a step apart.
+    """One loss of one step on both sides; `index` distinguishes the losses of a step.
 
     `process` counts the processes that trained.
     """

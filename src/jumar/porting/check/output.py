@@ -9,7 +9,7 @@ from jumar.porting.check.show import as_json, as_markdown
 
 
 def write_report(result: CheckResult, path: Path, language: Language = "en") -> None:
-    """Write a report: JSON where the name ends in `.json`, else Markdown.
+    """Write a report: JSON if the name ends in `.json`, else Markdown.
 
     Raises:
         UserError: It cannot be written there.

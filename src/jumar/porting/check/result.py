@@ -31,8 +31,8 @@ class Stage:
 class CheckResult:
     """A whole check.
 
-    `notes` are sentences about what was seen beside the stages; `standin` are the events that
-    the stand-in for npu_bridge recorded.
+    `notes` are sentences about observations besides the stages; `standin` are the events recorded
+    by the stand-in for npu_bridge.
     """
 
     stages: tuple[Stage, ...]

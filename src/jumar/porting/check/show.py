@@ -99,14 +99,14 @@ def _loss_lines(comparison: Comparison, language: Language) -> Iterator[str]:
 
 
 def _name(pair: LossPair, comparison: Comparison, language: Language) -> str:
-    """The loss, with the number of its process where several trained."""
+    """The loss, with the number of its process if several trained."""
     if comparison.pairs[-1].process == comparison.pairs[0].process:
         return pair.name
     return _OF_PROCESS.filled(number=pair.process + 1, name=pair.name).in_language(language)
 
 
 def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
-    """The first steps, the last, and where both sides diverge."""
+    """The first steps, the last, and where the sides diverge."""
     last = comparison.pairs[-1].step
     apart = comparison.first_different
     steps = {*range(1, _HEAD_STEPS + 1), last, *([apart.step] if apart else [])}

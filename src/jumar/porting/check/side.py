@@ -68,7 +68,7 @@ class SideRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """What a run left behind.
+    """The outcome of a run.
 
     `changed` are files of the tree itself that the script wrote to through a link, `converted`
     those of an original in Python 2.
@@ -131,7 +131,7 @@ def run_side(request: SideRequest, folder: Path) -> Side:
 
 
 def _convert(tree: Path) -> Iterator[str]:
-    """Convert the copied scripts of Python 2, and give their paths."""
+    """Convert the copied Python 2 scripts, and return their paths."""
     for path in sorted(tree.rglob("*.py")):
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_SCRIPT:
             continue
@@ -159,7 +159,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _in_tree(record: Record, workspace: Workspace) -> Record:
-    """The record with paths of the tree: the copy's place means nothing to a reader."""
+    """The record with paths of the tree: the location of the copy means nothing to a reader."""
     copy, source = str(workspace.tree), str(workspace.source)
     tail = tuple(line.replace(copy, source) for line in record.ended.tail)
     error = record.error

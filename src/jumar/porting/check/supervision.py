@@ -29,7 +29,7 @@ _BETWEEN_STACKS_S = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a program ended.
+    """The way a program ended.
 
     `how` is `exited` (with `code`), `signal` (killed by the signal `code`, a crash), `timeout`
     or `flood` (it wrote more than `OUTPUT_LIMIT`), or `done` (what it had started came to its
@@ -44,7 +44,7 @@ class Ended:
 
 
 class _Output:
-    """Reads everything a program writes and keeps the end of it."""
+    """Reads everything a program writes and keeps its end."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -84,7 +84,7 @@ def supervise(
     timeout_s: float,
     children: Children | None = None,
 ) -> Ended:
-    """Run a program in a session of its own and end all of it afterwards, whatever happened.
+    """Run a program in its own session and end all of it afterwards, whatever happened.
 
     It reads nothing: a question on the terminal is answered by an end of file.
 
@@ -152,7 +152,7 @@ def _wait(
 
 
 def _is_over(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it ended; it is not reaped, so that its number still names only its group."""
+    """Whether it ended; it is not reaped, so that its pid still identifies only its group."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

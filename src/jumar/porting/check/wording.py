@@ -1,4 +1,4 @@
-"""Sentences of a check in both languages, put together from parts."""
+"""Sentences of a check in both languages, assembled from parts."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ PORT: Final = Text(en="the port", zh="移植结果")
 
 
 def as_is(text: str) -> Text:
-    """What is the same in both languages: names, numbers, what Python or the script said."""
+    """The parts equal in both languages: names, numbers, messages of Python or the script."""
     return Text(en=text, zh=text)
 
 

@@ -44,7 +44,7 @@ class Workspace:
     linked: tuple[Linked, ...]
 
     def changed(self) -> tuple[Path, ...]:
-        """The linked files of the tree that are no longer what they were."""
+        """The linked files of the tree that have changed."""
         return tuple(link.path for link in self.linked if _linked(link.path) != link)
 
 
@@ -119,7 +119,7 @@ def _module_inside(source: Path, name: str) -> Path:
 
 
 def _with_surroundings(source: Path, folder: Path) -> Path:
-    """The place of the copy, with links to the tree's siblings at every level."""
+    """The path of the copy, with links to the tree's siblings at every level."""
     names = source.parts[1:][-(_LEVELS_ABOVE + 1) :]
     real = source
     for _ in names:

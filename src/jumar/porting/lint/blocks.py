@@ -1,4 +1,4 @@
-"""Finds the blocks of NpuOptimizer that scripts write by hand, and what is wrong in them."""
+"""Finds hand-written NpuOptimizer blocks in scripts, and what is wrong with them."""
 
 import ast
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Block:
 
 
 def lint_blocks(module: Module, blocks: list[Block]) -> Iterator[Finding]:
-    """The findings of the blocks of a script, which `find_blocks` gives."""
+    """The findings about a script's blocks, as returned by `find_blocks`."""
     for block in blocks:
         named = constant(module, block.name) if block.name is not None else None
         if isinstance(named, str) and named != NAME:
@@ -151,7 +151,7 @@ def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
 
 
 def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
-    """The identity of the block that a call of `add` makes: that of the variable it goes to."""
+    """The identity of the block created by a call of `add`: that of its target variable."""
     parent = module.parent(call)
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
         return _identity(module, parent.targets[0])
@@ -159,7 +159,7 @@ def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
 
 
 def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
-    """Identifies a block: the variable, and which of its assignments came last."""
+    """Identifies a block: the variable, and its latest assignment."""
     variable = _variable(module, node)
     if not isinstance(node, ast.Name):
         return variable
@@ -201,7 +201,7 @@ _OF_SEVERAL = ("lint-option-conflict", "lint-option-needs", "lint-option-unused"
 
 
 def _agreed(module: Module, block: Block, key: str) -> OptionValue:
-    """The value of an option; unknown where several assignments disagree."""
+    """The value of an option; unknown if several assignments disagree."""
     settings = [setting for setting in block.settings if setting.key == key]
     values = [constant(module, setting.value) for setting in settings]
     same = all(value == values[0] for value in values)
@@ -228,7 +228,7 @@ def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> It
 
 
 def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding]:
-    """A folder that has to exist, in a script that makes no folder at all."""
+    """A folder that must exist, in a script that creates no folder at all."""
     text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
     if not isinstance(text, str) or text.strip("./") == "":
         return

@@ -1,4 +1,4 @@
-"""What is wrong in calls of npu_bridge: configurations, loss scale, ranks."""
+"""What is wrong with calls of npu_bridge: configurations, loss scale, ranks."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -243,7 +243,7 @@ def _lint_rank(module: Module, call: ast.Call) -> Iterator[Finding]:
 
 
 def _unset_variable(module: Module, node: ast.expr) -> str:
-    """The variable of the environment that an expression reads without a default."""
+    """The environment variable that an expression reads without a default."""
     if isinstance(node, ast.Subscript) and module.name_of(node.value) in (
         "os.environ",
         "npu_bridge.npu_init.os.environ",

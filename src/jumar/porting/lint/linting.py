@@ -55,7 +55,7 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
 
 
 def lint_tree(root: Path) -> TreeReport:
-    """What is wrong in a script, or in all scripts of a folder.
+    """What is wrong with a script, or with all scripts of a folder.
 
     Links are not followed; hidden folders are left out. A script that cannot be read or parsed is
     in the report with the reason.

@@ -1,4 +1,4 @@
-"""Names of npu_bridge that scripts use and the package does not have."""
+"""Names of npu_bridge that scripts use but the package lacks."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _ALL_NAMES = frozenset().union(*NPU_NAMES.values())
 
 
 def lint_names(module: Module) -> Iterator[Finding]:
-    """Imports and attributes that the real package does not have, as far as it is recorded."""
+    """Imports and attributes that the real package lacks, as far as it is recorded."""
     for node in module.scopes.nodes:
         if isinstance(node, ast.ImportFrom) and not node.level and node.module:
             if node.module.split(".")[0] in _ROOTS:

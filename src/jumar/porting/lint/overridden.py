@@ -1,4 +1,4 @@
-"""Options of a session block that NPUEstimator writes over.
+"""Options of a session block that NPUEstimator overwrites.
 
 NPUEstimator appends a block of its own to the session config of NPURunConfig; of a key in both,
 the later one counts.
@@ -23,7 +23,7 @@ SOURCE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
 
 
 def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
-    """Settings of blocks whose config goes to an NPURunConfig that says something else."""
+    """Settings of blocks whose config is passed to an NPURunConfig that contradicts them."""
     calls = [
         node
         for node in module.scopes.nodes
@@ -75,7 +75,7 @@ def _compare(module: Module, block: Block, arguments: Mapping[str, ast.expr]) ->
 
 
 def _written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Plain | None:
-    """What NPUEstimator writes for a key; None if only the run knows."""
+    """The value that NPUEstimator writes for a key; None if it is only known at run time."""
     if key in ("enable_dump", "enable_dump_debug"):
         return None if "dump_config" in arguments else False
     if key in arguments:

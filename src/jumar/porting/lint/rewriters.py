@@ -1,4 +1,4 @@
-"""Remapping and memory optimization, which a block written by hand has to switch off itself."""
+"""Remapping and memory optimization, which a hand-written block has to switch off itself."""
 
 import ast
 from collections import defaultdict
@@ -48,7 +48,7 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
 
 
 def _where(module: Module, added: ast.Call) -> ast.AST:
-    """Where a config is filled: its function, or the whole script where others may see it too."""
+    """Where a config is filled: its function, or the whole script if others may see it."""
     function = module.function(added)
     root: ast.expr = added
     while isinstance(root, ast.Call | ast.Attribute):

@@ -1,4 +1,4 @@
-"""What the linter reads from code: constants, however written, and the places of things."""
+"""What the linter reads from code: constants in any notation, and locations."""
 
 import ast
 import json
@@ -72,7 +72,7 @@ def is_npu(module: Module, node: ast.expr, name: str) -> bool:
 
 
 def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:
-    """A problem at its place in the script; of an argument, with its name."""
+    """A problem with its location in the script and, for an argument, its name."""
     around = module.parent(node)
     if isinstance(around, ast.keyword):
         node = around
@@ -135,7 +135,7 @@ def _called(module: Module, call: ast.Call, depth: int) -> Plain | None:
 
 
 def _dumped(module: Module, node: ast.expr, depth: int) -> str | None:
-    """The JSON of a dictionary that is written out, where all of it is known."""
+    """The JSON of a dictionary literal, if all of it is known."""
     if isinstance(node, ast.Name):
         node = bound_once(module, node) or node
     if not isinstance(node, ast.Dict):
@@ -179,5 +179,5 @@ def _computed(module: Module, node: ast.BinOp, depth: int) -> Plain | None:
 
 
 def _power(base: float, exponent: int) -> float:
-    """A product, which is an integer where the base is one."""
+    """A power, which is an integer if the base is one."""
     return math.prod([base] * exponent)

@@ -1,4 +1,4 @@
-"""Which options of NpuOptimizer exclude or need others; what NPURunConfig and its parts take."""
+"""Which options of NpuOptimizer exclude or need others; the arguments of NPURunConfig."""
 
 from jumar.porting.edits import Severity, Text
 from jumar.porting.npu.option_table import NPU_OPTIONS, Combination, Condition

@@ -1,4 +1,4 @@
-"""The options of NpuOptimizer: names, defaults, what they take.
+"""The options of NpuOptimizer: names, defaults, allowed values.
 
 The table itself is `options.json` of the stand-in, which reads it on a Python that has no jumar.
 `since` is a release in which the option is known to be there already; releases before it were not
@@ -30,7 +30,7 @@ class NpuOption:
         pattern: Regular expression that a text matches wholly.
         example: A text that the pattern takes.
         read_with: It is read only while one of these keys is true.
-        status: Whether the adapter of today reads it.
+        status: Whether the current adapter reads it.
         since: A release that reads it.
         note: What to do about it.
     """

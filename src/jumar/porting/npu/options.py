@@ -23,7 +23,7 @@ Plain = bool | int | float | str | bytes
 
 @dataclass(frozen=True, kw_only=True)
 class OptionValue:
-    """How an option is set: the field of the message, and the value where the script says it.
+    """How an option is set: the field of the message, and the value if the script states it.
 
     `field` is None for arguments of NPURunConfig, which have no fields; `value` is None if it
     is only known when the script runs; `tf.compat.as_bytes("...")` is the bytes.
@@ -35,7 +35,7 @@ class OptionValue:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionProblem:
-    """Something wrong with one option, or with two together; `key` is where to show it."""
+    """A problem with one option, or with two together; `key` is where to show it."""
 
     key: str
     excluded: str = ""
@@ -171,7 +171,7 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
 
 
 def _holds(condition: Condition, values: Mapping[str, OptionValue], *, unknown: bool) -> bool:
-    """Whether an option is set as a condition says; `unknown` where only the run knows."""
+    """Whether an option is set as a condition requires; `unknown` if only known at run time."""
     given = values.get(condition.key)
     if given is None:
         return False
@@ -200,7 +200,7 @@ def _above(values: Mapping[str, OptionValue], combination: Combination) -> bool:
 
 
 def _as_text(value: Plain) -> str:
-    """A value as conditions write it: bytes as text, numbers and truth as Python writes them."""
+    """A value as written in conditions: bytes as text, numbers and booleans as in Python."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -58,7 +58,7 @@ _FUNCTIONS = {
 def session_options(
     options: PortOptions, *, mixlist_path: str | None = None
 ) -> list[tuple[str, str, str]]:
-    """What goes into `parameter_map` of NpuOptimizer: key, field and Python expression.
+    """The contents of NpuOptimizer's `parameter_map`: key, field and Python expression.
 
     The expressions call functions that `session_config_function` puts before its own.
 
@@ -95,7 +95,7 @@ def session_options(
 def run_config_arguments(
     options: PortOptions, *, mixlist_path: str | None = None
 ) -> list[tuple[str, str]]:
-    """What NPURunConfig gets: keyword and Python expression.
+    """The arguments of NPURunConfig: keyword and Python expression.
 
     The expressions name `run_config_imports` of npu_bridge and call the functions of
     `run_config_functions`.
@@ -129,7 +129,7 @@ def run_config_imports(options: PortOptions) -> tuple[str, ...]:
 
 
 def run_config_functions(options: PortOptions, *, indent: str = "    ", newline: str = "\n") -> str:
-    """The functions that `run_config_arguments` calls, as Python 3.7; empty when it calls none.
+    """The functions that `run_config_arguments` calls, as Python 3.7; empty if it calls none.
 
     They go before the first use of the arguments. A script that has the text of
     `session_config_function` for the same options has them already.

@@ -1,4 +1,4 @@
-"""Python 2 sources: what is rewritten before a port and what is not.
+"""Python 2 sources: what is rewritten before a port, and what is not.
 
 Only what has one meaning in both languages is rewritten, by span: every other byte, comments and
 line ends among them, stays as it is. A file in which anything else is left is not converted. Names
@@ -104,7 +104,7 @@ _NAMES = re.compile(
     r"|__builtin__|copy_reg|urllib2?|urlparse|commands|httplib|thread|sets|md5|sha|Tkinter"
     r"|string\.(?:letters|lowercase|uppercase|maketrans|join))\b"
     r"|(?:keys|values|items)\(\)\s*\[|\b(?:map|filter|zip)\(.*\)\s*\["
-    # A division that is a value of its own, an argument of `range`, or within brackets.
+    # A division that is a whole value, an argument of `range`, or within brackets.
     r"|(?:^\s*\w+\s*=|\brange\(|\[)[^\n'\"#]*[\w)\]] ?/ ?[\w(]",
     re.MULTILINE,
 )
@@ -138,7 +138,7 @@ class PositionMap:
             self._spans.append((change.start, change.end, start, change.end + shift))
 
     def place(self, offset: int) -> Place:
-        """An offset of the source as a place in it."""
+        """An offset of the source as a position in it."""
         return self._old.place(offset)
 
     def after(self, offset: int) -> Place:
@@ -155,7 +155,7 @@ class PositionMap:
         return self._old.place(self.back(self._new.offset(place)))
 
     def back(self, offset: int) -> int:
-        """The offset in the source of one in the new text."""
+        """The offset in the source of an offset in the new text."""
         at = bisect_right(self._spans, offset, key=lambda span: span[2])
         if not at:
             return offset
@@ -176,7 +176,7 @@ class Converted:
     moves: PositionMap = field(repr=False, compare=False)
 
     def place_before(self, place: Place) -> Place:
-        """The place in the Python 2 source of a place in the converted text."""
+        """The position in the Python 2 source of a position in the converted text."""
         return self.moves.before(place)
 
 

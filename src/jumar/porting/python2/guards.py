@@ -1,4 +1,4 @@
-"""What a file binds itself, and the parts of it that only one version of Python runs."""
+"""The names that a file binds itself, and its parts that only one version of Python runs."""
 
 import ast
 from collections.abc import Sequence

@@ -156,7 +156,7 @@ class _Search:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """In the order of their places."""
+        """In the order of their positions."""
         findings = [finding for node in self._nodes for finding in self._of(node)]
         yield from sorted(findings, key=lambda finding: (finding.place, finding.rule))
 

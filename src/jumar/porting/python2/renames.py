@@ -41,7 +41,7 @@ _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Call)
 
 
 def renames(survey: Survey, text: str, own: Callable[[str], bool]) -> list[Rewrite]:
-    """What is certain: names that the file neither defines nor uses for Python 2 alone.
+    """The certain renames: names that the file neither defines nor uses for Python 2 alone.
 
     Args:
         survey: Of the text as Python 3 parses it.

@@ -45,7 +45,7 @@ def _driver(print_statement: bool) -> tuple[Any, dict[int, str]]:
 
 
 def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
-    """Ways to rewrite a source of Python 2, the likeliest first; the caller parses the result.
+    """Ways to rewrite a Python 2 source, the likeliest first; the caller parses the result.
 
     Args:
         text: The source, with its own line ends.
@@ -75,7 +75,7 @@ def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
 
 
 class _Source:
-    """The places of a tree's nodes in its text."""
+    """The positions of a tree's nodes in its text."""
 
     def __init__(self, text: str, symbols: dict[int, str]) -> None:
         self.text = text
@@ -283,7 +283,7 @@ _STATEMENTS: dict[str, Callable[[Node, _Source], _Found]] = {
 
 
 def _without_tabs(tree: Node, source: _Source) -> Iterator[Rewrite]:
-    """Spaces for the tabs before the first words of lines; strings over several lines stay."""
+    """Spaces for the tabs before the first words of lines; multi-line strings are kept."""
     changes: list[Change] = []
     seen = 0
     for leaf in tree.leaves():

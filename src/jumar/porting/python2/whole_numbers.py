@@ -1,4 +1,4 @@
-"""Divisions whose result has to be an integer: with Python 3's `/` they fail."""
+"""Divisions whose result must be an integer: with Python 3's `/` they fail."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
 
 
 def _scopes(tree: ast.Module) -> Iterator[tuple[_Scope, list[ast.AST]]]:
-    """Each scope with the nodes that are in it and in no scope within it."""
+    """Each scope with the nodes in it but not in nested scopes."""
     waiting: list[_Scope] = [tree]
     while waiting:
         scope = waiting.pop()
@@ -53,7 +53,7 @@ def _scopes(tree: ast.Module) -> Iterator[tuple[_Scope, list[ast.AST]]]:
 
 
 def _assigned(scope: _Scope, nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
-    """What is assigned to each name of a scope; None for values that are not written there."""
+    """The values assigned to each name of a scope; None for those not written there."""
     assigned: dict[str, list[ast.expr | None]] = {}
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
@@ -77,7 +77,7 @@ def _assigned(scope: _Scope, nodes: list[ast.AST]) -> dict[str, list[ast.expr | 
 
 
 def _whole(node: ast.AST) -> list[ast.expr]:
-    """The expressions of a node that have to be integers."""
+    """The expressions of a node that must be integers."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RANGES:
         return node.args
     if isinstance(node, ast.Slice):

@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A line of one side; `end` names its line end where the other side has another one."""
+    """A line of one side; `end` names its line ending if the other side's differs."""
 
     number: int
     parts: tuple[Part, ...]
@@ -46,7 +46,7 @@ class Row:
 
 
 def align(before: str, after: str) -> list[Row]:
-    """All lines of both texts, in order, each with the one that it became."""
+    """All lines of both texts, in order, each aligned with its new version."""
     left, right = lines_of(before), lines_of(after)
     rows: list[Row] = []
     for tag, i, i_end, j, j_end in SequenceMatcher(None, left, right).get_opcodes():
@@ -111,7 +111,7 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
 
 
 def _likest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs, in order on both sides, whose likeness adds up to the most."""
+    """The pairs, in order on both sides, with the highest total similarity."""
     olds = [Counter(_tokens(line)) for line in left]
     news = [Counter(_tokens(line)) for line in right]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
@@ -143,7 +143,7 @@ def _tokens(line: str) -> list[str]:
 
 
 def _compared(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """The words of both lines, those marked that the other has not.
+    """The words of both lines, marking those that the other lacks.
 
     Words rather than letters: `Session` beside `NPUSession` reads better as one change than as
     three letters put in. Lines that have little in common are marked as a whole.

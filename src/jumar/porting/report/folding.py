@@ -1,4 +1,4 @@
-"""The two sides of a file for the page: what is shown, what is folded, what is left out."""
+"""The two sides of a file for the page: what is shown, folded or omitted."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -108,7 +108,7 @@ def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[N
 def _row_of(
     item: Edit | Finding, rows: Sequence[Row], lefts: dict[int, int], rights: dict[int, int]
 ) -> int:
-    """Where an edit or a finding is shown: at its first changed line, or else at its place."""
+    """Where an edit or a finding is shown: at its first changed line, or else at its own line."""
     code, code_after = (item.before, item.after) if isinstance(item, Edit) else ("", "")
     candidates: list[int] = []
     if item.place_after is not None:

@@ -159,7 +159,7 @@ def _finding(finding: Finding) -> _Json:
 
 
 class _Field:
-    """A value of a JSON file with its place in it, which rejects unexpected types."""
+    """A value of a JSON file with its location, which rejects unexpected types."""
 
     def __init__(self, value: object, where: str, name: str = "") -> None:
         self.value = value

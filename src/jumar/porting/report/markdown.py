@@ -32,7 +32,7 @@ def markdown(report: TreeReport, language: Language = "en", *, list_kept: bool =
 
 
 def code(text: str) -> str:
-    """A code span of one line, whatever backticks the text holds."""
+    """A code span on one line, whatever backticks the text contains."""
     text = one_line(text)
     if not text.strip():
         return ""
@@ -47,7 +47,7 @@ def code_cell(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence of a rule; what is between backticks stays code, the rest is plain text."""
+    """A sentence of a rule; text between backticks stays code, the rest is plain text."""
     return "".join(
         code(part) or " " if is_code else _SPECIAL.sub(r"\\\g<0>", one_line(part))
         for is_code, part in code_and_prose(text)

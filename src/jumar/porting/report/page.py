@@ -114,12 +114,12 @@ def _by_rule(pair: tuple[str, Kept]) -> tuple[str, str, object]:
 
 
 def _hash(text: str) -> str:
-    """The hash by which the page's policy allows a style or script."""
+    """The hash by which the page's content policy allows a style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _with_differences(report: TreeReport) -> list[FileView]:
-    """The files with edits: what changed in each, then unchanged lines where there is room."""
+    """The files with edits: the changes in each, then unchanged lines if there is room."""
     left = PAGE_CHARACTERS
     views: list[FileView] = []
     for number, file in enumerate(report.files):
@@ -187,7 +187,7 @@ def _is_fold(block: Shown | Folded) -> bool:
 
 
 def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
-    """The parts of a line as class and text; of a very long line, what is around its changes."""
+    """The parts of a line as class and text; for a very long line, those around its changes."""
     is_long = len(cell.text) > _LONG_LINE
     # A line that changed entirely is marked as a line; marking each character would distract.
     is_whole = all(part.changed for part in cell.parts)

@@ -12,7 +12,7 @@ SUFFIXES = (".md", ".json", ".html")
 
 
 def report_suffix(path: Path) -> str:
-    """The format that a file name asks for, to check it before hours of work.
+    """The format requested by a file name, to check it before hours of work.
 
     Raises:
         UserError: It asks for an unknown format.

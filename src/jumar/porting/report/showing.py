@@ -23,7 +23,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, such as a file name that holds a line end."""
+    """A text on one line, such as a file name that contains a line break."""
     return visible(text.replace("\r\n", "⏎").replace("\n", "⏎").replace("\t", " "))
 
 

@@ -51,7 +51,7 @@ def print_diff(report: TreeReport, console: Console) -> None:
 
 
 def _write_patch(report: TreeReport, out: IO[str]) -> None:
-    """Write the diffs as they are; rich would drop carriage returns, the line ends of Windows."""
+    """Write the diffs unchanged; rich would drop carriage returns, the line endings of Windows."""
     out.flush()
     buffer = getattr(out, "buffer", None)
     for file in report.files:
@@ -70,7 +70,7 @@ def print_summary(
     next_command: str = "",
     findings_shown: int = FINDINGS_SHOWN,
 ) -> None:
-    """Print what was counted, the first findings, and what to type next.
+    """Print the counts, the first findings, and the suggested next command.
 
     Args:
         report: The outcome of the port.
@@ -137,7 +137,7 @@ def _counted(head: str, shares: Sequence[str]) -> Line:
 
 
 def _finding_lines(report: TreeReport, labels: Words, language: Language, most: int) -> list[Line]:
-    """The findings, the worst first; those that say the same are one, with all their places."""
+    """The findings, worst first; equal ones are merged, with all their locations."""
     groups: dict[tuple[str, str, str, str], list[tuple[str, Finding]]] = {}
     for file, finding in report.with_findings():
         same = (

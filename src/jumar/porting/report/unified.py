@@ -1,4 +1,4 @@
-"""A unified diff that `patch -p1` and `git apply` take, byte for byte."""
+"""A unified diff that `patch -p1` and `git apply` accept, byte for byte."""
 
 import os
 import re
@@ -13,7 +13,7 @@ CONTEXT = 3
 
 
 def diff_lines(file: FileReport) -> Iterator[str]:
-    r"""The unified diff of a ported file; nothing where both texts are the same.
+    r"""The unified diff of a ported file; nothing if both texts are the same.
 
     Every line ends in `\n`; before it comes whatever the file's own line ends in, such as `\r`.
     Joined, the lines are a patch, provided they are encoded as the file is; `diff_bytes`
@@ -73,7 +73,7 @@ def _range(start: int, end: int) -> str:
 
 
 def _name(path: str) -> str:
-    """A file name as both programs read it back: quoted like a C string where it must be."""
+    """A file name as both programs read it back: quoted like a C string if necessary."""
     if re.search(r'["\\\x00-\x1f\x7f\ud800-\udfff]', path):
         return '"' + "".join(_quoted(byte) for byte in os.fsencode(path)) + '"'
     # Without a tab after it, both programs would end a name at its first space.

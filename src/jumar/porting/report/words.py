@@ -7,7 +7,7 @@ from jumar.porting.edits import Confidence, FileStatus, Language, Severity
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Every word that a report adds to what the rules say."""
+    """Every text that a report adds to those of the rules."""
 
     tag: str
     """The language as HTML names it."""

@@ -1,1 +1,1 @@
-"""How a script is rewritten: changes, rules and their registry, the places of added code."""
+"""How a script is rewritten: changes, rules and their registry, and where code is added."""

@@ -1,4 +1,4 @@
-"""Applying replacements to a text, and where every character goes."""
+"""Applying replacements to a text, and where every character ends up."""
 
 import ast
 from bisect import bisect_right
@@ -52,7 +52,7 @@ class Moved:
         return offset + shift
 
     def backward(self, offset: int) -> int:
-        """The old offset of a new one; of inserted text: the place of its insertion."""
+        """The old offset of a new one; for inserted text, its insertion point."""
         index = bisect_right(self._new, (offset, 1 << 60, 0)) - 1
         if index < 0:
             return offset
@@ -62,7 +62,7 @@ class Moved:
 
 
 def ordered(replacements: Iterable[Replacement]) -> list[Replacement]:
-    """In the order of the text; insertions at one place with the wider ones outside."""
+    """In the order of the text; insertions at one position with the wider ones outside."""
     return sorted(
         replacements,
         key=lambda change: (

@@ -40,7 +40,7 @@ class Rewrite:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A finding: something a person has to decide."""
+    """A finding: a decision for a person."""
 
     node: ast.AST
     reason: Text

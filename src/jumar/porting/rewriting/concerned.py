@@ -1,4 +1,4 @@
-"""Which scripts have a word that a rule could be about."""
+"""Which scripts mention a word that a rule could apply to."""
 
 import re
 

@@ -8,7 +8,7 @@ from jumar.porting.script.module import Module
 
 
 class Slot(NamedTuple):
-    """Where an argument of a call is: with its keyword and parentheses, without commas."""
+    """The span of a call's argument: with its keyword and parentheses, without commas."""
 
     node: ast.expr | ast.keyword
     start: int
@@ -24,7 +24,7 @@ def replace(module: Module, node: ast.AST, text: str) -> Replacement:
 
 
 def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replacement, Replacement]:
-    """Put text before and after an expression, whatever other edits do within it."""
+    """Insert text before and after an expression, whatever other edits do within it."""
     start, end = module.span(node)
     width = end - start
     return (
@@ -34,7 +34,7 @@ def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replac
 
 
 def delete(module: Module, statement: ast.stmt) -> Replacement:
-    """Delete a statement: its lines go, or `pass` stays if Python needs a statement."""
+    """Delete a statement: its lines are removed, or `pass` stays if Python needs a statement."""
     start, end = module.span(statement)
     if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.decorator_list:
         start = min(start, module.span(statement.decorator_list[0])[0] - 1)
@@ -108,7 +108,7 @@ def slots(module: Module, call: ast.Call) -> list[Slot]:
 
 
 def open_parenthesis(module: Module, call: ast.Call) -> int:
-    """Offset of the parenthesis with which the arguments begin."""
+    """Offset of the parenthesis that opens the arguments."""
     position = module.span(call.func)[1]
     while True:
         position = _skip_space(module.text, position)
@@ -155,7 +155,7 @@ def add_argument(
 def remove_arguments(
     module: Module, call: ast.Call, names: "set[ast.expr | ast.keyword]"
 ) -> tuple[Replacement, ...]:
-    """A call without some of its arguments; the others keep their place and comments."""
+    """A call without some of its arguments; the others keep their position and comments."""
     present = slots(module, call)
     replacements: list[Replacement] = []
     kept = [slot for slot in present if slot.node not in names]
@@ -190,7 +190,7 @@ def keyword(call: ast.Call, name: str) -> ast.keyword | None:
 
 
 def is_open(call: ast.Call) -> bool:
-    """Whether `*args` or `**kwargs` pass arguments that cannot be seen here."""
+    """Whether `*args` or `**kwargs` pass arguments that are not visible here."""
     return any(isinstance(value, ast.Starred) for value in call.args) or any(
         word.arg is None for word in call.keywords
     )
@@ -237,7 +237,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _depth(text: str) -> int:
-    """Parentheses opened in a text that holds no strings."""
+    """Parentheses opened in a text without strings."""
     depth, position = 0, 0
     while position < len(text):
         position = _skip_space(text, position)
@@ -248,7 +248,7 @@ def _depth(text: str) -> int:
 
 
 def _end_of_slot(text: str, position: int, depth: int) -> tuple[int, int]:
-    """The end of an argument with its closing parentheses, and the comma after it or -1."""
+    """The end of an argument including its closing parentheses, and the comma after it or -1."""
     end = position
     while True:
         position = _skip_space(text, position)

@@ -6,7 +6,7 @@ from jumar.porting.script.nodes import walk
 
 
 def is_empty(node: ast.If) -> bool:
-    """Whether a branch does nothing whatever its test says, and the test does nothing either."""
+    """Whether a branch does nothing regardless of its test, and the test does nothing either."""
     return (
         _passes(node.body)
         and (

@@ -77,7 +77,7 @@ def addition(module: Module, imports: list[str], functions: list[str]) -> Replac
 
 
 def _torch_import(module: Module) -> ast.stmt | None:
-    """The last of the imports of PyTorch with which a script begins.
+    """The last PyTorch import at the start of a script.
 
     torch_npu is imported there, before other modules of the script make devices as they load.
     """
@@ -96,7 +96,7 @@ def _torch_import(module: Module) -> ast.stmt | None:
 
 
 def _last_import(module: Module) -> ast.stmt | None:
-    """The last statement of the imports with which a script begins.
+    """The last statement of the imports at the start of a script.
 
     Other statements may be between them (`os.environ[...] = ...`, `sys.path.insert`), but no
     function, class, loop or `with`: what runs there may need the NPU's imports already.
@@ -151,7 +151,7 @@ def _after_header(module: Module) -> int:
 
 
 def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
-    """The end of the last statement that begins on the line on which a statement ends."""
+    """The end of the last statement that starts on the line on which a statement ends."""
     _, end = module.span(statement)
     while True:
         line_end = module.lines.line_end(end)
@@ -166,7 +166,7 @@ def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
 
 
 def _imported(module: Module, name: str, member: str) -> bool:
-    """Whether a module or a member is bound at the top under the name that new text uses.
+    """Whether a module or a member is bound at the top under the name used by new text.
 
     `import os as system` is no `os`.
     """

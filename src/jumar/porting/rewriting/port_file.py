@@ -145,7 +145,7 @@ def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
 
 
 def _unsettled(last: _Pass) -> Finding:
-    """The finding for a script that the rules would change for ever: it is left as it is."""
+    """The finding for a script that the rules would change forever: it is left unchanged."""
     rule, rewrite = last.rewrites[0]
     names = ", ".join(sorted({last_rule.id for last_rule, _ in last.rewrites}))
     return Finding(
@@ -260,7 +260,7 @@ class _Journey:
         return edits
 
     def findings(self) -> list[Finding]:
-        """Findings of all rounds: what a rewrite leaves to decide is only visible before it."""
+        """Findings of all rounds: a remaining decision is only visible before its rewrite."""
         findings: dict[tuple[str, Place, str], Finding] = {}
         for converted in self.converted.findings if self.converted else ():
             finding = self._settled(converted)
@@ -272,7 +272,7 @@ class _Journey:
         return list(findings.values())
 
     def kept(self) -> tuple[Kept, ...]:
-        """Places kept in the first round: later rounds see what the port itself has written."""
+        """Places kept in the first round: later rounds see the port's own code."""
         module = self.rounds[0].result.module
         return tuple(
             Kept(
@@ -330,7 +330,7 @@ class _Journey:
         )
 
     def _settled(self, item: _Item) -> _Item:
-        """What the conversion from Python 2 has left, at its place in the last text."""
+        """What the conversion from Python 2 left undone, at its location in the last text."""
         place = item.place_after
         if place is None:
             return item

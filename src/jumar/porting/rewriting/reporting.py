@@ -1,4 +1,4 @@
-"""Rules that only report: what they look for and what they say, as data, with one checker."""
+"""Rules that only report: their patterns and messages as data, with one checker."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ class Case:
 def report(
     id: str, *, title: Text, source: str, cases: tuple[Case, ...], language: Language = "tensorflow"
 ) -> None:
-    """Register a rule that reports; the fields are those of `Rule`, what it sees its cases'."""
+    """Register a rule that reports; the fields are those of `Rule`, the patterns its cases'."""
     imported = (ast.Import, ast.ImportFrom) if any(case.imports for case in cases) else ()
     rule(
         id,

@@ -55,7 +55,7 @@ class View:
         return self.npu("npu_config_proto"), ("npu_config_proto",), ()
 
     def is_npu(self, node: ast.expr) -> bool:
-        """Whether an expression is a call of the NPU package, or of what a port has added."""
+        """Whether an expression is a call of the NPU package, or of code added by a port."""
         if not isinstance(node, ast.Call):
             return False
         name = self.module.name_of(node.func) or ""

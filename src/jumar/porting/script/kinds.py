@@ -130,7 +130,7 @@ class Kinds:
         )
 
     def called(self, call: ast.Call) -> str | None:
-        """The qualified name of what is called, or of the library's class that it inherits from.
+        """The qualified name of the called function, or of the library class it inherits from.
 
         `class MySession(tf.Session)` without an `__init__` of its own is called as `tf.Session`.
         """
@@ -146,7 +146,7 @@ class Kinds:
         return name
 
     def held(self, node: ast.expr) -> list[tuple[Module, ast.expr]]:
-        """The classes of which one is called where an expression without a name is called.
+        """The classes one of which is called by a nameless expression.
 
         `self.optimizer(lr)` makes what `self.optimizer = tf.train.AdamOptimizer` holds, and
         `OPTIMIZERS[name](lr)` one of a table.
@@ -264,7 +264,7 @@ class Kinds:
         return _UNKNOWN
 
     def _wrapped(self, call: ast.Call, depth: int) -> str:
-        """The kind of the optimizer that a wrapper gives back."""
+        """The kind of the optimizer that a wrapper returns."""
         words = [word.value for word in call.keywords if word.arg in ("optimizer", None)]
         inner = (call.args or words or [None])[0]
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):

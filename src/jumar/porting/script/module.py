@@ -1,4 +1,4 @@
-"""A parsed script: what its names mean and where its parts are in the text."""
+"""A parsed script: the meaning of its names, and the location of its parts."""
 
 import ast
 import builtins
@@ -29,11 +29,11 @@ class Surroundings(Protocol):
         ...
 
     def beside(self, folder: str) -> list[str]:
-        """The paths of the scripts that lie in a folder of the tree."""
+        """The paths of the scripts in a folder of the tree."""
         ...
 
     def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
-        """What a name means that is taken from a module of the tree."""
+        """The meaning of a name that is taken from a module of the tree."""
         ...
 
 
@@ -117,7 +117,7 @@ class Module:
         return None
 
     def name_of(self, node: ast.expr) -> str | None:
-        """What an expression names: `tensorflow.Session`, `tree:ops.py:conv`, or nothing known.
+        """What an expression refers to: `tensorflow.Session`, `tree:ops.py:conv`, or nothing known.
 
         Names are followed through imports, aliases (`Session = tf.Session`) and modules of the
         tree. Several imports of one name (`try` ... `except ImportError`) count as their first.
@@ -128,7 +128,7 @@ class Module:
         return self._names[node]
 
     def exported(self, name: str, seen: frozenset[tuple[str, str]]) -> str | None:
-        """What a name of this module means to importers; None if it has none."""
+        """The meaning of this module's name for importers; None if it has none."""
         bindings = self.scopes.module.bindings.get(name)
         if bindings:
             return self._bound(name, self.scopes.module, bindings, 0, seen)
@@ -160,7 +160,7 @@ class Module:
         return module, bindings[-1].node if bindings else None
 
     def imports(self, prefix: str) -> bool:
-        """Whether some name of the module is imported from a library."""
+        """Whether some name in the module is imported from a library."""
         return any(
             binding.kind == "import" and (binding.module + ".").startswith(prefix + ".")
             for bindings in self.scopes.module.bindings.values()

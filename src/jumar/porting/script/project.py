@@ -1,4 +1,4 @@
-"""The tree that a script belongs to: which module an import means, and what that module gives."""
+"""The tree that a script belongs to: which module an import means, and its contents."""
 
 import errno
 import os
@@ -138,7 +138,7 @@ class Project:
         return f"{path}/" if path and (self.root / path).is_dir() else None
 
     def beside(self, folder: str) -> list[str]:
-        """The paths of the scripts that lie in a folder of the tree."""
+        """The paths of the scripts in a folder of the tree."""
         where = self.root / folder
         try:
             names = sorted(path.name for path in where.iterdir() if path.suffix == ".py")
@@ -177,7 +177,7 @@ class Project:
             return Module(converted.text, path, self) if converted else None
 
     def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
-        """What a name means that is taken from a module of the tree.
+        """The meaning of a name that is taken from a module of the tree.
 
         Returns:
             A qualified name: of a library (`tensorflow.Session`), or `tree:PATH:NAME` for what the

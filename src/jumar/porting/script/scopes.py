@@ -27,7 +27,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One place that gives a name its meaning.
+    """One place that binds a name.
 
     Args:
         node: The statement or argument.
@@ -46,7 +46,7 @@ class Binding:
 
 @dataclass(eq=False)
 class Scope:
-    """What one function, class, comprehension or the module itself binds."""
+    """The bindings of one function, class, comprehension or of the module itself."""
 
     node: ScopeNode
     parent: "Scope | None"
@@ -81,11 +81,11 @@ class Scopes:
                 home.references[name.id].append(name)
 
     def binds(self, name: str) -> bool:
-        """Whether any scope of the module gives a name a meaning."""
+        """Whether any scope of the module binds a name."""
         return any(name in scope.bindings for scope in self._scopes.values())
 
     def lookup(self, name: ast.Name) -> tuple[Scope | None, list[Binding]]:
-        """The scope that binds a name at a place, and its bindings there."""
+        """The scope that binds a name at a position, and its bindings there."""
         home = self._home(name.id, self._names.get(name, self.module))
         return home, home.bindings[name.id] if home else []
 

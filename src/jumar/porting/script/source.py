@@ -24,7 +24,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class SourceText:
-    """The text of a script without its byte order mark, with its own line ends."""
+    """The text of a script without its byte order mark, with its own line endings."""
 
     text: str
     encoding: str = "utf-8"
@@ -100,13 +100,13 @@ class Lines:
 
     @cached_property
     def newline(self) -> str:
-        r"""The line end of the first line; `\n` where there is none."""
+        r"""The line ending of the first line; `\n` if there is none."""
         match = re.search(r"\r\n|\r|\n", self.text)
         return match[0] if match else "\n"
 
     @cached_property
     def indentation(self) -> str:
-        """One level of indentation, as most indented blocks have it; four spaces else."""
+        """One level of indentation, as in most indented blocks; else four spaces."""
         steps = Counter(match["step"] for match in islice(_BLOCK.finditer(self.text), _MOST_BLOCKS))
         step = next((step for step, _ in steps.most_common(1)), "")
         return step if step == "\t" or len(step) in (2, 3, 4, 8) else "    "

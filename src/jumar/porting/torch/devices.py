@@ -93,7 +93,7 @@ def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
 
 
 def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bool]:
-    """The expression that a string gives its value to, its parent, and whether 'cpu' is beside."""
+    """The expression a string's value flows into, its parent, and whether 'cpu' is next to it."""
     beside_cpu = False
     while True:
         parent = module.parent(node)
@@ -130,7 +130,7 @@ def _begins_device(whole: ast.JoinedStr, part: ast.FormattedValue) -> bool:
 
 
 def _is_among_other_words(module: Module, node: ast.expr) -> bool:
-    """Whether a list beside the string has words that are not devices, such as 'gpu' or 'auto'."""
+    """Whether a list next to the string has words that are not devices, such as 'gpu' or 'auto'."""
     around = module.parent(node)
     if not isinstance(around, ast.List | ast.Tuple | ast.Set):
         return False
@@ -159,7 +159,7 @@ def _by_place(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict
 
 
 def _holds_device(module: Module, name: ast.expr, but: ast.expr | None = None) -> bool:
-    """Whether a variable is a device elsewhere: by another value of it, or where it is used.
+    """Whether a variable is a device elsewhere: by another of its values, or by its uses.
 
     What is assigned and what it is compared with are rewritten together, or a branch of the
     script would never be taken again.
@@ -188,7 +188,7 @@ def _is_device_value(module: Module, value: ast.expr) -> bool:
 
 
 def _is_use(module: Module, use: ast.Name) -> bool:
-    """Whether a variable is given as a device to PyTorch."""
+    """Whether a variable is passed to PyTorch as a device."""
     parent = module.parent(use)
     if isinstance(parent, ast.keyword):
         return _as_keyword(module, parent) != "unclear"
@@ -281,7 +281,7 @@ def _in_table(module: Module, table: ast.Dict) -> Verdict:
 
 
 def _beside(source: str) -> Verdict:
-    """What a string means that is compared with a value of that text."""
+    """The meaning of a string that is compared with a value of that text."""
     return "likely" if re.search(r"(?i)dev|location|\.type\b|\bloc\b", source) else "unclear"
 
 

@@ -62,7 +62,7 @@ PROFILER_NAMES = frozenset(
 
 
 def npu_counterpart(dotted: str) -> str | None:
-    """What `torch.cuda.DOTTED` is called below `torch.npu`, or None if there is none.
+    """The name of `torch.cuda.DOTTED` below `torch.npu`, or None if there is none.
 
     Args:
         dotted: A name below `torch.cuda`, such as `amp.autocast`; empty for the module itself.

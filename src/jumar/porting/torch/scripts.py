@@ -1,4 +1,4 @@
-"""Shared by the rules for PyTorch scripts: whether it is one, and where a word is in its text."""
+"""Shared by the PyTorch rules: whether a script is one, and where a word is in its text."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ _CONCERNED: "WeakKeyDictionary[Module, bool]" = WeakKeyDictionary()
 
 
 def concerns_torch(module: Module) -> bool:
-    """Whether a script uses PyTorch: it, or a module of the tree that it imports, imports it."""
+    """Whether a script uses PyTorch, itself or through a module of the tree."""
     if module not in _CONCERNED:
         _CONCERNED[module] = bool(_IMPORTS.search(module.text)) or any(
             _IMPORTS.search(other.text) for other in _imported_modules(module)
@@ -53,7 +53,7 @@ def concerns_torch(module: Module) -> bool:
 
 
 def may_concern_torch(module: Module) -> bool:
-    """Whether a script of a tree of PyTorch scripts is not plainly one of another library."""
+    """Whether a script in a PyTorch tree is not clearly one of another library."""
     return not _RIVAL_IMPORTS.search(module.text) or concerns_torch(module)
 
 
@@ -102,7 +102,7 @@ def is_said(module: Module, node: ast.AST) -> bool:
 
 
 def is_handled(module: Module, node: ast.AST) -> bool:
-    """Whether a script handles NPUs itself, besides what it does for CUDA here.
+    """Whether a script handles NPUs itself, in addition to CUDA here.
 
     That is so where another branch of the same `if`, another part of the same condition, or
     another element of the same list names the NPU: porting would only double it.
@@ -125,7 +125,7 @@ def is_handled(module: Module, node: ast.AST) -> bool:
 
 
 def _other_tests(module: Module, node: ast.If) -> list[ast.AST]:
-    """The conditions of a chain of `if` and `elif`, but for that of one branch."""
+    """The conditions of a chain of `if` and `elif`, except that of one branch."""
     head = node
     parent = module.parent(head)
     while isinstance(parent, ast.If) and parent.orelse == [head]:
@@ -140,13 +140,13 @@ def _other_tests(module: Module, node: ast.If) -> list[ast.AST]:
 
 
 def outermost(module: Module, node: ast.expr) -> bool:
-    """Whether a dotted name is not the beginning of a longer one."""
+    """Whether a dotted name is not the start of a longer one."""
     parent = module.parent(node)
     return not (isinstance(parent, ast.Attribute) and parent.value is node)
 
 
 def is_imported_name(module: Module, node: ast.expr) -> bool:
-    """Whether an expression names something of a library itself, not by a variable of its own.
+    """Whether an expression names something in a library directly, not through a variable.
 
     After `was = cudnn.allow_tf32`, the name `was` means the same, and must not be replaced.
     """

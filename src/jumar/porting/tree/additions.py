@@ -91,7 +91,7 @@ def _named(name: str, base: Path, scripts: list[str]) -> str:
 
 
 def _starts(project: Project, path: str) -> bool:
-    """Whether a script is made to be started by its path: a module of a package needs `-m`."""
+    """Whether a script is meant to be started by its path: a module of a package needs `-m`."""
     try:
         text = decode(project.content(path)).text
     except (OSError, Unreadable):
@@ -107,7 +107,7 @@ def _is(place: Path, text: str) -> bool:
 
 
 def _mixlists(report: TreeReport, options: PortOptions, start: str) -> dict[str, str]:
-    """The op list beside every script that reads it: each looks for it in its own folder."""
+    """The op list next to every script that reads it: each looks for it in its own folder."""
     text = _read_mixlist(options)
     name = mixlist_name(options)
     reading = [file.path for file in report.files if file.status == "ported" and name in file.after]

@@ -1,4 +1,4 @@
-"""Divisions in scripts that parse in both Pythons, of a program that was written for Python 2."""
+"""Divisions in scripts valid in both Pythons that belong to a Python 2 program."""
 
 import ast
 import warnings
@@ -15,7 +15,7 @@ _RULE = "python2-division"
 
 
 def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[str, FileReport]:
-    """The reports, with divisions in all that a script of Python 2 imports.
+    """The reports, with divisions in everything that a Python 2 script imports.
 
     A script without `print` parses in both; that its divisions round down shows only in its
     other names of Python 2, or in what imports it.
@@ -56,7 +56,7 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
 
 
 def _moved(finding: Finding, before: str, after: str) -> Place | None:
-    """The place of a finding's line in the ported text; None if it is not there."""
+    """The position of a finding's line in the ported text; None if it is not there."""
     line = before.split("\n")[finding.place.line - 1]
     same = [number for number, text in enumerate(after.split("\n"), 1) if text == line]
     nearest = min(same, key=lambda number: abs(number - finding.place.line), default=None)

@@ -18,7 +18,7 @@ _FITS = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
 
 
 def import_graph(texts: Mapping[str, str], project: Project) -> dict[str, list[str]]:
-    """For each script the scripts of the tree that it imports, wherever in it.
+    """For each script, the scripts of the tree that it imports anywhere.
 
     Args:
         texts: The texts of all scripts, by path.
@@ -39,7 +39,7 @@ def reached(start: str, imports: Mapping[str, list[str]]) -> list[str]:
 
 
 def start_keras(paths: Iterable[str], project: Project) -> frozenset[str]:
-    """Scripts that may train with Keras by what they import, without a word of it themselves.
+    """Scripts that may train with Keras through their imports, without mentioning it.
 
     Args:
         paths: All scripts of the tree.
@@ -59,7 +59,7 @@ def start_keras(paths: Iterable[str], project: Project) -> frozenset[str]:
 
 
 def ported_text(report: FileReport, path: str, project: Project) -> str:
-    """The ported text of a script, or its own; nothing where it cannot be read."""
+    """The ported text of a script, or its own; nothing if it cannot be read."""
     if report.after or report.status == "unreadable":
         return report.after.removeprefix("\ufeff")
     try:

@@ -126,7 +126,7 @@ def _git(base: Path, *arguments: str) -> str:
 
 @dataclass(frozen=True)
 class _Step:
-    """One file: its place, its new content beside it, and the original under another name."""
+    """One file: its path, its new content next to it, and the original under another name."""
 
     place: Path
     new: Path
@@ -194,7 +194,7 @@ class _Exchange:
             new.chmod(0o755 if content.startswith(b"#!") else 0o644)
 
     def _put_back(self) -> list[str]:
-        """Undo every step; originals that could not be put back, with where they are."""
+        """Undo every step; returns originals that could not be restored, with their location."""
         lost: list[str] = []
         for step in reversed(self._steps):
             replaced = not step.new.exists()

@@ -84,7 +84,7 @@ def port_tree(
 
 
 class ScriptPort:
-    """Ports one script of a tree after the other; it travels to processes by its arguments.
+    """Ports the scripts of a tree one by one; it is sent to processes by its arguments.
 
     Args:
         project: The tree.
@@ -100,7 +100,7 @@ class ScriptPort:
         self._project = project
 
     def __call__(self, path: str) -> FileReport:
-        """The report of one script; it raises nothing, so that one script stops no tree."""
+        """The report of one script; it never raises, so that one script cannot stop the tree."""
         with warnings.catch_warnings():
             # Python warns of escapes such as '\d' in the scripts that it parses.
             warnings.simplefilter("ignore")
@@ -191,7 +191,7 @@ def _defect(error: Exception) -> Text:
 
 
 def _python2(source: SourceText, path: str, project: Project) -> FileReport:
-    """The report of a script without anything to port, which may be one of Python 2."""
+    """The report of a script without anything to port, which may be Python 2."""
     try:
         tree = ast.parse(source.text)
     except SyntaxError as error:

@@ -1,4 +1,4 @@
-"""The tree to port: walked once and read once, whatever is done with it afterwards."""
+"""The tree to port: walked and read once, whatever is done with it afterwards."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What trains in a tree while nothing that it runs with carries the NPU's options.
+"""Training code in a tree in which nothing that runs carries the NPU options.
 
 A tree of which nothing has the options would stay on the CPU as a whole. In a tree that has some, a
 script that is started by itself may still have been missed: neither it nor what it imports has any.
@@ -97,7 +97,7 @@ def with_unreached_training(
 def _without_answered(
     reports: Mapping[str, FileReport], texts: Mapping[str, str], project: Project
 ) -> dict[str, FileReport]:
-    """The reports without advice to set a Keras session where a script that starts has set it."""
+    """The reports without advice to set a Keras session if a starting script has set it."""
     result = dict(reports)
     asked = {
         path
@@ -123,7 +123,7 @@ def _without_answered(
 def _missed(
     texts: Mapping[str, str], trains: Mapping[str, tuple[int, str]], project: Project
 ) -> list[str]:
-    """Scripts that train when a script is started of which no part has the options."""
+    """Scripts that train when started by a script no part of which has the options."""
     imports = import_graph(texts, project)
     used = {inner for path, inners in imports.items() for inner in inners if inner != path}
     missed: list[str] = []
@@ -159,7 +159,7 @@ def _with_finding(
 
 
 def _training(text: str, *, keras: bool) -> tuple[int, str] | None:
-    """The first call that trains: its offset and its beginning."""
+    """The first training call: its offset and its beginning."""
     match = _TRAINS.search(text) if _LIBRARY.search(text) else None
     if match is None and keras and not _OTHER_FITS.search(text):
         match = _FITS.search(text)

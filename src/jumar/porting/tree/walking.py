@@ -37,7 +37,7 @@ class Entry:
 
     @property
     def shown(self) -> str:
-        """The path as text: bytes that are no UTF-8 are spelt out."""
+        """The path as text: bytes that are not UTF-8 are escaped."""
         return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -110,7 +110,7 @@ def _is_text(path: str) -> bool:
 
 
 def _link(place: Path, path: str, root: Path) -> Entry:
-    """A link, with what a copy of it has to point at to mean the same."""
+    """A link, with the target that a copy of it needs to mean the same."""
     # Texts, not paths: `Path` changes what a link says (`./a/` to `a`), and raises on cycles.
     text = os.readlink(place)  # noqa: PTH115
     folder = posixpath.dirname(path)

@@ -1,4 +1,4 @@
-"""Scripts in several processes, none of which can stop the others if it dies."""
+"""Scripts in several processes, none of which can stop the others by dying."""
 
 import gc
 import multiprocessing
@@ -45,7 +45,7 @@ def in_processes(port: Port, sizes: Mapping[str, int], *, processes: int) -> dic
 def _until_broken(
     port: Port, waiting: deque[str], done: dict[str, FileReport], processes: int
 ) -> list[str]:
-    """Work until nothing waits or a process dies; returns the scripts under way then."""
+    """Work until nothing waits or a process dies; returns the scripts in progress then."""
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, process_context(), _start, (port,))
     running: dict[Future[FileReport], str] = {}

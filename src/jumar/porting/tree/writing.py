@@ -1,4 +1,4 @@
-"""A ported tree on the disk: whole or not at all, and nothing outside of it."""
+"""A ported tree on the disk: complete or not at all, and nothing outside it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Processes that the script starts: each has a name, and is watched as the script itself is.
+"""Processes started by the script: each has a name, and is watched like the script itself.
 
 A name is that of the process which started it, and its number there: `2.1` is the first process of
 the script's second one. Losses of two runs are paired by these names' order, since the numbers that
@@ -95,7 +95,7 @@ class _Family:
         module.spawnv_passfds = _named_in_environment(module.spawnv_passfds, self, None)
 
     def environment(self, given, name):
-        """The environment of a process, also where the script made one of its own."""
+        """The environment of a process, even if the script built its own."""
         environment = dict(os.environ if given is None else given)
         for key in _PASSED_ON:
             if key in os.environ:
@@ -107,7 +107,7 @@ class _Family:
 
 
 def _complete(environment, key):
-    """Begin with the folders that this process has, and go on with the script's own."""
+    """Start with the folders of this process, followed by the script's own."""
     own = [folder for folder in os.environ.get(key, "").split(os.pathsep) if folder]
     given = [folder for folder in environment.get(key, "").split(os.pathsep) if folder]
     if key == "PATH" and given:
@@ -169,7 +169,7 @@ def _note_errors(events):
 
 
 def _note_errors_of(module, events):
-    """`multiprocessing` prints an error of its process itself."""
+    """`multiprocessing` prints an error in its process itself."""
     original = module.BaseProcess._bootstrap
 
     @functools.wraps(original)

@@ -1,4 +1,4 @@
-"""Compile every file that a list names; write down what does not compile.
+"""Compile every file in a list; record those that do not compile.
 
 Run as a program: `python compiles.py LIST.json ERRORS.json`. It needs no TensorFlow.
 """

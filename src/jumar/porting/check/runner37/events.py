@@ -1,4 +1,4 @@
-"""Events as JSON lines, which the supervisor reads while the script runs and afterwards."""
+"""Events as JSON lines, which the supervisor reads during and after the run."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import time
 
 
 class Events:
-    """The file of events; each line is on the disk before the script goes on.
+    """The file of events; each line is on the disk before the script continues.
 
     Several processes append to it, each line in one write. `process` is the name of one that the
     script started, empty for the script itself.

@@ -13,7 +13,7 @@ _APPLIES = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply")
 
 
 class Gradients:
-    """One call that asked for gradients: of which loss, and which ops they end in."""
+    """One call that computed gradients: of which loss, and the ops they end in."""
 
     def __init__(self, losses, gradient_ops, by_optimizer):
         self.losses = losses
@@ -22,7 +22,7 @@ class Gradients:
 
 
 class Step:
-    """What a session's call means: whether it trains, and on which losses."""
+    """The meaning of a session's call: whether it trains, and on which losses."""
 
     def __init__(self, losses):
         self.losses = losses
@@ -80,7 +80,7 @@ class Watch:
             self._wrap_tree(sub)
 
     def _wrap_later(self, base):
-        """Optimizers that the script defines itself are wrapped when their class is made."""
+        """Optimizers defined by the script itself are wrapped when their class is created."""
         watch = self
 
         def init_subclass(cls, **kwargs):
@@ -142,7 +142,7 @@ class Watch:
         )
 
     def step(self, graph, elements):
-        """What a call means that fetches these tensors and ops; None if it does not train."""
+        """The meaning of a call that fetches these tensors and ops; None if it does not train."""
         notes = self._gradients.get(graph, ())
         updates = self._updates.get(graph, set())
         if not notes and not updates:

@@ -1,4 +1,4 @@
-"""Queues that give the same elements in the same order in every run.
+"""Queues that return the same elements in the same order in every run.
 
 `tf.train.batch` and its kin fill a queue from several threads, in any order; a shuffling queue
 picks among what happens to be there. Here each queue is filled by one thread, whose ops take
@@ -15,7 +15,7 @@ from tensorflow.python.training import queue_runner_impl
 
 
 class _InTurn:
-    """A session for a queue's thread: the callable it makes runs several ops in turn."""
+    """A session for a queue's thread: its callable runs several ops in turn."""
 
     def __init__(self, session, enqueue_ops):
         self._session = session
@@ -61,7 +61,7 @@ def _with_one_thread(original):
 
 
 def _wait_for_each_their_own(enqueue_ops):
-    """Whether there are several, and each takes batches from a queue of its own, as of buckets."""
+    """Whether there are several, each taking batches from its own queue, as with buckets."""
     batches = ("QueueDequeueMany", "QueueDequeueUpTo")
     taken_from = [
         {value.op.inputs[0] for value in _inputs(one) if value.op.type.startswith(batches)}
@@ -72,7 +72,7 @@ def _wait_for_each_their_own(enqueue_ops):
 
 
 def _inputs(enqueue):
-    """What an op takes; the last one of a condition (`keep_input`) comes as a tensor."""
+    """The inputs of an op; the last one of a condition (`keep_input`) is a tensor."""
     return getattr(enqueue, "op", enqueue).inputs
 
 

@@ -79,7 +79,7 @@ def _key(scope, frame):
 
 
 def _kind(frame):
-    """What is drawn: `dropout`, a data set's class, or the TensorFlow function that asks."""
+    """What is drawn: `dropout`, a data set's class, or the calling TensorFlow function."""
     first = None
     for _ in range(_FRAMES_TO_LOOK_AT):
         if frame is None:

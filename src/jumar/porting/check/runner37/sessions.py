@@ -18,7 +18,7 @@ class Stop(SystemExit):
 
 
 class Counter:
-    """Writes each training step down and ends the script after the last one."""
+    """Records each training step and ends the script after the last one."""
 
     def __init__(self, events, steps):
         self._events = events
@@ -27,7 +27,7 @@ class Counter:
         at_fork(self, after_in_child="_begin")
 
     def _begin(self):
-        """Each process has its own steps, and waits for no thread that it was forked beside."""
+        """Each process has its own steps, and does not wait for threads of its parent."""
         self._done = 0
         self._lock = threading.Lock()
 

@@ -62,7 +62,7 @@ def prepare(config, events):
 
 
 def watch_tensorflow(config, events):
-    """Follow what TensorFlow does in this process, and make it repeat itself."""
+    """Follow what TensorFlow does in this process, and make it reproducible."""
     import tensorflow
     from runner37 import graphs, order, queues, seeds, sessions
 

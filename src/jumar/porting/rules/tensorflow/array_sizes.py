@@ -1,4 +1,4 @@
-"""How many samples an array has that a script makes or loads, where that can be seen."""
+"""The number of samples in an array that a script creates or loads, where visible."""
 
 import ast
 
@@ -40,7 +40,7 @@ def samples_in(node: ast.expr, view: View) -> int | None:
 
 
 def number_of(node: ast.expr | None, view: View) -> int | None:
-    """The whole number that an expression stands for; None if it is not certain."""
+    """The integer that an expression stands for; None if it is not certain."""
     if isinstance(node, ast.Name):
         _, bindings = view.module.scopes.lookup(node)
         if len(bindings) != 1 or bindings[0].kind != "assignment":
@@ -89,7 +89,7 @@ def _of_call(call: ast.Call, view: View, depth: int, within: frozenset[str]) -> 
 
 
 def _first_axis(call: ast.Call) -> ast.expr | None:
-    """The first number that a call of `reshape` is given."""
+    """The first number passed to `reshape`."""
     shape = call.args[0] if call.args else None
     if isinstance(shape, ast.Tuple | ast.List):
         return shape.elts[0] if shape.elts else None
@@ -105,7 +105,7 @@ def _keeps_samples(call: ast.Call) -> bool:
 
 
 def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> int | None:
-    """What all places that bind a name agree on; `x = x / 255` says nothing of its own."""
+    """The value on which all bindings of a name agree; `x = x / 255` adds nothing of its own."""
     _, bindings = view.module.scopes.lookup(node)
     if not bindings or node.id in within:
         return None
@@ -146,7 +146,7 @@ def _keeps(value: ast.expr, name: str, view: View) -> bool:
 
 
 def _of_a_data_set(target: ast.AST, view: View) -> int | None:
-    """The samples of what `(x, y), (a, b) = mnist.load_data()` assigns to one of the names."""
+    """The number of samples in one of the names that `(x, y), (a, b) = mnist.load_data()` binds."""
     pair = view.module.parent(target)
     both = view.module.parent(pair) if isinstance(pair, ast.Tuple) else None
     statement = view.module.parent(both) if isinstance(both, ast.Tuple) else None

@@ -39,7 +39,7 @@ _THERE = Text(en="the script broadcasts its variables already", zh="脚本已自
     nodes=(ast.Call,),
 )
 def broadcast_hooks(call: ast.Call, view: View) -> Iterator[Change]:
-    """Append the broadcast to the hooks of whatever trains and is not NPUEstimator's."""
+    """Append the broadcast to the hooks of everything that trains outside NPUEstimator."""
     if not view.options.distributed:
         return
     position = _position(call, view)

@@ -38,7 +38,7 @@ def is_concerned(view: View) -> bool:
 
 
 def _serves_one(module: Module) -> bool:
-    """Whether a script beside a module imports both TensorFlow and it, as a configuration is."""
+    """Whether a script next to a module imports both TensorFlow and it, as with a configuration."""
     folder, _, file = module.path.rpartition("/")
     project, name = module.project, file.removesuffix(".py")
     importing = re.compile(rf"^\s*(?:from|import)\s+[.\w, ]*\b{re.escape(name)}\b", re.MULTILINE)

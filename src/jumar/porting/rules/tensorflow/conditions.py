@@ -95,7 +95,7 @@ def _functions_called(name: str, view: View) -> list[ast.AST]:
 
 
 def has_queues(_: ast.AST, view: View) -> bool:
-    """Whether a script fills queues of the graph, or starts what does."""
+    """Whether a script fills queues of the graph, or starts something that does."""
     return bool(_QUEUES.search(view.module.text))
 
 
@@ -137,12 +137,12 @@ def is_not_for_cpus(call: ast.Call, _: View) -> bool:
 
 
 def is_only_for_tpus(call: ast.Call, view: View) -> bool:
-    """Whether a script reaches a call only when it is asked to use a TPU."""
+    """Whether a script reaches a call only when asked to use a TPU."""
     return any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call))
 
 
 def is_no_tool(_: ast.AST, view: View) -> bool:
-    """Whether a script trains, or is a part of others: a tool has a session and does not train."""
+    """Whether a script trains, or is part of others: a tool has a session and does not train."""
     return trains(view) or not any(
         isinstance(node, ast.Call) and view.kinds.called(node) in _SESSIONS
         for node in view.module.scopes.nodes
@@ -225,7 +225,7 @@ def is_padded_batch(call: ast.Call, view: View) -> bool:
 
 
 def pads_to_contents(call: ast.Call, view: View) -> bool:
-    """Whether the shapes of padded batches depend on what is in them."""
+    """Whether the shapes of padded batches depend on their content."""
     shapes = _padded_shapes(call, view)
     return shapes is None or any(
         (isinstance(node, ast.Constant) and node.value is None)
@@ -240,7 +240,7 @@ def pads_to_named_shapes(call: ast.Call, view: View) -> bool:
 
 
 def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
-    """The shapes that batches are padded to; of a name, what it is bound to, if only once."""
+    """The shapes to which batches are padded; for a name, its value if bound only once."""
     shapes = argument(call, "padded_shapes", 1)
     if isinstance(shapes, ast.Name):
         _, bindings = view.module.scopes.lookup(shapes)

@@ -29,7 +29,7 @@ _GUARDED = Text(
     calls=("tensorflow.contrib.tpu.CrossShardOptimizer",),
 )
 def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
-    """Leave the optimizer inside, unless the script itself asks for a TPU first."""
+    """Unwrap the optimizer, unless the script itself asks for a TPU first."""
     inner = argument(call, "opt", 0)
     if inner is None or is_open(call):
         return

@@ -67,7 +67,7 @@ _PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 N
 def cuda_visible_devices(
     node: ast.Assign | ast.Expr | ast.Subscript | ast.Call, view: View
 ) -> Iterator[Change]:
-    """Name the NPU where one GPU was named; delete what names several."""
+    """Name the NPU instead of the GPU; delete statements that name several."""
     if isinstance(node, ast.Subscript | ast.Call):
         if read_variable(node, view) == _VISIBLE and is_concerned(view):
             yield view.notice(node, reason=_READ, todo=_READ_ADVICE)
@@ -117,7 +117,7 @@ def _several(
 
 
 def _is_list(value: ast.expr, view: View) -> bool:
-    """Whether a value names several devices: by its own name, or since the script splits it."""
+    """Whether a value names several devices: by its own name, or because the script splits it."""
     source = view.module.source(value)
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Attribute) and value.func.attr == "join"

@@ -147,7 +147,7 @@ def _in_one_order(call: ast.Call, view: View) -> bool:
 
 
 def _is_sure(call: ast.Call, view: View) -> bool:
-    """Whether what is read here is divided by this rule."""
+    """Whether the data read here is divided by this rule."""
     return (
         view.module.name_of(call.func) in _SURE
         and purpose_of(call, view).purpose in ("train", "both")
@@ -157,7 +157,7 @@ def _is_sure(call: ast.Call, view: View) -> bool:
 
 
 def _is_pipeline(call: ast.Call, view: View) -> bool:
-    """Whether what is read here is shuffled, repeated or batched in the same function.
+    """Whether the data read here is shuffled, repeated or batched in the same function.
 
     Slices of one example, or of a few values that are appended, are not an input to divide.
     """
@@ -188,7 +188,7 @@ def _chain(node: ast.expr, view: View) -> list[str]:
 
 
 def _of_record_files(call: ast.Call, view: View) -> bool:
-    """Whether the elements are names of files that hold many records each.
+    """Whether the elements are names of files with many records each.
 
     There may be fewer files than ranks: a rank without any would wait forever.
     """

@@ -60,7 +60,7 @@ _SERVERS_ADVICE = Text(
     nodes=(ast.Call,),
 )
 def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
-    """Write `/cpu:0` where a GPU is named; report towers and devices that cannot be seen."""
+    """Write `/cpu:0` in place of a GPU; report towers and devices that are not visible."""
     if view.module.name_of(call.func) != "tensorflow.device" and not _of_graph(call, view):
         return
     device = argument(call, "device_name_or_function", 0) or argument(call, "name", 0)

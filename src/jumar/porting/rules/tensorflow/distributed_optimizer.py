@@ -52,7 +52,7 @@ _CLASS_ADVICE = Text(
     source="npu_optimizer.py of Ascend/tensorflow",
 )
 def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
-    """Put the distributed optimizer around each one that computes gradients."""
+    """Wrap each optimizer that computes gradients in the distributed one."""
     if not view.options.distributed:
         return
     for site in sites(view, DISTRIBUTED | LOSS_SCALED):

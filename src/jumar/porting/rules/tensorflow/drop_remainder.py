@@ -122,7 +122,7 @@ def _method(call: ast.Call, view: View) -> str | None:
 
 
 def _only_of_data_sets(call: ast.Call, view: View) -> bool:
-    """Whether a method, or one that is called on its result, is one that only data sets have."""
+    """Whether a method, or one called on its result, exists only on data sets."""
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "padded_batch":
         return True
@@ -140,7 +140,7 @@ def _of_the_same_name(value: ast.expr, view: View) -> list[ast.Name]:
 
 
 def _is_of_data_sets(name: ast.Name, view: View) -> bool:
-    """Whether a method is called on a name that only data sets have, or with such an argument."""
+    """Whether a method is called on a name used only for data sets, or with such an argument."""
     method = _gets(name, view)
     if method in _AFTER_BATCHES:
         return True

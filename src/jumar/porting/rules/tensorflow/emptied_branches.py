@@ -1,4 +1,4 @@
-"""Branches of which a port has left nothing."""
+"""Branches that a port has left empty."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _EMPTY = Text(en="the port has removed all that this branch did", zh="移植后�
     nodes=(ast.If,),
 )
 def emptied_branches(node: ast.If, view: View) -> Iterator[Change]:
-    """Delete a branch without content, unless the script had it so, or a comment is in it."""
+    """Delete an empty branch, unless it was empty before or contains a comment."""
     parent = view.module.parent(node)
     if isinstance(parent, ast.If) and node in parent.orelse and is_empty(parent):
         # `elif`: it goes with the branch that it belongs to.

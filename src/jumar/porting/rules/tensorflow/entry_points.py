@@ -32,7 +32,7 @@ def entry_point(view: View) -> Entry | None:
 
 
 def top_level(view: View) -> Entry | None:
-    """The statements of a script without main guard, from where it begins to work.
+    """The statements of a script without a main guard, from where its work begins.
 
     That is the first statement that calls something of TensorFlow, Keras or the script itself.
     """
@@ -46,7 +46,7 @@ def top_level(view: View) -> Entry | None:
 
 
 def first_call(view: View) -> Entry | None:
-    """The statements of a script from the first below its imports that calls anything."""
+    """The statements of a script from the first one below its imports that calls anything."""
     body = view.module.tree.body
     imports = [at for at, one in enumerate(body) if isinstance(one, ast.Import | ast.ImportFrom)]
     for statement in body[imports[-1] + 1 if imports else 0 :]:

@@ -93,7 +93,7 @@ def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[C
 
 
 def loop_notice(call: ast.Call, view: View) -> Iterator[Change]:
-    """Report steps per run that an estimator that keeps its class does not do."""
+    """Report steps per run that an estimator keeping its class does not do."""
     steps = view.options.iterations_per_loop
     if steps > 1:
         yield view.notice(

@@ -75,14 +75,14 @@ _PLANS: WeakKeyDictionary[View, EstimatorPlan] = WeakKeyDictionary()
 
 
 def estimator_plan(view: View) -> EstimatorPlan:
-    """Decide for a whole module; the answer is kept for the rules that ask again."""
+    """Decide for a whole module; the answer is cached for other rules."""
     if view not in _PLANS:
         _PLANS[view] = _plan(view)
     return _PLANS[view]
 
 
 def is_npu_run_config(config: ast.expr, view: View) -> bool:
-    """Whether a RunConfig is, or becomes, an NPURunConfig, which keeps options of its own."""
+    """Whether a RunConfig is, or becomes, an NPURunConfig, which has its own options."""
     origins = _Found()
     _resolve(config, view, origins, set())
     converted = estimator_plan(view).configs
@@ -144,7 +144,7 @@ def library_prefix(call: ast.Call, view: View) -> str:
 
 
 def _default_config(call: ast.Call, view: View) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The argument of `npu_run_config_init` where the script has no RunConfig."""
+    """The argument of `npu_run_config_init` if the script has no RunConfig."""
     if not view.options.has_session_options:
         return "", (), ()
     function, imports, functions = view.session_config()

@@ -85,7 +85,7 @@ def _fitted(view: View) -> Iterator[Change]:
 
 
 def _feeds(call: ast.Call) -> bool:
-    """Whether a run of a session gets values of Python."""
+    """Whether a session run receives Python values."""
     fed = argument(call, "feed_dict", 1)
     return fed is not None and not (isinstance(fed, ast.Constant) and fed.value is None)
 

@@ -82,7 +82,7 @@ _LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "ma
     minimal=False,
 )
 def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
-    """Replace the body of a function that computes what the operator does."""
+    """Replace the body of a function that computes the same as the operator."""
     named = "gelu" in function.name.lower()
     method = isinstance(view.module.parent(function), ast.ClassDef)
     body = [part for part in function.body if not _is_docstring(part)]

@@ -54,7 +54,7 @@ _UNUSED = Text(en="nothing uses these GPU options any more", zh="这些 GPU 选�
     nodes=(ast.Assign, ast.Expr, ast.Call),
 )
 def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Iterator[Change]:
-    """Delete assignments to fields of GPUOptions, arguments that pass one, and what is unused."""
+    """Delete assignments to fields of GPUOptions, arguments that pass one, and unused ones."""
     if isinstance(node, ast.Call):
         yield from _argument(node, view)
     elif isinstance(node, ast.Expr):

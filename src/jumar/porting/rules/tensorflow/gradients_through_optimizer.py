@@ -178,7 +178,7 @@ def _carriers(call: ast.Call, around: Function) -> set[str]:
 
 
 def _optimizer(applied: ast.Call, call: ast.Call, view: View) -> str | None:
-    """The name of the optimizer that applies the gradients, if it is made before they are."""
+    """The name of the optimizer that applies the gradients, if it is created before them."""
     assert isinstance(applied.func, ast.Attribute)
     receiver = applied.func.value
     if view.kinds.of(receiver) != "Optimizer" or not isinstance(receiver, ast.Name):

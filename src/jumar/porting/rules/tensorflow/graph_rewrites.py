@@ -37,7 +37,7 @@ _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
     nodes=(ast.Assign, ast.Call),
 )
 def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
-    """Set the two to OFF wherever the script sets them to something else."""
+    """Set both to OFF wherever the script sets them to something else."""
     if isinstance(node, ast.Assign):
         target = node.targets[0]
         if len(node.targets) != 1 or not isinstance(target, ast.Attribute):

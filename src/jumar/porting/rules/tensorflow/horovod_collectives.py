@@ -40,7 +40,7 @@ _REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Pro
     calls=horovod("allreduce", "allgather", "broadcast"),
 )
 def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace what is called, and keep the value that it is called with."""
+    """Replace the called function, and keep its value."""
     name = called_member(call, view)
     value = call.args[0] if call.args else argument(call, "tensor")
     if value is None or is_open(call):

@@ -1,4 +1,4 @@
-"""Horovod's import goes once nothing uses it; what is left is reported."""
+"""Horovod's import is removed once nothing uses it; remaining uses are reported."""
 
 import ast
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
     source=SOURCE,
 )
 def horovod_import(_: ast.Module, view: View) -> Iterator[Change]:
-    """Remove an import that nothing needs; replace tests of it; report what is left."""
+    """Remove an import that nothing needs; replace tests of it; report remaining uses."""
     if "horovod" not in view.module.text:
         return
     for node in view.module.scopes.nodes:
@@ -89,7 +89,7 @@ def _of_node(
 
 
 def _is_argument(node: ast.expr, view: View) -> bool:
-    """Whether a node is in the arguments of a call of Horovod's."""
+    """Whether a node is in the arguments of a Horovod call."""
     for around in view.module.scopes.ancestors(node):
         if isinstance(around, ast.stmt):
             return False
@@ -99,7 +99,7 @@ def _is_argument(node: ast.expr, view: View) -> bool:
 
 
 def _is_inner(node: ast.expr, view: View) -> bool:
-    """Whether a name is only the beginning of a longer one: `hvd.callbacks` of a callback."""
+    """Whether a name is only the start of a longer one: `hvd.callbacks` of a callback."""
     parent = view.module.parent(node)
     return isinstance(parent, ast.Attribute) and member(view.module.name_of(parent)) is not None
 
@@ -141,7 +141,7 @@ def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
-    """The statement without the parts of Horovod that are used no more."""
+    """The statement without the unused parts of Horovod."""
     unused = [alias for alias in node.names if _is_unused(alias, node, view)]
     if not unused:
         return
@@ -175,7 +175,7 @@ def _is_unused(alias: ast.alias, node: ast.Import | ast.ImportFrom, view: View) 
 
 
 def _only_imports(around: ast.Try, node: ast.stmt) -> bool:
-    """Whether a `try` is there for one import, and its handlers only say that it is missing."""
+    """Whether a `try` guards a single import, and its handlers only report that it is missing."""
     if around.body != [node] or around.orelse or around.finalbody:
         return False
     return all(

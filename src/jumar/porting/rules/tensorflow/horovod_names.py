@@ -17,7 +17,7 @@ def horovod(*names: str) -> tuple[str, ...]:
 
 
 def member(name: str | None) -> str | None:
-    """Which part of Horovod a qualified name is: `callbacks.MetricAverageCallback`."""
+    """The part of Horovod that a qualified name refers to: `callbacks.MetricAverageCallback`."""
     for root in ROOTS:
         if name is not None and name.startswith(root):
             return name[len(root) :]
@@ -25,5 +25,5 @@ def member(name: str | None) -> str | None:
 
 
 def called_member(call: ast.Call, view: View) -> str | None:
-    """Which function of Horovod a call calls."""
+    """The Horovod function that is called."""
     return member(view.module.name_of(call.func))

@@ -81,7 +81,7 @@ _NO_NAME_ADVICE = Text(
     ),
 )
 def horovod_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the name, and keep the arguments that mean something."""
+    """Replace the name, and keep the relevant arguments."""
     name = called_member(call, view)
     if name == "DistributedOptimizer":
         yield from _optimizer(call, view)
@@ -189,6 +189,6 @@ def _broadcast(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def broadcast_op(view: View, tf: str, variables: str, root: str) -> str:
-    """An operation that gives variables the values that one rank has."""
+    """An operation that sets variables to the values of one rank."""
     broadcast = f"{view.npu('hccl_ops')}.broadcast([variable], {root})[0]"
     return f"{tf}.group(*[{tf}.assign(variable, {broadcast}) for variable in {variables}])"

@@ -63,7 +63,7 @@ _BROADCASTS = (
     source="Facenet_ID0122 of ModelZoo-TensorFlow; hccl_ops.py of Ascend/tensorflow",
 )
 def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
-    """After what runs the initialisers, broadcast the variables."""
+    """Broadcast the variables after the initialisers have run."""
     if not view.options.distributed or _has_broadcast(view) or not trains(view):
         return
     tf = tensorflow_name(view)
@@ -99,7 +99,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
 
 
 def _operation(view: View, tf: str, indent: str) -> list[str]:
-    """Lines of the operation that gives all variables the values of rank 0."""
+    """The lines of the operation that sets all variables to the values of rank 0."""
     inner = indent + view.module.lines.indentation
     broadcast = f"{view.npu('hccl_ops')}.broadcast([variable], 0)[0]"
     return [
@@ -111,7 +111,7 @@ def _operation(view: View, tf: str, indent: str) -> list[str]:
 
 
 def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
-    """Build the broadcast before a Supervisor closes the graph; run it in the session it gives."""
+    """Build the broadcast before a Supervisor closes the graph; run it in its session."""
     if evaluates(call, view):
         return
     statement = view.module.statement(call)
@@ -165,7 +165,7 @@ def _within_supervisor(call: ast.Call, view: View) -> bool:
 
 
 def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
-    """The name of the session that a Supervisor opens by `with`, and what comes first in it."""
+    """The name of the session that a Supervisor opens by `with`, and its first statement."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
     home, _ = view.module.scopes.lookup(statement.targets[0])

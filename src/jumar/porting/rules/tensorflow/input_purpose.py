@@ -226,7 +226,7 @@ def _of_pass(call: ast.Call, view: View) -> Use | None:
 
 
 def _of_chain(call: ast.Call) -> Use | None:
-    """What the names in `tf.data.TFRecordDataset(train_files).map(f).batch(8)` say."""
+    """The purpose suggested by names as in `tf.data.TFRecordDataset(train_files).batch(8)`."""
     names = [
         node.id if isinstance(node, ast.Name) else node.attr
         for node in walk(call)

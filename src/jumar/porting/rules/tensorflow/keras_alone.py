@@ -1,4 +1,4 @@
-"""Keras of its own package stays."""
+"""Keras as a separate package is kept."""
 
 import ast
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _STAYS = Text(
     nodes=(ast.Import, ast.ImportFrom),
 )
 def keras_alone(node: ast.Import | ast.ImportFrom, _: View) -> Iterator[Change]:
-    """Say of imports of the package `keras` that they stay on purpose."""
+    """Report that imports of the package `keras` are kept on purpose."""
     if isinstance(node, ast.ImportFrom):
         names = [] if node.level else [node.module or ""]
     else:

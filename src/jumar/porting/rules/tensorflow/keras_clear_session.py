@@ -1,4 +1,4 @@
-"""A new session of Keras is one for the NPU as well."""
+"""A new Keras session is configured for the NPU as well."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Arrays that Keras cuts into batches, of which the last may be smaller."""
+"""Arrays that Keras splits into batches, of which the last may be smaller."""
 
 import ast
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ def _is_none(node: ast.expr | None) -> bool:
 
 
 def _is_made_elsewhere(arrays: ast.expr, view: View) -> bool:
-    """Whether batches are made by a data set or a generator."""
+    """Whether batches come from a data set or a generator."""
     if view.kinds.of(arrays) == "Dataset":
         return True
     return (

@@ -1,4 +1,4 @@
-"""Which calls train or run a Keras model, also where it comes from cannot be followed."""
+"""Which calls train or run a Keras model, even if its origin cannot be followed."""
 
 import ast
 import re
@@ -69,7 +69,7 @@ def compiles_keras(call: ast.Call, view: View) -> bool:
 
 
 def reaches_keras(view: View) -> ast.Call | None:
-    """The first call of a script by which functions of other modules come to train with Keras."""
+    """The first call of a script through which functions of other modules train with Keras."""
     seen: set[ast.AST] = set()
     for node in view.module.scopes.nodes:
         if isinstance(node, ast.Call) and (

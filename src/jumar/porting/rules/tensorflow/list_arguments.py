@@ -1,4 +1,4 @@
-"""Ranges and maps that TensorFlow is given become lists, as they were in Python 2."""
+"""Ranges and maps passed to TensorFlow become lists, as they were in Python 2."""
 
 import ast
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _lazy(value: ast.expr, view: View) -> ast.expr | None:
-    """The call of `range` or its like that makes an argument, there or in its one assignment."""
+    """The call of `range` or similar that creates an argument, there or in its only assignment."""
     if isinstance(value, ast.Name):
         made = _assigned(value, view)
         if made is None:
@@ -67,7 +67,7 @@ def _lazy(value: ast.expr, view: View) -> ast.expr | None:
 
 
 def _assigned(name: ast.Name, view: View) -> ast.expr | None:
-    """What a variable is assigned once; None where it is an iterator that the script steps."""
+    """The single value of a variable; None if it is an iterator that the script steps."""
     scope, bindings = view.module.scopes.lookup(name)
     statement = bindings[0].node if len(bindings) == 1 else None
     if scope is None or not (

@@ -55,7 +55,7 @@ def manager(view: View, scale: LossScale) -> tuple[str, str]:
 
 
 def number(value: float) -> str:
-    """A number as one would type it: `1024`, `2**15`, `0.5`."""
+    """A number as a person would type it: `1024`, `2**15`, `0.5`."""
     if value != int(value):
         return repr(value)
     whole = int(value)
@@ -104,7 +104,7 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
 
 
 def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
-    """The text before and after an optimizer, on lines of its own where one would be too long."""
+    """The text before and after an optimizer, on separate lines if one would be too long."""
     before = f"{view.npu('NPULossScaleOptimizer')}("
     plain = f", {', '.join(arguments)})"
     lines = view.module.lines
@@ -113,7 +113,7 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
     line = view.module.text[first : lines.line_end(end)].strip("\r\n")
     several = lines.newline in view.module.text[start:end]
     if isinstance(site.node, ast.stmt):
-        # A line of its own, `name = wrapped(name, ...)`, whose lines are indented later.
+        # A separate line, `name = wrapped(name, ...)`, which is indented later.
         if len(f"{site.name} = {before}{site.name}{plain}") <= _LONGEST_LINE:
             return before, plain
         inner = "\n" + lines.indentation

@@ -62,7 +62,7 @@ _PARAMETERS = (
     calls=(*_FIXED, *_DYNAMIC, *_CONTRIB),
 )
 def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the class of a loss scale, and its arguments where they have other names."""
+    """Replace the class of a loss scale, and its arguments if they have other names."""
     name = view.module.name_of(call.func)
     if name in _CONTRIB:
         manager = name.rpartition(".")[2]
@@ -115,7 +115,7 @@ def _source(value: ast.expr | None, default: str, view: View) -> str:
 
 
 def _inverse(ratio: str) -> str:
-    """One divided by an expression, as a number where it is one."""
+    """The reciprocal of an expression, as a number if it is one."""
     value = literal(ast.parse(ratio, mode="eval").body)
     if isinstance(value, int | float) and value in (2, 4, 8):
         return repr(1 / value)

@@ -75,7 +75,7 @@ _OF_KERAS_ADVICE = Text(
     calls=(*_EXPERIMENTAL, *_REWRITE, *_CONTRIB, *_KERAS),
 )
 def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the class, and what stands for a loss scale by a manager."""
+    """Replace the class, and the loss scale's argument by a manager."""
     name = view.module.name_of(call.func)
     if name in _KERAS:
         yield view.notice(call, reason=_OF_KERAS, todo=_OF_KERAS_ADVICE, severity="accuracy")

@@ -1,4 +1,4 @@
-"""Configurations and strategies that a function makes and another place uses."""
+"""Configurations and strategies that a function creates for use elsewhere."""
 
 import ast
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ _STRATEGY_ADVICE = Text(
     nodes=(ast.FunctionDef,),
 )
 def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
-    """Say where a configuration gets its options that a function returns."""
+    """Say where a configuration returned by a function gets its options."""
     if "ConfigProto" not in view.module.text:
         return
     returned = [
@@ -83,7 +83,7 @@ def _is_used(name: str, view: View) -> bool:
 
 
 def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
-    """The call within a function that makes a configuration."""
+    """The call within a function that creates a configuration."""
     for node in walk(function):
         if isinstance(node, ast.Call) and view.kinds.called(node) == "tensorflow.ConfigProto":
             return node

@@ -1,4 +1,4 @@
-"""Very large negative constants, as masks have them, which float16 cannot hold."""
+"""Very large negative constants, as in masks, which float16 cannot represent."""
 
 import ast
 
@@ -18,7 +18,7 @@ _LIBRARIES = ("tensorflow.",)
 
 
 def is_mask_beyond_float16(node: ast.UnaryOp | ast.Call | ast.Attribute, view: View) -> bool:
-    """Whether a node is a number that float16 cannot hold, and meets a tensor."""
+    """Whether a node is a number that float16 cannot represent, combined with a tensor."""
     return (
         _may_be_large(node)
         and _is_large(node, view)
@@ -82,7 +82,7 @@ def _is_infinity(node: ast.expr, view: View, text: str) -> bool:
 
 
 def _meets_tensor(node: ast.expr, view: View) -> bool:
-    """Whether a constant is multiplied, added or selected in an expression of TensorFlow."""
+    """Whether a constant is multiplied, added or selected in a TensorFlow expression."""
     statement = view.module.statement(node)
     joined = False
     for around in view.module.scopes.ancestors(node):

@@ -52,7 +52,7 @@ _REASON = Text(
 
 
 def _is_needed(node: ast.AST, view: View) -> bool:
-    """Whether a script has no other way; a name alone was imported, which is reported there."""
+    """Whether a script has no fallback; a bare name was imported, which is reported there."""
     return not isinstance(node, ast.Name) and not chooses_release(node, view)
 
 

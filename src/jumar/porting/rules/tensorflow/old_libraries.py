@@ -38,7 +38,7 @@ _REASON = Text(
 
 
 def _not_imported_above(node: ast.AST, _: View) -> bool:
-    """A name alone was imported from the library, which is reported there."""
+    """A bare name was imported from the library, which is reported there."""
     return not isinstance(node, ast.Name)
 
 
@@ -60,7 +60,7 @@ def _case(name: str, instead: str) -> Case:
 
 
 def _holds_objects(node: ast.AST, view: View) -> bool:
-    """Whether a file of NumPy is read of which the script says or shows that it holds objects."""
+    """Whether a NumPy file is read that the script shows to contain objects."""
     if not isinstance(node, ast.Call) or any(
         word.arg in ("allow_pickle", None) for word in node.keywords
     ):

@@ -1,4 +1,4 @@
-"""What TensorFlow called its functions before 1.0, and what they are called in 1.15."""
+"""TensorFlow's function names before 1.0, and their names in 1.15."""
 
 from dataclasses import dataclass, field
 
@@ -9,11 +9,11 @@ class Old:
 
     Args:
         now: Its name in 1.15, below `tensorflow.`; empty if it kept its name.
-        order: Today's names of its parameters, in the order of that time. Arguments without a
+        order: Current names of its parameters, in the old order. Arguments without a
             keyword get one where the order has changed.
-        words: Today's names of parameters, by those of that time.
+        words: Current names of parameters, by their old ones.
         most: How many arguments without a keyword still mean the same; -1 for any number.
-        lost: Keywords that no parameter stands for any more.
+        lost: Keywords that no longer have a parameter.
     """
 
     now: str = ""

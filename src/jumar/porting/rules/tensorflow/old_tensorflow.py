@@ -57,7 +57,7 @@ _CHOOSES = Text(
 def old_tensorflow(
     node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom, view: View
 ) -> Iterator[Change]:
-    """Rename what 1.15 has under another name, and name arguments whose order has changed."""
+    """Rename what has another name in 1.15, and name arguments whose order has changed."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         if not chooses_release(node, view):
             yield from _imported(node, view)
@@ -75,7 +75,7 @@ def old_tensorflow(
 
 
 def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
-    """Report what an import takes from TensorFlow by a name that is gone."""
+    """Report imports from TensorFlow of names that no longer exist."""
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
     else:
@@ -100,7 +100,7 @@ def _gone(node: ast.AST, name: str, now: str, view: View) -> Change:
 
 
 def _is_imported(node: ast.Name | ast.Attribute, view: View) -> bool:
-    """Whether a name alone was imported from TensorFlow, which is reported there."""
+    """Whether a bare name was imported from TensorFlow, which is reported there."""
     if not isinstance(node, ast.Name):
         return False
     _, bindings = view.module.scopes.lookup(node)
@@ -179,7 +179,7 @@ def _is_old_call(call: ast.Call, name: str, old: Old) -> bool:
 
 
 def _is_certain(call: ast.Call | None, name: str) -> bool:
-    """Whether the first argument can only be an axis: a number is nothing to join or to split."""
+    """Whether the first argument can only be an axis: a number cannot be joined or split."""
     if call is None or "cross_entropy" in name or not call.args:
         return True
     return isinstance(literal(call.args[0]), int)

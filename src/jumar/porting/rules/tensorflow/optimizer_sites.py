@@ -102,7 +102,7 @@ def makes_optimizer(call: ast.Call, view: View) -> bool:
     """Whether a call makes an optimizer of TensorFlow, or one around another."""
     name = view.module.name_of(call.func)
     if name is None:
-        # What a method returns is wrapped where it is made; a class that is held is called here.
+        # A method's result is wrapped where it is created; a held class is called here.
         return bool(view.kinds.held(call.func)) and view.kinds.of(call) == "Optimizer"
     if name.startswith("tree:"):
         module, node = view.module.definition(name)
@@ -126,9 +126,9 @@ def optimizers(view: View) -> list[ast.Call]:
 
 
 def unreached_classes(view: View) -> Iterator[ast.expr]:
-    """References to an optimizer's class that no call in the module makes an optimizer of.
+    """References to an optimizer's class that no call in the module instantiates.
 
-    They stand in tables, arguments and attributes, and are called somewhere else.
+    They are in tables, arguments and attributes, and are called elsewhere.
     """
     reached = {
         held
@@ -197,7 +197,7 @@ def _within_optimizer(call: ast.Call, view: View) -> bool:
 
 
 def _is_inner(call: ast.Call, view: View) -> bool:
-    """Whether an optimizer is handed straight to a wrapper, which is then the one to wrap."""
+    """Whether an optimizer is passed straight to a wrapper, which is then the one to wrap."""
     outer = view.module.parent(call)
     if isinstance(outer, ast.keyword):
         outer = view.module.parent(outer)
@@ -296,7 +296,7 @@ def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterat
         if not any(use in walk(call) for call in rewraps)
     ]
     if any(_is_optimizer(outer, view) for outer in _passed_to(uses, view)):
-        # It is handed to a wrapper that has a name of its own.
+        # It is passed to a wrapper that has its own name.
         return
     methods = set(method_calls(home, name, view))
     if "apply_gradients" in methods and not methods & {"minimize", "compute_gradients"}:
@@ -312,7 +312,7 @@ def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterat
 
 
 def _made_in(value: ast.expr) -> list[ast.Call]:
-    """The calls of which one is what an expression gives."""
+    """The calls one of which produces an expression's value."""
     if isinstance(value, ast.IfExp):
         return _made_in(value.body) + _made_in(value.orelse)
     return [value] if isinstance(value, ast.Call) else []
@@ -343,7 +343,7 @@ def _members(uses: list[ast.Name], view: View) -> set[str]:
 def _first_use(
     home: Scope, values: list[ast.Call], uses: list[ast.Name], view: View
 ) -> ast.stmt | None:
-    """The statement that uses an optimizer first, if one line before it is always right.
+    """The statement that first uses an optimizer, if a single line before it is always right.
 
     That is so if it comes after all that makes the optimizer, is not in a loop, and is in the
     block, or around the blocks, of all other uses.

@@ -1,4 +1,4 @@
-"""Ranks in ported code: read from the environment, so that it also runs where none is set."""
+"""Ranks in ported code: read from the environment, so that it also runs without them."""
 
 import ast
 
@@ -9,7 +9,7 @@ _OWN_RANK = ("RANK_ID", "get_rank_id", "hvd.rank", "hvd.local_rank", "get_npu_ra
 
 
 def _os_name(view: View) -> str:
-    """Under which name the script knows the module `os`."""
+    """The name by which the script knows the module `os`."""
     for name, bindings in view.module.scopes.module.bindings.items():
         if any(
             binding.kind == "import" and binding.module == "os" and not binding.member
@@ -43,7 +43,7 @@ def several_ranks(view: View) -> str:
 
 
 def tensorflow_name(view: View) -> str | None:
-    """Under which name the script knows TensorFlow; None if it only imports parts of it."""
+    """The name by which the script knows TensorFlow; None if it only imports parts of it."""
     for name in view.module.scopes.module.bindings:
         if view.module.exported(name, frozenset()) == "tensorflow":
             return name
@@ -55,5 +55,5 @@ def tensorflow_name(view: View) -> str | None:
 
 
 def knows_its_rank(view: View) -> bool:
-    """Whether a script asks for its own rank somewhere, so that it may divide its data by it."""
+    """Whether a script queries its own rank somewhere, so that it may divide its data by it."""
     return any(word in view.module.text for word in _OWN_RANK)

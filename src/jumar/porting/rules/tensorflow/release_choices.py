@@ -17,7 +17,7 @@ _NO_OTHER_WAY = ("tensorflow.errors.", "tensorflow.gfile.", "tensorflow.logging.
 
 
 def chooses_release(node: ast.AST, view: View) -> bool:
-    """Whether a script asks for the release around a node, or has another way where it fails."""
+    """Whether a script checks the release around a node, or has a fallback if it fails."""
     child = node
     for around in view.module.scopes.ancestors(node):
         if isinstance(around, ast.If | ast.IfExp) and child is not around.test:
@@ -34,7 +34,7 @@ def chooses_release(node: ast.AST, view: View) -> bool:
 
 
 def _falls_back(handler: ast.ExceptHandler, failed: ast.AST, view: View) -> bool:
-    """Whether a handler catches that a name is missing, and has another one.
+    """Whether a handler catches a missing name and provides a fallback.
 
     A handler that ends a training may catch the same and log it, or start a debugger.
     """

@@ -81,7 +81,7 @@ _LOSS_FUNCTION_ADVICE = Text(
     calls=(*_PARAMETERS, *_SEQUENCE_LOSSES),
 )
 def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
-    """Name the arguments of a call in the old order; report one whose order cannot be told."""
+    """Name the arguments of a call in the old order; report one whose order is unclear."""
     name = view.kinds.called(call) or ""
     if name in _SEQUENCE_LOSSES:
         yield from _loss_functions(call, name.rpartition(".")[2], view)
@@ -142,7 +142,7 @@ def _order(call: ast.Call, place: int, view: View) -> tuple[Order, Confidence]:
 
 
 def _role(node: ast.expr, view: View, depth: int) -> Role:
-    """Whether an expression is labels or inputs by what it holds, else by what it is called."""
+    """Whether an expression is labels or inputs, by its value or else by its name."""
     if depth > _DEEPEST:
         return ""
     if isinstance(node, ast.Call):
@@ -180,7 +180,7 @@ def _role_of_result(call: ast.Call, view: View, depth: int) -> Role:
 
 
 def _has_old_names(view: View) -> bool:
-    """Whether the script uses names that 1.15 has no more, and does not choose between releases."""
+    """Whether the script uses names removed in 1.15, and does not choose between releases."""
     return any(
         isinstance(node, ast.Attribute)
         and (old := OLD.get(view.module.name_of(node) or "")) is not None

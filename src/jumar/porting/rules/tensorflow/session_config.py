@@ -93,7 +93,7 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _in_passed_words(call: ast.Call, name: str, view: View) -> Change:
-    """Put a configuration into the `**kwargs` that a call passes on, around one that is there."""
+    """Add a configuration to the `**kwargs` that a call passes on, around an existing one."""
     passed = [word.value for word in call.keywords if word.arg is None]
     if len(passed) == 1 and _holds_npu_config(passed[0], name, view):
         return Leave(node=call, reason=_DONE)
@@ -120,11 +120,11 @@ def _holds_npu_config(words: ast.expr, name: str, view: View) -> bool:
 
 
 def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
-    """Give a `MonitoredSession` that opens its session itself a creator with a configuration."""
+    """Give a `MonitoredSession` that opens its own session a creator with a configuration."""
     name = "session_creator"
     creator = argument(call, name, 0)
     if creator is not None and not (isinstance(creator, ast.Constant) and literal(creator) is None):
-        # ChiefSessionCreator gets the configuration where it is made.
+        # ChiefSessionCreator gets the configuration where it is created.
         return
     if creator is None and is_open(call):
         yield view.notice(

@@ -1,4 +1,4 @@
-"""Whether a script trains, be it by an optimizer of another module."""
+"""Whether a script trains, even by an optimizer of another module."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ _MOST_MODULES = 30
 
 
 def trains(view: View) -> bool:
-    """Whether a script trains: it makes or applies an optimizer, or runs what an import made.
+    """Whether a script trains: it creates or applies an optimizer, or runs an imported one.
 
     A script that saves variables without any optimizer in reach converts or exports them.
     """
@@ -43,7 +43,7 @@ def saves(call: ast.Call, view: View) -> bool:
 
 
 def evaluates(call: ast.Call, view: View) -> bool:
-    """Whether a call is in a function that tests a model, where nothing has to be equal."""
+    """Whether a call is in a function that tests a model, where nothing must be equal."""
     function, holder = view.module.function(call), view.module.class_of(call)
     names = [part.name for part in (function, holder) if part is not None]
     return named_purpose(names) == "other"

@@ -37,7 +37,7 @@ def is_read(node: ast.Name | ast.Attribute, _: View) -> bool:
 
 
 def is_no_new_name(node: ast.Name | ast.Attribute, _: View) -> bool:
-    """Whether a node is not a variable that is assigned what it is named for."""
+    """Whether a node is not a variable that is being assigned."""
     return not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load)
 
 

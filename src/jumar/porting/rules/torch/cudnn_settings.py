@@ -1,4 +1,4 @@
-"""Settings of cuDNN are removed, or say what to do about determinism."""
+"""Settings of cuDNN are removed, or explained if they concern determinism."""
 
 import ast
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ _FLAGS_ADVICE = Text(en="remove it, or guard it", zh="删除或加以保护")
     nodes=(ast.Assign, ast.Call),
 )
 def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
-    """Delete the statement where its value costs nothing."""
+    """Delete the statement if computing its value has no effect."""
     if isinstance(node, ast.Call):
         name = view.module.name_of(node.func) or ""
         if name.startswith(_ROOT):
@@ -68,7 +68,7 @@ def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Whether nothing happens while a value is computed."""
+    """Whether computing a value has no side effects."""
     return not any(
         isinstance(inner, ast.Call | ast.Await | ast.Yield | ast.NamedExpr | ast.Subscript)
         for inner in walk(value)

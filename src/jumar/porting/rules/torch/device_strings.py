@@ -50,7 +50,7 @@ _TOLD = Text(en="text for people, not a device", zh="提示文字，不是设备
     nodes=(ast.Constant, ast.JoinedStr),
 )
 def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
-    """Replace the word in strings that are devices; ask about those that may be."""
+    """Replace the word in strings that are devices; report those that may be."""
     module = view.module
     text = device_text(node)
     if text is None or not is_device(text) or isinstance(module.parent(node), ast.JoinedStr):

@@ -34,7 +34,7 @@ _POSITION = 4
     ),
 )
 def grad_scaler(call: ast.Call, view: View) -> Iterator[Change]:
-    """Add the device, or pass by name the argument that torch_npu has elsewhere."""
+    """Add the device, or pass by name the argument that has another position in torch_npu."""
     name = view.kinds.called(call)
     if name == "torch.amp.GradScaler":
         if argument(call, "device", 0) is None and not is_open(call):

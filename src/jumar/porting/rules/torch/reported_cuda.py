@@ -1,4 +1,4 @@
-"""What PyTorch scripts ask of CUDA's installation, and what newer PyTorch no longer has."""
+"""Uses of CUDA's installation in PyTorch scripts, and names that newer PyTorch lacks."""
 
 import ast
 
@@ -18,7 +18,7 @@ def _may_be_torch(_: ast.AST, view: View) -> bool:
 
 
 def _is_only_shown(node: ast.AST, view: View) -> bool:
-    """Whether a value is only printed, or tested for being there."""
+    """Whether a value is only printed, or only tested for presence."""
     parent = view.module.parent(node)
     if isinstance(parent, ast.Call):
         return isinstance(parent.func, ast.Name) and parent.func.id in ("print", "str", "bool")

@@ -119,7 +119,7 @@ def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
 
 
 def _is_environment(node: ast.expr, view: View) -> bool:
-    """Whether a string is a key of `os.environ`, or the first argument of what reads it."""
+    """Whether a string is a key of `os.environ`, or the first argument of a call that reads it."""
     parent = view.module.parent(node)
     if isinstance(parent, ast.Subscript):
         return view.module.name_of(parent.value) == "os.environ"

@@ -78,7 +78,7 @@ _DEVICES_ADVICE = Text(
     language="torch",
 )
 def torch_options(_tree: ast.Module, view: View) -> Iterator[Change]:
-    """Advise at the first backward pass, once a script."""
+    """Advise at the first backward pass, once per script."""
     if view.options == PortOptions(source="torch") or not concerns_torch(view.module):
         return
     call = _backward(view)

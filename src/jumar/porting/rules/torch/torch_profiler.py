@@ -76,7 +76,7 @@ def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
 
 
 def _is_shared(node: ast.Attribute, view: View) -> bool:
-    """Whether a name is not an activity of yet another device, such as ProfilerActivity.XPU."""
+    """Whether a name is not an activity of some other device, such as ProfilerActivity.XPU."""
     parent = view.module.parent(node)
     if node.attr != "ProfilerActivity" or not isinstance(parent, ast.Attribute):
         return True

@@ -1,4 +1,4 @@
-"""Python imports this when it starts: a process that the checked script started is watched too.
+"""Python imports this on start-up: a process started by the checked script is watched as well.
 
 Its folder is on the `PYTHONPATH` of such processes only. It has to run in any Python, since a
 script may start another one than its own.
@@ -38,7 +38,7 @@ def _note_other_python(path):
 
 
 def _run_the_next_one():
-    """The module of this name that this one hides."""
+    """The module of this name hidden by this one."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != _HERE]
     own = sys.modules.pop("sitecustomize", None)
     try:

@@ -1,4 +1,4 @@
-"""Columns of views: a name for programs, a heading for people, and a unit."""
+"""Columns of views: a key, a display heading, and a unit."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Column:
     digits: int = 3
 
     def head(self, language: Language) -> str:
-        """The column's heading for people."""
+        """The column's display heading."""
         title = self.title.in_language(language)
         return f"{title} ({self.unit})" if self.unit else title
 
@@ -53,7 +53,7 @@ def percent(name: str, zh: str, en: str = "") -> Column:
 
 
 def milliseconds(of: str | pl.Expr) -> pl.Expr:
-    """Nanoseconds as milliseconds, for showing only."""
+    """Nanoseconds as milliseconds, for display only."""
     return ((pl.col(of) if isinstance(of, str) else of) / 1e6).round(6)
 
 

@@ -1,4 +1,4 @@
-"""A table as shown on the terminal and on the page."""
+"""A table as shown in the terminal and on the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Listing:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which of `kept` are numbers, aligned to the right."""
+        """Which of `kept` are numeric, and right-aligned."""
         return [self.table[column.name].dtype.is_numeric() for column in self.kept]
 
     def heads(self, language: Language) -> list[str]:

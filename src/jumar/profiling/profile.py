@@ -113,7 +113,7 @@ def empty(schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Something that a file does not hold, or that could not be read.
+    """Something that a file lacks, or that could not be read.
 
     Args:
         file: The file, or what is not there.

@@ -1,4 +1,4 @@
-"""Views and findings by name: whatever the files of some packages register."""
+"""Views and findings by name: everything that the files of some packages register."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -20,7 +20,7 @@ _Item = TypeVar("_Item", bound=Registered)
 
 
 class Registry(Mapping[str, _Item], Generic[_Item]):
-    """What files register, by name, in the order of `place`.
+    """The registered items, by name, in the order of `place`.
 
     The packages are imported at the first look, so a new entry only needs a file in one of
     them.
@@ -35,7 +35,7 @@ class Registry(Mapping[str, _Item], Generic[_Item]):
         self.registered: dict[str, _Item] = {}
 
     def add(self, item: _Item) -> None:
-        """Register; a name that is taken is a mistake in the code."""
+        """Register; a name that is taken is a programming error."""
         if item.name in self.registered:
             raise ValueError(f"{item.name!r} is registered twice")
         self.registered[item.name] = item

@@ -12,7 +12,7 @@ LONGEST = 200
 
 
 def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: bool = False) -> str:
-    """A value as text in one line; what would move or hide other characters is spelt out.
+    """A value as text on one line; characters that move or hide others are escaped.
 
     Args:
         value: The value to show.
@@ -34,7 +34,7 @@ def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: b
 
 
 def short_types(types: str | None) -> str:
-    """Dtypes in and out (`FLOAT;FLOAT|FLOAT`) for reading; many of one kind are counted.
+    """Dtypes in and out (`FLOAT;FLOAT|FLOAT`) for display; repeated ones are counted.
 
     Ops that go over all parameters have hundreds of inputs, which would fill a line and be cut.
     """

@@ -1,4 +1,4 @@
-"""The words of terminal and page, apart from those of views and findings, in both languages."""
+"""The texts of terminal and page, apart from those of views and findings, in both languages."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -226,7 +226,7 @@ WORDS: Final[Mapping[str, Text]] = {
 
 
 def words(language: Language) -> dict[str, str]:
-    """All of them in one language; some have `{name}` in braces to be filled."""
+    """All of them in one language; some have `{name}` placeholders."""
     return {name: text.in_language(language) for name, text in WORDS.items()}
 
 

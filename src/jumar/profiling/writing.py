@@ -141,7 +141,7 @@ def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
 
 
 def without_formulas(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with `no_formula` of each text; names of ops are whatever a script says."""
+    """The table with `no_formula` of each text; op names are arbitrary text of scripts."""
     return table.with_columns(
         pl.when(text.str.contains(FORMULA) & ~text.str.contains(NUMBER))
         .then(pl.lit("'") + text)
@@ -161,7 +161,7 @@ def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """Columns under msprof's names and in its units; those that the table lacks are left out."""
+    """Columns under msprof's names and in its units; those missing from the table are omitted."""
     columns: list[pl.Expr] = []
     for name, header in names.items():
         if name not in table.columns:

@@ -1,1 +1,1 @@
-"""Advice: what to change, ranked by the milliseconds a step it can save; and the gate."""
+"""Advice: what to change, ranked by the milliseconds per step it can save; and the gate."""

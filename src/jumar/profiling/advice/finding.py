@@ -84,7 +84,7 @@ and on the page."""
 
 
 def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
-    """Intervals cut to the share of their length that would be saved."""
+    """Intervals scaled to the share of their length that would be saved."""
     part = share if isinstance(share, pl.Expr) else pl.lit(share)
     length = ((pl.col("end_ns") - pl.col("start_ns")) * part.clip(0.0, 1.0)).floor()
     return table.select(
@@ -238,7 +238,7 @@ class Case:
 
     @cached_property
     def augmenting(self) -> pl.DataFrame:
-        """`Data Aug Bound` of graph mode: what steps wait for data before their first op."""
+        """`Data Aug Bound` of graph mode: how long steps wait for data before their first op."""
         recorded = self.profile.steps.filter(
             (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
         ).unique("step", keep="first", maintain_order=True)

@@ -1,4 +1,4 @@
-"""Findings about collectives: waiting for ranks, and transfers that nothing covers."""
+"""Findings about collectives: waiting for ranks, and uncovered transfers."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _LATE_NS: Final = 50_000
 
 
 def waiting(case: Case) -> Iterator[Claim]:
-    """Collectives in which nothing is transferred while nothing computes."""
+    """Time in collectives without transfers while nothing computes."""
     try:
         rows = case.own(collective_rows(case.profile, uncovered=False))
     except Impossible:
@@ -123,7 +123,7 @@ def _meanwhile(case: Case) -> list[Text]:
 
 
 def transfers(case: Case) -> Iterator[Claim]:
-    """Communication that no computing covers, whatever its kind."""
+    """Communication not covered by computing, of any kind."""
     if case.uncovered.is_empty():
         return
     bare = ms(length(intersection(case.uncovered, case.inside)) / case.steps)

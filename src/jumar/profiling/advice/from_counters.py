@@ -1,4 +1,4 @@
-"""A finding about kernels that the scalar unit of Ascend's cores holds up, by their counters."""
+"""A finding about kernels bound by the scalar unit of Ascend's cores, from their counters."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -14,7 +14,7 @@ _BLOCKING = ("ASCEND_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING")
 
 
 def blocked_launches(case: Case) -> Iterator[Claim]:
-    """The idle time but for waiting for data, where launches wait for their op."""
+    """The idle time except waiting for data, if launches wait for their op."""
     try:
         rows = recorded(case.profile)
     except Impossible:

@@ -11,7 +11,7 @@ from jumar.profiling.views.intervals import difference, intersection, length, sp
 
 
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
-    """The idle time that causes of one kind explain."""
+    """The idle time explained by causes of one kind."""
     for blame in case.blames[0]:
         if blame.cause.kind == kind and (length(blame.free) or blame.beside_ns):
             yield _claim(case, blame)
@@ -38,7 +38,7 @@ def _claim(case: Case, blame: Blame) -> Claim:
 
 
 def _calls(case: Case, blame: Blame) -> Text:
-    """How often a cause was called, and what of it the device was idle in."""
+    """How often a cause was called, and how much of it the device was idle."""
     calls = blame.cause.calls.get(case.rank, 0) / case.steps
     longest = ms(blame.cause.longest_ns.get(case.rank, 0))
     free = ms(length(blame.free) / case.steps)
@@ -50,7 +50,7 @@ def _calls(case: Case, blame: Blame) -> Text:
 
 
 def _gaps(case: Case, free: pl.DataFrame) -> Text:
-    """How much each gap has of it, by which a slow host differs from one long wait."""
+    """Its share of each gap, which distinguishes a slow host from one long wait."""
     gap = union(case.free)["start_ns"].search_sorted(free["start_ns"], "right")
     size = (pl.col("end_ns") - pl.col("start_ns")).sum()
     parts = free.with_columns(gap.alias("gap")).group_by("gap").agg(size.alias("part"))["part"]
@@ -91,7 +91,7 @@ def pageable_copies(case: Case) -> Iterator[Claim]:
 
 
 def host_work(case: Case) -> Iterator[Claim]:
-    """Calls that lie over idle time and neither wait nor launch."""
+    """Calls that overlap idle time and neither wait nor launch."""
     return _claims(case, "covering")
 
 
@@ -106,7 +106,7 @@ def slow_launches(case: Case) -> Iterator[Claim]:
 
 
 def memory_copies(case: Case) -> Iterator[Claim]:
-    """Copies of memory that nothing else explains and nothing computes beside."""
+    """Memory copies that nothing else explains and no computing overlaps."""
     left = intersection(case.blames[1], case.copying)
     if length(left):
         whole = ms(length(intersection(case.copying, case.inside)) / case.steps)

@@ -221,7 +221,7 @@ _UNMASKED: Final = Text(
 
 
 def _change(kinds: pl.DataFrame, bound: str) -> Text:
-    """What to try for kinds of one type, by what binds the one that takes longest."""
+    """Advice for kinds of one type, by the bottleneck of the slowest one."""
     row = kinds.sort("duration_ns", "kind").row(-1, named=True)
     if family(str(row["type"])) == "attention":
         return _FOR_ATTENTION

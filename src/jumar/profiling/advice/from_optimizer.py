@@ -30,7 +30,7 @@ _USED = ("rank", "name", "type", "core", "start_ns", "duration_ns", "launch_ns")
 
 
 def unfused_updates(case: Case) -> Iterator[Claim]:
-    """The update launches several ops for each parameter."""
+    """The update launches several ops per parameter."""
     marks = case.own(case.profile.host.filter(pl.col("name").str.contains(_MARK)))
     if marks.is_empty():
         return

@@ -1,4 +1,4 @@
-"""Findings about sequences of small ops on an NPU for which torch_npu has one op."""
+"""Findings about sequences of small ops on an NPU that torch_npu has as one op."""
 
 import re
 from collections import Counter
@@ -52,7 +52,7 @@ class _Op(NamedTuple):
 
     @property
     def largest(self) -> Shape:
-        """The largest tensor that it takes."""
+        """The largest tensor it takes."""
         return max(self.inputs, key=volume, default=())
 
 
@@ -70,7 +70,7 @@ class _Fused(NamedTuple):
 
 
 def _one_shape(ops: Sequence[_Op], shape: Shape) -> bool:
-    """Whether the largest tensor of each op is of one shape."""
+    """Whether the largest tensors of all ops have the same shape."""
     return bool(shape) and all(op.largest == shape for op in ops)
 
 
@@ -79,7 +79,7 @@ def _is_gelu(ops: Sequence[_Op]) -> bool:
 
 
 def _is_rms_norm(ops: Sequence[_Op]) -> bool:
-    """The mean is over the last axis, and what it was taken of is multiplied with its root."""
+    """The mean is over the last axis, and its input is multiplied by the root."""
     at = {op.letter: number for number, op in enumerate(ops)}
     first, mean, root = ops[0], ops[at["r"]], ops[at["q"]]
     whole = first.largest
@@ -124,7 +124,7 @@ def _is_rotary(ops: Sequence[_Op]) -> bool:
 
 
 def _is_attention(ops: Sequence[_Op]) -> bool:
-    """What the first product gives is what the last one takes, and nothing else is between."""
+    """The last product takes the result of the first one, with nothing else between."""
     scores = next(op.largest for op in ops if op.letter == "x")
     first, last = ops[0], ops[-1]
     return (
@@ -137,7 +137,7 @@ def _is_attention(ops: Sequence[_Op]) -> bool:
 
 
 def _alike(one: Shape, other: Shape) -> bool:
-    """Whether a tensor may be a view of another: as many numbers, and equal rows."""
+    """Whether a tensor may be a view of another: equal element counts and rows."""
     return bool(one and other) and volume(one) == volume(other) and one[-1] == other[-1]
 
 
@@ -171,7 +171,7 @@ _ANCHORS: Final = {kind for letter in "rqwnxtg" for kind in _LETTERS[letter]}
 
 
 def fusible_sequences(case: Case) -> Iterator[Claim]:
-    """Ops that follow each other in one stream and are the parts of one op of torch_npu."""
+    """Consecutive ops of one stream that together make up one op of torch_npu."""
     types = case.kinds["type"].unique().str.to_lowercase()
     if case.profile.kind != "npu" or not _ANCHORS & set(types):
         return
@@ -193,14 +193,14 @@ def fusible_sequences(case: Case) -> Iterator[Claim]:
 
 
 def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
-    """Where the ops of each stream begin and end."""
+    """Where the ops of each stream start and end."""
     runs = ops.select(pl.struct("rank", "stream").rle_id().alias("run"))["run"]
     changes = runs.arg_unique().sort().to_list()
     yield from zip(changes, [*changes[1:], ops.height], strict=True)
 
 
 def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
-    """The rows of each sequence whose types and shapes both fit, without what follows it."""
+    """The rows of each sequence with matching types and shapes, without what follows."""
     candidates = [
         range(*match.span())
         for begin, end in _streams(ops)
@@ -227,7 +227,7 @@ def _small(fused: _Fused, line: str, rows: range) -> list[int]:
 
 
 def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:
-    """All of a kind: the longest op of each stands for the one that remains."""
+    """All sequences of a kind: the longest op of each stands for the remaining one."""
     lasted = ops["duration_ns"]
     rows = [row for one in sequences for row in one]
     longest = {max(one, key=lambda row: int(lasted[row] or 0)) for one in sequences}

@@ -37,7 +37,7 @@ class _Logits(NamedTuple):
     vocabulary: int
 
     def holds(self, shape: Shape) -> bool:
-        """Whether a tensor has as many numbers, one axis of which is the vocabulary."""
+        """Whether a tensor has as many elements, with the vocabulary as one axis."""
         rows = volume(shape) // self.vocabulary
         return len(shape) > 1 and self.vocabulary in shape and rows in self.rows
 
@@ -48,7 +48,7 @@ def _shapes(row: Mapping[str, object]) -> list[Shape]:
 
 
 def _shapes_by_type(kinds: pl.DataFrame, types: list[str]) -> Iterator[dict[str, object]]:
-    """What tensors the ops of some types have, without the others: there may be a million kinds."""
+    """The tensors of ops of some types, without the others: there may be a million kinds."""
     own = kinds.filter(pl.col("type").is_in(types))
     return own.select("type", "input_shapes", "output_shapes").unique().iter_rows(named=True)
 
@@ -121,7 +121,7 @@ def whole_logits(case: Case) -> Iterator[Claim]:
 
 
 def _kept_ns(case: Case, logits: _Logits) -> float:
-    """What one reading and one writing of the logits in 16 bits takes over all steps."""
+    """The time to read and write the logits once in 16 bits, over all steps."""
     try:
         chip = the_chip(case.profile, case.options)
     except Impossible:

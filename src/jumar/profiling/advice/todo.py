@@ -91,7 +91,7 @@ def _longest(spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
-    """The time of each claim that no earlier claim has, in nanoseconds of all steps."""
+    """The time of each claim not covered by earlier claims, in nanoseconds over all steps."""
     won = [0] * len(claimed)
     if not claimed:
         return won
@@ -119,7 +119,7 @@ def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
 
 
 def pace(profile: Profile, options: Options) -> str:
-    """One line that says which rank's step the to-do list is about."""
+    """One line that names the rank whose step the to-do list is about."""
     case = Case(profile, options)
     step = f"{case.step_ns / 1e6:.3f} ms"
     several = len(profile.ranks) > 1

@@ -12,7 +12,7 @@ _Whole = NDArray[np.int64]
 
 
 class Key(NamedTuple):
-    """What identifies an op on both sides; not its dtypes, which may be what changed.
+    """The identity of an op on both sides; not its dtypes, which may have changed.
 
     `kind` is the type, `base` the type without its version.
     """
@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Alignment:
-    """Pairs of rows, and the rows that have no partner, with the gap that each is in.
+    """Pairs of rows, and the unpaired rows with the gap each is in.
 
     A gap is the part between two pairs that are in order on both sides; rows of one gap on
     both sides may be the same work done by different ops.
@@ -37,7 +37,7 @@ class Alignment:
 
 
 class Tokens(NamedTuple):
-    """The ops of some steps, one row per op: equal numbers for what is equal, on both sides.
+    """The ops of some steps, one row per op: equal ops have equal numbers on both sides.
 
     `step` does not decrease. `exact` stands for type, shapes and module, `near` for type and
     module, `base` for the type without its version.
@@ -61,7 +61,7 @@ class Aligned(NamedTuple):
 
 
 def longest_increasing(values: Sequence[int]) -> list[int]:
-    """The places of a longest strictly increasing part of a sequence."""
+    """The positions of a longest strictly increasing subsequence."""
     tails: list[int] = []
     places: list[int] = []
     before: list[int] = []
@@ -165,7 +165,7 @@ def align_rows(before: Tokens, after: Tokens) -> Aligned:
 
 
 def _gaps(anchors: _Whole, step: _Whole) -> _Whole:
-    """For each row the number of the gap between two anchors that it is in.
+    """For each row, the number of the gap between two anchors that it is in.
 
     With the step added, the end of a step and the beginning of the next one, between which no
     anchor may be, are two gaps.
@@ -176,7 +176,7 @@ def _gaps(anchors: _Whole, step: _Whole) -> _Whole:
 
 
 def _in_order(values: _Whole) -> _Whole:
-    """The places of a longest increasing part.
+    """The positions of a longest increasing subsequence.
 
     Between places before which everything is smaller than everything after, the parts are found
     one by one; where profiles are alike, nearly all of these hold a single value.
@@ -196,7 +196,7 @@ def _in_order(values: _Whole) -> _Whole:
 
 
 def _same(before: _Whole, after: _Whole) -> tuple[_Whole, _Whole]:
-    """The places of the n-th occurrence of each token on either side."""
+    """The positions of the n-th occurrence of each token on either side."""
     order_left, first_left, count_left, token_left = _runs(before)
     order_right, first_right, count_right, token_right = _runs(after)
     _, left, right = np.intersect1d(

@@ -27,7 +27,7 @@ REACH = 400
 
 
 class Tensor(NamedTuple):
-    """What identifies a tensor from one op to the next."""
+    """The identity of a tensor from one op to the next."""
 
     shape: str
     dtype: str
@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
 
 
 def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
-    """Input and output of a cast or format change; None if the profile does not say."""
+    """Input and output of a cast or format change; None if the profile lacks them."""
     source, target = conversion(op.type, op.input_types, op.output_types)
     if not source or not target:
         return None
@@ -55,7 +55,7 @@ def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
 
 
 class _Link(NamedTuple):
-    """A change that another one may undo; `whole_ns` is that of the chain up to here."""
+    """A change that another one may undo; `whole_ns` is that of the chain so far."""
 
     place: int
     first: Tensor
@@ -66,7 +66,7 @@ class _Link(NamedTuple):
 
     @property
     def chain(self) -> tuple[int, ...]:
-        """The ops up to here."""
+        """The ops so far."""
         places: list[int] = []
         link: _Link | None = self
         while link is not None:
@@ -76,7 +76,7 @@ class _Link(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """How an op relates to the tensors that casts and format changes take or give.
+    """How an op relates to the tensors of casts and format changes.
 
     `ends` is that of a change; of other ops, `takes` and `gives` name the tensors.
     """
@@ -88,7 +88,7 @@ class _Meaning(NamedTuple):
 
 
 def cancelling_chains(side: Side) -> pl.DataFrame:
-    """Chains of casts and format changes that end where they began (`CHAINS`), longest first.
+    """Chains of casts and format changes that end where they started (`CHAINS`), longest first.
 
     A change is linked to the latest one before it in the step that gives what it takes, by shape,
     dtype and layout, if no more than `REACH` ops are between and no other op gives such a tensor:
@@ -120,7 +120,7 @@ def _texts(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]
 
 
 def _meanings(side: Side) -> list[_Meaning | None]:
-    """For each distinct op how it relates to such tensors; None if it touches none.
+    """For each distinct op, its relation to such tensors; None if it touches none.
 
     Most ops touch none, and are not looked at again.
     """
@@ -148,7 +148,7 @@ def _meanings(side: Side) -> list[_Meaning | None]:
 def _chains(
     step: Step, meanings: list[_Meaning | None], matters: np.ndarray
 ) -> Iterator[tuple[Tensor, tuple[int, ...], int]]:
-    """Each chain that ends where it began: the tensor, its ops, and the possible saving.
+    """Each chain that ends where it started: the tensor, its ops, and the possible saving.
 
     Where something computes with what is between, only the way back would be saved.
     """
@@ -178,7 +178,7 @@ def _chains(
 
 
 def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
-    """Handle an op that computes between the changes: it uses or gives such tensors."""
+    """Handle an op that computes between the changes: it consumes or produces such tensors."""
     for tensor in meaning.takes:
         link = waiting.get(tensor)
         if link is None:

@@ -45,7 +45,7 @@ _Group = tuple[PartName, str, str, str, str, str]
 
 
 class _Groups:
-    """Own times summed by what the ops have in common."""
+    """Own times summed over ops with the same key."""
 
     def __init__(self) -> None:
         self.sums: defaultdict[_Group, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
@@ -181,7 +181,7 @@ def _either(before: str, after: str) -> str:
 
 
 def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups) -> None:
-    """Ops without a partner: replaced if both sides have some in one gap, else added or gone."""
+    """Unpaired ops: replaced if both sides have some in one gap, else added or removed."""
     gaps = aligned.gap_left[aligned.removed], aligned.gap_right[aligned.added]
     both = np.intersect1d(*gaps)
     sides = before.some(aligned.removed), after.some(aligned.added)
@@ -202,7 +202,7 @@ def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups
 
 
 def _of_gaps(rows: _Rows, gap: Whole, wanted: Whole) -> list[tuple[tuple[str, ...], int]]:
-    """For each of some gaps the types of its rows, and their own times together."""
+    """For each gap, the types of its rows, and their total own time."""
     kept = np.flatnonzero(np.isin(gap, wanted))
     types = [rows.ops[which].type for which in rows.which[kept].tolist()]
     until = np.concatenate([[0], np.cumsum(rows.own_ns[kept])]).tolist()

@@ -41,7 +41,7 @@ class Edit:
         return self.own_ns + self.casts_ns
 
     def why(self, steps: int) -> Text:
-        """The reason, with its numbers a step."""
+        """The reason, with its numbers per step."""
         own, casts = (f"{abs(length) / steps / 1e6:.3f}" for length in (self.own_ns, self.casts_ns))
         if self.to == "white-list":
             return Text(
@@ -57,7 +57,7 @@ class Edit:
 
 
 class _Cast(NamedTuple):
-    """Casts of the later profile with the ops on both of their sides, by the names of lists."""
+    """Casts of the later profile with the ops on both sides, named as in the lists."""
 
     lowers: bool
     producer: str
@@ -130,7 +130,7 @@ def _white(name: str, casts: Mapping[_Cast, int]) -> Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class _Meaning:
-    """What an op does with the tensors that are cast; `name` is that by which it is listed."""
+    """What an op does with the cast tensors; `name` is the one it is listed by."""
 
     cast: tuple[Tensor, Tensor] | None
     computes: bool

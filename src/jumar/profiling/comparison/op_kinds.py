@@ -25,7 +25,7 @@ def words(text: str | None) -> list[str]:
 
 
 def conversion(kind: str, inputs: str | None, outputs: str | None) -> tuple[str, str]:
-    """The dtypes from and to which an op converts; empty if the file does not say.
+    """The dtypes between which an op converts; empty if the file lacks them.
 
     torch's `copy_` has its destination as the first of its inputs, and traces name no outputs.
     """
@@ -39,7 +39,7 @@ def conversion(kind: str, inputs: str | None, outputs: str | None) -> tuple[str,
 def op_kind(
     kind: str | None, core: str | None, name: str, inputs: str | None, outputs: str | None
 ) -> OpKind:
-    """What an op is.
+    """The class of an op.
 
     A copy on the device that changes the dtype is a cast whatever unit did it; one that does not
     is a change of layout, which is what torch copies for.
@@ -75,12 +75,12 @@ def base_type(kind: str) -> str:
 
 @lru_cache(maxsize=65536)
 def type_or_name(kind: str | None, name: str) -> str:
-    """The type; where a file of Level 0 has none, the name without its number."""
+    """The type; if a Level 0 file has none, the name without its number."""
     return kind or re.sub(r"[_\d]+$", "", name) or name
 
 
 def floats(types: str) -> frozenset[str]:
-    """The dtypes of floats among those of an op."""
+    """The float dtypes among those of an op."""
     names = types.replace("|", ";").split(";")
     return frozenset(name for name in names if "FLOAT" in name or name in _OTHERS)
 

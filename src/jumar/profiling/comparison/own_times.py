@@ -27,7 +27,7 @@ _ORDER: tuple[tuple[OpKind, ...], ...] = (
 
 
 class Op(NamedTuple):
-    """What ops share that differ only in their times."""
+    """The facts shared by ops that differ only in their times."""
 
     kind: OpKind
     type: str
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Side:
-    """One of the profiles that are compared.
+    """One of the compared profiles.
 
     Args:
         source: What was opened.
@@ -249,7 +249,7 @@ def _cut(
     window = first[row] + (np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts))
     cut_low = np.clip(low[row], begins[window], stops[window])
     cut_high = np.clip(high[row], begins[window], stops[window])
-    # An op without time of its own stays a row of the step that it began in.
+    # An op without own time remains a row of the step in which it started.
     begun = (low[row] >= begins[window]) & (low[row] < stops[window])
     kept = (cut_high > cut_low) | begun
     return ops[row][kept], window[kept], cut_low[kept], cut_high[kept]

@@ -103,7 +103,7 @@ def compare(before: Profile, after: Profile) -> Comparison:
 
 
 def compare_sides(before: Side, after: Side) -> Comparison:
-    """The same for sides that are made already."""
+    """The same for existing sides."""
     count = min(len(before.steps), len(after.steps))
     left = replace(before, steps=before.steps[:count])
     right = replace(after, steps=after.steps[:count])

@@ -34,7 +34,7 @@ _PART: Final = column("part", "组成部分")
 
 
 def tables(compared: Comparison, options: Options, *, chains: bool = True) -> Iterator[Listing]:
-    """Parts, ops, conclusions from a pair of precision modes, and chains, in milliseconds a step.
+    """Parts, ops, conclusions from a pair of precision modes, and chains, in milliseconds per step.
 
     Args:
         compared: The comparison.

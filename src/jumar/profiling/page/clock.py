@@ -1,4 +1,4 @@
-"""The time that a timeline shows."""
+"""The time range of a timeline."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ import polars as pl
 
 
 class Clock(NamedTuple):
-    """The time that a timeline shows: from `origin`, in the profile's nanoseconds, so long."""
+    """The time range of a timeline: from `origin`, in the profile's nanoseconds, this long."""
 
     origin: int
     span: int
 
 
 def clock_of(ops: pl.DataFrame, host: pl.DataFrame) -> Clock:
-    """The time of all ops, and of host calls before and after them, up to as long again.
+    """The time of all ops, and of host calls around them, up to the same length again.
 
     Args:
         ops: Ops with start and duration; not empty.

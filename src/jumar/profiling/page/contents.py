@@ -56,7 +56,7 @@ def ms(nanoseconds: float, steps: int = 1) -> str:
 
 
 def facts(profile: Profile, language: Language) -> list[tuple[str, str]]:
-    """The head of the page."""
+    """The header of the page."""
     say = words(language)
     values = {
         "source": profile.source,
@@ -71,7 +71,7 @@ def facts(profile: Profile, language: Language) -> list[tuple[str, str]]:
 
 
 def step_bars(profile: Profile, language: Language) -> list[StepBar]:
-    """The steps with their parts; none where ops have no times."""
+    """The steps with their parts; none if ops have no times."""
     try:
         table = step_split(profile).head(MOST_STEPS)
     except Impossible:
@@ -95,7 +95,7 @@ def step_bars(profile: Profile, language: Language) -> list[StepBar]:
 
 
 def advice(table: pl.DataFrame) -> list[dict[str, object]]:
-    """The rows of the to-do list, as texts that are safe to show."""
+    """The rows of the to-do list, as escaped texts."""
     return [
         {field: _safe(value) for field, value in row.items()} for row in table.iter_rows(named=True)
     ]
@@ -117,7 +117,7 @@ def compared_tables(
 
 
 def part_bars(compared: Comparison, language: Language) -> list[PartBar]:
-    """The parts of a comparison, from which the difference adds up."""
+    """The parts of a comparison, which add up to the difference."""
     widest = max((abs(part.delta_ns) for part in compared.parts), default=1) or 1
     bars: list[PartBar] = []
     for part in compared.parts:

@@ -86,7 +86,7 @@ def _placed(host: pl.DataFrame, clock: Clock) -> pl.DataFrame:
 
 
 def _labelled(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The names that are shown, and the calls with the number of theirs."""
+    """The shown names, and the calls with the index of theirs."""
     named = (
         calls.group_by("layer", "name")
         .agg((pl.col("end") - pl.col("start")).sum().alias("total"), pl.len().alias("count"))
@@ -105,7 +105,7 @@ def _labelled(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _threads(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The threads, by rank and those with most calls first, and the calls with their number."""
+    """The threads, by rank and number of calls, and the calls with their thread's index."""
     threads = (
         calls.group_by("rank", "thread")
         .agg(pl.len().alias("calls"))
@@ -132,7 +132,7 @@ def _detailed(
     detail: tuple[int, int] | None,
     lanes: int,
 ) -> list[dict[str, Any]]:
-    """Every call of the step of which every op is there, where the levels lack some."""
+    """Every call of the step shown with all its ops, if the levels lack some."""
     if detail is None or levels[-1]["width"] == 0:
         return []
     low, high = detail

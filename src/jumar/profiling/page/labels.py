@@ -1,4 +1,4 @@
-"""Ops grouped by all that the page shows of them."""
+"""Ops grouped by everything that the page shows of them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -38,7 +38,7 @@ class Labels:
 
 
 def labels(ops: pl.DataFrame) -> Labels:
-    """Group ops by type, core, dtypes, shapes and module; the largest groups stay apart.
+    """Group ops by type, core, dtypes, shapes and module; the largest groups stay separate.
 
     Args:
         ops: Ops with start and duration.

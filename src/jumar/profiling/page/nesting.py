@@ -1,4 +1,4 @@
-"""Calls of the host within each other: how deep each one is, and the tree of names they form."""
+"""Nested calls of the host: the depth of each, and the tree of names they form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ def with_depths(calls: pl.DataFrame) -> pl.DataFrame:
     calls = calls.sort("thread_id", "start", "end", descending=[False, False, True])
     starts = calls.select("thread_id", pl.col("start").alias("at"), pl.lit(1).alias("change"))
     ends = calls.select("thread_id", pl.col("end").alias("at"), pl.lit(-1).alias("change"))
-    # A call that begins when another ends is beside it, not in it.
+    # A call that starts when another ends is its sibling, not its child.
     events = pl.concat([starts, ends]).sort("thread_id", "at", "change", maintain_order=True)
     running = pl.col("change").cum_sum().over("thread_id")
     depths = events.with_columns((running - 1).alias("depth")).filter(pl.col("change") > 0)
@@ -86,7 +86,7 @@ def _totals(roots: Sequence[_Node]) -> list[int]:
 
 
 def _listed(root: _Node, least: int) -> list[Any]:
-    """A node as lists; its own loop, since a recursive program nests deeper than Python may."""
+    """A node as lists; iterative, since a recursive program may nest deeper than Python allows."""
     listed: list[Any] = [root.name, root.total, root.count, []]
     waiting = [(root, listed)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Where on the timeline the moments are that a line of the to-do list would save."""
+"""Where the moments that a to-do line would save are on the timeline."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jumar.profiling.views import Impossible, Options
 
 
 def places(profile: Profile, options: Options, clock: Clock) -> list[dict[str, Any]]:
-    """For each line of the to-do list its longest moments, in the order of the list.
+    """For each to-do line, its longest moments, in the order of the list.
 
     Args:
         profile: The profile.

@@ -113,7 +113,7 @@ def page(
 
 
 def _cut(name: str, rows: int, say: Mapping[str, str]) -> str:
-    """What a person should know of a table of which the page shows a part."""
+    """What to know about a table of which the page shows only a part."""
     return "" if rows <= MOST_ROWS else say["cut"].format(shown=MOST_ROWS, rows=rows, name=name)
 
 
@@ -165,5 +165,5 @@ def _template() -> Template:
 
 
 def _hash(text: str) -> str:
-    """The name under which the page's policy allows a style or script."""
+    """The name by which the page's policy allows a style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

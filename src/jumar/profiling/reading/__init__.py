@@ -67,7 +67,7 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
 
 
 def _raw_beside(profile: Profile, paths: Sequence[str | Path]) -> list[Missing]:
-    """Folders of msprof that were not exported, beside others that were."""
+    """Folders of msprof that were not exported, next to others that were."""
     if not any("PROF_" in file for file, _ in profile.files):
         return []
     folders = [
@@ -82,7 +82,7 @@ def _raw_beside(profile: Profile, paths: Sequence[str | Path]) -> list[Missing]:
 
 
 def _is_empty(profile: Profile) -> bool:
-    """Whether nothing in it says what a step is spent on.
+    """Whether it has no information about what a step is spent on.
 
     Calls on the host and marks of steps alone do not, whatever their number.
     """
@@ -148,7 +148,7 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
 
 
 def _part(source: Source) -> Part:
-    """The tables of one file; what is wrong with it is a part of its own."""
+    """The tables of one file; its problems are a separate part."""
     reader = _READERS.get(source.kind, read_statistic)
     try:
         if not source.kind:
@@ -159,7 +159,7 @@ def _part(source: Source) -> Part:
 
 
 def _with_emptiness(part: Part) -> Part:
-    """The part, with a note where one of its tables has only a header."""
+    """The part, with a note if one of its tables has only a header."""
     tables = (part.ops, part.steps, part.host, part.collectives, part.links)
     known = [table for table in (*tables, *part.statistics.values()) if table is not None]
     if part.missing or not known or any(table.height for table in known):

@@ -1,4 +1,4 @@
-"""Marks of steps on another clock than the ops: found, replaced where another file has better."""
+"""Step marks on another clock than the ops: detected, and replaced if a file has better ones."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _BOUNDS = ["start_ns", "end_ns"]
 def on_one_clock(
     ops: pl.DataFrame, steps: pl.DataFrame, parts: Sequence[Part]
 ) -> tuple[pl.DataFrame, list[Missing]]:
-    """The steps with bounds on the clock of the ops, and a note where those of the file are not.
+    """The steps with bounds on the clock of the ops, and a note if the file's own are not.
 
     Between a clock since 1970 and one since the start of the machine lie decades, so that the steps
     would hold no op and look idle. Where another file of the capture has marks beside the ops,
@@ -58,7 +58,7 @@ _SAME_NS = 1_000
 
 
 def _distance(ops: pl.DataFrame, part: Part) -> int | None:
-    """How much later a file has the same ops, by the clock of its own steps; None if not sure.
+    """How much later a file has the same ops, by its own step clock; None if uncertain.
 
     It is sure where both have the same durations in the same order, and every op lies equally far
     from its other self.
@@ -86,7 +86,7 @@ def _extent(table: pl.DataFrame, end: pl.Expr) -> tuple[int, int] | None:
 
 
 def _extents(ops: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int, int, int] | None:
-    """When the ops begin and end, and the marks of the steps; None where one is unknown."""
+    """When the ops and the step marks start and end; None if unknown."""
     if not {"step", *_BOUNDS} <= set(steps.columns):
         return None
     work = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
@@ -95,7 +95,7 @@ def _extents(ops: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int, int, int
 
 
 def _apart(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
-    """Whether all ops lie before all steps or after them, by more than they last together."""
+    """Whether all ops are before or after all steps, by more than their joint duration."""
     extents = _extents(ops, steps)
     if extents is None:
         return False
@@ -104,6 +104,6 @@ def _apart(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
 
 
 def _beside(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
-    """Whether some op may lie in a step."""
+    """Whether some op may be in a step."""
     extents = _extents(ops, steps)
     return extents is not None and extents[2] < extents[1] and extents[0] < extents[3]

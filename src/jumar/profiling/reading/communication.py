@@ -1,4 +1,4 @@
-"""Collectives and links of torch_npu and of the analysis of a cluster; facts about a capture."""
+"""Collectives and links of torch_npu and of cluster analysis; facts about a capture."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -144,7 +144,7 @@ def read_msprof_info(path: Path, shown: str, kind: str) -> Part:
 
 
 def read_nothing(path: Path, shown: str, kind: str) -> Part:
-    """A file that belongs to a profile but has nothing of use."""
+    """A file that belongs to a profile but has no useful content."""
     del path
     return Part(file=shown, kind=kind)
 

@@ -9,7 +9,7 @@ from jumar.profiling.reading.part import Part
 
 
 def read_metadata(path: Path, shown: str, kind: str) -> Part:
-    """`profiler_metadata.json` of torch_npu; what users add to it besides is not read."""
+    """`profiler_metadata.json` of torch_npu; additions by users are not read."""
     tree = load_json(path)
     if not isinstance(tree, dict):
         raise BrokenJson("it is not an object")
@@ -18,7 +18,7 @@ def read_metadata(path: Path, shown: str, kind: str) -> Part:
 
 
 def variables(recorded: object) -> pl.DataFrame:
-    """`variable` and `value`, empty where it was not set, of a JSON object.
+    """`variable` and `value` of a JSON object, empty if not set.
 
     Args:
         recorded: The object; anything else has no variables.

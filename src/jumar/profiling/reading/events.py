@@ -28,7 +28,7 @@ class BrokenJson(ValueError):
 
 
 class _Window:
-    """Text of which only the part around the reading position is in memory."""
+    """Text of which only the window around the reading position is in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -51,7 +51,7 @@ class _Window:
         return True
 
     def next_character(self, between: re.Pattern[str] = _BETWEEN) -> str:
-        """The next character that means something; empty at the end."""
+        """The next significant character; empty at the end."""
         while True:
             match = between.match(self.text, self.at)
             self.at = match.end() if match else self.at
@@ -77,7 +77,7 @@ class _Window:
                     return value
 
     def _more(self, wrong: int, *, unfinished: bool) -> None:
-        """Read on if the window may only have cut the value; else it is broken."""
+        """Read on if the window may only have truncated the value; else it is malformed."""
         if not unfinished and wrong < len(self.text) - 32:
             raise BrokenJson("it is not JSON")
         if len(self.text) - self.at > LARGEST_VALUE:
@@ -87,7 +87,7 @@ class _Window:
 
 
 class EventReader:
-    """The events of a trace, and the values beside them.
+    """The events of a trace, and its other values.
 
     Args:
         file: The bytes of the trace.
@@ -159,7 +159,7 @@ def load_json(path: Path, largest: int = LARGEST_VALUE) -> Any:
 
 
 def _encodable(value: Any) -> Any:
-    """A JSON value without halves of surrogate pairs, which JSON can name and UTF-8 cannot hold."""
+    """A JSON value without unpaired surrogates, which JSON can express and UTF-8 cannot."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):

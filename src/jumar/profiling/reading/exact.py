@@ -1,4 +1,4 @@
-"""Decimal text to integer nanoseconds, without a float between.
+"""Decimal text to integer nanoseconds, without an intermediate float.
 
 A start of `1736408883704643.212` microseconds has 19 digits; a float64 holds 15 to 17 of them, and
 with it two ops that follow each other by 0.2 us overlap.
@@ -18,13 +18,13 @@ _LARGEST: Final = 9_223_372_036_854_775_807
 
 
 def clean(column: pl.Expr) -> pl.Expr:
-    """Text without the TAB, blanks and quotes around it; marks of a missing value become null."""
+    """Text without surrounding TABs, blanks and quotes; markers of missing values become null."""
     bare = column.str.strip_chars(" \t\r\n\"'")
     return pl.when(bare.is_in(NO_VALUE)).then(None).otherwise(bare)
 
 
 def nanoseconds(column: pl.Expr, unit: str) -> pl.Expr:
-    """A column of decimal text in `unit` as integer nanoseconds, half of one rounded away from 0.
+    """A column of decimal text in `unit` as integer nanoseconds, halves rounded away from 0.
 
     What is not a number, or too large, becomes null.
     """
@@ -48,7 +48,7 @@ def _scientific(column: pl.Expr, digits: int) -> pl.Expr:
 
 
 def nanoseconds_of(value: object, unit: str = "us") -> int | None:
-    """One number or text in `unit` as integer nanoseconds; None for what is not a number."""
+    """One number or text in `unit` as integer nanoseconds; None for a non-number."""
     digits = DIGITS[unit]
     if type(value) is int:
         result = value * 10**digits

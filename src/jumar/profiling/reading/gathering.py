@@ -95,7 +95,7 @@ def gathered(source: str, captures: Mapping[str, Sequence[Part]]) -> Profile:
 def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
     """What a file lacks, unless its capture has a better one."""
     if part.kind == "kineto" and any(other.producer == "jumar" for other in parts):
-        # Our tables beside the trace hold what is in its events of memory.
+        # Our tables next to the trace contain its memory events.
         return [gap for gap in part.missing if not gap.what.startswith(NOT_READ)]
     timeline = any(other.kind == "mindspore_timeline" for other in parts)
     return () if timeline and part.kind == "mindspore_op_detail" else part.missing
@@ -145,7 +145,7 @@ def _with_rank(table: pl.DataFrame, rank: int) -> pl.DataFrame:
 
 
 def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missing]]:
-    """The tables of one capture, and what of them contradicts each other."""
+    """The tables of one capture, and contradictions among them."""
     result: dict[str, pl.DataFrame] = {}
     unclear: list[Missing] = []
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
@@ -187,7 +187,7 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
 
 
 def _stepped(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """The ops with their steps, by the marks of other files where their own file has none."""
+    """The ops with their steps, by the marks of other files if their own file has none."""
     bounds = {"step", "start_ns", "end_ns"}
     if not bounds <= set(steps.columns) or "start_ns" not in ops.columns:
         return ops
@@ -228,7 +228,7 @@ def _once(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
-    """The ops of MindSpore with their shapes and types, which are in another file by name."""
+    """The MindSpore ops with their shapes and types, which another file has by name."""
     facts = [part.statistics["framework"] for part in parts if "framework" in part.statistics]
     if not facts:
         return ops
@@ -242,7 +242,7 @@ def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
 
 
 def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
-    """The ops with the calls that launched them, which only a trace beside the table knows.
+    """The ops with the calls that launched them, known only from a trace next to the table.
 
     Both round their times, so an op is found within 2 ns of its start.
     """
@@ -264,7 +264,7 @@ def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
 
 
 def _bounded(steps: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
-    """The steps with their beginning and end, from the marks of a trace beside the table."""
+    """The steps with their bounds, from the marks of a trace next to the table."""
     if "start_ns" in steps.columns:
         return steps
     marks = [
@@ -279,7 +279,7 @@ def _bounded(steps: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
 
 
 def _statistics(parts: Sequence[Part]) -> list[tuple[str, pl.DataFrame]]:
-    """Tables that are only shown; the same table of several files in one."""
+    """Tables that are only displayed; the same table of several files merged."""
     by_name: dict[str, list[pl.DataFrame]] = {}
     for part in parts:
         for name, table in part.statistics.items():
@@ -319,7 +319,7 @@ def _kind(parts: Sequence[Part]) -> Kind:
 
 
 def _producer(parts: Sequence[Part]) -> str:
-    """Who made it; the level of torch_npu where its settings or its columns say it."""
+    """The producer; the level of torch_npu if its settings or its columns reveal it."""
     names = [part.producer for part in parts if part.producer]
     if "jumar" in names:
         # Next to our tables is the trace they were made from.

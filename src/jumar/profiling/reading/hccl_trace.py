@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
-    """Collectives, how their time is spent, and what went over which link."""
+    """Collectives, how their time is spent, and the traffic on each link."""
     del kind
     with opened(path) as file:
         reader = EventReader(file)
@@ -143,7 +143,7 @@ def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, An
 
 
 def _transport(facts: Mapping[str, Any]) -> str:
-    """HCCS or PCIE where it is known, as torch_npu names them; else what copied."""
+    """HCCS or PCIE if known, as torch_npu names them; else the copying unit."""
     link = str(facts.get("link type"))
     return link if link in ("HCCS", "PCIE", "RDMA", "SIO") else str(facts.get("transport type"))
 

@@ -1,4 +1,4 @@
-"""Times that cannot be: rows that end before they begin, and steps with parts below 0."""
+"""Impossible times: rows that end before they start, and steps with negative parts."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from jumar.profiling.reading.part import Part
 
 
 def without_negative(part: Part) -> Part:
-    """The part without rows that last less than nothing; how many there were is in `missing`."""
+    """The part without rows of negative duration; their number is in `missing`."""
     ops, no_ops = _lasting(part.ops, "duration_ns")
     host, no_calls = _lasting(part.host, "duration_ns")
     collectives, no_collectives = _lasting(part.collectives, "elapse_ns")
@@ -31,7 +31,7 @@ def without_negative(part: Part) -> Part:
 
 
 def _lasting(table: pl.DataFrame | None, column: str) -> tuple[pl.DataFrame | None, int]:
-    """The rows that do not last less than nothing, and how many do."""
+    """The rows without negative duration, and the number of the others."""
     if table is None or column not in table.columns:
         return table, 0
     negative = (table[column] < 0).fill_null(False)
@@ -39,7 +39,7 @@ def _lasting(table: pl.DataFrame | None, column: str) -> tuple[pl.DataFrame | No
 
 
 def _ending(steps: pl.DataFrame | None) -> tuple[pl.DataFrame | None, int]:
-    """The steps that do not end before they begin, and whose parts are not negative."""
+    """The steps that do not end before they start, and whose parts are not negative."""
     if steps is None:
         return None, 0
     parts = [

@@ -1,4 +1,4 @@
-"""Unusable parts of a file: counted, the first few named with place and text."""
+"""Unusable parts of a file: counted, the first few named with location and text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ _LONGEST: Final = 40
 
 
 class Unreadable:
-    """Counts fields that hold no number, and lines that are not whole.
+    """Counts fields without a number, and incomplete lines.
 
     Args:
         shown: The file, for messages.
@@ -38,20 +38,20 @@ class Unreadable:
             self._numbers.append(f"{place()}: {str(text)[:_LONGEST]!r}")
 
     def nanoseconds(self, value: object, unit: str, place: Callable[[], str]) -> int | None:
-        """`nanoseconds_of`, where a value that is not a number is counted."""
+        """`nanoseconds_of`, counting values that are not numbers."""
         time = nanoseconds_of(value, unit)
         if time is None and value is not None and str(value).strip() not in NO_VALUE:
             self.number(place, value)
         return time
 
     def line(self, number: int, reason: str) -> None:
-        """A line that is left out."""
+        """A line that is dropped."""
         self._count_lines += 1
         if len(self._lines) < _NAMED:
             self._lines.append(f"line {number} {reason}")
 
     def end(self, reason: str) -> None:
-        """The file could not be read to its end; the first reason stays."""
+        """The file could not be read to its end; the first reason is kept."""
         self._end = self._end or reason
 
     def missing(self) -> tuple[Missing, ...]:
@@ -71,7 +71,7 @@ class Unreadable:
 def span_of(
     event: Mapping[str, Any], unreadable: Unreadable, *, shortest: object = None
 ) -> tuple[int, int] | None:
-    """Start and duration of a slice of time in a trace; None if one is not a number or negative.
+    """Start and duration of a trace slice; None if one is not a number or negative.
 
     Args:
         event: Times in microseconds, as numbers or text.

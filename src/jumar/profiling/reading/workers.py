@@ -1,4 +1,4 @@
-"""One capture of each worker: what it recorded at another time is not another rank."""
+"""One capture per worker: a capture from another time is not another rank."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _MINDSPORE: Final = re.compile(r"_(\d{1,5})(?:_[a-z_]+)?\.[a-z]+$")
 
 
 def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
-    """The newest capture of each worker; what the others hold is named as missing.
+    """The newest capture of each worker; the content of the others is reported as missing.
 
     Each trace of torch.profiler in a folder is a capture of its own.
     """
@@ -41,7 +41,7 @@ def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Par
 
 
 def _apart(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
-    """Each trace of torch.profiler in a folder, device of MindSpore and rank as a capture."""
+    """Each torch.profiler trace, MindSpore device and rank in a folder as a capture."""
     result: dict[str, list[Part]] = {}
     for name, parts in captures.items():
         traces = [part for part in parts if part.kind == "kineto"]
@@ -64,17 +64,17 @@ def _apart(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
 
 
 def _has_times(part: Part) -> bool:
-    """Whether a file tells what a device did and when, or in which step."""
+    """Whether a file says what a device did and when, or in which step."""
     return any(table is not None for table in (part.ops, part.steps, part.collectives))
 
 
 def _by_rank(
     parts: Sequence[Part], ranks: Sequence[int]
 ) -> tuple[dict[int, list[Part]], list[Part]]:
-    """The parts of each rank whose files were put into one folder, and those of nobody known.
+    """The parts of each rank whose files share a folder, and those of unknown owner.
 
-    A file names its rank, or has it at the end of its name. Where nothing but `profiler_info`
-    does, whose the tables are is unknown, and is said.
+    A file names its rank, or has it at the end of its name. If only `profiler_info` does, the
+    owner of the tables is unknown and reported as such.
     """
     by_rank: dict[int, list[Part]] = {rank: [] for rank in ranks}
     rest: list[Part] = []
@@ -101,13 +101,13 @@ _NUMBERED: Final = re.compile(r"_(\d{1,5})\.(?:csv|json|json\.gz|db)$")
 
 
 def _device(part: Part) -> int | None:
-    """The device in the name of a file of MindSpore, which has those of all devices in a folder."""
+    """The device in a MindSpore file name; one folder has the files of all devices."""
     match = _MINDSPORE.search(part.file) if part.kind.startswith("mindspore_") else None
     return int(match[1]) if match else None
 
 
 def _worker(name: str, parts: Sequence[Part]) -> str:
-    """Who recorded a capture: the rank that it names, else the worker in its name, else itself."""
+    """The recorder of a capture: the rank it names, else the worker in its name, else itself."""
     rank = next((part.rank for part in parts if part.rank is not None), None)
     if rank is not None:
         return f"rank {rank}"
@@ -116,7 +116,7 @@ def _worker(name: str, parts: Sequence[Part]) -> str:
 
 
 def _begins(parts: Sequence[Part]) -> int:
-    """When a capture begins, by its tables."""
+    """When a capture starts, by its tables."""
     starts = [
         int(str(table["start_ns"].min()))
         for part in parts

@@ -42,7 +42,7 @@ class Kinds(NamedTuple):
 
 
 def pipes_of(ops: pl.DataFrame) -> list[str]:
-    """The columns that say for which share of an op's time a pipe was busy."""
+    """The columns with the share of an op's time for which a pipe was busy."""
     endings = {f"{pipe}_ratio" for pipe in _PIPES}
     return [
         name for name in ops.columns if name.removeprefix("aic_").removeprefix("aiv_") in endings
@@ -79,7 +79,7 @@ def _kinds(ops: pl.DataFrame) -> Kinds:
 
 
 def counters(profile: Profile, wanted: pl.Series) -> pl.DataFrame:
-    """What the counters saw of ops with the same `KEY`.
+    """The summed counters of ops with the same `KEY`.
 
     Args:
         profile: The profile.

@@ -1,4 +1,4 @@
-"""Floating-point operations of fused attention, whose layout only its name or its outputs tell."""
+"""Floating-point operations of fused attention, whose layout follows from name or outputs only."""
 
 import math
 
@@ -24,7 +24,7 @@ _COMPRESSED = (2048, 2048)
 
 
 def attention(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | None:
-    """Operations of an attention op, without what a mask leaves out; None if shapes do not tell.
+    """Operations of an attention op, without masked ones; None if the shapes are insufficient.
 
     Args:
         kind: The op's type, without its `aten::`.
@@ -57,7 +57,7 @@ def _keys_of_torch(plain: str, inputs: list[Shape]) -> int | None:
 
 
 def _keys_of_ascend(inputs: list[Shape], others: list[Shape]) -> int | None:
-    """The number of keys, whose axis is that of the queries' length in the sums of the softmax.
+    """The number of keys, on the axis that holds the queries' length in the softmax sums.
 
     `FlashAttentionScore` takes any layout (BSH, SBH, BNSD, BSND) without a word of it, but gives
     sums (batch, head, length, 8). Where these do not decide, the longer of the two axes is taken:

@@ -39,7 +39,7 @@ _BY: Final = ("type", "input_types", "output_types", "input_formats", "output_fo
 
 
 def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
-    """Whether an op is of one of the types; each type is looked at once, not each op."""
+    """Whether an op has one of the types; each type is checked once, not each op."""
     kinds = [str(kind) for kind in ops["type"].drop_nulls().unique()]
     chosen = [kind for kind in kinds if kind.lower().removeprefix("aten::") in wanted]
     return pl.col("type").is_in(chosen).fill_null(False)

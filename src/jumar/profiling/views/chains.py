@@ -1,4 +1,4 @@
-"""Casts and format changes that undo each other, of a few steps."""
+"""Casts and format changes that undo each other, in a few steps."""
 
 from typing import Final
 
@@ -27,7 +27,7 @@ CHAIN_COLUMNS: Final = (
 
 
 def chains(profile: Profile, _: Options) -> pl.DataFrame:
-    """Chains at whose end a tensor is unchanged, by what a step would save without them."""
+    """Chains that leave a tensor unchanged, by what a step would save without them."""
     # Comparing needs NumPy, for which no other view should wait.
     from jumar.profiling.comparison import chains_a_step, side_of
 

@@ -1,4 +1,4 @@
-"""Peak rates of accelerators, from `chips.json` or a file of the user's in the same form."""
+"""Peak rates of accelerators, from `chips.json` or a user's file in the same format."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class Chip:
     assumed: bool = False
 
     def cube_peak(self, dtype: str) -> float:
-        """Operations a second of the matrix unit; an unknown dtype counts as FLOAT."""
+        """Operations per second of the matrix unit; an unknown dtype counts as FLOAT."""
         known = self.cube_tflops
         return 1e12 * known.get(dtype, known.get("FLOAT", max(known.values())))
 
@@ -70,7 +70,7 @@ class Chip:
 
 
 def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
-    """The chips of a file; of ours without one."""
+    """The chips of a file; the built-in ones without a file."""
     path = path or _TABLE
     with open_to_read(path) as file:
         text = file.read(_LARGEST_FILE)
@@ -114,7 +114,7 @@ def _chip(row: Mapping[str, Any]) -> Chip:
 
 
 def _fields(value: object) -> tuple[str, ...]:
-    """Names of fields; `true` in a file stands for all of them."""
+    """Field names; `true` in a file stands for all of them."""
     if isinstance(value, bool):
         return ("all",) if value else ()
     if not isinstance(value, list):
@@ -161,7 +161,7 @@ def peak_rates(profile: Profile, names: Iterable[str], options: Options) -> str:
 
 
 def _measured(profile: Profile) -> tuple[Chip, ...]:
-    """The rates that the capture of a CPU measured; nothing where the file was changed."""
+    """The rates measured in a CPU capture; nothing if the file was changed."""
     table = profile.statistics.get("chips")
     if table is None or not table.height or profile.kind != "cpu":
         return ()

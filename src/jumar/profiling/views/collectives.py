@@ -63,7 +63,7 @@ _SPLIT = ("transit", "wait", "synchronization", "idle")
 
 
 def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """How much of each collective no computing op covers."""
+    """How much of each collective is not covered by any computing op."""
     own = spans(rows, duration="elapse_ns").unique()
     cut = segments({"own": own, "compute": computing_spans(profile)})
     bare = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
@@ -123,7 +123,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
-    """By how much a rank began a step later than the first rank, by their marks."""
+    """How much later than the first rank a rank started a step, by their marks."""
     marks = profile.steps.filter((pl.col("step") == step) & pl.col("start_ns").is_not_null())
     own = marks.filter(pl.col("rank").fill_null(0) == rank)["start_ns"].min()
     return int(str(own)) - int(str(marks["start_ns"].min())) if own is not None else 0
@@ -132,7 +132,7 @@ def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
 def _doing(
     profile: Profile, step: int | None, rank: int | None, start: int, late: int | None
 ) -> Text:
-    """What a rank was doing in the time by which it was late, or that its step began late."""
+    """What a rank was doing during its delay, or that its step started late."""
     if rank is None or not late:
         return Text(en="", zh="")
     entered = _entered_late(profile, step, rank)

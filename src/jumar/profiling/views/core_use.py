@@ -1,4 +1,4 @@
-"""How many of the cores an op uses, and ops whose shapes are known only as they run."""
+"""How many of the cores an op uses, and ops whose shapes are known only at run time."""
 
 import polars as pl
 

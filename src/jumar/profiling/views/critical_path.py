@@ -1,4 +1,4 @@
-"""The chain of device ops and host calls that a step could not have been shorter than."""
+"""The chain of device ops and host calls that determines the shortest possible step."""
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,7 @@ def paths(profile: Profile, rank: int, windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
-    """The ops of a rank that have a length, in the order in which they ended."""
+    """The ops of a rank with a duration, in the order in which they ended."""
     return (
         profile.ops.select("rank", "name", "type", "core", "start_ns", "duration_ns")
         # Ops without length are not part of the path, and would keep the walk in one place.
@@ -97,7 +97,7 @@ def _works(ops: pl.DataFrame, chain: np.ndarray, low: np.ndarray, high: np.ndarr
 
 
 def _gaps(profile: Profile, rank: int, starts: np.ndarray, ends: np.ndarray) -> pl.DataFrame:
-    """The pieces in which no op ran, with the call of the host that filled most of each."""
+    """The pieces in which no op ran, with the host call that filled most of each."""
     calls = (
         profile.host.filter(
             (pl.col("rank").fill_null(0) == rank)

@@ -18,7 +18,7 @@ _QUEUES = ("aicpu_mi", "dp")
 
 
 def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
-    """A row a source and rank: the average wait for data, and the verdict.
+    """One row per source and rank: the average wait for data, and the verdict.
 
     PyTorch tells it by the loader's call while the device is idle, MindSpore and TensorFlow by
     `Data Aug Bound`, by GetNext ops, and by queues that are empty; torch_npu by `Preparing`, which
@@ -108,7 +108,7 @@ def _reads(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
 
 
 def _queues(profile: Profile) -> list[dict[str, object]]:
-    """Only a queue's size is known; one that is empty in one sample of ten holds training up."""
+    """Only a queue's size is known; if it is empty in one sample of ten, training is held up."""
     rows: list[dict[str, object]] = []
     for kind in _QUEUES:
         table = profile.statistics.get(kind)

@@ -1,4 +1,4 @@
-"""Environment variables that a capture recorded, and what those of them mean that cost time."""
+"""Environment variables that a capture recorded, and the meaning of those that cost time."""
 
 from typing import Final, NamedTuple
 
@@ -51,7 +51,7 @@ COSTLY: Final = {
 
 
 def recorded(profile: Profile) -> pl.DataFrame:
-    """`rank`, `variable` and `value` as recorded; `Impossible` where nothing was."""
+    """`rank`, `variable` and `value` as recorded; `Impossible` if none were."""
     table = profile.statistics.get("environment")
     if table is None or table.is_empty():
         raise Impossible(

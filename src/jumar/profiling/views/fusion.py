@@ -39,7 +39,7 @@ def fused(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
-    """Recurring chains of vector ops: each takes the output of the one before it.
+    """Recurring chains of vector ops: each takes the output of the previous one.
 
     `saved_ms` is an estimate: of `n` ops the time of all but the longest is saved, by half, since
     the intermediate results are then neither written nor read, and the gaps between them.

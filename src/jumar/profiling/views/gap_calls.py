@@ -1,4 +1,4 @@
-"""Which call of the host fills each gap between ops, for all gaps at once."""
+"""Which host call fills each gap between ops, for all gaps at once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _Integers = npt.NDArray[np.int64]
 def filling_calls(
     gap_starts: _Integers, gap_ends: _Integers, starts: _Integers, ends: _Integers
 ) -> _Integers:
-    """The call that covers most of each gap; of equals the innermost, which starts last.
+    """The call that covers most of each gap; among equals the innermost, which starts last.
 
     Args:
         gap_starts: Begins of gaps that do not overlap, in order.
@@ -75,7 +75,7 @@ def _around(
 def _beginning(
     gap_starts: _Integers, gap_ends: _Integers, starts: _Integers, ends: _Integers
 ) -> _Pairs:
-    """The calls that begin in a gap, each in one."""
+    """The calls that start in a gap, one gap each."""
     gap = np.searchsorted(gap_starts, starts, side="right") - 1
     until = np.minimum(ends, gap_ends[gap])
     calls = np.flatnonzero((gap >= 0) & (until > starts))
@@ -85,7 +85,7 @@ def _beginning(
 def _ending(
     gap_starts: _Integers, gap_ends: _Integers, starts: _Integers, ends: _Integers
 ) -> _Pairs:
-    """The calls that began before a gap and end in it, each in one."""
+    """The calls that started before a gap and end in it, one gap each."""
     gap = np.searchsorted(gap_starts, ends, side="left") - 1
     begun = (gap >= 0) & (starts < gap_starts[gap]) & (ends <= gap_ends[gap])
     calls = np.flatnonzero(begun)

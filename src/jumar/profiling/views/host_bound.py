@@ -27,7 +27,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     """One row per cause: time on the host, and how much of the device's idle time it explains.
 
     Each moment of idle time goes to the first cause that fits: data loading, a call that blocks,
-    launching ops, calls that are mostly such time; what is left has none of these beside it.
+    launching ops, calls that are mostly such time; the rest overlaps none of these.
     """
     if profile.kind == "cpu":
         raise Impossible("ops of a device beside those of the host")
@@ -92,7 +92,7 @@ def _of_rank(
 
 
 def _row(rank: int, cause: str, free: int, total: int) -> dict[str, object]:
-    """A row of what no call explains."""
+    """A row for time that no call explains."""
     return {
         "rank": rank,
         "cause": cause,

@@ -66,7 +66,7 @@ class Cause(NamedTuple):
 
 
 def causes(profile: Profile) -> list[Cause]:
-    """What the host spent time in, the most specific first; `alone` leaves out what came before."""
+    """What the host spent time in, most specific first; `alone` excludes the earlier causes."""
     if "causes" not in profile.memo:
         profile.memo["causes"] = _causes(profile)
     return profile.memo["causes"]
@@ -124,7 +124,7 @@ _WORKS_NS = 200_000
 
 
 def _computes_itself(profile: Profile, calls: pl.DataFrame) -> pl.Series:
-    """Which calls are ops of the host's own: long ones within which nothing was launched."""
+    """Which calls are host ops: long ones that launched nothing."""
     own = pl.Series("own", np.zeros(calls.height, dtype=bool))
     launched = profile.ops.select(pl.col("rank").fill_null(0), "launch_ns").drop_nulls()
     if launched.is_empty():
@@ -160,7 +160,7 @@ def _copies_pageable(profile: Profile) -> pl.Expr:
 def _covering(
     host: pl.DataFrame, left: pl.DataFrame, before: pl.DataFrame, longest: float
 ) -> list[Cause]:
-    """Calls, frames of Python and annotations that lie over idle time which nothing else explains.
+    """Calls, Python frames and annotations that overlap otherwise unexplained idle time.
 
     Only calls that are mostly such time count, and none as long as a step: the training loop and
     the step's own annotation lie over everything. Of nested calls the innermost is taken.
@@ -186,7 +186,7 @@ def _covering(
 
 
 def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
-    """The calls with `idle_ns`, how much of each lies over idle time."""
+    """The calls with `idle_ns`, their overlap with idle time."""
     frames: list[pl.DataFrame] = []
     for (rank,), own in calls.group_by("rank", maintain_order=True):
         of_rank = idle.filter(pl.col("rank") == rank).sort("start_ns")
@@ -197,7 +197,7 @@ def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
 
 
 def _until(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
-    """How much of some intervals, in order, lies before each moment."""
+    """How much of some sorted intervals is before each moment."""
     starts, ends = idle["start_ns"].to_numpy(), idle["end_ns"].to_numpy()
     if not len(starts):
         return np.zeros(len(moments), dtype=np.int64)

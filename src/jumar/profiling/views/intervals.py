@@ -13,7 +13,7 @@ SPAN = {"rank": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
 
 
 def spans(table: pl.DataFrame, *, duration: str = "duration_ns") -> pl.DataFrame:
-    """The intervals of a table with `rank`, `start_ns` and a duration; empty ones are left out."""
+    """The intervals of a table with `rank`, `start_ns` and a duration; empty ones are dropped."""
     return table.select(
         pl.col("rank").fill_null(0).cast(pl.Int32),
         pl.col("start_ns"),
@@ -97,7 +97,7 @@ def union(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _union(table: pl.DataFrame) -> pl.DataFrame:
-    """The union of one rank: a new interval begins where all before it have ended."""
+    """The union for one rank: a new interval starts when all earlier ones have ended."""
     if not table["start_ns"].is_sorted():
         table = table.sort("start_ns")
     reached = table["end_ns"].cum_max()

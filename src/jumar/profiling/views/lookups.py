@@ -1,4 +1,4 @@
-"""What gathers and scatters touch of the tensor that they look up in: some of its rows."""
+"""The part of the looked-up tensor that gathers and scatters touch: some of its rows."""
 
 from typing import Final, NamedTuple
 
@@ -23,14 +23,14 @@ _ADDING: Final = ("add", "sub", "reduce")
 
 
 class Touched(NamedTuple):
-    """The tensors of a lookup, each as large as what the op touches of it."""
+    """The tensors of a lookup, each as large as the part that the op touches."""
 
     inputs: list[Shape]
     output: Shape
 
 
 def touched(kind: str, inputs: list[Shape], outputs: list[Shape]) -> Touched | None:
-    """What a lookup touches; None if the shapes do not tell.
+    """What a lookup touches; None if the shapes are insufficient.
 
     Args:
         kind: The type of the op, in small letters, without `aten::`.
@@ -51,12 +51,12 @@ def touched(kind: str, inputs: list[Shape], outputs: list[Shape]) -> Touched | N
 
 
 def is_lookup(kind: str) -> bool:
-    """Whether an op of a type (small letters, without `aten::`) reads or writes some rows."""
+    """Whether an op of a type (lower case, without `aten::`) reads or writes some rows."""
     return kind in (*_GATHERS, *_BY_ROW, *_BY_ELEMENT, *_UNTOLD)
 
 
 def _gathered(kind: str, known: list[Shape], outputs: list[Shape]) -> Shape:
-    """The shape of what was gathered; empty where it is not known."""
+    """The shape of the gathered tensor; empty if unknown."""
     if outputs and outputs[0]:
         return outputs[0]
     if len(known) < 2:
@@ -68,7 +68,7 @@ def _gathered(kind: str, known: list[Shape], outputs: list[Shape]) -> Shape:
 
 
 def _scattered(kind: str, known: list[Shape]) -> Shape:
-    """The shape of what is written; empty where it is not known."""
+    """The shape of the written tensor; empty if unknown."""
     if kind in _BY_ELEMENT and len(known) > 1:
         return known[1]
     return known[2] if kind in _BY_ROW and len(known) > 2 else ()

@@ -85,7 +85,7 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def _peak(rows: pl.DataFrame) -> int:
-    """When the sum of what is allocated is largest."""
+    """When the total allocation is largest."""
     starts = rows.select(pl.col("allocation_time_ns").alias("at"), pl.col("size_bytes"))
     ends = rows.filter(pl.col("release_time_ns").is_not_null()).select(
         pl.col("release_time_ns").alias("at"), -pl.col("size_bytes")

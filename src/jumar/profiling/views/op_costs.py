@@ -58,12 +58,12 @@ class Cost(NamedTuple):
 
 
 def words_of(text: str | None) -> list[str]:
-    """`FLOAT;DT_BF16` as a list in msprof's words."""
+    """`FLOAT;DT_BF16` as a list in msprof's terms."""
     return [part.strip().upper().removeprefix("DT_") for part in (text or "").split(";")]
 
 
 def _bytes(shapes: list[Shape], types: list[str]) -> float:
-    """Bytes of tensors; a missing dtype is that of the tensor before it."""
+    """Bytes of tensors; a missing dtype is that of the preceding tensor."""
     total, size = 0.0, 4
     for index, shape in enumerate(shapes):
         if index < len(types):
@@ -172,7 +172,7 @@ def _convolution(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float 
 
 
 def _per_channel(weight: Shape) -> float:
-    """Weights of one output channel: of OIHW, or of FRACTAL_Z, whose middle is the channels."""
+    """Weights of one output channel: of OIHW, or of FRACTAL_Z, whose middle axes are channels."""
     blocked = len(weight) == 4 and weight[2] == 16 and weight[3] in (8, 16, 32)
     channels = weight[1] * weight[2] if blocked else weight[0]
     return volume(weight) / max(channels, 1)

@@ -1,4 +1,4 @@
-"""Total time by op type and core, as `op_statistic` of msprof has it."""
+"""Total time by op type and core, as in msprof's `op_statistic`."""
 
 import polars as pl
 

@@ -15,7 +15,7 @@ MOST_COMBINATIONS = 20_000
 
 
 def the_chip(profile: Profile, options: Options) -> Chip:
-    """The chip, or `Impossible` where neither profile nor user names it."""
+    """The chip, or `Impossible` if neither profile nor user names it."""
     chip = chip_of(profile, options.chip)
     if chip is None:
         name = profile.chip or "the accelerator"
@@ -24,7 +24,7 @@ def the_chip(profile: Profile, options: Options) -> Chip:
 
 
 def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
-    """One row per combination of `KEY`: count, time, the least that one op could take, its bound.
+    """One row per combination of `KEY`: count, time, the least time for one op, its bound.
 
     `least_ns` is the largest of compute, memory and launch, each at the chip's peak. Of more than
     `MOST_COMBINATIONS` the longest are there.
@@ -69,7 +69,7 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 
 def _longest(table: pl.DataFrame) -> pl.DataFrame:
-    """The kinds that a roofline is about, put together by `KEY`: the longest, in order."""
+    """The kinds relevant to a roofline, grouped by `KEY`: the longest, in order."""
     others = (COMMUNICATION, "AI_CPU", "CUDA_MEMCPY", "CUDA_MEMSET")
     rows = table.lazy().select("same", "core", "count", "total_ns").with_row_index("row")
     sums = (
@@ -91,7 +91,7 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _busiest_of(profile: Profile, same: pl.Series) -> pl.DataFrame:
-    """For kinds with the same `KEY`, the pipe that the counters saw busiest: `busiest_pipe`."""
+    """For kinds with the same `KEY`, the busiest pipe by the counters: `busiest_pipe`."""
     pipes = pipes_of(profile.ops)
     means = counters(profile, same).select("same", *(_mean(name) for name in pipes))
     return means.select("same", _busiest(pipes).alias("busiest_pipe"))
@@ -103,7 +103,7 @@ def _mean(pipe: str) -> pl.Expr:
 
 
 def _busiest(pipes: list[str]) -> pl.Expr:
-    """The pipe that the counters saw busiest, with its share of the op's time."""
+    """The busiest pipe by the counters, with its share of the op's time."""
     if not pipes:
         return pl.lit(None, dtype=pl.String)
     most = pl.max_horizontal(pipes)

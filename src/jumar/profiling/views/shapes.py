@@ -1,4 +1,4 @@
-"""Shapes of tensors, as profiles write them."""
+"""Shapes of tensors, as written in profiles."""
 
 import math
 
@@ -22,7 +22,7 @@ def shapes_of(text: str | None) -> list[Shape]:
 
 
 def volume(shape: Shape) -> int:
-    """Elements of a tensor; 0 where a size is unknown (negative) or cannot be one."""
+    """Elements of a tensor; 0 if a size is unknown (negative) or impossible."""
     if not all(0 <= size < _LARGEST for size in shape):
         return 0
     product = math.prod(shape)

@@ -1,4 +1,4 @@
-"""Ranks and links that hold the others up."""
+"""Ranks and links that hold up the others."""
 
 import polars as pl
 
@@ -56,7 +56,7 @@ def slow_ranks(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
-    """Links by bandwidth against the median of their transport, the slowest first."""
+    """Links by bandwidth against the median of their transport, slowest first."""
     links = profile.links.filter(
         (pl.col("transit_ns") > 0) & (pl.col("size_bytes") > 0) & pl.col("source").is_not_null()
     )
@@ -101,7 +101,7 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def alignment(profile: Profile, _: Options) -> pl.DataFrame:
-    """Transfers by whether their size is a multiple of 512 bytes, which SDMA needs for its speed.
+    """Transfers by whether their size is a multiple of 512 bytes, which SDMA needs to be fast.
 
     Files give the sum of a link's packets to the byte: where that is not a multiple, some packet
     is not; where it is, all packets may be.

@@ -64,7 +64,7 @@ _COMPARED = (
 
 
 def contradictions(profile: Profile) -> list[Text]:
-    """What cannot be true together: steps without ops, figures unlike the capture's own."""
+    """Contradictions: steps without ops, figures unlike the capture's own."""
     if "contradictions" not in profile.memo:
         found = [*_steps_without_ops(profile), *_unlike_own(profile)] if _timed(profile) else []
         profile.memo["contradictions"] = found
@@ -72,7 +72,7 @@ def contradictions(profile: Profile) -> list[Text]:
 
 
 def _steps_without_ops(profile: Profile) -> list[Text]:
-    """Steps that hold next to nothing of what the device did."""
+    """Steps that contain next to nothing of the device's work."""
     works = busy_union(profile)
     held, whole = int(within(step_windows(profile), works).sum()), length(works)
     if held >= _HELD * whole:
@@ -119,7 +119,7 @@ def _timed(profile: Profile) -> bool:
 
 
 def split_view(profile: Profile, _: Options) -> pl.DataFrame:
-    """The step split in milliseconds, with the producer's own numbers where it gives them."""
+    """The step split in milliseconds, with the producer's own figures if it has any."""
     if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:
         recorded_steps = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
         return recorded_steps.sort("rank", "step")

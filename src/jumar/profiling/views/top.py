@@ -81,7 +81,7 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
-    """AI CPU work by compute time: the table of the producer, else the AI CPU ops of the table."""
+    """AI CPU work by compute time: the producer's table, else the AI CPU ops of the op table."""
     recorded = profile.statistics.get("aicpu")
     if recorded is not None and {"node", "compute_time_ns"} <= set(recorded.columns):
         table = (

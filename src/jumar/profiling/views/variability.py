@@ -63,7 +63,7 @@ _USED = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", 
 
 
 def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
-    """Ops of one type and shape by what they took above their median, together."""
+    """Ops of one type and shape by their total time above their median."""
     ops = require(computing(profile.ops.select(_USED)), "ops with durations", "duration_ns")
     windows = steady(step_windows(profile))
     if windows.height and ops["step"].null_count() < ops.height:

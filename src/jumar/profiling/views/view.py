@@ -1,4 +1,4 @@
-"""Views: what they are, their registry, and the error if a profile cannot answer."""
+"""Views: their definition, their registry, and the error if a profile cannot answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +84,7 @@ class View:
         return table.select(expression for expression in chosen if expression is not None)
 
     def listing(self, table: pl.DataFrame) -> Listing:
-        """A table that it made, for people."""
+        """A table that the view made, for display."""
         return Listing(title=self.title, columns=self.columns, table=table, note=self.question)
 
 
@@ -93,7 +93,7 @@ VIEWS: Final = Registry[View]("jumar.profiling.views", "jumar.profiling.advice")
 
 
 def find_view(name: str) -> View:
-    """The view of a name; a `UserError` with the nearest one where none has it."""
+    """The view of a name; a `UserError` with the nearest one if there is none."""
     if name not in VIEWS:
         raise unknown_name("view", name, VIEWS, where="--view")
     return VIEWS[name]
@@ -136,7 +136,7 @@ LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"
 
 
 def require(table: pl.DataFrame, needs: str, *columns: str, how: str = "") -> pl.DataFrame:
-    """The table, if it has rows and the columns hold anything; else `Impossible`."""
+    """The table, if it has rows and the columns have values; else `Impossible`."""
     if table.is_empty():
         raise Impossible(needs, how)
     for name in columns:

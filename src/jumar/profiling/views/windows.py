@@ -1,4 +1,4 @@
-"""Which ops are compute and communication, and when each step begins and ends."""
+"""Which ops are compute and communication, and when each step starts and ends."""
 
 import polars as pl
 
@@ -20,7 +20,7 @@ WINDOWS = {
 
 
 def is_communication() -> pl.Expr:
-    """Whether an op is a collective; a file of Level 0 tells it by the name alone."""
+    """Whether an op is a collective; in a Level 0 file only the name says so."""
     named = pl.any_horizontal(
         pl.col("name").str.to_lowercase().str.starts_with(prefix) for prefix in _COMMUNICATES
     )
@@ -30,7 +30,7 @@ def is_communication() -> pl.Expr:
 
 
 def communicates(ops: pl.DataFrame) -> pl.Expr:
-    """`is_communication`, without looking at names where every op has a core."""
+    """`is_communication`, without checking names if every op has a core."""
     if ops["core"].null_count():
         return is_communication()
     return pl.col("core") == COMMUNICATION
@@ -42,7 +42,7 @@ def computing(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def computes(ops: pl.DataFrame) -> pl.Expr:
-    """Whether an op computes, for filters that have more to ask."""
+    """Whether an op computes, for use in larger filters."""
     return ~communicates(ops) & ~pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
 
 
@@ -56,7 +56,7 @@ _TIMED = ("rank", "name", "core", "start_ns", "duration_ns")
 
 
 def computing_spans(profile: Profile) -> pl.DataFrame:
-    """When ops compute, an interval an op."""
+    """When ops compute, one interval per op."""
     return spans(computing(profile.ops.select(_TIMED)))
 
 
@@ -103,7 +103,7 @@ def step_windows(profile: Profile) -> pl.DataFrame:
 
 
 def names_steps(profile: Profile) -> bool:
-    """Whether ops or marks say which step they are; else `step_windows` gives one of all ops."""
+    """Whether ops or marks say which step they are in; else `step_windows` gives one of all ops."""
     marked = profile.steps.drop_nulls(["start_ns", "end_ns"]).height > 0
     return marked or profile.ops["step"].null_count() < profile.ops.height
 
@@ -131,7 +131,7 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def steady(windows: pl.DataFrame) -> pl.DataFrame:
-    """The windows without warm-up, and without a step that the end of the recording cuts.
+    """The windows without warm-up, and without a truncated last step.
 
     Warm-up is what comes at the beginning and takes more than 1.5 times the median of the later
     half; cut is a last step that takes less than half of it. With fewer than three steps nothing is
@@ -151,7 +151,7 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_ns") -> pl.Series:
-    """How many nanoseconds of each window disjoint intervals fill."""
+    """How many nanoseconds of each window are filled by disjoint intervals."""
     size = pl.col("end_ns") - pl.col("start_ns")
     filled = merged.with_columns(size.cum_sum().over("rank").alias("so_far")).sort("start_ns")
     until = [
@@ -176,7 +176,7 @@ def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
 
 
 def communication_spans(profile: Profile) -> pl.DataFrame:
-    """When collectives ran; from the table of collectives where the ops do not hold them."""
+    """When collectives ran; from the table of collectives if the ops lack them."""
     if "communicating" not in profile.memo:
         communication = spans(communicating(profile.ops.select(_TIMED)))
         if communication.is_empty() and profile.collectives.height:

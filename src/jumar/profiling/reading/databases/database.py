@@ -71,7 +71,7 @@ class _Database:
         self._counted: set[tuple[str, str]] = set()
 
     def part(self, kind: str) -> Part:
-        """All that is in it."""
+        """All its tables."""
         if "STRING_IDS" in self._tables:
             texts = self.table("STRING_IDS", {"id": pl.Int64, "value": pl.String})
             self._texts = dict(texts.drop_nulls().iter_rows())
@@ -107,7 +107,7 @@ class _Database:
         )
 
     def table(self, name: str, columns: Columns) -> pl.DataFrame:
-        """Columns of a table; those that the release lacks are null."""
+        """Columns of a table; those missing from the release are null."""
         if name not in self._tables:
             return pl.DataFrame(schema=columns)
         listed = self._connection.execute(f'PRAGMA table_info("{name}")')
@@ -151,7 +151,7 @@ class _Database:
                         self._unreadable.number(lambda where=where: where, text)
 
     def _guarded(self, make: Callable[[], pl.DataFrame], what: str) -> pl.DataFrame:
-        """A table, or an empty one with the reason in what is missing."""
+        """A table, or an empty one with the reason recorded as missing."""
         try:
             return make()
         except (sqlite3.Error, pl.exceptions.PolarsError, OverflowError) as error:
@@ -256,7 +256,7 @@ class _Database:
         )
 
     def _launches(self) -> pl.DataFrame:
-        """When the call of PyTorch, else of CANN, that launched a task began."""
+        """When the PyTorch call, else the CANN call, that launched a task started."""
         calls = self.table("CANN_API", {"connectionId": pl.Int64, "startNs": pl.Int64})
         lists = self.table("CONNECTION_IDS", {"id": pl.Int64, "connectionId": pl.Int64})
         torch = self.table("PYTORCH_API", {"connectionId": pl.Int64, "startNs": pl.Int64})
@@ -292,7 +292,7 @@ class _Database:
                     self._named("name")[0].alias("name"),
                     pl.col("startNs").alias("start_ns"),
                     (pl.col("endNs") - pl.col("startNs")).alias("duration_ns"),
-                    # A call of PyTorch has numbers of its own here, of a list of connections.
+                    # A PyTorch call has its own ids here, from a list of connections.
                     pl.col("connectionId" if name == "CANN_API" else "none").alias("correlation"),
                 )
             )
@@ -369,7 +369,7 @@ def _reals(*names: str) -> dict[str, type[pl.DataType]]:
 
 
 def _column(name: str, kind: type[pl.DataType], values: tuple[object, ...]) -> pl.Series:
-    """A column of one type, whatever SQLite stored: it takes any value in any column."""
+    """A column of one type, whatever SQLite stored: any column accepts any value."""
     if kind is pl.Int64:
         whole = [_whole(value) for value in values]
         return pl.Series(name, whole, dtype=pl.Int64)

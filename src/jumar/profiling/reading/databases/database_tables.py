@@ -1,4 +1,4 @@
-"""Tables of a database that are only shown: memory by owner, and the times of CANN calls.
+"""Tables of a database that are only displayed: memory by owner, and CANN call times.
 
 They get the names and units that the same tables have as CSV files.
 """
@@ -120,7 +120,7 @@ def paired(read: Read, texts: Texts) -> pl.DataFrame:
 
 
 def _record(read: Read, texts: Texts) -> pl.DataFrame:
-    """MEMORY_RECORD of torch_npu, and NPU_MEM, what the driver saw of the whole process."""
+    """MEMORY_RECORD of torch_npu, and NPU_MEM, the driver's view of the whole process."""
     rows = read("MEMORY_RECORD", _numbers("component", "deviceId", "streamPtr", *_RECORD))
     of_torch = rows.select(
         _named("component", texts),
@@ -144,7 +144,7 @@ def _record(read: Read, texts: Texts) -> pl.DataFrame:
 
 
 def _modules(read: Read) -> pl.DataFrame:
-    """NPU_MODULE_MEM: what parts of CANN itself reserved."""
+    """NPU_MODULE_MEM: memory reserved by parts of CANN itself."""
     names = read("ENUM_MODULE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
     rows = read("NPU_MODULE_MEM", _numbers("moduleId", "timestampNs", "totalReserved", "deviceId"))
     return rows.select(
@@ -158,7 +158,7 @@ def _modules(read: Read) -> pl.DataFrame:
 
 
 def _calls(read: Read, texts: Texts) -> pl.DataFrame:
-    """`api_statistic`, counted from the calls of CANN."""
+    """`api_statistic`, computed from the CANN calls."""
     kinds = read("ENUM_API_TYPE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
     calls = read("CANN_API", _numbers("startNs", "endNs", "type", "name"))
     took = pl.col("took")

@@ -40,7 +40,7 @@ def sources_of(path: Path, shown: str) -> list[Source]:
 
 
 def _files(folder: Path) -> Iterable[Path]:
-    """Files that may be tables, in order; raw data below `data` and `logs` is not looked at."""
+    """Files that may be tables, in order; raw data below `data` and `logs` is ignored."""
     count = 0
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(
@@ -69,7 +69,7 @@ def _source(file: Path, shown: str) -> Source:
 
 
 def _capture(file: Path) -> str:
-    """The folder of the capture that a file belongs to.
+    """The capture folder that a file belongs to.
 
     The outermost folder of torch_npu holds one of msprof, which describes the same steps; in
     one of msprof, each device is a capture. A trace of Kineto stands alone.
@@ -78,7 +78,7 @@ def _capture(file: Path) -> str:
     above = [parent for parent in parents if TOP.search(parent.name)]
     if above:
         return str(above[-1])
-    # Whatever the folder was renamed to, `profiler_info_<rank>.json` lies beside this one.
+    # Whatever the folder is called, `profiler_info_<rank>.json` is next to this one.
     inner = next((parent for parent in parents if parent.name == _OUTPUT), None)
     if inner is not None:
         return str(inner.parent)

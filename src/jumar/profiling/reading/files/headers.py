@@ -1,4 +1,4 @@
-"""Names of columns over the years, and the kinds of tables they distinguish."""
+"""Column names over the years, and the kinds of tables they distinguish."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The first bytes of a file: which encoding, which header, which kind of file."""
+"""The first bytes of a file: encoding, header and kind."""
 
 import codecs
 import csv
@@ -27,7 +27,7 @@ _BOMS: Final = (
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes, unpacked where the file is gzip; as many as can be unpacked."""
+    """The first bytes, decompressed if the file is gzip; as many as possible."""
     with path.open("rb") as file:
         start = file.read(HEAD)
     if not start.startswith(GZIP):
@@ -42,7 +42,7 @@ def head_of(path: Path) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Generator[BinaryIO, None, None]:
-    """The bytes of a file, unpacked where it is gzip."""
+    """The bytes of a file, decompressed if it is gzip."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
         file.seek(0)
@@ -80,7 +80,7 @@ def text_of(head: bytes) -> str:
 
 
 def header_of(text: str) -> list[str]:
-    """The names in the first line of a CSV file; empty if it has none of a sane length."""
+    """The names in the first line of a CSV file; empty if its length is not plausible."""
     line, end, _ = text.partition("\n")
     if not end and len(text) > HEAD // 8:
         return []
@@ -92,7 +92,7 @@ def header_of(text: str) -> list[str]:
 
 @contextmanager
 def as_utf8(path: Path) -> Generator[tuple[Path, str], None, None]:
-    """The file itself where it is UTF-8, else a copy in UTF-8 that is removed afterwards.
+    """The file itself if it is UTF-8, else a UTF-8 copy that is removed afterwards.
 
     Yields:
         The file, and why a packed one could not be unpacked to its end; empty if it could.

@@ -1,4 +1,4 @@
-"""Folders of raw data that nobody exported yet: what exports them, and doing so."""
+"""Folders of raw data that have not been exported: the export command, and running it."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ _MOST: Final = 10_000
 
 
 def raw_folders(path: Path) -> list[Path]:
-    """Folders of raw data below a path, or around it, that hold no exported tables.
+    """Folders of raw data below a path, or around it, without exported tables.
 
     `*_ascend_pt` and `*_ascend_ms` are those of torch_npu and MindSpore, whose own analysis reads
     the `PROF_*` in them; other `PROF_*` are msprof's.
@@ -47,7 +47,7 @@ def raw_folders(path: Path) -> list[Path]:
 
 
 def _has_raw(folder: Path, depth: int = 0) -> bool:
-    """Whether `device_<n>/data` or `host/data` lie in it, or in a folder of msprof in it."""
+    """Whether `device_<n>/data` or `host/data` are in it, or in an msprof folder in it."""
     if depth:
         return any(_has_raw(inner) for inner in sorted(folder.glob("PROF_*")))
     return any(data.is_dir() for data in (folder / "host/data", *folder.glob("device_*/data")))
@@ -60,7 +60,7 @@ def _is_exported(folder: Path) -> bool:
 
 
 def how_to_export(folder: Path) -> str:
-    """The exact command for a folder of raw data, by who wrote it and when."""
+    """The exact command for a folder of raw data, by its producer and date."""
     quoted = shlex.quote(str(folder))
     if folder.name.endswith("_ascend_pt"):
         code = f"from torch_npu.profiler.profiler import analyse; analyse({str(folder.parent)!r})"
@@ -86,7 +86,7 @@ def _is_unified(folder: Path) -> bool:
 
 
 def unexported(path: Path) -> str:
-    """What to say of a path that holds nothing but raw data; empty if that is not why."""
+    """The message for a path with nothing but raw data; empty if that is not the reason."""
     folders = raw_folders(path) if path.is_dir() else []
     if not folders:
         return ""

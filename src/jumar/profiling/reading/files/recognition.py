@@ -36,7 +36,7 @@ _NUMBER: Final = re.compile(r"\d{1,18}(\.0*)?\s*$")
 
 
 def recognised(path: Path) -> str:
-    """The kind of a file, or an empty string for one that is not known."""
+    """The kind of a file, or an empty string if unknown."""
     head = head_of(path)
     if head.startswith(SQLITE):
         return "sqlite"
@@ -58,7 +58,7 @@ def recognised(path: Path) -> str:
 
 
 def _special(text: str) -> str:
-    """The kind of a trace that holds nothing but collectives, or ops of MindSpore."""
+    """The kind of a trace with nothing but collectives, or MindSpore ops."""
     if any(process in text for process in _OTHERS):
         return ""
     return next((kind for marks, kind in _TRACES if all(mark in text for mark in marks)), "")

@@ -33,7 +33,7 @@ _WORDS: Final = {
 
 
 def read_aicpu(path: Path, shown: str, kind: str) -> Part:
-    """`aicpu_intermediate_<device>.csv`: in milliseconds, with its beginning in microseconds."""
+    """`aicpu_intermediate_<device>.csv`: in milliseconds, with starts in microseconds."""
     text = read_text(path, shown)
     rows = text.frame.select(
         _times(text, "run_start", "us").alias("timestamp_ns"),
@@ -155,7 +155,7 @@ def _whole(text: TextTable, name: str) -> pl.Series:
 
 
 def _facts(info: Any) -> dict[tuple[str, str], str]:
-    """Shapes, types and formats out of `{"input_0": {"format": ..., "data_type": ...}}`."""
+    """Shapes, types and formats from `{"input_0": {"format": ..., "data_type": ...}}`."""
     try:
         tree = parse_json(info) if isinstance(info, str) else {}
     except ValueError:

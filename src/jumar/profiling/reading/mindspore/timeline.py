@@ -59,7 +59,7 @@ def read_timeline(path: Path, shown: str, kind: str) -> Part:
 
 
 def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | None:
-    """A row of the op table out of a slice of the AI Core or of the AI CPU."""
+    """A row of the op table from a slice of the AI Core or of the AI CPU."""
     arguments = event.get("args")
     facts: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
     of_cpu = event.get("pid") == _AI_CPU
@@ -92,7 +92,7 @@ def read_clock(path: Path, shown: str, kind: str) -> Part:
 
 
 def since_start(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
-    """The ops by the device's clock, where they are those of a timeline.
+    """The ops on the device's clock, if they are those of a timeline.
 
     A timeline counts from its first op of the AI CPU, whose time by that clock is in the file
     of the AI CPU beside it, or from the tick that `min_cycle_counter_<device>.txt` holds; steps are

@@ -12,7 +12,7 @@ _LARGEST: Final = 1 << 20
 
 
 def read_chip_table(path: Path, shown: str, kind: str) -> Part:
-    """The file as it is; its user parses it."""
+    """The file unchanged; its user parses it."""
     with path.open("rb") as file:
         text = file.read(_LARGEST + 1)
     if len(text) > _LARGEST:

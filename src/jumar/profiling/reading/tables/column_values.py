@@ -1,4 +1,4 @@
-"""Converting columns of text to values, the cheapest way that is exact for each row.
+"""Converting text columns to values, by the cheapest method that is exact for each row.
 
 An expression evaluates all of its branches for every row. Tables of a million ops are regular but
 for a few rows, so a whole column is first read as if it were, and only the rows that betray an
@@ -19,7 +19,7 @@ _PROBED: Final = 64
 
 
 def times(text: pl.Series, unit: str) -> pl.Series:
-    """What `exact.nanoseconds` gives, for text that may have blanks, a TAB or quotes around."""
+    """As `exact.nanoseconds`, for text that may have blanks, a TAB or quotes around it."""
     digits = DIGITS[unit]
     parsed = pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, text.len())
     for way in (_short, _long):
@@ -43,7 +43,7 @@ def _put(column: pl.Series, where: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def _short(text: pl.Series, digits: int) -> pl.Series:
-    """Times via floats; null where that might differ by a nanosecond from the text.
+    """Times via floats; null where they might differ from the text by a nanosecond.
 
     Up to 2^48 ns a float in another unit is off by less than a tenth of a nanosecond, so what is
     within a quarter of a whole one is nearest to that one.
@@ -67,7 +67,7 @@ def _long(text: pl.Series, digits: int) -> pl.Series:
 
 
 def integers(text: pl.Series, kind: pl.DataType) -> pl.Series:
-    """Whole numbers from text that may have blanks or quotes around; null where there is none."""
+    """Integers from text that may have blanks or quotes around it; null if there is none."""
     parsed = text.cast(kind, strict=False)
     rest = parsed.is_null() & text.is_not_null()
     if not rest.any():

@@ -1,4 +1,4 @@
-"""Tables beside the op rows: names in one form, times in nanoseconds, sizes in bytes.
+"""Tables other than op rows: normalised names, times in nanoseconds, sizes in bytes.
 
 `Total Time(us)` becomes `total_time_ns`, `Size(KB)` `size_bytes`, `Ratio(%)` `ratio_percent`,
 `OP Type` `op_type`; the unit is read from each header, since one table has had three of them.
@@ -66,7 +66,7 @@ def snake(base: str) -> str:
 
 
 def table(text: TextTable, kind: str) -> pl.DataFrame:
-    """A table of text with names, times and sizes in our form."""
+    """A table of text with names, times and sizes in our format."""
     columns: dict[str, pl.Expr] = {}
     sources: dict[str, str] = {}
     bare_unit, bare = _BARE_TIMES.get(kind, ("us", frozenset[str]()))
@@ -98,7 +98,7 @@ def table(text: TextTable, kind: str) -> pl.DataFrame:
 
 
 def read_statistic(path: Path, shown: str, kind: str) -> Part:
-    """A table that is only shown or compared."""
+    """A table that is only displayed or compared."""
     text = read_text(path, shown)
     rows = table(text, kind)
     return Part(
@@ -162,7 +162,7 @@ def read_step_times(path: Path, shown: str, kind: str) -> Part:
 
 
 def read_step_trace(path: Path, shown: str, kind: str) -> Part:
-    """`step_trace` of graph mode: one row per iteration, with what the data queue cost it."""
+    """`step_trace` of graph mode: one row per iteration, with the cost of the data queue."""
     text = read_text(path, shown)
     rows = table(text, kind)
 

@@ -76,7 +76,7 @@ class CsvText:
 
 @contextmanager
 def scanned(path: Path, shown: str) -> Generator[CsvText, None, None]:
-    """The whole lines of a CSV file; those of another length than the header are left out.
+    """The complete lines of a CSV file; those with another length than the header are dropped.
 
     Args:
         path: The file.
@@ -108,7 +108,7 @@ class TextTable:
         self.lost = text.lost
 
     def number(self, name: str, convert: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
-        """The numbers of a column, null throughout where the file has no such column.
+        """The numbers of a column; all null if the file has no such column.
 
         Args:
             name: Name of the column.

@@ -1,4 +1,4 @@
-"""Op rows of op_summary and kernel_details, with every header they have had since CANN 5."""
+"""Op rows of op_summary and kernel_details, with every header since CANN 5."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -87,7 +87,7 @@ def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
 def _converted(
     fields: list[pl.Series], text: CsvText, wanted: Mapping[str, str], counters: Mapping[str, str]
 ) -> pl.DataFrame:
-    """The op table of the columns of a file; empties the list that holds them."""
+    """The op table from the columns of a file; empties the list of columns."""
     columns = {column.name: column for column in fields}
     fields.clear()
     known: dict[str, pl.Series] = {}
@@ -113,7 +113,7 @@ def _value(text: pl.Series, target: str, unit: str) -> pl.Series:
 
 
 def _text(column: pl.Expr, target: str) -> pl.Expr:
-    """One column of text in today's words."""
+    """One text column in current terms."""
     if target.endswith("_shapes"):
         # A scalar alone is `""` in quotes, and is not the same as `N/A`.
         text = column.str.strip_chars(" \t\r\n")
@@ -128,7 +128,7 @@ def _text(column: pl.Expr, target: str) -> pl.Expr:
 
 
 def _cores(names: pl.Series, cores: pl.Series | None) -> pl.Series:
-    """The cores in today's words. Level 0 tells no core but that of collectives, by their name."""
+    """The cores in current terms. Level 0 has no cores except those of collectives, by name."""
     if cores is None:
         cores = names.clear().extend_constant(None, names.len())
     if cores.null_count():

@@ -1,4 +1,4 @@
-"""The lines of a CSV file that have the fields of its header, found before polars reads them.
+"""The lines of a CSV file with as many fields as its header, found before polars reads them.
 
 Polars fills short lines with nulls and cuts long ones, without a word: of a line that lacks a field
 in its middle every value after it belongs to another column, and of one cut in its middle the last
@@ -46,7 +46,7 @@ class Lines:
 
 @contextmanager
 def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, None]:
-    """The file itself if all of its lines are whole, else a copy of the whole ones.
+    """The file itself if all its lines are complete, else a copy of the complete ones.
 
     Args:
         path: The file, in UTF-8.
@@ -102,7 +102,7 @@ def is_regular(path: Path, expected: int) -> bool:
 
 
 def _has_fields(marks: bytes, expected: int) -> bool:
-    """Whether a line reduced to its marks has this many fields, its quotes closed."""
+    """Whether a line reduced to its separators has this many fields, with closed quotes."""
     outside = marks.split(b'"')
     commas = sum(part.count(b",") for part in outside[::2])
     return len(outside) % 2 == 1 and commas == expected - 1 and b"\0" not in marks
@@ -144,7 +144,7 @@ def _joined(
     expected: int,
     fewest: int,
 ) -> str:
-    """The record that begins with a line whose quotes are open; empty if there is none.
+    """The record that starts with a line whose quotes are open; empty if there is none.
 
     A stray quote costs its own line: the lines after it stay in `waiting`.
     """

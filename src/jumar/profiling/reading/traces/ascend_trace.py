@@ -99,7 +99,7 @@ def _slices(trace: Trace) -> Iterator[pl.DataFrame]:
 
 
 def _chosen(trace: Trace, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """The slices of interest, since not all are held at once."""
+    """The relevant slices, since not all are kept in memory."""
     none = trace.kernels.decoded(trace.kernels.joined(())).with_columns(
         pl.lit("").alias("process"), pl.lit("").alias("label")
     )

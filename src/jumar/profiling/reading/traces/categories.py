@@ -1,4 +1,4 @@
-"""Categories of torch.profiler's events over its releases and vendors, in today's words."""
+"""Categories of torch.profiler's events over its releases and vendors, in current terms."""
 
 import re
 from typing import Final
@@ -30,11 +30,11 @@ _PROCESSES: Final = ((re.compile(r"GPU ?\d{1,4}"), DEVICE[0]), (re.compile("COPY
 
 
 def category_of(written: str) -> str:
-    """A category in Kineto's present words; one that is not known stays as it is."""
+    """A category in Kineto's current terms; an unknown one is unchanged."""
     plain = written.lower()
     return next((name for pattern, name in _RULES if pattern.fullmatch(plain)), written)
 
 
 def device_category(process: str) -> str:
-    """What slices without a category are, by their process, as rocprof names it; or empty."""
+    """What slices without a category are, by process, as rocprof names it; or empty."""
     return next((name for pattern, name in _PROCESSES if pattern.fullmatch(process)), "")

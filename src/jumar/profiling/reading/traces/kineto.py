@@ -140,7 +140,7 @@ def _on_device(trace: Trace, *names: str) -> Iterator[pl.DataFrame]:
 
 
 def _left_out(trace: Trace, shown: str) -> Iterator[Missing]:
-    """Categories of which nothing is read, the most frequent first."""
+    """Categories of which nothing is read, most frequent first."""
     counts = Counter[str](trace.unread)
     # The span of the recording itself is no event of the program.
     read = {*LAYERS, *DEVICE, "Trace"}
@@ -220,7 +220,7 @@ def _family() -> pl.Expr:
 
 
 def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
-    """The type of each kernel, from its own name and its op's; found once for each such pair."""
+    """The type of each kernel, from its own name and its op's; computed once per pair."""
     pairs = kernels.select("name", "op").unique()
     collective = pl.col("kernel").str.contains("^nccl")
     kind = pl.coalesce(pl.col("parent").str.strip_prefix("aten::"), _family())
@@ -237,7 +237,7 @@ def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
-    """The columns of the op table. Texts take the place of their numbers only in the end."""
+    """The columns of the op table. Texts replace their numbers only at the end."""
     cores = {texts.number(category): core for category, core in _CORES.items()}
     core = pl.col("category").replace_strict(cores, default="CUDA", return_dtype=pl.String)
     kernels = (
@@ -271,7 +271,7 @@ def _named(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _decoded(texts: Texts, ops: pl.DataFrame, more: tuple[str, ...]) -> pl.DataFrame:
-    """Ops in the order of time with texts, and their names.
+    """Ops in order of time with texts, and their names.
 
     `mm_0`, `mm_1`: the type with its place in the step, so that steps and runs line up.
     """
@@ -283,7 +283,7 @@ def _decoded(texts: Texts, ops: pl.DataFrame, more: tuple[str, ...]) -> pl.DataF
 
 
 def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
-    """One row per op with the time that it spent itself, and collectives of gloo."""
+    """One row per op with its own time, and collectives of gloo."""
     # Where both begin at the same time, ops come first, in the order of the file. Two sorts by one
     # column take half of the memory of one by two.
     ops = pl.concat(_cpu_rows(trace)).sort("row").drop("row")
@@ -305,7 +305,7 @@ def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
 
 
 def _cpu_rows(trace: Trace) -> Iterator[pl.DataFrame]:
-    """Ops and collectives with their place in the table of calls, in no order."""
+    """Ops and collectives with their index in the table of calls, unordered."""
     columns = ("thread", "name", "start_ns", "own_ns", "shapes", "types", "module", "external")
     compute, communication = trace.texts.number("CPU"), trace.texts.number(COMMUNICATION)
     annotation = trace.texts.number("user_annotation")
@@ -329,13 +329,13 @@ def _cpu_types(texts: Texts, names: pl.Series) -> pl.Series:
 
 
 def has_category(trace: Trace, categories: Iterable[str]) -> bool:
-    """Whether any call on the host is of one of some categories."""
+    """Whether any call on the host belongs to one of some categories."""
     wanted = [trace.texts.number(category) for category in categories]
     return any(rows["category"].is_in(wanted).any() for rows in trace.calls.frames("category"))
 
 
 def _chip(devices: Any) -> str:
-    """The name of the accelerator, where the trace has its properties."""
+    """The name of the accelerator, if the trace has its properties."""
     first = devices[0] if isinstance(devices, list) and devices else None
     name = first.get("name") if isinstance(first, dict) else None
     return re.sub(r"\s+", " ", name)[:80] if isinstance(name, str) else ""

@@ -1,4 +1,4 @@
-"""PyTorch's names of types, and its arguments of an op, in msprof's words."""
+"""PyTorch's dtype names and op arguments, in msprof's terms."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -51,7 +51,7 @@ def shapes_and_types(dims: Any, types: Any) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def _of_text(dims: str, types: str) -> tuple[str, str]:
-    """The same from text, where tensors of other widths have torch_npu's own names."""
+    """The same from text, in which tensors of other widths have torch_npu's own names."""
     pairs = zip(dims.split(";"), types.split(";"), strict=False)
     kept = [
         (shape.strip().strip("[]"), TYPES[name.strip()])

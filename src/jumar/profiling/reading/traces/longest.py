@@ -47,7 +47,7 @@ def _above(bound: int) -> pl.Expr:
 
 
 def _cut(kept: list[pl.DataFrame], bound: int) -> int:
-    """Leave out, in place, what is not longer than the last of the longest; returns its length.
+    """Drop, in place, what is not longer than the shortest call to keep; returns its length.
 
     Calls as long as the last are left out too: of millions of one length, none is among the
     longest. So the longest that are held may be fewer, and then the bound stays.

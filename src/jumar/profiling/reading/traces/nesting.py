@@ -12,7 +12,7 @@ _BLOCK: Final = 65_536
 
 
 def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
-    """The row of the call that was running innermost at each moment; null where none was.
+    """The row of the innermost call running at each moment; null if none.
 
     Args:
         calls: `thread`, `start_ns`, `duration_ns`.
@@ -35,9 +35,9 @@ def _parents(calls: pl.DataFrame) -> np.ndarray:
 
 
 class Sweep:
-    """Which call is within which, over calls that come one span of time after another.
+    """Nesting of calls that arrive in consecutive time spans.
 
-    Calls are known by their place among all that were given.
+    Calls are identified by their index among all that were given.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Sweep:
         self._given = 0
 
     def parents(self, threads: pl.Series, starts: pl.Series, durations: pl.Series) -> np.ndarray:
-        """The place of the call around each call, or -1.
+        """The index of the call around each call, or -1.
 
         A sweep over calls in the order in which they begin, outer ones first. Only a block of rows
         at a time becomes Python numbers: of ten million calls they would be gigabytes.
@@ -84,7 +84,7 @@ class Sweep:
         return result
 
     def running(self, moment: int) -> np.ndarray:
-        """The places of the calls that may be around calls from a moment on, in order.
+        """The indices of the calls that may enclose calls from a moment on, in order.
 
         The others are forgotten: a call that ended is around nothing that begins later.
         """

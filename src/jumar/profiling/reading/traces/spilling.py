@@ -35,11 +35,11 @@ class Texts:
         self._column = pl.Series("texts", [""], dtype=pl.String)
 
     def number(self, text: str) -> int:
-        """The number of a text, a new one where it is new."""
+        """The number of a text; a new one if the text is new."""
         return self._numbers.setdefault(text, len(self._numbers))
 
     def numbers(self, name: str, values: Sequence[Any]) -> pl.Series:
-        """The numbers of many values, by what they look like as text."""
+        """The numbers of many values, by their text representation."""
         known = self._numbers
         try:
             # Nearly all are texts seen before.
@@ -69,7 +69,7 @@ class Texts:
         return self._column
 
     def matching(self, pattern: str) -> list[int]:
-        """The numbers of the texts in which a pattern is found."""
+        """The numbers of the texts that match a pattern."""
         return self.column.str.contains(pattern).arg_true().to_list()
 
     def of(self, numbers: pl.Series) -> pl.Series:
@@ -79,7 +79,7 @@ class Texts:
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """A packed batch: its data or its place in the file, with the range of its start times."""
+    """A packed batch: its data or its position in the file, with the range of its start times."""
 
     frame: pl.DataFrame | None
     offset: int
@@ -90,7 +90,7 @@ class _Batch:
 
 
 class Table:
-    """A table that grows by rows, of which memory holds the last batch and the first few.
+    """A table that grows by rows, of which memory keeps the last batch and the first few.
 
     Args:
         columns: Names with what each holds. Calls have `start_ns`.
@@ -111,7 +111,7 @@ class Table:
         return self._packed + len(self._rows)
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Add a row, which has a value for each column."""
+        """Add a row, with a value for each column."""
         self._rows.append(row)
         if len(self._rows) >= BATCH:
             self.pack()
@@ -122,7 +122,7 @@ class Table:
             self._file.close()
 
     def pack(self) -> None:
-        """Turn the rows so far into columns. A number that 64 bits do not hold is null."""
+        """Turn the rows so far into columns. A number beyond 64 bits becomes null."""
         if not self._rows:
             return
         packed = pl.DataFrame(
@@ -176,7 +176,7 @@ class Table:
         return offset, len(content)
 
     def frames(self, *names: str) -> Iterator[pl.DataFrame]:
-        """The rows in their order, a batch at a time, with numbers for texts.
+        """The rows in order, a batch at a time, with numbers for texts.
 
         Args:
             names: The columns; all without one.
@@ -186,7 +186,7 @@ class Table:
             yield self._loaded(batch, names)
 
     def joined(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-        """Frames of this table in one, with its columns even if there are no frames."""
+        """The frames of this table concatenated, with its columns even if there are no frames."""
         listed = list(frames)
         if listed:
             return pl.concat(listed)
@@ -261,7 +261,7 @@ def _packed(name: str, kind: Kind, values: Sequence[Any], texts: Texts) -> pl.Se
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number that 64 bits hold; old traces write ids as text."""
+    """An integer within 64 bits; old traces write ids as text."""
     if type(value) is str and len(value) < len(str(_LARGEST)) and value.isdecimal():
         return int(value)
     return value if type(value) is int and -_LARGEST <= value <= _LARGEST else None

@@ -1,4 +1,4 @@
-"""Ops of a long trace, a span of time after the other: who launched what, and their own times."""
+"""Ops of a long trace, one time span after another: what launched them, and their own times."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -28,7 +28,7 @@ def is_op(trace: Trace) -> pl.Expr:
 
 
 class _Swept:
-    """The rows of a span with those that still run from the spans before."""
+    """The rows of a span with those still running from earlier spans."""
 
     def __init__(self) -> None:
         self._sweep = Sweep()
@@ -37,7 +37,7 @@ class _Swept:
         self._given = 0
 
     def take(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-        """All rows known now, and for each of `rows` the index of its parent, or -1."""
+        """All rows known so far, and for each of `rows` the index of its parent, or -1."""
         parents = self._sweep.parents(
             rows["thread"].fill_null(0), rows["start_ns"], rows["duration_ns"]
         )
@@ -57,12 +57,12 @@ class _Swept:
 
     @property
     def rest(self) -> pl.DataFrame | None:
-        """What was running when the trace ended."""
+        """The rows still running when the trace ended."""
         return self._carried
 
 
 def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
-    """The calls that launched something, with the innermost op in which each was made.
+    """The calls that launched something, with the innermost op around each.
 
     Args:
         trace: The trace.
@@ -109,7 +109,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
 
 
 def named_once(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
-    """The ops of external ids that one op alone has.
+    """The ops whose external id no other op has.
 
     Args:
         trace: The trace.
@@ -129,7 +129,7 @@ def named_once(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
 
 
 def own_times(trace: Trace) -> Iterator[pl.DataFrame]:
-    """The ops of a CPU with `own_ns`: without the ops directly within them; in no order."""
+    """The ops of a CPU with `own_ns`: without their direct children; unordered."""
     ops, swept = is_op(trace), _Swept()
     for span in trace.calls.spans(SPAN):
         rows = span.filter(ops).select(*_SWEPT, pl.lit(0, pl.Int64).alias("within_ns"))
@@ -151,7 +151,7 @@ def _own(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def among(values: pl.Series, ordered: np.ndarray) -> pl.Series:
-    """Which values are in an ordered array; much cheaper than a hash table for each batch."""
+    """Which values are in a sorted array; much cheaper than a hash table for each batch."""
     if not len(ordered):
         return pl.repeat(False, len(values), eager=True)
     wanted = values.to_numpy()

@@ -57,7 +57,7 @@ _UNREAD: Final = ("B", "b", "i", "I", "C", "O")
 
 
 class Trace:
-    """What a trace holds, in columns; a context manager that frees its disk space.
+    """The content of a trace, in columns; a context manager that frees its disk space.
 
     Attributes:
         texts: The dictionary of the texts in all tables.
@@ -110,12 +110,12 @@ class Trace:
             table.close()
 
     def host(self, *columns: str) -> Iterator[pl.DataFrame]:
-        """Calls on the host in the order of the file, those of Python last; numbers for texts."""
+        """Calls on the host in file order, those of Python last; numbers for texts."""
         yield from self.calls.frames(*columns)
         yield from self.python.frames(*columns)
 
     def called(self, pattern: str) -> pl.DataFrame:
-        """The calls on the host in whose name a pattern is found; numbers for texts."""
+        """The calls on the host whose name matches a pattern; numbers for texts."""
         wanted = self.texts.matching(pattern)
         frames = self.host() if len(wanted) else ()
         return self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in frames)
@@ -174,7 +174,7 @@ class Trace:
         )
 
     def _category(self, written: object) -> str | None:
-        """The category of a slice in today's words, each found once."""
+        """The category of a slice in current terms, cached."""
         if written is None:
             return None
         text = written if isinstance(written, str) else str(written)

@@ -3,7 +3,7 @@
 import os
 
 # The real torch_npu registers itself for torch to load at its own import, and without CANN that
-# import fails: even `--device cpu` would die of it. `jumar.devices.npu` loads torch_npu when asked.
+# import fails, even with `--device cpu`. `jumar.devices.npu` loads torch_npu on request.
 os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 # On a CPU, memory in pages of 2 MB where Linux has them: gradients are taken anew at every step,

@@ -104,7 +104,7 @@ class Ascend:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Free space at a place that is written to."""
+    """Free space at a path that is written to."""
 
     purpose: str
     place: str

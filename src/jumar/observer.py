@@ -84,7 +84,7 @@ class Observer:
         """Called after the last step, even if an error ended the training."""
 
     def begin_step(self, step: int) -> None:
-        """Called before the data of a step are requested.
+        """Called before a step's data is requested.
 
         Args:
             step: Counted from 0.
@@ -141,7 +141,7 @@ class Observers:
 
     @contextmanager
     def around(self) -> Generator[None]:
-        """The context around the loop: every observer that began is ended."""
+        """The context around the loop: every observer that was started is ended."""
         with ExitStack() as stack:
             for observer in self._observers:
                 stack.callback(observer.end)

@@ -103,7 +103,7 @@ def write_comparison(
 
 
 def distinct_labels(directories: Sequence[Path]) -> list[str]:
-    """The names of folders, with as many of the folders above as tell them apart."""
+    """Folder names, with as many parent folders as needed to distinguish them."""
     parts = [resolved(directory).parts for directory in directories]
     labels = [part[-1] for part in parts]
     depth = 1

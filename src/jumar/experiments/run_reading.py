@@ -357,7 +357,7 @@ def _metrics(
 
 
 def _parts(record: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
-    """What a record holds by objective or term; null where it was not finite."""
+    """A record's values by objective or term; null where they were not finite."""
     parts: dict[str, dict[str, float | None]] = {}
     for kind in PARTS:
         values: object = record.get(kind)

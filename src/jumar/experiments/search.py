@@ -189,7 +189,7 @@ class Search:
         write_text(path, json.dumps(mixlist_of(self._trials.every, kept), indent=2) + "\n")
 
     def _check_directory(self) -> None:
-        """Check that the directory is empty or has this search.
+        """Check that the directory is empty or belongs to this search.
 
         Raises:
             UserError: It has other content, or there are too few trainings for an answer.

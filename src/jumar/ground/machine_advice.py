@@ -1,4 +1,4 @@
-"""What on this machine slows training down or ends it, with advice and evidence."""
+"""What slows training down or ends it on this machine, with advice and evidence."""
 
 import os
 import re

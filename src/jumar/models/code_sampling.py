@@ -61,7 +61,7 @@ def sample_codes(
 
 
 class _Seen:
-    """The inputs of a gated layer so far, including the border that its kernel covers.
+    """The inputs of a gated layer so far, including the border covered by its kernel.
 
     Args:
         layer: The layer.
@@ -90,7 +90,7 @@ class _Seen:
         return self._maps[:, :, y + self._rows - 1, x + self._columns // 2]
 
     def output(self, y: int, x: int, labels: Tensor | None, added: Tensor | None = None) -> Tensor:
-        """The layer at a position, [rows, maps, 1, 1]; what comes later is zero and masked."""
+        """The layer at a position, [rows, maps, 1, 1]; later inputs are zero and masked."""
         window = self._maps[:, :, y : y + self._rows, x : x + self._columns]
         return self.layer.gated(window, self.kernel, labels, added)
 

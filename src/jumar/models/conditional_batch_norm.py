@@ -1,4 +1,4 @@
-"""Batch norm whose scale and shift are made from a vector of each sample."""
+"""Batch norm whose scale and shift are computed from a vector per sample."""
 
 import torch
 import torch.nn.functional as F

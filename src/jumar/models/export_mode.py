@@ -1,4 +1,4 @@
-"""Export mode: networks take a form in which one graph holds for every batch.
+"""Export mode: networks take a form whose graph is valid for every batch.
 
 Tracing a network (`torch.export`, ONNX) records the ops of one forward. Whatever depends on values
 (padding that is left out), on sizes (work done in parts) or on the kernel of a device is recorded

@@ -41,7 +41,7 @@ class KeyedDropout(_Dropout):
 
 
 class KeyedTokenDropout(_Dropout):
-    """Dropout of tokens [tokens, features], whose mask does not depend on how they are padded.
+    """Dropout of tokens [tokens, features], whose mask does not depend on padding.
 
     Args:
         p: Probability of dropping a feature, at least 0 and below 1.

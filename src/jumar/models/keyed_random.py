@@ -123,7 +123,7 @@ def _(
 def keyed_token_bits(
     samples: torch.Tensor, places: torch.Tensor, features: int, position: RandomPosition
 ) -> torch.Tensor:
-    """int32 [tokens, features], every bit of which is random, by sample, place and feature.
+    """int32 [tokens, features] with every bit random, by sample, position and feature.
 
     A token has the same numbers however its sample is padded and wherever it is in the batch.
 

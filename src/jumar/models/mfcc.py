@@ -199,7 +199,7 @@ def _mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
 def _mel_filters(
     used: range, spacing: float, bands: int, lowest: float, highest: float
 ) -> NDArray[np.float64]:
-    """Triangular filters [bins, bands]; neighbours overlap so that they add up to one.
+    """Triangular filters [bins, bands]; neighbours overlap and add up to one.
 
     Args:
         used: Bins of the spectrum.

@@ -25,7 +25,7 @@ _MOMENTUM = 0.003
 
 
 def set_norm_decay(network: nn.Module, decay: float) -> None:
-    """Let all batch norms keep this part of their averages in each step."""
+    """Set the fraction of their averages that all batch norms keep in each step."""
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.momentum = 1 - decay
@@ -81,7 +81,7 @@ class SlimConv2d(nn.Module):
         return x if self.relu is None else self.relu(x)
 
     def tf_variables(self, tf_name: str, name: str) -> list[TfVariable]:
-        """The variables, with the scope of this convolution there and its path here."""
+        """The variables: the original's scope of this convolution, and its path here."""
         kernel = TfVariable(
             tf_name=f"{tf_name}/weights", name=f"{name}.conv.weight", layout=ConvolutionKernel()
         )
@@ -103,7 +103,7 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 
 def detector_names(variables: Sequence[TfVariable]) -> TfNames:
-    """The names in a detector's checkpoints: Adam's state, and averages beside the weights.
+    """The names in a detector's checkpoints: Adam's state, and averages next to the weights.
 
     In slim's ImageNet checkpoint, the classifier and the mean of red, green and blue belong to no
     detector.

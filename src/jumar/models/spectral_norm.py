@@ -54,7 +54,7 @@ class SpectralLayer(nn.Module):
 
     @torch.no_grad()
     def fold(self) -> None:
-        """Divide the weight once and for all, in a network that is not trained any more."""
+        """Divide the weight once and for all, in a network that is no longer trained."""
         self.weight.copy_(self.normalized_weight())
         self.is_folded = True
 

@@ -126,7 +126,7 @@ class VQVAE(nn.Module):
         return torch.sigmoid(self.decoder(vectors))
 
     def nearest(self, features: Tensor) -> Tensor:
-        """The numbers of the nearest codes, int64 [N, h, w], computed in float32."""
+        """The indices of the nearest codes, int64 [N, h, w], computed in float32."""
         return nearest_codes(features, self.codebook)
 
     def vectors(self, codes: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ class VQVAE(nn.Module):
 
 
 def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
-    """For each position, the number of the code with the smallest Euclidean distance.
+    """For each position, the index of the code with the smallest Euclidean distance.
 
     Args:
         features: [N, D, h, w] of any floating type.
@@ -164,7 +164,7 @@ def vq_losses(images: Tensor, quantized: Quantized) -> Mapping[str, Tensor]:
 
 
 def unused_pull(features: Tensor, codebook: Tensor) -> Tensor:
-    """Mean squared distance of each code to the feature of the batch that is nearest to it.
+    """Mean squared distance of each code to its nearest feature in the batch.
 
     Its gradient reaches only the codebook, and draws codes that no feature uses to where the
     features are. The original has nothing like it: a code that is never the nearest never changes.
@@ -215,7 +215,7 @@ def _positions(features: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _nearest_rows(rows: Tensor, others: Tensor) -> Tensor:
-    """For each of the rows [R, D], the number of the nearest of the others [M, D], int64 [R]."""
+    """For each of the rows [R, D], the index of the nearest of the others [M, D], int64 [R]."""
     rows, others = rows.float(), others.float()
     # In mixed precision the product would have only eight bits, and neighbouring codes would be
     # confused with each other.

@@ -153,7 +153,7 @@ def movable_paths(run: RunDirectory) -> set[str]:
 
 
 def refuse_other_data(run: RunDirectory, task: Task) -> None:
-    """Check that a run resumes with the items and class weights that it began with.
+    """Check that a run resumes with the items and class weights that it started with.
 
     Where they are now does not matter. With an item more or less, every later step would take
     other samples than the uninterrupted run. Parts without a fingerprint, and runs of earlier
@@ -200,7 +200,7 @@ def refuse_other_data(run: RunDirectory, task: Task) -> None:
 
 
 def field_with(recipe: Recipe, path: str) -> str:
-    """The field of a recipe that names a path of its data; empty where none does."""
+    """The field of a recipe that names a path of its data; empty if none does."""
     return next((field for field in _PARTS.values() if path and _value(recipe, field) == path), "")
 
 

@@ -207,7 +207,7 @@ def validity_of(name: str, recipe: Recipe, *, device: str, device_name: str) -> 
 
 
 def effective_fields(recipe: Recipe) -> dict[str, Any]:
-    """The settings that a step depends on, as JSON has them."""
+    """The settings that affect a step, as in JSON."""
     return {
         row.path: json.loads(json.dumps(row.value, default=str))
         for row in describe(recipe)

@@ -56,7 +56,7 @@ def tick_text(value: float) -> str:
 
 
 def tick_texts(values: Sequence[float]) -> list[str]:
-    """The ticks of one axis, with as many digits as tell them apart: no label stands there twice.
+    """The ticks of one axis, with enough digits that no two labels are equal.
 
     Args:
         values: Different numbers.

@@ -78,7 +78,7 @@ def render(page: Page) -> str:
 
 
 def _numbers(drawings: Sequence[Drawing], frame: dict[str, float]) -> str:
-    """What the script draws, as JSON that may stand within an element `script`."""
+    """The data that the script draws, as JSON that is safe in a `script` element."""
     charts = [
         {
             "lines": [
@@ -102,13 +102,13 @@ def _numbers(drawings: Sequence[Drawing], frame: dict[str, float]) -> str:
 
 
 def _short(value: float) -> float:
-    """Six digits, which show no step at any zoom that the number of points allows."""
+    """Six digits, which show no steps at any zoom that the number of points allows."""
     number = float(f"{value:.6g}")
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
 def _hash(text: str) -> str:
-    """The name under which the page's policy allows a script."""
+    """The name by which the page's policy allows a script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -62,7 +62,7 @@ class Frame:
 
 
 class Losses:
-    """What noisy images hold and clean ones do not, with the names of the images."""
+    """The features of noisy images that clean ones lack, with the names of the images."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}
@@ -187,7 +187,7 @@ def picture_work(
 
 
 def write_clean_picture(levels: Levels, frame: Frame, losses: Losses) -> None:
-    """Write a clean frame as an image, with whatever its noisy version holds besides pixels.
+    """Write a clean frame as an image, with everything in its noisy version besides pixels.
 
     Args:
         levels: [height, width, 3], or [height, width] for a grey image.
@@ -217,7 +217,7 @@ def _read(pictures: Pictures, index: int, place: Path) -> Frame:
 
 
 def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> list[Path]:
-    """Where each clean image goes: the noisy one's name, as PNG."""
+    """The path of each clean image: the noisy one's name, as PNG."""
     one_picture = is_file(request.source) and request.source.suffix.lower() != ".zip"
     if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not is_folder(request.to):
         return [request.to]

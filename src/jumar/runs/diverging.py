@@ -317,7 +317,7 @@ def _recording(wanted: Replay, folder: Path, name: str) -> Replay:
 def _unrepeatable(
     sides: Sequence[Side], traces: Sequence[Replayed], again: Sequence[Replayed], step: int
 ) -> list[str]:
-    """The sides that do not repeat themselves; compiled ones were recorded op by op."""
+    """The sides that are not reproducible; compiled ones were recorded op by op."""
     return [
         name
         for name, side, trace, other in zip(NAMES, sides, traces, again, strict=True)

@@ -226,7 +226,7 @@ def _job(request: LaunchRequest, table: RankTable | None) -> Job:
 
 
 def _cards(table: RankTable) -> tuple[str, ...]:
-    """The NPUs of each node, in the order of ranks; none where all count from 0 on."""
+    """The NPUs of each node, in rank order; none if all count from 0."""
     servers = sorted(table.servers, key=lambda server: server.devices[0].rank)
     cards = tuple(",".join(device.device_id for device in each.devices) for each in servers)
     usual = ",".join(map(str, range(len(servers[0].devices))))

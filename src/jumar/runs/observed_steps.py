@@ -61,7 +61,7 @@ def find_source(
         assignments: Changed fields.
         imports: Modules to import first.
         ranks: The ranks; the first one prints notices.
-        until: The last step from which a run may go on; None for its newest checkpoint.
+        until: The last step from which a run may resume; None for its newest checkpoint.
         todo: What to do if `what` is another folder.
 
     Raises:
@@ -114,7 +114,7 @@ def observing_trainer(
 
 
 def starting_task(context: RunContext[ChosenRun], checkpoint: Checkpoint | None) -> Task:
-    """The task with the weights that a training begins with, unless there is a checkpoint.
+    """The task with the weights that a training starts with, unless there is a checkpoint.
 
     Raises:
         UserError: See `Recipe.build_task`; or the weights to start from cannot be used.

@@ -155,7 +155,7 @@ def text_results(
 
 
 def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Repeats notices about the vocabulary's place; the data's is of no interest without training.
+    """Repeats notices about the vocabulary's path; the data's is irrelevant without training.
 
     Args:
         say: Prints a line.

@@ -33,7 +33,7 @@ _SMALLEST_S = 5e-3
 
 @dataclass(frozen=True, kw_only=True)
 class RankSpeed:
-    """What was measured of a rank.
+    """The measurements of a rank.
 
     Attributes:
         compute_s: Seconds of a few matrix products, while all ranks compute.
@@ -141,7 +141,7 @@ def _computed(square: torch.Tensor, device: Device) -> float:
 def _there_and_back(
     numbers: torch.Tensor, one: int, rank: int, world: int, device: Device
 ) -> float:
-    """Seconds of a round trip from a rank to the next; 0 on the ranks that have no part in it."""
+    """Seconds of a round trip from a rank to the next; 0 on ranks not involved."""
     other = (one + 1) % world
     dist.barrier()
     taken: list[float] = []

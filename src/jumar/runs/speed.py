@@ -207,7 +207,7 @@ class _TimedBlocks(Observer):
 
 
 class _Block:
-    """The clocks of one block of steps, which begins now."""
+    """The clocks of one block of steps, which starts now."""
 
     def __init__(self, steps: int, waited_s: Callable[[], float]) -> None:
         self._steps, self._waited_s = steps, waited_s

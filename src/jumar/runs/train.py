@@ -266,7 +266,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:
-    """The line to print if the run is finished and nothing is requested that lets it go on."""
+    """The line to print if the run is finished and nothing requested lets it continue."""
     run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":

@@ -166,7 +166,7 @@ def configuration(
 
 
 def fast_tokenizer(tokenizer: Tokenizer) -> FastTokenizer:
-    """The same tokenizer as Hugging Face's `tokenizers` has it.
+    """The same tokenizer in the format of Hugging Face's `tokenizers`.
 
     Words are cut by the library's rules, which differ from the original's in rare characters: see
     `data/text/tokenizer.py`.
@@ -222,7 +222,7 @@ def _tokenizer_config(tokenizer: Tokenizer, longest: int) -> dict[str, Any]:
 
 
 def longest_sample(recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize) -> int:
-    """Tokens of the longest sample that a run's network was made for."""
+    """Tokens of the longest sample that a run's network supports."""
     if isinstance(recipe, BertTaskRecipe):
         return recipe.data.max_seq_length
     return size.max_positions if size.positions == "absolute" else _LONGEST_WITHOUT_LIMIT

@@ -153,7 +153,7 @@ def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
 
 
 def _wanted(network: Network, entries: Mapping[str, TensorEntry], file: Path) -> Sequence[str]:
-    """The assignments with which the network becomes the file's, where the recipe can tell."""
+    """The assignments that turn the network into the file's, if the recipe can tell."""
     if network.recipe is None:
         return ()
     beside = (file if is_folder(file) else file.parent) / "bert_config.json"
@@ -202,7 +202,7 @@ def _listed(matching: Matching) -> list[str]:
 
 
 def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) -> Weights:
-    """The network's weights, replaced by those in the file where it has them."""
+    """The network's weights, replaced by those in the file if it has them."""
     weights = dict(network.weights)
     for match, source in sources.items():
         own = weights[match.variable.name]

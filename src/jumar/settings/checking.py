@@ -63,7 +63,7 @@ def _check(settings: Any, prefix: str, where: str) -> None:
 def _general_limits(
     number: float, low: float | None, high: float | None, unit: str
 ) -> tuple[float | None, float | None]:
-    """The limits of a field, with the general limits of whole numbers where it declares none."""
+    """The limits of a field, with the general limits of integers if it declares none."""
     if not isinstance(number, int):
         return low, high
     largest = LARGEST_SIDE if unit == "px" else LARGEST_WHOLE

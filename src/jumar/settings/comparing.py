@@ -1,4 +1,4 @@
-"""What differs between two settings trees."""
+"""The differences between two settings trees."""
 
 import dataclasses
 from collections.abc import Iterator

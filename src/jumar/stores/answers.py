@@ -24,7 +24,7 @@ class Unsupported(StoreError):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredObject:
-    """An object as the store lists it.
+    """An object as listed by the store.
 
     Attributes:
         location: Where it is.

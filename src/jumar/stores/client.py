@@ -47,7 +47,7 @@ _FINAL_STATUS: Mapping[str, type[StoreError]] = {
 
 
 def is_usable_here() -> bool:
-    """Whether obstore works in this process: not where it was forked from one that used it."""
+    """Whether obstore works in this process: not if it was forked from one that used it."""
     return not _used_in or os.getpid() in _used_in
 
 
@@ -135,7 +135,7 @@ class Client:
                 continue  # written anew between the two requests
 
     def write(self, location: Location, content: bytes | Path) -> None:
-        """Write an object, in parts where it is large, and check its size in the store.
+        """Write an object, in parts if it is large, and check its size in the store.
 
         Args:
             location: Destination; an existing object is replaced.

@@ -130,7 +130,7 @@ def connection(location: Location) -> Connection:
 
 
 def credentials(location: Location) -> Credentials:
-    """The credentials for a location, read anew at each call, since temporary ones are renewed.
+    """The credentials for a location, read again at each call, since temporary ones are renewed.
 
     Raises:
         UserError: There are none, or they are incomplete.
@@ -179,7 +179,7 @@ def without_secrets(text: str, location: Location) -> str:
 
 
 def _is_virtual(scheme: str, endpoint: str, host: str) -> bool:
-    """Stores with proper host names take the bucket as a part of it; test servers do not."""
+    """Stores with proper host names take the bucket as part of them; test servers do not."""
     if not endpoint:
         return True
     if endpoint.startswith("http://") or host == "localhost":

@@ -118,7 +118,7 @@ def fill(
     files: Mapping[str, StoredObject],
     hashes: Mapping[str, str] | None = None,
 ) -> None:
-    """Download what a folder of the cache lacks; other processes wait for it."""
+    """Download what is missing from a folder of the cache; other processes wait for it."""
     if not _missing(folder, files):
         return
     with folder.filling():

@@ -62,7 +62,7 @@ class Manifest:
         return (json.dumps(content, indent=1) + "\n").encode()
 
     def objects(self, run: Location) -> dict[str, StoredObject]:
-        """The objects by the paths of their files; their ETags are not known."""
+        """The objects by the paths of their files; their ETags are unknown."""
         return {
             name: StoredObject(location=run.below(kept.key), size=kept.size, e_tag="")
             for name, kept in self.files.items()
@@ -106,7 +106,7 @@ def read_manifest(client: Client, run: Location) -> Manifest:
 
 
 def is_safe(name: str) -> bool:
-    """Whether a name from a store stays within the folder that it is written to."""
+    """Whether a name from a store stays within its destination folder."""
     parts = name.split("/")
     return (
         bool(name)

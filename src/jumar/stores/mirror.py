@@ -36,7 +36,7 @@ _IN_MEMORY = 32 * 2**20
 
 
 class Unsettled(Exception):
-    """A file changed or vanished while it was uploaded; the next pass will find it at rest."""
+    """A file changed or vanished during its upload; the next pass will find it at rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def url_of_local(local: Path) -> str | None:
 
 
 def pull(run: Location, say: Callable[[str], None]) -> Path:
-    """Bring the local copy of a run to the state that its manifest names.
+    """Bring the local copy of a run to the state in its manifest.
 
     A copy from which this manifest was made is kept, even if it has grown since; another is set
     aside.
@@ -146,7 +146,7 @@ class Mirror:
         self._thread = Thread(target=self._mirror_on, name="mirror of a run", daemon=True)
 
     def start(self) -> None:
-        """Begin, from the state that the store has now.
+        """Start from the current state of the store.
 
         Raises:
             StoreError: The store does not answer.
@@ -217,7 +217,7 @@ class Mirror:
             self._replace_manifest(files)
 
     def _kept(self, name: str, path: Path) -> KeptFile:
-        """The file as the store has it, uploaded if it does not."""
+        """The file as in the store, uploaded first if it is missing there."""
         try:
             facts = path.stat()
             seen = self._seen.get(name)
@@ -241,12 +241,12 @@ class Mirror:
         return kept
 
     def _free_key(self, name: str, digest: str) -> str:
-        """The file's own name, or one with its hash if the manifest names an object of that."""
+        """The file's own name, or one with its hash if the manifest has an object of that name."""
         taken = {kept.key for kept in self._manifest.files.values()}
         return f"{name}@{digest[:16]}" if name in taken else name
 
     def _settle(self) -> None:
-        """Give objects the names of their files, now that nothing changes any more."""
+        """Rename objects to their file names, now that nothing changes any more."""
         renamed = dict(self._manifest.files)
         taken = {kept.key for kept in renamed.values()}
         for name, kept in self._manifest.files.items():
@@ -287,7 +287,7 @@ class Mirror:
 
 
 def _files(local: Path) -> dict[str, Path]:
-    """The files of a run that are complete: what is being written has a name with a dot."""
+    """The complete files of a run: files being written have names with a leading dot."""
     files: dict[str, Path] = {}
     if not local.is_dir():
         return files
@@ -301,7 +301,7 @@ def _files(local: Path) -> dict[str, Path]:
 
 
 def _base(local: Path) -> str | None:
-    """The ETag of the manifest that a local copy was last equal to."""
+    """The ETag of the manifest that a local copy last matched."""
     try:
         parsed: Any = parse_json((local / STATE).read_text(encoding="utf-8"))
         return str(parsed["manifest"]) if parsed["manifest"] is not None else None

@@ -54,7 +54,7 @@ class Ownership:
 
     @property
     def writer(self) -> str:
-        """A name that no other writer has."""
+        """A name unique to this writer."""
         return self._id
 
     def claim(self) -> None:
@@ -169,7 +169,7 @@ def _lease_s() -> float:
 
 
 def _process() -> dict[str, Any]:
-    """What identifies this process on this machine."""
+    """The identity of this process on this machine."""
     return {
         "host": socket.gethostname(),
         "process": os.getpid(),
@@ -180,7 +180,7 @@ def _process() -> dict[str, Any]:
 
 
 def _is_dead(owner: dict[str, Any]) -> bool:
-    """Whether the owner was a process of this machine that has ended; False if not known."""
+    """Whether the owner was a process of this machine that has ended; False if unknown."""
     here = _process()
     if not here["boot"] or not here["space"]:
         return False
@@ -193,7 +193,7 @@ def _is_dead(owner: dict[str, Any]) -> bool:
 
 
 def _started(process: str) -> str:
-    """When a process began, in ticks since the machine did; empty if there is none."""
+    """When a process started, in ticks since boot; empty if there is none."""
     fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
 

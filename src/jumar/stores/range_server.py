@@ -1,4 +1,4 @@
-"""The helper of `ranged.py`: reads ranges that a forked process asks for, until that has ended."""
+"""The helper of `ranged.py`: reads ranges for a forked process until that has ended."""
 
 import signal
 import sys

@@ -107,7 +107,7 @@ _starting = Lock()
 
 
 def _helper() -> _Helper:
-    """The helper of this process, started when it is first needed."""
+    """The helper of this process, started on first use."""
     with _starting:
         if os.getpid() not in _helpers:
             _helpers.clear()
@@ -116,7 +116,7 @@ def _helper() -> _Helper:
 
 
 def answer(line: bytes) -> tuple[bytes, list[bytes]]:
-    """What a helper answers to a line: the head, and the contents that follow it."""
+    """A helper's answer to a line: the head, and the contents that follow it."""
     ranges = [
         Range(
             stored=StoredObject(location=parse(url), size=size, e_tag=e_tag), start=start, end=end

@@ -48,7 +48,7 @@ def class_weights(
         sampling: How samples are drawn; balanced sampling makes up for rare classes already.
 
     Raises:
-        UserError: An unknown class, a weight that is no number of 0 or more, or only zeros.
+        UserError: An unknown class, a weight that is negative or not a number, or only zeros.
     """
     if not asked:
         return None
@@ -82,7 +82,7 @@ def class_weights(
 
 
 def class_names(names: Sequence[str], num_classes: int) -> list[str]:
-    """Names by which weights are given: those of the data, or numbers where it has none."""
+    """Names by which weights are given: those of the data, or numbers if it has none."""
     return list(names) or [str(number) for number in range(num_classes)]
 
 
@@ -116,7 +116,7 @@ def loss_weights(labels: Tensor, weights: Tensor | None) -> Mapping[str, Tensor]
 
 
 def _given(asked: Sequence[str]) -> dict[str, float]:
-    """Weights by name, from the setting itself or the file that it names."""
+    """Weights by name, from the setting itself or the file it names."""
     if len(asked) == 1 and "=" not in asked[0]:
         path = expanded(asked[0])
         if not is_file(path):

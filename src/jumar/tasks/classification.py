@@ -202,7 +202,7 @@ class ClassificationTask(Task):
 def _confusion(
     labels: torch.Tensor, predicted: torch.Tensor, classes: int
 ) -> dict[str, torch.Tensor]:
-    """The sums of which `score_tables` makes a table."""
+    """The sums from which `score_tables` makes a table."""
     if classes <= _MOST_CONFUSED:
         return {"confusion": confusion_of(labels, predicted, classes)}
     each = functional.one_hot(labels, classes)

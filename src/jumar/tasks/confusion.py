@@ -42,7 +42,7 @@ def only_label(confusion: Tensor, labels: Sequence[str]) -> str:
 
     Args:
         confusion: [true, predicted].
-        labels: Their names; the numbers stand for them where there are none.
+        labels: Their names; numbers are used if there are none.
 
     Returns:
         The warning; empty where several labels are predicted, or only one occurs.

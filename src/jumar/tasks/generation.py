@@ -202,7 +202,7 @@ class GenerationTask(Task):
         self.gathered = [f"{kind}_{name}" for kind in ("real", "fake") for name in measured]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Neighbourhoods of the real images and of as many generated ones, as rows.
+        """Patches of the real images and of as many generated ones, as rows.
 
         Generated images are rounded to bytes, as the real ones are.
         """
@@ -234,7 +234,7 @@ class GenerationTask(Task):
         return scores
 
     def illustrate(self) -> Sequence[Illustration]:
-        """A grid of samples, and lines from one sample to another."""
+        """A grid of samples, and interpolations between samples."""
         samples = self._numbered(_SHOWN, ILLUSTRATION_SEED)
         lines = between(samples[:_LINES], samples[_LINES : 2 * _LINES], _STEPS)
         device = next(self._networks.generator.parameters()).device

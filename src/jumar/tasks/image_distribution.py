@@ -38,7 +38,7 @@ _TAPS = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
 
 
 def neighbourhoods_per_image(images: int) -> int:
-    """How many neighbourhoods each image contributes at every level, given the size of the set.
+    """How many patches each image contributes at every level, given the size of the set.
 
     The original's 128 for up to 1,024 images, then fewer: 13 for 10,000, at least 1.
     """
@@ -48,7 +48,7 @@ def neighbourhoods_per_image(images: int) -> int:
 def laplacian_descriptors(
     images: Tensor, *, first_index: int, per_image: int = _PER_IMAGE
 ) -> dict[str, Tensor]:
-    """Neighbourhoods of a batch of images from every level of their Laplacian pyramid.
+    """Patches of a batch of images from every level of their Laplacian pyramid.
 
     Computed in float32 whatever the precision mode: this is a metric, not part of the network.
 
@@ -170,6 +170,6 @@ def _blurred(images: Tensor) -> Tensor:
 
 
 def _whole(shares: Tensor, count: int) -> Tensor:
-    """Whole numbers 0..count-1 from shares in (0, 1)."""
+    """Integers 0..count-1 from fractions in (0, 1)."""
     # A share just below 1 may be rounded up to the count itself.
     return (shares * count).to(torch.int64).clamp_max_(count - 1)

@@ -1,4 +1,4 @@
-"""Keyword spotting: which word an audio clip holds, or silence, or an unknown word."""
+"""Keyword spotting: which word an audio clip contains, or silence, or an unknown word."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Which label a sentence or a pair of sentences has: opinion, same meaning, inference."""
+"""The label of a sentence or a pair of sentences: opinion, same meaning, inference."""
 
 from collections.abc import Mapping, Sequence
 

@@ -29,31 +29,31 @@ class DamagedError(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class FileMark:
-    """What identifies a file's content: its length in bytes and its CRC-32C in hex."""
+    """The identity of a file's content: its length in bytes and its CRC-32C in hex."""
 
     size: int
     crc32c: str
 
 
 class RunningMark:
-    """The mark of content that arrives block by block."""
+    """The checksum of content that arrives block by block."""
 
     def __init__(self) -> None:
         self._crc, self._size = 0, 0
 
     def add(self, block: bytes) -> None:
-        """Add what follows."""
+        """Add the next block."""
         self._crc = google_crc32c.extend(self._crc, block)
         self._size += len(block)
 
     @property
     def mark(self) -> FileMark:
-        """The mark of all that was added."""
+        """The checksum of everything added."""
         return FileMark(size=self._size, crc32c=f"{self._crc:08x}")
 
 
 def mark_of(path: Path) -> FileMark:
-    """The mark of a file's current content."""
+    """The checksum of a file's current content."""
     seen = RunningMark()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -108,7 +108,7 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_intact(record: Mapping[str, Any]) -> bool:
-    """Whether an object still holds what was sealed; earlier versions wrote no seal."""
+    """Whether an object still matches its seal; earlier versions wrote no seal."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return _SEAL not in record or record[_SEAL] == _digest(content)
 

@@ -21,7 +21,7 @@ _LARGEST_COUNTS = ("memory_used_bytes", "memory_total_bytes", "temperature_c")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What was read at one moment."""
+    """The readings at one moment."""
 
     device: DeviceLoad
     machine_busy_percent: float | None
@@ -91,11 +91,11 @@ class LoadObserver(Observer):
         self._thread.start()
 
     def begin_step(self, step: int) -> None:
-        """Note how many steps are finished."""
+        """Record how many steps are finished."""
         self._step = step
 
     def record(self, record: Record) -> None:
-        """Note how many steps are finished, also where this is before the next one begins."""
+        """Record how many steps are finished, even before the next one starts."""
         self._step = record.step
 
     def end(self) -> None:
@@ -126,7 +126,7 @@ class LoadObserver(Observer):
         return "" if self._device.on_host else idle_finding(str(self._device), busy)
 
     def last_line(self) -> str:
-        """The line at the end of the log; empty for a run too short to say what its device did."""
+        """The line at the end of the log; empty for a run too short to judge the device."""
         if len(self._all) < LEAST_READINGS:
             return ""
         whole = summary(self._all, step=self._step)
@@ -156,7 +156,7 @@ class LoadObserver(Observer):
 
 
 def idle_finding(device: str, busy: Sequence[float | None]) -> str:
-    """The finding where an accelerator computed nothing in any reading; otherwise empty.
+    """The finding if an accelerator computed nothing in any reading; otherwise empty.
 
     Args:
         device: Its name in messages, such as `npu:0`.

@@ -56,7 +56,7 @@ class EarlyStopping:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """The content of a checkpoint."""
         return {
             "best": self._best,
             "best_step": self._best_step,

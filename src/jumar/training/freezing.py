@@ -126,7 +126,7 @@ def _is_frozen(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _parts_of(name: str, module: nn.Module) -> list[str]:
-    """The full names of a norm's parameters, or of its averages where it has none."""
+    """The full names of a norm's parameters, or of its averages if it has none."""
     own = [each for each, _ in module.named_parameters()] or ["running_mean"]
     return [f"{name}.{each}" if name else each for each in own]
 

@@ -203,7 +203,7 @@ class Bar:
         self._done, self._note = done, note
 
     def show_of(self, done: int, total: int) -> None:
-        """The same, if the total is only now known."""
+        """The same, if the total is only known now."""
         self._total = total
         self.show(done)
 

@@ -24,7 +24,7 @@ def resume_hint(run: RunDirectory, device: str, ranks: Ranks) -> str:
 
 
 def _launcher(ranks: Ranks) -> list[str]:
-    """The words that start `jumar` on as many ranks: what comes before `train`.
+    """The words that start `jumar` on as many ranks: everything before `train`.
 
     On several machines each one's number has to be filled in for `NODE_RANK`; whatever else
     torchrun's environment does not provide is a placeholder in capitals too.

@@ -203,7 +203,7 @@ class RunDirectory:
                     _remove_folders(made)
 
     def _check_links(self) -> None:
-        """Refuse links out of the run: with them, a run of others would be written anywhere."""
+        """Refuse links out of the run: with them, an untrusted run could write anywhere."""
         try:
             links = [path for path in self.path.iterdir() if path.is_symlink()]
         except OSError:

@@ -311,4 +311,4 @@ def load_exactly(
 
 
 def _nothing() -> None:
-    """For a training of which no checkpoint was begun."""
+    """For a training for which no checkpoint was started."""

@@ -42,7 +42,7 @@ def checkpoint_hashes(checkpoint: Checkpoint) -> Hashes:
 
 
 def combined(hashes: Hashes) -> dict[str, str]:
-    """One hash a part."""
+    """One hash per part."""
     sums = {part: hashlib.sha256() for part in PARTS}
     for name, digest in sorted(hashes.items()):
         sums[name.partition("/")[0]].update(f"{name} {digest}\n".encode())

@@ -110,7 +110,7 @@ class Stepper:
         return [buffer for module in modules for buffer in module.buffers()]
 
     def passes(self, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
-        """Run the passes of the next step, of which nothing stays but what `buffers` hold.
+        """Run the passes of the next step without a trace, except in `buffers`.
 
         Returns:
             The sum of the losses, and the gradients of every objective's parameters, both as they
@@ -155,7 +155,7 @@ class Stepper:
         return self._guard.watch(loss_is_bad, step, position)
 
     def _clip(self, lane: Lane, *, needs_norm: bool) -> torch.Tensor | None:
-        """Clip the gradients; returns their joint norm before, where it is computed.
+        """Clip the gradients; returns their joint norm before, if it is computed.
 
         Args:
             lane: Whose gradients.

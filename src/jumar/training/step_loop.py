@@ -1,4 +1,4 @@
-"""The steps of a run, one after another: state, data, passes; nothing that a run keeps.
+"""The steps of a run, one after another: state, data, passes; nothing is saved.
 
 A step is determined by (state, batch, step number), so the same steps can be trained, observed or
 repeated.

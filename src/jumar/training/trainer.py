@@ -232,7 +232,7 @@ class Trainer(StepLoop):
 
     @property
     def _stopped_early(self) -> str:
-        """Why the run ends before its duration; empty while it goes on."""
+        """Why the run ends before its duration; empty while it continues."""
         return self.state.early.reason if self.state.early is not None else ""
 
     def _catch_up(self) -> None:

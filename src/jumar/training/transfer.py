@@ -125,13 +125,13 @@ def _advice(assignments: Sequence[str]) -> str:
 
 
 def _configuration(weights: Path) -> Mapping[str, Any]:
-    """What is in `config.json` of a Hugging Face folder; empty for weights of any other name."""
+    """The content of a Hugging Face folder's `config.json`; empty for weights of any other name."""
     path = weights.with_name(_HUGGING_FACE)
     return read_json(path) if weights.name == MODEL and is_file(path) else {}
 
 
 def _common_beginning(own: Collection[str], names: Collection[str]) -> str:
-    """What is missing at the beginning of all names of a file; empty unless it is certain."""
+    """The missing prefix of all names in a file; empty unless it is certain."""
     if any(name in own for name in names):
         return ""
     begins = {

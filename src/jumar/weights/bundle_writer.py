@@ -29,7 +29,7 @@ _BY_DTYPE = {
 
 
 def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
-    """Write `PREFIX.index`, `PREFIX.data-00000-of-00001` and `checkpoint` beside them.
+    """Write `PREFIX.index`, `PREFIX.data-00000-of-00001` and `checkpoint` next to them.
 
     Args:
         prefix: Prefix of the files, for instance `exported/model.ckpt-120`. A checkpoint with that
@@ -96,7 +96,7 @@ def _write_flushed(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _append(file: BinaryIO, array: Array) -> BundleEntry:
-    """Append a tensor to the data file; returns its place."""
+    """Append a tensor to the data file; returns its position."""
     if array.dtype.kind in "OSU":
         return _append_strings(file, array)
     kind = _element_type(array)

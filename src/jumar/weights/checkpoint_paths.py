@@ -86,7 +86,7 @@ def _prefix_of(name: str) -> str:
 
 
 def state_text(name: str) -> bytes:
-    """The content of the `checkpoint` file beside a checkpoint of that name."""
+    """The content of the `checkpoint` file next to a checkpoint of that name."""
     quoted = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
     lines = (f'model_checkpoint_path: "{quoted}"', f'all_model_checkpoint_paths: "{quoted}"')
     return "".join(f"{line}\n" for line in lines).encode()

@@ -31,7 +31,7 @@ _NOT_IN_TENSORFLOW = ".num_batches_tracked"
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A weight of the network and its place in the file.
+    """A weight of the network and its location in the file.
 
     Attributes:
         raw: The file's name of the value as trained.

@@ -189,7 +189,7 @@ class TensorBundle:
         return data[entry.offset : entry.offset + entry.size]
 
     def _shard(self, name: str, number: int) -> NDArray[np.uint8]:
-        """A data file, mapped into memory when it is first needed."""
+        """A data file, mapped into memory on first use."""
         if number not in self._shards:
             if number >= self._shard_count:
                 raise ValueError(f"it is in data file {number} of {self._shard_count}")

@@ -1,4 +1,4 @@
-"""What is wrong with a data set or odd about it: the same rules for all kinds of items."""
+"""Problems and oddities of a data set, by the same rules for all kinds of items."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ FEWEST_SAMPLES = 5
 
 
 class Place(NamedTuple):
-    """An item of a part, and what is wrong with it."""
+    """An item of a part, and its problem."""
 
     part: str
     where: str
@@ -111,7 +111,7 @@ def _copies(known: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding
 
 
 def _near(known: Sequence[_Known], same: set[tuple[int, int]]) -> list[Finding]:
-    """Images that look alike and are no copies of each other."""
+    """Images that look alike but are not copies of each other."""
     rows = [index for index, entry in enumerate(known) if entry.item.look is not None]
     if not rows:
         return []

@@ -105,7 +105,7 @@ def kind_of(path: str) -> Kind:
 
 
 def _names(place: Path) -> list[str]:
-    """Names of files below a place, and of those in zips."""
+    """Names of files below a path, including those in zips."""
     if is_file(place):
         return _zipped(place) if place.suffix.lower() == ".zip" else [place.name]
     if not is_folder(place):

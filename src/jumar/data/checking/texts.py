@@ -28,7 +28,7 @@ class CollectedFaults(Skipping):
 
 
 class TextReader:
-    """Items that were read with their file."""
+    """Items read together with their file."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items

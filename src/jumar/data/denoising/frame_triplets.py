@@ -80,7 +80,7 @@ class TripletPatches:
 
     @property
     def fingerprint(self) -> str:
-        """Of the frames and of which of them belong together; see `Fingerprinted`."""
+        """Fingerprint of the frames and of their grouping; see `Fingerprinted`."""
         return triplets_fingerprint(self.frames, self.triplets)
 
     def open(self, item: int, _key: SampleKey) -> Pixels:
@@ -141,7 +141,7 @@ class NoisyTriplets:
 
     @property
     def fingerprint(self) -> str:
-        """Of the frames and of which of them belong together; see `Fingerprinted`."""
+        """Fingerprint of the frames and of their grouping; see `Fingerprinted`."""
         return triplets_fingerprint(self.pictures.pictures, self.triplets)
 
     def open(self, item: int, _key: SampleKey) -> list[Pixels]:

@@ -83,7 +83,7 @@ class NoisyPictures:
 
     @property
     def fingerprint(self) -> str:
-        """That of the images; see `Fingerprinted`."""
+        """The images' fingerprint; see `Fingerprinted`."""
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Pixels:

@@ -53,7 +53,7 @@ class Patches:
 
     @property
     def fingerprint(self) -> str:
-        """That of the images; see `Fingerprinted`."""
+        """The images' fingerprint; see `Fingerprinted`."""
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:

@@ -52,7 +52,7 @@ class CatHeads:
 
     @property
     def fingerprint(self) -> str:
-        """That of the images; see `Fingerprinted`."""
+        """The images' fingerprint; see `Fingerprinted`."""
         return self._pictures.fingerprint
 
     def path(self, index: int) -> str:

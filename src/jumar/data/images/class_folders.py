@@ -128,7 +128,7 @@ class ClassListing:
 
 
 class ListedImages:
-    """What is known of images in class folders before any is read.
+    """Facts about images in class folders, known before any is read.
 
     Attributes:
         classes: Names of the class folders in label order.
@@ -143,7 +143,7 @@ class ListedImages:
 
     @property
     def fingerprint(self) -> str:
-        """Of the images' paths and labels; see `Fingerprinted`."""
+        """Fingerprint of the images' paths and labels; see `Fingerprinted`."""
         return self._listing.fingerprint
 
     @property

@@ -40,7 +40,7 @@ class DigitImages:
 
     @property
     def fingerprint(self) -> str:
-        """Of the images themselves; see `Fingerprinted`."""
+        """Fingerprint of the images themselves; see `Fingerprinted`."""
         return fingerprint(*self._encoded)
 
     def read(self, index: int) -> Record:

@@ -65,7 +65,7 @@ class Pictures:
 
     @property
     def fingerprint(self) -> str:
-        """That of the source; see `Fingerprinted`."""
+        """The source's fingerprint; see `Fingerprinted`."""
         return fingerprint_of(self._source)
 
     def read_ahead(self, items: Sequence[int]) -> None:
@@ -99,7 +99,7 @@ class ShardPictures:
 
     @property
     def fingerprint(self) -> str:
-        """That of the shards; see `Fingerprinted`."""
+        """The shards' fingerprint; see `Fingerprinted`."""
         return self._shards.fingerprint
 
     def read_ahead(self, items: Sequence[int]) -> None:

@@ -22,7 +22,7 @@ _PROFILE_AND_EXIF = ("JPEG", "PNG", "WEBP")
 
 
 def not_kept_in(picture: WholePicture, path: Path) -> list[str]:
-    """What a file of this type cannot store of an image, in words."""
+    """The features of an image that a file of this type cannot store, in words."""
     kind = _format_of(path)
     lost: list[str] = []
     if picture.pixels.dtype != np.uint8 and kind != "PNG":

@@ -65,7 +65,7 @@ class DetectionPictures:
 
     @property
     def fingerprint(self) -> str:
-        """That of the source; see `Fingerprinted`."""
+        """The source's fingerprint; see `Fingerprinted`."""
         return self.source.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Encoded:

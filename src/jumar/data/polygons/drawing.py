@@ -1,4 +1,4 @@
-"""What OpenCV does for text detectors: filled polygons, rectangles around points, components."""
+"""OpenCV's operations for text detectors: filled polygons, minimal rectangles, components."""
 
 from collections.abc import Sequence
 from typing import Any

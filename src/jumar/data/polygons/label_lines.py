@@ -35,7 +35,7 @@ _MOST_NUMBERS = 400
 
 
 class Outline(NamedTuple):
-    """One line of a file, read.
+    """One parsed line of a file.
 
     Attributes:
         line: Counted from 1.

@@ -64,7 +64,7 @@ class TextPictures:
 
     @property
     def fingerprint(self) -> str:
-        """Of the images' paths, outlines and texts; see `Fingerprinted`."""
+        """Fingerprint of the images' paths, outlines and texts; see `Fingerprinted`."""
         contents = [self.pictures.fingerprint.encode()]
         for regions in self.regions:
             contents += [region.corners.tobytes() for region in regions]
@@ -125,7 +125,7 @@ def open_text_pictures(
 
 
 def stem_of(name: str) -> str:
-    """What image and label file have in common: the name without folder, `gt_` and suffix."""
+    """The key shared by an image and its label file: the name without folder, `gt_` and suffix."""
     file = name.rpartition("/")[2]
     stem, dot, ending = file.rpartition(".")
     is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json", "mat"))

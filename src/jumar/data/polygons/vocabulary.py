@@ -1,4 +1,4 @@
-"""Words to write: signs, prices and numbers, and Chinese words of frequent characters.
+"""Words to render: signs, prices and numbers, and Chinese words of frequent characters.
 
 Every fourth word, number and character is reserved for the test part, so that scores are for words
 unseen in training.

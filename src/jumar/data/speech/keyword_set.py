@@ -90,7 +90,7 @@ class SpokenWords:
 
     @property
     def fingerprint(self) -> str:
-        """Of the clips of the part and their words; see `Fingerprinted`."""
+        """Fingerprint of the clips of the part and their words; see `Fingerprinted`."""
         return fingerprint(self._files.encode(), self._labels.tobytes())
 
     def open(self, item: int, key: SampleKey) -> tuple[int, Clip | None]:

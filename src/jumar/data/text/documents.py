@@ -52,7 +52,7 @@ Document = list[list[int]]
 
 
 def text_files(inputs: Sequence[str]) -> list[Path]:
-    """The files of some inputs, in their order.
+    """The files of the inputs, in order.
 
     Args:
         inputs: Files, folders (all files below them, by name) and globs, or several of them
@@ -179,7 +179,7 @@ def chunk_documents(
 def read_documents(
     tokenizer: Tokenizer, files: Sequence[Path], segmenter: Segmenter | None = None
 ) -> list[Document]:
-    """The documents of some files as the original reads them, some of them empty.
+    """The documents of the files as the original reads them; some may be empty.
 
     A document continues in the next file if there is no blank line between them.
 

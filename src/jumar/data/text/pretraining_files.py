@@ -1,4 +1,4 @@
-"""What both orders of pre-training data share: the request and the folder."""
+"""The parts common to both orders of pre-training data: the request and the folder."""
 
 import fcntl
 import hashlib

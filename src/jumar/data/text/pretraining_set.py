@@ -79,7 +79,7 @@ class PretrainingInstances:
 
     @property
     def fingerprint(self) -> str:
-        """That of the records; see `Fingerprinted`."""
+        """The records' fingerprint; see `Fingerprinted`."""
         return self.records.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> tuple[bytes, str]:

@@ -38,7 +38,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerRules:
-    """How a text becomes words and a word pieces.
+    """How a text becomes words, and words become pieces.
 
     Attributes:
         words: How a text is split into words.

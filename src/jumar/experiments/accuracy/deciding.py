@@ -40,7 +40,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """The answer.
+    """The decision.
 
     Attributes:
         chosen: The setting; None if none meets the target.

@@ -58,7 +58,7 @@ class Returned:
 
 
 class RayWorker:
-    """Computes one run at a time; an actor that can be asked to stop meanwhile."""
+    """An actor that computes one run at a time and can be asked to stop meanwhile."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

@@ -1,4 +1,4 @@
-"""The bottleneck of a step, from a short measurement of the start."""
+"""The bottleneck of a step, from a short measurement of the baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ has issued everything."""
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """A measurement of the start.
+    """A measurement of the baseline.
 
     Attributes:
         device: The kind of device, such as `cpu`.

@@ -73,7 +73,7 @@ class Journal:
         return self._known.get((tuple(against), tuple(candidate)))
 
     def add(self, comparison: Comparison) -> None:
-        """Keep a comparison.
+        """Record a comparison.
 
         Raises:
             UserError: The file cannot be written.
@@ -82,7 +82,7 @@ class Journal:
         self._write("a", asdict(comparison))
 
     def keep_facts(self, facts: Mapping[str, Any]) -> None:
-        """Keep the measurement of the start.
+        """Record the measurement of the baseline.
 
         Raises:
             UserError: The file cannot be written.

@@ -38,7 +38,7 @@ class Tried:
 
 @dataclass(kw_only=True)
 class Found:
-    """What a tuning arrived at.
+    """The outcome of a tuning.
 
     Attributes:
         facts: The measurement of the start.

@@ -75,7 +75,7 @@ class SpeedSearch:
         self.found = Found()
 
     def run(self) -> Found:
-        """Measure the start, race the choices, confirm the best.
+        """Measure the baseline, race the choices, confirm the best.
 
         Raises:
             UserError: The start cannot be trained.
@@ -110,7 +110,7 @@ class SpeedSearch:
         self._say_start()
 
     def _start_measured(self) -> tuple[Facts, Comparison]:
-        """Two processes of the start: what limits it, and how far equal settings lie apart."""
+        """Two processes of the baseline: its bottleneck, and how much equal settings differ."""
         bench = self._bench
         try:
             first, second = bench.ready((_BEST, START), (_TWIN, START))
@@ -310,7 +310,7 @@ class SpeedSearch:
             self._bench.end(_CANDIDATE)
 
     def _confirm(self) -> None:
-        """Compare the best with the start, in pairs of fresh processes."""
+        """Compare the best with the baseline, in pairs of fresh processes."""
         result, bench = self.found, self._bench
         if result.best == START:
             return
@@ -341,7 +341,7 @@ def _is_open(measured: Speedup) -> bool:
 
 
 def _facts(described: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
-    """The average over the start's blocks."""
+    """The average over the baseline's blocks."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)

@@ -139,7 +139,7 @@ def rank_of_summary(line: str) -> int | None:
 
 
 def rank_in_name(shown: str) -> int | None:
-    """The rank that the name of a file gives: `rank3.log`, `attempt_0/3/stderr.log`."""
+    """The rank that a file name gives: `rank3.log`, `attempt_0/3/stderr.log`."""
     parts = PurePath(shown).parts
     for before, part in zip(("", *parts), parts, strict=False):
         if _ATTEMPT.match(before) and part.isdecimal():

@@ -205,7 +205,7 @@ class _Reader:
             self._job.errors.append(ErrorLine(file=self._shown, line=line.number, text=line.text))
 
     def _known(self, fault: Fault | None, place: forms.Place) -> Fault | None:
-        """The fault of a line; one of its own words where the table knows no better."""
+        """The fault of a line; one quoting its own words if the table has none better."""
         if fault is not None and fault.id not in raised.VAGUE:
             return fault
         if raised.cann_message_in(place.text):
@@ -325,7 +325,7 @@ class _Reader:
 
 
 def _in_frame(line: str) -> bool:
-    """Whether a line is the source that a traceback shows, or what it is underlined with."""
+    """Whether a line is the source shown in a traceback, or its underline."""
     return forms.place_of(line).text.startswith("    ")
 
 

@@ -26,7 +26,7 @@ class TooLarge(ValueError):
 
 
 def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
-    """The lines, each cut to `LONGEST` letters.
+    """The lines, each truncated to `LONGEST` characters.
 
     Args:
         stream: The bytes.
@@ -69,7 +69,7 @@ def is_text(start: bytes) -> bool:
 
 
 class _Wide:
-    """UTF-16, as PowerShell writes it; a line may end within a letter."""
+    """UTF-16, as PowerShell writes it; a line may end within a character."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")

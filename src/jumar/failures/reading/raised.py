@@ -1,4 +1,4 @@
-"""What a failing program itself says: exceptions and CANN's messages that the table does not know.
+"""What a failing program itself reports: exceptions and CANN messages unknown to the table.
 
 Each pattern is anchored or bounded, so that none takes longer than a line is long.
 """
@@ -32,7 +32,7 @@ _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
 
 def kind_of(text: str) -> str:
-    """Which fault an exception is that the table does not know."""
+    """The fault for an exception that is not in the table."""
     called = " function error:" in text and "error code is " in text
     return CALL if called else EXCEPTION
 
@@ -44,7 +44,7 @@ def is_exception(text: str, *, in_traceback: bool) -> bool:
 
 
 def cann_message_in(text: str) -> str:
-    """What CANN says behind a code, or nothing where the code stands alone."""
+    """CANN's message after a code; empty if the code stands alone."""
     match = _CANN.match(text)
     if match is None:
         return ""

@@ -1,4 +1,4 @@
-"""What is put on top of BERT: masked words and next sentence, classes, tags, spans.
+"""Heads on top of BERT: masked words and next sentence, classes, tags, spans.
 
 Names of modules and parameters are those of Hugging Face's BERT classes.
 """
@@ -100,7 +100,7 @@ class BertForPretraining(nn.Module):
 
 
 class BertForClassification(nn.Module):
-    """BERT or NEZHA with one class a sample."""
+    """BERT or NEZHA with one class per sample."""
 
     def __init__(self, size: BertSize, num_classes: int, *, unpadded: bool = True) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class BertForClassification(nn.Module):
 
 
 class BertForTagging(nn.Module):
-    """BERT or NEZHA with one class a token."""
+    """BERT or NEZHA with one class per token."""
 
     def __init__(self, size: BertSize, num_tags: int, *, unpadded: bool = True) -> None:
         super().__init__()

@@ -57,6 +57,6 @@ def drift_of(dump: Dump) -> Drift:
 
 
 def around(layer: str) -> list[str]:
-    """A layer and all that it is in."""
+    """A layer and all its ancestors."""
     parts = layer.split(".") if layer else []
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]

@@ -339,7 +339,7 @@ def _as_operand(row: Row, error: float) -> Operand:
 
 
 def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
-    """What an error of the usual level is relative to, apart from the operands.
+    """The reference for an error of the usual level, apart from the operands.
 
     A gradient that is zero in theory is measured by the layer's other gradients.
     """

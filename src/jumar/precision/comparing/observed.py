@@ -182,7 +182,7 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
 
 
 def unlike(left: torch.Tensor, right: torch.Tensor) -> str:
-    """In what the elements that are not finite differ, for people; empty if they agree.
+    """How the non-finite elements differ, in words; empty if they agree.
 
     A mask's -inf that became inf makes NaN of a softmax, and must not pass as equal.
     """

@@ -124,7 +124,7 @@ def pair_values(pair: Pair) -> list[tuple[Value, Value]]:
 
 
 def canonical(op: str) -> str:
-    """The name of a computation, whichever tool or table it is from.
+    """The name of a computation, regardless of the tool or table it comes from.
 
     `aten._softmax.default`, `Functional.softmax` and `SoftmaxV2` are `softmax`; `__add__`, `add_`
     and `aten.add.Tensor` are `add`.

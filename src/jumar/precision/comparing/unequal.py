@@ -10,7 +10,7 @@ from jumar.precision.dumps.dump import Call, Dump, Value
 
 @dataclass(frozen=True, kw_only=True)
 class Unequal:
-    """A call whose tensors are not equal.
+    """A call with unequal tensors.
 
     Attributes:
         pair: The call in both dumps.

@@ -157,7 +157,7 @@ def _number(text: str) -> float | None:
 
 
 def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The units of both forms: one record with `acc_list`, or an object a unit."""
+    """The units in both formats: one record with `acc_list`, or one object per unit."""
     if isinstance(content, dict) and "acc_list" in content:
         listed = content["acc_list"]
         for one in listed if isinstance(listed, list) else [listed]:

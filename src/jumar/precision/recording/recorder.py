@@ -211,7 +211,7 @@ class StepRecorder:
         try:
             self._calls.check_globs()
             self._check_size()
-            # Reading from a device takes ops of its own.
+            # Reading from a device runs ops itself.
             with self.paused():
                 dump = self._dump()
                 return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)

@@ -232,7 +232,7 @@ class _Pending:
 
 
 def _read_together(pending: list[_Pending]) -> Iterator[tuple[list[float], list[int]]]:
-    """Floats and counts of all rows, with one copy to the host a device and dtype."""
+    """Floats and counts of all rows, with one copy to the host per device and dtype."""
     read: dict[int, float] = {}
     groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
     for row in pending:

@@ -31,7 +31,7 @@ _MEASURING = frozenset({"Shape", "Range", "NonZero", "Resize"})
 
 @dataclass(frozen=True, kw_only=True)
 class AtcScript:
-    """The script and what goes with it.
+    """The script and its companion files.
 
     Attributes:
         text: The script.

@@ -102,7 +102,7 @@ def export_run(request: ExportRequest, say: Say = lambda _: None) -> list[str]:
 def open_exportable(
     request: ExportRequest, say: Say = lambda _: None
 ) -> tuple[Trained, Recipe, Exportable]:
-    """A run's network in the form in which it is exported, and its recipe with its data in place.
+    """A run's network in its exported form, and its recipe with its data in place.
 
     Raises:
         UserError: See `export_run`.

@@ -110,7 +110,7 @@ class Exportable:
     tolerance: float = TOLERANCE
 
     def sample(self, **lengths: int) -> tuple[Tensor, ...]:
-        """Made-up inputs: of the usual lengths, except those named."""
+        """Random inputs: of the usual lengths, except those named."""
         usual = {name: axis.usual for name, axis in self.axes.items()}
         return self.made_up({**usual, **lengths}, torch.Generator().manual_seed(SEED))
 

@@ -114,7 +114,7 @@ def denoiser(trained: Trained) -> Exportable:
 
 
 def detector(trained: Trained) -> Exportable:
-    """Images in, maps out, of which words are still to be read."""
+    """Images in, maps out, from which words still have to be read."""
     recipe = cast(DetectionRecipe, trained.recipe)
     data = recipe.data
     maps = {"shape": ("height/4", "width/4")}
@@ -261,7 +261,7 @@ def _image(shape: tuple[int | str, ...], meaning: str) -> Port:
 
 
 def _pixels(channels: int, highest: float) -> Any:
-    """Made-up images, levels from 0 to `highest`."""
+    """Random images, levels from 0 to `highest`."""
 
     def made_up(lengths: Mapping[str, int], random: torch.Generator) -> tuple[Tensor, ...]:
         shape = (lengths["batch"], channels, lengths["height"], lengths["width"])

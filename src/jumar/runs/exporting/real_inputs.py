@@ -72,7 +72,7 @@ def _seen(
 
 
 def _cut(tensor: Tensor, shape: Any) -> Tensor:
-    """The upper left of large images, if a network takes images of any size."""
+    """The upper left part of large images, if a network takes images of any size."""
     if "height" not in shape:
         return tensor
     return tensor[..., :_LARGEST_SIDE, :_LARGEST_SIDE].contiguous()

@@ -1,4 +1,4 @@
-"""What `--to` names: a file by its suffix, a folder, or TensorFlow."""
+"""The target of `--to`: a file by its suffix, a folder, or TensorFlow."""
 
 from pathlib import Path
 from typing import Literal

@@ -20,7 +20,7 @@ _ADDRESSES = ("stack_trace", "source_fn_stack", "nn_module_stack", "torch_fn")
 
 
 def traced(exportable: Exportable) -> ExportedProgram:
-    """The graph of a network; the network itself stays as it is."""
+    """The graph of a network; the network itself is unchanged."""
     network = copy.deepcopy(exportable.network).eval()
     exportable.prepared(network)
     dims = {

@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers as CMRC 2018 scores them, in both variants that are in use.
+"""Exact match and F1 of answers as scored by CMRC 2018, in both common variants.
 
 Facts: the official script (ymcui/cmrc2018, cmrc2018_evaluate.py), and Ascend's copy of it
 (reading_evaluate.py of Bert-base_ID0060), whose range of Chinese characters begins at the digit 0
@@ -24,7 +24,7 @@ Chinese characters after U+9FA5, of which its model makes words, are taken one b
 
 @cache
 def _latin_words() -> Callable[[str], list[str]]:
-    """The words of Latin text as nltk cuts them, which the official script calls."""
+    """The words of Latin text as tokenized by nltk, which the official script calls."""
     # Takes a second, and only questions about passages need it.
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
@@ -32,7 +32,7 @@ def _latin_words() -> Callable[[str], list[str]]:
 
 
 def exact_match(answers: Sequence[str], prediction: str) -> bool:
-    """Whether a prediction is one of the answers, but for case and some punctuation."""
+    """Whether a prediction is one of the answers, ignoring case and some punctuation."""
     return _plain(prediction) in map(_plain, answers)
 
 
@@ -47,7 +47,7 @@ def answer_f1(answers: Sequence[str], prediction: str, variant: Variant = "offic
 
 
 def segments(text: str, variant: Variant) -> list[str]:
-    """A text as words and single Chinese characters, without the punctuation that is removed."""
+    """A text as words and single Chinese characters, without the removed punctuation."""
     return list(_segments(_plain(text), variant))
 
 
@@ -67,7 +67,7 @@ def _plain(text: str) -> str:
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest part that both have in common."""
+    """The length of the longest common substring."""
     longest = 0
     before = [0] * (len(second) + 1)
     for word in first:

@@ -27,7 +27,7 @@ class Entity(NamedTuple):
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities of a sentence, also where tags do not follow their scheme.
+    """The entities of a sentence, even if tags do not follow their scheme.
 
     An inner tag continues an entity of its type, or starts one if there is none.
     """
@@ -46,7 +46,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def strict_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
-    """The entities that follow the scheme from beginning to end; all others are left out."""
+    """The entities that follow the scheme from start to end; all others are dropped."""
     spans: list[Entity] = []
     tagged = [split_tag(tag) for tag in tags]
     for span in entities(tags):

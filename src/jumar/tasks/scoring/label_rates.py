@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of single labels, as `tf_metrics.py` of Ascend's Bert-base has them.
+"""Precision, recall and F1 of single labels, as in `tf_metrics.py` of Ascend's Bert-base.
 
 They score tokens, not entities: an entity of four characters counts four times, and one of which
 three are right counts as three right ones. `entities.py` scores entities.

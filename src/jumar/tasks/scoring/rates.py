@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Rates(NamedTuple):
-    """Shares of 0 to 1; 0 where nothing was predicted or nothing is in the data."""
+    """Ratios from 0 to 1; 0 if nothing was predicted or nothing is in the data."""
 
     precision: float
     recall: float

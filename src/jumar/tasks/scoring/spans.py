@@ -9,7 +9,7 @@ from jumar.data.text.basic_words import BasicWords
 
 
 def best_indexes(logits: NDArray[np.floating], count: int) -> list[int]:
-    """The positions of the largest logits, the largest first; of equal ones the first."""
+    """The positions of the largest logits, largest first; ties in order."""
     return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
@@ -31,7 +31,7 @@ def best_spans(
     n_best: int,
     longest: int,
 ) -> list[Guess]:
-    """Answers made of the best places, the best first; of equally good ones the first found.
+    """Answers from the best positions, best first; ties in the order found.
 
     Args:
         start: Logits of the places where an answer may begin.
@@ -55,8 +55,8 @@ def best_spans(
 def realigned(prediction: str, original: str, words: BasicWords) -> str:
     """The part of an original text that corresponds to a predicted text of joined words.
 
-    What our own tokens cover is known by character, so nothing here needs this but comparisons
-    with predictions of the original scripts.
+    Our own tokens have character offsets, so this is only needed for comparisons with predictions
+    of the original scripts.
 
     Args:
         prediction: Words with blanks between them, lower case where `words` makes it so.

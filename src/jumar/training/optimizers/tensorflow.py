@@ -250,7 +250,7 @@ class TfLamb(TensorFlowOptimizer):
         averages: list[Tensor],
         squares: list[Tensor],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """The averages and the averages of squares, both corrected, as tensors of their own."""
+        """The averages and the averages of squares, both corrected, as separate tensors."""
         updates: Tensor | None = group["updates"]
         if updates is not None:
             correction1, correction2 = _corrections(updates, group["betas"])

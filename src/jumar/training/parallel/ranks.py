@@ -135,14 +135,14 @@ class Ranks:
 
 
 class TreeExchange:
-    """Makes sums over this rank's parts those over all ranks' parts.
+    """Turns sums over this rank's parts into those over all ranks' parts.
 
     Its methods are called in turn, as often as there is a sum to make; of several exchanges every
     rank starts, and then ends, all in the same order.
     """
 
     def start(self, sums: TreeSum) -> None:
-        """Begin to exchange partial sums.
+        """Start to exchange partial sums.
 
         Args:
             sums: Of this rank's parts, vectors of one length. The ranks have equally many parts,
@@ -151,7 +151,7 @@ class TreeExchange:
         self._sums = sums
 
     def share(self) -> None:
-        """Add up this rank's share of the elements, and begin to hand it to the others."""
+        """Add up this rank's share of the elements, and start sending it to the others."""
 
     def finish(self) -> Tensor:
         """The sum over all parts, in the memory of the first partial sum."""
@@ -165,7 +165,7 @@ class TreeExchange:
 
 
 class Agreement:
-    """A few small numbers that all ranks agree on once a step."""
+    """A few small numbers that all ranks agree on once per step."""
 
     def exchange(self, own: Sequence[int]) -> list[int]:
         """Offer this rank's numbers; returns the agreed ones, the largest of all ranks."""

@@ -60,7 +60,7 @@ class Place:
 
     @property
     def answers(self) -> bool:
-        """Whether the store does; takes a second or so if not."""
+        """Whether the store answers; takes a second or so if not."""
         try:
             wait = timedelta(seconds=1)
             dist.TCPStore(self.host, self.port, None, is_master=False, timeout=wait)
@@ -70,7 +70,7 @@ class Place:
 
 
 def announced_place(variables: Mapping[str, str]) -> Place | None:
-    """The place in torchrun's variables; None where something else started the ranks."""
+    """The place according to torchrun's variables; None if something else started the ranks."""
     try:
         return Place(
             node=int(variables["GROUP_RANK"]),

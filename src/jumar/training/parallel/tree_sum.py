@@ -41,7 +41,7 @@ def partial_sums(parts: Span, total: int) -> list[Span]:
 
 
 class _Merging:
-    """Spans in order, each two of them merged as soon as the tree adds them."""
+    """Spans in order, any two of them merged as soon as the tree adds them."""
 
     def __init__(self, total: int) -> None:
         self._pairs = set(subtrees(total))
@@ -75,12 +75,12 @@ class TreeSum:
 
     @property
     def spans(self) -> Sequence[Span]:
-        """The parts that were added up so far."""
+        """The parts added so far."""
         return self._merging.spans
 
     @torch.no_grad()
     def add(self, span: Span, value: Tensor) -> None:
-        """Add the value of the parts that follow those before; an earlier one takes the sum."""
+        """Add the value of the next parts; an earlier one takes the sum."""
         self.values.append(value)
         for _ in range(self._merging.push(span)):
             right = self.values.pop()

@@ -45,7 +45,7 @@ _OPERATOR: Final = {
 
 
 def memory_tables(events: Sequence[Event], base_ns: int) -> dict[str, pl.DataFrame]:
-    """`memory_record` and `operator_memory`, in the form the reader gives torch_npu's.
+    """`memory_record` and `operator_memory`, in the form in which the reader returns torch_npu's.
 
     Args:
         events: The events of a torch.profiler trace, recorded with or without memory.

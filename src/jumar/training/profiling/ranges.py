@@ -1,4 +1,4 @@
-"""Ranges around the forward pass of every layer, which tell which layer an op belongs to."""
+"""Ranges around the forward pass of every layer, which show the layer of an op."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -45,7 +45,7 @@ class ModuleRanges:
         self._inputs: list[tuple[str, tuple[torch.Size, ...]]] = []
 
     def take_inputs(self) -> Hashable:
-        """The shapes that layers got since the last call, in order: equal where all are."""
+        """The shapes that layers received since the last call, in order: one if all are equal."""
         taken = tuple(self._inputs)
         self._inputs.clear()
         return taken

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of ops, taken over from further steps that were recorded with them.
+"""Shapes and dtypes of ops, adopted from further steps recorded with them.
 
 For shapes torch's profiler keeps a record of every tensor. On a CPU these lie between the tensors,
 so that memory is used anew and steps of large tensors take up to three quarters longer. So the
@@ -19,7 +19,7 @@ Calls = dict[object, list[Event]]
 
 @dataclass(frozen=True, kw_only=True)
 class Lacking:
-    """What took over no shapes.
+    """What adopted no shapes.
 
     Attributes:
         steps: The steps whose ops, but for those that prepare data, have none.
@@ -34,7 +34,7 @@ class Lacking:
 def take_shapes(
     events: Sequence[Event], shaped: Sequence[Event], inputs: Mapping[int, Hashable]
 ) -> Lacking:
-    """Give ops the arguments that they have in a step that was recorded with shapes.
+    """Give ops the arguments from a step recorded with shapes.
 
     A step takes over those of another one if both call the same ops in the same order on each
     thread, and if their layers got inputs of the same shapes: a batch of other lengths, or a step

@@ -1,1 +1,1 @@
-"""Where the records of a run go: an `Observer` a file, and the choice of them."""
+"""Where the records of a run go: one `Observer` per file, and the choice among them."""

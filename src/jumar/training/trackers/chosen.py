@@ -19,7 +19,7 @@ from jumar.training.trackers.wandb_service import WandbService
 
 
 class _Kind(NamedTuple):
-    """A service, and the variable of its own that asks for it."""
+    """A service, and its own variable that requests it."""
 
     create: Callable[[], Service]
     variable: str

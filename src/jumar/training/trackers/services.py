@@ -50,7 +50,7 @@ class ServiceTracker(Observer):
 
     A service that cannot be reached at the start is an error; one that fails later costs the rest
     of its records and not the training. What it was sent is noted in the run directory, so that a
-    resumed run goes on in the service's same run, without the steps that it repeats.
+    resumed run continues in the service's same run, without the steps that it repeats.
 
     Args:
         name: Of the service.

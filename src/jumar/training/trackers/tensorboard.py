@@ -15,7 +15,7 @@ from jumar.training.trackers.tracker import Tracker
 
 
 def is_installed() -> bool:
-    """Whether there is a tensorboard to write with."""
+    """Whether tensorboard is installed."""
     return importlib.util.find_spec("tensorboard") is not None
 
 
@@ -41,7 +41,7 @@ class TensorBoardTracker(Tracker):
         self._records: Any = None
 
     def start(self, first_step: int) -> None:
-        """Open a new file of events."""
+        """Open a new event file."""
         proto = "tensorboard.compat.proto"
         try:
             self._event = importlib.import_module(f"{proto}.event_pb2")

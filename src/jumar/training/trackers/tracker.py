@@ -20,7 +20,7 @@ class Tracker(Observer, ABC):
 
     @abstractmethod
     def start(self, first_step: int) -> None:
-        """Open what is written to; see `Observer.open`."""
+        """Open the destination; see `Observer.open`."""
 
     @abstractmethod
     def write(self, record: Record) -> None:
@@ -28,7 +28,7 @@ class Tracker(Observer, ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Close what was opened; called even if `start` failed."""
+        """Close the destination; called even if `start` failed."""
 
     def open(self, first_step: int) -> None:
         """See `Observer.open`.

@@ -106,7 +106,7 @@ def test_arguments_may_be_keywords_except_in_commands_and_protocols() -> None:
     assert sorted(without_name) == sorted(of_protocols) == ["__call__", "__call__", "map", "open"]
 
 
-def test_a_method_without_a_body_is_abstract_in_an_abstract_class() -> None:
+def test_method_without_a_body_is_abstract_in_an_abstract_class() -> None:
     open_methods = [
         f"{node.name}.{method.name}"
         for node in classes()

@@ -341,7 +341,7 @@ def test_nothing_runs_code_from_data() -> None:
         "np.load(path, allow_pickle=True)",
     ],
 )
-def test_a_way_to_run_code_from_data_is_found(line: str) -> None:
+def test_ways_to_run_code_from_data_are_found(line: str) -> None:
     assert list(unsafe(ast.parse(line)))
 
 

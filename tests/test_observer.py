@@ -94,7 +94,7 @@ def test_started_observer_is_ended_even_if_the_next_one_fails() -> None:
     assert failing.seen == ["end"]
 
 
-def test_the_longest_span_counts_and_a_run_too_short_for_one_is_refused() -> None:
+def test_longest_span_counts_and_a_too_short_run_is_refused() -> None:
     class Long(Diary):
         span = 7
 

@@ -34,7 +34,7 @@ def test_summary_has_at_most_five_lines_and_loses_no_reason() -> None:
     assert skip_summary([]) == []
 
 
-def test_a_run_says_what_it_skipped(tmp_path: Path) -> None:
+def test_run_says_what_it_skipped(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_terminal_summary\n")
     (tmp_path / "test_x.py").write_text(
         "import pytest\n\n\ndef test_one():\n    pytest.skip('needs a device')\n"

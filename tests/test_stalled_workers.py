@@ -91,7 +91,7 @@ def test_lost_worker_fails_its_test_by_name_and_the_others_continue(
         assert "test_0.py" in done.stderr.partition("most recent call first")[2]
 
 
-def test_a_slow_test_below_the_limit_is_left_alone(tmp_path: Path) -> None:
+def test_slow_test_below_the_limit_is_left_alone(tmp_path: Path) -> None:
     done = run(tmp_path, 20, SLOW, SLOW)
     assert "4 passed" in done.stdout
     assert "has been at" not in done.stderr

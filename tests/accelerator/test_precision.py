@@ -43,9 +43,7 @@ def test_matrix_products_and_convolutions_are_low_precision_by_default(device: D
     assert (result["convolution"], result["product"]) == (torch.bfloat16, torch.bfloat16)
 
 
-def test_a_mixlist_keeps_the_named_op_in_float32_and_no_other(
-    device: Device, tmp_path: Path
-) -> None:
+def test_mixlist_keeps_only_the_named_op_in_float32(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "ops_info.json"
     path.write_text(
         json.dumps({"white-list": {"to-remove": ["Conv2D"]}, "black-list": {"to-add": ["Conv2D"]}})
@@ -80,7 +78,7 @@ def test_updates_are_skipped_until_the_loss_scale_fits_float16(
     assert results["skipped_steps"] == 2
 
 
-def test_a_loss_scale_that_fits_changes_nothing_but_rounding(
+def test_suitable_loss_scale_changes_only_rounding(
     device: Device, images: Path, tmp_path: Path
 ) -> None:
     fp16_is_real(device)

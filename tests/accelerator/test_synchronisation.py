@@ -44,9 +44,7 @@ def refusing_to_wait(device: Device, step: Callable[[], int]) -> Generator[None]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_step_does_not_synchronise(
-    device: Device, images: Path, tmp_path: Path, name: str
-) -> None:
+def test_step_does_not_synchronise(device: Device, images: Path, tmp_path: Path, name: str) -> None:
     if device.reads_at_once:
         pytest.skip(f"{device.kind} has finished whatever it returns")
     recipe = override(create_recipe(NAME), [f"data.path={images}", *SETTINGS[name]])

@@ -44,7 +44,7 @@ def assert_equal_bits(one: Path, other: Path) -> None:
         assert odd == [], f"{name} differs"
 
 
-def test_a_run_names_the_device_and_its_memory(device: Device, whole: Path) -> None:
+def test_run_names_the_device_and_its_memory(device: Device, whole: Path) -> None:
     results = RunDirectory(whole).read_results()
     assert results is not None
     assert results["device"] == {"kind": device.kind, "name": device.name}

@@ -34,7 +34,7 @@ def test_in_place_writes_count_once_and_views_not_at_all() -> None:
     assert floor.seconds == pytest.approx(4000 / 1e6)
 
 
-def test_the_backward_pass_is_counted() -> None:
+def test_backward_pass_is_counted() -> None:
     layer, batch = nn.Linear(32, 64, bias=False), torch.ones(8, 32, requires_grad=True)
     forward = 2 * 8 * 32 * 64
     floor = floor_of(lambda: layer(batch).sum().backward(), RATES)

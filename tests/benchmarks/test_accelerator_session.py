@@ -207,7 +207,7 @@ def test_folder_with_unrelated_files_is_left_alone(calls: Calls) -> None:
     assert [path.name for path in calls.out.iterdir()] == ["thesis.tex"]
 
 
-def test_the_peak_of_sixteen_bits_is_at_least_that_of_float32() -> None:
+def test_peak_of_sixteen_bits_is_at_least_that_of_float32() -> None:
     slow = {"bfloat16": 2.0, "float16": 9.0, "float32": 5.0, "float32, short format": 4.0}
     assert peaks({**slow, "copy": 1.0}) == {**slow, "bfloat16": 5.0, "copy": 1.0}
     assert peaks({"copy": 1.0, "bfloat16": 2.0}) == {"copy": 1.0, "bfloat16": 2.0}

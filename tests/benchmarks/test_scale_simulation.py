@@ -41,7 +41,7 @@ def test_one_card_has_no_communication(name: str, kind: str, parts: int) -> None
     field=st.sampled_from(["card_to_card", "group_to_group", "machine_to_machine"]),
     factor=st.floats(1.0, 100.0),
 )
-def test_a_faster_link_never_makes_a_step_slower(
+def test_faster_link_never_makes_a_step_slower(
     name: str, kind: str, cards: int, field: str, factor: float
 ) -> None:
     network, links = NETWORKS[name](), Links()

@@ -39,7 +39,7 @@ def weights(run: Path) -> Path:
     return run / "checkpoints" / "step-00000006" / "model.safetensors"
 
 
-def test_a_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> None:
+def test_damaged_checkpoint_is_named_and_the_others_are_scored(run: Path) -> None:
     flip(weights(run))
     done = here("evaluate", "run", "--device", "cpu", cwd=run.parent)
     assert f"skipping damaged checkpoint: {weights(Path('run'))} is damaged" in done.out
@@ -166,7 +166,7 @@ def test_imports_that_are_not_module_names_are_refused(
     assert message in here("evaluate", "run", cwd=run.parent, code=2).err
 
 
-def test_a_null_in_a_path_of_the_recipe_is_an_error_with_the_field(run: Path) -> None:
+def test_null_byte_in_a_recipe_path_is_an_error_with_the_field(run: Path) -> None:
     stored = json.loads((run / "recipe.json").read_text())
     stored["settings"]["data"]["path"] = "pictures\0"
     (run / "recipe.json").write_text(json.dumps(stored))

@@ -159,7 +159,7 @@ def nothing_left(cwd: Path) -> bool:
     return not (cwd / "run").exists()
 
 
-def test_an_empty_class_folder_is_named(folder: Path, tmp_path: Path) -> None:
+def test_empty_class_folder_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "train" / "dog").mkdir()
     done = on(folder, cwd=tmp_path, code=2)
     assert f"{folder / 'train'}: 1 of 3 class folders holds no image: 'dog'" in done.err
@@ -188,7 +188,7 @@ def test_truncated_shard_is_refused_with_file_and_offset(shards: Path, tmp_path:
     assert nothing_left(tmp_path)
 
 
-def test_a_flipped_bit_stops_the_run_at_its_record_before_its_update(
+def test_flipped_bit_stops_the_run_at_its_record_before_its_update(
     shards: Path, tmp_path: Path
 ) -> None:
     on(shards, *EPOCH, cwd=tmp_path, data__batch_size=1)
@@ -218,7 +218,7 @@ def test_unreadable_image_in_the_first_batch_leaves_no_files(folder: Path, tmp_p
     assert nothing_left(tmp_path)
 
 
-def test_a_label_out_of_range_is_named_with_file_and_offset(shards: Path, tmp_path: Path) -> None:
+def test_out_of_range_label_is_named_with_file_and_offset(shards: Path, tmp_path: Path) -> None:
     (shards / "labels.txt").unlink()
     done = on(shards, cwd=tmp_path, code=2, model__num_classes=1, data__batch_size=12)
     assert f"{shards / 'train-00000-of-00001'}, byte " in done.err

@@ -44,7 +44,7 @@ def test_json_has_every_location_and_nothing_else_is_printed(folder: Path, tmp_p
     assert "broken4" in here("data", "check", folder, "--all", cwd=tmp_path, code=1).out
 
 
-def test_the_data_of_a_recipe_is_checked_with_its_settings(folder: Path, tmp_path: Path) -> None:
+def test_data_of_a_recipe_is_checked_with_its_settings(folder: Path, tmp_path: Path) -> None:
     done = here(
         "data", "check", "resnext50", "--set", f"data.path={folder}", "--eval", folder,
         cwd=tmp_path, code=1,

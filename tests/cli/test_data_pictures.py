@@ -37,7 +37,7 @@ def test_written_set_trains_detectors_and_is_reproducible_by_seed(tmp_path: Path
     assert not pictures.faults
 
 
-def test_a_tenth_is_held_out_for_testing_by_default(tmp_path: Path) -> None:
+def test_tenth_is_held_out_for_testing_by_default(tmp_path: Path) -> None:
     files = written(tmp_path / "set", "--pictures", "10", "--workers", "2")
     assert sum(name.startswith("test/img") for name in files) == 1
 

@@ -183,14 +183,14 @@ def test_wrong_destination_is_refused_before_anything_is_written(
     assert written(tmp_path) == before
 
 
-def test_a_run_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_run_of_another_kind_is_refused(tmp_path: Path) -> None:
     source = write_files(tmp_path / "noisy", frames(10))
     write_files(tmp_path / "alexnet", {"recipe.json": b'{"recipe": "alexnet", "settings": {}}'})
     done = here("denoise", "alexnet", source, "--to", "clean", cwd=tmp_path, code=2)
     assert "does not denoise" in done.message
 
 
-def test_a_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
+def test_video_becomes_a_video_or_frames(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
     with VideoWriter(tmp_path / "noisy.mkv", Fraction(30)) as video:
         for seed in range(4):

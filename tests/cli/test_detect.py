@@ -79,7 +79,7 @@ def test_words_are_written_as_json_icdar_text_and_images(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found", photos.name]
 
 
-def test_a_threshold_can_be_changed_and_images_left_undrawn(place: Path, tmp_path: Path) -> None:
+def test_threshold_can_be_changed_and_images_left_undrawn(place: Path, tmp_path: Path) -> None:
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(50, 40))})
     options = ("--device", "cpu", "--set", "reading.threshold=1", "--no-pictures")
     here("detect", place / "all", "photos", "--to", "found", *options, cwd=tmp_path)
@@ -145,7 +145,7 @@ def test_large_images_are_processed_in_full_resolution_tiles(place: Path, tmp_pa
     assert "--tile" in error
 
 
-def test_the_network_sees_tiles_unshrunk_and_whole_images_shrunk(place: Path) -> None:
+def test_network_sees_tiles_unshrunk_and_whole_images_shrunk(place: Path) -> None:
     trained = open_trained(TrainedRequest(run_dir=place / "all", device="cpu"))
     seen: list[tuple[int, ...]] = []
     trained.model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[2:]))

@@ -39,7 +39,7 @@ def mounted(tmp_path: Path) -> Iterator[Mounted]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def test_a_disk_too_small_for_the_checkpoints_is_refused_before_the_first_step(
+def test_disk_too_small_for_the_checkpoints_is_refused_before_the_first_step(
     mounted: Mounted, tmp_path: Path
 ) -> None:
     disk = mounted("size=3m")
@@ -106,7 +106,7 @@ def test_disk_too_full_for_the_log_ends_the_run_with_a_message(
     assert all(json.loads(record) for record in records[:-1])
 
 
-def test_a_disk_that_is_full_from_the_start_is_refused(mounted: Mounted, tmp_path: Path) -> None:
+def test_disk_full_from_the_start_is_refused(mounted: Mounted, tmp_path: Path) -> None:
     disk = mounted("size=1m")
     fill(disk)
     done = train("--run-dir", disk / "run", cwd=tmp_path, code=2)

@@ -94,7 +94,7 @@ def ranks(*speeds: tuple[float, float]) -> list[RankSpeed]:
     ]
 
 
-def test_the_slowest_rank_and_link_are_named_first() -> None:
+def test_slowest_rank_and_link_are_named_first() -> None:
     even = (0.010, 0.004)
     assert verdicts(ranks(even, even, even)) == []
     assert verdicts(ranks(even, (0.012, 0.008), even)) == []

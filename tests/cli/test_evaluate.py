@@ -90,7 +90,7 @@ def test_directory_that_is_not_a_run_is_refused(tmp_path: Path, place: str, mess
     assert message in here("evaluate", place, cwd=tmp_path, code=2).err
 
 
-def test_a_damaged_checkpoint_is_named(run: Path, tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_named(run: Path, tmp_path: Path) -> None:
     file = run / "checkpoints" / "step-00000004" / "model.safetensors"
     file.write_bytes(file.read_bytes()[:40])
     done = here("evaluate", "run", "--checkpoint", "4", cwd=tmp_path, code=2)

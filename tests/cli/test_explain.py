@@ -25,9 +25,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_first_cause_is_reported_with_place_advice_and_evidence(
-    log: Path, tmp_path: Path
-) -> None:
+def test_first_cause_is_reported_with_place_advice_and_evidence(log: Path, tmp_path: Path) -> None:
     out = here("explain", "job.log", cwd=tmp_path).out
     assert "First cause: The memory of the card is used up. [npu-out-of-memory]" in out
     assert "where: job.log:3 · rank 3 · device 3 · /job/train.py:12" in out
@@ -60,7 +58,7 @@ def test_log_without_known_causes_shows_its_first_errors(tmp_path: Path) -> None
     assert "job.log:2: the flux failed to converge" in out
 
 
-def test_a_log_without_errors_says_so(tmp_path: Path) -> None:
+def test_log_without_errors_says_so(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text("all well\n")
     assert "no line looks like an error" in here("explain", "job.log", cwd=tmp_path, code=1).out
 

@@ -204,7 +204,7 @@ def test_ctrl_c_that_a_library_swallows_or_turns_into_its_own_error_is_not_lost(
     assert (child.returncode, err) == (130, ""), out + err
 
 
-def test_a_second_process_in_the_same_run_directory_is_refused(
+def test_second_process_in_the_same_run_directory_is_refused(
     server: Server, tmp_path: Path
 ) -> None:
     child = server.start("train", *SMALL_RECIPE, "--run-dir", "run", *ENDLESS, cwd=tmp_path)

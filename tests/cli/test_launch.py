@@ -89,7 +89,7 @@ def test_impossible_launch_writes_nothing(arguments, says, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_script_outside_the_copied_folder_is_refused(tmp_path):
+def test_script_outside_the_copied_folder_is_refused(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "train.py").write_text("")
     done = launch(
@@ -126,7 +126,7 @@ def test_data_in_obs_is_named_by_its_path_on_the_nodes(tmp_path):
     assert "data.path=/home/ma-user/modelarts/inputs/data_url_0/train" in script
 
 
-def test_a_rank_table_decides_nodes_and_cards(tmp_path):
+def test_rank_table_determines_nodes_and_cards(tmp_path):
     (tmp_path / "hccl.json").write_text(json.dumps(V1))
     table = ("--rank-table", "hccl.json")
     launch("alexnet-demo", "--on", "slurm", "--to", "a", *table, cwd=tmp_path)

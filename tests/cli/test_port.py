@@ -86,12 +86,12 @@ def test_to_writes_the_tree_with_its_launch_file_and_reports(tree: Path, tmp_pat
     assert (tmp_path / "b.html").read_bytes() == (tmp_path / "a.html").read_bytes()
 
 
-def test_a_script_alone_is_checked_against_its_folder(tree: Path, tmp_path: Path) -> None:
+def test_single_script_is_checked_against_its_folder(tree: Path, tmp_path: Path) -> None:
     done = here("port", "tree/train.py", "--to", "out", cwd=tmp_path)
     assert "jumar port check out --against tree -- train.py" in done.out
 
 
-def test_the_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
+def test_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
     options = ("--precision", "allow_mix_precision", "--devices", "8")
     here("port", "tree", "--to", "out", *options, "--exit-code", cwd=tmp_path, code=1)
     done = here("port", "out", *options, "--exit-code", cwd=tmp_path)
@@ -143,7 +143,7 @@ def test_json_prints_the_report_and_quiet_prints_nothing(tree: Path, tmp_path: P
     assert "bad.py: neither Python 3 nor" in here("port", "tree", cwd=tmp_path).out
 
 
-def test_a_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None:
+def test_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None:
     here("port", "tree/train.py", "--to", "new.py", cwd=tmp_path)
     assert "npu_bridge" in (tmp_path / "new.py").read_text()
     assert not (tmp_path / "run_npu.sh").exists()
@@ -195,7 +195,7 @@ def test_wrong_options_give_helpful_errors(
         (["a/train.py:", "b/train.py:"], "./tree/a/../b/train.py", "b/train.py"),
     ],
 )
-def test_the_script_that_starts_training_is_found(
+def test_script_that_starts_training_is_found(
     files: list[str], given: str, entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -208,7 +208,7 @@ def test_the_script_that_starts_training_is_found(
         additions(port_tree(tree, options), tree, options, entry="missing.py")
 
 
-def test_the_rules_are_listed_in_both_languages(tmp_path: Path) -> None:
+def test_rules_are_listed_in_both_languages(tmp_path: Path) -> None:
     lines = here("port", "rules", cwd=tmp_path).out.splitlines()
     rows = json.loads(here("port", "rules", "--json", "--lang", "zh", cwd=tmp_path).out)
     assert [line.split()[0] for line in lines] == [row["id"] for row in rows]

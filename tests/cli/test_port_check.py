@@ -23,7 +23,7 @@ def python() -> str:
     return tensorflow_python()
 
 
-def test_a_check_without_a_script_is_refused(project: Path):
+def test_check_without_a_script_is_refused(project: Path):
     done = here("port", "check", "project", cwd=project, code=2)
     assert "no script to run" in done.message
     assert (

@@ -82,7 +82,7 @@ def test_every_mode_trains_with_a_finite_loss(
     )
 
 
-def test_an_op_list_from_a_file_changes_what_is_computed(tmp_path: Path) -> None:
+def test_op_list_from_a_file_takes_effect(tmp_path: Path) -> None:
     (tmp_path / "ops.json").write_text(json.dumps({"black-list": {"to-add": ["Conv2D", "MatMul"]}}))
     result: dict[str, list[float]] = {}
     for run, values in {

@@ -65,7 +65,7 @@ def test_bad_input_exits_with_2(own: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_bias_whose_gradient_is_zero_in_theory_is_not_blamed(tmp_path: Path, seed: int) -> None:
+def test_bias_whose_gradient_is_zero_in_theory_is_not_blamed(tmp_path: Path, seed: int) -> None:
     """Before a norm its gradient and update are rounding, and the update of float32 may be none."""
     for place, mode in (("a", "must_keep_origin_dtype"), ("b", "allow_mix_precision_bf16")):
         same = settings(training__duration="6it", seed=seed, precision__mode=mode)

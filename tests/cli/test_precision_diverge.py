@@ -101,14 +101,14 @@ def test_low_precision_from_some_step_on_is_found_in_step_and_op(
     assert "first unequal by hashes: body.0: aten.convolution.default forward" in done.out
 
 
-def test_a_setting_that_makes_the_difference_is_found_by_changing_it_back(place: Path) -> None:
+def test_setting_that_makes_the_difference_is_found_by_changing_it_back(place: Path) -> None:
     back = ("--set-b", "precision.mode=must_keep_origin_dtype")
     content = report("a", "low", *back, "--to", "back", cwd=place, code=0)
     assert (content["equal"], content["step"]) == (True, None)
     assert content["replays"] == {"A": 1, "B": 1}
 
 
-def test_a_checkpoint_changed_by_one_bit_is_distinguished_from_a_divergence(place: Path) -> None:
+def test_checkpoint_changed_by_one_bit_is_distinguished_from_a_divergence(place: Path) -> None:
     shutil.copytree(place / "a", place / "bit")
     folder = place / "bit" / "checkpoints" / "step-00000010"
     tensors = load_file(folder / "model.safetensors")
@@ -125,7 +125,7 @@ def test_a_checkpoint_changed_by_one_bit_is_distinguished_from_a_divergence(plac
     assert "--hashes FILE --first 2 --steps 8" in done.out
 
 
-def test_an_interval_of_one_step_takes_two_replays_and_may_differ_in_the_update(
+def test_interval_of_one_step_takes_two_replays_and_may_differ_in_the_update(
     place: Path,
 ) -> None:
     steps = settings(training__duration="2it", checkpoints__every="1it")

@@ -26,7 +26,7 @@ def files(folder: Path) -> list[tuple[Path, int]]:
     return sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*"))
 
 
-def test_an_overflow_in_the_forward_pass_is_found_in_its_layer(tmp_path: Path) -> None:
+def test_overflow_in_the_forward_pass_is_found_in_its_layer(tmp_path: Path) -> None:
     content = report("overflowing", *EMULATED, cwd=tmp_path, code=1)
     assert (content["step"], content["bad"], content["loss_scale"]) == (0, True, None)
     (origin,) = content["origins"]
@@ -39,13 +39,13 @@ def test_an_overflow_in_the_forward_pass_is_found_in_its_layer(tmp_path: Path) -
     assert (tmp_path / content["dump"] / "step-00000000" / "rank-0" / "dump.json").is_file()
 
 
-def test_a_parameter_beyond_the_range_is_named(tmp_path: Path) -> None:
+def test_parameter_beyond_the_range_is_named(tmp_path: Path) -> None:
     weight = settings(model__weight="1e6")
     done = overflow("overflowing", *EMULATED, *weight, cwd=tmp_path, code=1)
     assert "what it casts is the parameter classifier.weight" in done.out
 
 
-def test_an_overflow_by_the_loss_scale_is_found_in_the_backward_pass(tmp_path: Path) -> None:
+def test_overflow_by_the_loss_scale_is_found_in_the_backward_pass(tmp_path: Path) -> None:
     scale = settings(precision__loss_scale="fixed", precision__loss_scale__init_loss_scale="3e7")
     done = overflow("small", *EMULATED, *scale, cwd=tmp_path, code=1)
     assert "step 0: not finite, loss scale 3e+07" in done.out

@@ -23,7 +23,7 @@ def search(*arguments: str | Path, cwd: Path, code: int = 0) -> Done:
     return here("precision", "search", *arguments, *OWN, cwd=cwd, code=code)
 
 
-def test_a_healthy_network_needs_nothing_in_float32(tmp_path: Path) -> None:
+def test_healthy_network_needs_nothing_in_float32(tmp_path: Path) -> None:
     done = search(
         *("small", *SHORT, "--tolerance", "loss=20%", "--seeds", "1", "--trainings", "3"),
         cwd=tmp_path,
@@ -54,7 +54,7 @@ def test_out_of_range_op_type_stays_float32_and_training_accepts_the_list(tmp_pa
     here("train", "overflowing", *emulated, *mixlist, *own, *OWN, cwd=tmp_path)
 
 
-def test_a_run_is_searched_as_it_was_trained(tmp_path: Path) -> None:
+def test_run_is_searched_as_it_was_trained(tmp_path: Path) -> None:
     train("--run-dir", "run", *SHORT, cwd=tmp_path)
     before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*"))
     arguments = ("run", "--tolerance", "loss=20%", "--seeds", "1", "--trainings", "3")
@@ -65,7 +65,7 @@ def test_a_run_is_searched_as_it_was_trained(tmp_path: Path) -> None:
     assert after == before
 
 
-def test_a_layer_in_float32_does_not_overflow_in_training_or_evaluation(tmp_path: Path) -> None:
+def test_layer_in_float32_does_not_overflow_in_training_or_evaluation(tmp_path: Path) -> None:
     own = ("--import", "tests.cli.overflowing_recipe", "--device", "cpu")
     emulated = settings(
         training__duration="4it",

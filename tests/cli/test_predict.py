@@ -58,7 +58,7 @@ def likeliest(answer: dict[str, object]) -> str:
     return max(probabilities, key=probabilities.__getitem__)
 
 
-def test_the_words_of_a_folder_are_printed_with_the_three_best_guesses(run: Path) -> None:
+def test_words_of_a_folder_are_printed_with_the_three_best_guesses(run: Path) -> None:
     folder = run.parent / "set" / "val" / "high"
     done = here("predict", run, folder, "--device", "cpu", cwd=run.parent)
     lines = done.out.splitlines()
@@ -152,7 +152,7 @@ def test_zero_guesses_are_refused(run: Path) -> None:
     assert "--top" in done.message
 
 
-def test_a_call_without_files_says_how_to_give_one(run: Path) -> None:
+def test_call_without_files_says_how_to_give_one(run: Path) -> None:
     assert "clip.wav" in here("predict", run, cwd=run.parent, code=2).message
 
 

@@ -50,7 +50,7 @@ def _pair(folder: Path) -> tuple[Path, Path]:
     )
 
 
-def test_the_parts_in_json_add_up_to_the_difference(tmp_path: Path) -> None:
+def test_parts_in_json_add_up_to_the_difference(tmp_path: Path) -> None:
     before, after = _pair(tmp_path)
     report = json.loads(here("profile", "compare", before, after, "--json", cwd=tmp_path).out)
     assert report["steps"] == 3

@@ -38,7 +38,7 @@ def test_narrow_terminal_wraps_between_words(
     assert "\n    Training batch size per rank. [samples per rank] (1 or more)\n" in narrow
 
 
-def test_a_wide_terminal_keeps_a_meaning_in_its_column(
+def test_wide_terminal_keeps_a_meaning_in_its_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")

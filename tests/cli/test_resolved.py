@@ -20,7 +20,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "home" / "run"
 
 
-def test_a_run_keeps_classes_counts_and_places(run: Path) -> None:
+def test_run_keeps_classes_counts_and_places(run: Path) -> None:
     kept = json.loads((run / "resolved.json").read_text())
     fingerprints = kept.pop("fingerprints")
     assert set(fingerprints) == {"train", "eval"}
@@ -32,7 +32,7 @@ def test_a_run_keeps_classes_counts_and_places(run: Path) -> None:
     }
 
 
-def test_a_run_with_a_relative_path_is_used_from_any_folder(run: Path, tmp_path: Path) -> None:
+def test_run_with_a_relative_path_is_used_from_any_folder(run: Path, tmp_path: Path) -> None:
     done = here("evaluate", run, "--import", "tests.cli.small_recipe", cwd=tmp_path)
     assert f"data.path: 'pets' does not exist here; using {run.parent / 'pets'}" in done.out
     assert "evaluation data: 8 samples" in done.out
@@ -60,13 +60,13 @@ def _resume(run: Path, *assignments: str, code: int = 0) -> Done:
     return here(*command, *longer, *options, cwd=run.parent, code=code)
 
 
-def test_a_run_resumes_with_its_data_at_another_path(run: Path, tmp_path: Path) -> None:
+def test_run_resumes_with_its_data_at_another_path(run: Path, tmp_path: Path) -> None:
     moved = shutil.move(run.parent / "pets", tmp_path / "moved")
     assert "resuming from step 1" in _resume(run, f"data.path={moved}").out
     assert json.loads((run / "resolved.json").read_text())["places"] == {"data.path": str(moved)}
 
 
-def test_a_folder_may_be_zipped_before_a_run_resumes(run: Path) -> None:
+def test_folder_may_be_zipped_before_a_run_resumes(run: Path) -> None:
     packed = shutil.make_archive(str(run.parent / "packed"), "zip", run.parent / "pets")
     assert "resuming from step 1" in _resume(run, f"data.path={packed}").out
 
@@ -83,7 +83,7 @@ def test_run_does_not_resume_with_a_missing_image(run: Path, path: str) -> None:
     assert f"--set transfer.start_from={run}" in refused.message
 
 
-def test_a_run_does_not_resume_with_a_renamed_image(run: Path) -> None:
+def test_run_does_not_resume_with_a_renamed_image(run: Path) -> None:
     picture = next((run.parent / "pets" / "val" / "horse").iterdir())
     picture.rename(picture.with_stem("zzz"))
     assert "data.eval_path: the data is not what the run began with: the same number" in (
@@ -91,11 +91,11 @@ def test_a_run_does_not_resume_with_a_renamed_image(run: Path) -> None:
     )
 
 
-def test_a_run_does_not_resume_without_its_evaluation_data(run: Path) -> None:
+def test_run_does_not_resume_without_its_evaluation_data(run: Path) -> None:
     assert "8 samples then, 0 now" in _resume(run, "data.eval_path=none", code=2).message
 
 
-def test_a_run_does_not_resume_with_other_class_weights(run: Path) -> None:
+def test_run_does_not_resume_with_other_class_weights(run: Path) -> None:
     listed = run.parent / "weights.csv"
     listed.write_text("cat,3\n")
     asked = "loss.class_weights=weights.csv"
@@ -112,7 +112,7 @@ def test_a_run_does_not_resume_with_other_class_weights(run: Path) -> None:
     assert "resuming from step 1" in resumed.out
 
 
-def test_a_run_of_an_earlier_version_resumes_only_with_the_same_path(run: Path) -> None:
+def test_run_of_an_earlier_version_resumes_only_with_the_same_path(run: Path) -> None:
     kept = json.loads((run / "resolved.json").read_text())
     del kept["fingerprints"]
     (run / "resolved.json").write_text(json.dumps(kept))
@@ -141,7 +141,7 @@ def test_commands_without_data_know_the_classes(run: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "damage", ["{", '{"outputs": 3}', '{"outputs": [1]}', '{"settings": {"model": {"no": 1}}}']
 )
-def test_a_damaged_file_is_named(run: Path, tmp_path: Path, damage: str) -> None:
+def test_damaged_file_is_named(run: Path, tmp_path: Path, damage: str) -> None:
     (run / "resolved.json").write_text(damage)
     imported = ("--import", "tests.cli.small_recipe", "--device", "cpu")
     picture = next((run.parent / "pets" / "val" / "cat").iterdir())

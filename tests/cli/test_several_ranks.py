@@ -132,7 +132,7 @@ def test_second_rank_runs_only_commands_that_divide_their_work(
         assert takes_part(command) is expected
 
 
-def test_a_scheduler_that_numbers_machines_starts_no_ranks(
+def test_scheduler_machine_numbers_are_not_ranks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("LOCAL_RANK", raising=False)

@@ -13,7 +13,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")
 
 
-def test_a_sweep_runs_the_grid_saves_its_table_and_runs_nothing_twice(tmp_path: Path) -> None:
+def test_sweep_runs_the_grid_saves_its_table_and_runs_nothing_twice(tmp_path: Path) -> None:
     command = ["sweep", *SMALL_RECIPE, "--vary", "model.width=2,4", "--to", "s"]
     first = here(*command, cwd=tmp_path)
     assert "Run 2 of 2: model.width=4" in first.out

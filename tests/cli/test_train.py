@@ -17,7 +17,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_a_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
+def test_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
     command = ["train", "alexnet-demo", "--device", "cpu", "--run-dir", "a run", *SMALL]
     command += ["--set", "training.duration=3it", "--set", "checkpoints.every=1it"]
     first = jumar(*command, cwd=tmp_path)
@@ -123,7 +123,7 @@ def test_mistakes_exit_with_2_and_leave_no_files(tmp_path: Path, name: str) -> N
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_unknown_option_is_named(tmp_path: Path) -> None:
+def test_unknown_option_is_named(tmp_path: Path) -> None:
     assert "--sett" in jumar("train", "alexnet-demo", "--sett", "x=1", cwd=tmp_path, code=2).stderr
 
 

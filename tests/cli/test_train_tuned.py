@@ -40,13 +40,13 @@ def test_settings_in_the_default_file_are_applied_reported_and_recorded(tmp_path
     assert applied["weights"] == "identical"
 
 
-def test_a_file_may_be_named_before_the_recipe(tmp_path: Path) -> None:
+def test_file_may_be_named_before_the_recipe(tmp_path: Path) -> None:
     tuned(tmp_path, place=Path("mine.json"))
     done = here("train", "--tuned", "mine.json", *SMALL_RECIPE, "--run-dir", "run", cwd=tmp_path)
     assert "tuned by mine.json: threads.intra_op=1" in done.out
 
 
-def test_set_overrides_tuned_settings_and_that_is_reported(tmp_path: Path) -> None:
+def test_set_option_overrides_tuned_settings_with_a_notice(tmp_path: Path) -> None:
     tuned(tmp_path)
     done = train("--tuned", "--run-dir", "run", *settings(data__workers=0), cwd=tmp_path)
     assert "not changed by it, since you set it: data.workers\n" in done.out
@@ -104,7 +104,7 @@ def test_environment_variables_are_set_before_torch_starts(
         (("--tuned-anyway",), "there is nothing to apply"),
     ],
 )
-def test_a_mistake_is_reported_before_anything_is_written(
+def test_mistake_is_reported_before_anything_is_written(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
     done = train(*words, "--run-dir", "run", cwd=tmp_path, code=2)

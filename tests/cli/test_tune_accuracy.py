@@ -9,7 +9,7 @@ from tests.cli.command_line import CHECKOUT
 from tests.cli.in_process import SMALL_RECIPE, here, settings
 
 
-def test_a_mode_that_keeps_the_target_is_named_with_its_command(
+def test_mode_that_keeps_the_target_is_named_with_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")

@@ -50,7 +50,7 @@ def test_tuning_without_time_measures_the_baseline_and_continues_later(
         (("tune", "speed", "folder"), "is not a run directory"),
     ],
 )
-def test_a_mistake_is_reported_before_anything_is_measured(
+def test_mistake_is_reported_before_anything_is_measured(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
     (tmp_path / "file").touch()

@@ -68,9 +68,7 @@ def _of(sets: Sets) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("kind", OPENED)
-def test_a_moved_folder_and_a_zip_of_it_have_the_same_fingerprints(
-    tmp_path: Path, kind: str
-) -> None:
+def test_moved_folder_and_its_zip_have_the_same_fingerprint(tmp_path: Path, kind: str) -> None:
     files, opened = OPENED[kind]
     before = _of(opened(str(write_files(tmp_path / "here", files))))
     assert all(before)

@@ -30,7 +30,7 @@ class Store:
         self.wanted.append(items)
 
 
-def test_data_is_told_what_is_read_next_if_it_supports_that() -> None:
+def test_prefetching_data_is_told_the_next_items() -> None:
     store = Store()
     read_ahead(store, [3, 1])
     read_ahead(object(), [3, 1])
@@ -38,7 +38,7 @@ def test_data_is_told_what_is_read_next_if_it_supports_that() -> None:
     assert fingerprint_of(store) == "0123456789abcdef"
 
 
-def test_a_fingerprint_is_a_hash_of_lengths_and_contents() -> None:
+def test_fingerprint_is_a_hash_of_lengths_and_contents() -> None:
     digest = hashlib.sha256(struct.pack("<Q", 3) + b"abc" + struct.pack("<Q", 0) + b"")
     assert fingerprint(b"abc", b"") == digest.hexdigest()[:16]
     assert fingerprint() == hashlib.sha256().hexdigest()[:16] == "e3b0c44298fc1c14"

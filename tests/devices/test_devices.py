@@ -64,7 +64,7 @@ def test_cpu_device_has_the_processors_name() -> None:
         (Cpu(index=0, name="x"), "gloo", "cpu", None),
     ],
 )
-def test_a_device_knows_its_names(
+def test_device_knows_its_names(
     device: Device, backend: str, text: str, ids: list[int] | None
 ) -> None:
     assert (device.distributed_backend, str(device)) == (backend, text)
@@ -76,7 +76,7 @@ def test_a_device_knows_its_names(
     "request_",
     ["gpu", "", "cuda:", "cuda:x", "npu:-1", "npu:²", "auto:1", "cpu:0", "npu:1:2", "ascend"],
 )
-def test_a_request_of_another_form_names_the_known_ones(request_: str) -> None:
+def test_malformed_request_lists_the_known_devices(request_: str) -> None:
     with pytest.raises(UserError, match="auto, cpu, cuda, cuda:N, npu, npu:N"):
         open_device(request_)
 
@@ -102,7 +102,7 @@ def test_npu_without_torch_npu_names_the_release_to_install(request_: str) -> No
     assert f"torch-npu=={RELEASE}.*" in caught.value.todo
 
 
-def test_a_torch_npu_for_another_torch_is_refused_before_it_is_loaded(
+def test_torch_npu_for_another_torch_is_refused_before_it_is_loaded(
     broken_npu: Callable[[str, str], None],
 ) -> None:
     broken_npu("1.11.0", "raise SystemExit('loaded')")
@@ -213,7 +213,7 @@ def test_torch_npu_matches_torch_with_the_same_major_and_minor_version(
     assert (npu_pairing_fault(torch_version, npu_version) is None) is fits
 
 
-def test_the_cpu_is_always_among_the_devices() -> None:
+def test_cpu_is_always_among_the_devices() -> None:
     assert list_devices()[-1].kind == "cpu"
 
 
@@ -272,7 +272,7 @@ def test_cpu_passes_batches_through_unchanged() -> None:
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adagrad"])
-def test_a_cpu_has_the_fused_optimizers(name: str) -> None:
+def test_cpu_has_the_fused_optimizers(name: str) -> None:
     assert CPU.has_kernel(f"_fused_{name}_")
 
 
@@ -289,7 +289,7 @@ def test_synchronizing_a_cpu_does_nothing() -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_a_cpu_always_computes_float32_in_full(full: bool) -> None:
+def test_cpu_always_computes_float32_in_full(full: bool) -> None:
     before = torch.get_float32_matmul_precision()
     try:
         CPU.set_full_float32(full)
@@ -308,7 +308,7 @@ def test_determinism_is_switched_on_and_off() -> None:
         torch.use_deterministic_algorithms(False)
 
 
-def test_a_process_that_is_not_deterministic_does_not_load_the_compiler() -> None:
+def test_non_deterministic_process_does_not_load_the_compiler() -> None:
     script = (
         "import sys; from jumar.devices.registry import open_device;"
         "open_device('cpu').set_deterministic(False); print('torch._inductor' in sys.modules)"
@@ -318,7 +318,7 @@ def test_a_process_that_is_not_deterministic_does_not_load_the_compiler() -> Non
     assert done.stdout == "False\n"
 
 
-def test_a_seed_decides_python_numpy_and_torch() -> None:
+def test_seed_determines_python_numpy_and_torch() -> None:
     import random
 
     import numpy
@@ -361,7 +361,7 @@ def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused() -> None:
     assert "threads.inter_op: the inter-op threads of this process are fixed at" in result.stdout
 
 
-def test_setting_the_present_threads_again_changes_nothing() -> None:
+def test_setting_the_current_thread_count_again_changes_nothing() -> None:
     before = (torch.get_num_threads(), torch.get_num_interop_threads())
     set_threads(*before)
     assert (torch.get_num_threads(), torch.get_num_interop_threads()) == before

@@ -46,7 +46,7 @@ def test_large_output_does_not_block(capfd: pytest.CaptureFixture[str]) -> None:
     assert len(capfd.readouterr().err) == 100 * 50_010
 
 
-def test_a_device_without_such_messages_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
+def test_device_without_native_messages_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
     with names_in_messages(None) as names:
         os.write(2, PRINTED.encode())
     assert names == []

@@ -101,7 +101,7 @@ def test_meter_queries_the_npu_visible_to_the_run(
         (f"cat '{SAMPLES}/310b-23.0.rc3.txt'", "lists 1 chips, and none with the number 1"),
     ],
 )
-def test_a_failing_npu_smi_says_why(
+def test_failing_npu_smi_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
 ) -> None:
     _npu_smi(tmp_path, script, monkeypatch)
@@ -109,7 +109,7 @@ def test_a_failing_npu_smi_says_why(
         NpuMeter(0).read()
 
 
-def test_a_missing_npu_smi_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_npu_smi_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UnreadableLoadError, match="npu-smi is not installed"):
         NpuMeter(0).read()

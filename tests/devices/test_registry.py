@@ -80,7 +80,7 @@ def test_auto_reports_skipped_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_device("auto").note.startswith("no abacus on the table")
 
 
-def test_a_registered_device_is_suggested_and_listed() -> None:
+def test_registered_device_is_suggested_and_listed() -> None:
     with pytest.raises(UserError) as caught:
         open_device("abacus")
     assert "Did you mean 'xpu'?" in caught.value.todo

@@ -38,7 +38,7 @@ def test_commas_in_brackets_do_not_separate_values() -> None:
 
 
 @given(first=VALUES, second=VALUES)
-def test_the_grid_is_the_product_of_the_values(first: list[str], second: list[str]) -> None:
+def test_grid_is_the_product_of_the_values(first: list[str], second: list[str]) -> None:
     result = parse_vary([f"a.x={','.join(first)}", f"b={','.join(second)}"])
     assert result == [[f"a.x={x}", f"b={y}"] for x, y in itertools.product(first, second)]
 
@@ -55,7 +55,7 @@ def test_the_grid_is_the_product_of_the_values(first: list[str], second: list[st
         (["seed=1", "seed=2"], "'seed' is varied twice"),
     ],
 )
-def test_a_mistake_is_named_with_the_option(vary: list[str], said: str) -> None:
+def test_mistake_is_named_with_the_option(vary: list[str], said: str) -> None:
     with pytest.raises(UserError, match=re.escape(said)) as caught:
         parse_vary(vary)
     assert caught.value.where == "--vary"

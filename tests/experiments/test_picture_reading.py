@@ -32,7 +32,7 @@ def test_images_are_ordered_by_step_and_caption(tmp_path: Path) -> None:
     assert faults == []
 
 
-def test_a_run_without_images_has_none(tmp_path: Path) -> None:
+def test_run_without_images_has_an_empty_list(tmp_path: Path) -> None:
     assert read_pictures(tmp_path / "pictures", []) == ()
     (tmp_path / "pictures").write_text("a file")
     assert read_pictures(tmp_path / "pictures", []) == ()

@@ -109,7 +109,7 @@ def sweep(directory: Path, modes: int) -> list[Path]:
     return [write_run(directory / run.name, assignments=run.assignments) for run in plan.runs]
 
 
-def test_a_sweep_shows_the_newest_image_of_each_run_side_by_side(tmp_path: Path) -> None:
+def test_sweep_shows_the_newest_image_of_each_run_side_by_side(tmp_path: Path) -> None:
     runs = sweep(tmp_path, 3)
     for run, last in zip(runs, (40, 60), strict=False):
         draw(run, 20, "samples", "strip")
@@ -122,7 +122,7 @@ def test_a_sweep_shows_the_newest_image_of_each_run_side_by_side(tmp_path: Path)
     ]
 
 
-def test_a_large_sweep_shows_twelve_images(tmp_path: Path) -> None:
+def test_large_sweep_shows_twelve_images(tmp_path: Path) -> None:
     for run in sweep(tmp_path, 14):
         draw(run, 20, "samples", "strip", size=20)
     reader = read(tmp_path)

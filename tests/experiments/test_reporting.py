@@ -91,7 +91,7 @@ def test_sweep_without_any_started_run_has_a_page(tmp_path: Path) -> None:
     assert not [svg for svg in reader.all("svg") if "aria-hidden" not in svg]
 
 
-def test_a_substitution_is_reported_once_for_all_runs_that_share_it(tmp_path: Path) -> None:
+def test_substitution_is_reported_once_for_all_runs_that_share_it(tmp_path: Path) -> None:
     why = "many CPU kernels compute fp16 slowly"
     low = {"precision": precision("any", "bfloat16", why)}
     reader = sweep(tmp_path, {"force_fp16": low, "allow_mix": low})
@@ -142,7 +142,7 @@ def test_averaged_weights_of_a_single_run_have_their_own_curve(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("missing", ["results.json", "recipe.json", "metrics.jsonl"])
-def test_a_run_without_one_of_its_files_still_has_a_page(tmp_path: Path, missing: str) -> None:
+def test_run_without_one_of_its_files_still_has_a_page(tmp_path: Path, missing: str) -> None:
     directory = write_run(tmp_path / "run")
     (directory / missing).unlink()
     reader = read(directory)

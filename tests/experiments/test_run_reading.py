@@ -87,7 +87,7 @@ def test_model_and_averaged_weights_of_one_step_are_both_kept(tmp_path: Path) ->
     }
 
 
-def test_a_failure_names_reason_step_and_objective_once(tmp_path: Path) -> None:
+def test_failure_names_reason_step_and_objective_once(tmp_path: Path) -> None:
     failure = {"step": 40, "objective": "classifier", "reason": "the loss is not finite"}
     run = read_run(write_run(tmp_path / "a", state="failed", failure=failure, metrics={}))
     assert run.reason == "the loss is not finite (step 40, objective classifier)"
@@ -111,7 +111,7 @@ def test_results_without_throughput_or_metrics_are_readable(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["results.json", "recipe.json"])
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"3"])
-def test_a_damaged_file_is_a_fault_and_the_rest_is_read(
+def test_damaged_file_is_a_fault_and_the_rest_is_read(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     directory = write_run(tmp_path / "run")

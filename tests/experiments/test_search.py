@@ -174,7 +174,7 @@ def test_out_of_range_op_types_are_kept_without_a_trial(
     assert result.bought("Conv2D") is None
 
 
-def test_a_training_that_diverges_fails_its_set(laboratory: Callable[..., Laboratory]) -> None:
+def test_diverging_training_fails_its_set(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("Conv2D", diverges=True)
     result = lab.search()
     assert result.kept == ("Conv2D",)
@@ -205,7 +205,7 @@ def test_number_of_trainings_is_limited(laboratory: Callable[..., Laboratory], m
     assert result.is_confirmed, "trainings for the other seeds are kept back"
 
 
-def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -> None:
+def test_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2")
     first, trained = lab.search(), lab.trained
     assert lab.search() == first
@@ -213,7 +213,7 @@ def test_a_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -
     assert lab.num_measured == 1
 
 
-def test_a_stopped_search_resumes(laboratory: Callable[..., Laboratory]) -> None:
+def test_stopped_search_resumes(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", codes={"float32-seed-2": 143})
     with pytest.raises(ExperimentStopped) as stopped:
         lab.search()
@@ -238,7 +238,7 @@ def test_failing_training_ends_the_search_with_its_message(
     assert error.value.where.endswith("float32-seed-1")
 
 
-def test_a_folder_of_another_search_is_refused(laboratory: Callable[..., Laboratory]) -> None:
+def test_folder_of_another_search_is_refused(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory()
     lab.search()
     with pytest.raises(UserError, match="another recipe"):

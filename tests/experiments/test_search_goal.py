@@ -28,7 +28,7 @@ from tests.experiments.run_files import results
         (" psnr=2e-2 ", Goal(metric="psnr", amount=0.02, is_percent=False)),
     ],
 )
-def test_a_tolerance_is_a_score_and_an_amount(text: str, goal: Goal) -> None:
+def test_tolerance_is_a_score_and_an_amount(text: str, goal: Goal) -> None:
     assert parse_goal(text) == goal
     assert parse_goal(str(goal)) == goal
 

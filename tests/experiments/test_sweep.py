@@ -117,7 +117,7 @@ def test_finished_runs_are_not_run_again(case: Case) -> None:
     assert case.trainer.names == ["allow_fp32_to_fp16"]
 
 
-def test_a_crash_of_one_run_does_not_end_the_sweep(case: Case) -> None:
+def test_crash_of_one_run_does_not_end_the_sweep(case: Case) -> None:
     case.trainer.special["allow_mix"] = lambda _: -signal.SIGKILL
     result = case.run()
     assert case.trainer.names[-1] == "force_fp16"
@@ -263,7 +263,7 @@ def test_sweep_of_another_recipe_and_single_run_are_refused(case: Case) -> None:
         ([MODES], {"repeats": 0}),
     ],
 )
-def test_a_mistake_is_found_before_anything_runs_or_is_written(
+def test_mistake_is_found_before_anything_runs_or_is_written(
     case: Case, vary: list[str], changes: dict[str, Any]
 ) -> None:
     with pytest.raises(UserError):
@@ -304,7 +304,7 @@ def test_sweep_that_would_drop_another_sweeps_runs_from_its_table_is_refused(
     assert after == before
 
 
-def test_a_value_that_never_ran_may_be_corrected(case: Case) -> None:
+def test_value_that_has_not_run_may_be_corrected(case: Case) -> None:
     case.trainer.special["momentum=5"] = lambda _: 2
     case.run(["optimizer.momentum=0.5,5.0"])
     result = case.run(["optimizer.momentum=0.5,0.8"])
@@ -320,7 +320,7 @@ def test_foreign_files_are_not_overwritten(case: Case, name: str) -> None:
     assert [path.read_text() for path in case.directory.iterdir()] == ["mine"]
 
 
-def test_a_sweep_whose_plan_was_deleted_resumes(case: Case) -> None:
+def test_sweep_whose_plan_was_deleted_resumes(case: Case) -> None:
     case.run()
     (case.directory / "sweep.json").unlink()
     assert case.run().table.rows[0].num_finished == 1
@@ -357,7 +357,7 @@ def test_repeats_of_a_recipe_without_a_seed_are_refused(case: Case) -> None:
         case.run(repeats=2)
 
 
-def test_a_single_combination_is_a_sweep_of_one_run(case: Case) -> None:
+def test_single_combination_is_a_sweep_of_one_run(case: Case) -> None:
     result = case.run([])
     assert [request.directory.name for request in case.trainer.started] == ["run"]
     assert [row.loss.relation for row in result.table.rows] == ["baseline"]
@@ -373,7 +373,7 @@ def test_two_sweeps_cannot_share_a_directory(case: Case) -> None:
     assert case.run().table.rows[0].num_finished == 1
 
 
-def test_a_sweep_killed_in_a_run_resumes_there(case: Case) -> None:
+def test_sweep_killed_in_a_run_resumes_there(case: Case) -> None:
     """A process of its own is killed with no chance to tidy up, as `kill -9` does."""
     code = f"""
 import os, sys

@@ -30,7 +30,7 @@ def planned(**changes: object) -> SweepPlan:
     return plan_sweep("alexnet", **{**arguments, **changes})  # type: ignore[arg-type]
 
 
-def test_a_run_has_the_common_assignments_then_its_own_then_its_seed() -> None:
+def test_run_has_the_common_assignments_then_its_own_then_its_seed() -> None:
     runs = planned(repeats=3).runs
     assert [run.assignments[1:] for run in runs] == [
         ("precision.mode=must_keep_origin_dtype",),
@@ -58,7 +58,7 @@ def test_repeats_requested_later_reuse_existing_runs() -> None:
         ({"baseline": ("precision.mode=allow_mix_precision",)}, "no run of the sweep"),
     ],
 )
-def test_a_contradiction_is_refused(changes: dict[str, object], said: str) -> None:
+def test_contradiction_is_refused(changes: dict[str, object], said: str) -> None:
     with pytest.raises(UserError, match=said):
         planned(**changes)
 
@@ -89,13 +89,13 @@ def test_plan_round_trips_through_its_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, content: str) -> None:
+def test_damaged_file_is_an_error_that_names_it(tmp_path: Path, content: str) -> None:
     (tmp_path / "sweep.json").write_text(content)
     with pytest.raises(UserError, match=r"sweep\.json"):
         read_plan(tmp_path)
 
 
-def test_a_directory_without_a_sweep_is_refused(tmp_path: Path) -> None:
+def test_directory_without_a_sweep_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a sweep directory"):
         read_plan(tmp_path)
 

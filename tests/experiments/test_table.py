@@ -137,7 +137,7 @@ def test_one_sample_is_not_a_difference_if_all_seeds_agree(runs: Runs) -> None:
     assert any("one of the 400 evaluation samples" in text for text in table.explanations)
 
 
-def test_a_metric_without_a_known_error_is_not_judged_on_one_seed(runs: Runs) -> None:
+def test_metric_without_a_known_error_is_not_judged_on_one_seed(runs: Runs) -> None:
     fid = {"headline": {"name": "fid", "unit": "", "higher_is_better": False}}
     runs.add(ORIGIN, seeds=[{"metrics": {"fid": 20.0}, **fid}])
     runs.add(MIXED, seeds=[{"metrics": {"fid": 21.0}, **fid}])
@@ -189,7 +189,7 @@ def test_without_a_baseline_numbers_are_shown_without_relations(runs: Runs) -> N
     assert table.loss_name == "evaluation loss"
 
 
-def test_a_seed_that_failed_is_noted_and_the_others_count(runs: Runs) -> None:
+def test_failed_seed_is_noted_and_the_others_count(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25), scored(97.0, 0.23)])
     runs.add(MIXED, seeds=[scored(96.0, 0.25), {"state": "interrupted", "steps": 30}])
     row = runs.table().rows[1]
@@ -198,7 +198,7 @@ def test_a_seed_that_failed_is_noted_and_the_others_count(runs: Runs) -> None:
     assert row.notes == ("1-1: not available: interrupted at step 30",)
 
 
-def test_a_substituted_type_is_a_note_of_the_row(runs: Runs) -> None:
+def test_substituted_type_is_noted_in_the_row(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[scored(96.0, 0.25)])
     why = "many CPU kernels compute fp16 slowly"
     runs.add(FORCED, seeds=[scored(96, 0.25, precision=precision("force_fp16", "bfloat16", why))])
@@ -255,13 +255,13 @@ def test_another_device_or_torch_or_skipped_steps_are_noted(runs: Runs) -> None:
     )
 
 
-def test_the_columns_are_named_before_the_first_run_is_finished(runs: Runs) -> None:
+def test_columns_are_named_before_the_first_run_is_finished(runs: Runs) -> None:
     runs.add(ORIGIN, seeds=[{"state": "interrupted", "metrics": {}}])
     table = runs.table()
     assert (table.loss_name, table.headline_name) == ("evaluation loss", "top1")
 
 
-def test_a_single_combination_is_its_own_baseline(runs: Runs) -> None:
+def test_single_combination_is_its_own_baseline(runs: Runs) -> None:
     runs.add(seeds=[scored(96.0, 0.25)])
     table = runs.table()
     assert table.fields == ()

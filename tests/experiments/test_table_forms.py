@@ -162,7 +162,7 @@ def test_substitution_is_shown_in_every_format(table: Table) -> None:
         assert f"computed in bfloat16: {WHY}" in form(table)
 
 
-def test_markdown_escapes_what_would_break_the_table(tmp_path: Path) -> None:
+def test_markdown_escapes_characters_that_would_break_the_table(tmp_path: Path) -> None:
     text = to_markdown(made(tmp_path, {("data.path=a|b<script>*x*",): {}}))
     row = text.splitlines()[2]
     assert r"a\|b&lt;script>\*x\*" in row

@@ -83,7 +83,7 @@ def test_perfect_score_still_has_a_tolerance() -> None:
     )
 
 
-def test_the_tolerance_of_a_loss_is_the_relative_error_of_the_error_count() -> None:
+def test_tolerance_of_a_loss_is_the_relative_error_of_the_error_count() -> None:
     """A thousand samples, half of them wrong: the count of wrong ones varies by 3.16 %."""
     tolerance = between_losses(2.0, (50.0, 50.0), 1000)
     assert tolerance.value == pytest.approx(2.0 * 1.96 * math.sqrt(2) * 0.0316, rel=0.01)

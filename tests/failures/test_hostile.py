@@ -55,7 +55,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     assert peak(8_000) < peak(1_000) + 200_000
 
 
-def test_a_million_ranks_are_not_all_kept(tmp_path: Path) -> None:
+def test_million_ranks_are_not_all_kept(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("".join(f"[rank{i}]: MemoryError\n" for i in range(30_000)))
     assert len(read_job([str(log)], fault_table()).sightings) <= 20_000

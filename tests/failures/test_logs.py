@@ -16,7 +16,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_first_cause_is_named_as_recorded(name: str) -> None:
+def test_first_cause_is_named_as_recorded(name: str) -> None:
     case = CASES[name]
     explanation = explain(LOGS / name)
     first = named(explanation)[:1]

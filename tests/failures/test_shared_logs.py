@@ -53,7 +53,7 @@ def test_card_known_only_by_its_heartbeat_is_named_by_node(shared: Path) -> None
     assert culprit.where == "10.0.0.1, device 1"
 
 
-def test_the_rank_that_failed_is_named_in_the_interleaved_log(shared: Path) -> None:
+def test_rank_that_failed_is_named_in_the_interleaved_log(shared: Path) -> None:
     explanation = explain(shared / "data" / "logs" / "cuda-oom-rank3-model-to-gpu")
     first = explanation.candidates[0].first
     assert first.rank == 3

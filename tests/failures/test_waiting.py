@@ -30,14 +30,14 @@ def _dumped(rank: int, enqueued: int) -> str:
     )
 
 
-def test_the_rank_that_never_began_the_operation_is_to_blame(tmp_path: Path) -> None:
+def test_rank_that_never_began_the_operation_is_to_blame(tmp_path: Path) -> None:
     log = "".join(_watchdog(rank, 78) + _progress(rank, 78, 79) for rank in (0, 1, 3))
     explanation = explain_text(tmp_path, log=log + _dumped(2, 77))
     assert named(explanation) == ["nccl-watchdog-timeout"]
     assert to_blame(explanation) == (2,)
 
 
-def test_the_rank_that_reports_nothing_is_to_blame(tmp_path: Path) -> None:
+def test_silent_rank_is_to_blame(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, log=_watchdog(1, 5) + _watchdog(2, 5))) == (0,)
 
 
@@ -46,7 +46,7 @@ def test_few_logs_out_of_many_ranks_blame_nobody(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, log=log)) == ()
 
 
-def test_the_rank_in_another_operation_is_to_blame(tmp_path: Path) -> None:
+def test_rank_in_another_operation_is_to_blame(tmp_path: Path) -> None:
     log = _watchdog(0, 5) + _watchdog(1, 7, "BROADCAST") + _watchdog(2, 5)
     assert to_blame(explain_text(tmp_path, log=log)) == (1,)
 
@@ -56,7 +56,7 @@ def test_all_ranks_in_the_same_operation_blame_nobody(tmp_path: Path) -> None:
     assert to_blame(explain_text(tmp_path, log=log)) == ()
 
 
-def test_a_rank_that_failed_explains_the_time_outs_of_the_others(tmp_path: Path) -> None:
+def test_failed_rank_explains_the_time_outs_of_the_others(tmp_path: Path) -> None:
     log = "".join(_watchdog(rank, 78) for rank in (0, 1, 3))
     failed = (
         "[rank2]: Traceback (most recent call last):\n"
@@ -70,7 +70,7 @@ def test_a_rank_that_failed_explains_the_time_outs_of_the_others(tmp_path: Path)
     assert [each.fault.id for each in explanation.collateral] == ["nccl-watchdog-timeout"]
 
 
-def test_an_error_long_after_the_time_outs_is_not_their_cause(tmp_path: Path) -> None:
+def test_error_long_after_the_time_outs_is_not_their_cause(tmp_path: Path) -> None:
     late = "[rank0]:[E810 05:04:11.0 x.cpp:1] FileNotFoundError: [Errno 2] no cache to remove\n"
     explanation = explain_text(tmp_path, log=_watchdog(0, 78) + _watchdog(2, 78) + late)
     assert named(explanation) == ["nccl-watchdog-timeout", "file-missing"]

@@ -18,7 +18,7 @@ def test_error_survives_pickling_between_processes() -> None:
 @pytest.mark.parametrize(
     ("name", "found"), [("alexnt", "alexnet"), ("ALEXNET", "alexnet"), ("zzz", "")]
 )
-def test_the_nearest_name_is_suggested_only_when_it_is_near(name: str, found: str) -> None:
+def test_nearest_name_is_suggested_only_when_it_is_near(name: str, found: str) -> None:
     assert nearest(name, ["alexnet", "resnext50"]) == found
 
 

@@ -22,7 +22,7 @@ def system(root: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(machine, "SYSTEM", root)
 
 
-def test_the_machine_has_a_processor_and_memory() -> None:
+def test_machine_has_a_processor_and_memory() -> None:
     free, total = machine.memory_bytes()
     assert 0 < free <= total <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert machine.processor_name()

@@ -32,7 +32,7 @@ OWN_PLURAL = re.compile(
         (1, "damaged line", "1 damaged line"),
     ],
 )
-def test_a_noun_follows_its_number(number: float, noun: str, text: str) -> None:
+def test_noun_follows_its_number(number: float, noun: str, text: str) -> None:
     assert counted(number, noun) == text
 
 

@@ -106,7 +106,7 @@ def test_shellcheck_has_no_findings_in_the_aoe_steps(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_command_says_what_is_untested_and_what_overrides_it(tmp_path: Path) -> None:
+def test_command_names_untested_parts_and_overrides(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text('import tensorflow as tf\naoe_mode = "2"\n')
     done = here("tune", "aoe", "train.py", "--to", "aoe", cwd=tmp_path)
     assert "we have not run it on an NPU" in done.out

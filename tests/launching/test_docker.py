@@ -43,13 +43,13 @@ def test_devices_and_the_driver_are_mapped_by_name(tmp_path):
     assert "--privileged" not in given
 
 
-def test_a_newer_chip_has_other_device_files(tmp_path):
+def test_newer_chip_has_other_device_files(tmp_path):
     given = arguments(tmp_path, DockerOptions(chip="950"), accelerator="npu")
     names = ("davinci0", "davinci_manager", "hisi_hdc", "ummu", "uburma")
     assert values(given, "--device") == [f"/dev/{name}" for name in names]
 
 
-def test_other_cards_are_taken_by_a_variable(tmp_path):
+def test_other_cards_are_selected_by_a_variable(tmp_path):
     given = arguments(tmp_path, DockerOptions(), {"CARDS": "4,6"}, accelerator="npu", devices=2)
     assert values(given, "--device")[:2] == ["/dev/davinci4", "/dev/davinci6"]
 
@@ -84,7 +84,7 @@ def test_folders_rank_and_master_reach_the_container(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["/a,b", '/a"b'])
-def test_a_path_that_docker_would_split_is_refused(path):
+def test_path_that_docker_would_split_is_refused(path):
     with pytest.raises(UserError, match="neither commas nor quotes"):
         launch_in_docker(
             job(), DockerOptions(mounts=(Path(path),)), folder=Path("/w"), to=Path("/t")
@@ -93,7 +93,7 @@ def test_a_path_that_docker_would_split_is_refused(path):
         launch_in_docker(job(), DockerOptions(), folder=Path("/w"), to=Path(path))
 
 
-def test_a_dockerfile_is_written_unless_there_is_an_image():
+def test_dockerfile_is_written_unless_there_is_an_image():
     with_file = launch_in_docker(job(), DockerOptions(), folder=Path("/w"), to=Path("/t"))
     assert "Dockerfile" in with_file.files
     assert with_file.start[0].startswith("docker build")

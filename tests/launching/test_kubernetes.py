@@ -114,7 +114,7 @@ def test_ascendjob_is_accepted_by_its_operator(nodes):
 @pytest.mark.parametrize(
     ("chip", "label"), [("910", "ascend-910"), ("910b", "ascend-910b"), ("a3", "ascend-910b")]
 )
-def test_the_label_of_an_ascendjob_follows_the_chip(chip, label):
+def test_label_of_an_ascendjob_follows_the_chip(chip, label):
     work = objects("ascendjob", chip=chip)[1]
     assert work["metadata"]["labels"]["ring-controller.atlas"] == label
 
@@ -184,6 +184,6 @@ def test_invalid_kubernetes_name_is_refused(more):
         KubernetesOptions(**{"image": "i", "kind": "indexed", **more})
 
 
-def test_an_ascendjob_without_npus_is_refused():
+def test_ascendjob_without_npus_is_refused():
     with pytest.raises(UserError, match="for NPUs"):
         objects("ascendjob", "cuda")

@@ -65,7 +65,7 @@ def test_nodes_get_rank_and_master_from_modelarts_variables(tmp_path):
         assert says in refused.stderr
 
 
-def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
+def test_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
     words = (("my/train.py",), ("--lr", "0.1"), ("--name=it's--x",), ("--flag",), ("--after", "x"))
     launch = launch_on_modelarts(
         job(accelerator="npu", words=words), ModelArtsOptions(**PRESET), script="my/train.py"
@@ -89,7 +89,7 @@ def test_a_script_runs_on_the_preset_engine_by_the_file_that_port_adds():
     ]
 
 
-def test_a_zip_is_fetched_by_the_start_file_because_inputs_are_folders():
+def test_zip_is_fetched_by_the_start_file_because_inputs_are_folders():
     filled = form({**PRESET, "data": "obs://cats/all.zip"}, "train.py", words=(("train.py",),))
     assert "inputs" not in filled["algorithm"]
     assert filled["algorithm"]["parameters"] == [

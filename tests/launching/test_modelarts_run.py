@@ -134,7 +134,7 @@ def test_data_and_results_go_through_object_storage(place):
     assert (place / "bucket/out/v1/npu_profiling/summary.csv").exists()
 
 
-def test_a_failed_training_keeps_its_results_and_its_code(place):
+def test_failed_training_keeps_its_results_and_its_code(place):
     done = run(place, f"--train_url={place / 'out'}", "--epochs=13")
     assert done.returncode == 7
     assert seen(place / "out")["epochs"] == 13
@@ -236,7 +236,7 @@ def test_broken_zip_leaves_no_files(place):
     assert not list(place.rglob("good.txt"))
 
 
-def test_a_link_in_a_zip_is_refused(place):
+def test_link_in_a_zip_is_refused(place):
     link = zipfile.ZipInfo("link")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(place / "bad.zip", "w") as archive:

@@ -42,7 +42,7 @@ def test_values_a_generated_file_cannot_hold_are_refused(text):
         job(environment=(("NAME", text),))
 
 
-def test_a_node_starts_torchrun_with_its_rank_and_the_first_node_as_master(tmp_path):
+def test_node_starts_torchrun_with_its_rank_and_the_first_node_as_master(tmp_path):
     folder = tmp_path / "a 'working' $folder"
     folder.mkdir()
     python = stand_in(tmp_path / "calls")
@@ -125,7 +125,7 @@ def test_missing_interpreter_is_named(tmp_path):
     assert "there is no '/no/python'" in done.stderr
 
 
-def test_a_node_uses_the_cards_of_its_server(tmp_path):
+def test_node_uses_the_cards_of_its_server(tmp_path):
     python = stand_in(tmp_path / "calls")
     launch = launch_here(
         job(

@@ -124,7 +124,7 @@ def test_every_process_gets_rank_device_and_unchanged_arguments(tree):
     assert [log.read_text() for log in logs] == [f"rank {rank} speaks\n" for rank in range(4)]
 
 
-def test_the_rank_table_has_the_addresses_of_the_chosen_devices(tree):
+def test_rank_table_has_the_addresses_of_the_chosen_devices(tree):
     done = run(tree, "-d", "4,6")
 
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ def batch(options: SlurmOptions, **changes) -> str:
     ("accelerator", "devices"),
     [("cpu", "cpus-per-task=8"), ("cuda", "gpus-per-node=8"), ("npu", "gres=npu:8")],
 )
-def test_a_node_gets_its_devices(accelerator, devices):
+def test_node_gets_its_devices(accelerator, devices):
     asked = directives(batch(SlurmOptions(), accelerator=accelerator, devices=8, nodes=4))
     assert {"job-name=small", "nodes=4", "ntasks-per-node=1", devices} <= set(asked)
 

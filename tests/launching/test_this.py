@@ -54,7 +54,7 @@ def test_failing_node_stops_the_others_and_its_status_is_returned(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_stops_every_node_once(number, status, tmp_path):
+def test_signal_stops_every_node_once(number, status, tmp_path):
     then = (
         "import signal\n"
         "def stop(number, frame):\n"

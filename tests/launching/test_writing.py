@@ -68,7 +68,7 @@ def test_interrupted_launch_can_be_repeated(tmp_path):
     assert content(tmp_path / "a")["b.sh"] == "2"
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+def test_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "a").write_text("x")
     with pytest.raises(UserError, match="is a file"):
         write_launch(tmp_path / "a", {}, {})

@@ -34,17 +34,17 @@ def test_any_image_size_gives_logits(image_size: int) -> None:
     assert logits.shape == (2, 10)
 
 
-def test_an_image_that_is_too_small_is_refused_with_the_smallest_size() -> None:
+def test_too_small_image_is_refused_with_the_minimum_size() -> None:
     with pytest.raises(ValueError, match="63 px"):
         AlexNet(num_classes=10, image_size=62)
 
 
-def test_an_image_of_another_size_than_built_for_is_refused() -> None:
+def test_image_of_another_size_than_built_for_is_refused() -> None:
     with pytest.raises(ValueError, match="67 px"):
         tiny().eval()(torch.zeros(1, 3, 70, 70))
 
 
-def test_an_unknown_initialization_is_refused_with_the_known_ones() -> None:
+def test_unknown_initialization_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="he_uniform, xavier"):
         tiny(initialization="he")
 
@@ -79,7 +79,7 @@ def test_biases_start_at_zero() -> None:
     assert all(not p.any() for name, p in tiny().named_parameters() if name.endswith("bias"))
 
 
-def test_the_relu_on_the_logits_is_optional() -> None:
+def test_relu_on_the_logits_is_optional() -> None:
     torch.manual_seed(0)
     images = torch.randn(4, 3, 67, 67)
     model = tiny().eval()

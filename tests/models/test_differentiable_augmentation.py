@@ -140,7 +140,7 @@ def test_augmentations_use_seven_random_numbers_per_image() -> None:
     assert not torch.equal(whole, changed(images, "color", "translation", key=3, first_row=6))
 
 
-def test_an_odd_side_is_shifted_and_holed_by_whole_pixels() -> None:
+def test_odd_side_is_shifted_and_holed_by_whole_pixels() -> None:
     ones = torch.ones(1, 1, 12, 13)
     hole = cut_out(ones, torch.tensor([0.5]), torch.tensor([0.5]))[0, 0] == 0
     # Half of 12 and, rounded up, of 13; the middle lies at 0.5 * 13 and 0.5 * 14.

@@ -160,7 +160,7 @@ def test_convolutions_of_the_factorised_blocks_have_torchvisions_shapes() -> Non
     )
 
 
-def test_a_unit_is_a_convolution_a_norm_and_a_relu_and_features_are_means() -> None:
+def test_unit_is_a_convolution_a_norm_and_a_relu_and_features_are_means() -> None:
     torch.manual_seed(1)
     unit = ConvolutionUnit(2, 3, (3, 1), padded=True).eval()
     x = torch.randn(1, 2, 5, 4)

@@ -33,13 +33,13 @@ def largest_z_score(samples: torch.Tensor, p: float) -> float:
 
 @pytest.mark.parametrize("p", [0.01, 0.35, 0.5, 0.9])
 @pytest.mark.parametrize("key", KEYS)
-def test_the_share_of_kept_features_is_within_four_standard_deviations(key: int, p: float) -> None:
+def test_share_of_kept_features_is_within_four_standard_deviations(key: int, p: float) -> None:
     mask = kept(key, 256, 512, p=p)
     deviation = math.sqrt(p * (1 - p) / mask.numel())
     assert abs(mask.mean().item() - (1 - p)) < 4 * deviation
 
 
-def test_the_mean_is_preserved() -> None:
+def test_mean_is_preserved() -> None:
     x = torch.rand(512, 512) + 1
     assert dropped(x, 7).mean().item() == pytest.approx(x.mean().item(), rel=0.01)
 
@@ -150,7 +150,7 @@ def test_probabilities_outside_zero_to_below_one_are_refused(p: float) -> None:
         KeyedDropout(p)
 
 
-def test_a_probability_next_to_one_still_works() -> None:
+def test_probability_close_to_one_works() -> None:
     assert dropped(torch.ones(4, 64), 1, p=1 - 1e-12).isfinite().all()
 
 

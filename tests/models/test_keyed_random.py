@@ -104,7 +104,7 @@ def test_layers_are_numbered_in_network_order() -> None:
         assert torch.equal(layer(2, CPU), expected)
 
 
-def test_a_layer_without_a_position_says_what_to_call() -> None:
+def test_layer_without_keys_says_what_to_call() -> None:
     with pytest.raises(RuntimeError) as error:
         KeyedNormal(3)(2, CPU)
     assert str(error.value) == (

@@ -52,7 +52,7 @@ def test_frames_and_coefficients_have_the_expected_count() -> None:
     assert Mfcc().frames(639) == 0
 
 
-def test_a_clip_has_the_same_coefficients_in_a_batch_of_any_size() -> None:
+def test_clip_has_the_same_coefficients_in_a_batch_of_any_size() -> None:
     audio = noise(60, 2000)
     mfcc = Mfcc()
     together = mfcc(audio)
@@ -77,7 +77,7 @@ def test_silence_is_finite_and_only_affects_the_first_coefficient() -> None:
     torch.testing.assert_close(result[1:], torch.zeros(9), rtol=0, atol=1e-3)
 
 
-def test_a_tone_is_loudest_in_the_band_around_it() -> None:
+def test_tone_is_loudest_in_the_band_around_it() -> None:
     low, high = 1127 * np.log1p(np.array([20.0, 4000.0]) / 700)
     mels = np.linspace(low, high, 42)[1:-1]
     centres = 700 * np.expm1(mels / 1127)

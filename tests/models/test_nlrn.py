@@ -79,7 +79,7 @@ def test_chunked_similarities_give_the_same_image_and_gradients(similarities: in
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
-def test_the_non_local_part_starts_as_the_identity() -> None:
+def test_non_local_part_starts_as_the_identity() -> None:
     model = NLRN(steps=1, filters=8, embedded=4)
     x = torch.rand(1, 8, 4, 4)
     assert torch.equal(model.recurrence.non_local(x), x)
@@ -98,7 +98,7 @@ def test_parameter_count_equals_the_originals() -> None:
     assert trained == sum(layers.values())
 
 
-def test_an_image_of_512_px_takes_far_less_than_4_gb() -> None:
+def test_image_of_512_px_takes_far_less_than_4_gb() -> None:
     """One step of full width and three batches of patches, because steps and batches reuse their
     memory; in a process of its own, whose peak is not that of other tests."""
     script = """

@@ -89,7 +89,7 @@ def test_codes_are_drawn_with_the_models_probabilities() -> None:
     torch.testing.assert_close(shares, expected, rtol=0, atol=0.012)
 
 
-def test_a_low_temperature_takes_the_likeliest_code() -> None:
+def test_low_temperature_selects_the_likeliest_code() -> None:
     model, codebook = small()
     with torch.no_grad():
         likeliest = model(torch.zeros(1, WIDTH, 1, 1))[0, :, 0, 0].argmax()

@@ -29,7 +29,7 @@ def test_blocks_except_the_last_halve_their_map_in_the_last_unit(
     ]
 
 
-def test_a_strided_unit_without_a_convolution_in_its_shortcut_takes_every_second_pixel() -> None:
+def test_strided_unit_without_a_convolution_in_its_shortcut_takes_every_second_pixel() -> None:
     unit = ResNetV1(18).block1[1].eval()
     assert unit.shortcut is None
     torch.nn.init.zeros_(unit.conv2.norm.weight)
@@ -47,7 +47,7 @@ def test_mean_colour_image_behaves_like_padding() -> None:
     assert (first == first[:, :, :1, :1]).all()
 
 
-def test_an_unknown_depth_is_an_error_that_names_the_known_ones() -> None:
+def test_unknown_depth_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match="18 or 50 layers, not 34"):
         ResNetV1(34)
 

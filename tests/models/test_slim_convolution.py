@@ -11,7 +11,7 @@ from jumar.models.slim_convolution import SlimConv2d, decays, detector_names, se
 from jumar.models.tf_layout import ConvolutionKernel, TfVariable, Unchanged
 
 
-def test_a_convolution_has_a_norm_or_a_bias_and_a_relu_by_default() -> None:
+def test_convolution_has_a_norm_or_a_bias_and_a_relu_by_default() -> None:
     normed = SlimConv2d(3, 4, 3, stride=2, norm=True)
     plain = SlimConv2d(3, 4, 5, norm=False, relu=False)
     assert isinstance(normed.conv, nn.Conv2d)

@@ -31,7 +31,7 @@ def test_after_many_forwards_the_largest_singular_value_is_one(layer: nn.Module)
 
 
 @pytest.mark.parametrize("layer", layers(), ids=lambda layer: type(layer).__name__)
-def test_the_vector_is_as_long_as_the_last_axis_of_the_tensorflow_kernel(layer: nn.Module) -> None:
+def test_vector_is_as_long_as_the_last_axis_of_the_tensorflow_kernel(layer: nn.Module) -> None:
     inputs_are_last = isinstance(layer, SpectralConvTranspose2d)
     assert layer.u.shape == ((4,) if inputs_are_last else (6,))
 

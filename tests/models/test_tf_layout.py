@@ -146,7 +146,7 @@ def test_layer_variables_are_named_as_in_tensorflow() -> None:
     ]
 
 
-def test_a_variable_has_the_first_optimizer_that_trains_it() -> None:
+def test_variable_has_the_first_optimizer_that_trains_it() -> None:
     one, other = adam_state(trains="^d/"), adam_state(number=1, trains="^g/")
     names = TfNames(variables=(), optimizers=(one, other))
 

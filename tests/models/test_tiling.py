@@ -83,7 +83,7 @@ def test_overlapping_patches_are_averaged_with_equal_weight() -> None:
     assert result.flatten().tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
 
 
-def test_a_stride_without_gaps_is_needed() -> None:
+def test_stride_must_not_leave_gaps() -> None:
     pictures = torch.rand(1, 1, 4, 4)
     for stride in (0, 4):
         with pytest.raises(ValueError, match="leave gaps") as error:

@@ -82,7 +82,7 @@ def test_straight_through_gradient_reaches_the_encoder() -> None:
         torch.testing.assert_close(parameter.grad, expected[name])
 
 
-def test_an_image_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
+def test_image_that_hits_a_code_exactly_has_a_finite_gradient() -> None:
     model = small()
     images = pictures(model)
     with torch.no_grad():

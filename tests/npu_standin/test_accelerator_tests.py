@@ -6,7 +6,7 @@ import sys
 from tests.npu_standin.conftest import CHECKOUT
 
 
-def test_the_tests_that_need_a_device_pass_on_the_stand_in(npu_process: dict[str, str]) -> None:
+def test_device_tests_pass_on_the_stand_in(npu_process: dict[str, str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "accelerator"]
     result = subprocess.run(
         [*command, "tests/accelerator"],

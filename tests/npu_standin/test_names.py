@@ -58,7 +58,7 @@ def in_the_table(name: tuple[str, ...], release: str) -> bool:
     return name[1] in names and (len(name) == 2 or name[2] in names[name[1]])
 
 
-def test_the_names_that_devices_use_are_found() -> None:
+def test_names_that_devices_use_are_found() -> None:
     called = {".".join(name) for name in used_names()}
     assert {"npu.matmul.allow_hf32", "npu.conv.allow_hf32", "npu.Stream.wait_stream"} <= called
     assert {"npu.set_device", "npu.max_memory_allocated", "npu.synchronize"} <= called
@@ -67,7 +67,7 @@ def test_the_names_that_devices_use_are_found() -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("name", sorted(used_names()), ids=".".join)
-def test_the_real_package_has_what_devices_use(name: tuple[str, ...], release: str) -> None:
+def test_real_package_has_all_names_devices_use(name: tuple[str, ...], release: str) -> None:
     assert in_the_table(name, release)
 
 

@@ -62,7 +62,7 @@ def test_image_stored_uncropped_decodes_to_the_same_bytes(
 
 
 @pytest.mark.parametrize("result", RECIPES)
-def test_the_evaluation_view_equals_the_original_before_it_is_rounded(
+def test_evaluation_view_equals_the_original_before_it_is_rounded(
     case: ParityCase, records: Sequence[Record], result: str
 ) -> None:
     preprocessing = RECIPES[result]

@@ -39,7 +39,7 @@ def test_exponential_manager_passes_through_the_same_states(case: ParityCase) ->
     assert runs == len(case.config["exponential"]) * len(case.meta["inputs"]) > 0
 
 
-def test_the_fixed_manager_keeps_its_scale_or_refuses_one_below_1(case: ParityCase) -> None:
+def test_fixed_manager_keeps_its_scale_or_refuses_one_below_1(case: ParityCase) -> None:
     for asked, at_start, later in case.arrays["r/fixed"]:
         if math.isnan(at_start):
             with pytest.raises(UserError, match="1 or more"):

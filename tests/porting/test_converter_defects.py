@@ -155,7 +155,7 @@ def test_defect_12_unrelated_train_compile_and_fit_are_kept() -> None:
     assert ported(text, devices=8) == text
 
 
-def test_defect_13_nothing_is_asked_on_the_terminal(tmp_path: Path) -> None:
+def test_defect_13_there_are_no_terminal_prompts(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(HOROVOD)
     done = subprocess.run(
         [sys.executable, "-m", "jumar", "port", str(tmp_path), "--json"],

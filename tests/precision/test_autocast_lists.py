@@ -69,7 +69,7 @@ def test_op_that_torch_leaves_low_on_a_cpu_is_fp32_with_our_lists(op: str) -> No
 
 
 @pytest.mark.parametrize("op", ["matmul", "linear", "conv2d", "add.Tensor", "relu", "batch_norm"])
-def test_a_black_op_computes_exactly_what_fp32_computes(op: str) -> None:
+def test_black_op_computes_exactly_what_fp32_computes(op: str) -> None:
     lists = lists_with(**dict.fromkeys(("mm", "addmm", "bmm", op), "black"))
     install("cpu", treatments("mixed", lists))
     torch.manual_seed(0)
@@ -82,7 +82,7 @@ def test_a_black_op_computes_exactly_what_fp32_computes(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["softmax.int", "layer_norm", "add.Tensor", "gelu", "mean"])
-def test_a_white_op_lowers_fp32_inputs(op: str) -> None:
+def test_white_op_lowers_fp32_inputs(op: str) -> None:
     install("cpu", treatments("mixed", {**default_lists(), op: "white"}))
     with region():
         assert CALLS[op](maker("cpu", torch.float32)).dtype == LOW
@@ -184,7 +184,7 @@ def test_closing_restores_torchs_lists_exactly() -> None:
     lists.close()
 
 
-def test_a_second_list_replaces_the_first_whose_close_then_does_nothing() -> None:
+def test_second_list_replaces_the_first_whose_close_becomes_a_no_op() -> None:
     first = install("cpu", treatments("mixed", default_lists()))
     second = install("cpu", treatments("mixed", lists_with(exp="white")))
     assert first.closed

@@ -46,7 +46,7 @@ def ran(net: Net, *layers: str, mode: str = "allow_mix_precision_bf16") -> dict[
     return net.seen
 
 
-def test_a_layer_and_all_within_it_stay_in_float32() -> None:
+def test_layer_and_its_children_stay_in_float32() -> None:
     assert ran(Net()) == {"first": torch.bfloat16, "second": torch.bfloat16}
     assert ran(Net(), "first") == {"first": torch.float32, "second": torch.bfloat16}
     assert ran(Net(), "first.1") == {"first": torch.float32, "second": torch.bfloat16}
@@ -60,7 +60,7 @@ def test_float32_mode_is_left_alone() -> None:
     assert "forward" not in vars(net.first)
 
 
-def test_a_copy_of_the_network_uses_its_own_weights() -> None:
+def test_copy_of_the_network_uses_its_own_weights() -> None:
     net = Net()
     ran(net, "first", "first")
     other = copy.deepcopy(net)

@@ -67,13 +67,13 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
         ('{"a": 1}\n/* why */', 2),
     ],
 )
-def test_a_comment_is_refused_with_its_line(text: str, line: int) -> None:
+def test_comment_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(JsonError, match="comments are not JSON") as caught:
         read_leaves(text)
     assert caught.value.line == line
 
 
-def test_a_comment_after_the_mistake_is_not_blamed_for_it() -> None:
+def test_comment_after_the_mistake_is_not_blamed_for_it() -> None:
     with pytest.raises(JsonError, match="not JSON") as caught:
         read_leaves('{"a": x\n// why\n}')
     assert caught.value.line == 1

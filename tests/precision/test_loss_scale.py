@@ -45,7 +45,7 @@ def test_scale_never_becomes_infinite_and_counters_still_reset() -> None:
     assert scale.good.item() == 0
 
 
-def test_an_overflow_at_the_floor_is_remembered() -> None:
+def test_overflow_at_the_floor_is_recorded() -> None:
     scale = exponential(2.0, decr_every_n_nan_or_inf=1)
     scale.update(BAD)
     assert scale.scale.item() == 1
@@ -57,7 +57,7 @@ def test_an_overflow_at_the_floor_is_remembered() -> None:
     assert scale.overflow_at_floor
 
 
-def test_a_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
+def test_fixed_scale_of_1_is_at_its_floor_from_the_start() -> None:
     scale = FixedLossScale(init_loss_scale=1).create("cpu")
     scale.update(GOOD)
     assert not scale.overflow_at_floor
@@ -88,7 +88,7 @@ def test_restored_scale_continues_as_if_uninterrupted(found: list[bool], at: int
     assert whole.skipped.item() == sum(found)
 
 
-def test_a_saved_state_does_not_change_with_the_scale() -> None:
+def test_saved_state_does_not_change_with_the_scale() -> None:
     scale = exponential()
     state = scale.state_dict()
     scale.update(BAD)

@@ -46,11 +46,11 @@ def changes(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     "name", ["add", "aten::add", "add.Tensor", "aten::add.Tensor", "Add", "AddV2"]
 )
-def test_an_op_is_named_by_cann_type_or_aten_name(write: Any, name: str) -> None:
+def test_op_is_named_by_cann_type_or_aten_name(write: Any, name: str) -> None:
     assert changes(write(black(name)))["add.Tensor"] == "black"
 
 
-def test_an_op_type_moves_every_torch_op_it_stands_for(write: Any) -> None:
+def test_op_type_moves_every_torch_op_it_stands_for(write: Any) -> None:
     result = changes(write(black("BatchNorm", "ReduceMeanD", "Mul")))
     assert result.keys() >= {"batch_norm", "native_batch_norm", "mean", "mean.dim", "mul.Tensor"}
     assert set(result.values()) == {"black"}
@@ -60,7 +60,7 @@ def test_aten_name_moves_only_that_op(write: Any) -> None:
     assert changes(write(black("aten::linear"))) == {"linear": "black"}
 
 
-def test_the_lists_of_published_models_are_accepted(write: Any) -> None:
+def test_lists_of_published_models_are_accepted(write: Any) -> None:
     for names in (
         ["SoftmaxV2"],
         ["Add"],
@@ -143,7 +143,7 @@ def test_removing_from_a_list_it_is_not_on_changes_nothing_and_is_mentioned(writ
         ("aten::sofmax", "softmax"),
     ],
 )
-def test_a_misspelt_name_is_refused_with_the_nearest(write: Any, name: str, close: str) -> None:
+def test_misspelt_name_is_refused_with_the_nearest(write: Any, name: str, close: str) -> None:
     (finding,) = [f for f in lint_mixlist(write(black(name)), MIXED) if f.severity == "error"]
     assert finding.what == f"unknown op '{name}'"
     assert f"'{close}'" in finding.todo
@@ -243,7 +243,7 @@ def test_any_name_is_accepted_or_refused_without_a_traceback(
 
 
 @pytest.mark.parametrize("mode", ["force_fp16", "origin", "allow_fp32_to_fp16"])
-def test_a_mode_that_ignores_lists_is_an_error(write: Any, mode: str) -> None:
+def test_mode_that_ignores_lists_is_an_error(write: Any, mode: str) -> None:
     first = lint_mixlist(write(black("Add")), mode)[0]
     assert first.severity == "error"
     assert "ignores op lists" in first.what
@@ -270,7 +270,7 @@ def test_op_types_torch_cannot_distinguish_get_the_safer_list(write: Any) -> Non
     assert changes(path)["add.Scalar"] == "white"
 
 
-def test_an_op_type_without_an_op_of_its_own_says_what_else_changes(write: Any) -> None:
+def test_op_type_without_its_own_op_says_what_else_changes(write: Any) -> None:
     result = warnings(write(black("SquaredDifference")))
     assert result == [
         "torch cannot tell 'SquaredDifference' from Sub, Pow, Square, so those change too: torch "
@@ -329,7 +329,7 @@ def test_unlistable_aten_ops_are_mentioned(write: Any, name: str) -> None:
     assert changes(path) == {}
 
 
-def test_an_op_without_a_low_kernel_stays_fp32_on_the_white_list(write: Any) -> None:
+def test_op_without_a_low_kernel_stays_fp32_on_the_white_list(write: Any) -> None:
     path = write({"white-list": {"to-add": ["CTCLossV2"]}})
     assert "stays in fp32" in warnings(path)[0]
 

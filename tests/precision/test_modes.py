@@ -39,7 +39,7 @@ def test_hifloat8_is_refused_with_the_reason(name: str) -> None:
         find_mode(name)
 
 
-def test_a_misspelt_mode_names_the_nearest() -> None:
+def test_misspelt_mode_names_the_nearest() -> None:
     with pytest.raises(UserError, match="Did you mean 'allow_mix_precision'"):
         find_mode("allow_mixed_precision")
 

@@ -79,7 +79,7 @@ def test_losses_and_sensitive_ops_are_black() -> None:
 
 @pytest.mark.parametrize("device_type", ["cpu", "cuda"])
 @pytest.mark.parametrize("given", [torch.bfloat16, torch.float32])
-def test_the_lists_decide_the_dtype_of_every_result(device_type: str, given: torch.dtype) -> None:
+def test_lists_determine_the_dtype_of_every_result(device_type: str, given: torch.dtype) -> None:
     lists = install(device_type, treatments("mixed", default_lists()))
     try:
         result = result_dtypes(device_type, given)
@@ -138,7 +138,7 @@ def test_emulation_rounds_ops_that_would_be_lowered_without_lowering_them() -> N
             assert emulated[op] is (Treatment.ROUND if treatment in lowered else treatment), op
 
 
-def test_the_op_table_shows_every_op_with_its_list_and_cann_types() -> None:
+def test_op_table_shows_every_op_with_its_list_and_cann_types() -> None:
     lists = {**default_lists(), "add.Tensor": "black"}
     rows = {row["op"]: row for row in op_table(find_mode("mixed_float16").form, lists)}
     assert rows.keys() == set(listed_ops())

@@ -8,7 +8,7 @@ from jumar.precision.overloads import can_cast, find_overload
 ATEN = torch.ops.aten
 
 
-def test_an_overload_is_found_by_its_name_or_as_the_default() -> None:
+def test_overload_is_found_by_its_name_or_as_the_default() -> None:
     assert find_overload("mm") is ATEN.mm.default
     assert find_overload("softmax.int") is ATEN.softmax.int
     for name in ("softmax", "softmax.other", "nonsense", "nonsense.default", "__name__"):

@@ -55,7 +55,7 @@ def test_description_names_the_computed_dtype_and_whether_it_was_requested(
     assert "\n" not in described.note
 
 
-def test_the_description_gives_the_canonical_name() -> None:
+def test_description_gives_the_canonical_name() -> None:
     assert policy_for("mixed_float16").description.mode == "allow_mix_precision"
 
 
@@ -69,7 +69,7 @@ def test_emulation_is_not_a_substitution_on_a_cpu_and_ineffective_elsewhere() ->
     assert "no effect" in on_npu.description.note
 
 
-def test_a_cpu_without_bf16_instructions_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_without_bf16_instructions_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cpu, "accelerates_bf16", lambda: False)
     assert "no bf16 instructions" in policy_for("mixed_bfloat16").description.note
     assert policy_for("mixed_bfloat16", "npu").description.note == ""
@@ -85,12 +85,12 @@ def test_short_float32_formats_are_allowed_only_where_values_are_fp16() -> None:
     assert [mode.name for mode in MODES if not policy_for(mode.name).full_float32] == ["force_fp32"]
 
 
-def test_an_unknown_device_type_is_refused() -> None:
+def test_unknown_device_type_is_refused() -> None:
     with pytest.raises(ValueError, match="cpu, cuda, npu"):
         policy_for("origin", "gpu")
 
 
-def test_the_forward_region_needs_the_lists_in_force() -> None:
+def test_forward_region_needs_the_installed_lists() -> None:
     policy = policy_for("allow_mix_precision")
     with pytest.raises(RuntimeError, match="install"):
         policy.forward()
@@ -281,7 +281,7 @@ def test_several_objectives_share_one_scale() -> None:
     assert generator.weight.grad.abs().max() < 10
 
 
-def test_a_mixlist_takes_effect(tmp_path: Path) -> None:
+def test_mixlist_takes_effect(tmp_path: Path) -> None:
     path = tmp_path / "list.json"
     path.write_text(json.dumps({"black-list": {"to-add": ["Add"]}}))
     policy = policy_for("allow_mix_precision", modify_mixlist=str(path))
@@ -292,7 +292,7 @@ def test_a_mixlist_takes_effect(tmp_path: Path) -> None:
         assert (low * low).dtype == torch.bfloat16
 
 
-def test_a_wrong_mixlist_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
+def test_wrong_mixlist_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
     path = tmp_path / "list.json"
     path.write_text(json.dumps({"black-list": {"to-add": ["Sofmax"]}}))
     with pytest.raises(UserError, match="unknown op 'Sofmax'"):

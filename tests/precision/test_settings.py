@@ -10,19 +10,19 @@ from jumar.precision.settings import PrecisionSettings, pointless
 from jumar.settings import checked, from_json, override, to_json
 
 
-def test_the_defaults_compute_in_the_dtype_of_the_model_without_a_loss_scale() -> None:
+def test_defaults_compute_in_the_dtype_of_the_model_without_a_loss_scale() -> None:
     settings = checked(PrecisionSettings())
     assert settings.mode == "must_keep_origin_dtype"
     assert settings.loss_scale.kind == "none"
 
 
-def test_the_exponential_defaults_are_those_of_npu_bridge() -> None:
+def test_exponential_defaults_match_npu_bridge() -> None:
     scale = ExponentialLossScale()
     assert (scale.decr_every_n_nan_or_inf, scale.incr_ratio, scale.decr_ratio) == (2, 2, 0.8)
 
 
 @pytest.mark.parametrize("mode", ["must_keep_origin_dtype", "force_fp16", "allow_fp32_to_fp16"])
-def test_an_op_list_is_refused_with_a_mode_that_ignores_it(mode: str) -> None:
+def test_op_list_is_refused_with_a_mode_that_ignores_it(mode: str) -> None:
     with pytest.raises(UserError, match=f"no effect with the mode '{mode}'"):
         checked(PrecisionSettings(mode=mode, modify_mixlist="list.json"))
 
@@ -33,23 +33,23 @@ def test_op_list_is_accepted_with_every_name_of_a_mixed_mode() -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "0.5", "-1"])
-def test_a_loss_scale_below_1_is_refused(value: str) -> None:
+def test_loss_scale_below_1_is_refused(value: str) -> None:
     with pytest.raises(UserError, match=r"'loss_scale.init_loss_scale' cannot be"):
         override(PrecisionSettings(), ["loss_scale=fixed", f"loss_scale.init_loss_scale={value}"])
 
 
-def test_a_shrink_ratio_of_0_is_refused() -> None:
+def test_shrink_ratio_of_0_is_refused() -> None:
     with pytest.raises(UserError, match="decr_ratio"):
         override(PrecisionSettings(), ["loss_scale.decr_ratio=0"])
 
 
-def test_the_usual_initial_scale_can_be_written_as_a_power() -> None:
+def test_usual_initial_scale_can_be_written_as_a_power() -> None:
     power = "loss_scale.init_loss_scale=2**32"
     settings = override(PrecisionSettings(), ["loss_scale=fixed", power])
     assert settings.loss_scale == FixedLossScale(init_loss_scale=4294967296.0)
 
 
-def test_a_loss_scale_in_a_mode_with_the_range_of_fp32_is_mentioned() -> None:
+def test_loss_scale_in_a_mode_with_the_range_of_fp32_is_mentioned() -> None:
     scaled = FixedLossScale()
     settings = PrecisionSettings(mode="allow_mix_precision_bf16", loss_scale=scaled)
     assert "needs no loss scale" in pointless(settings)[0]
@@ -124,7 +124,7 @@ def test_numbers_of_a_loss_scale_have_their_limits(
                 overridden(limit + sign * step)
 
 
-def test_the_defaults_of_the_loss_scales_are_those_of_npu_bridge() -> None:
+def test_loss_scale_defaults_match_npu_bridge() -> None:
     assert FixedLossScale() == FixedLossScale(init_loss_scale=1024.0)
     assert ExponentialLossScale() == ExponentialLossScale(
         init_loss_scale=1024.0,

@@ -124,7 +124,7 @@ def test_registered_finding_is_shown_everywhere(
     assert f'<html lang="{"zh-CN" if lang == "zh" else "en"}">' in page
 
 
-def test_a_name_is_registered_once() -> None:
+def test_name_is_registered_once() -> None:
     with pytest.raises(ValueError, match="twice"):
         VIEWS.add(VIEWS["ops"])
 

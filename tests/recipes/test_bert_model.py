@@ -53,7 +53,7 @@ def test_large_sizes_match_ascends() -> None:
     assert bert_size(BertModel(size="bert-large", vocab_size=2)).positions == "absolute"
 
 
-def test_a_size_can_be_changed_by_field() -> None:
+def test_size_can_be_changed_by_field() -> None:
     model = BertModel(
         size="bert-tiny",
         vocab_size=9,
@@ -166,7 +166,7 @@ def test_source_network_of_weights_is_inferred_from_their_shapes(
     assert settings_of_weights(own, bare, config) == expected
 
 
-def test_a_network_built_with_the_settings_of_weights_has_their_shapes() -> None:
+def test_network_built_with_the_settings_of_weights_has_their_shapes() -> None:
     theirs = BertModel(size="nezha-small", num_layers=1, intermediate_size=96, vocab_size=21)
     own = BertModel(vocab_size=21)
     recipe = override(create_recipe("bert-base"), ["model.vocab_size=21"])

@@ -52,7 +52,7 @@ def test_defaults_match_the_originals(name: str, length: int, duration: str, low
     assert rates == pytest.approx([0.0, 0.5, 0.9, 0.45, 0.01])
 
 
-def test_a_run_keeps_labels_and_sizes_of_its_data(tmp_path: Path) -> None:
+def test_run_keeps_labels_and_sizes_of_its_data(tmp_path: Path) -> None:
     write_texts(tmp_path)
     fields = [f"model.vocabulary={tmp_path / 'vocab.txt'}", "model.size=bert-tiny"]
     fields += ["data.max_seq_length=12"]

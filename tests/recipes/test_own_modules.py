@@ -74,7 +74,7 @@ def test_nothing_inside_a_run_is_imported_from_any_working_directory(
     assert not trace.exists()
 
 
-def test_a_module_in_a_run_is_refused_with_its_file_and_what_to_do(tmp_path: Path) -> None:
+def test_module_inside_a_run_is_refused_with_its_file_and_a_remedy(tmp_path: Path) -> None:
     make_run(tmp_path / "a")
     lay(tmp_path / "a" / "payload.py")
     with pytest.raises(UserError, match="from which nothing is imported") as found:

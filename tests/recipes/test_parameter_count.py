@@ -27,7 +27,7 @@ def test_data_dependent_network_says_what_it_depends_on() -> None:
     assert shown("resnext50", "model.num_classes=1001") == "25,030,953, all trained"
 
 
-def test_a_pattern_that_matches_nothing_is_refused() -> None:
+def test_pattern_that_matches_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="matches no parameter") as error:
         shown("ds-cnn-s", "transfer.freeze=clasifier")
     assert "Did you mean 'classifier'?" in error.value.todo

@@ -68,7 +68,7 @@ def test_built_in_name_cannot_be_registered_again(write: Write) -> None:
     assert found.value.where == "my_alexnet"
 
 
-def test_a_module_may_be_imported_again(write: Write) -> None:
+def test_module_may_be_imported_again(write: Write) -> None:
     name = write("my_twice", RECIPE.format(name="my-twice", seed=1))
     import_modules([name, name])
     sys.modules.pop(name)

@@ -125,7 +125,7 @@ def _temporal():  # pyright: ignore[reportUnknownParameterType]
     return recipe.model.create_both(channels=3, margin=0).temporal
 
 
-def test_the_second_stage_says_what_it_needs(temporal_run: Path, tmp_path: Path) -> None:
+def test_second_stage_says_what_it_needs(temporal_run: Path, tmp_path: Path) -> None:
     write_frames(tmp_path / "frames")
     recipe = override(
         create_recipe("videnn-temporal"),
@@ -192,7 +192,7 @@ def test_mismatched_first_stage_is_reported_with_a_remedy(
         )
 
 
-def test_the_loss_scale_of_the_contest_is_one_setting_away() -> None:
+def test_loss_scale_of_the_contest_is_one_setting_away() -> None:
     scaled = create_recipe("videnn-spatial-loss-scale")
     without = override(scaled, ["precision.loss_scale=none"])
     assert without.precision == create_recipe("videnn-spatial").precision

@@ -40,7 +40,7 @@ def test_keys_are_letters_and_continue_after_z() -> None:
     assert len(set(keys)) == 800
 
 
-def test_the_first_24_groups_look_different() -> None:
+def test_first_24_groups_look_different() -> None:
     assert len({colour_and_dash(group) for group in range(24)}) == 24
 
 

@@ -34,7 +34,7 @@ def embedded(path: Path) -> EmbeddedImage:
     return image
 
 
-def test_a_small_file_is_embedded_byte_for_byte(tmp_path: Path) -> None:
+def test_small_file_is_embedded_byte_for_byte(tmp_path: Path) -> None:
     path = saved(tmp_path / "x.png", 120, 60)
     image = embedded(path)
     assert base64.b64decode(image.source.partition(",")[2]) == path.read_bytes()

@@ -98,7 +98,7 @@ def test_light_dark_and_narrow_screens_are_supported() -> None:
 
 
 @pytest.mark.parametrize(("num_curves", "num_points"), [(4, 100_000), (48, 2_000), (100, 500)])
-def test_a_page_is_below_one_megabyte(num_curves: int, num_points: int) -> None:
+def test_page_is_below_one_megabyte(num_curves: int, num_points: int) -> None:
     assert len(render(page("precision.mode", num_curves, num_points)).encode()) < 1_000_000
 
 

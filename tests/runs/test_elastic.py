@@ -149,7 +149,7 @@ def begun(folder: Path, batch: int, *more: str) -> Path:
     ("rank", "more", "world", "is_spare"),
     [("0", [], "2", False), ("2", [], "2", True), ("0", ["exact", "4"], "2", False)],
 )
-def test_a_rank_beyond_those_that_divide_the_global_batch_is_a_spare(
+def test_rank_beyond_those_that_divide_the_global_batch_is_a_spare(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     rank: str,

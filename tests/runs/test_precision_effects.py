@@ -26,7 +26,7 @@ def measured(what: str, *assignments: str) -> dict[str, Effect]:
 
 
 @pytest.mark.parametrize("settings", [EMULATED, (*EMULATED, *SCALED)], ids=["plain", "scaled"])
-def test_a_healthy_network_changes_by_rounding(settings: tuple[str, ...]) -> None:
+def test_healthy_network_changes_by_rounding(settings: tuple[str, ...]) -> None:
     rows = measured("small", *settings)
     assert {"Conv2D", "MatMul"} <= set(rows)
     assert 0 < rows["Conv2D"].gradient_error < 0.05
@@ -49,6 +49,6 @@ def test_keeping_an_op_type_has_a_cost() -> None:
     assert all(math.isfinite(cost) for cost in costs.values())
 
 
-def test_a_mode_without_op_lists_is_refused() -> None:
+def test_mode_without_op_lists_is_refused() -> None:
     with pytest.raises(UserError, match="has no op lists"):
         measure_effects(request("small", "precision.mode=force_fp16"))

@@ -17,7 +17,7 @@ def ramp(losses: list[float]) -> list[RampStep]:
     ]
 
 
-def test_the_proposal_is_a_tenth_of_the_rate_with_the_lowest_loss() -> None:
+def test_proposal_is_a_tenth_of_the_rate_with_the_lowest_loss() -> None:
     rate, reason = proposed(ramp([3, 3, 3, 3, 3, 3, 2.9, 2, 1, 4, 9]), diverged=True)
     assert rate == pytest.approx(0.1)
     assert "a tenth of 1, the rate with the lowest smoothed loss (1)" in reason

@@ -118,7 +118,7 @@ def test_swapped_averages_are_swapped_back_on_import(swapped: Path, tmp_path: Pa
     assert torch.equal(averaged["classifier.bias"], stored(swapped, "model")["classifier.bias"])
 
 
-def test_a_safetensors_file_gets_the_averages_or_the_weights_as_trained(
+def test_safetensors_file_gets_the_averages_or_the_weights_as_trained(
     beside: Path, tmp_path: Path
 ) -> None:
     weights("import", "exchanged", beside / "tf1", "--to", "a.safetensors", cwd=tmp_path)
@@ -221,7 +221,7 @@ def test_network_settings_in_a_bert_file_are_named_and_work(shared: Path, tmp_pa
     assert "46 of 46 weights of bert-base" in done.out
 
 
-def test_a_file_of_another_network_is_refused_even_in_part(tmp_path: Path) -> None:
+def test_file_of_another_network_is_refused_even_in_part(tmp_path: Path) -> None:
     write_bundle(tmp_path / "other", {"a": np.zeros(2)})
     arguments = ("import", "exchanged", "other", "--to", "part", "--partial")
     assert "not at all" in weights(*arguments, cwd=tmp_path, code=2).message
@@ -333,7 +333,7 @@ def test_missing_files_are_not_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["m.index", "m.data-00000-of-00001", "m.data-00001-of-00004", "m.meta", "checkpoint"]
 )
-def test_an_export_overwrites_no_file_of_another_checkpoint(
+def test_export_overwrites_no_file_of_another_checkpoint(
     beside: Path, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).write_bytes(b"theirs")
@@ -381,7 +381,7 @@ def test_checkpoint_without_values_is_listed_as_damaged(beside: Path, tmp_path: 
     assert len(json.loads(as_json.out)["tensors"]) == len(cut.out.splitlines()) - 1
 
 
-def test_a_flipped_bit_is_found_when_values_are_verified(beside: Path, tmp_path: Path) -> None:
+def test_flipped_bit_is_found_when_values_are_verified(beside: Path, tmp_path: Path) -> None:
     shutil.copytree(beside / "tf1", tmp_path / "tf1")
     weights("show", "tf1", "--verify", cwd=tmp_path)
     data = tmp_path / "tf1" / "model.ckpt-2.data-00000-of-00001"

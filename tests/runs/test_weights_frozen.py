@@ -110,7 +110,7 @@ def test_tensorflow_predicts_like_jumar(weights: Path, published: Path, tmp_path
         ("none.pb", "there is no such file"),
     ],
 )
-def test_a_graph_of_another_network_is_refused_and_nothing_is_written(
+def test_graph_of_another_network_is_refused_and_nothing_is_written(
     weights: Path, published: Path, tmp_path: Path, graph: str, message: str
 ) -> None:
     done = export(weights, published / graph, "new.pb", tmp_path, code=2)

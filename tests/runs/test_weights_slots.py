@@ -274,7 +274,7 @@ def test_slots_are_named_as_in_a_published_checkpoint(shared: Path) -> None:
         ("nlrn", (), 348),
     ],
 )
-def test_an_export_has_every_variable_of_the_originals_training_graph(
+def test_export_has_every_variable_of_the_originals_training_graph(
     name: str, settings: Sequence[str], variables: int
 ) -> None:
     """Counted in the originals' graphs by `tf.global_variables`, `global_step` left out."""

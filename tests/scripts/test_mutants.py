@@ -116,7 +116,7 @@ def test_defect_is_killed_survives_or_times_out(checkout: Path, tmp_path: Path) 
     assert "equivalent, not counted: 1" in score([killed, survived], same)
 
 
-def test_a_survivor_is_excused_only_by_its_own_change() -> None:
+def test_survivor_is_excused_only_by_its_own_change() -> None:
     mutant = Mutant(
         file="src/jumar/data/a.py", line=1, operator="x", before="a", after="b", text="b"
     )

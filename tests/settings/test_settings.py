@@ -125,7 +125,7 @@ def test_non_finite_json_number_is_refused_even_without_a_declared_limit(
         checked(from_json(Free(), {"rate": value}, where="recipe.json"))
 
 
-def test_a_json_field_that_is_unknown_or_of_another_type_is_named() -> None:
+def test_unknown_or_mistyped_json_field_is_named() -> None:
     with pytest.raises(UserError, match=r"unknown field 'inner\.ratee'"):
         from_json(Outer(), {"inner": {"ratee": 1}}, where="recipe.json")
     with pytest.raises(UserError, match="'count' takes a whole number, not true"):
@@ -174,15 +174,13 @@ def test_switching_kind_keeps_common_values(field: str) -> None:
         ("shape.area=-1", "'shape.area' cannot be -1"),
     ],
 )
-def test_a_field_of_another_kind_is_refused_with_the_kind_that_has_it(
-    assignment: str, message: str
-) -> None:
+def test_field_of_another_kind_is_refused_naming_that_kind(assignment: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         override(Drawing(), [assignment])
     assert message in str(refused.value)
 
 
-def test_a_component_is_listed_with_its_kind_before_its_fields() -> None:
+def test_component_is_listed_with_its_kind_before_its_fields() -> None:
     rows = describe(Drawing())
     assert [(row.path, row.value) for row in rows][:3] == [
         ("shape", "circle"),
@@ -213,7 +211,7 @@ def test_only_fixed_fields_count_as_differences() -> None:
     ]
 
 
-def test_a_kind_that_exists_in_another_module_is_refused() -> None:
+def test_kind_that_exists_in_another_module_is_refused() -> None:
     with pytest.raises(UserError, match="'box' already exists"):
         type("Other", (Shape,), {"__module__": "elsewhere"}, kind="box")
 

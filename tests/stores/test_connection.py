@@ -127,7 +127,7 @@ def test_messages_and_reprs_show_no_secrets(monkeypatch: pytest.MonkeyPatch) -> 
     assert text == "signed by *** with ***"
 
 
-def test_an_endpoint_with_credentials_is_refused_without_showing_them(
+def test_endpoint_with_credentials_is_refused_without_showing_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://someone:hidden@store.example")

@@ -111,7 +111,7 @@ def test_parts_of_a_slow_store_are_read_at_once(
         assert time.monotonic() - began < 32 * 0.05
 
 
-def test_a_store_that_dies_leaves_no_half_file_and_no_credentials_in_the_message(
+def test_failing_store_leaves_no_partial_file_and_no_credentials_in_the_message(
     store: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "PART_BYTES", 1000)

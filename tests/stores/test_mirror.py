@@ -263,7 +263,7 @@ def test_changed_object_is_detected_by_its_hash(
         fetched(str(run))
 
 
-def test_a_manifest_that_names_files_elsewhere_is_refused(run: Location) -> None:
+def test_manifest_that_names_files_elsewhere_is_refused(run: Location) -> None:
     files = {"../../outside": {"key": "a", "size": 1, "sha256": "0"}}
     content = json.dumps({"kind": "jumar run", "format": 1, "files": files}).encode()
     client_of(run).write(run.below(MANIFEST), content)

@@ -24,7 +24,7 @@ def test_each_network_lowers_its_loss_by_moving_logits_its_way(kind: str) -> Non
     ("kind", "slope", "expected"),
     [("wgan-gp", 3.0, 40.0), ("wgan-gp", 0.5, 2.5), ("wgan-lp", 0.5, 0.0), ("dragan", 3.0, 40.0)],
 )
-def test_a_linear_discriminator_is_penalised_by_its_slope(
+def test_linear_discriminator_is_penalised_by_its_slope(
     kind: str, slope: float, expected: float
 ) -> None:
     real, fake = torch.rand(2, 1, 2, 2), torch.rand(2, 1, 2, 2)
@@ -100,7 +100,7 @@ def test_slope_is_evaluated_between_the_images_at_alpha(kind: str) -> None:
     assert penalty.item() == pytest.approx(4 * (excess**2).sum(), rel=1e-5)
 
 
-def test_the_penalty_reaches_the_discriminators_weights_and_no_image() -> None:
+def test_penalty_reaches_the_discriminators_weights_and_no_image() -> None:
     weight = torch.tensor(3.0, requires_grad=True)
     real = torch.zeros(2, 1, 1, 1, requires_grad=True)
     penalty = AdversarialLoss.kinds["wgan-gp"]().gradient_penalty(

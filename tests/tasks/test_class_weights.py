@@ -86,7 +86,7 @@ def test_settings_that_give_no_weights_are_refused(asked: list[str], message: st
     assert message in str(error.value)
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+def test_damaged_file_is_refused(tmp_path: Path) -> None:
     for name, text in (
         ("a.json", "[1]"),
         ("b.json", "{"),
@@ -182,9 +182,7 @@ def test_report_lists_weights_smallest_first_and_classes_without_samples() -> No
         ("i.csv", "cow,1", "unknown class 'cow'"),
     ],
 )
-def test_the_error_of_a_file_says_where_and_what(
-    tmp_path: Path, name: str, text: str, message: str
-) -> None:
+def test_file_error_says_where_and_what(tmp_path: Path, name: str, text: str, message: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(UserError) as error:
@@ -193,7 +191,7 @@ def test_the_error_of_a_file_says_where_and_what(
     assert ("loss.class_weights" if name[0] == "i" else str(path)) in str(error.value)
 
 
-def test_an_item_without_a_name_or_a_weight_is_refused_with_an_example() -> None:
+def test_item_without_a_name_or_a_weight_is_refused_with_an_example() -> None:
     for asked in (["=2", "dog=1"], ["dog=1", "cat"]):
         with pytest.raises(UserError) as error:
             chosen(*asked)

@@ -8,7 +8,7 @@ TRUE = torch.tensor([0, 0, 1, 2, 2, 2])
 PREDICTED = torch.tensor([0, 1, 1, 2, 0, 2])
 
 
-def test_a_matrix_counts_true_labels_in_rows_and_predicted_ones_in_columns() -> None:
+def test_matrix_counts_true_labels_in_rows_and_predicted_ones_in_columns() -> None:
     confusion = confusion_of(TRUE, PREDICTED, 3)
     assert confusion.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 2]]
     assert accuracy(confusion) == 100 * 4 / 6

@@ -48,7 +48,7 @@ def arrays(*tensors: Tensor) -> list[np.ndarray]:
     return [tensor.double().numpy() for tensor in tensors]
 
 
-def test_the_originals_kernel_loss_is_linear_dice_over_the_whole_batch() -> None:
+def test_originals_kernel_loss_is_linear_dice_over_the_whole_batch() -> None:
     given = kernel_batch()
     maps, kernels, mask = arrays(*given)
 
@@ -63,7 +63,7 @@ def test_the_originals_kernel_loss_is_linear_dice_over_the_whole_batch() -> None
     assert terms["kernels"].item() / 3 == pytest.approx(0.4 * kernel_loss)
 
 
-def test_the_papers_kernel_loss_is_squared_dice_with_the_hardest_background() -> None:
+def test_papers_kernel_loss_is_squared_dice_with_the_hardest_background() -> None:
     given = kernel_batch()
     given[1][1] = 0  # an image without text
     maps, kernels, mask = arrays(*given)
@@ -177,7 +177,7 @@ def test_originals_dice_over_parts_is_their_mean_as_on_several_gpus() -> None:
         (BalancedCrossEntropy(), box_batch()),
     ],
 )
-def test_a_batch_without_text_has_a_finite_loss_and_gradient(loss, given) -> None:
+def test_batch_without_text_has_a_finite_loss_and_gradient(loss, given) -> None:
     if len(given) == 3:
         inputs = [given[0].requires_grad_()]
         terms = loss.terms(given[0], torch.zeros_like(given[1]), torch.zeros_like(given[2]))
@@ -224,7 +224,7 @@ def test_hardest_background_is_selected_in_proportion_to_text_pixels(
     assert result["kernels"].item() == 0
 
 
-def test_a_single_pixel_of_text_has_the_whole_weight() -> None:
+def test_single_pixel_of_text_has_the_whole_weight() -> None:
     score, target = one_row(0.8, 0.3), one_row(1, 0)
     geometry = torch.tensor([2.0, 3.0, 4.0, 5.0, 0.5]).view(1, 5, 1, 1).expand(1, 5, 1, 2)
     boxes = torch.tensor([1.0, 4.0, 4.0, 5.0, 0.2]).view(1, 5, 1, 1).expand(1, 5, 1, 2)

@@ -52,7 +52,7 @@ def test_distances_match_known_values() -> None:
     assert frechet_distance(real, spread) == pytest.approx((3 - 1) ** 2 * trace, rel=1e-6)
 
 
-def test_the_order_of_sets_and_rows_does_not_matter() -> None:
+def test_order_of_sets_and_rows_does_not_matter() -> None:
     real, fake = features(60, 16, 1), features(70, 16, 2)
     distance = frechet_distance(real, fake)
     assert frechet_distance(fake, real) == pytest.approx(distance, rel=1e-12)
@@ -119,7 +119,7 @@ def test_another_network_is_refused(
 
 
 @pytest.mark.parametrize("name", ["inception.pth", "inception.safetensors"])
-def test_a_missing_or_damaged_file_is_named(tmp_path: Path, name: str) -> None:
+def test_missing_or_damaged_file_is_named(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with pytest.raises(UserError, match="no such file"):
         open_inception(path)
@@ -129,7 +129,7 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path, name: str) -> None:
             open_inception(path)
 
 
-def test_a_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
+def test_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "inception.pth"
     torch.save({"weights": Path}, path)
     with pytest.raises(UserError, match="cannot be read"):

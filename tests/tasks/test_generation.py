@@ -113,7 +113,7 @@ def test_each_objective_trains_its_own_network_only(kind: str) -> None:
             assert terms["orthogonal"] > 0
 
 
-def test_the_generator_is_due_at_the_first_of_n_critic_steps() -> None:
+def test_generator_is_due_at_the_first_of_n_critic_steps() -> None:
     for n_critic, expected in ((2, [0, 2, 4]), (1, [0, 1, 2, 3, 4]), (3, [0, 3])):
         _, generator = task_for(n_critic=n_critic).objectives
         assert [step for step in range(5) if generator.is_due(step)] == expected
@@ -238,7 +238,7 @@ def test_discriminator_loss_uses_logits_of_real_and_generated_images() -> None:
     assert terms["loss"].item() == pytest.approx(real + fake, rel=1e-4)
 
 
-def test_the_discriminators_loss_contains_its_penalty_once() -> None:
+def test_discriminators_loss_contains_its_penalty_once() -> None:
     task = task_for(kind="wgan-gp", penalty=3.0)
     shown = seen_by_critic(task)
     set_random_position(task.objectives[0], 7, 0)
@@ -318,7 +318,7 @@ def test_illustrations_are_six_rows_of_samples_and_interpolations_of_the_first_e
     assert interpolation.caption == ("4 lines, each between two latent vectors, from left to right")
 
 
-def test_the_frechet_distance_compares_features_of_real_and_generated_images() -> None:
+def test_frechet_distance_compares_features_of_real_and_generated_images() -> None:
     class Features(nn.Module):
         """The means of the quarters of an image of 299 px."""
 

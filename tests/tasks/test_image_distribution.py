@@ -81,7 +81,7 @@ def test_descriptors_do_not_depend_on_how_the_set_is_split() -> None:
         assert torch.equal(rows, torch.cat([part[name] for part in parts]))
 
 
-def test_patches_lie_anywhere_in_the_image_and_differ_per_image() -> None:
+def test_patches_are_anywhere_in_the_image_and_differ_per_image() -> None:
     # The coarsest level of a ramp is nearly the ramp itself: its values say where they lie.
     ramp = torch.linspace(-1, 1, 16).expand(1, 3, 16, 16)
     rows = laplacian_descriptors(ramp.expand(64, -1, -1, -1), first_index=0, per_image=8)["16"]
@@ -209,7 +209,7 @@ def test_patches_come_from_the_pyramid_with_scipys_filter() -> None:
             assert len(set(apart.argmin(axis=1).tolist())) > 15
 
 
-def test_the_distance_is_the_mean_over_512_directions_of_sorted_projections() -> None:
+def test_distance_is_the_mean_over_512_directions_of_sorted_projections() -> None:
     random = np.random.default_rng(0)
     real, fake = (
         {name: random.normal(shift, scale, (60, 147)).astype(np.float32) for name in ("32", "16")}

@@ -114,7 +114,7 @@ def test_illustration_always_shows_the_same_clips(tmp_path: Path) -> None:
     assert task.illustrate() == ()
 
 
-def test_the_illustration_has_up_to_sixteen_clips_in_rows_of_eight(tmp_path: Path) -> None:
+def test_illustration_has_up_to_sixteen_clips_in_rows_of_eight(tmp_path: Path) -> None:
     drawn: list[tuple[int, int, int]] = []
     for clips in (2, 4, 9):
         path = str(divided(tmp_path / str(clips), val=clips))

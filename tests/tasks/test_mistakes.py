@@ -30,7 +30,7 @@ def pictures(count: int, height: int = 4) -> torch.Tensor:
     return numbers.expand(-1, 3, height, 6).contiguous()
 
 
-def test_the_confusion_counts_every_sample_and_its_diagonal_is_top1() -> None:
+def test_confusion_counts_every_sample_and_its_diagonal_is_top1() -> None:
     logits = torch.randn(60, 7, generator=torch.Generator().manual_seed(3))
     logits[5:9] = 0.0  # equal logits, of which the first class wins
     logits[9] = float("nan")
@@ -81,13 +81,13 @@ def test_most_confident_mistakes_of_all_batches_come_first() -> None:
     assert mistakes.illustrations(()) == []
 
 
-def test_a_classifier_without_mistakes_has_no_sheet() -> None:
+def test_classifier_without_mistakes_has_no_sheet() -> None:
     task = task_for(torch.eye(3), 3)
     task.evaluate_batch({"image": pictures(3, height=200), "label": torch.arange(3)})
     assert task.illustrate() == []
 
 
-def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
+def test_sheet_and_the_table_list_the_same_mistakes() -> None:
     mistakes = SurestMistakes()
     shares = torch.tensor([[0.25, 0.75, 0.0], [0.1, 0.3, 0.6], [0.9, 0.05, 0.05], [0.5, 0.2, 0.3]])
     labels, predicted = torch.tensor([0, 1, 0, 2]), torch.tensor([1, 2, 0, 0])
@@ -115,7 +115,7 @@ def test_the_sheet_and_the_table_list_the_same_mistakes() -> None:
     assert torch.equal(sheet.image, expected)
 
 
-def test_small_images_are_enlarged_by_repetition_and_large_ones_averaged_down() -> None:
+def test_small_images_are_enlarged_by_repetition_and_large_ones_shrunk_by_averaging() -> None:
     def shown(picture: torch.Tensor) -> torch.Tensor:
         mistakes = SurestMistakes()
         mistakes.add(

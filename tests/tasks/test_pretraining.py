@@ -71,7 +71,7 @@ def test_losses_are_means_over_masked_words_and_over_sentences() -> None:
     assert sums["next_sentence_loss"].item() / 4 == pytest.approx(follows.item(), rel=1e-4)
 
 
-def test_a_batch_without_a_masked_word_has_no_loss_and_no_gradients() -> None:
+def test_batch_without_a_masked_word_has_no_loss_and_no_gradients() -> None:
     network = _network()
     objective = PretrainingObjective(network)
     batch = {name: value[3:] for name, value in _batch().items()}

@@ -78,7 +78,7 @@ MADE = windows(
 )
 
 
-def test_the_best_answer_of_all_windows_counts() -> None:
+def test_best_answer_of_all_windows_counts() -> None:
     # In the first window b is the best there is; g and h in the second one are better.
     network = Pointing(b=(1.0, 1.0), g=(4.0, 0.0), h=(0.0, 4.0))
     task = task_for(network, MADE)
@@ -92,7 +92,7 @@ def test_the_best_answer_of_all_windows_counts() -> None:
     assert scores["f1_ascend"] == pytest.approx(100 * (1 + 2 / 4 + 0) / 3)
 
 
-def test_the_loss_is_the_mean_of_start_and_end_within_the_passage() -> None:
+def test_loss_is_the_mean_of_start_and_end_within_the_passage() -> None:
     network = Pointing(g=(4.0, 0.0), x=(50.0, 50.0))
     task = task_for(network, MADE)
     batch = task.train_data.fetch([SampleKey(0, 1)]).batch

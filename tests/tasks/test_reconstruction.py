@@ -60,7 +60,7 @@ def test_error_and_psnr_use_pixels_from_0_to_1() -> None:
     assert result["psnr"] == pytest.approx(20.0, abs=1e-3)
 
 
-def test_an_image_without_error_does_not_make_the_mean_infinite() -> None:
+def test_image_without_error_does_not_make_the_mean_infinite() -> None:
     assert score(Shifted(0.0))["psnr"] == 100.0
 
 
@@ -88,7 +88,7 @@ def test_sums_over_parts_equal_those_over_the_whole() -> None:
         torch.testing.assert_close(sum(part[name] for part in parts), value)
 
 
-def test_the_loss_is_the_weighted_sum_of_its_terms() -> None:
+def test_loss_is_the_weighted_sum_of_its_terms() -> None:
     torch.manual_seed(0)
     data = Pictures(8)
     task = ReconstructionTask(

@@ -32,7 +32,7 @@ def batch(count: int) -> dict[str, torch.Tensor]:
     }
 
 
-def test_the_loss_is_the_mean_cross_entropy_of_the_samples() -> None:
+def test_loss_is_the_mean_cross_entropy_of_the_samples() -> None:
     task, made = task_for(), batch(5)
     network = task.model
     logits = network(made["input_ids"], made["segment_ids"], made["input_mask"])

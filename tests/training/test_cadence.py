@@ -105,7 +105,7 @@ def test_number_of_checkpoints_is_unknown_for_timed_intervals() -> None:
 
 
 @pytest.mark.parametrize("field", ["training.log_every", "training.evaluate_every"])
-def test_a_share_of_an_unknown_length_is_refused_with_its_field(field: str) -> None:
+def test_share_of_an_unknown_length_is_refused_with_its_field(field: str) -> None:
     name = field.removeprefix("training.").removesuffix("_every")
     with pytest.raises(UserError, match="10%") as found:
         Cadence(plan(**{name: "10%"}), 10, None)

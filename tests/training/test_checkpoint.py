@@ -79,7 +79,7 @@ def test_record_has_step_epoch_time_batch_and_checksum_of_every_file(tmp_path: P
     )
 
 
-def test_a_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
+def test_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
     write(tmp_path, 7, 1.0)
     again = write(tmp_path, 7, 2.0)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000007"]
@@ -171,7 +171,7 @@ def test_record_must_be_complete_but_may_be_of_an_earlier_version(tmp_path: Path
     assert checkpoints.read_checkpoint(moved).step == 7
 
 
-def test_a_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
+def test_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, 7).path / "checkpoint.json"
     write_json(file, sealed({**read_json(file), "format": 3}))
     with pytest.raises(UserError) as refused:

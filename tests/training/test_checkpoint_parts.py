@@ -73,7 +73,7 @@ def write_together(
     return finish_checkpoint(place, step=step, epoch=0.0, values=values, batch={}, marks=marks)
 
 
-def test_one_rank_reads_what_three_wrote(tmp_path: Path) -> None:
+def test_one_rank_reads_a_three_rank_checkpoint(tmp_path: Path) -> None:
     written = write_together(tmp_path, 3)
     assert sorted(written.marks) == [
         "model.safetensors",
@@ -162,7 +162,7 @@ def test_parts_with_missing_or_duplicate_rows_are_refused(tmp_path: Path, start:
         load_weights(tmp_path / MODEL)
 
 
-def test_a_scalar_in_two_parts_is_refused(tmp_path: Path) -> None:
+def test_scalar_in_two_parts_is_refused(tmp_path: Path) -> None:
     for part in (1, 2):
         write_part(tmp_path, MODEL, {"step": torch.tensor(1.0)}, part=part, parts=2)
     with pytest.raises(UserError, match="each row of 'step' once"):

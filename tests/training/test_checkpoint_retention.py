@@ -132,7 +132,7 @@ def test_newest_intact_checkpoint_is_used_whatever_the_damage(
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_an_old_damaged_checkpoint_is_not_even_named(
+def test_old_damaged_checkpoint_is_not_even_named(
     tmp_path: Path, name: str, damage: Damage
 ) -> None:
     for step in (1, 2):
@@ -223,7 +223,7 @@ def test_weights_file_is_verified_against_its_checkpoint(tmp_path: Path) -> None
     check_weights_file(file.rename(tmp_path / "alone.safetensors"))
 
 
-def test_a_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: Path) -> None:
+def test_checkpoint_of_a_later_version_is_refused_and_not_set_aside(tmp_path: Path) -> None:
     write(tmp_path, 1)
     file = write(tmp_path, 2).path / RECORD
     write_json(file, sealed(read_json(file) | {"format": FORMAT + 1}))

@@ -37,7 +37,7 @@ def test_values_json_cannot_express_round_trip_through_valid_json(tmp_path: Path
     assert read == values
 
 
-def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
+def test_non_json_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     file.write_text("[1")
     with pytest.raises(UserError) as refused:

@@ -94,7 +94,7 @@ def test_weights_may_change_after_the_copy_and_buffers_immediately(tmp_path: Pat
         assert torch.equal(written["average"], torch.full((5,), step - 1.0))
 
 
-def test_a_step_waits_for_the_copy_before_its_update(tmp_path: Path) -> None:
+def test_step_waits_for_the_copy_before_its_update(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), small_plan(), tmp_path)
     weight = trainer.task.model.last.weight
     before, seen = weight.detach().clone(), list[torch.Tensor]()
@@ -105,7 +105,7 @@ def test_a_step_waits_for_the_copy_before_its_update(tmp_path: Path) -> None:
     assert not torch.equal(weight, before)
 
 
-def test_a_run_that_saves_every_step_has_the_weights_of_every_step(tmp_path: Path) -> None:
+def test_run_that_saves_every_step_has_the_weights_of_every_step(tmp_path: Path) -> None:
     training = TrainingSettings(log_every="1it", evaluate_every="3it", ema_decay=0.9)
     plan = small_plan(
         training=training, duration="8it", checkpoints=CheckpointSettings(every="1it", keep=9)
@@ -184,7 +184,7 @@ def test_missing_part_is_awaited_only_briefly_at_the_end(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_is_raised_between_steps_and_only_once(tmp_path: Path) -> None:
+def test_failure_is_raised_between_steps_and_only_once(tmp_path: Path) -> None:
     writer = CheckpointWriter(tmp_path, Ranks())
     writer.begin(content(slots={"w": torch.zeros(LARGE)}))
     beside = unfinished(tmp_path, 3)

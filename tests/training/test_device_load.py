@@ -122,7 +122,7 @@ def test_only_several_readings_without_any_load_are_a_finding(
         (RuntimeError("driver\nbroken"), "RuntimeError: driver broken"),
     ],
 )
-def test_a_device_that_cannot_be_read_is_reported_once_and_fails_nothing(
+def test_unreadable_device_is_reported_once_without_failing_the_run(
     error: Exception, why: str
 ) -> None:
     observer, message = observed(error, count=0)
@@ -174,7 +174,7 @@ def test_load_has_a_human_readable_text() -> None:
     ("busy", "found"),
     [([0.0, 0.99, 0.5], True), ([0.0, 1.0, 0.5], False), ([0.0] * 3, True), ([0.0] * 2, False)],
 )
-def test_an_accelerator_is_idle_below_one_percent_in_three_readings(
+def test_accelerator_is_idle_below_one_percent_in_three_readings(
     busy: list[float | None], found: bool
 ) -> None:
     line = (

@@ -64,7 +64,7 @@ def test_non_durations_are_refused_with_examples(text: str) -> None:
     assert "30min" in caught.value.todo
 
 
-def test_a_fraction_of_a_step_is_refused() -> None:
+def test_fraction_of_a_step_is_refused() -> None:
     with pytest.raises(UserError, match="whole number of steps"):
         parse_duration("0.5it")
 

@@ -84,7 +84,7 @@ def kept(path: Path, step: int) -> Checkpoint:
     return next(each for each in list_checkpoints(path / "checkpoints") if each.step == step)
 
 
-def test_a_run_that_stops_early_is_finished_and_says_why(tmp_path: Path) -> None:
+def test_run_that_stops_early_is_finished_and_says_why(tmp_path: Path) -> None:
     trainer = trainer_for(net_task(), stopping_plan(), tmp_path)
     outcome = trainer.train()
     assert (outcome.state, outcome.exit_code, outcome.step) == ("finished", 0, 6)
@@ -108,7 +108,7 @@ def test_interrupted_run_stops_early_at_the_same_step(tmp_path: Path) -> None:
         assert again.state.early.state_dict() == whole.state.early.state_dict()
 
 
-def test_a_stopped_run_stays_stopped_until_more_patience_is_requested(tmp_path: Path) -> None:
+def test_stopped_run_stays_stopped_until_more_patience_is_requested(tmp_path: Path) -> None:
     trainer_for(net_task(), stopping_plan(), tmp_path).train()
     steps: list[int] = []
     for plan in (stopping_plan(duration="60it"), stopping_plan(patience=4, duration="60it")):
@@ -118,7 +118,7 @@ def test_a_stopped_run_stays_stopped_until_more_patience_is_requested(tmp_path: 
     assert steps == [6, 10]
 
 
-def test_a_run_without_scores_cannot_stop_early(tmp_path: Path) -> None:
+def test_run_without_scores_cannot_stop_early(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no evaluation data"):
         trainer_for(PointTask(SmallNet(), eval_size=0), stopping_plan(), tmp_path)
     plan = stopping_plan()

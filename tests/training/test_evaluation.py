@@ -104,7 +104,7 @@ def test_rows_of_all_batches_are_concatenated_and_images_drawn_on_request() -> N
     assert list(scored(task).illustrations) == []
 
 
-def test_a_rank_scores_its_share_and_only_the_first_draws() -> None:
+def test_rank_scores_its_share_and_only_the_first_draws() -> None:
     task = Noting()
     result = scored(task, ranks=Ranks(rank=1, world=2, local_world=2), illustrate=True)
     assert (task.sizes, result.samples) == ([4], 4)
@@ -190,7 +190,7 @@ def test_score_table_has_the_columns_of_the_original_logs() -> None:
     assert score_table([]) == "    step    epoch    checkpoint_time(UTC)"
 
 
-def test_a_table_is_aligned_text() -> None:
+def test_table_is_aligned_text() -> None:
     table = ScoreTable(
         title="confusion",
         header=["true", "a", "long one"],

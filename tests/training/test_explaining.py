@@ -108,7 +108,7 @@ def test_non_finite_loss_is_explained_before_the_run_stops(tmp_path: Path) -> No
     assert trainer.is_blocked
 
 
-def test_a_parameter_that_overflows_in_its_cast_is_named(tmp_path: Path) -> None:
+def test_parameter_that_overflows_in_its_cast_is_named(tmp_path: Path) -> None:
     task = point_task()
     with torch.no_grad():
         task.model.get_parameter("last.weight").fill_(1e6)
@@ -189,7 +189,7 @@ def test_repeated_step_uses_the_buffers_from_before_it(tmp_path: Path) -> None:
     assert trainer.state.skipped_steps == 2
 
 
-def test_the_objective_of_a_gan_is_named_and_both_train_on(tmp_path: Path) -> None:
+def test_objective_of_a_gan_is_named_and_both_train_on(tmp_path: Path) -> None:
     names = ("discriminator", "generator")
     runs: list[tuple[Trainer, str]] = []
     for explained in (True, False):

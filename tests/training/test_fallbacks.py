@@ -36,7 +36,7 @@ def lines_of(path: Path, *, says: bool) -> list[str]:
     return (path / "log.txt").read_text(encoding="utf-8").splitlines()
 
 
-def test_an_op_without_a_kernel_is_named_once_before_the_first_step(tmp_path: Path) -> None:
+def test_op_without_a_kernel_is_named_once_before_the_first_step(tmp_path: Path) -> None:
     named = (
         "computed on the CPU, since this CPU has no kernel for it: aten::isin.Tensor_Tensor_out; "
         "each copies its tensors there and back. Mend it"

@@ -214,13 +214,13 @@ def test_layers_of_bert_decay_from_the_head_down() -> None:
     assert result["bert.embeddings.word_embeddings.weight"] == 0.125
 
 
-def test_a_sequence_of_layers_is_its_own_order() -> None:
+def test_sequence_of_layers_is_its_own_order() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2), nn.Linear(2, 1))
     result = factors(net, AdamW(layer_decay=0.1))
     assert [result[f"{layer}.bias"] for layer in (0, 2, 3)] == pytest.approx([0.01, 0.1, 1.0])
 
 
-def test_a_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
+def test_network_of_unknown_order_and_a_wrong_factor_are_refused() -> None:
     with pytest.raises(UserError, match="the order of the layers of SmallNet is not known"):
         factors(SmallNet(), AdamW(layer_decay=0.5))
     with pytest.raises(UserError, match="matches no parameter"):

@@ -98,7 +98,7 @@ def test_each_objective_has_its_own_norm(tmp_path: Path) -> None:
     assert all(value > 0 for value in record["gradient_norms"].values())
 
 
-def test_a_skipped_update_does_not_count(tmp_path: Path) -> None:
+def test_skipped_update_does_not_count(tmp_path: Path) -> None:
     huge = PrecisionSettings(
         mode="allow_mix_precision",
         emulate_fp16=True,

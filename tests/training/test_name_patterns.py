@@ -27,7 +27,7 @@ def test_pattern_is_a_name_a_parent_or_has_wildcards(name: str, pattern: str, fi
     assert matches(name, pattern) is fits
 
 
-def test_a_pattern_that_matches_nothing_is_refused_with_the_nearest_part() -> None:
+def test_pattern_that_matches_nothing_is_refused_with_the_nearest_part() -> None:
     check_patterns(["stem", "*.bias", "head.weight"], NAMES, where="transfer.freeze")
     check_patterns([], NAMES, where="transfer.freeze")
     for pattern, hint in (

@@ -146,7 +146,7 @@ def test_slots_of_an_older_checkpoint_are_exported_to_tensorflow_by_name(tmp_pat
     assert same(stored_slots(state)["g.weight"], raw["generator"]["state"][0])
 
 
-def test_an_older_import_is_read_with_its_powers(tmp_path: Path) -> None:
+def test_older_import_is_read_with_its_powers(tmp_path: Path) -> None:
     slots = {"weight": {"exp_avg": torch.randn(3)}}
     state = {"step": 3, "slots": slots, "powers": {"weight": [0.5, 0.25]}}
     read = load_state(rewritten(older("adam", tmp_path), state))
@@ -154,7 +154,7 @@ def test_an_older_import_is_read_with_its_powers(tmp_path: Path) -> None:
     assert read.values == {"step": 3, "powers": {"weight": [0.5, 0.25]}}
 
 
-def test_an_older_import_of_weights_alone_is_not_resumed(tmp_path: Path) -> None:
+def test_older_weights_only_import_is_not_resumed(tmp_path: Path) -> None:
     checkpoint = rewritten(older("momentum", tmp_path), {})
     with pytest.raises(UserError, match="no optimizer state"):
         trainer("momentum", tmp_path).resume(checkpoint)
@@ -180,7 +180,7 @@ def test_earliest_checkpoints_have_no_hashes_and_must_be_complete(
 
 
 @pytest.mark.parametrize("name", [MODEL, OLDER_STATE])
-def test_a_flipped_bit_in_an_older_checkpoint_is_found(tmp_path: Path, name: str) -> None:
+def test_flipped_bit_in_an_older_checkpoint_is_found(tmp_path: Path, name: str) -> None:
     flip(older("adam", tmp_path).path / name)
     with pytest.raises(UserError, match="no checkpoint in") as refused:
         newest_checkpoint(tmp_path / "checkpoints", str)
@@ -198,7 +198,7 @@ def test_state_that_would_run_code_or_of_another_kind_is_refused(
     assert "weights_only" not in str(refused.value)
 
 
-def test_a_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
+def test_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
     state = raw_state("adam")
     del state["optimizers"]["generator"]
     with pytest.raises(UserError, match="does not fit this recipe: 'generator'"):

@@ -100,7 +100,7 @@ def test_nested_bar_replaces_the_outer_one(terminal: Terminal) -> None:
     assert "evaluation" in plain(terminal.read())
 
 
-def test_the_bar_fits_into_one_line_of_a_narrow_terminal(
+def test_bar_fits_into_one_line_of_a_narrow_terminal(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
@@ -143,7 +143,7 @@ def test_without_a_capable_terminal_only_plain_lines_are_printed(
     assert written.replace("\r", "") == "one\ntwo\n"
 
 
-def test_other_ranks_print_nothing(terminal: Terminal, tmp_path: Path) -> None:
+def test_only_the_first_rank_prints(terminal: Terminal, tmp_path: Path) -> None:
     console = Console(silent=True, stream=terminal.stream)
     console.keep_log(tmp_path / "log.txt")
     with console.bar("training", 3):
@@ -229,7 +229,7 @@ def test_closed_pipe_does_not_end_a_run_with_a_log(tmp_path: Path) -> None:
         stream.close()
 
 
-def test_a_log_is_appended_to_and_closed_and_lines_after_it_are_kept_for_the_next(
+def test_log_is_appended_to_and_closed_and_lines_after_it_are_kept_for_the_next(
     tmp_path: Path,
 ) -> None:
     stream = io.StringIO()
@@ -274,7 +274,7 @@ def test_bar_accepts_a_later_total_and_note(terminal: Terminal) -> None:
     terminal.read()
 
 
-def test_a_console_is_live_on_a_terminal_that_can_draw_and_only_for_the_first_rank(
+def test_console_is_live_on_a_terminal_that_can_draw_and_only_for_the_first_rank(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Console(stream=terminal.stream).is_live

@@ -121,7 +121,7 @@ def test_rehearsal_does_not_affect_the_run(tmp_path: Path, precision: PrecisionS
     assert all(parameter.grad is None for parameter in trainer.task.model.parameters())
 
 
-def test_a_gan_is_rehearsed_with_both_objectives(tmp_path: Path) -> None:
+def test_gan_is_rehearsed_with_both_objectives(tmp_path: Path) -> None:
     plan = small_plan(objectives=("discriminator", "generator"))
     trainer = trainer_for(GanTask(), plan, tmp_path)
     before = everything(trainer)

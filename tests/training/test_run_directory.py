@@ -74,7 +74,7 @@ def test_run_in_use_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_directory_without_a_run_is_named(tmp_path: Path) -> None:
+def test_directory_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no recipe\.json"):
         RunDirectory(tmp_path).read_recipe()
     with pytest.raises(UserError, match="no such run directory"):
@@ -86,7 +86,7 @@ def test_next_free_number_is_used(tmp_path: Path) -> None:
     assert next_run_path(tmp_path, "alexnet").name == "alexnet-2"
 
 
-def test_the_command_that_resumes_names_the_modules_of_the_run(tmp_path: Path) -> None:
+def test_command_that_resumes_names_the_modules_of_the_run(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "my run")
     assert run.resume_command("auto") == f"jumar train --resume --run-dir '{run}'"
     stored = {"recipe": "r", "imports": ["my_net", "my.data"], "settings": {}}
@@ -139,7 +139,7 @@ WHOLE = {"recipe": "alexnet", "settings": {"seed": 1}, "imports": ["a.b", "c"], 
         ({"global_batch": 1.0}, "'global_batch' must be a number of samples"),
     ],
 )
-def test_a_recipe_with_a_field_of_another_kind_is_refused(
+def test_recipe_with_a_field_of_another_kind_is_refused(
     changed: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError) as refused:
@@ -306,7 +306,7 @@ def test_replaced_lock_file_is_not_held(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_file_system_without_locks_is_named(tmp_path: Path) -> None:
+def test_file_system_without_locks_is_named(tmp_path: Path) -> None:
     error = RunDirectory(tmp_path)._held_by_another(OSError(errno.ENOLCK, "No locks available"))
     assert str(error) == (
         f"{tmp_path}: the file system does not support locks: No locks available\n"

@@ -20,9 +20,7 @@ def _handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_first_signal_is_a_request_and_the_second_takes_effect(
-    number: int, exit_code: int
-) -> None:
+def test_first_signal_is_a_request_and_the_second_takes_effect(number: int, exit_code: int) -> None:
     before = [signal.getsignal(each) for each in NUMBERS]
     with listening() as stop:
         assert (bool(stop), stop.signal) == (False, 0)

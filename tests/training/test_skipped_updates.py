@@ -39,7 +39,7 @@ def counted(trainer: Trainer) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["fixed", "exponential"])
-def test_a_run_without_an_update_fails_and_its_results_say_so(tmp_path: Path, kind: str) -> None:
+def test_run_without_an_update_fails_and_its_results_say_so(tmp_path: Path, kind: str) -> None:
     trainer = trainer_for(overflowing_task(), scaled_plan(kind=kind), tmp_path)
     outcome = trainer.train()
     assert (outcome.state, outcome.exit_code, outcome.step) == ("failed", 2, 6)
@@ -131,7 +131,7 @@ def test_three_consecutive_skips_are_reported_and_again_at_twice_as_many(
 
 
 @pytest.mark.parametrize("is_fixed", [True, False])
-def test_a_run_without_an_update_is_told_what_to_do(is_fixed: bool) -> None:
+def test_run_without_an_update_gets_a_remedy(is_fixed: bool) -> None:
     error = NoUpdateError(6, "points", scale=2.0**20, is_fixed=is_fixed)
     lowers = ", or loss_scale=exponential, which lowers it" if is_fixed else ""
     assert str(error) == (

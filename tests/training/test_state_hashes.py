@@ -48,7 +48,7 @@ def test_checkpoint_has_the_hashes_of_its_training(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_replay_of_all_steps_ends_with_the_hashes_of_the_training(
+def test_replay_of_all_steps_ends_with_the_hashes_of_the_training(
     name: str, tmp_path: Path
 ) -> None:
     trainer = finished(name, tmp_path)
@@ -97,7 +97,7 @@ def test_log_sums_and_the_clock_are_not_state(tmp_path: Path) -> None:
     assert live_hashes(trainer.state) == before
 
 
-def test_a_part_has_the_hash_of_all_its_names_in_order() -> None:
+def test_part_has_the_hash_of_all_its_names_in_order() -> None:
     hashes = {"weights/b": "2", "weights/a": "1", "counters/x": "3"}
     digests = {
         "weights": hashlib.sha256(b"weights/a 1\nweights/b 2\n"),
@@ -109,7 +109,7 @@ def test_a_part_has_the_hash_of_all_its_names_in_order() -> None:
 
 
 @pytest.mark.parametrize(("first", "hashed"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3])])
-def test_steps_before_the_first_that_is_requested_are_not_hashed(
+def test_steps_before_the_first_requested_one_are_not_hashed(
     first: int, hashed: list[int], tmp_path: Path
 ) -> None:
     hashes = StepHashes(3, first)

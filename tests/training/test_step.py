@@ -29,7 +29,7 @@ class Reads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_a_step_reads_no_value_of_a_tensor(tmp_path: Path) -> None:
+def test_step_reads_no_tensor_values(tmp_path: Path) -> None:
     """On a CPU the trainer looks at the guard between steps; on an accelerator nothing does.
 
     The whole run on a device is counted in tests/npu_standin/inside/test_read_backs.py.
@@ -75,7 +75,7 @@ def test_unequally_weighted_parts_give_the_gradient_and_means_of_the_whole(
     assert windows[0].losses["masked"] == pytest.approx(terms["one_side"] + terms["size"])
 
 
-def test_a_batch_without_weight_gives_no_loss(tmp_path: Path) -> None:
+def test_batch_without_weight_gives_no_loss(tmp_path: Path) -> None:
     trainer = trainer_for(MaskedTask(), small_plan(objectives=("masked",)), tmp_path)
     batch = dict(trainer.task.train_data.fetch([SampleKey(0, index) for index in range(8)]).batch)
     batch["point"] = torch.zeros_like(batch["point"])
@@ -85,7 +85,7 @@ def test_a_batch_without_weight_gives_no_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("logs", [False, True])
-def test_a_step_moves_the_weights_against_the_gradient_of_the_mean_loss(
+def test_step_moves_the_weights_against_the_gradient_of_the_mean_loss(
     tmp_path: Path, logs: bool
 ) -> None:
     torch.manual_seed(2)

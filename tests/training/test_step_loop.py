@@ -126,7 +126,7 @@ def test_all_parts_are_in_training_mode_while_steps_run(tmp_path: Path) -> None:
         assert task.objectives[0].training
 
 
-def test_a_loop_knows_its_length_and_whether_it_is_blocked(tmp_path: Path) -> None:
+def test_loop_knows_its_length_and_whether_it_is_blocked(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), small_plan(duration="2.5ep"), tmp_path)
     assert isinstance(trainer, StepLoop)
     assert (trainer.steps_per_epoch, trainer.total_steps, trainer.workers) == (5, 12, 0)

@@ -144,7 +144,7 @@ def test_run_learns_and_records_it_in_its_files(tmp_path: Path) -> None:
     ]
 
 
-def test_a_gan_trains_two_objectives_each_with_its_own_optimizer(tmp_path: Path) -> None:
+def test_gan_trains_two_objectives_each_with_its_own_optimizer(tmp_path: Path) -> None:
     task = GanTask()
     before = {k: v.clone() for k, v in task.model.state_dict().items()}
     plan = small_plan(duration="4it", objectives=("discriminator", "generator"))
@@ -281,7 +281,7 @@ def test_non_finite_loss_stops_before_the_update_naming_step_and_objective(
     assert list_checkpoints(trainer.run.checkpoints) == []
 
 
-def test_an_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(
+def test_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(
     tmp_path: Path,
 ) -> None:
     task = point_task()
@@ -622,7 +622,7 @@ def test_diverging_run_says_where_and_keeps_saved_checkpoints(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("readable", [True, False])
-def test_another_rank_trains_its_share_and_writes_nothing(tmp_path: Path, readable: bool) -> None:
+def test_other_ranks_train_their_share_and_write_nothing(tmp_path: Path, readable: bool) -> None:
     task, stream = point_task(), io.StringIO()
     fetch, seen = task.train_data.fetch, set[int]()
 

@@ -53,7 +53,7 @@ def test_restore_exclude_matches_name_prefix_or_pattern(tmp_path: Path) -> None:
     assert not matches("ab.weight", "a")
 
 
-def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
+def test_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
     file = saved(net(2), tmp_path / "w.safetensors")
     with pytest.raises(UserError, match="'dense' matches no weight"):
         transfer_weights(net(2), TransferSettings(start_from=str(file), restore_exclude=("dense",)))
@@ -74,7 +74,7 @@ def test_torch_save_file_is_refused_with_how_to_convert_it(tmp_path: Path) -> No
     assert "save_file(torch.load('FILE', weights_only=True)" in refused.value.todo
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no such file or folder: .*nothing"):
         transfer_weights(net(2), TransferSettings(start_from=str(tmp_path / "nothing")))
 

@@ -52,7 +52,7 @@ def test_beta_close_to_one_needs_no_extra_memory() -> None:
     assert power_after(0.9999999, 10**7) == pytest.approx(np.exp(-1.0), rel=0.2)
 
 
-def test_a_power_is_zero_below_the_smallest_normal_float() -> None:
+def test_power_is_zero_below_the_smallest_normal_float() -> None:
     smallest = 2.0**-126
     assert have_underflowed([0.0, smallest / 2])
     assert not have_underflowed([0.0, smallest])

@@ -25,7 +25,7 @@ def extent(start: int | None, length: int | None) -> bytes:
     return delimited(1, content + (b"" if length is None else number(2, length)))
 
 
-def test_a_header_names_one_data_file_and_the_version() -> None:
+def test_header_has_one_data_file_and_the_version() -> None:
     assert encode_header() == bytes.fromhex("0801 1a02 0801")
     assert decode_header(encode_header()) == 1
     # Other versions of the writer, and a little-endian machine named as such.
@@ -55,7 +55,7 @@ def test_entry_has_the_expected_bytes_and_round_trips() -> None:
     assert decode_entry(bytes.fromhex("0809")) == empty
 
 
-def test_an_entry_in_parts_is_read_with_its_data_file() -> None:
+def test_entry_in_parts_is_read_with_its_data_file() -> None:
     shape = delimited(2, delimited(2, number(1, 4)) + delimited(2, number(1, 6)))
     parts = (
         delimited(7, extent(0, 3) + extent(None, None)),

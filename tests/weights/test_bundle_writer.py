@@ -59,7 +59,7 @@ def test_many_variables_are_written_in_several_blocks(tmp_path: Path) -> None:
     assert (tmp_path / "m.index").stat().st_size > 2 * (1 << 17)
 
 
-def test_a_checkpoint_of_the_same_name_is_replaced(tmp_path: Path) -> None:
+def test_checkpoint_of_the_same_name_is_replaced(tmp_path: Path) -> None:
     for value in (1, 2):
         write_bundle(tmp_path / "m", {f"v{value}": np.float32(value)})
     assert open_checkpoint(tmp_path).names() == ["v2"]

@@ -25,7 +25,7 @@ def refusal(path: Path) -> tuple[str, str, str]:
     return caught.value.what, caught.value.where, caught.value.todo
 
 
-def test_a_checkpoint_file_names_the_newest_with_quotes_and_backslashes_escaped() -> None:
+def test_checkpoint_file_names_the_newest_with_quotes_and_backslashes_escaped() -> None:
     assert state_text('a"b\\c').decode() == (
         'model_checkpoint_path: "a\\"b\\\\c"\nall_model_checkpoint_paths: "a\\"b\\\\c"\n'
     )
@@ -122,7 +122,7 @@ def test_non_checkpoints_are_reported_with_the_accepted_forms(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [MAGIC, b"many bytes" + MAGIC])
-def test_a_checkpoint_of_one_file_is_distinguished_from_any_other_file(
+def test_single_file_checkpoint_is_distinguished_from_any_other_file(
     tmp_path: Path, content: bytes
 ) -> None:
     old = tmp_path / "old.ckpt"

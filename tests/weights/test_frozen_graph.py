@@ -39,9 +39,7 @@ FLOATS = struct.pack("<6f", 1.5, -2, 3, 0, 5, 6)
 
 
 @pytest.mark.parametrize("name", ["DS_CNN_S", "DS_CNN_M", "DS_CNN_L", "LSTM_S", "CRNN_S"])
-def test_the_published_graphs_have_the_constants_that_tensorflow_sees(
-    shared: Path, name: str
-) -> None:
+def test_published_graphs_have_the_constants_that_tensorflow_sees(shared: Path, name: str) -> None:
     folder = shared / "data" / "pretrained" / "ml-kws"
     stored = json.loads((folder / "expected_tf1.15.json").read_text())["models"]
     expected = {name: tuple(sizes) for name, sizes in stored[f"{name}.pb"]["weights"].items()}
@@ -346,7 +344,7 @@ def test_missing_name_is_reported_with_the_nearest_if_any() -> None:
         assert str(caught.value) == f"a.pb: there is no constant '{name}'{hint}"
 
 
-def test_a_file_longer_than_a_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_file_longer_than_a_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "long.pb"
     with path.open("wb") as file:
         file.truncate(2_147_483_648)

@@ -16,7 +16,7 @@ def graph() -> FrozenConstants:
     return FrozenConstants(node("c", number(1, 1) + shape(2, 3) + delimited(5, FLOATS)), "a.pb")
 
 
-def test_a_replaced_constant_is_read_back(graph: FrozenConstants, tmp_path: Path) -> None:
+def test_replaced_constant_is_read_back(graph: FrozenConstants, tmp_path: Path) -> None:
     value = np.arange(6, dtype="<f4").reshape(2, 3)
     write_frozen(tmp_path / "b.pb", graph, {"c": value})
     assert np.array_equal(read_constants(tmp_path / "b.pb")["c"], value)
@@ -63,7 +63,7 @@ def test_everything_but_the_values_is_kept_byte_for_byte(tmp_path: Path) -> None
     )
 
 
-def test_an_existing_file_and_an_unknown_name_are_refused(
+def test_existing_file_and_an_unknown_name_are_refused(
     graph: FrozenConstants, tmp_path: Path
 ) -> None:
     (tmp_path / "b.pb").write_bytes(b"mine")

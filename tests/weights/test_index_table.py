@@ -92,7 +92,7 @@ def test_every_sixteenth_key_is_stored_in_full() -> None:
 
 
 @pytest.mark.parametrize(("size", "blocks"), [(2**18 - 2, [b"b"]), (2**18 - 1, [b"a", b"b"])])
-def test_a_block_ends_with_the_entry_that_fills_a_quarter_of_a_mebibyte(
+def test_block_ends_with_the_entry_that_fills_a_quarter_of_a_mebibyte(
     size: int, blocks: list[bytes]
 ) -> None:
     data = build_table([(b"a", bytes(size)), (b"b", b"")])
@@ -146,13 +146,13 @@ def test_tables_from_other_writers_are_read() -> None:
         ),
     ],
 )
-def test_invalid_table_error_says_where(data: bytes, message: str) -> None:
+def test_invalid_table_error_names_the_offset(data: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         list(read_table(data))
     assert str(caught.value).startswith(message)
 
 
-def test_a_block_without_keys_is_empty() -> None:
+def test_block_without_keys_is_empty() -> None:
     assert list(read_table(table(trailed(b"\0\0\0\0"), GOOD))) == [(b"a", b"1")]
 
 

@@ -87,7 +87,7 @@ def test_no_slots_found_is_incomplete() -> None:
     assert nothing.sources == frozenset()
 
 
-def test_an_optimizer_without_powers_has_none() -> None:
+def test_optimizer_without_powers_has_none() -> None:
     names = TfNames(variables=(A,), optimizers=(momentum_state(),))
     held = entries(net__a=(2,), net__a__Momentum=(2,))
     (result,) = match_slots(names, MATCHES[:1], held, {"a"}).found

@@ -116,7 +116,7 @@ def test_checkpoint_without_data_files_still_lists_its_variables(shared: Path) -
         bundle.read("block1/conv2d/kernel")
 
 
-def test_a_saved_model_is_opened_by_its_folder(shared: Path, tmp_path: Path) -> None:
+def test_saved_model_is_opened_by_its_folder(shared: Path, tmp_path: Path) -> None:
     source = shared / "data" / "pretrained" / "tiny-kws-ref"
     (tmp_path / "variables").mkdir()
     (tmp_path / "saved_model.pb").symlink_to(source / "saved_model.pb")
@@ -140,7 +140,7 @@ def model(tmp_path: Path) -> Path:
     "name",
     ["", "checkpoint", "model.ckpt-7", "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001"],
 )
-def test_a_checkpoint_is_found_by_any_of_its_names(model: Path, name: str) -> None:
+def test_checkpoint_is_found_by_any_of_its_names(model: Path, name: str) -> None:
     path = model.parent / name
     assert is_checkpoint(path)
     assert open_checkpoint(path).names() == ["a/kernel", "b", "text"]
@@ -152,7 +152,7 @@ def test_moved_folder_is_found_even_if_its_checkpoint_file_names_the_old_one(mod
     assert open_checkpoint(model.parent).prefix == model
 
 
-def test_a_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
+def test_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
     (model.parent / "checkpoint").unlink()
     assert open_checkpoint(model.parent).prefix == model
     write_bundle(model.with_name("other"), {"a": np.zeros(1)})
@@ -330,7 +330,7 @@ def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
         (lambda data: build_table([(b"", b""), (b"b", entry()), (b"b", entry())]), "not in order"),
     ],
 )
-def test_a_damaged_index_is_refused(model: Path, change: Any, message: str) -> None:
+def test_damaged_index_is_refused(model: Path, change: Any, message: str) -> None:
     index = model.with_name(f"{model.name}.index")
     index.write_bytes(change(index.read_bytes()))
     with pytest.raises(UserError, match=message) as caught:
@@ -343,7 +343,7 @@ def test_names_cannot_control_the_terminal(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path / "m").names() == ["a\\x1b[2J", "b\\xff"]
 
 
-def test_a_compressed_index_is_named_as_such() -> None:
+def test_compressed_index_is_named_as_such() -> None:
     data = bytearray(indexed((b"v", entry())))
     end = data.index(b"\0" * 4 + b"\1\0\0\0\0") + 8
     data[end] = 1
@@ -577,7 +577,7 @@ def test_strings_with_trailing_bytes_are_refused(tmp_path: Path) -> None:
         open_checkpoint(tmp_path).read("s")
 
 
-def test_an_index_longer_than_an_eighth_of_a_gibibyte_is_not_read(tmp_path: Path) -> None:
+def test_index_longer_than_an_eighth_of_a_gibibyte_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "m.index"
     for size, message in (
         (134_217_728, "does not end like an index"),

@@ -98,7 +98,7 @@ def test_every_planted_defect_is_found_at_its_location(tmp_path: Path) -> None:
     ] == [("evaluation", "c")]
 
 
-def test_the_same_pixels_in_another_file_format_are_a_duplicate(tmp_path: Path) -> None:
+def test_same_pixels_in_another_file_format_are_a_duplicate(tmp_path: Path) -> None:
     files = many(("a", "b"), 6)
     pixels = scene(48, 64, seed=2)
     buffer = io.BytesIO()
@@ -417,7 +417,7 @@ def test_trait_of_at_most_half_of_the_items_is_unusual() -> None:
     ]
 
 
-def test_a_class_is_small_below_five_items_or_a_tenth_of_the_median() -> None:
+def test_class_is_small_below_five_items_or_a_tenth_of_the_median() -> None:
     def items(**counts: int) -> list[Item]:
         return [
             Item(where=f"{name}{n}", classes=(name,))

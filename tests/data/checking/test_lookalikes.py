@@ -41,7 +41,7 @@ def test_no_mean_differs_by_more_than_4_levels_and_the_average_by_no_more_than_1
     assert pairs(BASE, look) == ([[0, 1]] if is_alike else [])
 
 
-def test_a_block_that_differs_by_the_whole_bound_is_a_candidate() -> None:
+def test_block_that_differs_by_the_whole_bound_is_a_candidate() -> None:
     look = BASE.reshape(16, 16).copy()
     look[4:8, 8:12] += 4  # one of the 16 blocks of 4 x 4 means: a quarter of a level on average
     assert pairs(BASE, look.reshape(-1)) == [[0, 1]]

@@ -26,7 +26,7 @@ def hashed(content: bytes, salt: bytes = b"") -> bytes:
     return hashlib.blake2b(content, digest_size=16, salt=salt).digest()
 
 
-def test_an_item_has_hashes_of_bytes_and_pixels_the_size_and_a_look() -> None:
+def test_item_has_hashes_of_bytes_and_pixels_the_size_and_a_look() -> None:
     pixels = np.repeat(np.repeat(GREY, 2, axis=0), 3, axis=1)  # each level is a box of 2 x 3
     encoded = encode(pixels, "PNG")
     colours = np.repeat(pixels[..., None], 3, axis=2)

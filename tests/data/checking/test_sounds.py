@@ -17,7 +17,7 @@ def hashed(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def test_an_item_has_hashes_the_duration_and_the_word_and_silence_is_a_trait(
+def test_item_has_hashes_the_duration_and_the_word_and_silence_is_a_trait(
     tmp_path: Path,
 ) -> None:
     sound = write_wav(SAMPLES, 8_000)

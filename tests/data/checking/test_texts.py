@@ -15,7 +15,7 @@ def hashed(*texts: str) -> bytes:
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()
 
 
-def test_a_pair_has_hashes_with_and_without_case_width_and_blanks(tmp_path: Path) -> None:
+def test_pair_has_hashes_with_and_without_case_width_and_blanks(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv"
     rows = ("1\tA ＢC\td e", "0\tx\t ", "0\t \tx", "0\ta\ufffd\tb", "0\tx")
     path.write_text("label\ttext_a\ttext_b\n" + "\n".join(rows) + "\n", encoding="utf-8")

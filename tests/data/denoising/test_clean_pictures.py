@@ -19,7 +19,7 @@ def test_cached_image_equals_the_decoded_one(tmp_path: Path) -> None:
     assert np.array_equal(cached.read(0), scene())
 
 
-def test_a_smaller_scale_is_close_to_pillows_cubic(tmp_path: Path) -> None:
+def test_smaller_scale_is_close_to_pillows_cubic(tmp_path: Path) -> None:
     pixels = photographs(tmp_path, scene(50, 60), scales=(0.8,)).read(0)
     reference = Image.fromarray(scene(50, 60)).resize((48, 40), Image.Resampling.BICUBIC)
     assert pixels.shape == (40, 48, 3)

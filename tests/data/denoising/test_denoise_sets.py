@@ -46,7 +46,7 @@ def test_settings_survive_json_and_are_validated() -> None:
             override(DenoisingData(), [wrong])
 
 
-def test_the_settings_reach_both_sets(tmp_path: Path) -> None:
+def test_settings_reach_both_sets(tmp_path: Path) -> None:
     photographs(tmp_path / "train", scene(), scene(seed=2))
     photographs(tmp_path / "val", scene(seed=3))
     data = DenoisingData(

@@ -68,7 +68,7 @@ def test_last_frames_of_each_clip_are_held_out_for_evaluation(tmp_path: Path, zi
     assert {tuple(batch["noisy"].shape) for batch in whole} == {(1, 9, 16, 20)}
 
 
-def test_a_frame_has_the_same_noise_in_all_of_its_triplets(tmp_path: Path) -> None:
+def test_frame_has_the_same_noise_in_all_of_its_triplets(tmp_path: Path) -> None:
     data = replace(DATA, path=str(write_files(tmp_path, clips())))
     _, evaluation = open_triplets(data, seed=1)
     assert evaluation is not None
@@ -78,7 +78,7 @@ def test_a_frame_has_the_same_noise_in_all_of_its_triplets(tmp_path: Path) -> No
     assert torch.equal(first[:, 6:9], last[:, 3:6])
 
 
-def test_the_frames_of_a_triplet_have_one_level_and_different_noise(tmp_path: Path) -> None:
+def test_frames_of_a_triplet_have_one_level_and_different_noise(tmp_path: Path) -> None:
     noise = NoiseSettings(sigma=(5.0, 40.0), storage="float")
     big = {f"{number}.png": flat(128, 64, 64) for number in range(5)}
     data = replace(DATA, path=str(write_files(tmp_path, big)), patch_size=60, noise=noise)

@@ -86,7 +86,7 @@ def test_levels_are_uniform_in_their_range_or_constant() -> None:
     assert draw_level(NoiseSettings(sigma=(25.0,)), random()) == Level("gaussian", 25.0)
 
 
-def test_a_mixture_is_half_gaussian_and_half_camera() -> None:
+def test_mixture_is_half_gaussian_and_half_camera() -> None:
     kinds = [draw_level(NoiseSettings(kind="mixed"), random(seed)).kind for seed in range(400)]
     assert set(kinds) == {"gaussian", "camera"}
     assert kinds.count("camera") == pytest.approx(200, abs=60)

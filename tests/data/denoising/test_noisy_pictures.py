@@ -90,7 +90,7 @@ def test_unreadable_image_is_skipped_and_named(tmp_path: Path) -> None:
     assert samples.fetch([SampleKey(0, 1)]).batch == {}
 
 
-def test_a_level_without_photons_is_refused(tmp_path: Path) -> None:
+def test_level_without_photons_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="photons"):
         noisy(tmp_path, kind="poisson", levels=[10.0, 0.0])
 
@@ -130,7 +130,7 @@ def test_sequence_draws_nothing_for_an_unreadable_image(tmp_path: Path) -> None:
     np.testing.assert_allclose(result, expected, atol=1e-3)
 
 
-def test_the_later_of_two_images_may_be_requested_twice(tmp_path: Path) -> None:
+def test_later_of_two_images_may_be_requested_twice(tmp_path: Path) -> None:
     samples = noisy(tmp_path, seeding="sequence")
     first, again, before = (fetched(samples, index)["noisy"] for index in (1, 1, 0))
     assert torch.equal(first, again)

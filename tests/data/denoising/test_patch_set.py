@@ -35,9 +35,7 @@ def keys(count: int, epoch: int = 0) -> list[SampleKey]:
 
 @pytest.mark.parametrize("channels", ["colour", "grey"])
 @pytest.mark.parametrize("storage", ["uint8", "float"])
-def test_a_batch_is_bytes_and_its_noisy_version(
-    tmp_path: Path, channels: str, storage: str
-) -> None:
+def test_batch_is_bytes_and_its_noisy_version(tmp_path: Path, channels: str, storage: str) -> None:
     noise = NoiseSettings(sigma=(25.0,), storage=storage)
     patches = patches_of(tmp_path, channels=channels, noise=noise)
     batch = patches.fetch(keys(8)).batch
@@ -68,7 +66,7 @@ def _turned_back(pixels: np.ndarray, turn: int) -> np.ndarray:
     return np.rot90(pixels[::-1] if turn % 2 else pixels, -(turn // 2))
 
 
-def test_the_eight_orientations_differ() -> None:
+def test_eight_orientations_differ() -> None:
     pixels = np.arange(16, dtype=np.uint8).reshape(4, 4, 1)
     assert len({turned(pixels, turn).tobytes() for turn in range(8)}) == 8
 

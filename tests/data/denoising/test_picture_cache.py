@@ -72,7 +72,7 @@ def test_unreleased_lock_costs_a_tenth_of_a_second_and_not_the_run() -> None:
     assert cache.get(0) is None
 
 
-def test_a_pickled_cache_is_empty_and_works() -> None:
+def test_pickled_cache_is_empty_and_works() -> None:
     cache = PictureCache(2, 1000)
     cache.put(0, picture(1))
     other = pickle.loads(pickle.dumps(cache))
@@ -116,7 +116,7 @@ def test_limit_one_byte_too_small_caches_nothing() -> None:
         assert (cache.get(0) is not None) is fits
 
 
-def test_the_lock_is_waited_for_a_tenth_of_a_second() -> None:
+def test_lock_is_waited_for_a_tenth_of_a_second() -> None:
     cache = PictureCache(2, 1000)
     cache._lock.acquire()
     for call in (lambda: cache.put(0, picture(1)), lambda: cache.get(0)):

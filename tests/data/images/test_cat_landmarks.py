@@ -56,7 +56,7 @@ def test_landmarks_need_a_folder(tmp_path: Path) -> None:
         CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path / "cats.zip")
 
 
-def test_the_points_are_read_in_pairs() -> None:
+def test_points_are_read_in_pairs() -> None:
     points = parse_landmarks(POINTS)
     assert len(points) == 9
     assert points[:2] == [(60, 50), (80, 50)]
@@ -76,7 +76,7 @@ def test_box_is_a_square_within_the_image(
     assert (bottom - top) * height == pytest.approx((right - left) * width)
 
 
-def test_a_record_is_the_image_with_one_box_and_no_label(tmp_path: Path) -> None:
+def test_record_is_the_image_with_one_box_and_no_label(tmp_path: Path) -> None:
     heads = CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path)
     picture = tmp_path / "CAT_00" / "00000001_000.jpg"
     # The points lie within 40 x 32 pixels around (70, 46), so the square has 1.3 * 40 = 52.
@@ -105,7 +105,7 @@ def test_a_record_is_the_image_with_one_box_and_no_label(tmp_path: Path) -> None
     ],
     ids=["middle", "upper left", "lower right", "larger than the image", "one point"],
 )
-def test_the_square_is_1_3_times_the_extent_and_moved_into_the_image(
+def test_square_is_1_3_times_the_extent_and_moved_into_the_image(
     points: list[tuple[int, int]], box: tuple[float, ...]
 ) -> None:
     top, left, bottom, right = head_box(points, 200, 100)

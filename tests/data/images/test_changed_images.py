@@ -117,7 +117,7 @@ def test_evaluation_is_never_changed_or_mixed() -> None:
     assert equal(plain.fetch(keys).batch, changed.fetch(keys).batch)
 
 
-def test_a_folder_and_a_zip_of_it_hold_out_the_same_images(tmp_path: Path) -> None:
+def test_folder_and_its_zip_hold_out_the_same_images(tmp_path: Path) -> None:
     folder = folders(tmp_path / "pictures", {"a": 10, "b": 30})
     with zipfile.ZipFile(tmp_path / "pictures.zip", "w") as archive:
         for path in sorted(folder.rglob("*.png"), reverse=True):

@@ -64,7 +64,7 @@ def test_empty_class_folders_are_named(tmp_path: Path) -> None:
     ("files", "reason"),
     [({"a.jpg": b"-"}, "are not in class folders"), ({"a.txt": b"-"}, "neither class folders nor")],
 )
-def test_a_folder_without_class_folders_is_an_error(
+def test_folder_without_class_folders_is_an_error(
     tmp_path: Path, files: dict[str, bytes], reason: str
 ) -> None:
     with pytest.raises(UserError, match=reason):
@@ -139,9 +139,7 @@ def test_link_to_a_parent_is_an_error_instead_of_an_endless_loop(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, ""), (5, ""), (6, " and 1 more")])
-def test_the_first_five_empty_class_folders_are_named(
-    tmp_path: Path, count: int, more: str
-) -> None:
+def test_first_five_empty_class_folders_are_named(tmp_path: Path, count: int, more: str) -> None:
     names = "abcdef"[:count]
     for name in names:
         (tmp_path / name).mkdir()

@@ -40,7 +40,7 @@ def test_pixels_are_scikit_learns_scaled_from_black_to_white() -> None:
         assert record.label == labels[number]
 
 
-def test_the_split_is_the_same_at_every_call_and_small_when_pickled() -> None:
+def test_split_is_the_same_at_every_call_and_small_when_pickled() -> None:
     first, second = open_digits("eval"), open_digits("eval")
     assert [first.read(i) for i in range(20)] == [second.read(i) for i in range(20)]
     assert len(pickle.dumps(open_digits("train"))) < 300_000

@@ -39,7 +39,7 @@ def test_unreadable_file_is_a_fault_with_its_path(tmp_path: Path) -> None:
         source.read(0)
 
 
-def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
+def test_pickled_source_reads_the_same(tmp_path: Path) -> None:
     source = opened(write_files(tmp_path, pets()))
     copy = pickle.loads(pickle.dumps(source))
     assert [copy.read(index) for index in range(4)] == [source.read(index) for index in range(4)]

@@ -75,7 +75,7 @@ def source() -> MemorySource:
     return MemorySource([jpeg(seed=seed) for seed in range(8)], labels=list(range(8)))
 
 
-def test_a_batch_is_bytes_in_channels_last_memory_with_labels_and_colour_changes(
+def test_batch_is_bytes_in_channels_last_memory_with_labels_and_colour_changes(
     source: MemorySource,
 ) -> None:
     batch = labelled(source).fetch(keys(1, 5, 2)).batch
@@ -88,9 +88,7 @@ def test_a_batch_is_bytes_in_channels_last_memory_with_labels_and_colour_changes
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_sample_does_not_depend_on_the_batch_it_is_in(
-    source: MemorySource, training: bool
-) -> None:
+def test_sample_does_not_depend_on_the_batch_it_is_in(source: MemorySource, training: bool) -> None:
     samples = labelled(source, training=training)
     together = samples.fetch(keys(4, 0, 7, epoch=2)).batch
     for row, index in enumerate((4, 0, 7)):
@@ -192,7 +190,7 @@ def test_data_settings_are_described_and_survive_json() -> None:
     assert override(data, ["preprocessing.flip=false"]).preprocessing.flip is False
 
 
-def test_the_digits_open_as_training_and_evaluation_sets() -> None:
+def test_digits_open_as_training_and_evaluation_sets() -> None:
     data = ImageData(path="digits", image_size=SIZE, preprocessing=plain_preprocessing())
     train, evaluation = open_image_sets(data, num_classes=10, seed=0)
     assert len(train) + len(evaluation) == 1797
@@ -209,7 +207,7 @@ def test_evaluation_is_optional(tmp_path: Path) -> None:
     assert (len(train), evaluation) == (4, None)
 
 
-def test_the_label_offset_is_for_shards_with_a_background_class(shared: Path) -> None:
+def test_label_offset_is_for_shards_with_a_background_class(shared: Path) -> None:
     shards = str(shared / "data" / "parity" / "formats" / "imagenet")
     data = ImageData(path=shards, eval_path="none", image_size=SIZE, label_offset=-1)
     train, _ = open_image_sets(data, num_classes=1000, seed=0)
@@ -239,7 +237,7 @@ def test_more_classes_than_outputs_are_an_error_with_both_numbers(tmp_path: Path
         assert train.kind.num_classes == outputs
 
 
-def test_an_offset_counts_when_classes_are_compared() -> None:
+def test_offset_counts_when_classes_are_compared() -> None:
     source = MemorySource([jpeg()], classes=["background", "cat", "dog"])
     check_classes(source, 2, -1, where="test")
     with pytest.raises(UserError):
@@ -362,7 +360,7 @@ def test_set_reads_ahead_and_has_the_fingerprint_of_its_source() -> None:
     [("background\ncat\ndog\n", -1), ("cat\nbackground\n", 0), (None, -1)],
     ids=["background", "no background", "unnamed"],
 )
-def test_the_offset_is_for_shards_whose_first_class_is_the_background(
+def test_offset_is_for_shards_whose_first_class_is_the_background(
     tmp_path: Path, names: str | None, offset: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_CACHE", str(tmp_path / "cache"))

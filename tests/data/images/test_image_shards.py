@@ -130,7 +130,7 @@ def test_shards_without_a_record_are_an_error_that_names_them(tmp_path: Path, pa
         opened(tmp_path, *[[]] * 7, pack=pack)
 
 
-def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
+def test_pickled_source_reads_the_same(tmp_path: Path) -> None:
     source = opened(tmp_path, [features(1)], [features(2)])
     source.read(0)
     copy = pickle.loads(pickle.dumps(source))
@@ -165,7 +165,7 @@ def test_classes_are_unknown_without_a_file_of_names(tmp_path: Path) -> None:
     assert tuple(opened(tmp_path, [features()]).classes) == ()
 
 
-def test_a_missing_shard_is_named() -> None:
+def test_missing_shard_is_named() -> None:
     paths = [Path(f"/data/train-{number:05}-of-00004") for number in (0, 1, 3)]
     with pytest.raises(UserError, match=r"3 of 4 shards exist.*'train-00002-of-00004'"):
         check_none_missing(paths)

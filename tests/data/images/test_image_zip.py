@@ -67,7 +67,7 @@ def test_forked_workers_read_independently(shared: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0]
 
 
-def test_a_pickled_source_reads_the_same(tmp_path: Path) -> None:
+def test_pickled_source_reads_the_same(tmp_path: Path) -> None:
     source = opened(write_zip(tmp_path / "pets.zip", pets()))
     copy = pickle.loads(pickle.dumps(source))
     assert [copy.read(index) for index in range(4)] == [source.read(index) for index in range(4)]
@@ -93,7 +93,7 @@ def test_backslashes_hidden_files_and_leading_bytes_are_tolerated(tmp_path: Path
     assert len(source) == 2
 
 
-def test_an_empty_class_folder_is_named(tmp_path: Path) -> None:
+def test_empty_class_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="1 of 3 class folders holds no image: 'dog'"):
         opened(write_zip(tmp_path / "pets.zip", {**pets(), "dog/": b""}))
 
@@ -133,7 +133,7 @@ def directory_entry(content: bytearray) -> int:
     return content.index(b"PK\x01\x02")
 
 
-def test_an_encrypted_zip_is_refused_when_opened(tmp_path: Path) -> None:
+def test_encrypted_zip_is_refused_when_opened(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "secret.zip", pets())
     content = bytearray(path.read_bytes())
     content[directory_entry(content) + 8] |= 1
@@ -164,12 +164,12 @@ def test_other_compressions_are_a_fault_that_names_the_method(tmp_path: Path) ->
         opened(path).read(0)
 
 
-def test_an_empty_member_is_a_fault(tmp_path: Path) -> None:
+def test_empty_member_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(CorruptRecord, match=r"pets\.zip, cat/0\.jpg: the file is empty"):
         opened(write_zip(tmp_path / "pets.zip", {"cat/0.jpg": b""})).read(0)
 
 
-def test_a_tree_lists_folders_and_files_of_every_depth_without_hidden_ones(tmp_path: Path) -> None:
+def test_tree_lists_folders_and_files_of_every_depth_without_hidden_ones(tmp_path: Path) -> None:
     names = [".hidden/a", "b/c/d.jpg", "b/c/e.jpg", "b/.x/y", "a.txt", "b/f/", "z/", "b/a.png"]
     tree = ZipTree(write_zip(tmp_path / "a.zip", dict.fromkeys(names, b"")))
     assert tree.entries("") == (["b", "z"], ["a.txt"])
@@ -197,7 +197,7 @@ def reason(source: ImageZip) -> str:
     return caught.value.fault.reason
 
 
-def test_a_folder_may_be_marked_as_encrypted(tmp_path: Path) -> None:
+def test_folder_may_be_marked_as_encrypted(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "a.zip", {"cat/": b"", **pets()})
     assert len(patched(path, FLAGS, "<H", 1)) == 4
 

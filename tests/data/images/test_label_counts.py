@@ -33,7 +33,7 @@ def test_labels_of_readable_records_are_counted_up_to_the_models_outputs() -> No
     assert picture_counts(pictures(source, 7, 1)).tolist() == [0, 1, 2, 0, 1, 1, 1]
 
 
-def test_a_folder_is_counted_without_being_read(tmp_path: Path) -> None:
+def test_folder_is_counted_without_being_read(tmp_path: Path) -> None:
     write_files(tmp_path, {**pets(2), "cat/more.jpg": picture()})
     source = open_source(str(tmp_path), "train")
     for path in tmp_path.rglob("*.jpg"):

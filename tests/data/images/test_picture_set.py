@@ -47,7 +47,7 @@ def test_square_crop_keeps_the_aspect_ratio() -> None:
     np.testing.assert_array_equal(made["image"], pixels[8:32])
 
 
-def test_values_lie_between_minus_one_and_one() -> None:
+def test_values_are_between_minus_one_and_one() -> None:
     levels = torch.tensor([0, 255], dtype=torch.uint8).view(1, 1, 1, 2).expand(1, 3, 1, 2)
     made = PictureData().preprocessing().on_device({"image": levels}, training=True)
     assert made[0, 0, 0].tolist() == [-1.0, 1.0]
@@ -140,7 +140,7 @@ def test_settings_have_defaults_and_bounds_and_say_whether_a_resumed_run_may_cha
     ],
 )
 @pytest.mark.parametrize("kind", ["legacy", "antialias"])
-def test_the_square_is_central_in_landscape_and_portrait_images(
+def test_square_is_central_in_landscape_and_portrait_images(
     shape: tuple[int, int], square: tuple[slice, slice], kind: str
 ) -> None:
     pixels = noise(*shape)

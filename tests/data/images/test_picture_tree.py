@@ -45,9 +45,7 @@ def paths_of(path: Path, split: Split = "train") -> list[str]:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_a_folder_tree_and_its_zip_give_the_same_images_by_path(
-    tmp_path: Path, split: Split
-) -> None:
+def test_folder_tree_and_its_zip_give_the_same_images_by_path(tmp_path: Path, split: Split) -> None:
     folder, zipped = write_files(tmp_path / "tree", TREE), write_zip(tmp_path / "tree.zip", TREE)
     messages: list[str] = []
     for place in (folder, zipped):
@@ -127,7 +125,7 @@ def test_path_without_images_is_an_error(
         open_pictures(path, "train")
 
 
-def test_a_pickled_source_is_small_and_reads_the_same(tmp_path: Path) -> None:
+def test_pickled_source_is_small_and_reads_the_same(tmp_path: Path) -> None:
     files = {f"{number}.png": b"x" for number in range(1000)}
     pictures = open_pictures(str(write_zip(tmp_path / "many.zip", files)), "train")
     packed = pickle.dumps(pictures)

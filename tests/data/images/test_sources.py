@@ -165,7 +165,7 @@ def test_each_split_of_a_divided_set_has_its_own_images(
 @pytest.mark.parametrize(
     ("name", "counts"), [("sign-digits-100px", (1559, 300)), ("cifar10-subset", (10000, 2000))]
 )
-def test_the_real_data_sets_open_by_their_folder(
+def test_real_data_sets_open_by_their_folder(
     shared: Path, name: str, counts: tuple[int, int]
 ) -> None:
     train, held_out = (open_source(str(shared / "data" / name), split) for split in SPLITS)
@@ -174,7 +174,7 @@ def test_the_real_data_sets_open_by_their_folder(
     assert len(train.classes) == 10
 
 
-def test_the_folder_of_imagenet_shards_has_no_evaluation_part(parity: Path) -> None:
+def test_folder_of_imagenet_shards_has_no_evaluation_part(parity: Path) -> None:
     path = str(parity / "formats" / "imagenet")
     assert len(open_source(path, "train")) == 13
     with pytest.raises(UserError, match=r"no images for evaluation.*\n.*data\.eval_path"):
@@ -192,7 +192,7 @@ def test_single_class_folder_is_a_class_not_a_wrapper(tmp_path: Path) -> None:
     assert list(open_source(str(tmp_path), "train").classes) == ["cat"]
 
 
-def test_a_class_that_is_called_train_is_a_class(tmp_path: Path) -> None:
+def test_class_named_train_is_a_class(tmp_path: Path) -> None:
     write_files(tmp_path, {"train/0.jpg": picture(), "ship/0.jpg": picture()})
     assert list(open_source(str(tmp_path), "train").classes) == ["ship", "train"]
 

@@ -121,13 +121,13 @@ def test_class_names_in_any_script_and_encoding_round_trip(tmp_path: Path) -> No
     assert list(open_source(str(tmp_path), "train").classes) == names
 
 
-def test_the_digits_can_be_written(tmp_path: Path) -> None:
+def test_digits_can_be_written(tmp_path: Path) -> None:
     written = convert_to_tfrecords("digits", tmp_path / "to", shards=5)
     assert [len(part.files) for part in written] == [5, 1]
     assert sum(part.images for part in written) == 1797
 
 
-def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+def test_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     origin = str(write_files(tmp_path / "from", pets(30)))
     for compression in ("none", "gzip"):
         for workers in (1, 4):
@@ -260,7 +260,7 @@ def test_parts_with_different_classes_are_not_written_into_one_folder(tmp_path: 
     assert len(contents(tmp_path)) == 3
 
 
-def test_a_disk_that_is_too_small_is_reported_before_writing(
+def test_too_small_disk_is_reported_before_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin = str(write_files(tmp_path / "from", pets()))

@@ -95,7 +95,7 @@ def test_labels_txt_has_a_line_for_each_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\rb"])
-def test_a_class_name_with_a_line_break_is_refused(tmp_path: Path, name: str) -> None:
+def test_class_name_with_a_line_break_is_refused(tmp_path: Path, name: str) -> None:
     record = Record(encoded=picture(), label=0, origin="a.jpg")
     with pytest.raises(UserError, match=r"the class name 'a\\[nr]b' has a line break"):
         write_tfrecords(Listed([record], [name]), tmp_path, shards=1, split_prefix="train")
@@ -261,7 +261,7 @@ def test_no_shards_remain_if_the_last_file_cannot_be_placed(tmp_path: Path) -> N
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["train-00001-of-00002"]
 
 
-def test_a_record_that_cannot_be_written_is_named_by_its_number(tmp_path: Path) -> None:
+def test_unwritable_record_is_named_by_its_number(tmp_path: Path) -> None:
     source = Counted([3, 4])
     three_sides: Any = ((0.0, 0.1, 1.0),)
     source.records = [source.records[0], replace(source.records[1], boxes=three_sides)]

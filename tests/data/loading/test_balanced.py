@@ -32,7 +32,7 @@ def test_keys_never_repeat_in_a_run_so_augmentations_do_not(labels: list[int]) -
     assert len(set(keys)) == len(keys)
 
 
-def test_a_frequent_class_uses_all_of_its_samples_over_the_epochs() -> None:
+def test_frequent_class_uses_all_of_its_samples_over_the_epochs() -> None:
     labels = [0] * 90 + [1] * 10
     balanced = BalancedKeys(np.array(labels))
     taken = {key.index for epoch in range(3) for key in balanced(1, epoch, slice(None))}

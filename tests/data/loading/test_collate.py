@@ -54,7 +54,7 @@ def test_padded_targets_of_any_size_round_trip() -> None:
     assert batch["tokens"][0].tolist() == [10, 0, 0, 0, 0]
 
 
-def test_a_padded_batch_is_split_by_slicing_like_any_other() -> None:
+def test_padded_batch_is_split_by_slicing_like_any_other() -> None:
     whole = PADDED(pages(), 3)
     part = {name: tensor[1:] for name, tensor in whole.items()}
     assert [len(polygons) for polygons in unpadded(part, "polygons")] == [0, 1]
@@ -76,7 +76,7 @@ def test_samples_of_different_shapes_are_named() -> None:
         PADDED(iter([flat, {**flat, "polygons": np.zeros((1, 2), np.float32)}]), 2)
 
 
-def test_a_batch_larger_than_memory_is_refused_before_a_sample_is_made() -> None:
+def test_batch_larger_than_memory_is_refused_before_a_sample_is_made() -> None:
     collate = Stacked(what="patches", fields="data.patch_size", sample_bytes=2**50)
 
     def samples() -> Iterator[Arrays]:

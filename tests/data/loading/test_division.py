@@ -30,7 +30,7 @@ def held_keys(division: Division, keys: list[bytes]) -> set[bytes]:
 
 
 @given(SETS, st.sampled_from([0.1, 0.25, 0.5]), st.integers(0, 5), st.randoms())
-def test_the_order_of_a_listing_changes_nothing(
+def test_order_of_a_listing_changes_nothing(
     labels: list[int], share: float, seed: int, random: object
 ) -> None:
     data = DividedData(val_fraction=share, split_seed=seed)

@@ -9,7 +9,7 @@ def fault(number: int) -> Fault:
     return Fault(origin=f"train.zip, {number}.jpg", reason="cut short")
 
 
-def test_the_first_fault_stops_with_file_reason_and_option() -> None:
+def test_first_fault_stops_with_file_reason_and_option() -> None:
     with pytest.raises(UserError) as caught:
         FaultTally().add([fault(7)])
     assert caught.value.where == "train.zip, 7.jpg"

@@ -94,7 +94,7 @@ def test_evaluation_skips_broken_samples() -> None:
     assert words(Words(TEXTS, undecodable=[1]), training=False).fetch(keys(1)).batch == {}
 
 
-def test_a_set_without_a_readable_item_is_an_error_with_the_last_reason() -> None:
+def test_set_without_a_readable_item_is_an_error_with_the_last_reason() -> None:
     with pytest.raises(UserError, match=r"none of the 4 texts .* because: no text") as caught:
         words(Words(TEXTS, undecodable=range(4))).fetch(keys(2))
     assert (caught.value.where, caught.value.todo) == ("text 1", "Look.")

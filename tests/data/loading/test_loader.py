@@ -168,7 +168,7 @@ def test_set_smaller_than_a_batch_is_an_immediate_error() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_batch_with_a_broken_sample_is_not_delivered(workers: int) -> None:
+def test_batch_with_a_broken_sample_is_not_delivered(workers: int) -> None:
     order = [index for batch in keys_of(train(Numbers())) for _, index in batch]
     stream = train(Numbers(broken=[order[9]]), workers=workers)
     assert len([next(stream), next(stream)]) == 2
@@ -198,7 +198,7 @@ def test_user_error_in_a_worker_propagates_unchanged(workers: int) -> None:
     assert no_worker_is_left()
 
 
-def test_a_defect_in_a_worker_keeps_its_traceback() -> None:
+def test_defect_in_a_worker_keeps_its_traceback() -> None:
     samples = Numbers()
     samples.broken = None  # type: ignore[assignment]
     with pytest.raises(TypeError, match="in fetch"):
@@ -340,7 +340,7 @@ def test_worker_is_silent_about_a_closed_pipe_and_prints_other_errors(
     assert capsys.readouterr().err == "ValueError: a defect\n"
 
 
-def test_a_thread_may_stream_without_workers() -> None:
+def test_thread_may_stream_without_workers() -> None:
     """Where no handler of a signal may be set."""
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: keys_of(train(Numbers()))).result() == keys_of(train(Numbers()))

@@ -18,11 +18,11 @@ SIZES = st.integers(1, 200)
 
 
 @given(seed=SEEDS, epoch=st.integers(0, 100), size=SIZES)
-def test_the_order_of_an_epoch_is_a_permutation(seed: int, epoch: int, size: int) -> None:
+def test_order_of_an_epoch_is_a_permutation(seed: int, epoch: int, size: int) -> None:
     assert sorted(epoch_order(seed, epoch, size).tolist()) == list(range(size))
 
 
-def test_the_order_changes_with_the_epoch_and_with_the_seed() -> None:
+def test_order_changes_with_the_epoch_and_with_the_seed() -> None:
     orders = [epoch_order(seed, epoch, 1000) for seed in (0, 1) for epoch in (0, 1)]
     for number, order in enumerate(orders):
         for other in orders[:number]:
@@ -144,14 +144,14 @@ def test_last_epoch_of_a_long_run_is_reached_as_fast_as_the_first() -> None:
     assert {key.epoch for key in keys} == {10**7}
 
 
-def test_the_order_is_numpys_permutation_by_seed_and_epoch() -> None:
+def test_order_is_numpys_permutation_by_seed_and_epoch() -> None:
     for seed, epoch, size in ((0, 0, 10), (7, 3, 25)):
         expected = np.random.default_rng((1, seed, epoch)).permutation(size)
         assert epoch_order(seed, epoch, size).tolist() == expected.tolist()
         assert epoch_order(seed, epoch, size).dtype == np.int64
 
 
-def test_a_rank_takes_its_rows_of_the_step_in_the_epoch() -> None:
+def test_rank_takes_its_rows_of_the_step_in_the_epoch() -> None:
     # Eleven samples, two ranks of two: two whole steps an epoch.
     orders = [np.random.default_rng((1, 5, epoch)).permutation(11).tolist() for epoch in (0, 1)]
     for step, rank, epoch, start in [(0, 0, 0, 0), (0, 1, 0, 2), (1, 1, 0, 6), (3, 0, 1, 4)]:
@@ -167,7 +167,7 @@ def test_a_rank_takes_its_rows_of_the_step_in_the_epoch() -> None:
     assert asked == [(5, 1, slice(6, 8))]
 
 
-def test_a_set_of_one_batch_has_one_step_and_a_smaller_one_is_refused() -> None:
+def test_set_of_one_batch_has_one_step_and_a_smaller_one_is_refused() -> None:
     assert [steps_per_epoch(size, 4) for size in (4, 7, 8)] == [1, 1, 2]
     with pytest.raises(UserError) as error:
         steps_per_epoch(3, 4)

@@ -36,7 +36,7 @@ def test_every_batch_arrives_with_its_values_types_and_strides(
             assert copy[name].stride() == torch.empty_like(tensor).stride()
 
 
-def test_a_strided_slice_arrives_dense() -> None:
+def test_strided_slice_arrives_dense() -> None:
     packer, unpacker = BatchPacker(0, 1), BatchUnpacker()
     values = torch.arange(40).reshape(4, 10)[:, ::3]
     arrived = unpacker.unpack(packer.pack({"x": values}))["x"]
@@ -51,7 +51,7 @@ def test_buffer_is_sent_once_and_reused() -> None:
     assert [packed.buffer for packed in sent] == [(0, 0), (0, 1)] * 3
 
 
-def test_a_larger_batch_gets_a_larger_buffer() -> None:
+def test_larger_batch_gets_a_larger_buffer() -> None:
     packer, unpacker = BatchPacker(0, 1), BatchUnpacker()
     for size in (10, 1000, 20, 1001, 5000):
         values = torch.arange(size)

@@ -113,7 +113,7 @@ def test_saturation_equals_a_round_trip_through_hsv(
     assert torch.allclose(color.adjust_saturation(images, factor), slow, atol=2e-5 * scale)
 
 
-def test_a_saturation_of_zero_is_grey() -> None:
+def test_saturation_of_zero_is_grey() -> None:
     grey = color.adjust_saturation(pictures(), 0.0)
     assert torch.equal(grey[:, 0], grey[:, 1])
     assert torch.equal(grey[:, 0], grey[:, 2])

@@ -12,7 +12,7 @@ SIDES = st.integers(1, 400)
 
 
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 1000))
-def test_a_window_lies_in_the_image_and_has_an_allowed_area(
+def test_window_lies_in_the_image_and_has_an_allowed_area(
     height: int, width: int, seed: int
 ) -> None:
     top, left, rows, columns = draw_window(height, width, RECIPE, np.random.default_rng(seed))
@@ -21,7 +21,7 @@ def test_a_window_lies_in_the_image_and_has_an_allowed_area(
     assert rows * columns >= 0.08 * height * width
 
 
-def test_an_impossible_rule_gives_the_whole_image() -> None:
+def test_impossible_rule_gives_the_whole_image() -> None:
     rule = RECIPE._replace(aspect=(50.0, 60.0), area=(0.9, 1.0))
     assert draw_window(30, 40, rule, np.random.default_rng(0)) == Window(0, 0, 30, 40)
 
@@ -75,7 +75,7 @@ def test_windows_are_distributed_as_in_tensorflow(
 
 
 @given(seed=st.integers(0, 300), height=SIDES, width=SIDES)
-def test_a_window_of_the_frame_is_mapped_to_the_image(seed: int, height: int, width: int) -> None:
+def test_window_of_the_frame_is_mapped_to_the_image(seed: int, height: int, width: int) -> None:
     drawn = draw_window(280, 280, RECIPE, np.random.default_rng(seed))
     top, left, rows, columns = scaled(drawn, 280, height, width)
     assert rows >= 1
@@ -170,7 +170,7 @@ def test_four_numbers_are_drawn_for_each_attempt() -> None:
         (((0.8, 0.0, 1.0, 0.1), (0.0, 0.0, 0.1, 0.1)), 1.0, True),
     ],
 )
-def test_a_window_covers_enough_of_one_object(
+def test_window_covers_enough_of_one_object(
     boxes: tuple[Box, ...], covered: float, taken: bool
 ) -> None:
     drawn: Any = Drawn(0.0, 0.0, 0.0, 0.0)

@@ -66,7 +66,7 @@ def test_invalid_exif_orientation_is_ignored(orientation: int) -> None:
     assert decode_image(encoded, fast=False).shape == (20, 30, 3)
 
 
-def test_a_damaged_exif_block_does_not_hide_the_image() -> None:
+def test_damaged_exif_block_does_not_hide_the_image() -> None:
     whole = turned()
     damaged = whole.replace(b"Exif\0\0", b"Exif\0\0\xff\xff\xff\xff\xff\xff", 1)
     start = damaged.index(b"\xff\xe1")

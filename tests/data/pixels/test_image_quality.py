@@ -26,13 +26,13 @@ def test_more_noise_lowers_the_score() -> None:
     assert (ssim(*little, peak=1) > ssim(*much, peak=1)).all()
 
 
-def test_a_difference_of_one_level_is_48_db() -> None:
+def test_difference_of_one_level_is_48_db() -> None:
     images = torch.full((1, 3, 4, 4), 100, dtype=torch.uint8)
     assert float(psnr(images, images + 1, peak=255)) == pytest.approx(20 * math.log10(255))
     assert float(psnr(images + 1, images, peak=255)) == pytest.approx(20 * math.log10(255))
 
 
-def test_an_image_smaller_than_the_window_is_refused() -> None:
+def test_image_smaller_than_the_window_is_refused() -> None:
     small = torch.zeros(1, 3, 10, 30)
     with pytest.raises(ValueError, match="11 pixels or more, not 30 x 10"):
         ssim(small, small, peak=1)

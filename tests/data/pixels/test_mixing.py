@@ -46,7 +46,7 @@ def mix(settings: MixingSettings, count: int = 8) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("settings", KINDS)
-def test_the_share_of_the_own_label_is_the_share_of_the_own_image(
+def test_share_of_the_own_label_is_the_share_of_the_own_image(
     settings: MixingSettings,
 ) -> None:
     batch = mix(settings, 64)
@@ -121,7 +121,7 @@ def test_channels_last_stays_channels_last() -> None:
     assert mixed(images, batch).is_contiguous(memory_format=torch.channels_last)
 
 
-def test_an_image_without_a_partner_is_refused() -> None:
+def test_image_without_a_partner_is_refused() -> None:
     with pytest.raises(UserError, match="in pairs, and 3 is odd"):
         PairMixer(settings=CutMix(), seed=1)(pictures(3), keys(3))
 
@@ -211,7 +211,7 @@ def test_own_share_is_one_minus_the_partners() -> None:
     assert Mix((0, 0, 10, 20), 0.25).own_share(10, 20) == 0.75
 
 
-def test_a_pair_is_mixed_by_the_seed_and_the_keys_of_both() -> None:
+def test_pair_is_mixed_by_the_seed_and_the_keys_of_both() -> None:
     batch = mix(Mixup(alpha=1.0), 4)
     shares = []
     for one, other in (((0, 0), (1, 7)), ((2, 14), (0, 21))):

@@ -58,7 +58,7 @@ def test_gaps_and_empty_cells_are_white() -> None:
     assert (grid == 0).sum() == 3 * 3 * 16
 
 
-def test_a_strip_holds_images_of_different_sizes() -> None:
+def test_strip_accepts_images_of_different_sizes() -> None:
     tall, low = pictures(1, 3, 9, 4)[0], pictures(1, 1, 5, 6)[0]
     strip = side_by_side([tall, low])
     assert strip.shape == (9, 12, 3)
@@ -97,7 +97,7 @@ def test_arrays_that_are_not_images_are_refused(images: torch.Tensor) -> None:
         picture_grid(images)
 
 
-def test_a_strip_without_images_or_with_missing_labels_is_refused() -> None:
+def test_strip_without_images_or_with_missing_labels_is_refused() -> None:
     with pytest.raises(ValueError):
         side_by_side([])
     with pytest.raises(ValueError):
@@ -146,7 +146,7 @@ def test_full_disk_keeps_the_existing_image(tmp_path: Path) -> None:
         (2, (90, 1), 0, (90, 4, 3)),
     ],
 )
-def test_a_grid_of_oblong_images_is_nearly_square(
+def test_grid_of_oblong_images_is_nearly_square(
     count: int, sides: tuple[int, int], columns: int, shape: tuple[int, ...]
 ) -> None:
     assert picture_grid(torch.zeros(count, 1, *sides, dtype=torch.uint8), columns).shape == shape

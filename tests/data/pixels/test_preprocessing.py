@@ -46,7 +46,7 @@ def test_sample_is_bytes_of_the_requested_size_in_training_and_evaluation(name: 
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_the_same_randomness_gives_the_same_sample(name: str) -> None:
+def test_same_randomness_gives_the_same_sample(name: str) -> None:
     sample = record(jpeg(90, 120))
     first = RECIPES[name].train_image(sample, 48, random(3))
     RECIPES[name].train_image(record(jpeg(50, 60, seed=4)), 48, random(8))
@@ -101,7 +101,7 @@ def test_decoding_to_a_smaller_size_shows_the_same_window(name: str) -> None:
         assert np.abs(quick.astype(int) - exact).mean() < 4
 
 
-def test_the_window_contains_an_annotated_object() -> None:
+def test_window_contains_an_annotated_object() -> None:
     pixels = np.zeros((100, 100, 3), np.uint8)
     pixels[60:80, 20:40] = 255
     sample = Record(encoded=encode(pixels, "PNG"), label=0, origin="", boxes=[(0.6, 0.2, 0.8, 0.4)])
@@ -139,7 +139,7 @@ def batch_of(count: int, size: int, *, channels_last: bool) -> dict[str, torch.T
 
 @pytest.mark.parametrize("channels_last", [True, False])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_the_device_half_normalises_and_keeps_the_memory_format(
+def test_device_half_normalises_and_keeps_the_memory_format(
     channels_last: bool, dtype: torch.dtype
 ) -> None:
     preprocessing = RECIPES["alexnet"]
@@ -166,7 +166,7 @@ def test_constants_created_in_evaluation_work_in_training_with_gradients() -> No
 
 
 @pytest.mark.parametrize("channels_last", [True, False])
-def test_the_device_half_changes_colours_in_training_only(channels_last: bool) -> None:
+def test_device_half_changes_colours_in_training_only(channels_last: bool) -> None:
     preprocessing = RECIPES["resnext"]
     batch = batch_of(3, 8, channels_last=channels_last)
     batch |= {
@@ -188,7 +188,7 @@ def test_the_device_half_changes_colours_in_training_only(channels_last: bool) -
 @pytest.mark.parametrize(
     ("size", "side"), [(224, 256), (100, 114), (64, 73)], ids=["224", "100", "64"]
 )
-def test_the_central_view_is_cut_from_the_squeezed_image(size: int, side: int) -> None:
+def test_central_view_is_cut_from_the_squeezed_image(size: int, side: int) -> None:
     pixels = scene(90, 130)
     view = alexnet_preprocessing().eval_levels(record(encode(pixels, "PNG")), size)
     start = (side - size) // 2
@@ -221,7 +221,7 @@ def test_invalid_settings_are_refused_by_name(assignment: str, named: str) -> No
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_damaged_image_is_a_decode_error(name: str) -> None:
+def test_damaged_image_is_a_decode_error(name: str) -> None:
     damaged = record(jpeg()[:-300])
     with pytest.raises(DecodeError):
         RECIPES[name].train_image(damaged, 16, random())
@@ -251,7 +251,7 @@ def test_settings_have_their_defaults_and_bounds() -> None:
     assert alexnet_preprocessing() == ImagePreprocessing()
 
 
-def test_the_recipes_have_the_numbers_of_their_originals() -> None:
+def test_recipes_have_their_originals_numbers() -> None:
     def changed(preprocessing: ImagePreprocessing) -> dict[str, object]:
         default = ImagePreprocessing()
         return {
@@ -378,7 +378,7 @@ def test_window_that_shrinks_to_zero_keeps_a_pixel() -> None:
 
 
 @pytest.mark.parametrize(("view", "fraction"), [("whole", 1.0), ("box", 0.6), ("center", 0.5)])
-def test_an_evaluation_sample_is_the_view_rounded(view: str, fraction: float) -> None:
+def test_evaluation_sample_is_the_view_rounded(view: str, fraction: float) -> None:
     pixels = scene(70, 90)
     preprocessing = ImagePreprocessing(eval_view=view, eval_fraction=fraction)
     sample = record(encode(pixels, "PNG"))

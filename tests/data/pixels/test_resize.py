@@ -26,7 +26,7 @@ COORDINATES = st.sampled_from(["legacy", "align_corners", "half_pixel"])
 
 
 @given(length=SIDES, target=SIDES, method=METHODS, coordinates=COORDINATES)
-def test_the_weights_of_every_output_pixel_sum_to_one_and_point_into_the_image(
+def test_weights_of_every_output_pixel_sum_to_one_and_point_into_the_image(
     length: int, target: int, method: Method, coordinates: Coordinates
 ) -> None:
     taps = axis_taps(length, target, method=method, coordinates=coordinates)
@@ -63,7 +63,7 @@ def test_batch_is_resized_like_its_single_images() -> None:
         assert np.array_equal(resize(picture, (5, 20), method="bicubic"), resized)
 
 
-def test_a_box_of_the_whole_image_keeps_its_corners() -> None:
+def test_box_of_the_whole_image_keeps_its_corners() -> None:
     picture = scene(15, 20)
     resized = crop_and_resize(picture, (0, 0, 1, 1), (40, 50))
     assert np.allclose(
@@ -152,7 +152,7 @@ def test_each_mode_interpolates_by_its_own_rule(
         ((1.0, 0.0), 5, "nearest", [40, 30, 20, 10, 0]),
     ],
 )
-def test_a_box_is_read_from_edge_to_edge_and_filled_outside(
+def test_box_is_read_from_edge_to_edge_and_filled_outside(
     edges: tuple[float, float], target: int, method: Literal["bilinear", "nearest"], expected: list
 ) -> None:
     first, last = edges
@@ -166,6 +166,6 @@ def test_a_box_is_read_from_edge_to_edge_and_filled_outside(
         assert made.reshape(-1).tolist() == pytest.approx(expected)
 
 
-def test_the_central_window_has_whole_pixels() -> None:
+def test_central_window_has_whole_pixels() -> None:
     assert central_window(Size(10, 21), 0.5) == (2, 5, 6, 11)
     assert central_window(Size(100, 80), 0.875) == (6, 5, 88, 70)

@@ -107,7 +107,7 @@ class TestWithPyAv:
         with pytest.raises(UserError, match=r"\.webm"):
             VideoWriter(tmp_path / "clip.webm", RATE)
 
-    def test_a_playlist_that_names_other_files_is_not_followed(self, tmp_path: Path) -> None:
+    def test_playlist_that_names_other_files_is_not_followed(self, tmp_path: Path) -> None:
         secret = self.written(tmp_path / "secret.mkv")
         playlists = [
             f"ffconcat version 1.0\nfile '{secret.name}'\n",

@@ -178,7 +178,7 @@ def bomb(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["GIF", "TIFF", "TIFF tiles"])
-def test_a_small_file_that_asks_for_gigabytes_is_refused(kind: str) -> None:
+def test_small_file_claiming_gigabytes_is_refused(kind: str) -> None:
     for decode in (decode_whole, lambda encoded: decode_image(encoded, fast=True)):
         with pytest.raises(DecodeError, match="pixels are more than"):
             decode(bomb(kind))
@@ -202,7 +202,7 @@ def test_profile_is_kept_only_with_matching_pixels() -> None:
 
 
 @pytest.mark.parametrize(("kind", "word"), [("GIF", "frame"), ("TIFF", "page")])
-def test_a_second_page_is_named(kind: str, word: str) -> None:
+def test_second_page_is_named(kind: str, word: str) -> None:
     flat = [Image.new("RGB", (8, 8), (level, level, level)) for level in (0, 120)]
     encoded = saved(flat[0], kind, save_all=True, append_images=flat[1:])
     assert decode_whole(encoded).lost == (f"the second {word}",)

@@ -129,7 +129,7 @@ def test_share_of_crops_without_words_follows_the_settings() -> None:
     assert bare / 400 == pytest.approx(0.375, abs=0.07)
 
 
-def test_a_larger_scale_never_shows_less_detail() -> None:
+def test_larger_scale_never_shows_less_detail() -> None:
     pixels = np.zeros((64, 64, 3), np.uint8)
     small, large = (
         augmented(

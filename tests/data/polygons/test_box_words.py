@@ -69,7 +69,7 @@ def noisy_boxes(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @settings(max_examples=120)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 0.2, 0.5, 0.8]))
-def test_merging_all_at_once_is_merging_one_by_one(seed: int, overlap: float) -> None:
+def test_vectorised_merging_equals_merging_one_by_one(seed: int, overlap: float) -> None:
     boxes, scores = noisy_boxes(seed)
     expected = plain_merge(boxes, scores, overlap)
     for merge in (merged, merged_one_by_one):

@@ -71,7 +71,7 @@ def test_perfect_maps_reproduce_the_words(outline: str) -> None:
     assert all(signed_area(word.corners) > 0 for word in words)
 
 
-def test_a_curved_word_needs_a_polygon() -> None:
+def test_curved_word_needs_a_polygon() -> None:
     angles = np.linspace(np.pi, 2 * np.pi, 12)
     arcs = [np.stack([np.cos(angles), np.sin(angles)], 1) * radius for radius in (180, 120)]
     curved = np.concatenate([arcs[0], arcs[1][::-1]]) + 200

@@ -83,7 +83,7 @@ def test_word_beyond_an_image_corner_collapses_and_has_no_kernels() -> None:
     assert [each.shape for each in shrunk] == [(0, 2)] * 6
 
 
-def test_a_square_shrinks_by_its_area_and_perimeter() -> None:
+def test_square_shrinks_by_its_area_and_perimeter() -> None:
     """100 by 100 pixels: by 25 (1 - r²), cut to whole pixels at ratios from 0.5 to 1."""
     square = np.array([[0, 0], [100, 0], [100, 100], [0, 100]], np.int32)
     for shrunk, ratio in zip(shrunk_kernels(square), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), strict=True):

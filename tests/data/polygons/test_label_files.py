@@ -107,7 +107,7 @@ def test_member_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
     assert len(read_labels(tree, ["b.txt"])) == 1
 
 
-def test_a_damaged_member_is_reported(tmp_path: Path) -> None:
+def test_damaged_member_is_reported(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "a.zip", {"a.txt": LINE * 50}, zipfile.ZIP_STORED)
     content = path.read_bytes().replace(LINE, LINE.replace(b"9", b"8"), 1)
     path.write_bytes(content)

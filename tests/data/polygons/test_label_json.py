@@ -20,7 +20,7 @@ POINTS = [[1, 2], [3, 4], [5, 6.5]]
         ({"points": POINTS, "transcription": "a", "illegibility": "yes"}, "a"),
     ],
 )
-def test_a_word_has_points_and_a_text_unless_it_is_illegible(word: Any, text: str) -> None:
+def test_word_has_points_and_a_text_unless_it_is_illegible(word: Any, text: str) -> None:
     outline = list(outlines_of([0, word]))[1]
     assert isinstance(outline, Outline)
     assert (outline.line, outline.corners.tolist(), outline.text) == (2, POINTS, text)
@@ -46,7 +46,7 @@ def test_non_numeric_points_are_not_words() -> None:
     assert [each.line for each in outlines_of(words) if isinstance(each, BadLine)] == [1, 2, 3]
 
 
-def test_a_file_holds_one_list_or_lists_by_image() -> None:
+def test_file_has_one_list_or_lists_by_image() -> None:
     assert parse("[1, {}]") == [1, {}]
     assert parse('{"a": [1], "b": []}') == {"a": [1], "b": []}
     with pytest.raises(ValueError, match=r"^neither a list of words nor lists by image$"):

@@ -44,13 +44,13 @@ def test_corners_texts_and_ignored_words_are_read(name: str) -> None:
     assert third.line == 3
 
 
-def test_a_row_with_more_x_than_y_is_named() -> None:
+def test_row_with_more_x_than_y_is_named() -> None:
     bad, good = outlines_of(mat([([1, 2, 3], [1, 2], "a", "h"), ROWS[0]]))
     assert bad == BadLine(1, "3 x and 2 y")
     assert isinstance(good, Outline)
 
 
-def test_a_set_with_mat_files_is_opened(tmp_path: Path) -> None:
+def test_set_with_mat_files_is_opened(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -165,7 +165,7 @@ def test_non_numeric_coordinates_are_reported_and_the_next_row_is_read() -> None
     assert (good.line, good.corners.tolist()) == (2, [[1, 2]])
 
 
-def test_an_array_given_twice_is_read_without_a_warning() -> None:
+def test_array_given_twice_is_read_without_a_warning() -> None:
     content = mat(ROWS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -54,7 +54,7 @@ def test_word_counts_if_iou_exceeds_one_half() -> None:
     assert exact.false == [0]
 
 
-def test_the_first_detection_wins_and_each_counts_once() -> None:
+def test_first_detection_wins_and_each_counts_once() -> None:
     truth = [word(0, 0, 100, 20), word(0, 2, 100, 20)]
     score = picture_score(truth, [box(0, 1, 100, 20), box(0, 0, 100, 20)])
     assert score.matched == [(0, 0), (1, 1)]

@@ -15,7 +15,7 @@ RECTANGLE = np.array([[10.0, 20], [110, 20], [110, 40], [10, 40]])
 
 
 @pytest.mark.parametrize("first", [0, 1, 2, 3])
-def test_a_rectangle_shrinks_by_three_tenths_of_its_shorter_side(first: int) -> None:
+def test_rectangle_shrinks_by_three_tenths_of_its_shorter_side(first: int) -> None:
     corners = np.roll(RECTANGLE, -first, axis=0)
     expected = np.roll([[16, 26], [104, 26], [104, 34], [16, 34]], -first, axis=0)
     np.testing.assert_allclose(shrunk(corners), expected)
@@ -38,7 +38,7 @@ def test_corners_move_by_their_shorter_edge_along_the_longer_pair_first() -> Non
     np.testing.assert_allclose(shrunk(corners), points)
 
 
-def test_a_point_shrinks_to_itself() -> None:
+def test_point_shrinks_to_itself() -> None:
     np.testing.assert_array_equal(shrunk(np.full((4, 2), 7.0)), np.full((4, 2), 7.0))
 
 

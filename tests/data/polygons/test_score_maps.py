@@ -98,7 +98,7 @@ def test_strided_geometry_is_that_of_the_kept_pixels(
         np.testing.assert_array_equal(each[::4, ::4], every_fourth)
 
 
-def test_a_word_beyond_the_border_is_cut() -> None:
+def test_word_beyond_the_border_is_clipped() -> None:
     corners = np.array([[-30.0, -5], [30, -5], [30, 25], [-30, 25]])
     score, geometry, _ = score_maps([Region(corners=corners)], (64, 64))
     assert score.any()

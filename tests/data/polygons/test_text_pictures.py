@@ -30,7 +30,7 @@ def test_real_sets_are_read_whole(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_the_official_layout_is_two_parts(packed: bool, tmp_path: Path) -> None:
+def test_official_layout_is_two_parts(packed: bool, tmp_path: Path) -> None:
     mark = "\N{BYTE ORDER MARK}"
     files = {
         "ch4_training_images/img_1.jpg": JPEG,
@@ -147,7 +147,7 @@ def test_images_without_labels_and_labels_without_images_are_named(tmp_path: Pat
         ({"test/a.jpg": JPEG, "test/a.txt": WORD.encode()}, "no images for training"),
     ],
 )
-def test_a_set_without_words_is_an_error(
+def test_set_without_words_is_an_error(
     files: dict[str, bytes], message: str, tmp_path: Path
 ) -> None:
     tmp_path.joinpath("set").mkdir()

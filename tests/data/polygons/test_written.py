@@ -364,7 +364,7 @@ def test_colours_differ_from_the_background_by_seventy_levels_of_luma(level: int
     assert result.tolist() == [0.0 if level > 127 else 255.0] * 3
 
 
-def test_photograph_crops_cover_at_least_half_of_what_fits() -> None:
+def test_photograph_crops_cover_at_least_half_of_the_largest_fit() -> None:
     y, x = np.mgrid[:100, :200]
     pixels = np.stack([x, y, 0 * x], axis=2).astype(np.uint8)
     random = np.random.default_rng(0)

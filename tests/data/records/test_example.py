@@ -107,7 +107,7 @@ def test_value_before_key_and_unknown_fields_are_legal() -> None:
     assert decode_example(data, {b"other"}) == {}
 
 
-def test_an_entry_without_key_has_the_empty_key() -> None:
+def test_entry_without_key_has_the_empty_key() -> None:
     assert decode_example(example(field(1, field(2, field(3, field(1, b"\x01")))))) == {
         "": IntegerFeature((1,))
     }

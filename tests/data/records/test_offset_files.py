@@ -58,7 +58,7 @@ def test_forked_workers_read_correctly_from_files_opened_earlier(paths: list[Pat
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
 
 
-def test_a_pickled_copy_opens_its_own_files(paths: list[Path]) -> None:
+def test_pickled_copy_opens_its_own_files(paths: list[Path]) -> None:
     files = OffsetFiles(paths)
     check(files, 10)
     assert len(pickle.dumps(files)) < 1000
@@ -77,7 +77,7 @@ def test_named_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
         read_whole(tmp_path / "pipe.jpg")
 
 
-def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+def test_oversized_file_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(300 * 2**20)
     with pytest.raises(ValueError, match="at most 256 MiB"):

@@ -259,7 +259,7 @@ def test_shards_are_cached_while_they_fit_and_the_index_uses_the_rest(
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_compressed_shard_that_does_not_fit_is_refused(
+def test_compressed_shard_that_does_not_fit_is_refused(
     filled: Server, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "packed").mkdir()

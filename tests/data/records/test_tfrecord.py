@@ -133,7 +133,7 @@ def test_many_files_are_indexed_in_the_order_given(tmp_path: Path) -> None:
     assert [len(index) for index in result] == list(range(12))
 
 
-def test_a_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Path) -> None:
+def test_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Path) -> None:
     path = tmp_path / "shrinks"
     path.write_bytes(framed([b"abc" * 100]))
     files = OffsetFiles([path])
@@ -142,7 +142,7 @@ def test_a_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Pa
         read_payload(files, 0, 12, 300, "here")
 
 
-def test_a_record_too_large_for_an_image_is_not_read(tmp_path: Path) -> None:
+def test_record_too_large_for_an_image_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(CorruptRecord, match=r"300 MiB for one image; at most 256 MiB"):
         read_payload(OffsetFiles([tmp_path / "none"]), 0, 12, 300 * 2**20, "here")
 
@@ -152,7 +152,7 @@ def test_missing_file_is_a_user_error(tmp_path: Path) -> None:
         index_records(tmp_path / "none")
 
 
-def test_a_frame_is_length_and_masked_checksums() -> None:
+def test_frame_is_length_and_masked_checksums() -> None:
     """CRC-32C of "123456789" is 0xE3069283 (RFC 3720's polynomial), of nothing 0."""
     assert masked(0) == 0xA282EAD8
     rotated = (0xE3069283 >> 15 | 0xE3069283 << 17) % 2**32

@@ -58,7 +58,7 @@ def test_plain_file_is_used_in_place(tmp_path: Path, cache: Path) -> None:
     assert not cache.exists()
 
 
-def test_a_plain_record_whose_length_looks_like_gzip_is_plain(tmp_path: Path) -> None:
+def test_plain_record_whose_length_looks_like_gzip_is_plain(tmp_path: Path) -> None:
     path = tmp_path / "plain"
     path.write_bytes(framed([bytes(0x8B1F)]))
     assert path.read_bytes().startswith(b"\x1f\x8b")
@@ -130,7 +130,7 @@ def test_damaged_compressed_files_are_errors_that_name_the_file(
     assert not list(cache.iterdir())
 
 
-def test_a_decompression_bomb_is_stopped(
+def test_decompression_bomb_is_stopped(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tfrecord_cache, "ALWAYS_ALLOWED", 2**20)
@@ -141,7 +141,7 @@ def test_a_decompression_bomb_is_stopped(
     assert not list(cache.iterdir())
 
 
-def test_a_full_disk_is_reported_with_the_variable_that_moves_the_cache(
+def test_full_disk_is_reported_with_the_variable_that_moves_the_cache(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tfrecord_cache, "KEPT_FREE", 2**62)
@@ -171,7 +171,7 @@ def test_other_files_are_not_record_files(tmp_path: Path) -> None:
     assert caught.value.where == f"{path}, byte 0"
 
 
-def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMAR_CACHE", "~/somewhere")
     assert cache_folder() == Path.home() / "somewhere"
     monkeypatch.delenv("JUMAR_CACHE")
@@ -181,7 +181,7 @@ def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     assert cache_folder() == Path.home() / ".cache" / "jumar"
 
 
-def test_an_empty_payload_frames_to_sixteen_bytes() -> None:
+def test_empty_payload_frames_to_sixteen_bytes() -> None:
     assert sum(map(len, frame(b""))) == 16
 
 
@@ -231,7 +231,7 @@ def test_compressed_files_among_others_are_unpacked_with_one_notice_in_place(
     assert messages[1:] == [f"unpacking 2 compressed TFRecord files into {cache}, once"]
 
 
-def test_a_large_file_is_unpacked_in_pieces_over_members_of_any_size(tmp_path: Path) -> None:
+def test_large_file_is_unpacked_in_pieces_across_members_of_any_size(tmp_path: Path) -> None:
     content = framed([bytes(3_000_000), os.urandom(5000), bytes(1_500_000)])
     cut = [0, 7, 1 << 20, (1 << 21) + 3, len(content)]
     path = tmp_path / "packed"
@@ -289,7 +289,7 @@ def test_unpacking_errors_have_the_full_message(
     assert read_all(plain(path)) == [bytes(5000)]
 
 
-def test_a_cache_without_permission_is_reported_with_the_systems_reason(
+def test_cache_without_permission_is_reported_with_the_systems_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")

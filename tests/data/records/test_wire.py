@@ -50,14 +50,14 @@ def test_other_field_numbers_are_refused(number: int) -> None:
 
 
 @pytest.mark.parametrize(("wire", "size"), [(FIXED32, 4), (FIXED64, 8)])
-def test_a_fixed_field_has_all_its_bytes(wire: int, size: int) -> None:
+def test_fixed_field_has_all_its_bytes(wire: int, size: int) -> None:
     tag = bytes([1 << 3 | wire])
     assert read(tag + bytes(size)) == [(1, wire, 1, 1 + size)]
     with pytest.raises(ValueError, match=f"ends beyond its message, at byte {1 + size}"):
         read(tag + bytes(size - 1))
 
 
-def test_a_delimited_field_ends_within_its_message() -> None:
+def test_delimited_field_ends_within_its_message() -> None:
     tag = bytes([2 << 3 | DELIMITED])
     assert read(tag + b"\x03abc" + tag + b"\x00") == [(2, DELIMITED, 2, 5), (2, DELIMITED, 7, 7)]
     with pytest.raises(ValueError, match="ends beyond its message, at byte 5"):

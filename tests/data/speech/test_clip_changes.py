@@ -24,7 +24,7 @@ def test_clip_is_unchanged_with_every_change_off() -> None:
 
 
 @given(st.integers(0, 10_000))
-def test_a_shift_moves_the_clip_by_at_most_its_range_and_fills_with_zeros(seed: int) -> None:
+def test_shift_moves_the_clip_by_at_most_its_range_and_fills_with_zeros(seed: int) -> None:
     clip = np.arange(1, LENGTH + 1, dtype=np.int16)
     row = changed(replace(PLAIN, time_shift_ms=100), clip, seed) * 32768
     kept = np.flatnonzero(row)

@@ -58,7 +58,7 @@ def test_forked_processes_share_cached_clips(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result[5], expected)
 
 
-def test_a_clip_that_is_half_written_is_decoded_again(tmp_path: Path) -> None:
+def test_half_written_clip_is_decoded_again(tmp_path: Path) -> None:
     result = clips(divided(tmp_path), 10**7)
     expected = result[2].copy()
     result[2][8_000:] = 0

@@ -274,7 +274,7 @@ def test_word_is_trimmed_to_a_hundredth_of_a_second_around_it(
     np.testing.assert_array_equal(clip, expected)
 
 
-def test_a_word_of_a_second_fits_and_a_longer_one_does_not() -> None:
+def test_word_of_one_second_fits_and_a_longer_one_does_not() -> None:
     sound = np.zeros(17_000, np.float32)
     sound[300], sound[300 + 16_000 - 321] = 0.5, 0.5
     clip = placed(sound)
@@ -363,7 +363,7 @@ def test_many_clips_are_spoken_ahead_in_their_order(synthesizer: Path, tmp_path:
         ("broken", "its format chunk has 4 bytes; at least 16 are needed", "espeak-ng -v "),
     ],
 )
-def test_a_synthesizer_that_fails_is_reported(
+def test_failing_synthesizer_is_reported(
     synthesizer: Path, tmp_path: Path, word: str, what: str, where: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -373,7 +373,7 @@ def test_a_synthesizer_that_fails_is_reported(
     assert synthesizer.exists()
 
 
-def test_a_synthesizer_without_all_voices_is_refused(synthesizer: Path, tmp_path: Path) -> None:
+def test_synthesizer_without_all_voices_is_refused(synthesizer: Path, tmp_path: Path) -> None:
     text = synthesizer.read_text()
     for name in ("f1", "f2", "m8", "adam", "paul", "zac"):
         text = text.replace(f"!v/{name} ", "").replace(f"!v/{name}'", "'")

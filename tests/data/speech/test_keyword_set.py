@@ -93,7 +93,7 @@ def test_sample_depends_only_on_seed_epoch_and_index(tmp_path: Path) -> None:
     assert not torch.equal(everything(sets(folder, seed=2, **changes)[0], 3)["audio"], one["audio"])
 
 
-def test_unknown_words_are_drawn_anew_for_each_epoch(tmp_path: Path) -> None:
+def test_unknown_words_are_redrawn_for_each_epoch(tmp_path: Path) -> None:
     train, _ = sets(divided(tmp_path, train=20), background_frequency=0.0, time_shift_ms=0.0)
     drawn = [
         frozenset(pitches(everything(train, epoch)["audio"][-train.kind.counts[2] :]))

@@ -53,7 +53,7 @@ def test_all_clips_of_a_speaker_are_in_one_part(number: int) -> None:
     assert which_part(f"0000000b_nohash_{number}.wav") == "validation"
 
 
-def test_a_folder_and_its_zip_give_the_same_parts(tmp_path: Path) -> None:
+def test_folder_and_its_zip_give_the_same_parts(tmp_path: Path) -> None:
     files = tone_files(WORDS, 20)
     folder = in_folder(tmp_path / "set", files)
     zipped = in_zip(tmp_path / "set.zip", {f"set/{name}": data for name, data in files.items()})
@@ -151,7 +151,7 @@ def test_folders_that_are_not_a_set_are_refused_with_an_explanation(
         open_speech("", "training", notice=lambda _: None)
 
 
-def test_the_real_arabic_commands_have_no_speaker_in_both_parts(shared: Path) -> None:
+def test_real_arabic_commands_have_no_speaker_in_both_parts(shared: Path) -> None:
     path = shared / "data" / "keywords-ar"
     train, val = opened(path, "training"), opened(path, "validation")
     assert (len(train.word_of), len(val.word_of)) == (900, 240)
@@ -162,7 +162,7 @@ def test_the_real_arabic_commands_have_no_speaker_in_both_parts(shared: Path) ->
     assert not speakers[0] & speakers[1]
 
 
-def test_the_split_by_speaker_is_that_of_the_original_at_any_percentage() -> None:
+def test_speaker_split_matches_the_original_at_any_percentage() -> None:
     """`which_set` in plain: the hash of the speaker modulo 2**27, as a percentage."""
     counts: Counter[str] = Counter()
     for number in range(1500):

@@ -104,7 +104,7 @@ def test_chunks_before_the_samples_are_skipped() -> None:
     assert len(read_wav(odd, "clip").samples) == 9
 
 
-def test_an_extensible_header_is_read() -> None:
+def test_extensible_header_is_read() -> None:
     form = struct.pack("<HHIIHHHHIH", 0xFFFE, 1, 16_000, 32_000, 2, 16, 22, 16, 4, 1) + bytes(14)
     data = b"data" + struct.pack("<Ihh", 4, 16384, -16384)
     body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + data
@@ -122,7 +122,7 @@ def test_truncated_clip_is_refused() -> None:
     ("name", "said"),
     [(b"fmt ", "'fmt'"), (b"LIST", "'LIST'"), (b"\x00\xff\x1b[", "unnamed"), (b"a'b\n", "unnamed")],
 )
-def test_a_damaged_chunk_is_named_as_text(name: bytes, said: str) -> None:
+def test_damaged_chunk_is_named_as_text(name: bytes, said: str) -> None:
     chunk = name + struct.pack("<I", 1000) + bytes(16)
     text = reason(b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WAVE" + chunk)
     assert said in text

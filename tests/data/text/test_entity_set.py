@@ -38,7 +38,7 @@ def opened(folder: Path, train: str, dev: str = "") -> tuple[EntitySets, list[st
     return open_entity_sets(data, TOKENIZER, lines.append), lines
 
 
-def test_a_blank_line_ends_a_sentence(tmp_path: Path) -> None:
+def test_blank_line_ends_a_sentence(tmp_path: Path) -> None:
     content = "-DOCSTART- -X- O\n\n中 B-LOC\n文\tE-LOC\r\n\n\n\u3000 O\nEU NNP I-NP S-ORG\n"
     assert read(tmp_path / "a", content) == [
         TaggedSentence(["中", "文"], ["B-LOC", "E-LOC"], 3),
@@ -62,7 +62,7 @@ def test_malformed_lines_are_named_or_their_sentence_skipped(
     assert len(read(tmp_path / "a", content + "\n人 O\n", allowed=1)) == 1
 
 
-def test_the_first_piece_of_a_token_has_its_tag(tmp_path: Path) -> None:
+def test_first_piece_of_a_token_has_its_tag(tmp_path: Path) -> None:
     train = "中 B-X\nwant O\n\n\x01 O\ncat B-X\n"
     sets, lines = opened(tmp_path, train)
     assert sets.labels == ("B-X", "O")

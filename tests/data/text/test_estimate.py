@@ -46,7 +46,7 @@ def test_files_of_all_kinds_enter_the_estimate(tmp_path: Path, write: type[write
     assert int(match[1].replace(",", "")) == pytest.approx(written.instances, rel=0.15)
 
 
-def test_a_small_text_is_its_own_sample(tmp_path: Path) -> None:
+def test_small_text_is_its_own_sample(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a b c\nd\n\ne\n")
     (tmp_path / "empty").write_text("")
     notices: list[str] = []

@@ -24,7 +24,7 @@ def test_lines_are_numbered_with_any_line_ending(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\n"])
-def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+def test_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "text"
     path.write_bytes(content)
     with pytest.raises(UserError, match="the file is empty"):

@@ -37,7 +37,7 @@ def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_same_request_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_same_request_gives_the_same_bytes(tmp_path: Path) -> None:
     contents: list[list[bytes]] = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -113,7 +113,7 @@ def test_out_of_range_options_are_named(option: str, value: float) -> None:
     assert f"{value}" in error.value.what
 
 
-def test_the_shortest_instances_hold_two_pieces(tmp_path: Path) -> None:
+def test_shortest_instances_have_two_pieces(tmp_path: Path) -> None:
     asked = request(tmp_path, max_seq_length=5, max_predictions_per_seq=1)
     assert write_original(asked).instances > 0
 

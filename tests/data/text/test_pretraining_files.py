@@ -101,7 +101,7 @@ def test_texts_and_existing_files_are_not_overwritten(
     )
 
 
-def test_the_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
+def test_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     (tmp_path / "file").write_text("a")

@@ -80,7 +80,7 @@ def test_batches_hold_the_records_in_their_order(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["data", "data/*.tfrecord"])
-def test_a_folder_and_a_glob_are_the_same_set(folder: Path, path: str) -> None:
+def test_folder_and_a_glob_are_the_same_set(folder: Path, path: str) -> None:
     assert len(open_pretraining_set(str(folder.parent / path), VOCABULARY)) == len(
         open_pretraining_set(str(folder), VOCABULARY)
     )
@@ -256,7 +256,7 @@ def test_vectorised_masks_equal_masking_one_by_one(
         assert batch["masked_lm_weights"][row].tolist() == padded([1] * count, width)
 
 
-def test_a_set_is_opened_for_training_with_seed_0_by_default(folder: Path) -> None:
+def test_set_is_opened_for_training_with_seed_0_by_default(folder: Path) -> None:
     plain = open_pretraining_set(str(folder), VOCABULARY, new_masks=NewMasks())
     report = open_pretraining_set(
         str(folder), VOCABULARY, new_masks=NewMasks(), seed=0, training=True
@@ -304,7 +304,7 @@ def test_numbers_have_lower_and_upper_limits(
         )
 
 
-def test_a_mask_holds_zeros_and_ones(tmp_path: Path) -> None:
+def test_mask_has_zeros_and_ones(tmp_path: Path) -> None:
     for values in ((2, 1, 1, 1, 1), (1, 1, 1, 1, -1)):
         path = write_records(tmp_path / "a", {**USUAL, "input_mask": IntegerFeature(values)})
         with pytest.raises(UserError, match="input_mask has a number outside of 0 to 1\n"):

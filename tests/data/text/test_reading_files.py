@@ -103,7 +103,7 @@ def test_first_of_equally_near_occurrences_wins_and_blanks_are_not_an_answer(
     assert (reading.moved, reading.absent) == (1, 1)
 
 
-def test_training_skips_unanswered_questions_and_counts_what_it_saw(
+def test_training_skips_unanswered_questions_and_counts_all(
     tmp_path: Path,
 ) -> None:
     lacking = asked("q", {"text": "x" * 41, "answer_start": 0}, {"text": "y", "answer_start": 0})

@@ -100,7 +100,7 @@ def test_windows_match_the_original(pieces: int, room: int, stride: int) -> None
     assert windows_of(pieces, room, stride) == original_windows(pieces, room, stride)
 
 
-def test_an_answer_is_marked_in_the_windows_that_hold_it(tmp_path: Path) -> None:
+def test_answer_is_marked_in_the_windows_that_hold_it(tmp_path: Path) -> None:
     content = squad("a b c d e f g h", question("x y", ("e f", 8)))
     made = windows(read(tmp_path / "a.json", content))
     batch = (
@@ -229,7 +229,7 @@ def test_settings_have_their_defaults_and_limits() -> None:
     }
 
 
-def test_a_question_leaves_room_for_one_piece_of_its_passage() -> None:
+def test_question_leaves_room_for_one_piece_of_its_passage() -> None:
     ReadingData(max_seq_length=10, max_query_length=6).check()
     with pytest.raises(UserError) as error:
         ReadingData(max_seq_length=10, max_query_length=7).check()

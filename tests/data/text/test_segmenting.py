@@ -76,7 +76,7 @@ def test_marked_words_are_masked_whole_and_marks_removed() -> None:
     assert len(chosen) == 2
 
 
-def test_a_segmenter_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_segmenter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jieba", None)
     with pytest.raises(UserError, match="jieba is not installed"):
         open_segmenter("jieba")

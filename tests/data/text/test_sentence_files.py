@@ -81,7 +81,7 @@ def test_columns_of_any_name_can_be_chosen(tmp_path: Path) -> None:
     assert read(tmp_path / "a.jsonl", '{"text": "好", "label": 1}') == [("好", None, "1")]
 
 
-def test_a_text_to_predict_needs_no_label(tmp_path: Path) -> None:
+def test_text_to_predict_needs_no_label(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", "text_a\n好\n", labelled=False) == [("好", None, "")]
 
 

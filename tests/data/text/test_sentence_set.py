@@ -84,7 +84,7 @@ def test_unlearnable_labels_are_refused(tmp_path: Path, train: str, dev: str, me
         opened(tmp_path, header + train, header + dev if dev else "")
 
 
-def test_a_list_of_labels_decides_their_order(tmp_path: Path) -> None:
+def test_list_of_labels_decides_their_order(tmp_path: Path) -> None:
     train = "label\ttext_a\nyes\ta\nno\tb\n"
     sets, _ = opened(tmp_path, train, "", ("labels", ("yes", "no", "maybe")))
     assert sets.labels == ("yes", "no", "maybe")
@@ -112,7 +112,7 @@ def test_real_data_is_read_whole(shared: Path) -> None:
         assert (len(sets.train), len(sets.evaluation), sets.labels) == (train, dev, labels)
 
 
-def test_a_share_of_the_training_texts_is_held_out_and_equal_texts_stay_together(
+def test_share_of_the_training_texts_is_held_out_and_equal_texts_stay_together(
     tmp_path: Path,
 ) -> None:
     letters = "abcdefghijklmnopqrst"

@@ -214,7 +214,7 @@ def test_existing_destination_is_refused(request_: PretrainingRequest) -> None:
         write_streaming(request_)
 
 
-def test_a_disk_that_is_too_small_is_refused_before_any_work(
+def test_too_small_disk_is_refused_before_any_work(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     huge = replace(request_, options=replace(request_.options, max_seq_length=20_000))
@@ -324,7 +324,7 @@ def test_resumed_call_reports_existing_work_and_counts_from_it(
     assert progress == [(done, 2 * whole) for done in (whole, *beyond)]
 
 
-def test_call_with_other_options_is_told_what_differs_and_how_to_restart(
+def test_call_with_other_options_is_refused_with_the_differences_and_how_to_restart(
     request_: PretrainingRequest,
 ) -> None:
     interrupted(request_)

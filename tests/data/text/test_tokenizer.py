@@ -63,7 +63,7 @@ def test_offsets_survive_accents_case_and_blanks() -> None:
     ]
 
 
-def test_an_unpaired_surrogate_is_an_unknown_word() -> None:
+def test_unpaired_surrogate_is_an_unknown_word() -> None:
     assert TOKENIZER.ids("a \ud800") == [PIECES.index("a"), PIECES.index("[UNK]")]
 
 
@@ -102,7 +102,7 @@ def write_tokenizer_json(
     return folder
 
 
-def test_a_file_is_lower_case_by_default(tmp_path: Path) -> None:
+def test_vocab_file_is_lower_case_by_default(tmp_path: Path) -> None:
     path = write_vocabulary(tmp_path / "vocab.txt")
     assert open_tokenizer(path).rules.words == BasicWords(True, True)
     assert open_tokenizer(path, lower_case=False).rules.words == BasicWords(False, False)
@@ -152,7 +152,7 @@ def test_another_kind_of_tokenizer_is_refused(
         open_tokenizer(folder)
 
 
-def test_a_folder_without_a_tokenizer_and_a_missing_path_are_named(tmp_path: Path) -> None:
+def test_folder_without_a_tokenizer_and_missing_path_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="neither"):
         open_tokenizer(tmp_path)
     with pytest.raises(UserError, match="no such vocabulary"):
@@ -195,7 +195,7 @@ def test_word_cache_is_cleared_when_full(monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(tokenizer.words) == {"e", "f"}
 
 
-def test_a_word_may_have_200_characters_by_default(tmp_path: Path) -> None:
+def test_word_may_have_200_characters_by_default(tmp_path: Path) -> None:
     path = write_vocabulary(tmp_path / "vocab.txt")
     tokenizer = open_tokenizer(path)
     assert tokenizer.rules.longest_word == TokenizerRules().longest_word == 200

@@ -31,7 +31,7 @@ def test_unicode_separator_line_is_a_piece_as_in_the_chinese_vocabulary(
 
 
 @pytest.mark.parametrize("missing", SPECIAL)
-def test_a_missing_special_piece_is_named(tmp_path: Path, missing: str) -> None:
+def test_missing_special_piece_is_named(tmp_path: Path, missing: str) -> None:
     pieces = tuple(piece for piece in PIECES if piece != missing)
     with pytest.raises(UserError, match=r"lacks \[") as error:
         read_vocabulary(write_vocabulary(tmp_path / "vocab.txt", pieces))
@@ -48,7 +48,7 @@ def test_a_missing_special_piece_is_named(tmp_path: Path, missing: str) -> None:
         (b"[PAD]\nb\n\xff\xfe\n", 3, "not UTF-8"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, content: bytes, line: int, what: str) -> None:
+def test_bad_line_is_named(tmp_path: Path, content: bytes, line: int, what: str) -> None:
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
     with pytest.raises(UserError, match=what) as error:
@@ -56,7 +56,7 @@ def test_a_bad_line_is_named(tmp_path: Path, content: bytes, line: int, what: st
     assert error.value.where == f"{path}, line {line}"
 
 
-def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
+def test_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read_vocabulary(tmp_path / "none.txt")
 

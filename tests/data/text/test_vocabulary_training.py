@@ -30,9 +30,7 @@ def test_frequent_words_become_pieces_after_the_special_ones(tmp_path: Path) -> 
     assert pieces.index("[UNK]") not in tokenizer.ids("the cat walked, talking.")
 
 
-def test_the_same_texts_give_the_same_vocabulary(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_texts_give_the_same_vocabulary(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [shared / "data" / "nlp-zh" / "pretrain" / "zhwiki-simplified.txt"]
     pieces = train_vocabulary(files, size=4000, words=LOWER)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")

@@ -76,7 +76,7 @@ def test_best_setting_is_named_if_none_keeps_the_target() -> None:
     )
 
 
-def test_without_step_times_nothing_is_decided_and_that_is_reported() -> None:
+def test_without_step_times_nothing_is_decided_with_a_notice() -> None:
     measured = [setting("a", "keeps", None, margin=1)]
     assert decide(measured).chosen is None
     message = sentence(decide(measured), Target(metric="top1", value=60), measured)

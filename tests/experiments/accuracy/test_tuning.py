@@ -85,7 +85,7 @@ def test_modes_suffice_if_the_fastest_keeps_the_target(tmp_path: Path) -> None:
     assert "misses the target | 50 ms" in (tmp_path / "tuning" / "accuracy.md").read_text()
 
 
-def test_an_op_list_and_then_a_loss_scale_are_tried_for_faster_modes(tmp_path: Path) -> None:
+def test_op_list_and_then_a_loss_scale_are_tried_for_faster_modes(tmp_path: Path) -> None:
     numbers = {
         **NUMBERS,
         MIXED: (90.0, 50),
@@ -116,7 +116,7 @@ def test_existing_op_list_or_unconfirmed_search_is_reported(tmp_path: Path) -> N
     assert tuned.decision.chosen.name == CUBE
 
 
-def test_a_target_that_float32_misses_needs_no_op_list(tmp_path: Path) -> None:
+def test_target_that_float32_misses_needs_no_op_list(tmp_path: Path) -> None:
     bench = Bench(
         tmp_path, {**NUMBERS, f"{FORCED} + scale": (90, 50), f"{MIXED} + scale": (90, 50)}
     )

@@ -60,7 +60,7 @@ def test_mistakes_are_found_before_anything_starts(texts: list[str], message: st
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3), st.floats(0, 1))
-def test_a_drawn_number_is_short_and_stays_within_its_interval(
+def test_drawn_number_is_short_and_stays_within_its_interval(
     low: float, high: float, place: float
 ) -> None:
     low, high = sorted((low, high))

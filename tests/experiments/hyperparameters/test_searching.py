@@ -122,7 +122,7 @@ def test_first_trial_has_the_recipes_settings(case: Case) -> None:
     assert rows[0]["headline"]["relation"] == "baseline"
 
 
-def test_the_best_settings_are_printed_as_a_command(case: Case) -> None:
+def test_best_settings_are_printed_as_a_command(case: Case) -> None:
     result = case.run(8, common=("precision.mode=force_fp16",))
     best = max(case.drawn, key=top1_of)
     assert result.best == best
@@ -157,7 +157,7 @@ def test_interrupted_trial_is_resumed_and_the_rest_unaffected(
     assert stopped.drawn == whole.drawn
 
 
-def test_a_crash_is_counted_as_failed_and_a_divergence_as_bad(case: Case) -> None:
+def test_crash_is_counted_as_failed_and_a_divergence_as_bad(case: Case) -> None:
     def diverge(request: RunRequest) -> int:
         failure = {"step": 40, "objective": "classifier", "reason": "the loss is not finite"}
         case.finish(request, state="failed", failure=failure, metrics={})
@@ -234,7 +234,7 @@ def test_score_missing_from_runs_ends_the_search(case: Case) -> None:
         case.run()
 
 
-def test_a_search_and_a_sweep_do_not_share_a_directory(case: Case) -> None:
+def test_search_and_a_sweep_do_not_share_a_directory(case: Case) -> None:
     def sweep() -> None:
         run_sweep(
             "alexnet",
@@ -261,7 +261,7 @@ def test_a_search_and_a_sweep_do_not_share_a_directory(case: Case) -> None:
         case.run()
 
 
-def test_a_damaged_journal_is_named(case: Case) -> None:
+def test_damaged_journal_is_named(case: Case) -> None:
     case.run(2)
     journal = case.directory / "study.journal"
     journal.write_text('{"op_code": 0}\nnonsense\n{"op_code": 9}\n')

@@ -145,7 +145,7 @@ def test_run_is_stopped_only_at_a_checkpoint(cluster: Any, job: Any) -> None:
     assert codes == {"first": 143, "second": 0}
 
 
-def test_a_signal_stops_all_runs(cluster: Any, job: Any) -> None:
+def test_signal_stops_all_runs(cluster: Any, job: Any) -> None:
     jobs = [job("a"), job("b"), job("c")]
 
     def begin(each: Job) -> None:

@@ -46,7 +46,7 @@ def test_signal_handlers_are_restored_afterwards(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "sigterm"])
-def test_run_that_is_still_saving_is_waited_for(tmp_path: Path, whole_group: bool) -> None:
+def test_saving_run_is_awaited(tmp_path: Path, whole_group: bool) -> None:
     """Ctrl-C reaches parent and child by the terminal, SIGTERM only the parent."""
     child = f"""
 import pathlib, signal, time

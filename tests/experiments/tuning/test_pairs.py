@@ -52,7 +52,7 @@ def is_accepted(truth: float, noise: float, seed: int) -> bool:
 
 
 @given(some_pairs)
-def test_the_estimate_lies_within_its_interval(pairs: list[Pair]) -> None:
+def test_estimate_lies_within_its_interval(pairs: list[Pair]) -> None:
     measured = speedup(pairs)
     assert measured.low <= measured.ratio * (1 + 1e-9)
     assert measured.ratio <= measured.high * (1 + 1e-9)
@@ -87,7 +87,7 @@ def test_interval_has_its_nominal_coverage(count: int) -> None:
     assert held >= 0.93 * 400
 
 
-def test_a_knob_without_effect_rarely_wins_its_race() -> None:
+def test_knob_without_effect_rarely_wins_its_race() -> None:
     for noise in (0.02, 0.1, 0.4):
         won = [
             raced(planted(1.0, noise, MOST_IF_PROMISING, seed)) == "faster" for seed in range(300)
@@ -100,7 +100,7 @@ def test_equal_settings_are_hardly_ever_accepted() -> None:
         assert sum(is_accepted(1.0, noise, seed) for seed in range(300)) <= 6
 
 
-def test_a_slower_setting_is_never_accepted() -> None:
+def test_slower_setting_is_never_accepted() -> None:
     assert not any(is_accepted(0.95, 0.05, seed) for seed in range(300))
 
 

@@ -101,7 +101,7 @@ def test_helpful_knobs_are_combined_and_their_gains_recorded(tmp_path: Path) -> 
     assert not (tmp_path / "scratch").exists()
 
 
-def test_a_better_value_replaces_one_that_was_already_faster(tmp_path: Path) -> None:
+def test_better_value_replaces_one_that_was_already_faster(tmp_path: Path) -> None:
     result = searched(tmp_path, [choice("a"), choice("a", "2")], times({"a=1": 1.2, "a=2": 1.6}))
     assert result.best.labels == ("a=2",)
 
@@ -139,7 +139,7 @@ def test_small_gains_hidden_by_noise_are_raced_together(tmp_path: Path, gain: fl
     assert result.best.settings == ({"a": "1", "b": "1"} if gain > 1 else {})
 
 
-def test_a_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
+def test_single_undecided_choice_is_not_raced_again(tmp_path: Path) -> None:
     def planted(combination: Combination) -> dict[str, Any]:
         plan = times({"b=1": 1.5})(combination)
         pattern = UNSTEADY["a=1"] if "a=1" in combination.labels else [1.0]
@@ -214,7 +214,7 @@ def test_non_deterministic_baseline_proves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["start", "block"])
-def test_a_candidate_that_dies_is_reported_and_the_search_resumes(
+def test_candidate_that_dies_is_reported_and_the_search_resumes(
     tmp_path: Path, moment: str
 ) -> None:
     def planted(combination: Combination) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_cann_message_follows_its_code(text: str, message: str) -> None:
     assert cann_message_in(text) == message
 
 
-def test_an_exception_without_a_message_is_quoted_with_the_line_that_raised_it() -> None:
+def test_exception_without_a_message_is_quoted_with_its_source_line() -> None:
     assert saying("AssertionError", "    assert a == b") == "AssertionError: assert a == b"
     assert saying("AssertionError: a", "    assert a == b") == "AssertionError: a"
     assert saying("AssertionError", "step 3") == "AssertionError"

@@ -140,12 +140,12 @@ def test_no_readable_log_is_an_error(content: bytes, tmp_path: Path) -> None:
         explain(tmp_path / "log.txt")
 
 
-def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+def test_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such"):
         explain(tmp_path / "nothing.log")
 
 
-def test_a_damaged_archive_is_an_error(tmp_path: Path) -> None:
+def test_damaged_archive_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "logs.zip").write_bytes(b"PK\x03\x04" + b"no zip" * 20)
     with pytest.raises(UserError, match="not a readable zip"):
         explain(tmp_path / "logs.zip")

@@ -111,7 +111,7 @@ def test_attention_without_dropout_is_equal_in_training_and_evaluation() -> None
     torch.testing.assert_close(outputs(trained, batch()), outputs(scored.eval(), batch()))
 
 
-def test_a_sample_longer_than_the_positions_is_refused() -> None:
+def test_sample_longer_than_the_positions_is_refused() -> None:
     ids = torch.ones(1, 21, dtype=torch.int64)
     with pytest.raises(ValueError, match="21 tokens is longer than the 20 positions"):
         Bert(small())(ids, ids * 0, ids)
@@ -201,7 +201,7 @@ def test_weights_are_initialised_from_a_normal_truncated_at_two_deviations() -> 
     assert not layer.bias.any()
 
 
-def test_a_network_has_the_size_of_bert_base_by_default() -> None:
+def test_network_has_the_size_of_bert_base_by_default() -> None:
     assert BertSize(vocab_size=7) == BertSize(
         vocab_size=7,
         hidden_size=768,

@@ -35,7 +35,7 @@ def test_requested_npu_is_opened_and_selected(request_: str, index: int) -> None
     open_device("npu:0")
 
 
-def test_a_cpu_can_still_be_requested() -> None:
+def test_cpu_can_still_be_requested() -> None:
     assert open_device("cpu").kind == "cpu"
 
 
@@ -72,7 +72,7 @@ def test_every_npu_and_the_cpu_are_listed() -> None:
     assert npu_fault() is None
 
 
-def test_the_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
+def test_environment_names_the_npus_and_the_version_of_torch_npu() -> None:
     result = inspect_environment()
     assert [(a.kind, a.index, a.memory_bytes) for a in result.accelerators] == [
         ("npu", 0, 4 << 30),

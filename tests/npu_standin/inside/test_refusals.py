@@ -140,7 +140,7 @@ def _use(_: list[int]) -> int:
 @pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="needs forked workers"
 )
-def test_a_forked_worker_may_not_use_the_device() -> None:
+def test_forked_worker_may_not_use_the_device() -> None:
     torch.ones(1, device=NPU)
     loader = DataLoader([1, 2], num_workers=1, collate_fn=_use, multiprocessing_context="fork")
     with pytest.raises(RuntimeError, match="forked subprocess"):

@@ -94,7 +94,7 @@ def test_steps_are_found_in_every_style_with_their_losses(tmp_path: Path, style:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_good_port_with_loss_scale_and_device_dropout_follows_its_original(tmp_path: Path):
+def test_good_port_with_loss_scale_and_device_dropout_matches_its_original(tmp_path: Path):
     result = check(tmp_path, scripts.SESSION_RUN_PORTED, scripts.SESSION_RUN, steps=5)
     assert result.passed, result.stages
     assert result.comparison is not None
@@ -104,7 +104,7 @@ def test_a_good_port_with_loss_scale_and_device_dropout_follows_its_original(tmp
     assert "dropout" in kinds
 
 
-def test_a_good_port_of_an_estimator_follows_its_original(tmp_path: Path):
+def test_good_port_of_an_estimator_matches_its_original(tmp_path: Path):
     result = check(tmp_path, scripts.ESTIMATOR_PORTED, scripts.ESTIMATOR)
     assert result.passed, result.stages
 
@@ -120,7 +120,7 @@ def test_no_session_fuses_operators_since_a_port_does_not(tmp_path: Path):
     assert result.passed, result.stages
 
 
-def test_an_original_that_chooses_a_gpu_runs_without_one(tmp_path: Path):
+def test_original_that_chooses_a_gpu_runs_without_one(tmp_path: Path):
     original = scripts.SESSION_RUN.replace(
         "tf.Session()",
         "tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list='0')))",
@@ -194,7 +194,7 @@ def test_missing_name_fails_the_graph_stage_with_its_location(tmp_path: Path):
     assert "has no attribute 'Sesion' (train.py:4)" in first_failed(result).reason.en
 
 
-def test_a_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path):
+def test_missing_module_fails_the_imports_and_names_its_package(tmp_path: Path):
     result = check(tmp_path, "import tensorflow as tf\nimport skimage.nothing\n")
     stage = first_failed(result)
     assert stage.name.en == "imports"
@@ -255,7 +255,7 @@ def test_broken_port_is_distinguished_from_a_broken_original(tmp_path: Path):
     assert result.stages[-1].reason.en.startswith("the original makes its first step")
 
 
-def test_an_original_in_python_2_runs_as_the_port_converts_it(tmp_path: Path):
+def test_python_2_original_runs_as_converted_by_the_port(tmp_path: Path):
     old = scripts.SESSION_RUN + "\nprint 'done'\n"
     new = PORTED + scripts.SESSION_RUN + "\nprint('done')\n"
     result = check(tmp_path, new, old)

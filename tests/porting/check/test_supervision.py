@@ -47,7 +47,7 @@ def test_exit_code_and_last_lines_are_returned(tmp_path: Path):
     assert set(ended.tail) == {"one", "two"}
 
 
-def test_a_program_that_hangs_is_ended_in_time(tmp_path: Path):
+def test_hanging_program_is_ended_in_time(tmp_path: Path):
     ended = run(tmp_path, "print('begun', flush=True)\nwhile True: pass", timeout_s=2.5)
     assert ended.how == "timeout"
     assert 2.5 <= ended.seconds < 10

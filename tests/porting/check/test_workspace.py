@@ -90,7 +90,7 @@ def test_module_runs_in_the_tree_folder(project: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("script", ["nothing.py", "../outside.py", "src"])
-def test_a_script_that_is_not_in_the_tree_is_refused(project: Path, tmp_path: Path, script: str):
+def test_script_outside_the_tree_is_refused(project: Path, tmp_path: Path, script: str):
     (project.parent / "outside.py").write_text("")
     with pytest.raises(UserError, match="no script"):
         workspace_of(project, tmp_path / "a", script)

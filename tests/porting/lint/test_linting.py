@@ -456,7 +456,7 @@ def test_command_exits_with_1_if_there_are_findings(tmp_path, capsys):
     assert found["rule"] == "lint-optimizer-name"
 
 
-def test_the_linter_needs_no_torch():
+def test_linter_needs_no_torch():
     program = (
         "import sys, jumar.cli.port_lint, jumar.porting.lint.linting\n"
         "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"

@@ -33,12 +33,12 @@ def run_config_rules(**arguments: object) -> list[str]:
     return [f"{problem.key}: {problem.rule}" for problem in check_run_config(values)]
 
 
-def test_the_table_has_every_key_that_the_adapter_reads():
+def test_table_has_every_key_that_the_adapter_reads():
     assert len(ADAPTER_OPTIONS) == 92
     assert {"min_group_size", "master_slave_mode"} <= NPU_OPTIONS.keys() - ADAPTER_OPTIONS.keys()
 
 
-def test_the_table_has_every_parameter_of_npurunconfig():
+def test_table_has_every_parameter_of_npurunconfig():
     assert len(RUN_CONFIG_PARAMETERS) == 76
     assert not RUN_CONFIG_NOT_TAKEN & RUN_CONFIG_PARAMETERS.keys()
 

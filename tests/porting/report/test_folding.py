@@ -97,7 +97,7 @@ def test_line_numbers_of_both_sides_continue_after_inserted_lines() -> None:
     assert last.right - last.left == 2
 
 
-def test_a_few_unchanged_lines_between_two_edits_are_not_folded() -> None:
+def test_short_unchanged_gaps_between_edits_are_not_folded() -> None:
     after = LONG.replace("value_50 = 50", "x").replace("value_60 = 60", "y")
     blocks = side_by_side(file_of(LONG, after, edit(51, 51), edit(61, 61)), "f0")
     assert [type(block) for block in blocks] == [Folded, Shown, Folded]

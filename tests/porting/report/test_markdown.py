@@ -108,7 +108,7 @@ def test_each_edit_has_its_own_diff() -> None:
     ]
 
 
-def test_a_fence_in_the_source_does_not_end_the_diff() -> None:
+def test_fence_in_the_source_does_not_end_the_diff() -> None:
     fences = [token for token in READER.parse(markdown(hostile_report())) if token.type == "fence"]
     (edit,) = hostile_report().files[1].edits
     assert [fence.content for fence in fences] == [

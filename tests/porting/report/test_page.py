@@ -163,7 +163,7 @@ def test_equal_findings_are_grouped() -> None:
     assert [card.count("what to do") for card in cards] == [1, 1]
 
 
-def test_a_finding_in_a_file_without_edits_is_listed_without_a_link() -> None:
+def test_finding_in_a_file_without_edits_is_listed_without_a_link() -> None:
     place = Place(line=7, column=3)
     found = Finding(
         rule="eager",
@@ -193,7 +193,7 @@ def test_filters_cover_rule_severity_and_confidence_of_every_item() -> None:
         assert wished <= offered
 
 
-def test_a_chinese_page_has_no_english_words() -> None:
+def test_chinese_page_has_no_english_words() -> None:
     html = render(tree_report(), "zh")
     assert '<html lang="zh-Hans">' in html
     shown = Reader(html).shown

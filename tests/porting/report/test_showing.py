@@ -28,7 +28,7 @@ def test_ordinary_text_in_any_language_is_unchanged() -> None:
     assert visible(text) == text
 
 
-def test_a_name_stays_on_one_line() -> None:
+def test_name_stays_on_one_line() -> None:
     assert one_line("a\r\nb\nc\td\re") == "a⏎b⏎c d␍e"
 
 

@@ -70,7 +70,7 @@ def lines(end: str) -> st.SearchStrategy[str]:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_the_diff_applied_to_the_original_gives_the_port_byte_for_byte(
+def test_diff_applied_to_the_original_gives_the_port_byte_for_byte(
     program: tuple[str, ...], end: str, data: st.DataObject, tmp_path: Path
 ) -> None:
     file = file_of(data.draw(lines(end)), data.draw(lines(end)))
@@ -114,7 +114,7 @@ def test_file_names_of_all_kinds_are_supported(
 @pytest.mark.parametrize(
     ("encoding", "comment"), [("latin-1", "caf\xe9"), ("gbk", "完成"), ("utf-8", "完成 é")]
 )
-def test_the_diff_is_in_the_encoding_of_the_file(
+def test_diff_is_in_the_encoding_of_the_file(
     program: tuple[str, ...], encoding: str, comment: str, tmp_path: Path
 ) -> None:
     before = f"#!/usr/bin/python\n# -*- coding: {encoding} -*-\n# {comment}\na = 1\n"
@@ -122,7 +122,7 @@ def test_the_diff_is_in_the_encoding_of_the_file(
     assert applied(program, file, tmp_path, encoding) == file.after.encode(encoding)
 
 
-def test_a_name_cannot_add_lines_to_the_diff() -> None:
+def test_name_cannot_add_lines_to_the_diff() -> None:
     file = file_of("a\n", "b\n", path="a.py\n+++ b/other.py")
     assert sum(line.startswith("+++ ") for line in diff_lines(file)) == 1
     assert next(diff_lines(file)) == '--- "a/a.py\\012+++ b/other.py"\n'

@@ -57,7 +57,7 @@ def after(module: Module, *replacements: Replacement) -> str:
         ("f(a)(b)", "f(a)(b, k=1)"),
     ],
 )
-def test_an_argument_is_added_after_the_others(before: str, expected: str) -> None:
+def test_argument_is_added_after_the_others(before: str, expected: str) -> None:
     module = parsed(before)
     result = after(module, add_argument(module, call_of(module), "k=1"))
     assert result == expected
@@ -313,7 +313,7 @@ def test_literals_are_evaluated() -> None:
     assert literal(None) is None
 
 
-def test_an_expression_is_replaced_as_a_whole() -> None:
+def test_expression_is_replaced_as_a_whole() -> None:
     module = parsed("x = f(a)\n")
     assert replace(module, call_of(module), "g") == Replacement(start=4, end=8, text="g")
     opening, closing = wrap(module, call_of(module), "(", ")")

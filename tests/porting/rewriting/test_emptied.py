@@ -30,7 +30,7 @@ from jumar.porting.rewriting.emptied import empty_branches, is_empty
         ("async def f():\n    if await a: pass", False),
     ],
 )
-def test_a_branch_is_empty_if_neither_it_nor_its_test_does_anything(
+def test_branch_is_empty_if_neither_it_nor_its_test_does_anything(
     text: str, expected: bool
 ) -> None:
     (branch, *_) = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.If))

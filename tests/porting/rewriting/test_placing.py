@@ -26,7 +26,7 @@ def view(text: str) -> View:
         ("", ["import os"]),
     ],
 )
-def test_a_module_is_imported_unless_it_is_bound_under_its_own_name(
+def test_module_is_imported_unless_it_is_bound_under_its_own_name(
     text: str, lines: list[str]
 ) -> None:
     assert import_lines(view(text), {"os:"}) == lines
@@ -42,7 +42,7 @@ def test_a_module_is_imported_unless_it_is_bound_under_its_own_name(
         ),
     ],
 )
-def test_a_member_is_imported_unless_it_is_bound_under_its_own_name(
+def test_member_is_imported_unless_it_is_bound_under_its_own_name(
     text: str, lines: list[str]
 ) -> None:
     assert import_lines(view(text), {"tensorflow.estimator:RunConfig"}) == lines
@@ -61,7 +61,7 @@ def test_imports_of_several_modules_are_sorted_with_whole_modules_first() -> Non
 
 
 @pytest.mark.parametrize(("length", "broken"), [(100, False), (101, True)])
-def test_a_long_import_is_broken_into_lines(length: int, broken: bool) -> None:
+def test_long_import_is_broken_into_lines(length: int, broken: bool) -> None:
     first = "a" * (length - len("from m import , b"))
     (line,) = import_lines(view(""), {f"m:{first}", "m:b"})
     expected = f"from m import (\n    {first},\n    b,\n)" if broken else None

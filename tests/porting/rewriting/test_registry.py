@@ -92,7 +92,7 @@ def test_rule_names_are_unique() -> None:
         rule_named("test-cals")
 
 
-def test_an_index_without_calls_says_so() -> None:
+def test_index_reports_a_lack_of_calls() -> None:
     index = registry.RuleIndex({}, (), {}, {}, ())
     assert not index.has_calls
     with pytest.raises(AttributeError):

@@ -46,7 +46,7 @@ def after(text: str) -> str:
 
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(OURS), max_size=8))
-def test_a_second_run_changes_nothing(lines: list[str]) -> None:
+def test_second_run_changes_nothing(lines: list[str]) -> None:
     once = after(HEAD + "\n".join(lines) + "\n")
     ast.parse(once)
     assert after(once) == once
@@ -93,7 +93,7 @@ def test_torch_npu_is_imported_after_torch_and_before_script_modules() -> None:
     assert after(text).startswith(wanted)
 
 
-def test_a_guarded_import_of_torch_keeps_its_guard() -> None:
+def test_guarded_import_of_torch_keeps_its_guard() -> None:
     text = (
         "try:\n    import torch\nexcept ImportError:\n    torch = None\n\nimport os\n\n"
         "model = model.cuda()\n"
@@ -115,7 +115,7 @@ def test_settings_in_a_tree_without_torch_are_only_findings() -> None:
     assert [found.rule for found in report.findings] == ["device-strings"]
 
 
-def test_a_table_of_settings_is_a_finding() -> None:
+def test_table_of_settings_is_a_finding() -> None:
     report = port("import torch\n\nsettings = {'device': 'cuda:0', 'backend': 'nccl'}\n")
     assert report.status == "unchanged"
     assert {found.rule for found in report.findings} == {"device-strings", "nccl-backend"}

@@ -30,7 +30,7 @@ def ported(text: str, options: PortOptions | None = None) -> str:
     return report.after or text
 
 
-def test_a_configuration_of_another_file_keeps_the_estimator(tmp_path: Path) -> None:
+def test_configuration_of_another_file_keeps_the_estimator(tmp_path: Path) -> None:
     files = {"configs.py": MAKES, "train.py": USES}
     report = port(files, "train.py", tmp_path, PortOptions())
     assert "tf.estimator.Estimator(" in report.after
@@ -68,7 +68,7 @@ def test_possibly_none_configuration_is_wrapped_by_the_function_accepting_none()
     assert "x = tf.estimator.Estimator(f, config=npu_run_config_init(run_config=rc))" in after
 
 
-def test_a_configuration_in_an_attribute_is_followed() -> None:
+def test_configuration_in_an_attribute_is_followed() -> None:
     after = ported(
         f"{TF}\nclass Trainer(object):\n"
         "    def __init__(self):\n"
@@ -86,7 +86,7 @@ def test_job_is_named_once_per_function_unless_the_script_does() -> None:
     assert ported(own).count("JOB_ID") == 1
 
 
-def test_the_job_is_named_before_a_condition_with_an_estimator_in_each_branch() -> None:
+def test_job_is_named_before_a_condition_with_an_estimator_in_each_branch() -> None:
     after = ported(
         f"{TF}def make():\n    if a:\n        x = tf.estimator.Estimator(f)\n"
         "    else:\n        x = tf.estimator.Estimator(g)\n    return x\n"
@@ -116,7 +116,7 @@ def test_device_loop_is_not_promised_if_the_estimator_is_kept() -> None:
     assert [found.severity for found in report.findings] == ["blocking"]
 
 
-def test_an_npu_run_config_keeps_its_options_when_its_session_configuration_is_replaced() -> None:
+def test_npu_run_config_keeps_its_options_when_its_session_configuration_is_replaced() -> None:
     text = (
         f"{TF}config = tf.estimator.RunConfig().replace(session_config=tf.ConfigProto())\n"
         "model = tf.estimator.Estimator(model_fn, config=config)\n"

@@ -69,7 +69,7 @@ def test_edits_of_an_example_are_at_their_stated_locations(rule: Rule, example: 
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
-def test_every_edit_of_an_example_shows_what_it_changes(rule: Rule, example: Example) -> None:
+def test_every_edit_of_an_example_shows_its_change(rule: Rule, example: Example) -> None:
     for edit in port(example.before, example.options).edits:
         assert edit.before != edit.after
 

@@ -44,7 +44,7 @@ def lines(text: str) -> list[int]:
         ("name='fill'", False),
     ],
 )
-def test_a_thread_is_reported_if_it_fills_a_queue(target: str, reported: bool) -> None:
+def test_thread_is_reported_if_it_fills_a_queue(target: str, reported: bool) -> None:
     assert lines(f"{HEAD}t = threading.Thread({target})\n") == [14] * reported
 
 

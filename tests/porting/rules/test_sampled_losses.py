@@ -149,8 +149,6 @@ def test_call_chosen_by_release_is_kept_with_that_reason() -> None:
         ("from losses import f\n", True),
     ],
 )
-def test_a_loss_function_has_to_take_labels_and_logits(
-    function: str, fits: bool, call: str
-) -> None:
+def test_loss_function_must_accept_labels_and_logits(function: str, fits: bool, call: str) -> None:
     found = findings(port(f"{TF}{function}loss = tf.contrib.legacy_seq2seq.{call}\n"))
     assert [line for line, _ in found] == ([] if fits else [3])

@@ -67,7 +67,7 @@ def named(text: str, project: Project = NOWHERE, path: str = "script.py") -> str
         ("def f():\n    from keras.layers import *\nDense", None),
     ],
 )
-def test_a_name_is_followed_through_imports_and_aliases(text: str, name: str | None) -> None:
+def test_name_is_followed_through_imports_and_aliases(text: str, name: str | None) -> None:
     assert named(text) == name
 
 
@@ -86,7 +86,7 @@ def test_chains_of_another_module_are_followed_up_to_the_same_length(
     assert Project(tmp_path).member("chain.py", f"x{aliases}") == name
 
 
-def test_positions_count_characters_whatever_their_bytes() -> None:
+def test_positions_count_characters_not_bytes() -> None:
     found = module('a = "é中"; b = f(c,\n  "中" + d)  # end\n')
     texts = [found.source(node) for node in found.scopes.nodes if hasattr(node, "lineno")]
     assert texts == [
@@ -139,7 +139,7 @@ def test_classes_have_their_known_ancestors(tmp_path: Path) -> None:
     assert node.lineno == 2
 
 
-def test_imports_are_those_of_a_library_or_a_part_of_it() -> None:
+def test_imports_of_a_library_include_its_submodules() -> None:
     found = module("import torch.nn as nn\nfrom apex import amp\nfrom keras.layers import *\n")
     for prefix in ("torch", "torch.nn", "apex", "keras", "keras.layers"):
         assert found.imports(prefix)

@@ -11,7 +11,7 @@ from jumar.porting.script.project import Content, Project
 from tests.porting.trees import write_files
 
 
-def test_a_file_is_read_once_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_read_once_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projects, "LARGEST_SCRIPT", 10)
     monkeypatch.setattr(projects, "_MOST_KEPT", 25)
     write_files(tmp_path, {"a.py": "a" * 10, "b.py": "b" * 10, "c.py": "c" * 6, "d.py": "d" * 5})
@@ -49,7 +49,7 @@ def test_named_pipe_is_not_read(tmp_path: Path) -> None:
     assert caught.value.errno == 22
 
 
-def test_a_project_is_pickled_without_its_files(tmp_path: Path) -> None:
+def test_project_is_pickled_without_its_files(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": "one"})
     project = Project(tmp_path)
     project.read(["a.py"])
@@ -111,7 +111,7 @@ def test_package_tree_is_found_by_its_own_name(tmp_path: Path) -> None:
     assert project.find("...", "models/deep/net.py") == "__init__.py"
 
 
-def test_a_module_is_parsed_once_and_converted_from_python_2(tmp_path: Path) -> None:
+def test_module_is_parsed_once_and_converted_from_python_2(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"new.py": "x = 1\n", "old.py": "print 1\n", "bad.py": "def (:"}
     project = Project(write_files(tmp_path, {**files, "nul.py": b"\0", "folder/x.py": ""}))
     new, old = project.module("new.py"), project.module("old.py")

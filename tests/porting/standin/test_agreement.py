@@ -59,7 +59,7 @@ def test_every_option_has_the_expected_fields() -> None:
         assert set(option.get("mixed", ())) <= set(option.get("allowed", ())), key
 
 
-def test_the_linter_finds_every_value_that_the_stand_in_refuses(table: Any, checks: Any) -> None:
+def test_linter_finds_every_value_that_the_stand_in_refuses(table: Any, checks: Any) -> None:
     wrong: dict[str, list[Any]] = {"s": ["", "no such value"], "i": [-7, 77], "b": [True, False]}
     seen = 0
     for key, option in table.OPTIONS.items():

@@ -220,7 +220,7 @@ def test_npu_run_config_refuses_the_same_values_as_the_real_one(answers: dict[st
     }
 
 
-def test_an_estimator_needs_a_job_an_npu_run_config_and_one_folder(
+def test_estimator_needs_a_job_an_npu_run_config_and_one_folder(
     answers: dict[str, Any],
 ) -> None:
     assert "JOB_ID" in answers["no job"]
@@ -228,7 +228,7 @@ def test_an_estimator_needs_a_job_an_npu_run_config_and_one_folder(
     assert answers["two folders"].startswith("ValueError: model_dir")
 
 
-def test_an_estimator_trains_evaluates_predicts_and_may_be_subclassed(
+def test_estimator_trains_evaluates_predicts_and_may_be_subclassed(
     answers: dict[str, Any],
 ) -> None:
     before, after, step = answers["own"]
@@ -255,7 +255,7 @@ def test_run_config_options_get_their_own_block(
     assert answers["blocks"] == 2
 
 
-def test_a_wrong_option_stops_the_training(answers: dict[str, Any]) -> None:
+def test_wrong_option_stops_the_training(answers: dict[str, Any]) -> None:
     assert answers["wrong mode"].startswith("ValueError: npu_bridge stand-in: precision_mode = ")
 
 
@@ -282,7 +282,7 @@ def test_second_iteration_operation_is_reported_not_to_loop(answers: dict[str, A
     assert "only IterationOp is run several times" in answers["second"]
 
 
-def test_a_keras_model_becomes_an_estimator(answers: dict[str, Any]) -> None:
+def test_keras_model_becomes_an_estimator(answers: dict[str, Any]) -> None:
     loss, kind = answers["keras"]
     assert loss < 0.5
     assert kind == "NPUEstimator"

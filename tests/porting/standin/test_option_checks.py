@@ -59,7 +59,7 @@ def test_block_of_a_typical_port_passes(checks: Any, tmp_path: Path) -> None:
     assert checks.check_blocks([usual], {}) == []
 
 
-def test_a_misspelt_key_is_ignored_and_the_nearest_one_named(checks: Any) -> None:
+def test_misspelt_key_is_ignored_and_the_nearest_one_named(checks: Any) -> None:
     said = remarks(checks, block(precison_mode="allow_mix_precision"))
     assert "did you mean 'precision_mode'?" in said["precison_mode"]
 
@@ -73,7 +73,7 @@ def test_key_of_another_version_is_reported_to_have_no_effect(checks: Any, key: 
     assert "has no effect" in remarks(checks, block(**{key: True}))[key]
 
 
-def test_a_value_in_the_wrong_field_counts_as_zero(checks: Any) -> None:
+def test_value_in_the_wrong_field_counts_as_zero(checks: Any) -> None:
     wrong = {"mix_compile_mode": ("i", 1), "enable_data_pre_proc": ("s", "True")}
     said = remarks(checks, wrong)
     assert "counts as False" in said["mix_compile_mode"]
@@ -84,7 +84,7 @@ def test_key_that_is_only_mentioned_is_reported_as_not_set(checks: Any) -> None:
     assert "not set" in remarks(checks, {"use_off_line": (None, None)})["use_off_line"]
 
 
-def test_a_wrong_field_whose_zero_is_not_allowed_is_refused(checks: Any) -> None:
+def test_wrong_field_whose_zero_is_not_allowed_is_refused(checks: Any) -> None:
     assert refusals(checks, {"precision_mode": ("i", 1)}) == ["precision_mode"]
 
 
@@ -141,7 +141,7 @@ def test_values_refused_by_the_adapter_are_refused(
     assert refusals(checks, block(**options)) == [key]
 
 
-def test_a_refusal_names_key_value_and_what_is_allowed(checks: Any) -> None:
+def test_refusal_names_key_value_and_allowed_values(checks: Any) -> None:
     (problem,) = checks.check_blocks([block(precision_mode="allow_mix_precison")], {})
     assert problem.text.startswith("precision_mode = 'allow_mix_precison':")
     assert "did you mean 'allow_mix_precision'?" in problem.text
@@ -238,7 +238,7 @@ def test_unknown_keys_are_never_refused(
     assert not any(problem.refused for problem in problems)
 
 
-def test_the_record_is_json_lines_and_never_stops_a_script(
+def test_record_is_json_lines_and_never_stops_a_script(
     checks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = importlib.import_module("npu_bridge_standin.record").record

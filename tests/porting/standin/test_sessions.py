@@ -171,7 +171,7 @@ def test_none_in_third_place_fails_as_in_the_real_package(answers: dict[str, Any
     assert answers["none in third place"].startswith("AttributeError")
 
 
-def test_a_hand_written_block_is_kept_and_its_memory_optimization_left_alone(
+def test_hand_written_block_is_kept_and_its_memory_optimization_left_alone(
     answers: dict[str, Any],
 ) -> None:
     assert answers["kept"] == {**FOR_NPU, "memory": False}
@@ -199,7 +199,7 @@ def test_correct_block_is_silent(answers: dict[str, Any]) -> None:
     assert "stand-in" not in answers["all is well"]
 
 
-def test_a_monitored_session_runs_with_the_broadcast_hook(answers: dict[str, Any]) -> None:
+def test_monitored_session_runs_with_the_broadcast_hook(answers: dict[str, Any]) -> None:
     assert answers["monitored"] == [3, 2, "NPUBroadcastGlobalVariablesHook"]
 
 
@@ -212,7 +212,7 @@ def test_non_list_argument_is_dropped_and_reported(answers: dict[str, Any]) -> N
     assert answers["replaced"] == "RunConfig"
 
 
-def test_a_run_config_gets_the_block_in_place(answers: dict[str, Any]) -> None:
+def test_run_config_gets_the_block_in_place(answers: dict[str, Any]) -> None:
     assert answers["run config"] == [True, FOR_NPU]
 
 

@@ -19,7 +19,7 @@ def signatures() -> Any:
         yield importlib.import_module("npu_bridge_standin.signatures")
 
 
-def test_a_function_of_the_device_says_so_when_it_is_called(signatures: Any) -> None:
+def test_function_of_the_device_says_so_when_it_is_called(signatures: Any) -> None:
     namespace: dict[str, Any] = {"__name__": AICORE}
     signatures.add_device_only(namespace)
     with pytest.raises(NotImplementedError, match="nonzerowithvalue runs only on an Ascend device"):
@@ -46,7 +46,7 @@ def test_module_definitions_are_kept(signatures: Any) -> None:
     assert namespace["tabulatefusion"] is len
 
 
-def test_a_call_is_bound_with_the_defaults(signatures: Any) -> None:
+def test_call_is_bound_with_the_defaults(signatures: Any) -> None:
     signature = signatures.signature_of("npu_bridge.estimator.npu.npu_config", "DumpConfig")
     given = signatures.bound(signature, "__init__", (True,), {"dump_mode": "all"})
     assert list(given.items())[:4] == [

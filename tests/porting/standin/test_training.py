@@ -231,7 +231,7 @@ def test_weights_are_distributed_only_if_there_are_enough(answers: dict[str, Any
     assert answers["sharded"].startswith("ValueError: 1 gradients cannot be shared out")
 
 
-def test_the_hook_broadcasts_trainable_variables_only(answers: dict[str, Any]) -> None:
+def test_hook_broadcasts_trainable_variables_only(answers: dict[str, Any]) -> None:
     assert answers["broadcast"] == ["trained"]
 
 

@@ -56,7 +56,7 @@ def test_every_public_name_of_both_releases_is_listed() -> None:
         ("cudart", None),
     ],
 )
-def test_a_name_below_torch_cuda_has_its_counterpart(name: str, wanted: str | None) -> None:
+def test_names_below_torch_cuda_have_their_counterpart(name: str, wanted: str | None) -> None:
     assert npu_counterpart(name) == wanted
 
 

@@ -46,7 +46,7 @@ START = 'import tensorflow as tf\n\nif __name__ == "__main__":\n    sess = tf.Se
         ({"net/train.py": "from . import model\n" + START, "tool/main.py": START}, "tool/main.py"),
     ],
 )
-def test_the_script_that_starts_training_is_found_or_not_guessed(
+def test_script_that_starts_training_is_found_or_not_guessed(
     scripts: dict[str, str], entry: str, tmp_path: Path
 ) -> None:
     write_files(tmp_path, scripts)

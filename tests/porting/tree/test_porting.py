@@ -163,7 +163,7 @@ def test_undecodable_name_is_escaped(tmp_path: Path) -> None:
     assert "not UTF-8" in note(files["\\xff\n.py"])
 
 
-def test_a_notebook_of_the_library_is_a_finding(tmp_path: Path) -> None:
+def test_notebook_of_the_library_is_a_finding(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.py": SESSION, "a.ipynb": "import tensorflow", "b.ipynb": "{}"})
     files = by_path(ported(tmp_path))
     (finding,) = files["a.ipynb"].findings
@@ -197,9 +197,7 @@ def test_python_2_is_rewritten_together_with_its_tree(tmp_path: Path) -> None:
         ("model.pb/x", "no such file"),
     ],
 )
-def test_a_path_without_scripts_is_an_error_that_helps(
-    name: str, said: str, tmp_path: Path
-) -> None:
+def test_path_without_scripts_gives_a_helpful_error(name: str, said: str, tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {

@@ -67,7 +67,7 @@ def test_porting_opens_every_file_and_folder_once(jobs: str, tmp_path: Path) -> 
     assert "npu_config_proto" in (tmp_path / "out" / "lib" / "model.py").read_text()
 
 
-def test_the_linter_opens_every_script_once(tmp_path: Path) -> None:
+def test_linter_opens_every_script_once(tmp_path: Path) -> None:
     scripts = {
         path: text.replace("tf.Session()", "npu_config_proto()") for path, text in FILES.items()
     }

@@ -91,7 +91,7 @@ def test_folder_of_the_tree_that_is_not_a_script_is_not_an_import(tmp_path: Path
     assert not unreached(tmp_path, {"main.py": f"import keras\n{LIBRARY}{SESSION}"})
 
 
-def test_a_model_of_unknown_origin_is_no_longer_silent(tmp_path: Path) -> None:
+def test_keras_model_of_unknown_origin_is_reported(tmp_path: Path) -> None:
     files = {"net.py": "import keras\nmakers = {'a': keras.Model}\n"}
     main = "from net import makers\nmodel = makers['a']()\nmodel.fit(x, y)\n"
     assert "epochs" not in main
@@ -121,7 +121,7 @@ def test_keras_models_of_another_module_get_a_session_and_callbacks(
     assert "npu-options" not in report.findings_by_rule()
 
 
-def test_a_ported_tree_of_keras_models_does_not_change_again(tmp_path: Path) -> None:
+def test_ported_tree_of_keras_models_does_not_change_again(tmp_path: Path) -> None:
     main = "from net import *\n\nmodel = unet()\nmodel.fit_generator(g)\n"
     options = PortOptions(devices=8)
     report = port_tree(write_files(tmp_path, {"net.py": KERAS, "main.py": main}), options)

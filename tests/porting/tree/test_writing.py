@@ -50,7 +50,7 @@ def repository(tree: Path) -> Path:
     return tree
 
 
-def test_the_copy_has_every_file_and_the_ported_scripts(tree: Path, tmp_path: Path) -> None:
+def test_copy_has_every_file_and_the_ported_scripts(tree: Path, tmp_path: Path) -> None:
     (tree / "train.py").chmod(0o755)
     (tree / "sub" / "data.bin").chmod(0o640)
     (tree / "empty").mkdir()
@@ -148,9 +148,7 @@ def test_empty_folder_is_accepted_as_destination(tree: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("path", ["../out.sh", "/tmp/out.sh", "a/../../out.sh", "", ".", "a\0"])
-def test_an_added_file_outside_of_the_tree_is_refused(
-    path: str, tree: Path, tmp_path: Path
-) -> None:
+def test_added_file_outside_of_the_tree_is_refused(path: str, tree: Path, tmp_path: Path) -> None:
     report = port(tree)
     with pytest.raises(UserError, match="outside the tree"):
         write_tree(report, tree, tmp_path / "out", {path: "a"})

@@ -151,7 +151,7 @@ def test_other_kernels_and_bfloat16_are_not_blamed(shared: Path, candidate: str)
     assert max(call.ratio for call in compared.calls) > 0.1
 
 
-def test_a_softmax_on_the_wrong_axis_is_named_from_npu_against_tensorflow(shared: Path) -> None:
+def test_softmax_on_the_wrong_axis_is_found_comparing_npu_with_tensorflow(shared: Path) -> None:
     folder = shared / "data/dumps/cann/axis/precision_data"
     for npu in ("npu", "temp/decode"):
         compared = compare_dumps(open_dump(folder / "tf"), open_dump(folder / npu))

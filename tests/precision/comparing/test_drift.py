@@ -55,7 +55,7 @@ def test_weight_that_moved_less_than_its_updates_is_not_a_finding() -> None:
     assert blamed(moved, step=3, kind="module") == []
 
 
-def test_at_step_0_nothing_has_moved_yet() -> None:
+def test_drift_at_step_0_is_zero() -> None:
     moved = 1.5 * LEARNING_RATE * random(64, 64, seed=4)
     assert blamed(moved, step=0) == ["aten.mm.default"]
     assert blamed(moved, step=0, kind="module") == ["Linear"]

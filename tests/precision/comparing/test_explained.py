@@ -110,13 +110,13 @@ def test_sum_of_two_combines_both_magnitudes(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["aten._softmax.default", "exp", "sinh", "cosh"])
-def test_an_exponential_multiplies_by_the_largest_exponent(op: str) -> None:
+def test_exponential_multiplies_by_the_largest_exponent(op: str) -> None:
     operands = [taken((2, 3), 3.0, 4.0), taken((2, 3), 3.0, 0.5)]
     check(gains(op, operands, taken((2, 3), 7.0)), [28.0, 7.0], 1)
 
 
 @pytest.mark.parametrize("op", ["log_softmax", "cross_entropy", "logsumexp", "log"])
-def test_a_logarithm_has_twice_the_peak(op: str) -> None:
+def test_logarithm_has_twice_the_peak(op: str) -> None:
     check(gains(op, [taken((2, 3), 3.0, 4.0)], taken((2, 3), 7.0)), [15.0], 1)
 
 
@@ -148,7 +148,7 @@ def test_gradient_sums_over_broadcast_axes() -> None:
 
 
 @pytest.mark.parametrize("op", ["addmm", "aten.bmm.default", "convolution", "conv_transpose2d"])
-def test_the_gradients_of_a_product_are_products(op: str) -> None:
+def test_gradients_of_a_product_are_products(op: str) -> None:
     incoming, data, weight = taken((6, 4), 2.0), taken((6, 8), 3.0), taken((4, 8), 5.0)
     operands = [incoming, data, weight, taken((4,), 9.0)]
 
@@ -170,7 +170,7 @@ def test_the_gradients_of_a_product_are_products(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", NORMS)
-def test_the_gradient_of_a_norm_is_divided_by_the_spread(op: str) -> None:
+def test_gradient_of_a_norm_is_divided_by_the_spread(op: str) -> None:
     incoming, data = taken((8, 16), 3.0), taken((8, 16), 5.0, 90.0, mean=4.0)
     weight, bias = taken((16,), 1.0, 6.0), taken((16,), 1.0, 2.0)
     operands = [incoming, data, weight, bias]
@@ -185,7 +185,7 @@ def test_the_gradient_of_a_norm_is_divided_by_the_spread(op: str) -> None:
     check(gradient(operands, taken((16,), 7.0)), [math.sqrt(8) * 3] * 4, 8)
 
 
-def test_the_gradient_of_a_softmax_is_at_most_twice_the_incoming_one() -> None:
+def test_gradient_of_a_softmax_is_at_most_twice_the_incoming_one() -> None:
     incoming, op = taken((2, 3), 3.0), "aten._softmax_backward_data.default"
     soft = [taken((2, 3), 1.0, 0.25), taken((2, 3), 1.0, 0.5)]
     small, large = taken((2, 3), 1.0), taken((2, 3), 7.0)
@@ -196,7 +196,7 @@ def test_the_gradient_of_a_softmax_is_at_most_twice_the_incoming_one() -> None:
 
 
 @pytest.mark.parametrize("op", ["log_softmax", "cross_entropy"])
-def test_the_gradient_of_a_loss_grows_with_the_logits(op: str) -> None:
+def test_gradient_of_a_loss_grows_with_the_logits(op: str) -> None:
     incoming, output = taken((2, 3), 3.0, 99.0), taken((2, 3), 7.0)
     for peak, expected in ((4.0, 28.0), (0.5, 7.0)):
         logits = taken((2, 3), 1.0, peak)
@@ -204,7 +204,7 @@ def test_the_gradient_of_a_loss_grows_with_the_logits(op: str) -> None:
     check(gains(op, [incoming], output, is_gradient=True), [7.0], 1)
 
 
-def test_the_gradient_of_a_parameter_is_a_sum_over_all_its_uses() -> None:
+def test_gradient_of_a_parameter_is_a_sum_over_all_its_uses() -> None:
     def gradient(
         operands: list[Operand], *shape: int, rms: float = 7.0
     ) -> tuple[list[float], float]:
@@ -220,7 +220,7 @@ def test_the_gradient_of_a_parameter_is_a_sum_over_all_its_uses() -> None:
     check(gradient([incoming], 24), [7.0], 1)
 
 
-def test_an_update_follows_the_root_of_a_small_error_of_the_gradient() -> None:
+def test_update_error_is_the_root_of_a_small_gradient_error() -> None:
     output = taken((4,), 7.0, role="change")
 
     def explained(error: float, roundoff: float = 0.0) -> float:
@@ -269,6 +269,6 @@ def test_spread_is_the_deviation_from_the_mean() -> None:
     assert taken((2, 3, 4), 5.0).count == 24
 
 
-def test_the_coarser_of_two_dtypes_counts() -> None:
+def test_coarser_of_two_dtypes_counts() -> None:
     wide, low = SAME.value, replace(SAME.value, dtype="bfloat16")
     assert (coarser(wide, low), coarser(low, wide), coarser(wide, wide)) == (2**-9, 2**-9, 2**-24)

@@ -285,7 +285,7 @@ def judged(
 SAME = apart(0.0)
 
 
-def test_an_error_up_to_three_times_the_explained_one_agrees() -> None:
+def test_error_up_to_three_times_the_explained_one_agrees() -> None:
     for factor, verdict in ((2.99, "agrees"), (3.01, "offender")):
         result = judged(
             Judge(), row("input", SAME), row("output", apart(factor * OWN)), row("output", SAME)
@@ -322,7 +322,7 @@ def test_first_difference_is_blamed_and_later_ones_inherit() -> None:
         assert later.ratio == pytest.approx(ratio, rel=1e-3)
 
 
-def test_an_operand_differs_from_ten_times_the_usual_error_on() -> None:
+def test_operand_differs_from_ten_times_the_usual_error() -> None:
     for factor, reason in ((9.9, False), (10.1, True)):
         result = judged(Judge(), row("input", apart(factor * UNIT)), row("output", SAME))
         assert bool(result.reason) is reason
@@ -449,7 +449,7 @@ def test_offender_is_reported_with_argument_remark_or_difference() -> None:
     assert reason({"q": "2"}, {"q": "2"}) == "its operands agree and its output does not"
 
 
-def test_a_layer_has_the_drift_of_its_parameters() -> None:
+def test_layer_has_the_drift_of_its_parameters() -> None:
     drift = Drift(layers={"net": 0.01}, parameters={("net", (2, 3)): 0.02})
     for kind, error, verdict in (
         ("module", 0.029, "agrees"),
@@ -516,7 +516,7 @@ def test_gradients_of_a_function_depend_on_its_forward_call() -> None:
     assert aten.ratio > 1000
 
 
-def test_a_parameters_gradient_depends_on_the_strongest_incoming_one_and_the_data() -> None:
+def test_parameters_gradient_depends_on_the_strongest_incoming_one_and_the_data() -> None:
     judge = Judge()
     judged(judge, row("input", apart(2e-3), "x", 6, 4), row("output", SAME))
     weak = row("input", apart(0.5, rms=1.0), "g", 6, 4)
@@ -532,7 +532,7 @@ def test_a_parameters_gradient_depends_on_the_strongest_incoming_one_and_the_dat
     assert elsewhere.verdict == "offender"
 
 
-def test_an_update_depends_on_gradient_and_parameter() -> None:
+def test_update_depends_on_gradient_and_parameter() -> None:
     gradient, parameter = row("gradient", apart(0.25), "g"), row("parameter", apart(0.01), "p")
     plain: dict[str, Any] = {"kind": "parameter", "phase": "update", "op": "net.w"}
     result = judged(Judge(), gradient, parameter, row("change", apart(0.5)), **plain)

@@ -78,7 +78,7 @@ def test_operands_pair_even_in_another_order(ours: Dump, golden: Path) -> None:
     assert linear.ratio < 1
 
 
-def test_a_fault_in_a_parameters_gradient_is_named_first(
+def test_fault_in_a_parameters_gradient_is_named_first(
     ours: Dump, golden: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(golden, tmp_path / "faulty")

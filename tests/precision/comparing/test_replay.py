@@ -86,7 +86,7 @@ OUT = functional.linear(X, W, B)
 OPERANDS = {"0": X, "1": W, "bias": B}
 
 
-def test_a_healthy_product_adds_what_rounding_explains() -> None:
+def test_healthy_product_adds_only_rounding_error() -> None:
     result = replayed(*[call("Functional.linear", OPERANDS, OUT)] * 2)
     assert result is not None
     assert (result.is_blamed, result.is_reference_blamed, result.inherited) == (False, False, 0.0)

@@ -268,7 +268,7 @@ def test_summary_has_a_line_per_call_with_three_digits() -> None:
     assert (shown(None), shown(1234.5), shown(1 / 3)) == ("", "1.23e+03", "0.333")
 
 
-def test_the_error_of_a_call_is_the_largest_of_its_outputs() -> None:
+def test_error_of_a_call_is_the_largest_of_its_outputs() -> None:
     first, second = compared()
     assert (error_of(first), error_of(second)) == (0.125, math.inf)
     assert error_of(replace(first, rows=first.rows[:1])) is None
@@ -288,7 +288,7 @@ def test_first_inequality_is_a_line_with_four_values() -> None:
     assert unequal_dict(None) is None
 
 
-def test_a_call_is_named_by_layer_op_number_and_phase() -> None:
+def test_call_is_named_by_layer_op_number_and_phase() -> None:
     assert call_name(call("mul", 2)) == "net.0: mul #2 forward"
     assert call_name(replace(call("mul", 0, ""), phase="backward")) == "mul backward"
 
@@ -341,7 +341,7 @@ def test_page_policy_allows_only_its_own_style_and_script() -> None:
     assert policy_hash("x") == "sha256-LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE="
 
 
-def test_a_page_without_a_finding_says_so_and_names_no_more_than_100_others() -> None:
+def test_page_without_findings_says_so_and_names_at_most_100_other_calls() -> None:
     calls = compared()
     many = page(comparison(offenders=[calls[0]] * 101, notices=["n" * 401]))
     assert many.count("<li><button") == 100

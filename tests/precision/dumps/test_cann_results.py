@@ -28,7 +28,7 @@ def test_rows_distinguish_not_compared_from_nan(shared: Path, tmp_path: Path) ->
     assert math.isnan(read_results(tmp_path / path.name)[-1].numbers["CosineSimilarity"])
 
 
-def test_an_overflow_names_its_task_and_what_happened(shared: Path, tmp_path: Path) -> None:
+def test_overflow_record_names_its_task_and_the_event(shared: Path, tmp_path: Path) -> None:
     (path,) = (shared / "data/dumps/cann").rglob("Opdebug*.json")
     (one,) = read_overflow(path)
     assert (one.unit, one.task, one.stream, one.status) == ("AIC", 3, 12, 32)
@@ -135,7 +135,7 @@ def test_units_with_a_status_are_overflows_and_minus_1_means_the_files_name(
     assert (one.task, one.stream) == (None, None)
 
 
-def test_a_record_with_a_list_of_units_names_the_valid_ones(tmp_path: Path) -> None:
+def test_record_with_a_list_of_units_names_the_valid_ones(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     valid = {"valid": 1, "acc_type": "AIC", "data": {"status": 32, "task_id": 3, "stream_id": 4}}
     other = valid | {"valid": "0", "acc_type": "AIV"}

@@ -178,7 +178,7 @@ def test_level_reflects_whether_there_are_layers_and_ops(tmp_path: Path) -> None
     assert bare["dump.json"]["data"]["Module.net.Linear.forward.0"]["parameters"] == {}
 
 
-def test_a_backward_call_has_its_forward_calls_number(tmp_path: Path) -> None:
+def test_backward_call_has_its_forward_calls_number(tmp_path: Path) -> None:
     calls = [
         a_call("aten.mm", "a", "forward"),
         a_call("aten.mm", "b", "forward"),

@@ -98,7 +98,7 @@ def test_steps_and_ranks_are_listed_and_a_single_one_need_not_be_named(tmp_path:
         read_dump(tmp_path / "step-00000003")
 
 
-def test_a_dump_is_never_overwritten(tmp_path: Path) -> None:
+def test_dump_is_never_overwritten(tmp_path: Path) -> None:
     write_dump(tmp_path, a_dump())
     with pytest.raises(UserError, match="there is a dump of step 3 already"):
         write_dump(tmp_path, a_dump())
@@ -137,7 +137,7 @@ def cut_tensors(place: Path) -> None:
         (lambda place: (place / "dump.json").unlink(), "there is no dump.json"),
     ],
 )
-def test_a_damaged_dump_is_an_error_that_names_the_file(
+def test_damaged_dump_is_an_error_that_names_the_file(
     tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     place = write_dump(tmp_path, a_dump(), TENSORS)
@@ -277,7 +277,7 @@ def test_errors_in_a_file_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_a_step_of_one_rank_is_found_from_its_own_folder(
+def test_step_of_one_rank_is_found_from_its_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for step in (1, 2):

@@ -49,7 +49,7 @@ def test_tensors_are_read_by_name_from_both_file_formats(tmp_path: Path) -> None
         files.read("f")
 
 
-def test_the_header_alone_gives_dtype_and_shape_and_objects_are_refused(tmp_path: Path) -> None:
+def test_header_suffices_for_dtype_and_shape_and_objects_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((2, 0, 3), np.float16))
     head = read_npy(tmp_path / "a.npy", header_only=True)
     assert (head.dtype, tuple(head.shape), head.is_meta) == (torch.float16, (2, 0, 3), True)

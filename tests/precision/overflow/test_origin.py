@@ -61,7 +61,7 @@ def test_overflowing_cast_blames_the_producer_of_its_input() -> None:
     assert origin.call is cast
 
 
-def test_a_mask_of_infinities_is_no_finding_until_it_becomes_nan() -> None:
+def test_mask_of_infinities_is_no_finding_until_it_becomes_nan() -> None:
     fill = call("aten.masked_fill.Scalar", value("input"), value("output", inf=4))
     softmax = call("aten._softmax", value("input", inf=4), value("output"))
     assert origin_of(step(fill, softmax)) is None

@@ -21,7 +21,7 @@ def call(layer: str, cann: str = "") -> Call:
     )
 
 
-def test_an_op_is_named_with_its_layer_its_name_at_cann_and_its_number() -> None:
+def test_op_is_named_with_layer_cann_type_and_number() -> None:
     assert _named(call("net.0", "MatMul")) == "aten.mm.default (MatMul) in net.0, call 2"
     assert _named(call("")) == "aten.mm.default in no layer, call 2"
 
@@ -52,7 +52,7 @@ def test_origin_is_reported_with_inputs_outputs_and_advice() -> None:
     assert "keep aten.mm.default in float32" in lines(cann="")[-1]
 
 
-def test_advice_depends_on_where_the_value_arose() -> None:
+def test_advice_depends_on_the_origin_of_the_value() -> None:
     came_in = lines(is_made=False, bad=[value("input", replace(FINE, inf=1))])
     assert came_in[0].endswith("call 2 takes what is not finite")
     assert came_in[2] == "  takes 0: float16 scalar, -1.235 to 7e+04, 1 of 6 infinite"

@@ -31,7 +31,7 @@ def test_calls_are_numbered_by_kind_op_layer_and_phase_until_the_step_ends() -> 
     assert (again.number, again.cann, again.op) == (0, "Add", "x")
 
 
-def test_an_entry_becomes_a_call_with_its_arguments_as_text() -> None:
+def test_entry_becomes_a_call_with_its_arguments_as_text() -> None:
     calls = Calls()
     entry = calls.entry("op", "x", "a", "forward")
     assert entry is not None

@@ -51,7 +51,7 @@ def test_unmodified_memory_is_not_measured_again() -> None:
     assert host.see(tensor).row == 0
 
 
-def test_a_copy_has_the_numbers_of_its_source() -> None:
+def test_copy_has_the_numbers_of_its_source() -> None:
     host, source = Host(), torch.arange(4.0)
     host.see(source)
     for target, written, row in (
@@ -99,7 +99,7 @@ def test_tensors_with_the_same_elements_are_copied_once() -> None:
     assert host.see(base).tensor == "000000"
 
 
-def test_a_transposed_tensor_is_stored_in_memory_order() -> None:
+def test_transposed_tensor_is_stored_in_memory_order() -> None:
     host, turned = Host(keeps=True), torch.arange(6.0).reshape(2, 3).t()
     assert host.see(turned).tensor == "000000"
     assert host.contents.views == {"000000": View("000000.flat", (3, 2), (1, 3))}

@@ -307,7 +307,7 @@ def test_only_glob_matches_are_recorded(tmp_path: Path) -> None:
     assert not (tmp_path / "3").exists()
 
 
-def test_the_cap_is_checked_before_a_byte_is_written(tmp_path: Path) -> None:
+def test_cap_is_checked_before_a_byte_is_written(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"the tensors of step 0 take \d+ KiB") as error:
         dump_step(tmp_path, level="tensors", max_gib=1e-5)
     assert error.value.where == "--max-gib"

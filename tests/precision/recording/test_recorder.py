@@ -164,7 +164,7 @@ def test_more_tensors_than_allowed_are_an_error_and_nothing_is_written(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["100"]
 
 
-def test_a_folder_with_a_dump_of_this_rank_is_refused(tmp_path: Path) -> None:
+def test_folder_with_a_dump_of_this_rank_is_refused(tmp_path: Path) -> None:
     with Dumping(tmp_path, steps=[0], settings=RecordSettings()):
         torch.ones(3).abs()
     with pytest.raises(UserError) as error:

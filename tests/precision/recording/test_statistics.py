@@ -120,7 +120,7 @@ def test_empty_tensor_has_no_statistics() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("count", [16_384, 131_072, 300_000])
-def test_the_norm_of_many_equal_elements_is_exact_to_float32(count: int, threads: int) -> None:
+def test_norm_of_many_equal_elements_is_exact_to_float32(count: int, threads: int) -> None:
     kept = (torch.arange(count) % 3 > 0).float() / 0.65
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

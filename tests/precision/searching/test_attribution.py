@@ -150,7 +150,7 @@ def test_calls_of_an_op_in_a_layer_add_up_to_one_row() -> None:
         (torch.bfloat16, 2.0**-133, 2.0**-133 - 2.0**-149, 3.38953139e38),
     ],
 )
-def test_the_range_ends_at_the_smallest_and_largest_number(
+def test_range_ends_at_the_smallest_and_largest_number(
     low: torch.dtype, smallest: float, below: float, largest: float
 ) -> None:
     values = torch.tensor([smallest, below, 0.0, -smallest / 2, largest, float("inf")])

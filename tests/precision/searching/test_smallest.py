@@ -43,7 +43,7 @@ def test_when_trials_run_out_the_set_still_passes(needed: set[str], most: int) -
         assert needed == set(smallest.kept)
 
 
-def test_a_good_ranking_makes_it_fast() -> None:
+def test_good_ranking_needs_few_trials() -> None:
     asked: list[int] = []
     for count in range(5):
         oracle = Oracle(set(NAMES[:count]))

@@ -144,7 +144,7 @@ def test_changes_are_relative_to_loss_and_gradients(net: nn.Module) -> None:
             assert rows[row.layer].loss == pytest.approx(row.loss, rel=1e-2, abs=1e-6)
 
 
-def test_the_seed_determines_the_noise(net: nn.Module) -> None:
+def test_seed_determines_the_noise(net: nn.Module) -> None:
     first, again, other = (measured(net, by="op", seed=seed) for seed in (1, 1, 2))
     assert [row.gradient for row in first.rows] == [row.gradient for row in again.rows]
     assert [row.gradient for row in first.rows] != [row.gradient for row in other.rows]

@@ -31,7 +31,7 @@ def test_wider_tensor_gets_errors_like_rounding(dtype: torch.dtype, wide: torch.
 
 
 @pytest.mark.parametrize("dtype", LOW)
-def test_a_tensor_of_the_dtype_moves_by_whole_steps_with_the_same_variance(
+def test_tensor_of_the_dtype_moves_by_whole_steps_with_the_same_variance(
     dtype: torch.dtype,
 ) -> None:
     tensor = torch.rand(100_000, generator=torch.Generator().manual_seed(1)).add(1).to(dtype)
@@ -58,7 +58,7 @@ def test_float16_subnormals_keep_the_smallest_step_as_error() -> None:
     assert added.std().item() == pytest.approx(2**-24 / 12**0.5, rel=0.05)
 
 
-def test_the_generator_determines_the_noise() -> None:
+def test_generator_determines_the_noise() -> None:
     tensor = torch.randn(100)
     assert torch.equal(noisy(tensor, torch.float16, 3), noisy(tensor, torch.float16, 3))
     assert not torch.equal(noisy(tensor, torch.float16, 3), noisy(tensor, torch.float16, 4))

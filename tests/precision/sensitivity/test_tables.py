@@ -127,7 +127,7 @@ def table(text: str, title: str) -> list[list[str]]:
     return [re.findall(r"<td>(.*?)</td>", line) for line in lines]
 
 
-def test_the_page_shows_every_row_and_escapes_names() -> None:
+def test_page_shows_every_row_and_escapes_names() -> None:
     text = page(RESULT, what="<run>", step=4)
     for part in (
         "&lt;run&gt;, step 4: noise as large as the rounding to float16",

@@ -62,7 +62,7 @@ def test_saving_is_the_scalar_units_excess_over_the_next_pipe() -> None:
     ],
     ids=str,
 )
-def test_other_ops_are_left_alone(more: dict[str, Any]) -> None:
+def test_other_ops_are_ignored(more: dict[str, Any]) -> None:
     assert not _lines(profile_of([_op(0, 20_000, **more), _op(30_000, 20_000, aiv_vec_ratio=0.9)]))
 
 

@@ -103,7 +103,7 @@ def test_every_cause_has_a_line_with_its_cost_per_step() -> None:
     }
 
 
-def test_the_same_lines_are_in_chinese() -> None:
+def test_same_lines_are_in_chinese() -> None:
     profile = profile_of([*_KERNELS, *_BESIDE], kind="cuda", host=_CALLS)
     lines = {row[0]: (row[3], *row[4]) for row in _list(profile, language="zh")}
     once = "每迭代 0.5 次调用，最长 0.100 ms；其间设备空闲 0.050 ms"

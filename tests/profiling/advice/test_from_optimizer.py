@@ -73,7 +73,7 @@ def test_saving_is_half_of_the_updates_ops_and_all_gaps() -> None:
     ],
     ids=["foreach", "applied at once", "few", "not an update", "no repetition", "no marks"],
 )
-def test_other_updates_are_left_alone(profile: Profile) -> None:
+def test_other_updates_are_ignored(profile: Profile) -> None:
     assert _finding(profile) is None
 
 
@@ -83,7 +83,7 @@ def test_ops_launched_after_the_update_do_not_belong_to_it() -> None:
     assert _finding(replace(profile, ops=profile.ops.with_columns(launch_ns=late))) is None
 
 
-def test_a_real_step_of_adam_on_an_npu_has_80_ops(shared: Path) -> None:
+def test_real_step_of_adam_on_an_npu_has_80_ops(shared: Path) -> None:
     line = _finding(read(shared / "data/msprof/torch_npu_2024_trace"))
     assert line is not None
     assert line.claim.values == {"count": "80", "call": "Adam.step"}

@@ -115,7 +115,7 @@ def test_slices_producing_contiguous_halves_belong_to_the_sequence() -> None:
     assert not _lines(_profile([SWIGLU[0], wrong, SWIGLU[2]]))
 
 
-def test_an_op_belongs_to_one_sequence() -> None:
+def test_op_belongs_to_one_sequence() -> None:
     erf = [(kind, f"{GATE};{GATE}", GATE, length) for kind, _, _, length in ERF[1:]]
     (line,) = _lines(_profile([SWIGLU[0], SWIGLU[2], *erf]))
     assert line.claim.values["name"] == "SwiGLU"
@@ -185,7 +185,7 @@ def test_sequence_is_confined_to_one_stream_of_one_npu() -> None:
     assert _lines(profile_of([*rows, between]))
 
 
-def test_the_advice_is_in_both_languages() -> None:
+def test_advice_is_in_both_languages() -> None:
     (line,) = _lines(_profile(NORM))
     what = line.finding.what.filled(**line.claim.values)
     assert what.en == "RMSNorm is computed by small ops: 1 time a step, 0.089 ms"

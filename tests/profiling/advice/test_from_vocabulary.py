@@ -53,7 +53,7 @@ def test_all_logit_ops_are_one_finding_including_their_casts() -> None:
     assert "casts" not in todo_table(profile)["key"].to_list()
 
 
-def test_saving_excludes_what_a_fused_loss_must_read_and_write(tmp_path: Path) -> None:
+def test_saving_excludes_the_memory_traffic_of_a_fused_loss(tmp_path: Path) -> None:
     numbers = _T * _V
     chip = {
         "name": "Test",

@@ -112,7 +112,7 @@ def test_steps_on_another_clock_are_not_measured() -> None:
     assert needs(apart) == {**dict.fromkeys(measured, said), "cast-share": ""}
 
 
-def test_the_slowest_rank_and_its_steady_steps_are_measured() -> None:
+def test_slowest_rank_and_its_steady_steps_are_measured() -> None:
     lengths = (900_000, 100_000, 110_000, 120_000)
     ops = [_op(0, length, step) for step, length in enumerate((100_000, 100_000, 100_000))]
     ops += [

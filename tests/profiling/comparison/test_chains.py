@@ -68,7 +68,7 @@ def test_result_that_only_resembles_the_tensor_ends_no_chain() -> None:
     assert not _chains(_op("Cast", _WIDE, _LOW), _op("Relu", _LOW, _LOW), _op("Cast", _LOW, _WIDE))
 
 
-def test_the_real_level_1_sample_has_transposes_and_transdata_that_cancel(shared: Path) -> None:
+def test_real_level_1_sample_has_transposes_and_transdata_that_cancel(shared: Path) -> None:
     from jumar.profiling import read
 
     profile = read(shared / "data/msprof/torch_npu_level1_2rank/rank0_ascend_pt")

@@ -130,7 +130,7 @@ def test_edits_show_their_own_times_and_those_of_their_casts() -> None:
 
 
 @pytest.mark.parametrize(("least", "found"), [(0.1, True), (0.1001, False)])
-def test_a_gain_below_a_share_of_the_steps_is_noise(least: float, found: bool) -> None:
+def test_gain_below_a_share_of_the_steps_counts_as_noise(least: float, found: bool) -> None:
     before = _profile(("Mul", 900, "FLOAT", "FLOAT"), ("Add", 900, "FLOAT", "FLOAT"))
     after = _profile(("Mul", 1000, "FLOAT16", "FLOAT16"), ("Add", 0, "FLOAT", "FLOAT"))
     assert _edits(before, after, least=least) == ([("Mul", "black-list", 100, 0)] if found else [])

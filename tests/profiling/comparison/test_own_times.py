@@ -184,7 +184,7 @@ def test_ops_are_distinguished_by_everything_but_their_times() -> None:
     )
 
 
-def test_a_level_0_profile_has_neither_types_nor_dtypes() -> None:
+def test_level_0_profile_has_neither_types_nor_dtypes() -> None:
     side = side_of(profile_of([_op("", 0, 5, name="Add_1") | {"type": None}]))
     assert (side.has_types, side.has_dtypes) == (False, False)
     known = side_of(profile_of([_op("Add", 0, 5, input_types="FLOAT")]))

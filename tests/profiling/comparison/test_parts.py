@@ -45,9 +45,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 
 @given(profiles(), profiles())
 @settings(max_examples=60)
-def test_the_parts_add_up_to_the_difference_to_the_nanosecond(
-    before: Profile, after: Profile
-) -> None:
+def test_parts_add_up_to_the_difference_to_the_nanosecond(before: Profile, after: Profile) -> None:
     try:
         found = compare(before, after)
     except Impossible:
@@ -65,7 +63,7 @@ def test_the_parts_add_up_to_the_difference_to_the_nanosecond(
 
 @given(profiles())
 @settings(max_examples=20)
-def test_a_profile_does_not_differ_from_itself(profile: Profile) -> None:
+def test_profile_does_not_differ_from_itself(profile: Profile) -> None:
     try:
         side = side_of(profile)
     except Impossible:
@@ -145,7 +143,7 @@ def test_op_replaced_by_two_is_counted_as_replaced() -> None:
     assert (row["before_count"], row["after_count"]) == (2, 2)
 
 
-def test_a_profile_without_times_is_refused() -> None:
+def test_profile_without_times_is_refused() -> None:
     with pytest.raises(Impossible):
         compare(training(), Profile(source="x", producer="x", kind="npu", ops=training().ops[:0]))
 
@@ -154,7 +152,7 @@ def test_every_part_has_a_title_that_fits_a_table() -> None:
     assert all(len(title.en) <= 40 and len(title.zh) <= 20 for title in TITLES.values())
 
 
-def test_the_real_pair_adds_up(shared: Path) -> None:
+def test_real_pair_adds_up(shared: Path) -> None:
     from jumar.profiling import read
 
     folder = shared / "data/msprof/torch_npu_level1_2rank"

@@ -385,7 +385,7 @@ def test_host_calls_are_drawn_below_the_ops_and_can_be_hidden(hosted: Tab) -> No
     assert _focus(hosted)["height"] == pytest.approx(22 + 26 + 4 + 54, abs=1)
 
 
-def test_the_flame_graph_opens_a_layer_and_shows_callers(hosted: Tab) -> None:
+def test_flame_graph_opens_a_layer_and_shows_callers(hosted: Tab) -> None:
     bars = "Array.from(document.querySelectorAll('#flame button'), (one) => one.title)"
     first = hosted.value(bars)
     assert first[0] == "all ops · 20.000 ms"

@@ -53,7 +53,7 @@ def test_host_calls_have_a_lane_per_depth_and_thread() -> None:
     assert _boxes(host, 3) == [("elsewhere", 0, 40)]
 
 
-def test_timeline_includes_calls_around_the_ops_but_none_from_another_time() -> None:
+def test_timeline_includes_calls_around_the_ops_but_not_from_other_times() -> None:
     profile = training(steps=2)
     assert clock_of(profile.ops, profile.host) == Clock(EPOCH_NS, 20_000_000)
     near = frame([_call("before", -3000, 10), _call("after", 20_000_000, 500)], HOST_SCHEMA)

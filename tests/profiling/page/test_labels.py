@@ -54,7 +54,7 @@ def test_ops_are_grouped_by_all_shown_columns_longest_first() -> None:
         (3, ["Cast", "Add", "named", "Add", "Cast"], 3),
     ],
 )
-def test_the_smallest_of_too_many_groups_are_merged_by_type(
+def test_smallest_excess_groups_are_merged_by_type(
     most: int, types: list[str], together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert module.MOST == 4000

@@ -84,7 +84,7 @@ def test_equally_named_calls_are_merged_only_under_the_same_parent() -> None:
     assert tree == ["main", 15, 0, [[1, 14, 2, [[2, 4, 2, []]]], [2, 1, 1, []]]]
 
 
-def test_a_tree_of_many_names_keeps_the_longest(monkeypatch) -> None:
+def test_tree_of_many_names_keeps_the_longest(monkeypatch) -> None:
     monkeypatch.setattr(nesting, "MOST_NODES", 3)
     calls = [(0, 0, 100 * label, 100 * label + label + 1, label) for label in range(10)]
     [tree] = call_tree(with_depths(_table(calls)), ["main"])

@@ -115,7 +115,7 @@ def test_every_timeline_level_covers_every_op() -> None:
         assert sum(counts) == profile.ops.height
 
 
-def test_a_profile_without_ops_has_a_page() -> None:
+def test_profile_without_ops_has_a_page() -> None:
     profile = replace(training(steps=2), ops=pl.DataFrame(schema=dict(OPS_SCHEMA)))
     assert "Timeline" not in page(profile)
 
@@ -157,7 +157,7 @@ def test_many_ops_in_many_groups_stay_below_the_limit() -> None:
     assert len(groups["type"]) <= 4_100
 
 
-def test_a_step_of_two_hundred_thousand_ops_is_drawn_in_seconds() -> None:
+def test_step_of_two_hundred_thousand_ops_is_drawn_in_seconds() -> None:
     count = 200_000
     many = _many(count)
     cast = pl.int_range(count) % 4 == 1

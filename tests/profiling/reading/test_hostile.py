@@ -194,7 +194,7 @@ def _zip(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def test_a_zip_is_read_like_its_folder(tmp_path: Path) -> None:
+def test_zip_is_read_like_its_folder(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", {"rank0_ascend_pt/k.csv": _CSV.encode(), "notes": b"x"})
     profile = read(path)
     assert profile.ops.height == 2
@@ -217,14 +217,14 @@ def test_zip_bomb_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_a_broken_zip_is_refused(tmp_path: Path) -> None:
+def test_broken_zip_is_refused(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", {"k.csv": _CSV.encode()})
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(UserError, match="broken"):
         read(path)
 
 
-def test_a_database_with_other_columns_and_values_is_read_in_part(tmp_path: Path) -> None:
+def test_database_with_other_columns_and_values_is_read_in_part(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     with sqlite3.connect(path) as database:
         database.executescript(

@@ -49,7 +49,7 @@ def _file(tmp_path: Path, *rows: dict[str, Any]) -> Path:
     return file
 
 
-def test_a_chip_has_the_numbers_of_its_row(tmp_path: Path) -> None:
+def test_chip_has_the_numbers_of_its_row(tmp_path: Path) -> None:
     more = {"estimate": True, "source": "a sheet", "unverified": ["hbm_gb_s", "launch_us"]}
     found = read_chips(_file(tmp_path, _ROW, {**_ROW, **more}))
     unverified = ("hbm_gb_s", "launch_us")
@@ -89,7 +89,7 @@ def test_rates_must_be_positive_and_below_a_billion(field: str, tmp_path: Path) 
         )
 
 
-def test_a_chip_without_rates_or_with_odd_remarks_is_refused(tmp_path: Path) -> None:
+def test_chip_without_rates_or_with_odd_remarks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="ValueError Test 1: rates must be numbers above 0"):
         read_chips(_file(tmp_path, {**_ROW, "cube_tflops": {}}))
     with pytest.raises(UserError, match="TypeError unverified: 3 is neither true nor a list"):
@@ -98,7 +98,7 @@ def test_a_chip_without_rates_or_with_odd_remarks_is_refused(tmp_path: Path) -> 
         read_chips(_file(tmp_path, {name: _ROW[name] for name in _ROW if name != "launch_us"}))
 
 
-def test_a_table_is_read_up_to_a_mebibyte(tmp_path: Path) -> None:
+def test_table_is_read_up_to_a_mebibyte(tmp_path: Path) -> None:
     file = tmp_path / "chips.json"
     text = json.dumps({"chips": [_ROW]})
     file.write_text(text[:-1] + " " * (2**20 - len(text)) + "}")

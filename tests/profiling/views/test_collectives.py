@@ -113,7 +113,7 @@ def test_repeated_name_belongs_to_its_nth_occurrence() -> None:
     assert found["rank"].to_list() == [0] * 5 + [1] * 5
 
 
-def test_a_capture_without_collectives_says_so() -> None:
+def test_capture_without_collectives_says_so() -> None:
     for profile in (profile_of([_op(0, 1, 1)]), profile_of(collectives=[_all(0, 1, 0)])):
         with pytest.raises(Impossible) as told:
             collective_rows(profile)
@@ -182,7 +182,7 @@ def test_call_explains_lateness_unless_it_is_long_or_marks_the_step() -> None:
 
 
 @pytest.mark.parametrize(("late", "entered"), [(80, True), (79, False)])
-def test_a_rank_whose_step_began_late_entered_it_late(late: int, entered: bool) -> None:
+def test_rank_with_a_late_step_start_is_explained_by_it(late: int, entered: bool) -> None:
     def mark(rank: int | None, start: int | None, step: int = 0) -> dict[str, Any]:
         own = None if start is None else start * _US
         return {"rank": rank, "step": step, "start_ns": own}

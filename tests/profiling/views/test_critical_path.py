@@ -89,7 +89,7 @@ def test_equal_parts_are_sorted_by_key() -> None:
     assert table["share_%"].to_list() == [20.0] * 5
 
 
-def test_an_op_that_runs_into_the_next_step_is_on_both_paths() -> None:
+def test_op_running_into_the_next_step_is_on_both_paths() -> None:
     ops = [_op(0, 0, 130, "Long"), _op(1, 100, 100, "Short")]
     table = critical_path(profile_of(ops), Options())
     # The first step ends where the second begins, but its last op ends later and is not on it.

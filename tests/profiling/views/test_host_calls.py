@@ -99,7 +99,7 @@ def test_all_enclosing_loop_explains_no_gap_but_is_still_listed() -> None:
     assert todo_table(bare)["evidence"][0].to_list() == ["the profile holds no calls on the host"]
 
 
-def test_a_copy_from_pageable_memory_blocks_the_host() -> None:
+def test_copy_from_pageable_memory_blocks_the_host() -> None:
     profile = _profile(layer="runtime", name="cudaMemcpyAsync", correlation=50)
     first = todo_table(profile).row(0, named=True)
     assert (first["key"], first["win_ms"]) == ("pageable-copy", 217)
@@ -123,9 +123,7 @@ def test_a_copy_from_pageable_memory_blocks_the_host() -> None:
         (1 * MS, "host in load 4.000 ms"),
     ],
 )
-def test_a_late_rank_is_explained_by_its_step_or_by_what_it_did(
-    entered: int, expected: str
-) -> None:
+def test_late_rank_is_explained_by_its_step_or_its_activity(entered: int, expected: str) -> None:
     ops: list[dict[str, Any]] = []
     host: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []

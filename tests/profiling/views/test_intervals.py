@@ -33,7 +33,7 @@ def moments(frame: pl.DataFrame) -> set[tuple[int, int]]:
 
 @given(INTERVALS)
 @settings(max_examples=30)
-def test_a_union_covers_the_same_moments_once(rows: list[tuple[int, int, int]]) -> None:
+def test_union_covers_the_same_moments_once(rows: list[tuple[int, int, int]]) -> None:
     merged = union(table(rows))
     assert moments(merged) == moments(table(rows))
     assert length(merged) == len(moments(merged))

@@ -103,7 +103,7 @@ def test_free_time_is_attributed_to_the_loader_and_the_blocking_call() -> None:
     assert rows["none of these, or no call recorded"]["free_ms"] == 0
 
 
-def test_a_slow_loader_is_a_stall_and_a_quick_one_is_not() -> None:
+def test_slow_loader_is_a_stall_and_a_fast_one_is_not() -> None:
     assert view("data", training(loader_ns=2_000_000))["verdict"].to_list() == ["stall"]
     assert view("data", training(loader_ns=100_000))["verdict"].to_list() == ["ok"]
 
@@ -135,7 +135,7 @@ def test_clock_drop_costs_the_extra_op_time() -> None:
     assert row["cost_ms"] == 2 * BUSY_NS / 1e6
 
 
-def test_the_first_slow_step_is_warm_up_and_a_later_one_an_outlier() -> None:
+def test_first_slow_step_is_warm_up_and_a_later_one_an_outlier() -> None:
     rows = view("variability", training(steps=6, warm_up_ns=40_000_000))
     assert rows["verdict"].to_list() == ["warm-up", "", "", "", "", ""]
     drop = view("variability", training(steps=8, clock_drop_step=7))
@@ -219,7 +219,7 @@ OPS = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 90)), min_size=1, m
 
 @given(OPS, st.lists(st.integers(0, 600), max_size=3))
 @settings(max_examples=100)
-def test_the_critical_path_fills_the_steps_without_gaps(
+def test_critical_path_fills_the_steps_without_gaps(
     ops: list[tuple[int, int]], cuts: list[int]
 ) -> None:
     rows = [
@@ -243,7 +243,7 @@ def test_the_critical_path_fills_the_steps_without_gaps(
                 assert not any(size and start < s + size <= stop for s, size in ops)
 
 
-def test_the_critical_path_names_the_call_in_each_gap_of_each_step() -> None:
+def test_critical_path_names_the_call_in_each_gap_of_each_step() -> None:
     us = 1000
     ops = [
         {"rank": 0, "type": "t", "start_ns": at * us, "duration_ns": us} for at in range(0, 60, 10)
@@ -265,7 +265,7 @@ def test_the_critical_path_names_the_call_in_each_gap_of_each_step() -> None:
     assert waits["start_ns"].to_list() == [(at + 1) * us for at in range(0, 60, 10)]
 
 
-def test_the_critical_path_names_the_loader_and_the_ops() -> None:
+def test_critical_path_names_the_loader_and_the_ops() -> None:
     path = view("critical", training(loader_ns=2_000_000, steps=5))
     told = {row["what"]: row["path_ms"] for row in path.iter_rows(named=True)}
     assert told["MatMulV2"] == 40.0

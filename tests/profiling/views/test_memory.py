@@ -107,12 +107,12 @@ def test_peak_is_held_by_allocations_not_yet_released() -> None:
     ]
 
 
-def test_the_first_of_equal_peaks_counts() -> None:
+def test_first_of_equal_peaks_counts() -> None:
     table = memory_holders(profile_of(statistics=_held(*_ALLOCATIONS)), Options())
     assert table.filter(rank=0).select("name", "held_mib").rows() == [("gone", 9.0), ("conv", 4.0)]
 
 
-def test_a_table_without_ranks_and_layers_is_of_one_rank() -> None:
+def test_table_without_ranks_and_layers_is_of_one_rank() -> None:
     table = _held(_alloc("b", 1, 1, None), _alloc("a", 1, 1, None))["operator_memory"]
     found = memory_holders(
         profile_of(statistics={"operator_memory": table.drop("rank", "module")}), Options()

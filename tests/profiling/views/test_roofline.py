@@ -37,7 +37,7 @@ TEST_CHIP = {
 
 
 @given(SIZES, SIZES, SIZES, st.booleans(), st.booleans())
-def test_a_product_costs_the_same_however_it_is_transposed(
+def test_product_cost_does_not_depend_on_transposition(
     m: int, n: int, k: int, first: bool, second: bool
 ) -> None:
     a, b = (f"{k},{m}" if first else f"{m},{k}"), (f"{n},{k}" if second else f"{k},{n}")
@@ -238,7 +238,7 @@ def test_chip_family_is_resolved_by_the_cores_used(shared: Path) -> None:
     ("said", "understood"),
     [(True, ("all",)), (False, ()), (["hbm_gb_s"], ("hbm_gb_s",))],
 )
-def test_a_file_says_which_rates_are_unverified(
+def test_chip_file_marks_unverified_rates(
     tmp_path: Path, said: object, understood: tuple[str, ...]
 ) -> None:
     row = json.loads(Path(chips.__file__).with_name("chips.json").read_text())["chips"][0]

@@ -23,7 +23,7 @@ def _steps(*lengths: int, rank: int | None = 0) -> list[dict[str, Any]]:
 # Six steady steps around 100 ms whose distances from it have the median 2 ms: three deviations of
 # 1.4826 times as much are 8.8956 ms.
 @pytest.mark.parametrize(("odd", "verdict"), [(108_895_000, ""), (108_896_000, "outlier")])
-def test_an_outlier_is_three_robust_deviations_above_the_median(odd: int, verdict: str) -> None:
+def test_outlier_is_three_robust_deviations_above_the_median(odd: int, verdict: str) -> None:
     ms = 1_000_000
     lengths = (400 * ms, 100 * ms, 104 * ms, 96 * ms, 100 * ms, odd, 100 * ms)
     profile = profile_of([*_steps(*lengths), *_steps(7 * ms, 8 * ms, rank=1)])

@@ -186,7 +186,7 @@ def test_steady_steps_exclude_warm_up_and_a_truncated_end(
     ]
 
 
-def test_no_steps_have_no_steady_ones() -> None:
+def test_zero_steps_give_no_steady_steps() -> None:
     assert steady(_lasting()).rows() == []
 
 

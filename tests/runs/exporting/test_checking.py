@@ -40,7 +40,7 @@ def check(values: Array, mine: Tensor = VALUES) -> Comparison:
 
 
 @given(st.floats(-1, 1))
-def test_a_difference_is_accepted_up_to_a_share_of_the_largest_value(share: float) -> None:
+def test_difference_is_accepted_up_to_a_share_of_the_largest_value(share: float) -> None:
     """The largest value is 8, and the tolerance 1e-4 of it."""
     values = VALUES.numpy().astype(np.float64)
     values[1, 1] += 2 * 8e-4 * share

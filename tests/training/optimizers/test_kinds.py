@@ -297,7 +297,7 @@ def test_lamb_ratio_is_1_for_zero_weights_or_step() -> None:
     assert torch.equal(still.detach(), torch.tensor([3.0, 4.0]))
 
 
-def test_a_closure_is_called_once_with_gradients_and_its_loss_returned() -> None:
+def test_closure_is_called_once_with_gradients_and_its_loss_returned() -> None:
     own = nn.Parameter(torch.tensor([2.0]))
     optimizer = TfLamb(
         [{"params": [own], "weight_decay": 0.0}],

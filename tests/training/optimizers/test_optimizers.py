@@ -174,7 +174,7 @@ class ReadBacks(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("settings", WAYS)
-def test_the_flag_is_read_back_once_and_never_for_fused_kernels(
+def test_flag_is_read_once_and_never_for_fused_kernels(
     settings: OptimizerSettings,
 ) -> None:
     own = parameters()
@@ -211,7 +211,7 @@ def test_parameters_of_two_dtypes_in_one_group_are_both_updated(
 
 
 @pytest.mark.parametrize("settings", WAYS)
-def test_a_parameter_without_a_gradient_is_left_alone(settings: OptimizerSettings) -> None:
+def test_parameter_without_a_gradient_is_left_alone(settings: OptimizerSettings) -> None:
     own = parameters()
     optimizer = create(settings, own)
     set_gradients(own, 0)

@@ -131,7 +131,7 @@ def test_outside_the_passes_gradients_are_untouched() -> None:
     assert all(parameter.grad is not None for parameter in net.parameters())
 
 
-def test_the_sum_of_one_rank_needs_all_parts() -> None:
+def test_sum_of_one_rank_needs_all_parts() -> None:
     sums = TreeSum(2)
     sums.add(Span(0, 1), torch.ones(2))
     with pytest.raises(ValueError, match="of 2 parts only"):

@@ -72,7 +72,7 @@ def test_two_ranks_give_the_loss_curve_of_one_with_the_same_global_batch(tmp_pat
 
 
 @pytest.mark.parametrize("task", ["gan", "masked"])
-def test_a_small_task_trains_alike_on_one_and_on_two_ranks(tmp_path: Path, task: str) -> None:
+def test_small_task_trains_alike_on_one_and_on_two_ranks(tmp_path: Path, task: str) -> None:
     """A GAN with two objectives, and a loss whose weights differ between ranks and parts."""
     weights, result, windows = [], [], []
     for ranks in (1, 2):

@@ -63,12 +63,12 @@ def test_every_part_is_added_once(total: int) -> None:
 @pytest.mark.parametrize(
     ("total", "ranks", "most"), [(16, 1, 1), (16, 2, 1), (16, 8, 1), (24, 3, 1), (24, 2, 2)]
 )
-def test_a_rank_sends_few_partial_sums(total: int, ranks: int, most: int) -> None:
+def test_rank_sends_few_partial_sums(total: int, ranks: int, most: int) -> None:
     share = total // ranks
     sums = [partial_sums(Span(rank * share, share), total) for rank in range(ranks)]
     assert max(map(len, sums)) == most
 
 
-def test_a_sum_with_a_part_missing_is_an_error() -> None:
+def test_sum_with_a_part_missing_is_an_error() -> None:
     with pytest.raises(ValueError, match="of 4 parts only"):
         added(parts(4)[:3], 0, 4).whole()

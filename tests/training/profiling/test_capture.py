@@ -193,7 +193,7 @@ class Growing(nn.Module):
         return torch.cat([few.new_zeros(left_out, few.shape[1]), few])
 
 
-def test_steps_with_other_shapes_are_named_and_get_none(tmp_path: Path) -> None:
+def test_steps_with_other_shapes_are_named_and_get_no_shapes(tmp_path: Path) -> None:
     task = PointTask(Growing(point_task().model))
     kept: list[Kept] = []
     trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, kept=kept)).train()
@@ -272,7 +272,7 @@ class Failing(nn.Module):
         return self.net(points)
 
 
-def test_a_step_that_fails_leaves_no_hooks_no_profiler_and_no_files(tmp_path: Path) -> None:
+def test_failing_step_leaves_no_hooks_profiler_or_files(tmp_path: Path) -> None:
     task = PointTask(Failing(point_task().model))
     trainer = trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, warm_up=1))
     with pytest.raises(RuntimeError, match="as planned"):
@@ -338,7 +338,7 @@ def test_capture_has_default_settings() -> None:
     assert CaptureSettings().shaped_steps(Accelerated(index=0, name="x")) == 0
 
 
-def test_a_capture_has_from_1_to_200_steps_after_0_or_more_of_warm_up() -> None:
+def test_capture_has_from_1_to_200_steps_after_0_or_more_of_warm_up() -> None:
     for accepted in ({"steps": 1}, {"steps": 200}, {"warm_up": 0}):
         CaptureSettings(**accepted).check()
     for steps in (0, 201):

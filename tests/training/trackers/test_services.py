@@ -73,7 +73,7 @@ def track(run: RunDirectory, service: Service, steps: range) -> str:
     return run.log.read_text(encoding="utf-8")
 
 
-def test_a_service_gets_settings_and_every_number_with_its_step(run: RunDirectory) -> None:
+def test_service_gets_settings_and_every_number_with_its_step(run: RunDirectory) -> None:
     service = Diary()
     track(run, service, range(1, 3))
     settings = {"seed": 1, "optimizer.kind": "adam", "optimizer.learning_rate": 0.1}
@@ -144,7 +144,7 @@ def test_service_is_requested_by_its_variable_or_by_name(
     assert len(chosen([name], run)[0]) == len(chosen([], run)[0]) == 1
 
 
-def test_a_resumed_run_needs_no_option_and_an_unknown_name_is_refused(
+def test_resumed_run_needs_no_option_and_an_unknown_name_is_refused(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jumar.training.trackers.chosen.find_spec", lambda _: object())

@@ -69,7 +69,7 @@ SCORES = EvaluationRecord(
 )
 
 
-def test_a_line_has_the_columns_of_the_original_logs() -> None:
+def test_line_has_the_columns_of_the_original_logs() -> None:
     assert TRAIN_HEADER.split() == ["Step", "Epoch", "Speed", "Loss", "FinLoss", "LR"]
     assert RECORD.line() == (
         "step:    120  epoch:   1.50  FPS: 1234.6  loss: 2.346  total_loss: 3.457  "
@@ -77,26 +77,26 @@ def test_a_line_has_the_columns_of_the_original_logs() -> None:
     )
 
 
-def test_a_line_names_the_parts_of_a_loss_but_no_other_term() -> None:
+def test_line_names_the_parts_of_a_loss_but_no_other_term() -> None:
     terms = {"p/masked_lm_loss": 6.25, "p/next_sentence_loss": 0.5, "p/margin": 3.0}
     line = replace(RECORD, terms=terms).line()
     assert "lr:0.0125000  masked_lm_loss: 6.250  next_sentence_loss: 0.500  batch_time" in line
 
 
-def test_a_line_in_the_warm_up_has_no_speed() -> None:
+def test_line_in_the_warm_up_has_no_speed() -> None:
     line = replace(RECORD, fps=None, step_ms=None, data_ms=None).line()
     assert "FPS:      -" in line
     assert "batch_time" not in line
 
 
-def test_a_line_names_each_of_several_objectives_and_the_loss_scale() -> None:
+def test_line_names_each_of_several_objectives_and_the_loss_scale() -> None:
     line = TWO.line()
     assert "d loss: 1.000  total_loss: 1.500  lr:0.1000000" in line
     assert "g loss: 2.000  total_loss: 2.000  lr:0.2000000" in line
     assert line.endswith("loss_scale: 1024  skipped: 3")
 
 
-def test_an_evaluation_says_which_weights_were_scored() -> None:
+def test_evaluation_says_which_weights_were_scored() -> None:
     assert SCORES.line() == (
         "evaluation at step 120, epoch 1.50: top1: 91.250  top5: 99.500  loss: 0.500"
         "  (averaged weights)"
@@ -222,7 +222,7 @@ def test_tensorboard_gets_every_number_and_hides_rewritten_steps(tmp_path: Path)
     assert "train/step" not in result
 
 
-def test_a_record_of_several_objectives_and_one_with_norms_have_all_their_numbers() -> None:
+def test_record_of_several_objectives_and_one_with_norms_have_all_their_numbers() -> None:
     two = replace(TWO, gradient_norms={"d": 3.0, "g": 4.0}, epoch=1 / 3)
     assert two.to_json() == {
         "kind": "train",
@@ -254,7 +254,7 @@ def test_a_record_of_several_objectives_and_one_with_norms_have_all_their_number
     )
 
 
-def test_an_evaluation_is_written_with_its_scores_and_rounded_times() -> None:
+def test_evaluation_is_written_with_its_scores_and_rounded_times() -> None:
     scores = replace(SCORES, epoch=1 / 3, seconds=1.23456, weights="model")
     assert scores.to_json() == {
         "kind": "evaluation",

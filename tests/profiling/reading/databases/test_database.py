@@ -263,7 +263,7 @@ def test_rows_are_numbered_across_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("names", "kept"), [(200, True), (201, False)])
-def test_a_table_with_too_many_counters_has_none(tmp_path: Path, names: int, kept: bool) -> None:
+def test_table_with_too_many_counters_has_none(tmp_path: Path, names: int, kept: bool) -> None:
     strings = [*STRINGS[1], *((1000 + number, f"c{number}") for number in range(names))]
     counters = [(0, 1000 + number, number / 2) for number in range(names)]
     tables = {

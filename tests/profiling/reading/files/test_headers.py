@@ -29,7 +29,7 @@ def _read(tmp_path: Path, content: str, name: str = "x.csv") -> pl.DataFrame:
     return read(tmp_path / name).ops
 
 
-def test_an_op_summary_of_cann_5_is_read(tmp_path: Path) -> None:
+def test_op_summary_of_cann_5_is_read(tmp_path: Path) -> None:
     row = _read(tmp_path, _CANN5).row(0, named=True)
     assert row["start_ns"] == 56635864664910
     assert (row["duration_ns"], row["step"], row["block_num"]) == (23100, 2, 8)

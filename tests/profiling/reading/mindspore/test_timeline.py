@@ -67,7 +67,7 @@ def test_ops_have_shapes_and_types_except_on_the_ai_cpu(tmp_path: Path) -> None:
     )
 
 
-def test_a_timeline_without_ops_has_no_table(tmp_path: Path) -> None:
+def test_timeline_without_ops_has_no_table(tmp_path: Path) -> None:
     found = read(tmp_path, op(3, "x"))
     assert (found.ops, found.device, found.missing) == (None, None, ())
 

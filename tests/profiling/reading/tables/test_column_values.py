@@ -80,7 +80,7 @@ def test_malformed_text_is_repaired_at_any_position(kind: pl.DataType, repeated:
     ],
 )
 @pytest.mark.parametrize("around", ["{}", '"{}\t"'])
-def test_a_time_is_exact_whatever_its_length(
+def test_times_are_exact_at_any_length(
     unit: str, text: str, expected: int | None, around: str
 ) -> None:
     expected = expected if expected is not None and expected < 1 << 63 else None

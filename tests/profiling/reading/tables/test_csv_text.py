@@ -68,7 +68,7 @@ def test_lost_values_are_counted_at_every_occurrence(tmp_path: Path) -> None:
     assert table.checked(table.frame["a"], whole) is whole
 
 
-def test_an_empty_file_has_no_columns_and_a_header_no_rows(tmp_path: Path) -> None:
+def test_empty_file_has_no_columns_and_a_header_no_rows(tmp_path: Path) -> None:
     assert read_text(written(tmp_path, ""), "x").names == []
     header = read_text(written(tmp_path, "a,b\n"), "x")
     assert (header.names, header.frame.height) == (["a", "b"], 0)

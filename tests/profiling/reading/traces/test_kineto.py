@@ -105,13 +105,13 @@ def _written(path: Path, *events: dict[str, Any], **beside: Any) -> Path:
     return path
 
 
-def test_a_cuda_trace_without_kernels_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_cuda_trace_without_kernels_is_an_error_that_says_so(tmp_path: Path) -> None:
     call = _slice("cuda_runtime", "cudaLaunchKernel", 1, 2, args={"correlation": 3})
     with pytest.raises(UserError, match="kernels: calls to the device's runtime are there"):
         read(_written(tmp_path / "x.json", call))
 
 
-def test_a_trace_of_pytorch_1_8_has_its_kernels_with_their_ops(tmp_path: Path) -> None:
+def test_trace_of_pytorch_1_8_has_its_kernels_with_their_ops(tmp_path: Path) -> None:
     """Categories were capitalised, ids were texts, and `Input dims` was spelt so."""
     launched = {"correlation": "77", "external id": "5"}
     op = {"External id": "5", "Input dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
@@ -423,7 +423,7 @@ def test_at_most_twenty_omitted_categories_are_named(
     )
 
 
-def test_a_trace_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
+def test_truncated_trace_is_reported(tmp_path: Path) -> None:
     path = _written(tmp_path / "x.json", _slice("kernel", "k", 1, 1))
     path.write_text(path.read_text().rpartition("]")[0])
     (gap,) = read(path).missing

@@ -137,7 +137,7 @@ def test_step_boundary_belongs_to_the_starting_step() -> None:
 
 
 @pytest.mark.parametrize("thread", [0, 1, 2])
-def test_a_call_of_any_thread_is_kept_while_it_runs(thread: int) -> None:
+def test_call_of_any_thread_is_kept_while_it_runs(thread: int) -> None:
     sweep = Sweep()
     one = pl.Series([thread])
     assert sweep.parents(one, pl.Series([3]), pl.Series([4])).tolist() == [-1]

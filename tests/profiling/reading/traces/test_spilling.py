@@ -52,7 +52,7 @@ def test_integers_are_limited_to_64_bits() -> None:
     assert regular.joined(regular.frames())["a"].to_list() == [5, None]
 
 
-def test_a_table_without_rows_has_its_columns() -> None:
+def test_table_without_rows_has_its_columns() -> None:
     table = Table({"a": "text", "b": "whole", "c": "digits"}, Texts())
     assert len(table) == 0
     empty = table.joined(table.frames())
@@ -64,7 +64,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_a_batch_is_packed_when_it_is_full_and_the_first_ones_stay_in_memory(
+def test_batch_is_packed_when_it_is_full_and_the_first_ones_stay_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spilling, "BATCH", 2)

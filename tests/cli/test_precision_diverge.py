@@ -74,7 +74,7 @@ def test_equal_runs_need_no_replay(place: Path) -> None:
     assert "no divergence" in diverge("a", "same", cwd=place, code=0).out
 
 
-def test_low_precision_from_some_step_on_is_found_in_step_and_op(
+def test_low_precision_starting_midway_is_located_to_step_and_op(
     place: Path, tmp_path: Path
 ) -> None:
     before = {name: files(place / name) for name in ("a", "low")}

@@ -129,7 +129,7 @@ def test_coefficients_are_those_of_the_formulas_written_out_with_scipys_transfor
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-3, atol=2e-3)
 
 
-def test_numbers_at_their_limits_are_accepted_and_errors_name_the_others() -> None:
+def test_numbers_at_their_limits_are_accepted_and_others_named() -> None:
     assert Mfcc(coefficients=40)(noise(1, 640)).shape == (1, 1, 40)
     assert Mfcc(coefficients=1)(noise(1, 640)).shape == (1, 1, 1)
     assert Mfcc(sample_rate=8000, lowest=0.0, highest=4000.0).frames(960) == 2

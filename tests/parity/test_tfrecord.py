@@ -57,7 +57,7 @@ def feature(stored: dict[str, Any]) -> Feature:
     return IntegerFeature(tuple(values))
 
 
-def test_every_file_gives_the_records_before_its_damage_and_describes_it(
+def test_every_file_gives_the_records_before_its_damage_with_a_description(
     parity: Path, case: ParityCase
 ) -> None:
     message = {

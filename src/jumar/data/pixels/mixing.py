@@ -201,7 +201,7 @@ def partners(values: Tensor) -> Tensor:
 
 
 def mixed(images: Tensor, batch: Batch) -> Tensor:
-    """Images with their partners mixed in as a batch says.
+    """Images with their partners mixed in as the batch specifies.
 
     Args:
         images: Float [N, channels, height, width].

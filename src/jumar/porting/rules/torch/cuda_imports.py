@@ -76,7 +76,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
 
 
 def _npu_module(name: str) -> str | None:
-    """The module of torch_npu that is like one of torch.cuda."""
+    """The counterpart in torch_npu of a module of torch.cuda."""
     if name == "torch.cuda":
         return "torch_npu.npu"
     if not name.startswith("torch.cuda."):

@@ -64,3 +64,8 @@ def test_kernels_are_initialised_with_slims_backbone_variance() -> None:
     weight = ResNetV1(18).block3[1].conv2.conv.weight
     expected = 2.6 * 0.7737 / (256 * 9)
     assert weight.double().square().mean().item() == pytest.approx(expected, rel=0.01)
+
+
+def test_image_mean_is_the_one_of_vgg_in_red_green_and_blue() -> None:
+    # As in slim's vgg_preprocessing, which both originals copy.
+    assert IMAGE_MEAN == (123.68, 116.78, 103.94)

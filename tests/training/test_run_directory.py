@@ -2,6 +2,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -348,3 +349,16 @@ def test_command_keeps_the_launcher_and_omits_defaults() -> None:
         "torchrun -m jumar train --resume --run-dir runs/x --device cpu"
     )
     assert run.resume_command("auto") == "jumar train --resume --run-dir runs/x"
+
+
+def test_folders_created_for_a_lock_that_cannot_be_opened_are_removed(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    run = RunDirectory(tmp_path / "new" / "run")
+    # Folders can still be created without a free file descriptor, and files cannot be opened.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(UserError, match="Too many open files"), run.locked():
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []

@@ -350,3 +350,10 @@ def test_page_without_findings_says_so_and_names_at_most_100_other_calls() -> No
     assert "No op is to blame: rounding explains all errors." in nothing
     assert "Paired: 0 calls with 0 values; flagged: 0 (0.0%)." in nothing
     assert data_of(nothing) == []
+
+
+def test_single_value_is_written_as_csv() -> None:
+    first = compared()[0]
+    one = comparison(calls=[replace(first, rows=first.rows[:1])])
+    (line,) = csv.DictReader(io.StringIO(as_csv(one)))
+    assert (line["op"], line["role"]) == ("mul", "input")

@@ -56,8 +56,11 @@ def main() -> int:
     parser.add_argument("--without", action="append", default=[], help="leave out a reader")
     options = parser.parse_args()
     known = targets(options.data)
+    for name in (*(options.only or ()), *options.without):
+        if name not in known:
+            parser.error(f"unknown reader '{name}'; known: {', '.join(known)}")
     names = [name for name in options.only or known if name not in options.without]
-    found: Counter[str] = Counter()
+    defects: Counter[str] = Counter()
     with ThreadPoolExecutor(options.jobs) as pool:
         for name in names:
             begun = time.monotonic()
@@ -75,8 +78,8 @@ def main() -> int:
             )
             for text, count in mine.most_common():
                 print(f"    {count:5} {text}", flush=True)
-            found += mine
-    return 1 if found else 0
+            defects += mine
+    return 1 if defects else 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ def _pictures(data: Path) -> dict[str, Target]:
     pictures = {f"{kind}.{kind}": _saved(Image.fromarray(pixels), kind) for kind in kinds}
     imagenet = "parity/formats/imagenet"
     return {
-        "pictures": Target(
+        "images": Target(
             read=lambda path: _refusing(
                 DecodeError, lambda: decode_image(path.read_bytes(), fast=False)
             ),

@@ -38,6 +38,19 @@ def test_readers_raise_user_errors_for_damaged_files(shared: Path, tmp_path: Pat
     assert not [line for line in lines if " 0 read       0 refused" in line]
 
 
+def test_unknown_reader_is_refused_with_the_known_ones(shared: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "benchmarks/fuzz_readers.py", str(shared / "data"), "--only", "pictures"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "unknown reader 'pictures'; known: images, zips" in done.stderr
+
+
 def refuse(_path: Path) -> None:
     raise UserError("no")
 

@@ -9,6 +9,7 @@ from typing import Any
 from jumar.ground.text import Text
 from jumar.porting.check.wording import NOTHING, as_is
 from jumar.porting.npu.option_table import ADAPTER_OPTIONS
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.source import Unreadable, decode
 
 _FUNCTION = "npu_session_config"
@@ -89,7 +90,6 @@ def asked_options(path: Path) -> dict[str, str]:
             asked |= {
                 word.arg: str(word.value.value) if isinstance(word.value, ast.Constant) else ""
                 for word in node.keywords
-                if word.arg in _OPTIONS
-                and not (isinstance(word.value, ast.Constant) and word.value.value is None)
+                if word.arg in _OPTIONS and not is_none(word.value)
             }
     return asked

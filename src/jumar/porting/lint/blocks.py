@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from jumar.ground.json_text import parse_json
-from jumar.porting.edits import Confidence, Finding, Severity, Text
-from jumar.porting.lint.values import bound_once, constant, finding, last_part, never_both
+from jumar.porting.edits import Finding, Text
+from jumar.porting.lint.values import bound_once, constant, finding, never_both, problem_of
 from jumar.porting.npu.option_table import NPU_OPTIONS
 from jumar.porting.npu.options import (
     OptionProblem,
@@ -17,6 +17,7 @@ from jumar.porting.npu.options import (
     check_options,
     check_profiling_options,
 )
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.scopes import Scope
 
@@ -125,7 +126,7 @@ def _adds_optimizer(call: ast.Call) -> bool:
     return (
         isinstance(function, ast.Attribute)
         and function.attr == "add"
-        and last_part(function.value) == "custom_optimizers"
+        and last_name(function.value) == "custom_optimizers"
     )
 
 
@@ -163,11 +164,10 @@ def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
     variable = _variable(module, node)
     if not isinstance(node, ast.Name):
         return variable
-    _, bindings = module.scopes.lookup(node)
     here = (node.lineno, node.col_offset)
     lines = sorted(
         (getattr(binding.node, "lineno", 0), getattr(binding.node, "col_offset", 0))
-        for binding in bindings
+        for binding in module.bindings(node)
     )
     before = [line for line in lines if line <= here]
     return (*variable, before[-1] if before else None)
@@ -237,16 +237,8 @@ def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding
         yield finding(module, node, _no_folder(text), ADAPTER)
 
 
-def _problem(
-    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
-) -> OptionProblem:
-    return OptionProblem(
-        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
-    )
-
-
 def _misspelt(name: str) -> OptionProblem:
-    return _problem(
+    return problem_of(
         "lint-optimizer-name",
         "blocking",
         Text(
@@ -257,7 +249,7 @@ def _misspelt(name: str) -> OptionProblem:
     )
 
 
-_NAMELESS = _problem(
+_NAMELESS = problem_of(
     "lint-optimizer-name",
     "blocking",
     Text(
@@ -266,7 +258,7 @@ _NAMELESS = _problem(
     ),
     Text(en=f'Set its name to "{NAME}".', zh=f'请将其 name 设为 "{NAME}"。'),
 )
-_NO_JSON = _problem(
+_NO_JSON = problem_of(
     "lint-profiling-options",
     "blocking",
     Text(en="profiling_options is not a JSON object", zh="profiling_options 不是 JSON 对象"),

@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from jumar.ground.errors import nearest
-from jumar.porting.edits import Confidence, Finding, Severity, Text
+from jumar.porting.edits import Finding, Text
 from jumar.porting.lint.blocks import lint_folder, lint_profiling_options
-from jumar.porting.lint.values import bound_once, constant, finding, is_npu, last_part
+from jumar.porting.lint.values import bound_once, constant, finding, is_npu, problem_of
 from jumar.porting.npu.option_rules import PART_PARAMETERS, RUN_CONFIG_POSITIONAL
 from jumar.porting.npu.option_table import NPU_OPTIONS
 from jumar.porting.npu.options import (
@@ -16,6 +16,7 @@ from jumar.porting.npu.options import (
     check_option,
     check_run_config,
 )
+from jumar.porting.script.expressions import is_none, last_name
 from jumar.porting.script.module import Module
 
 CONFIG = "Ascend/tensorflow npu_bridge/estimator/npu/npu_config.py"
@@ -77,7 +78,7 @@ def _values(module: Module, arguments: Mapping[str, ast.expr]) -> dict[str, Opti
     return {
         name: OptionValue(field=None, value=constant(module, node))
         for name, node in arguments.items()
-        if not (isinstance(node, ast.Constant) and node.value is None)
+        if not is_none(node)
     }
 
 
@@ -134,7 +135,7 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
             en="Make the config with NPURunConfig, or keep tf.estimator.Estimator.",
             zh="请用 NPURunConfig 构造 config，或保留 tf.estimator.Estimator。",
         )
-        problem = _problem("lint-estimator-config", "blocking", reason, todo)
+        problem = problem_of("lint-estimator-config", "blocking", reason, todo)
         yield finding(module, arguments["config"], problem, ESTIMATOR)
 
 
@@ -171,7 +172,7 @@ def _below(
 ) -> Iterator[Finding]:
     value = _number(module, arguments.get(name))
     if value is not None and value < least:
-        problem = _problem(
+        problem = problem_of(
             "lint-loss-scale",
             "blocking" if name == "loss_scale" else "accuracy",
             Text(en=f"{name} is {value:g}, below {least}", zh=f"{name} 为 {value:g}，小于 {least}"),
@@ -181,7 +182,7 @@ def _below(
 
 
 def _ratio(name: str, takes: str) -> OptionProblem:
-    return _problem(
+    return problem_of(
         "lint-loss-scale",
         "accuracy",
         Text(en=f"{name} has to be {takes}", zh=f"{name} 须满足 {takes}"),
@@ -195,7 +196,7 @@ def _unknown(
     for name, node in arguments.items():
         if name not in names:
             near = nearest(name, names)
-            problem = _unknown_argument(last_part(call.func), name, near)
+            problem = _unknown_argument(last_name(call.func), name, near)
             yield finding(module, node, problem, LOSS_SCALE)
 
 
@@ -209,12 +210,12 @@ def _missing(
 ) -> Iterator[Finding]:
     for name in names:
         if whole and name not in arguments:
-            problem = _problem(
+            problem = problem_of(
                 "lint-loss-scale",
                 "blocking",
                 Text(
-                    en=f"{last_part(call.func)} needs {name}",
-                    zh=f"{last_part(call.func)} 缺少参数 {name}",
+                    en=f"{last_name(call.func)} needs {name}",
+                    zh=f"{last_name(call.func)} 缺少参数 {name}",
                 ),
                 Text(en=f"Give {name}.", zh=f"请给出 {name}。"),
             )
@@ -227,7 +228,7 @@ def _lint_rank(module: Module, call: ast.Call) -> Iterator[Finding]:
     if not variable or _asks_first(module, call, variable):
         return
     default = _ALONE.get(variable, "0")
-    problem = _problem(
+    problem = problem_of(
         "lint-rank-default",
         "blocking",
         Text(
@@ -273,7 +274,7 @@ def _asks_first(module: Module, call: ast.Call, variable: str) -> bool:
 
 
 def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:
-    return _problem(
+    return problem_of(
         "lint-unknown-argument",
         "blocking",
         Text(
@@ -283,12 +284,4 @@ def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:
         Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
         if near
         else Text(en="Leave it out.", zh="请删除。"),
-    )
-
-
-def _problem(
-    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
-) -> OptionProblem:
-    return OptionProblem(
-        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from jumar.porting.edits import Finding, Text
 from jumar.porting.lint.blocks import NAME, Block
-from jumar.porting.lint.values import constant, finding, last_part
+from jumar.porting.lint.values import constant, finding
 from jumar.porting.npu.options import OptionProblem
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 
 SOURCE = "Ascend/tensorflow npu_bridge/npu_init.py"
@@ -70,7 +71,7 @@ def _given(module: Module, where: ast.AST) -> _Given:
             parent = module.parent(node)
             if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
                 settings.values[node.attr].append(parent.value)
-        elif isinstance(node, ast.Call) and last_part(node.func) == "npu_config_proto":
+        elif isinstance(node, ast.Call) and last_name(node.func) == "npu_config_proto":
             # It switches remapping off, and leaves the other on in a config with a block.
             settings.wrapped = True
     return settings

@@ -4,8 +4,9 @@ import ast
 import json
 import math
 
-from jumar.porting.edits import Finding
+from jumar.porting.edits import Confidence, Finding, Severity, Text
 from jumar.porting.npu.options import OptionProblem, Plain
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 
 _DEEPEST = 8
@@ -40,7 +41,7 @@ def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
 
 def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
     """The value assigned to a name, if nothing else binds it."""
-    _, bindings = module.scopes.lookup(name)
+    bindings = module.bindings(name)
     if len(bindings) != 1 or bindings[0].kind != "assignment":
         return None
     node = bindings[0].node
@@ -51,24 +52,26 @@ def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
     return bindings[0].value if whole else None
 
 
-def last_part(node: ast.expr) -> str:
-    """The last name of `a.b.c`; empty for anything else."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def is_npu(module: Module, node: ast.expr, name: str) -> bool:
     """Whether an expression is a name of npu_bridge.
 
     A name that nothing binds counts: code is often shown without its imports.
     """
-    if last_part(node) != name and not isinstance(node, ast.Name):
+    if last_name(node) != name and not isinstance(node, ast.Name):
         return False
     full_name = module.name_of(node)
     if full_name is None:
-        return last_part(node) == name and not _is_bound(module, node)
+        return last_name(node) == name and not _is_bound(module, node)
     return full_name.startswith("npu_bridge.") and full_name.rpartition(".")[2] == name
+
+
+def problem_of(
+    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
+) -> OptionProblem:
+    """A problem that is not one of an option's value."""
+    return OptionProblem(
+        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
+    )
 
 
 def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:
@@ -112,11 +115,11 @@ def never_both(module: Module, first: ast.AST, second: ast.AST) -> bool:
 def _is_bound(module: Module, node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
-    return not isinstance(node, ast.Name) or bool(module.scopes.lookup(node)[1])
+    return not isinstance(node, ast.Name) or bool(module.bindings(node))
 
 
 def _called(module: Module, call: ast.Call, depth: int) -> Plain | None:
-    name = last_part(call.func)
+    name = last_name(call.func)
     if name == "encode" and isinstance(call.func, ast.Attribute):
         text = constant(module, call.func.value, depth)
         return text.encode() if isinstance(text, str) else None

@@ -7,6 +7,7 @@ for; a method of the same name of another library is never touched.
 import ast
 from typing import Literal
 
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Binding
@@ -169,7 +170,7 @@ class Kinds:
             table = self._table(node.value)
             return self._all_held(table.values, depth) if table is not None else None
         if isinstance(node, ast.Name):
-            _, bindings = self.module.scopes.lookup(node)
+            bindings = self.module.bindings(node)
             if any(one.kind != "assignment" or one.value is None for one in bindings):
                 return None
             values = [one.value for one in bindings if one.value is not None]
@@ -228,8 +229,9 @@ class Kinds:
         if isinstance(node, ast.Call):
             return self._call(node, depth)
         if isinstance(node, ast.Name):
-            _, bindings = self.module.scopes.lookup(node)
-            return self._agreed([self._bound(binding, depth) for binding in bindings])
+            return self._agreed(
+                [self._bound(binding, depth) for binding in self.module.bindings(node)]
+            )
         if isinstance(node, ast.Attribute):
             return self._attribute(node, depth)
         if isinstance(node, ast.IfExp):
@@ -280,9 +282,7 @@ class Kinds:
         if isinstance(outer, ast.keyword):
             outer = self.module.parent(outer)
         if isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Name):
-            home, _ = self.module.scopes.lookup(outer.targets[0])
-            references = home.references[outer.targets[0].id] if home else []
-            return any(self._compiles(reference) for reference in references)
+            return any(self._compiles(use) for use in self.module.uses(outer.targets[0]))
         return (
             isinstance(outer, ast.Call)
             and isinstance(outer.func, ast.Attribute)
@@ -343,7 +343,7 @@ class Kinds:
             if node.id == "self":
                 holder = self.module.class_of(node)
                 return [] if holder is None else [(self.module, holder), *self._above(holder)]
-            _, bindings = self.module.scopes.lookup(node)
+            bindings = self.module.bindings(node)
             values = [one.value for one in bindings if one.kind == "assignment"]
             if len(values) == len(bindings) == 1 and values[0] is not None:
                 return self._instance(values[0], depth + 1)
@@ -369,7 +369,7 @@ class Kinds:
             return self._argument(binding.node, depth)
         if binding.value is None or binding.kind == "loop":
             return _UNKNOWN
-        if isinstance(binding.value, ast.Constant) and binding.value.value is None:
+        if is_none(binding.value):
             return _AGAIN
         return self._of(binding.value, depth)
 
@@ -416,11 +416,7 @@ class Kinds:
                         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
                             assigned.setdefault(target.attr, []).append(inner.value)
             self._attributes[holder] = assigned
-        return [
-            value
-            for value in self._attributes[holder].get(name, [])
-            if not (isinstance(value, ast.Constant) and value.value is None)
-        ]
+        return [value for value in self._attributes[holder].get(name, []) if not is_none(value)]
 
     def _agreed(self, kinds: list[str]) -> str:
         known = {kind for kind in kinds if kind != _AGAIN}

@@ -6,6 +6,7 @@ import warnings
 from typing import Protocol
 
 from jumar.porting.npu.exports import NPU_INIT_NAMES
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.names import canonical
 from jumar.porting.script.scopes import Binding, Scope, Scopes
 from jumar.porting.script.source import Lines
@@ -108,6 +109,15 @@ class Module:
             if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
                 return around
         return None
+
+    def bindings(self, name: ast.Name) -> list[Binding]:
+        """What gives a name its meaning at its place."""
+        return self.scopes.lookup(name)[1]
+
+    def uses(self, name: ast.Name) -> list[ast.Name]:
+        """Everywhere that the variable of this name is read."""
+        home, _ = self.scopes.lookup(name)
+        return home.references.get(name.id, []) if home is not None else []
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The class whose method contains a node."""
@@ -213,7 +223,7 @@ class Module:
         others = [
             binding
             for binding in bindings
-            if binding.kind != "import" and not _is_none(binding.value)
+            if binding.kind != "import" and not is_none(binding.value)
         ]
         if imported and not others:
             return self._imported(imported[0], seen)
@@ -270,7 +280,3 @@ class Module:
         if root in ("tensorflow", "keras", "horovod") and not hasattr(builtins, name):
             return canonical(f"{star}.{name}")
         return None
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None

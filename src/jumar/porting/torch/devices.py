@@ -4,6 +4,7 @@ import ast
 import re
 from typing import Literal
 
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 from jumar.porting.torch.scripts import is_said
@@ -166,12 +167,10 @@ def _holds_device(module: Module, name: ast.expr, but: ast.expr | None = None) -
     """
     if not isinstance(name, ast.Name):
         return False
-    scope, bindings = module.scopes.lookup(name)
-    values = [binding.value for binding in bindings if binding.value is not but]
+    values = [binding.value for binding in module.bindings(name) if binding.value is not but]
     if any(_is_device_value(module, value) for value in values if value is not None):
         return True
-    uses = scope.references.get(name.id, []) if scope is not None else []
-    return any(_is_use(module, use) for use in uses)
+    return any(_is_use(module, use) for use in module.uses(name))
 
 
 def _is_device_value(module: Module, value: ast.expr) -> bool:
@@ -194,7 +193,7 @@ def _is_use(module: Module, use: ast.Name) -> bool:
         return _as_keyword(module, parent) != "unclear"
     if isinstance(parent, ast.Call) and use in parent.args:
         name = module.name_of(parent.func) or ""
-        return name in _DEVICE_CALLS - {"torch.load"} or _last_name(parent.func) in _MOVES
+        return name in _DEVICE_CALLS - {"torch.load"} or last_name(parent.func) in _MOVES
     return False
 
 
@@ -240,7 +239,7 @@ def _as_argument(module: Module, node: ast.expr, call: ast.Call) -> Verdict:
     name = module.name_of(call.func) or ""
     if name in _DEVICE_CALLS:
         return "certain"
-    last = _last_name(call.func)
+    last = last_name(call.func)
     if last in _MOVES:
         return "certain"
     if last in ("startswith", "endswith", "split") and isinstance(call.func, ast.Attribute):
@@ -283,12 +282,6 @@ def _in_table(module: Module, table: ast.Dict) -> Verdict:
 def _beside(source: str) -> Verdict:
     """The meaning of a string that is compared with a value of that text."""
     return "likely" if re.search(r"(?i)dev|location|\.type\b|\bloc\b", source) else "unclear"
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_cpu(node: ast.expr) -> bool:

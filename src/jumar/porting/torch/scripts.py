@@ -154,7 +154,7 @@ def is_imported_name(module: Module, node: ast.expr) -> bool:
         return is_imported_name(module, node.value)
     if not isinstance(node, ast.Name):
         return False
-    _, bindings = module.scopes.lookup(node)
+    bindings = module.bindings(node)
     return bool(bindings) and all(binding.kind == "import" for binding in bindings)
 
 

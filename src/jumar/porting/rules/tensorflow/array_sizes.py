@@ -42,7 +42,7 @@ def samples_in(node: ast.expr, view: View) -> int | None:
 def number_of(node: ast.expr | None, view: View) -> int | None:
     """The integer that an expression stands for; None if it is not certain."""
     if isinstance(node, ast.Name):
-        _, bindings = view.module.scopes.lookup(node)
+        bindings = view.module.bindings(node)
         if len(bindings) != 1 or bindings[0].kind != "assignment":
             return None
         node = bindings[0].value
@@ -106,7 +106,7 @@ def _keeps_samples(call: ast.Call) -> bool:
 
 def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> int | None:
     """The value on which all bindings of a name agree; `x = x / 255` adds nothing of its own."""
-    _, bindings = view.module.scopes.lookup(node)
+    bindings = view.module.bindings(node)
     if not bindings or node.id in within:
         return None
     sizes: set[int | None] = set()

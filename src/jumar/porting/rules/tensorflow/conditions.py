@@ -9,6 +9,7 @@ from jumar.porting.rules.tensorflow.concerned import is_concerned
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import asks_for_tpu
 from jumar.porting.rules.tensorflow.host_sessions import host_only
 from jumar.porting.rules.tensorflow.training_scripts import trains
+from jumar.porting.script.expressions import is_none, last_name, names_within
 from jumar.porting.script.nodes import walk
 
 _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
@@ -66,12 +67,8 @@ def is_mapped(node: ast.AST, view: View) -> bool:
     for call in view.module.scopes.nodes:
         if isinstance(call, ast.Call) and _maps(call, view):
             inside = [*call.args, *(word.value for word in call.keywords)]
-            for value in inside:
-                for part in walk(value):
-                    if isinstance(part, ast.Name) and part.id in names:
-                        return True
-                    if isinstance(part, ast.Attribute) and part.attr in names:
-                        return True
+            if any(not names.isdisjoint(names_within(value)) for value in inside):
+                return True
     return False
 
 
@@ -80,7 +77,7 @@ def fills_a_queue(call: ast.Call, view: View) -> bool:
     target = argument(call, "target", 1)
     if target is None:
         return False
-    name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
+    name = last_name(target)
     bodies = [target] if isinstance(target, ast.Lambda) else _functions_called(name, view)
     return any("enqueue" in view.module.source(body) for body in bodies)
 
@@ -203,8 +200,11 @@ def trains_in_branch(call: ast.Call, view: View) -> bool:
     nodes: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
     for branch in list(nodes):
         if isinstance(branch, ast.Name):
-            _, bindings = view.module.scopes.lookup(branch)
-            nodes += [binding.node for binding in bindings if binding.kind == "function"]
+            nodes += [
+                binding.node
+                for binding in view.module.bindings(branch)
+                if binding.kind == "function"
+            ]
     return any(
         isinstance(inner, ast.Call)
         and isinstance(inner.func, ast.Attribute)
@@ -228,8 +228,7 @@ def pads_to_contents(call: ast.Call, view: View) -> bool:
     """Whether the shapes of padded batches depend on their content."""
     shapes = _padded_shapes(call, view)
     return shapes is None or any(
-        (isinstance(node, ast.Constant) and node.value is None)
-        or (isinstance(node, ast.Attribute) and node.attr == "output_shapes")
+        is_none(node) or (isinstance(node, ast.Attribute) and node.attr == "output_shapes")
         for node in walk(shapes)
     )
 
@@ -243,7 +242,7 @@ def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
     """The shapes to which batches are padded; for a name, its value if bound only once."""
     shapes = argument(call, "padded_shapes", 1)
     if isinstance(shapes, ast.Name):
-        _, bindings = view.module.scopes.lookup(shapes)
+        bindings = view.module.bindings(shapes)
         if len(bindings) == 1 and isinstance(bindings[0].value, ast.Tuple | ast.List | ast.Dict):
             return bindings[0].value
     return shapes

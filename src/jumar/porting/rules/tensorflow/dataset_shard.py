@@ -167,9 +167,8 @@ def _is_pipeline(call: ast.Call, view: View) -> bool:
     statement = view.module.statement(call)
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return False
-    home, _ = view.module.scopes.lookup(statement.targets[0])
-    references = home.references.get(statement.targets[0].id, []) if home else []
-    return any(method in _PIPELINE for use in references for method in _chain(use, view))
+    uses = view.module.uses(statement.targets[0])
+    return any(method in _PIPELINE for use in uses for method in _chain(use, view))
 
 
 def _chain(node: ast.expr, view: View) -> list[str]:

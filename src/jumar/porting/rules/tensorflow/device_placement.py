@@ -9,6 +9,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk
 
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
@@ -64,7 +65,7 @@ def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
     if view.module.name_of(call.func) != "tensorflow.device" and not _of_graph(call, view):
         return
     device = argument(call, "device_name_or_function", 0) or argument(call, "name", 0)
-    if device is None or (isinstance(device, ast.Constant) and device.value is None):
+    if device is None or is_none(device):
         return
     if _is_device_setter(device, view):
         yield view.notice(call, reason=_SERVERS, todo=_SERVERS_ADVICE, severity="blocking")
@@ -105,7 +106,7 @@ def _text(node: ast.expr, view: View, depth: int) -> str | None:
         filled = [_text(value, view, depth + 1) or "0" for value in node.args]
         return None if template is None else _formatted(template, filled)
     if isinstance(node, ast.Name):
-        _, bindings = view.module.scopes.lookup(node)
+        bindings = view.module.bindings(node)
         if len(bindings) == 1 and bindings[0].kind in ("assignment", "loop"):
             return _text(bindings[0].value, view, depth + 1) if bindings[0].value else None
     names: list[str | None] = [None]
@@ -129,7 +130,7 @@ def _of_graph(call: ast.Call, view: View) -> bool:
         return False
     graph = func.value
     if isinstance(graph, ast.Name):
-        _, bindings = view.module.scopes.lookup(graph)
+        bindings = view.module.bindings(graph)
         if len(bindings) != 1 or bindings[0].value is None:
             return False
         graph = bindings[0].value
@@ -139,12 +140,11 @@ def _of_graph(call: ast.Call, view: View) -> bool:
 
 def _is_device_setter(node: ast.expr, view: View) -> bool:
     if isinstance(node, ast.Name):
-        _, bindings = view.module.scopes.lookup(node)
         return any(
             binding.value is not None
             and not isinstance(binding.value, ast.Name)
             and _is_device_setter(binding.value, view)
-            for binding in bindings
+            for binding in view.module.bindings(node)
         )
     return isinstance(node, ast.Call) and (
         view.module.name_of(node.func) == "tensorflow.train.replica_device_setter"

@@ -9,6 +9,7 @@ from jumar.porting.rewriting.editing import add_argument, argument, is_open, lit
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
+from jumar.porting.script.expressions import is_none
 
 _POSITION = {"batch": 1, "padded_batch": 3, "map_and_batch": 3}
 _AFTER_BATCHES = ("prefetch", "make_one_shot_iterator", "make_initializable_iterator")
@@ -133,10 +134,7 @@ def _only_of_data_sets(call: ast.Call, view: View) -> bool:
 
 def _of_the_same_name(value: ast.expr, view: View) -> list[ast.Name]:
     """All uses of the variable on which a method is called."""
-    if not isinstance(value, ast.Name):
-        return []
-    scope, _ = view.module.scopes.lookup(value)
-    return scope.references.get(value.id, []) if scope is not None else []
+    return view.module.uses(value) if isinstance(value, ast.Name) else []
 
 
 def _is_of_data_sets(name: ast.Name, view: View) -> bool:
@@ -166,8 +164,6 @@ def _repeats(call: ast.Call) -> bool:
         if current.func.attr == "repeat" and not current.args and not current.keywords:
             return True
         if current.func.attr == "repeat" and current.args:
-            return literal(current.args[0]) in (-1,) or (
-                isinstance(current.args[0], ast.Constant) and current.args[0].value is None
-            )
+            return literal(current.args[0]) in (-1,) or (is_none(current.args[0]))
         current = current.func.value
     return False

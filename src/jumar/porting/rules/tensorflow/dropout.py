@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import argument, is_open, keyword, literal, replace, wrap
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import is_left_out, is_none
 
 _REASON = Text(
     en="one fused operator draws the mask and applies it; its second argument is the share that is "
@@ -68,8 +69,7 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
     if view.module.name_of(call.func) in _LAYERS:
         yield Leave(node=call, reason=_LAYER)
         return
-    noise_shape = argument(call, "noise_shape", 2)
-    if noise_shape is not None and not _is_none(noise_shape):
+    if not is_left_out(argument(call, "noise_shape", 2)):
         yield Leave(node=call, reason=_SMALLER_MASK)
         return
     rate = keyword(call, "rate")
@@ -79,7 +79,7 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
         return
     if rate is not None and kept is not None:
         # TensorFlow takes both where one is None; the operator has no rate.
-        both = not (_is_none(rate.value) or _is_none(kept))
+        both = not (is_none(rate.value) or is_none(kept))
         severity: Severity = "blocking" if both else "look"
         yield view.notice(call, reason=_BOTH, todo=_BOTH_ADVICE, severity=severity)
         return
@@ -104,7 +104,3 @@ def _kept_of(rate: ast.keyword, view: View) -> Iterator[Replacement]:
     first, _ = view.module.span(rate.value)
     yield Replacement(start=start, end=first, text="")
     yield from wrap(view.module, rate.value, before, after)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

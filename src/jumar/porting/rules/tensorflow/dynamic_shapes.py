@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk
 
 _OPEN = Text(
@@ -70,7 +71,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
     if _is_switch(call, with_default, view):
         yield view.notice(call, reason=_TRAINING, todo=_TRAINING_ADVICE, confidence="likely")
         return
-    if shape is None or (isinstance(shape, ast.Constant) and shape.value is None):
+    if shape is None or is_none(shape):
         if not _is_scalar_by_name(call, view):
             yield _notice(call, "the shape", "没有 shape", "is not given", view)
         return
@@ -113,17 +114,13 @@ def _unknown(shape: ast.expr, view: View) -> list[int]:
         name = view.module.name_of(shape.func)
         return _unknown(shape.args[0], view) if name == "tensorflow.TensorShape" else []
     if isinstance(shape, ast.Name):
-        _, bindings = view.module.scopes.lookup(shape)
+        bindings = view.module.bindings(shape)
         if len(bindings) == 1 and isinstance(bindings[0].value, ast.List | ast.Tuple):
             return _unknown(bindings[0].value, view)
         return []
     if not isinstance(shape, ast.List | ast.Tuple):
         return []
-    return [
-        place
-        for place, size in enumerate(shape.elts)
-        if isinstance(size, ast.Constant) and size.value is None
-    ]
+    return [place for place, size in enumerate(shape.elts) if is_none(size)]
 
 
 def _is_switch(call: ast.Call, with_default: bool, view: View) -> bool:

@@ -22,6 +22,7 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
     minimal_config,
 )
 from jumar.porting.rules.tensorflow.run_config import default_npu_run_config
+from jumar.porting.script.expressions import is_left_out
 
 _JOB = 'os.environ.setdefault("JOB_ID", "10086")'
 _FULL = Text(
@@ -170,5 +171,4 @@ def _converted(call: ast.Call, view: View) -> list[Replacement]:
 
 
 def _given(call: ast.Call, position: int) -> bool:
-    config = argument(call, "config", position)
-    return config is not None and not (isinstance(config, ast.Constant) and config.value is None)
+    return not is_left_out(argument(call, "config", position))

@@ -14,6 +14,7 @@ from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
 from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.session_config import has_npu_config
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk
 
 ESTIMATOR = "tensorflow.estimator.Estimator"
@@ -103,7 +104,7 @@ def minimal_config(
     """
     config = argument(call, "config", position)
     initialised = view.npu("npu_run_config_init")
-    if config is None or (isinstance(config, ast.Constant) and config.value is None):
+    if config is None or is_none(config):
         if config is None and is_open(call):
             return None
         inner, imports, functions = _default_config(call, view)
@@ -164,7 +165,7 @@ def _plan(view: View) -> EstimatorPlan:
     for call, name in _estimator_calls(view):
         made_by = _Found()
         config = argument(call, "config", _CONFIG_POSITION[name])
-        if config is not None and not _is_none(config):
+        if config is not None and not is_none(config):
             _resolve(config, view, made_by, set())
         plain = view.module.name_of(call.func) in _FULL and not is_open(call)
         if plain and made_by.known:
@@ -197,7 +198,7 @@ def _resolve(node: ast.expr, view: View, origins: _Found, seen: set[ast.AST]) ->
         _resolve(node.body, view, origins, seen)
         _resolve(node.orelse, view, origins, seen)
     elif isinstance(node, ast.Name):
-        _, bindings = view.module.scopes.lookup(node)
+        bindings = view.module.bindings(node)
         plain = [binding.value for binding in bindings if binding.kind == "assignment"]
         origins.known = origins.known and bool(bindings) and len(plain) == len(bindings)
         _resolve_all(plain, view, origins, seen)
@@ -255,7 +256,3 @@ def _assigned_to_self(node: ast.Attribute, view: View) -> Iterator[ast.expr]:
             for target in inner.targets
         ):
             yield inner.value
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

@@ -16,6 +16,7 @@ from jumar.porting.rules.tensorflow.training_scripts import (
     runs_train_op,
     trains,
 )
+from jumar.porting.script.expressions import is_left_out
 
 _SAME = Text(
     en="every rank feeds what the script reads itself: all of them see the same data, or each "
@@ -86,8 +87,7 @@ def _fitted(view: View) -> Iterator[Change]:
 
 def _feeds(call: ast.Call) -> bool:
     """Whether a session run receives Python values."""
-    fed = argument(call, "feed_dict", 1)
-    return fed is not None and not (isinstance(fed, ast.Constant) and fed.value is None)
+    return not is_left_out(argument(call, "feed_dict", 1))
 
 
 def _fills_queue(call: ast.Call) -> bool:

@@ -9,6 +9,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 
@@ -125,10 +126,7 @@ def _is_docstring(part: ast.stmt) -> bool:
 def _curves(function: ast.FunctionDef) -> bool:
     """Whether a function calls tanh or erf at all."""
     return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name | ast.Attribute)
-        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in _CURVES
-        for node in walk(function)
+        isinstance(node, ast.Call) and last_name(node.func) in _CURVES for node in walk(function)
     )
 
 

@@ -117,8 +117,9 @@ def _argument(call: ast.Call, view: View) -> Iterator[Change]:
 def _names_gpus(counts: ast.expr, view: View) -> bool:
     """Whether a dictionary of devices, or the name of one, has GPUs."""
     if isinstance(counts, ast.Name):
-        _, bindings = view.module.scopes.lookup(counts)
-        values = [binding.value for binding in bindings if binding.value is not None]
+        values = [
+            binding.value for binding in view.module.bindings(counts) if binding.value is not None
+        ]
         return any(not isinstance(value, ast.Name) and _names_gpus(value, view) for value in values)
     if isinstance(counts, ast.IfExp):
         return _names_gpus(counts.body, view) or _names_gpus(counts.orelse, view)

@@ -183,7 +183,7 @@ def _optimizer(applied: ast.Call, call: ast.Call, view: View) -> str | None:
     receiver = applied.func.value
     if view.kinds.of(receiver) != "Optimizer" or not isinstance(receiver, ast.Name):
         return None
-    _, bindings = view.module.scopes.lookup(receiver)
+    bindings = view.module.bindings(receiver)
     start, _ = view.module.span(call)
     if any(binding.kind == "assignment" for binding in bindings) and all(
         view.module.span(binding.node)[1] <= start for binding in bindings

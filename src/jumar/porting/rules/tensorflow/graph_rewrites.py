@@ -70,8 +70,7 @@ def _is_rewrite_options(node: ast.expr, view: View) -> bool:
         return node.attr == "rewrite_options"
     if not isinstance(node, ast.Name):
         return False
-    _, bindings = view.module.scopes.lookup(node)
-    for binding in bindings:
+    for binding in view.module.bindings(node):
         value = binding.value
         if isinstance(value, ast.Attribute) and value.attr == "rewrite_options":
             return True

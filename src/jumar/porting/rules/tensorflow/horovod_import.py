@@ -10,6 +10,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, member
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
+from jumar.porting.script.expressions import is_none
 from jumar.porting.script.scopes import Binding
 
 _GONE = Text(
@@ -109,7 +110,7 @@ def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
     parent = view.module.parent(node)
     if isinstance(parent, ast.Compare) and parent.left is node and len(parent.ops) == 1:
         second = parent.comparators[0]
-        if not (isinstance(second, ast.Constant) and second.value is None):
+        if not is_none(second):
             return
         several = isinstance(parent.ops[0], ast.IsNot | ast.NotEq)
         text = several_ranks(view) if several else several_ranks(view).replace(" > 1", " <= 1")

@@ -168,9 +168,8 @@ def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
     """The name of the session that a Supervisor opens by `with`, and its first statement."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
-    home, _ = view.module.scopes.lookup(statement.targets[0])
     found: list[tuple[str, ast.stmt]] = []
-    for reference in home.references.get(statement.targets[0].id, []) if home else []:
+    for reference in view.module.uses(statement.targets[0]):
         method = view.module.parent(reference)
         if not isinstance(method, ast.Attribute) or method.attr not in _OPENS:
             continue
@@ -219,7 +218,7 @@ def _initialises(value: ast.expr, view: View) -> bool:
             return any(_initialises(part, view) for part in value.args)
         return name in _INITIALIZERS
     if isinstance(value, ast.Name):
-        _, bindings = view.module.scopes.lookup(value)
+        bindings = view.module.bindings(value)
         return bool(bindings) and all(
             binding.kind == "assignment"
             and isinstance(binding.value, ast.Call)

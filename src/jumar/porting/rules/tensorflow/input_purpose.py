@@ -8,6 +8,7 @@ from typing import Literal
 
 from jumar.porting.edits import Confidence
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import last_name, names_within
 from jumar.porting.script.nodes import walk
 
 _TRAIN = frozenset("train training trainer trainset traindata trn".split())  # noqa: SIM905
@@ -94,7 +95,7 @@ def _meaning(test: ast.expr, view: View) -> bool | None:
         inner = _meaning(test.operand, view)
         return None if inner is None else not inner
     if isinstance(test, ast.Name | ast.Attribute):
-        name = test.id if isinstance(test, ast.Name) else test.attr
+        name = last_name(test)
         if name.lower() in _FLAGS:
             return True
         words = {word.lower() for word in _WORD.findall(name)}
@@ -214,11 +215,7 @@ def _of_pass(call: ast.Call, view: View) -> Use | None:
     Means, counts and copies of the training data are such passes: their batches are no training.
     """
     for function in _functions(call, view):
-        names = [
-            node.id if isinstance(node, ast.Name) else node.attr
-            for node in walk(function)
-            if isinstance(node, ast.Name | ast.Attribute)
-        ]
+        names = names_within(function)
         words = {word.lower() for name in names for word in _WORD.findall(name)}
         if "OutOfRangeError" in names and not words & _TRAINING_WORDS:
             return Use(purpose="unknown", confidence="unsure")
@@ -227,12 +224,7 @@ def _of_pass(call: ast.Call, view: View) -> Use | None:
 
 def _of_chain(call: ast.Call) -> Use | None:
     """The purpose suggested by names as in `tf.data.TFRecordDataset(train_files).batch(8)`."""
-    names = [
-        node.id if isinstance(node, ast.Name) else node.attr
-        for node in walk(call)
-        if isinstance(node, ast.Name | ast.Attribute)
-    ]
-    purpose = named_purpose(name for name in names if name not in ("FLAGS",))
+    purpose = named_purpose(name for name in names_within(call) if name != "FLAGS")
     return Use(purpose=purpose) if purpose else None
 
 

@@ -8,6 +8,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import last_name
 
 _TRAINING = ("minimize", "apply_gradients")
 _LIKELY = re.compile(r"train(ing)?_?(op|step)|optim|_op$|_solver$")
@@ -50,7 +51,7 @@ def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
     known = view.kinds.of(call.func.value) is not None
     for fetch in _fetches(call.args[0]):
         certain = _trains(fetch, view)
-        guessed = known and bool(_LIKELY.search(_last_name(fetch)))
+        guessed = known and bool(_LIKELY.search(last_name(fetch)))
         if certain or guessed:
             operation = view.module.source(fetch)
             yield view.notice(
@@ -71,10 +72,6 @@ def _fetches(node: ast.expr) -> list[ast.expr]:
     return [node] if isinstance(node, ast.Name | ast.Attribute) else []
 
 
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
 def _in_loop(call: ast.Call, view: View) -> bool:
     for around in view.module.scopes.ancestors(call):
         if isinstance(around, ast.For | ast.While):
@@ -87,13 +84,12 @@ def _in_loop(call: ast.Call, view: View) -> bool:
 def _trains(node: ast.expr, view: View) -> bool:
     """Whether a name or attribute is assigned what `minimize` or `apply_gradients` returns."""
     if isinstance(node, ast.Name):
-        _, bindings = view.module.scopes.lookup(node)
-        return any(_is_training(binding.value) for binding in bindings)
+        return any(_is_training(binding.value) for binding in view.module.bindings(node))
     return any(
         isinstance(other, ast.Assign)
         and _is_training(other.value)
         and any(
-            isinstance(target, ast.Attribute) and target.attr == _last_name(node)
+            isinstance(target, ast.Attribute) and target.attr == last_name(node)
             for target in other.targets
         )
         for other in view.module.scopes.nodes

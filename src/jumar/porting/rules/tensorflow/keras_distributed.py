@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
+from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.keras_runs import compiles_keras, runs_keras
-from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
+from jumar.porting.rules.tensorflow.optimizer_sites import is_distributed, values_of
+from jumar.porting.script.expressions import is_none
 
 _COMPILE = Text(
     en="the optimizer of the model averages its gradients over the ranks; a name is resolved by "
@@ -69,14 +70,9 @@ def _compiled(call: ast.Call, view: View) -> Iterator[Change]:
 
 def _is_wrapped(optimizer: ast.expr, view: View) -> bool:
     """Whether an optimizer averages already, or is one of tf.train, which another rule wraps."""
-    values = [optimizer]
-    if isinstance(optimizer, ast.Name):
-        _, bindings = view.module.scopes.lookup(optimizer)
-        values += [binding.value for binding in bindings if binding.value is not None]
     return any(
-        view.kinds.of(value) == "Optimizer"
-        or (isinstance(value, ast.Call) and view.module.name_of(value.func) in DISTRIBUTED)
-        for value in values
+        view.kinds.of(value) == "Optimizer" or is_distributed(value, view)
+        for value in values_of(optimizer, view)
     )
 
 
@@ -92,7 +88,7 @@ def _fitted(call: ast.Call, position: int, view: View) -> Iterator[Change]:
     append = view.npu(_APPEND)
     if callbacks is None:
         change = (add_argument(view.module, call, f"callbacks={append}(callbacks_list=[])"),)
-    elif isinstance(callbacks, ast.Constant) and literal(callbacks) is None:
+    elif is_none(callbacks):
         change = (replace(view.module, callbacks, f"{append}(callbacks_list=[])"),)
     elif isinstance(callbacks, ast.List):
         change = wrap(view.module, callbacks, f"{append}(callbacks_list=", ")")

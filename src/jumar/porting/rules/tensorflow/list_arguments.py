@@ -68,16 +68,17 @@ def _lazy(value: ast.expr, view: View) -> ast.expr | None:
 
 def _assigned(name: ast.Name, view: View) -> ast.expr | None:
     """The single value of a variable; None if it is an iterator that the script steps."""
-    scope, bindings = view.module.scopes.lookup(name)
+    bindings = view.module.bindings(name)
     statement = bindings[0].node if len(bindings) == 1 else None
-    if scope is None or not (
+    if not (
         isinstance(statement, ast.Assign)
         and len(statement.targets) == 1
         and isinstance(statement.targets[0], ast.Name)
     ):
         return None
-    for use in scope.references.get(name.id, []):
-        outer = view.module.parent(use)
-        if isinstance(outer, ast.Call) and view.module.name_of(outer.func) == "builtins.next":
-            return None
-    return statement.value
+    outer = [view.module.parent(use) for use in view.module.uses(name)]
+    stepped = any(
+        isinstance(call, ast.Call) and view.module.name_of(call.func) == "builtins.next"
+        for call in outer
+    )
+    return None if stepped else statement.value

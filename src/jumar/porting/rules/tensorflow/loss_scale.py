@@ -9,10 +9,10 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.optimizer_sites import (
-    DISTRIBUTED,
     LOSS_SCALED,
     OTHER_LOSS_SCALES,
     Site,
+    is_distributed,
     optimizers,
     sites,
 )
@@ -128,7 +128,5 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
 def _distributed(site: Site, view: View) -> bool:
     """Whether the gradients of an optimizer are reduced over ranks."""
     return view.options.distributed or any(
-        isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
-        for made in site.made
-        for node in walk(made)
+        is_distributed(node, view) for made in site.made for node in walk(made)
     )

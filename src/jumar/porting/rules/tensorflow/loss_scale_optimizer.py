@@ -10,7 +10,7 @@ from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_a
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.loss_scale import manager, number
-from jumar.porting.rules.tensorflow.optimizer_sites import DISTRIBUTED
+from jumar.porting.rules.tensorflow.optimizer_sites import is_distributed, values_of
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 from jumar.porting.script.nodes import walk
 
@@ -149,14 +149,6 @@ def _manager(scale: ast.expr | None, view: View) -> tuple[str | None, str | None
 
 
 def _is_distributed(optimizer: ast.expr, view: View) -> bool:
-    if view.options.distributed:
-        return True
-    values = [optimizer]
-    if isinstance(optimizer, ast.Name):
-        _, bindings = view.module.scopes.lookup(optimizer)
-        values += [binding.value for binding in bindings if binding.value is not None]
-    return any(
-        isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
-        for value in values
-        for node in walk(value)
+    return view.options.distributed or any(
+        is_distributed(node, view) for value in values_of(optimizer, view) for node in walk(value)
     )

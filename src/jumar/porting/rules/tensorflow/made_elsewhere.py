@@ -8,6 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.distribution_strategy import STRATEGIES
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 
@@ -75,11 +76,7 @@ def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Cha
 
 def _is_used(name: str, view: View) -> bool:
     """Whether the module itself uses a function or method of this name."""
-    return any(
-        (isinstance(node, ast.Name) and node.id == name)
-        or (isinstance(node, ast.Attribute) and node.attr == name)
-        for node in view.module.scopes.nodes
-    )
+    return any(last_name(node) == name for node in view.module.scopes.nodes)
 
 
 def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
@@ -119,9 +116,9 @@ def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
 def _is_strategy(value: ast.expr | None, home: Module) -> bool:
     """Whether what a function returns is a strategy, or a name that is bound to one."""
     if isinstance(value, ast.Name):
-        _, bindings = home.scopes.lookup(value)
         return any(
-            isinstance(one.value, ast.Call) and _is_strategy(one.value, home) for one in bindings
+            isinstance(one.value, ast.Call) and _is_strategy(one.value, home)
+            for one in home.bindings(value)
         )
     if not isinstance(value, ast.Call):
         return False

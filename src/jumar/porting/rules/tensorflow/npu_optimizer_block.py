@@ -60,8 +60,7 @@ def _rewrite_options(node: ast.expr, view: View) -> ast.expr | None:
     """`config.graph_options.rewrite_options` of the block that a name stands for."""
     if not isinstance(node, ast.Name):
         return None
-    _, bindings = view.module.scopes.lookup(node)
-    for binding in bindings:
+    for binding in view.module.bindings(node):
         value = binding.value
         if (
             isinstance(value, ast.Call)

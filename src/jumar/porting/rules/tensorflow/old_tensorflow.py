@@ -11,6 +11,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.old_names import GONE, OLD, STILL_THERE, SUMMARIES, Old
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
+from jumar.porting.script.expressions import is_none, last_name
 
 _WIDEST = 1 << 30
 _AXIS = re.compile(r"(?:^|_)(?:axis|dim)(?:$|_|\d)")
@@ -103,7 +104,7 @@ def _is_imported(node: ast.Name | ast.Attribute, view: View) -> bool:
     """Whether a bare name was imported from TensorFlow, which is reported there."""
     if not isinstance(node, ast.Name):
         return False
-    _, bindings = view.module.scopes.lookup(node)
+    bindings = view.module.bindings(node)
     return not bindings or any(binding.kind == "import" for binding in bindings)
 
 
@@ -174,7 +175,7 @@ def _is_old_call(call: ast.Call, name: str, old: Old) -> bool:
     if "logits" in old.order:
         # In 1.15 the first parameter takes nothing but None, so that the others need keywords.
         first = call.args[0]
-        return not (isinstance(first, ast.Constant) and first.value is None)
+        return not is_none(first)
     return _is_certain(call, name) or _is_likely(call, old)
 
 
@@ -197,8 +198,7 @@ def _is_likely(call: ast.Call, old: Old) -> bool:
 
 
 def _is_called_axis(node: ast.expr) -> bool:
-    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
-    return isinstance(name, str) and bool(_AXIS.search(name.lower()))
+    return bool(_AXIS.search(last_name(node).lower()))
 
 
 def _named(call: ast.Call, old: Old, view: View) -> tuple[Replacement, ...]:

@@ -9,7 +9,7 @@ from jumar.porting.rewriting.editing import insert_before
 from jumar.porting.rewriting.editing import wrap as wrapped
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
-from jumar.porting.script.scopes import Binding, Scope
+from jumar.porting.script.scopes import Scope
 
 NPU = "npu_bridge.npu_init."
 LOSS_SCALED = frozenset({f"{NPU}NPULossScaleOptimizer", f"{NPU}NPUOptimizer"})
@@ -204,6 +204,17 @@ def _is_inner(call: ast.Call, view: View) -> bool:
     return isinstance(outer, ast.Call) and outer.func is not call and _is_optimizer(outer, view)
 
 
+def values_of(optimizer: ast.expr, view: View) -> list[ast.expr]:
+    """An expression, and what it is assigned where it is a name."""
+    bindings = view.module.bindings(optimizer) if isinstance(optimizer, ast.Name) else []
+    return [optimizer, *(binding.value for binding in bindings if binding.value is not None)]
+
+
+def is_distributed(node: ast.AST, view: View) -> bool:
+    """Whether a node makes an optimizer whose gradients are reduced over ranks."""
+    return isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
+
+
 def _is_optimizer(call: ast.expr, view: View) -> bool:
     return isinstance(call, ast.Call) and view.kinds.of(call) == "Optimizer"
 
@@ -218,7 +229,7 @@ def _variable(call: ast.Call, view: View) -> tuple[Scope | ast.ClassDef, str] | 
         return None
     target = parent.targets[0]
     if isinstance(target, ast.Name):
-        home, _ = _home(target, view)
+        home, _ = view.module.scopes.lookup(target)
         return (home, target.id) if home is not None else None
     if (
         isinstance(target, ast.Attribute)
@@ -228,10 +239,6 @@ def _variable(call: ast.Call, view: View) -> tuple[Scope | ast.ClassDef, str] | 
         holder = view.module.class_of(call)
         return (holder, target.attr) if holder is not None else None
     return None
-
-
-def _home(name: ast.Name, view: View) -> tuple[Scope | None, list[Binding]]:
-    return view.module.scopes.lookup(name)
 
 
 def _alone(call: ast.Call, view: View) -> Iterator[Site]:

@@ -15,6 +15,7 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
     estimator_plan,
     session_config_of,
 )
+from jumar.porting.script.expressions import is_none
 
 _PARAMETERS = (
     "model_dir",
@@ -187,7 +188,7 @@ def _notices(
         argument(call, "save_checkpoints_secs", 4),
     ]
     passed = [value for value in given if value is not None]
-    if passed and all(isinstance(one, ast.Constant) and one.value is None for one in passed):
+    if passed and all(is_none(one) for one in passed):
         yield view.notice(call, reason=_NEVER, todo=_NEVER_ADVICE, severity="speed")
     if argument(call, "save_summary_steps", 2) is None:
         yield view.notice(call, reason=_SUMMARIES, todo=_SUMMARIES_ADVICE, severity="speed")

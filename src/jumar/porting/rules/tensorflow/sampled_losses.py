@@ -12,6 +12,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.old_names import OLD
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
+from jumar.porting.script.expressions import last_name
 
 Order = Literal["old", "new", "unknown"]
 Role = Literal["labels", "inputs", ""]
@@ -148,13 +149,13 @@ def _role(node: ast.expr, view: View, depth: int) -> Role:
     if isinstance(node, ast.Call):
         return _role_of_result(node, view, depth)
     if isinstance(node, ast.Name):
-        _, bindings = view.module.scopes.lookup(node)
+        bindings = view.module.bindings(node)
         values = [one.value for one in bindings if one.kind == "assignment"]
         if len(values) == len(bindings) == 1 and isinstance(values[0], ast.Call):
             held = _role(values[0], view, depth + 1)
             if held:
                 return held
-    name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+    name = last_name(node)
     labels, inputs = (
         bool(pattern.search(name.lower())) for pattern in (_CALLED_LABELS, _CALLED_INPUTS)
     )
@@ -214,7 +215,7 @@ def _functions(node: ast.expr, view: View, depth: int) -> list[ast.FunctionDef |
     if not isinstance(node, ast.Name) or depth > _DEEPEST:
         return []
     functions: list[ast.FunctionDef | ast.Lambda] = []
-    for binding in view.module.scopes.lookup(node)[1]:
+    for binding in view.module.bindings(node):
         if isinstance(binding.node, ast.FunctionDef):
             functions.append(binding.node)
         elif binding.kind == "assignment" and binding.value is not None:

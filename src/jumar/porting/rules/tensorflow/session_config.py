@@ -9,6 +9,7 @@ from jumar.porting.rewriting.editing import add_argument, argument, is_open, lit
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import host_only
+from jumar.porting.script.expressions import is_left_out
 
 _SESSIONS = {
     "tensorflow.Session": ("config", 2),
@@ -123,7 +124,7 @@ def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
     """Give a `MonitoredSession` that opens its own session a creator with a configuration."""
     name = "session_creator"
     creator = argument(call, name, 0)
-    if creator is not None and not (isinstance(creator, ast.Constant) and literal(creator) is None):
+    if not is_left_out(creator):
         # ChiefSessionCreator gets the configuration where it is created.
         return
     if creator is None and is_open(call):
@@ -150,8 +151,7 @@ def has_npu_config(config: ast.expr, view: View) -> bool:
     if view.is_npu(config):
         return True
     if isinstance(config, ast.Name):
-        _, bindings = view.module.scopes.lookup(config)
-        values = [binding.value for binding in bindings]
+        values = [binding.value for binding in view.module.bindings(config)]
         return bool(values) and all(value is not None and view.is_npu(value) for value in values)
     return False
 

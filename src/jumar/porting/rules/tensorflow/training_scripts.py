@@ -6,8 +6,8 @@ import re
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import named_purpose
 from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
+from jumar.porting.script.expressions import names_within
 from jumar.porting.script.module import Module
-from jumar.porting.script.nodes import walk
 
 _MAKES_OPTIMIZER = re.compile(
     r"\b\w*Optimizer\s*\(|\.minimize\s*\(|\.apply_gradients\s*\(|create_train_op\s*\("
@@ -56,13 +56,7 @@ def is_run(call: ast.Call) -> bool:
 
 def runs_train_op(call: ast.Call) -> bool:
     """`session.run([model.train_op, loss])`, by the name of what is run."""
-    if not is_run(call):
-        return False
-    return any(
-        _TRAIN_OP.search(node.id if isinstance(node, ast.Name) else node.attr)
-        for node in walk(call.args[0])
-        if isinstance(node, ast.Name | ast.Attribute)
-    )
+    return is_run(call) and any(map(_TRAIN_OP.search, names_within(call.args[0])))
 
 
 def _imports_optimizer(module: Module, seen: set[str]) -> bool:

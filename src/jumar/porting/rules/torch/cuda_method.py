@@ -68,8 +68,7 @@ def _confidence(receiver: ast.expr, view: View) -> Confidence:
         name = view.kinds.called(receiver) or ""
         return "certain" if name.startswith("torch.") else "likely"
     if isinstance(receiver, ast.Name):
-        _, bindings = view.module.scopes.lookup(receiver)
-        values = [binding.value for binding in bindings]
+        values = [binding.value for binding in view.module.bindings(receiver)]
         if values and all(
             isinstance(value, ast.Call) and (view.kinds.called(value) or "").startswith("torch.")
             for value in values

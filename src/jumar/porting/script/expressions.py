@@ -1,0 +1,27 @@
+"""What an expression is by its form alone, whatever its names stand for."""
+
+import ast
+
+from jumar.porting.script.nodes import walk
+
+
+def is_none(node: ast.AST | None) -> bool:
+    """Whether an expression is the constant `None`."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def last_name(node: ast.AST | None) -> str:
+    """The last name of `a.b.c`; empty for anything else."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def names_within(node: ast.AST) -> list[str]:
+    """All names in a node, and those of attributes."""
+    return [name for name in map(last_name, walk(node)) if name]
+
+
+def is_left_out(node: ast.AST | None) -> bool:
+    """Whether an argument is not given, or given as `None`."""
+    return node is None or is_none(node)

@@ -1,18 +1,13 @@
 """The page of a run or a sweep: one self-contained HTML file."""
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
-
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
+from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.profiling.showing import inside_script
 from jumar.report.chart import (
     BOTTOM,
@@ -56,7 +51,7 @@ def render(page: Page) -> str:
     ]
     drawn = [drawing for drawing in drawings if drawing is not None]
     is_searched = any(table.searchable for table in (*page.tables, *page.details))
-    script = _source("page.js") if drawn or is_searched else ""
+    script = page_source("jumar.report", "page.js") if drawn or is_searched else ""
     frame = {
         "width": WIDTH,
         "height": HEIGHT,
@@ -65,12 +60,12 @@ def render(page: Page) -> str:
         "top": TOP,
         "bottom": HEIGHT - BOTTOM,
     }
-    return _template().render(
+    return page_template("jumar.report", "report.html.jinja").render(
         page=page,
         drawings=drawn,
         frame=frame,
         script=script,
-        script_hash=_hash(script),
+        script_hash=policy_hash(script),
         data=_numbers(drawn, frame) if script else "",
         key_letters=key_letters_of,
         colour_and_dash=colour_and_dash,
@@ -107,11 +102,6 @@ def _short(value: float) -> float:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-def _hash(text: str) -> str:
-    """The name by which the page's policy allows a script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def save_page(page: Page, path: Path) -> Path:
     """Write the page atomically and return its path.
 
@@ -127,15 +117,3 @@ def save_page(page: Page, path: Path) -> Path:
             )
     write_text(path, render(page))
     return path
-
-
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_source("report.html.jinja"))
-
-
-def _source(name: str) -> str:
-    return files("jumar.report").joinpath(name).read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
+from jumar.ground.pages import policy_hash
 from jumar.porting.edits import Edit, FileReport, Finding, Language, Place, Text, TreeReport
 from jumar.porting.report import page as page_module
 from jumar.porting.report.page import render
@@ -111,7 +112,7 @@ def test_content_policy_allows_the_pages_style_and_script() -> None:
     (policy,) = [meta["content"] for meta in Reader(html).all("meta") if "http-equiv" in meta]
     for tag in ("style", "script"):
         (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", html, flags=re.DOTALL)
-        assert f"{tag}-src '{page_module._hash(content)}'" in policy
+        assert f"{tag}-src '{policy_hash(content)}'" in policy
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from jumar.ground.pages import policy_hash
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
 from jumar.precision.comparing.observed import Difference
-from jumar.precision.comparing.page import page, policy_hash
+from jumar.precision.comparing.page import page
 from jumar.precision.comparing.pairing import Pair
 from jumar.precision.comparing.tables import (
     as_csv,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jumar.precision.comparing.page import policy_hash
+from jumar.ground.pages import policy_hash
 from jumar.precision.sensitivity.measuring import Moved, NoiseSettings, Sensitivity
 from jumar.precision.sensitivity.page import page
 from jumar.precision.sensitivity.tables import as_csv, as_dict, shown, summary

@@ -1,15 +1,10 @@
 """The page of a port: one self-contained HTML file."""
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
 from typing import get_args
 
-from jinja2 import Environment, StrictUndefined, Template
-
+from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.porting.edits import (
     Confidence,
     FileReport,
@@ -33,6 +28,7 @@ page says so. A browser opens a page of that size in a second or two."""
 MOST_FINDINGS = 2_000
 MOST_FILES = 5_000
 MOST_KEPT = 1_000
+_PACKAGE = "jumar.porting.report"
 _FILES_OPEN = 12
 _CHARACTERS_A_ROW = 150
 _LONG_LINE = 400
@@ -66,20 +62,18 @@ def render(report: TreeReport, language: Language = "en") -> str:
     filters the page is the only one that its policy lets run.
     """
     views = _with_differences(report)
-    folder = files("jumar.porting.report")
-    style = folder.joinpath("page.css").read_text(encoding="utf-8")
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    style, script = (page_source(_PACKAGE, name) for name in ("page.css", "page.js"))
     findings = list(report.with_findings())
     keys = {id(view.report): view for view in views}
     kept = [(file.path, kept) for file in report.files for kept in file.kept]
-    return _template().render(
+    page = page_template(_PACKAGE).render(
         report=report,
         say=words(language),
         language=language,
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
         statuses=get_args(FileStatus),
         severities=get_args(Severity),
         confidences=get_args(Confidence),
@@ -107,15 +101,11 @@ def render(report: TreeReport, language: Language = "en") -> str:
         one_line=one_line,
         code_and_prose=code_and_prose,
     )
+    return f"{page}\n"
 
 
 def _by_rule(pair: tuple[str, Kept]) -> tuple[str, str, object]:
     return pair[1].rule, pair[0], pair[1].place
-
-
-def _hash(text: str) -> str:
-    """The hash by which the page's content policy allows a style or script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _with_differences(report: TreeReport) -> list[FileView]:
@@ -201,16 +191,3 @@ def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
         yield kind, visible(part.text[:half])
         yield "cut", f"{len(part.text) - 2 * half:,}"
         yield kind, visible(part.text[-half:])
-
-
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    source = files("jumar.porting.report").joinpath("page.html.jinja")
-    return environment.from_string(source.read_text(encoding="utf-8"))

@@ -1,15 +1,12 @@
 """The page of a profile as HTML."""
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Final
 
 import polars as pl
-from jinja2 import Environment, StrictUndefined, Template
 
+from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.ground.text import Language, counted
 from jumar.profiling.comparison import Comparison, Edit
 from jumar.profiling.page import contents
@@ -24,6 +21,7 @@ from jumar.profiling.views.chips import peak_rates
 from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.words import missing_lines, words
 
+_PACKAGE: Final = "jumar.profiling.page"
 _MOST_NOTICES: Final = 30
 MOST_ROWS: Final = 500
 """Of a table; one with a row a step or a collective has tens of thousands."""
@@ -61,8 +59,7 @@ def page(
     options = options or Options()
     language = options.language
     say = words(language)
-    folder = files("jumar.profiling.page")
-    style = folder.joinpath("page.css").read_text(encoding="utf-8")
+    style = page_source(_PACKAGE, "page.css")
     script = _script()
     groups, data = _drawn(profile, options)
     is_long = profile.ops.height > LONG_PROFILE
@@ -75,13 +72,13 @@ def page(
     listed = [one for one in VIEWS.values() if one.name in given.tables]
     known = peak_rates(profile, given.tables, options)
     rates = f"{say['rates']}{shown(known, 300)}" if known else ""
-    return _template().render(
+    return page_template(_PACKAGE).render(
         say=say,
         title=say["title"].format(source=shown(profile.source, 120)),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
         facts=contents.facts(profile, language),
         contradictions=[line.in_language(language) for line in contradictions(profile)],
         notices=missing_lines(profile, language)[:_MOST_NOTICES],
@@ -150,20 +147,5 @@ def _drawn(profile: Profile, options: Options) -> tuple[Labels | None, dict[str,
 @lru_cache
 def _script() -> str:
     """The page's script: its files in order, as one function, so that they share their names."""
-    folder = files("jumar.profiling.page").joinpath("scripts")
-    texts = [folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    texts = [page_source(_PACKAGE, f"scripts/{name}.js") for name in _SCRIPTS]
     return '"use strict";\n(() => {\n' + "\n".join(texts) + "})();\n"
-
-
-@lru_cache
-def _template() -> Template:
-    text = files("jumar.profiling.page").joinpath("page.html.jinja").read_text(encoding="utf-8")
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
-    return environment.from_string(text)
-
-
-def _hash(text: str) -> str:
-    """The name by which the page's policy allows a style or script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,12 +1,8 @@
 """The page of a comparison: the error along the network, every call's numbers one click away."""
 
-import base64
-import hashlib
-from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, StrictUndefined
-
+from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.ground.text import counted
 from jumar.precision.comparing.comparison import Compared, Comparison, Row
 from jumar.precision.comparing.tables import error_of, shown
@@ -25,17 +21,12 @@ def page(comparison: Comparison) -> str:
     Args:
         comparison: The comparison to show.
     """
-    folder = files("jumar.precision.comparing.page")
-    style, script = (
-        folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
-    )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(folder.joinpath("page.html.jinja").read_text("utf-8"))
+    style, script = (page_source(__name__, name) for name in ("page.css", "page.js"))
     sides = [
         (name, str(dump.where), dump.tool, counted(len(dump.calls), "call"))
         for name, dump in (("before", comparison.before), ("after", comparison.after))
     ]
-    return template.render(
+    return page_template(__name__).render(
         style=style,
         script=script,
         style_hash=policy_hash(style),
@@ -84,9 +75,3 @@ def _row(row: Row) -> list[Any]:
         shown(row.ratio),
         _VERDICTS.index(row.verdict),
     ]
-
-
-def policy_hash(text: str) -> str:
-    """The hash by which a page's content security policy admits a style or script."""
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"sha256-{digest}"

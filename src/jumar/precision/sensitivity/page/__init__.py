@@ -3,13 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, StrictUndefined
-
+from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.ground.text import counted
-from jumar.precision.comparing.page import policy_hash
 from jumar.precision.sensitivity.measuring import Moved, Sensitivity
 from jumar.precision.sensitivity.tables import shown
 from jumar.profiling.showing import shown as safe
@@ -39,15 +36,11 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
         step: The step, counted from 0.
     """
     style = "".join(
-        files(folder).joinpath("page.css").read_text(encoding="utf-8")
-        for folder in ("jumar.precision.comparing.page", "jumar.precision.sensitivity.page")
-    )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(
-        files("jumar.precision.sensitivity.page").joinpath("page.html.jinja").read_text("utf-8")
+        page_source(package, "page.css")
+        for package in ("jumar.precision.comparing.page", "jumar.precision.sensitivity.page")
     )
     ranked = result.ranked
-    return template.render(
+    return page_template(__name__).render(
         style=style,
         style_hash=policy_hash(style),
         what=safe(what),

@@ -11,10 +11,10 @@ from jumar.models.tf_layout import (
     TfCounting,
     TfNames,
     TfVariable,
-    Unchanged,
     adam_state,
     batch_norm_variables,
     dense_variables,
+    unchanged,
 )
 
 _UP_SIZES = (16, 8, 4, 2, 1)
@@ -93,16 +93,16 @@ def _attention(network: str) -> list[TfVariable]:
     variables: list[TfVariable] = []
     for tf_part, part in _ATTENTION.items():
         if tf_part == "attn_conv":
-            variables.append(_plain(f"{scope}/gamma", f"{name}.gain"))
+            variables.append(unchanged(f"{scope}/gamma", f"{name}.gain"))
         variables += _kernel(f"{scope}/{tf_part}", f"{name}.{part}")
-        variables.append(_plain(f"{scope}/{tf_part}/bias", f"{name}.{part}.bias"))
+        variables.append(unchanged(f"{scope}/{tf_part}/bias", f"{name}.{part}.bias"))
     return variables
 
 
 def _conditional(scope: str, name: str) -> list[TfVariable]:
     return [
-        _plain(f"{scope}/pop_mean", f"{name}.running_mean"),
-        _plain(f"{scope}/pop_var", f"{name}.running_var"),
+        unchanged(f"{scope}/pop_mean", f"{name}.running_mean"),
+        unchanged(f"{scope}/pop_var", f"{name}.running_var"),
         *dense_variables(f"{scope}/beta/dense", f"{name}.shift"),
         *dense_variables(f"{scope}/gamma/dense", f"{name}.gain"),
     ]
@@ -119,10 +119,6 @@ def _kernel(scope: str, name: str) -> list[TfVariable]:
 def _dense(scope: str, name: str) -> list[TfVariable]:
     return [
         TfVariable(tf_name=f"{scope}/kernel", name=f"{name}.weight", layout=DenseKernel()),
-        _plain(f"{scope}/bias", f"{name}.bias"),
+        unchanged(f"{scope}/bias", f"{name}.bias"),
         TfVariable(tf_name=f"{scope}/u", name=f"{name}.u", layout=Row()),
     ]
-
-
-def _plain(tf_name: str, name: str) -> TfVariable:
-    return TfVariable(tf_name=tf_name, name=name, layout=Unchanged())

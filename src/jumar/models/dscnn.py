@@ -22,8 +22,8 @@ from jumar.models.tf_layout import (
     TfCounting,
     TfNames,
     TfVariable,
-    Unchanged,
     adam_state,
+    unchanged,
 )
 
 _SMALL_BLOCK = (64, 3, 3, 1, 1)
@@ -191,7 +191,7 @@ def tf_variables(model: DSCNN) -> list[TfVariable]:
         TfVariable(
             tf_name=f"{TF_SCOPE}/fc1/weights", name="classifier.weight", layout=DenseKernel()
         ),
-        TfVariable(tf_name=f"{TF_SCOPE}/fc1/biases", name="classifier.bias", layout=Unchanged()),
+        unchanged(f"{TF_SCOPE}/fc1/biases", "classifier.bias"),
     ]
 
 
@@ -239,8 +239,5 @@ def _layer_variables(scope: str, name: str, weights: str, kernel: Layout) -> lis
     }
     return [
         TfVariable(tf_name=f"{scope}/{weights}", name=f"{name}.conv.weight", layout=kernel),
-        *(
-            TfVariable(tf_name=f"{scope}/{tf_part}", name=f"{name}.{part}", layout=Unchanged())
-            for tf_part, part in parts.items()
-        ),
+        *(unchanged(f"{scope}/{tf_part}", f"{name}.{part}") for tf_part, part in parts.items()),
     ]

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Unchanged
+from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, unchanged
 
 TF_SCOPE = "pixelcnn"
 
@@ -252,10 +252,7 @@ def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
         for tf_part, part in parts
     ]
     biases = [
-        TfVariable(
-            tf_name=f"{scope}/{tf_part}_{bias}", name=f"{name}.{part}_bias", layout=Unchanged()
-        )
-        for tf_part, part in parts
+        unchanged(f"{scope}/{tf_part}_{bias}", f"{name}.{part}_bias") for tf_part, part in parts
     ]
     return kernels + biases
 
@@ -263,5 +260,5 @@ def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
 def _plain(scope: str, name: str) -> list[TfVariable]:
     return [
         TfVariable(tf_name=f"{scope}/W", name=f"{name}.weight", layout=ConvolutionKernel()),
-        TfVariable(tf_name=f"{scope}/b", name=f"{name}.bias", layout=Unchanged()),
+        unchanged(f"{scope}/b", f"{name}.bias"),
     ]

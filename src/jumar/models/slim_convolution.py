@@ -14,9 +14,9 @@ from jumar.models.tf_layout import (
     ConvolutionKernel,
     TfNames,
     TfVariable,
-    Unchanged,
     adam_state,
     batch_norm_variables,
+    unchanged,
 )
 
 _EPSILON = 1e-5
@@ -87,7 +87,7 @@ class SlimConv2d(nn.Module):
         )
         if self.norm is not None:
             return [kernel, *batch_norm_variables(f"{tf_name}/BatchNorm", f"{name}.norm")]
-        bias = TfVariable(tf_name=f"{tf_name}/biases", name=f"{name}.conv.bias", layout=Unchanged())
+        bias = unchanged(f"{tf_name}/biases", f"{name}.conv.bias")
         return [kernel, bias]
 
 

@@ -215,15 +215,18 @@ class TfNames:
         )
 
 
+def unchanged(tf_name: str, name: str) -> TfVariable:
+    """A variable with the same axes in both, such as a bias."""
+    return TfVariable(tf_name=tf_name, name=name, layout=Unchanged())
+
+
 def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVariable]:
     """The variables of a convolution created by `tf.layers.conv2d`."""
     variables = [
         TfVariable(tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=ConvolutionKernel())
     ]
     if bias:
-        variables.append(
-            TfVariable(tf_name=f"{tf_name}/bias", name=f"{name}.bias", layout=Unchanged())
-        )
+        variables.append(unchanged(f"{tf_name}/bias", f"{name}.bias"))
     return variables
 
 
@@ -233,7 +236,7 @@ def dense_variables(tf_name: str, name: str, *, layout: Layout | None = None) ->
         TfVariable(
             tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=layout or DenseKernel()
         ),
-        TfVariable(tf_name=f"{tf_name}/bias", name=f"{name}.bias", layout=Unchanged()),
+        unchanged(f"{tf_name}/bias", f"{name}.bias"),
     ]
 
 
@@ -245,7 +248,4 @@ def batch_norm_variables(tf_name: str, name: str) -> list[TfVariable]:
         "moving_mean": "running_mean",
         "moving_variance": "running_var",
     }
-    return [
-        TfVariable(tf_name=f"{tf_name}/{tf_part}", name=f"{name}.{part}", layout=Unchanged())
-        for tf_part, part in parts.items()
-    ]
+    return [unchanged(f"{tf_name}/{tf_part}", f"{name}.{part}") for tf_part, part in parts.items()]

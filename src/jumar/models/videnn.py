@@ -10,6 +10,7 @@ the channels on the way in and out, so that images here stay red, green, blue.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -18,10 +19,10 @@ from torch.nn import functional
 from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
-    Unchanged,
     adam_state,
     batch_norm_variables,
     convolution_variables,
+    unchanged,
 )
 
 DEPTH = 20
@@ -33,71 +34,23 @@ BATCH_NORM_MOMENTUM = 0.01
 LEAKY_SLOPE = 0.2
 
 
-class SpatialCNN(nn.Module):
-    """The network for single frames: [N, channels, height, width] noisy in, clean out; any size.
-
-    Convolution 128 with bias and ReLU, eighteen of 64 with batch norm and ReLU, and one of 3
-    whose output is subtracted from the input.
+class _Convolutions(nn.Module):
+    """What both networks have: 3x3 convolutions between the frames and the noise in one of them.
 
     Args:
         channels: Channels of a frame: 3, or 1 if grey, which the original does not have.
         bgr: Whether the weights expect blue, green, red; see the module.
         output_bias: A bias in the last convolution. The original's code has none, but its
-            published `ckpt_awgn` was trained with one.
+            published `ckpt_awgn` and `ckpt_videnn` were trained with one.
         depth: Number of convolutions; the original has 20.
         width: Hidden channels; the original has 64, twice as many after the first convolution.
     """
 
-    def __init__(
-        self,
-        *,
-        channels: int = 3,
-        bgr: bool = False,
-        output_bias: bool = False,
-        depth: int = DEPTH,
-        width: int = WIDTH,
-    ) -> None:
-        super().__init__()
-        if bgr and channels != 3:
-            raise ValueError("only colour images have channels to reverse")
-        self.bgr = bgr
-        self.head = nn.Conv2d(channels, 2 * width, 3, padding=1)
-        self.body = nn.ModuleList(
-            nn.Conv2d(2 * width if index == 0 else width, width, 3, padding=1, bias=False)
-            for index in range(depth - 2)
-        )
-        self.norms = nn.ModuleList(
-            nn.BatchNorm2d(width, eps=BATCH_NORM_EPSILON, momentum=BATCH_NORM_MOMENTUM)
-            for _ in range(depth - 2)
-        )
-        self.tail = nn.Conv2d(width, channels, 3, padding=1, bias=output_bias)
-        reset_convolutions(self)
-
-    def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        x = _turned(frames) if self.bgr else frames
-        y = functional.relu_(self.head(x))
-        for conv, norm in zip(self.body, self.norms, strict=True):
-            # In place: the backward pass of a ReLU only needs its output, and on a CPU a second
-            # copy of every feature map costs a tenth of the step.
-            y = functional.relu_(norm(conv(y)))
-        y = x - self.tail(y)
-        return _turned(y) if self.bgr else y
-
-
-class Temp3CNN(nn.Module):
-    """The network for three frames: [N, 9, height, width] in, the middle one [N, 3, ...] out.
-
-    Channels are those of the previous, the current and the next frame, each already denoised by the
-    spatial network. Like `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
-
-    Args:
-        channels: Channels of a frame.
-        bgr: Whether the weights expect blue, green, red; see the module.
-        output_bias: A bias in the last convolution. The original's code has none, but its
-            published `ckpt_videnn` was trained with one.
-        depth: Number of convolutions; the original has 20.
-        width: Hidden channels; the original has 64, twice as many after the first convolution.
-    """
+    frames: ClassVar[int]
+    """Frames that go in, side by side as channels."""
+    has_norms: ClassVar[bool]
+    """Whether batch norms follow the convolutions between the first and the last."""
+    norms: nn.ModuleList
 
     def __init__(
         self,
@@ -113,13 +66,50 @@ class Temp3CNN(nn.Module):
             raise ValueError("only colour images have channels to reverse")
         self.channels = channels
         self.bgr = bgr
-        self.head = nn.Conv2d(3 * channels, 2 * width, 3, padding=1)
+        self.head = nn.Conv2d(self.frames * channels, 2 * width, 3, padding=1)
         self.body = nn.ModuleList(
             nn.Conv2d(2 * width if index == 0 else width, width, 3, padding=1, bias=False)
             for index in range(depth - 2)
         )
+        if self.has_norms:
+            self.norms = nn.ModuleList(
+                nn.BatchNorm2d(width, eps=BATCH_NORM_EPSILON, momentum=BATCH_NORM_MOMENTUM)
+                for _ in range(depth - 2)
+            )
         self.tail = nn.Conv2d(width, channels, 3, padding=1, bias=output_bias)
         reset_convolutions(self)
+
+
+class SpatialCNN(_Convolutions):
+    """The network for single frames: [N, channels, height, width] noisy in, clean out; any size.
+
+    Convolution 128 with bias and ReLU, eighteen of 64 with batch norm and ReLU, and one of 3
+    whose output is subtracted from the input.
+    """
+
+    frames = 1
+    has_norms = True
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        x = _turned(frames) if self.bgr else frames
+        y = functional.relu_(self.head(x))
+        for conv, norm in zip(self.body, self.norms, strict=True):
+            # In place: the backward pass of a ReLU only needs its output, and on a CPU a second
+            # copy of every feature map costs a tenth of the step.
+            y = functional.relu_(norm(conv(y)))
+        y = x - self.tail(y)
+        return _turned(y) if self.bgr else y
+
+
+class Temp3CNN(_Convolutions):
+    """The network for three frames: [N, 9, height, width] in, the middle one [N, 3, ...] out.
+
+    Channels are those of the previous, the current and the next frame, each already denoised by the
+    spatial network. Like `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
+    """
+
+    frames = 3
+    has_norms = False
 
     def forward(self, triplets: torch.Tensor) -> torch.Tensor:
         x = _turned(triplets) if self.bgr else triplets
@@ -240,8 +230,7 @@ def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVa
         model: The network.
         prefix: Its prefix in a larger model, for instance `spatial.`.
     """
-    norms = isinstance(model, SpatialCNN)
-    scope = "block" if norms else "temp-block"
+    scope = "block" if model.has_norms else "temp-block"
     variables = convolution_variables(f"{scope}1/conv2d", f"{prefix}head", bias=True)
     last = len(model.body) + 2
     for index in range(len(model.body)):
@@ -249,17 +238,13 @@ def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVa
         variables += convolution_variables(
             f"{scope}{number}/conv{number}", f"{prefix}body.{index}", bias=False
         )
-        if norms:
+        if model.has_norms:
             variables += batch_norm_variables(
                 f"{scope}{number}/batch_normalization", f"{prefix}norms.{index}"
             )
     variables += convolution_variables(f"{scope}{last}/conv2d", f"{prefix}tail", bias=False)
     if model.tail.bias is not None:
-        variables.append(
-            TfVariable(
-                tf_name=f"{scope}{last}/conv2d/bias", name=f"{prefix}tail.bias", layout=Unchanged()
-            )
-        )
+        variables.append(unchanged(f"{scope}{last}/conv2d/bias", f"{prefix}tail.bias"))
     return variables
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from jumar.models.export_mode import in_export_mode, without_autocast
 from jumar.models.same_padding import SameConv2d
-from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, Unchanged
+from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, unchanged
 
 VARIANTS = ("mnist", "cifar10", "imagenet")
 TF_SCOPE = "train"
@@ -191,7 +191,7 @@ def tf_variables(model: VQVAE) -> list[TfVariable]:
                 variables += _convolution(f"{scope}/{name}_1", f"{part}.{name}.pointwise")
             elif not isinstance(layer, nn.ReLU):
                 variables += _convolution(f"{scope}/{name}", f"{part}.{name}")
-    book = TfVariable(tf_name="params/embed/embed", name="codebook", layout=Unchanged())
+    book = unchanged("params/embed/embed", "codebook")
     return [*variables, book]
 
 
@@ -272,5 +272,5 @@ def _convolution(tf_name: str, name: str) -> list[TfVariable]:
     """A convolution or a transposed one: both use the same change of axes."""
     return [
         TfVariable(tf_name=f"{tf_name}/w", name=f"{name}.weight", layout=ConvolutionKernel()),
-        TfVariable(tf_name=f"{tf_name}/b", name=f"{name}.bias", layout=Unchanged()),
+        unchanged(f"{tf_name}/b", f"{name}.bias"),
     ]

@@ -19,9 +19,8 @@ Choices where the sources disagree:
   scripts use 1e-4 in half precision.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from torch import nn
 
@@ -34,13 +33,11 @@ from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.bert_model import (
     BertModel,
+    EncoderRecipe,
     bert_size,
-    fitted_vocabulary,
     model_tokenizer,
-    settings_of_weights,
     with_vocabulary,
 )
-from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.pretraining import PretrainingTask
@@ -80,10 +77,9 @@ class PretrainingData(LoaderSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainingRecipe(Recipe):
+class PretrainingRecipe(EncoderRecipe):
     """BERT or NEZHA, its data and its optimizer."""
 
-    model: BertModel = setting(BertModel(), "The network and its vocabulary.")
     data: PretrainingData = setting(PretrainingData(), "The instances.")
     optimizer: OptimizerSettings = setting(AdamW(), "The optimizer.")
     schedule: ScheduleSettings = setting(Polynomial(), "The learning rate over the run.")
@@ -121,16 +117,6 @@ class PretrainingRecipe(Recipe):
         assert isinstance(task.model, BertForPretraining)
         pieces = task.model.bert.size.vocab_size
         return replace(self, model=replace(self.model, vocab_size=pieces))
-
-    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "PretrainingRecipe":
-        """With the vocabulary size of the given weights."""
-        return replace(self, model=fitted_vocabulary(self.model, shapes))
-
-    def settings_of_weights(
-        self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
-    ) -> Sequence[str]:
-        """See `jumar.recipes.bert_model.settings_of_weights`."""
-        return settings_of_weights(self.model, shapes, config)
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Those of the original's graph."""

@@ -13,6 +13,7 @@ from typing import Any
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.ground.errors import UserError
 from jumar.models.bert.network import BertSize
+from jumar.recipes.recipe import Recipe
 from jumar.settings import setting
 
 _SHAPES = {
@@ -203,6 +204,23 @@ def settings_of_weights(
     if (gelu := _GELU.get(str(config.get("hidden_act")), own.gelu)) != own.gelu:
         wanted["gelu"] = gelu
     return [f"model.{field}={value}" for field, value in wanted.items()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderRecipe(Recipe):
+    """A recipe of BERT or NEZHA, whose network takes its size from weights."""
+
+    model: BertModel = setting(BertModel(), "The network and its vocabulary.")
+
+    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "EncoderRecipe":
+        """With as many word pieces as the weights have."""
+        return replace(self, model=fitted_vocabulary(self.model, shapes))
+
+    def settings_of_weights(
+        self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """See `jumar.recipes.bert_model.settings_of_weights`."""
+        return settings_of_weights(self.model, shapes, config)
 
 
 def _shape_of(shapes: Mapping[str, tuple[int, ...]], layer: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ Choices where the originals have a trap, or disagree with others:
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from torch import nn
@@ -40,13 +40,11 @@ from jumar.models.bert.names import tf_names
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.bert_model import (
     BertModel,
+    EncoderRecipe,
     bert_size,
-    fitted_vocabulary,
     model_tokenizer,
-    settings_of_weights,
     with_vocabulary,
 )
-from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.class_weights import MEANING, class_weights
@@ -70,12 +68,11 @@ def fine_tuning(duration: str) -> TrainingSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BertTaskRecipe(Recipe):
+class BertTaskRecipe(EncoderRecipe):
     """BERT or NEZHA with a head, its data and the originals' optimizer."""
 
     objective: ClassVar[str]
 
-    model: BertModel = setting(BertModel(), "The network and its vocabulary.")
     data: TextData = setting(TextData(), "The texts.")
     training: TrainingSettings = setting(fine_tuning("3ep"), "Length and shape of the run.")
     optimizer: OptimizerSettings = setting(
@@ -99,16 +96,6 @@ class BertTaskRecipe(Recipe):
         """With the number of word pieces of the network, and what the data decided."""
         table = task.model.state_dict()["bert.embeddings.word_embeddings.weight"]
         return replace(self, model=replace(self.model, vocab_size=len(table)))
-
-    def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "BertTaskRecipe":
-        """With as many word pieces as the weights have."""
-        return replace(self, model=fitted_vocabulary(self.model, shapes))
-
-    def settings_of_weights(
-        self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
-    ) -> Sequence[str]:
-        """See `jumar.recipes.bert_model.settings_of_weights`."""
-        return settings_of_weights(self.model, shapes, config)
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Those of the originals."""

@@ -8,6 +8,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from jumar.data.denoising.denoise_sets import DenoisingData, level_names, open_patches
+from jumar.data.samples import SampleSet
 from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.network_settings import NetworkSettings
@@ -61,8 +62,25 @@ class DenoisingRecipe(Recipe):
 
     def build_task(self, say: Callable[[str], None]) -> Task:
         """Open the images and build the network; see `Recipe.build_task`."""
-        train, evaluation = open_patches(self.data, seed=self.seed, notice=say)
-        network = self.build_model()
+        sets = open_patches(self.data, seed=self.seed, notice=say)
+        return self.task_of(self.build_model(), *sets)
+
+    def task_of(
+        self,
+        network: nn.Module,
+        train: SampleSet,
+        evaluation: SampleSet | None,
+        *,
+        trained: nn.Module | None = None,
+    ) -> Task:
+        """The task of a network and its images.
+
+        Args:
+            network: Noisy images in, clean ones out.
+            train: Patches to learn from.
+            evaluation: Images to score on.
+            trained: The part of the network to train; None for all of it.
+        """
         return DenoisingTask(
             network,
             train_data=train,
@@ -72,6 +90,7 @@ class DenoisingRecipe(Recipe):
             clip=self.score.clip,
             rounding=cast("Rounding", self.score.rounding),
             denoise=self.model.denoiser(network),
+            trained=trained,
             decays=self.model.decays,
         )
 

@@ -33,16 +33,12 @@ from jumar.recipes.registry import register
 from jumar.recipes.text_detection import (
     DetectionRecipe,
     DetectorModel,
+    as_published,
     for_a_cpu,
-    original_checkpoints,
-    original_precision,
-    original_schedule,
-    original_training,
 )
 from jumar.settings import setting
 from jumar.tasks.detection_losses import BalancedCrossEntropy, BoxLoss, DiceAndBoxes
 from jumar.tasks.text_detection import BoxObjective, BoxReader, Reader
-from jumar.training.optimizers import Adam
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,19 +110,16 @@ def east() -> EastRecipe:
 
     Run: jumar train east --set data.path=ICDAR2015 --set transfer.start_from=IMAGENET
     """
-    return EastRecipe(
-        data=DetectionData(
+    return as_published(
+        EastRecipe,
+        DetectionData(
             image_size=512,
             batch_size=14,
             eval_longest=2400,
             eval_rounding="down",
             augmentation=TextAugmentation(scales=(0.5, 1.0, 2.0, 3.0)),
         ),
-        optimizer=Adam(learning_rate=1e-4, weight_decay=1e-5),
-        schedule=original_schedule(),
-        training=original_training(),
-        checkpoints=original_checkpoints(),
-        precision=original_precision(),
+        learning_rate=1e-4,
     )
 
 

@@ -37,16 +37,12 @@ from jumar.recipes.registry import register
 from jumar.recipes.text_detection import (
     DetectionRecipe,
     DetectorModel,
+    as_published,
     for_a_cpu,
-    original_checkpoints,
-    original_precision,
-    original_schedule,
-    original_training,
 )
 from jumar.settings import setting
 from jumar.tasks.detection_losses import BatchDice, HardDice, KernelLoss
 from jumar.tasks.text_detection import KernelObjective, KernelReader, Reader
-from jumar.training.optimizers import Adam
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,19 +119,16 @@ def psenet() -> PSENetRecipe:
 
     Run: jumar train psenet --set data.path=ICDAR2015 --set transfer.start_from=IMAGENET
     """
-    return PSENetRecipe(
-        data=DetectionData(
+    return as_published(
+        PSENetRecipe,
+        DetectionData(
             image_size=512,
             batch_size=8,
             eval_longest=1200,
             eval_rounding="up",
             augmentation=TextAugmentation(scales=(0.125, 0.25, 0.5, 1.0, 2.0, 3.0)),
         ),
-        optimizer=Adam(learning_rate=1e-5, weight_decay=1e-5),
-        schedule=original_schedule(),
-        training=original_training(),
-        checkpoints=original_checkpoints(),
-        precision=original_precision(),
+        learning_rate=1e-5,
     )
 
 

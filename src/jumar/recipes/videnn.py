@@ -35,7 +35,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from jumar.data.denoising.denoise_sets import DenoisingData, level_names
+from jumar.data.denoising.denoise_sets import DenoisingData
 from jumar.data.denoising.frame_triplets import ClipData, open_triplets
 from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
@@ -47,7 +47,7 @@ from jumar.recipes.denoising import DenoisingNetwork, DenoisingRecipe
 from jumar.recipes.registry import register
 from jumar.recipes.stored import open_first_stage
 from jumar.settings import setting
-from jumar.tasks.denoising import Denoiser, DenoisingTask, Rounding
+from jumar.tasks.denoising import Denoiser
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import load_weights
 from jumar.training.checkpoint_retention import find_checkpoint
@@ -170,17 +170,7 @@ class TemporalRecipe(DenoisingRecipe):
         train, evaluation = open_triplets(self.data, seed=self.seed, notice=say)
         network = self._both(margin=self.data.margin)
         say(f"spatial network: {self._load_spatial(network.spatial)}")
-        return DenoisingTask(
-            network,
-            train_data=train,
-            eval_data=evaluation,
-            level_names=level_names(self.data),
-            loss=self.loss,
-            clip=self.score.clip,
-            rounding=cast("Rounding", self.score.rounding),
-            denoise=self.model.denoiser(network),
-            trained=network.temporal,
-        )
+        return self.task_of(network, train, evaluation, trained=network.temporal)
 
     def build_model(self) -> nn.Module:
         """Both networks, as in a checkpoint of the second stage."""

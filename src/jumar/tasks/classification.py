@@ -10,10 +10,10 @@ from torch.nn import functional
 from jumar.data.pixels.mixing import LABEL, SHARE, mixed
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleSet
-from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
 from jumar.tasks.confusion import confusion_of, confusion_table
+from jumar.tasks.label_objective import LabelObjective
 from jumar.tasks.mistakes import SurestMistakes, weakest_classes
-from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+from jumar.tasks.task import Headline, Illustration, ScoreTable, Task
 
 Decays = Callable[[str, nn.Parameter], bool]
 """Whether weight decay applies to a parameter, by its name in the network."""
@@ -24,7 +24,7 @@ _WEAKEST: Final = 20
 """Of more classes, those listed."""
 
 
-class ClassificationObjective(Objective):
+class ClassificationObjective(LabelObjective):
     """Softmax cross-entropy of the network's logits.
 
     Args:
@@ -46,12 +46,8 @@ class ClassificationObjective(Objective):
         decays: Decays,
         class_weights: torch.Tensor | None = None,
     ) -> None:
-        super().__init__()
-        self.class_weights: torch.Tensor | None
-        self.register_buffer("class_weights", class_weights, persistent=False)
-        self.trained = network
+        super().__init__(network, label_smoothing=label_smoothing, class_weights=class_weights)
         self._preprocessing = preprocessing
-        self._label_smoothing = label_smoothing
         self._decays = decays
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
@@ -74,7 +70,7 @@ class ClassificationObjective(Objective):
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
         """The weights of the samples' classes, if they differ; of mixed images, by their shares."""
         if self.class_weights is None or SHARE not in batch:
-            return loss_weights(batch["label"], self.class_weights)
+            return super().weights(batch)
         own, other = (self.class_weights[batch[name]] for name in ("label", LABEL))
         return {"loss": (batch[SHARE] * own + (1 - batch[SHARE]) * other).sum()}
 
@@ -82,12 +78,6 @@ class ClassificationObjective(Objective):
         """Logits `[N, classes]` of a batch."""
         images = self._preprocessing.on_device(batch, training=self.training)
         return self.trained(mixed(images, batch))
-
-    def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
-        return cross_entropy_sum(
-            logits, labels, self.class_weights, label_smoothing=self._label_smoothing
-        )
 
     def _losses(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The cross-entropy of each sample times the weight of its class, float32 `[N]`."""

@@ -2,8 +2,9 @@
 
 from typing import Generic, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
+from jumar.data.samples import Batch
 from jumar.tasks.task import Objective
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -19,6 +20,10 @@ class EncoderObjective(Objective, Generic[Network]):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.trained = self.network = network
+
+    def logits(self, batch: Batch) -> Tensor:
+        """The network's output for a batch, in float32; as long as the longest sample."""
+        return self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """All but biases and layer norms, by name, as in the originals' optimizers."""

@@ -8,9 +8,9 @@ from torch.nn import functional
 
 from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
-from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
 from jumar.tasks.confusion import accuracy, confusion_of, confusion_table
-from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+from jumar.tasks.label_objective import LabelObjective
+from jumar.tasks.task import Headline, Illustration, ScoreTable, Task
 
 _SHOWN = 16
 _PER_ROW = 8
@@ -19,7 +19,7 @@ _COLOURS = ((0.05, 0.03, 0.20), (0.45, 0.10, 0.45), (0.90, 0.35, 0.25), (1.00, 0
 """From quiet to loud, evenly spaced; lightness always increases, so it also works in grey."""
 
 
-class KeywordObjective(Objective):
+class KeywordObjective(LabelObjective):
     """Softmax cross-entropy of the network's logits.
 
     Args:
@@ -39,30 +39,16 @@ class KeywordObjective(Objective):
         label_smoothing: float,
         class_weights: torch.Tensor | None = None,
     ) -> None:
-        super().__init__()
-        self.class_weights: torch.Tensor | None
-        self.register_buffer("class_weights", class_weights, persistent=False)
-        self.trained = network
+        super().__init__(network, label_smoothing=label_smoothing, class_weights=class_weights)
         self.front_end = front_end
-        self._label_smoothing = label_smoothing
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
         """The loss of a batch of `audio` and `label`."""
         return {"loss": self.cross_entropy(self.logits(batch["audio"]), batch["label"])}
 
-    def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """The weights of the samples' labels, if they differ."""
-        return loss_weights(batch["label"], self.class_weights)
-
     def logits(self, audio: torch.Tensor) -> torch.Tensor:
         """Logits `[N, labels]` of clips `[N, samples]`."""
         return self.trained(self.front_end(audio))
-
-    def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
-        return cross_entropy_sum(
-            logits, labels, self.class_weights, label_smoothing=self._label_smoothing
-        )
 
 
 class KeywordTask(Task):

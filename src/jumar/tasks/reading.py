@@ -32,7 +32,7 @@ class ReadingObjective(EncoderObjective[BertForSpans]):
 
     def logits(self, batch: Batch) -> Tensor:
         """Logits float32 [N, length, 2] of start and end; length is the longest sample's."""
-        logits = self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
+        logits = super().logits(batch)
         allowed = batch["span_mask"][:, : logits.shape[1], None].to(logits.dtype)
         return logits + (allowed - 1) * _LOWERED
 

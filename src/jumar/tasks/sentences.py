@@ -27,10 +27,6 @@ class SentenceObjective(EncoderObjective[BertForClassification]):
         self.class_weights: Tensor | None
         self.register_buffer("class_weights", class_weights, persistent=False)
 
-    def logits(self, batch: Batch) -> Tensor:
-        """Logits float32 [N, labels]."""
-        return self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
-
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of a batch; see `sentence_set`."""
         logits = self.logits(batch)

@@ -26,10 +26,6 @@ class TaggingObjective(EncoderObjective[BertForTagging]):
 
     name = "tagging"
 
-    def logits(self, batch: Batch) -> Tensor:
-        """Logits float32 [N, length, tags]; length is the longest sample's."""
-        return self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
-
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of a batch, summed over its tagged tokens; see `entity_set`."""
         return {"loss": tag_loss(self.logits(batch), batch["label"])}

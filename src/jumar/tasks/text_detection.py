@@ -7,6 +7,7 @@ by network; a `Reader` makes words of it.
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -38,38 +39,34 @@ _EXAMINED = 50
 """Images whose errors are shown."""
 
 
-class DetectionObjective(Objective, ABC):
+Network = TypeVar("Network", bound=nn.Module)
+Loss = TypeVar("Loss")
+
+
+class DetectionObjective(Objective, ABC, Generic[Network, Loss]):
     """The loss of a text detector; with it decay kernels only, not biases and batch norms.
 
     Args:
         network: Images in, maps out.
+        loss: Its loss.
     """
 
     name = "detection"
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: Network, *, loss: Loss) -> None:
         super().__init__()
-        self.trained = network
+        self.trained = self._network = network
+        self._loss = loss
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """Decide as the originals do."""
         return decays(name, parameter)
 
 
-class KernelObjective(DetectionObjective):
-    """PSENet's loss: `text`, the whole words, and `kernels`, the smaller ones.
-
-    Args:
-        network: The network.
-        loss: Its loss.
-    """
+class KernelObjective(DetectionObjective[PSENet, KernelLoss]):
+    """PSENet's loss: `text`, the whole words, and `kernels`, the smaller ones."""
 
     minimized = ("text", "kernels")
-
-    def __init__(self, network: PSENet, *, loss: KernelLoss) -> None:
-        super().__init__(network)
-        self._network = network
-        self._loss = loss
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """Both terms of a batch of `image`, `kernels` and `mask`."""
@@ -77,20 +74,10 @@ class KernelObjective(DetectionObjective):
         return self._loss.terms(maps, batch["kernels"].float(), batch["mask"].float())
 
 
-class BoxObjective(DetectionObjective):
-    """EAST's loss: `score`, where text is, and `geometry`, the boxes around it.
-
-    Args:
-        network: The network.
-        loss: Its loss.
-    """
+class BoxObjective(DetectionObjective[East, BoxLoss]):
+    """EAST's loss: `score`, where text is, and `geometry`, the boxes around it."""
 
     minimized = ("score", "geometry")
-
-    def __init__(self, network: East, *, loss: BoxLoss) -> None:
-        super().__init__(network)
-        self._network = network
-        self._loss = loss
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         """Both terms of a batch of `image`, `score`, `geometry` and `mask`."""
@@ -172,7 +159,7 @@ class TextDetectionTask(Task):
 
     def __init__(
         self,
-        objective: DetectionObjective,
+        objective: DetectionObjective[Any, Any],
         reader: Reader,
         *,
         train_data: SampleSet,

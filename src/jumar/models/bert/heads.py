@@ -99,8 +99,8 @@ class BertForPretraining(nn.Module):
         return functional.cross_entropy(logits, ids, reduction="none"), logits.argmax(1) == ids
 
 
-class BertForClassification(nn.Module):
-    """BERT or NEZHA with one class per sample."""
+class _BertWithClassifier(nn.Module):
+    """An encoder with a linear classifier."""
 
     def __init__(self, size: BertSize, num_classes: int, *, unpadded: bool = True) -> None:
         super().__init__()
@@ -109,6 +109,10 @@ class BertForClassification(nn.Module):
         self.classifier = nn.Linear(size.hidden_size, num_classes)
         initialize(self, size.initializer_range)
 
+
+class BertForClassification(_BertWithClassifier):
+    """BERT or NEZHA with one class per sample."""
+
     def forward(self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor) -> Tensor:
         """Logits [samples, classes]; for the arguments see `Bert`."""
         pooled = self.bert.pooler(self.bert(input_ids, segment_ids, mask).first())
@@ -116,15 +120,8 @@ class BertForClassification(nn.Module):
         return self.classifier(self.dropout(pooled, rows, torch.zeros_like(rows)))
 
 
-class BertForTagging(nn.Module):
+class BertForTagging(_BertWithClassifier):
     """BERT or NEZHA with one class per token."""
-
-    def __init__(self, size: BertSize, num_tags: int, *, unpadded: bool = True) -> None:
-        super().__init__()
-        self.bert = Bert(size, unpadded=unpadded)
-        self.dropout = KeyedTokenDropout(size.hidden_dropout)
-        self.classifier = nn.Linear(size.hidden_size, num_tags)
-        initialize(self, size.initializer_range)
 
     def forward(self, input_ids: Tensor, segment_ids: Tensor, mask: Tensor) -> Tensor:
         """Logits [samples, length, tags], 0 at padding; length is the longest sample's."""

@@ -8,7 +8,7 @@ position table) is inferred from the names themselves, in either direction.
 import re
 from collections.abc import Iterable
 
-from jumar.models.tf_layout import TfNames, TfVariable, Unchanged, dense_variables
+from jumar.models.tf_layout import TfNames, TfVariable, dense_variables, unchanged
 
 _LAYER = re.compile(r"^bert(?:/encoder/layer_|\.encoder\.layer\.)(\d{1,4})[/.]")
 _PARTS_OF_A_LAYER = (
@@ -46,7 +46,7 @@ def tf_names(file_names: Iterable[str]) -> TfNames:
         [
             *_part(f"{transform}/dense"),
             *_part(f"{transform}/LayerNorm"),
-            _plain("cls/predictions/output_bias", "cls.predictions.bias"),
+            unchanged("cls/predictions/output_bias", "cls.predictions.bias"),
         ],
         _head("cls/seq_relationship/", "cls.seq_relationship"),
         _head("cls/squad/", "qa_outputs"),
@@ -67,21 +67,20 @@ def _part(scope: str, name: str = "") -> list[TfVariable]:
     name = name or scope.replace("/", ".")
     if not scope.endswith("LayerNorm"):
         return dense_variables(scope, name)
-    return [_plain(f"{scope}/gamma", f"{name}.weight"), _plain(f"{scope}/beta", f"{name}.bias")]
+    return [
+        unchanged(f"{scope}/gamma", f"{name}.weight"),
+        unchanged(f"{scope}/beta", f"{name}.bias"),
+    ]
 
 
 def _table(kind: str) -> list[TfVariable]:
     table = f"{kind}_embeddings"
-    return [_plain(f"bert/embeddings/{table}", f"bert.embeddings.{table}.weight")]
+    return [unchanged(f"bert/embeddings/{table}", f"bert.embeddings.{table}.weight")]
 
 
 def _head(scope: str, name: str) -> list[TfVariable]:
     """A last layer: [classes, hidden], as torch has it, since the original transposes it."""
     return [
-        _plain(f"{scope}output_weights", f"{name}.weight"),
-        _plain(f"{scope}output_bias", f"{name}.bias"),
+        unchanged(f"{scope}output_weights", f"{name}.weight"),
+        unchanged(f"{scope}output_bias", f"{name}.bias"),
     ]
-
-
-def _plain(tf_name: str, name: str) -> TfVariable:
-    return TfVariable(tf_name=tf_name, name=name, layout=Unchanged())

@@ -164,20 +164,18 @@ def detector(trained: Trained) -> Exportable:
     )
 
 
-class _Encoder(nn.Module):
+class _Half(nn.Module):
     def __init__(self, vqvae: VQVAE) -> None:
         super().__init__()
         self.vqvae = vqvae
 
+
+class _Encoder(_Half):
     def forward(self, image: Tensor) -> Tensor:
         return self.vqvae.nearest(self.vqvae.encode(image))
 
 
-class _Decoder(nn.Module):
-    def __init__(self, vqvae: VQVAE) -> None:
-        super().__init__()
-        self.vqvae = vqvae
-
+class _Decoder(_Half):
     def forward(self, codes: Tensor) -> Tensor:
         return self.vqvae.decode(self.vqvae.vectors(codes))
 

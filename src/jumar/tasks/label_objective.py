@@ -1,0 +1,38 @@
+"""What the objectives of classifiers share: one label a sample, smoothed and weighted by class."""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from jumar.data.samples import Batch
+from jumar.tasks.class_weights import cross_entropy_sum, loss_weights
+from jumar.tasks.task import Objective
+
+
+class LabelObjective(Objective):
+    """Softmax cross-entropy of a network's logits with the `label` of each sample.
+
+    Args:
+        network: The network to train, which gives the logits.
+        label_smoothing: Share of the probability spread over all classes.
+        class_weights: Float32 [classes]; None if all weigh the same.
+    """
+
+    def __init__(
+        self, network: nn.Module, *, label_smoothing: float, class_weights: Tensor | None
+    ) -> None:
+        super().__init__()
+        self.class_weights: Tensor | None
+        self.register_buffer("class_weights", class_weights, persistent=False)
+        self.trained = network
+        self._label_smoothing = label_smoothing
+
+    def weights(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The weights of the samples' classes, if they differ."""
+        return loss_weights(batch["label"], self.class_weights)
+
+    def cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
+        return cross_entropy_sum(
+            logits, labels, self.class_weights, label_smoothing=self._label_smoothing
+        )

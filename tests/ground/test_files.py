@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.ground.files import folder_beside, write_bytes, write_text, written_beside
+from jumar.ground.files import folder_beside, is_at, write_bytes, write_text, written_beside
 
 
 def test_text_replaces_the_previous_file_and_leaves_no_temporary_one(tmp_path: Path) -> None:
@@ -104,3 +104,13 @@ def test_file_permissions_follow_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "table.md").stat().st_mode & 0o777 == 0o640
+
+
+def test_an_open_file_is_at_its_path_until_another_one_is(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as file:
+        assert is_at(file, path)
+        path.unlink()
+        assert not is_at(file, path)
+        path.write_text("")
+        assert not is_at(file, path)

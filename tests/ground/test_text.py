@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from jumar.ground.text import plain_text, print_plain, size_text, time_text
+from jumar.ground.text import (
+    plain_text,
+    print_aside,
+    print_at_once,
+    print_plain,
+    size_text,
+    time_text,
+)
 from jumar.weights.bundle_writer import write_bundle
 from tests.cli.in_process import here
 
@@ -89,3 +96,15 @@ def test_sizes_are_human_readable(size: int, text: str) -> None:
 )
 def test_times_are_human_readable(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
+
+
+def test_a_line_at_once_does_not_wait_for_more(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    with path.open("w", encoding="utf-8") as file:
+        print_at_once("one\x1b[2J", file)
+        assert path.read_text(encoding="utf-8") == "one\\x1b[2J\n"
+
+
+def test_what_stands_aside_is_not_among_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+    print_aside("written: a\x1b[2J")
+    assert capsys.readouterr() == ("", "written: a\\x1b[2J\n")

@@ -1,6 +1,5 @@
 """`jumar export`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ from cyclopts import Parameter
 
 from jumar.cli.options import CheckpointOption, EmaOption, ImportOption, SetOption
 from jumar.ground.errors import UserError
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside, print_plain
 
 
 def export(
@@ -73,7 +72,7 @@ def export(
         imports=tuple(import_),
         device="cpu",
     )
-    print_plain("\n".join(export_run(request, lambda line: print_plain(line, sys.stderr))))
+    print_plain("\n".join(export_run(request, print_aside)))
     return 0
 
 

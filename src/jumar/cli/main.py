@@ -16,7 +16,7 @@ from jumar.cli import ctrl_c, last_resort, several_ranks, stores
 from jumar.cli.options import EVERY_OPTION, OPTIONS
 from jumar.cli.started_again import StartAgain, start_again
 from jumar.ground.errors import EXIT_CODE, UserError
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside
 from jumar.recipes.own_modules import keep_runs_from_being_imported
 
 app = App(
@@ -154,5 +154,5 @@ def _say(error: Exception, tokens: Sequence[str]) -> int:
     if explained is None:
         sys.stderr.write(f"{last_resort.headline(error, tokens)}\n")
         raise error
-    print_plain(f"jumar: {explained}", sys.stderr)
+    print_aside(f"jumar: {explained}")
     return EXIT_CODE

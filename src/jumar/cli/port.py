@@ -13,7 +13,7 @@ from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count
 from jumar.ground.paths import is_folder
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside, print_plain
 
 if TYPE_CHECKING:
     from jumar.porting.edits import FileReport, TreeReport
@@ -164,7 +164,7 @@ def port(
     defects = [file for file in ported.files if file.defect]
     for file in defects:
         note = file.note.in_language(lang) if file.note else ""
-        print_plain(f"jumar: {file.path}: {note}", sys.stderr)
+        print_aside(f"jumar: {file.path}: {note}")
     changes = bool(ported.count("ported") or added.files)
     return int(bool(defects) or (exit_code and changes))
 

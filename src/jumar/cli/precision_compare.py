@@ -1,13 +1,12 @@
 """`jumar precision compare`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jumar.cli.options import JsonFlag
 from jumar.ground.files import write_text
-from jumar.ground.text import counted, print_plain
+from jumar.ground.text import counted, print_aside, print_plain
 
 if TYPE_CHECKING:
     from jumar.precision.comparing.comparison import Comparison
@@ -72,12 +71,12 @@ def compare(
         _print(comparison, top)
     if csv is not None:
         write_text(csv, as_csv(comparison))
-        print_plain(f"written: {csv}", sys.stderr)
+        print_aside(f"written: {csv}")
     if page is not None:
         from jumar.precision.comparing.page import page as render
 
         write_text(page, render(comparison))
-        print_plain(f"written: {page}", sys.stderr)
+        print_aside(f"written: {page}")
     return int(bool(comparison.offenders))
 
 

@@ -2,16 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
-from jumar.ground.text import counted, print_plain
+from jumar.ground.text import counted, print_at_once, print_plain
 
 if TYPE_CHECKING:
     from jumar.runs.diverging import Divergence, Measured
@@ -72,7 +73,7 @@ def diverge(
     from jumar.runs.diverging import DivergeRequest, find_divergence
     from jumar.runs.hash_files import HashRequest, compare_hashes, write_hashes
 
-    say = _printer(sys.stderr if json_ else sys.stdout)
+    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
     if hashes is not None:
         if second is not None or set_b:
             raise UserError("--hashes takes one run", todo="Omit B and --set-b.")
@@ -107,14 +108,6 @@ def diverge(
     else:
         print_plain("\n".join(_lines(report)))
     return 0 if report.is_equal else 1
-
-
-def _printer(stream: Any) -> Callable[[str], None]:
-    def say(line: str) -> None:
-        print_plain(line, stream)
-        stream.flush()
-
-    return say
 
 
 def _lines(report: "Divergence") -> Iterator[str]:

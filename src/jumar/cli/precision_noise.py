@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
-from jumar.ground.text import counted, print_plain, time_text
+from jumar.ground.text import counted, print_aside, print_at_once, print_plain, time_text
 
 if TYPE_CHECKING:
     from jumar.precision.sensitivity.measuring import Sensitivity
@@ -76,12 +77,7 @@ def noise(
 
     if top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
-    stream = sys.stderr if json_ else sys.stdout
-
-    def say(line: str) -> None:
-        print_plain(line, stream)
-        stream.flush()
-
+    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
     request = NoiseRequest(
         what=what,
         step=step,
@@ -102,12 +98,12 @@ def noise(
         _print(report.result, top)
     if to is not None:
         write_text(to, as_csv(report.result))
-        print_plain(f"written: {to}", sys.stderr)
+        print_aside(f"written: {to}")
     if page is not None:
         from jumar.precision.sensitivity.page import page as render
 
         write_text(page, render(report.result, what=what, step=report.step))
-        print_plain(f"written: {page}", sys.stderr)
+        print_aside(f"written: {page}")
     return 0
 
 

@@ -1,7 +1,6 @@
 """`jumar predict`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +8,7 @@ from cyclopts import Parameter
 
 from jumar.cli.options import CheckpointOption, DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.errors import EXIT_CODE
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside, print_plain
 
 if TYPE_CHECKING:
     from jumar.runs.open_trained import TrainedRequest
@@ -98,7 +97,7 @@ def predict(
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
     if json_:
         return _print_json(request)
-    for prediction in predict_files(request, _say):
+    for prediction in predict_files(request, print_aside):
         guesses = "   ".join(
             f"{guess.label} {100 * guess.probability:.1f} %" for guess in prediction.guesses[:top]
         )
@@ -113,7 +112,7 @@ def _print_json(request: "PredictRequest") -> int:
 
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []
-    for answer in answers(request, _say):
+    for answer in answers(request, print_aside):
         if isinstance(answer, Prediction):
             probabilities = {guess.label: guess.probability for guess in answer.guesses}
             row = {"file": str(answer.path), "start_s": answer.start_s}
@@ -128,7 +127,7 @@ def _finish_json(
 ) -> int:
     print(json.dumps({"results": results, "errors": errors}, indent=1, ensure_ascii=False))
     if len(errors) > skip_corrupt:
-        _say(
+        print_aside(
             f"jumar: {len(errors)} of {len(results) + len(errors)} files cannot be read; 'errors' "
             "of the output names them\n  To leave out up to N such files: --skip-corrupt N"
         )
@@ -153,7 +152,7 @@ def _print_features(
             f"'{layers}' is not a list of layers", where="--features", todo="For instance: -1,-2"
         ) from error
     request = FeatureRequest(trained=trained, layers=numbers, files=files, texts=texts, pair=pair)
-    for line in text_features(request, _say):
+    for line in text_features(request, print_aside):
         print(line)
     return 0
 
@@ -165,7 +164,7 @@ def _print_texts(request: "TextRequest", *, top: int, as_json: bool) -> int:
 
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []
-    for result in text_results(request, _say):
+    for result in text_results(request, print_aside):
         if not isinstance(result, Unreadable):
             if as_json:
                 results.append(_row(result))
@@ -176,7 +175,7 @@ def _print_texts(request: "TextRequest", *, top: int, as_json: bool) -> int:
             raise result.error
         errors.append({"file": str(result.path), "error": str(result.error)})
         if not as_json:
-            _say(f"skipped: {result.error}")
+            print_aside(f"skipped: {result.error}")
     return _finish_json(results, errors, request.skip_corrupt) if as_json else 0
 
 
@@ -213,7 +212,3 @@ def _lines(result: "TextResult", top: int) -> list[str]:
         for each in result.answers[:top]
     ]
     return [result.question, *(rows or ["  no answer"])]
-
-
-def _say(line: str) -> None:
-    print_plain(line, sys.stderr)

@@ -13,7 +13,7 @@ from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.cli.profile_record import record
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.files import write_text
-from jumar.ground.text import Language, print_plain
+from jumar.ground.text import Language, print_aside
 
 if TYPE_CHECKING:
     from jumar.profiling.profile import Profile
@@ -107,16 +107,16 @@ def show(
         _print(profile, answered, options, others, most_advice=top or 0)
     if csv is not None:
         for path in write_tables(csv, answered.tables):
-            print_plain(f"written: {path}", sys.stderr)
+            print_aside(f"written: {path}")
     if page is not None:
         from jumar.profiling.page import page as render
 
         write_text(page, render(profile, options=options))
-        print_plain(f"written: {page}", sys.stderr)
+        print_aside(f"written: {page}")
     lacking = [each_view.name for each_view in requested if each_view.name in answered.impossible]
     for name in lacking:
         why = answered.impossible[name]
-        print_plain(f"jumar: the view '{name}' is impossible: it {why}", sys.stderr)
+        print_aside(f"jumar: the view '{name}' is impossible: it {why}")
     return EXIT_CODE if lacking else 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jumar.cli.options import JsonFlag
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.files import write_text
-from jumar.ground.text import Language, counted, print_plain
+from jumar.ground.text import Language, counted, print_aside
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,13 +86,13 @@ def compare(
         from jumar.profiling.writing import without_formulas
 
         write_text(csv, without_formulas(pairs[0].changes).write_csv())
-        print_plain(f"written: {csv}", sys.stderr)
+        print_aside(f"written: {csv}")
     if page is not None:
         from jumar.profiling.page import page as render
 
         text = render(profile, compared=pairs[0], edits=edits[0], options=Options(language=lang))
         write_text(page, text)
-        print_plain(f"written: {page}", sys.stderr)
+        print_aside(f"written: {page}")
     return _write_mixlist(mixlist, pairs[0], edits[0]) if mixlist is not None else 0
 
 
@@ -123,12 +123,12 @@ def _write_mixlist(path: Path, pair: "Comparison", edits: tuple["Edit", ...]) ->
             if pair.changes_dtypes
             else "no op changed its dtype, so this is not a pair of precision modes"
         )
-        print_plain(f"jumar: {path} is not written: {why}", sys.stderr)
+        print_aside(f"jumar: {path} is not written: {why}")
         return EXIT_CODE
     from jumar.profiling.comparison import as_mixlist
 
     write_text(path, as_mixlist(edits))
-    print_plain(f"written: {path}", sys.stderr)
+    print_aside(f"written: {path}")
     return 0
 
 

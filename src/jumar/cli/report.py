@@ -1,10 +1,9 @@
 """`jumar report`."""
 
-import sys
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside, print_plain
 
 
 def report(*runs: Path, to: Path | None = None) -> int:
@@ -24,16 +23,13 @@ def report(*runs: Path, to: Path | None = None) -> int:
     from jumar.experiments.comparing import PAGE, run_directories, write_comparison
     from jumar.experiments.reporting import has_own_report, write_report
 
-    def notice(line: str) -> None:
-        print_plain(line, sys.stderr)
-
     if not runs:
         raise UserError("no run given", todo="jumar report RUN, or several runs to compare.")
     if len(runs) == 1 and to is None and has_own_report(runs[0]):
-        print_plain(f"report: {write_report(runs[0], notice)}")
+        print_plain(f"report: {write_report(runs[0], print_aside)}")
         return 0
     count = len(run_directories(runs))
-    files = write_comparison(runs, to or Path(PAGE), notice)
+    files = write_comparison(runs, to or Path(PAGE), print_aside)
     print_plain(f"runs compared: {count}")
     for file in files:
         print_plain(f"report: {file}")

@@ -6,7 +6,6 @@ them; the code that opens them fetches them, see `jumar.ground.paths.expanded`.
 """
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.paths import fetch_urls_with, store_url
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside
 
 if TYPE_CHECKING:
     from jumar.stores.location import Location
@@ -133,26 +132,26 @@ def _train(run_dir: _Named, tokens: list[str], call: Callable[[Sequence[str]], o
         raise UserError("a run needs a name in its bucket", where=run_dir.url)
     is_writer = os.environ.get("RANK", "0") == "0" and "--dry-run" not in tokens
     if not is_writer:
-        tokens[run_dir.place] = run_dir.replaced(pull(run, _say))
+        tokens[run_dir.place] = run_dir.replaced(pull(run, print_aside))
         return call(tokens)
-    ownership = Ownership(client_of(run), run, _say)
+    ownership = Ownership(client_of(run), run, print_aside)
     ownership.claim()
     try:
-        local = pull(run, _say)
-        mirror = Mirror(run, ownership, _say)
+        local = pull(run, print_aside)
+        mirror = Mirror(run, ownership, print_aside)
         mirror.start()
     except BaseException:
         ownership.release()
         raise
     tokens[run_dir.place] = run_dir.replaced(local)
-    _say(f"{run}: written to {local}, and mirrored from there")
+    print_aside(f"{run}: written to {local}, and mirrored from there")
     failure: UserError | None = None
     try:
         code = call(tokens)
     finally:
         failure = mirror.close()
         if failure is not None:
-            _say(
+            print_aside(
                 f"jumar: {run}: the store lacks something of this run: {failure}\n"
                 f"  All of it is in {local}; the same command sends what is missing."
             )
@@ -176,9 +175,5 @@ def _write(
         code = call(tokens)
         if not code:
             for target, local in places:
-                _say(outgoing.upload(target, local))
+                print_aside(outgoing.upload(target, local))
     return code
-
-
-def _say(line: str) -> None:
-    print_plain(line, sys.stderr)

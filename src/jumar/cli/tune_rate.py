@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.files import write_text
 from jumar.ground.paths import unwritable
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,12 +66,7 @@ def rate(
     """
     from jumar.runs.rate_range import RateRequest, find_rate
 
-    stream = sys.stderr if json_ else sys.stdout
-
-    def say(line: str) -> None:
-        print_plain(line, stream)
-        stream.flush()
-
+    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
     result = find_rate(
         RateRequest(
             recipe=recipe,

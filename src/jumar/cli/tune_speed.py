@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from jumar.cli.ctrl_c import EXIT_CODE as INTERRUPTED
 from jumar.cli.options import DeviceOption, ImportOption, SetOption
 from jumar.ground.errors import UserError
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_at_once
 
 if TYPE_CHECKING:
     from jumar.experiments.tuning.knobs import Combination
@@ -72,10 +72,6 @@ def speed(
             *("--scratch", str(folder), *assignments, *modules),
         ]
 
-    def say(line: str) -> None:
-        print_plain(line)
-        sys.stdout.flush()
-
     result = tune_speed(
         SpeedTuning(
             what=what,
@@ -87,7 +83,7 @@ def speed(
             folder=to or default_folder(source.name),
             command=command,
         ),
-        say,
+        print_at_once,
     )
     return INTERRUPTED if result is not None and result.interrupted else 0
 

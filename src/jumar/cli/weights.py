@@ -1,7 +1,6 @@
 """`jumar weights show`, `jumar weights import` and `jumar weights export`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,7 +8,7 @@ from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, CheckpointOption, ImportOption, JsonFlag, SetOption
 from jumar.ground.errors import UserError
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_aside, print_plain
 
 app = App(
     name="weights",
@@ -182,5 +181,5 @@ def _to_huggingface(
         run_dir=run, which=checkpoint, assignments=assignments, imports=imports, device="cpu"
     )
     request = HuggingFaceRequest(trained=trained, out=out)
-    print_plain("\n".join(export_huggingface(request, lambda line: print_plain(line, sys.stderr))))
+    print_plain("\n".join(export_huggingface(request, print_aside)))
     return 0

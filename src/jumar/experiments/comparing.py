@@ -6,18 +6,17 @@ from anywhere and differ in anything.
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jumar.experiments.picture_strips import strips_of_sweep
 from jumar.experiments.repeating import setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
 from jumar.experiments.run_reading import Headline, Run, flattened, precision_note, read_run
-from jumar.experiments.run_tables import device_finding
+from jumar.experiments.run_tables import device_finding, mean_reading
 from jumar.experiments.sweep_plan import FILE, read_plan
-from jumar.experiments.table_forms import markdown_text, memory_text, number_text
+from jumar.experiments.table_forms import distinct, markdown_text, memory_text, number_text
 from jumar.experiments.timing import LEAST_TIMED_STEPS, is_hardly_timed
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
@@ -226,14 +225,14 @@ def _page(
         for group, (run, label) in enumerate(zip(runs, labels, strict=True))
     ]
     finished = sum(run.state == "finished" for run in runs)
-    recipes = _distinct(run.recipe for run in runs)
+    recipes = distinct(run.recipe for run in runs)
     pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
     name, unit = (headline.name, headline.unit) if headline else ("", "")
     facts = [
         ("Recipe", recipes),
         ("Runs", f"{finished} of {len(runs)} finished"),
-        ("Device", _distinct(run.results.device for run in runs)),
-        ("Computed in", _distinct(run.results.computed for run in runs)),
+        ("Device", distinct(run.results.device for run in runs)),
+        ("Computed in", distinct(run.results.computed for run in runs)),
     ]
     return Page(
         title=f"{counted(len(runs), 'run')} compared",
@@ -282,7 +281,7 @@ def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> lis
             f"Speed is left out for runs with fewer than {LEAST_TIMED_STEPS} timed steps, whose "
             "median depends more on the moment than on the run."
         )
-    excludes = _distinct(run.results.throughput_excludes for run in runs)
+    excludes = distinct(run.results.throughput_excludes for run in runs)
     if excludes:
         notes.append(f"Times exclude {excludes}.")
     samples = {run.results.eval_samples for run in runs if run.results.eval_samples}
@@ -332,10 +331,8 @@ def _memory(run: Run) -> str:
 
 
 def _busy(run: Run) -> str:
-    known = [(each.busy_percent, each.readings) for each in run.loads]
-    weighted = [(busy, count) for busy, count in known if busy is not None and count]
-    count = sum(number for _, number in weighted)
-    return f"{sum(busy * number for busy, number in weighted) / count:.0f}" if count else ""
+    busy = mean_reading([(each.busy_percent, each.readings) for each in run.loads])
+    return "" if busy is None else f"{busy:.0f}"
 
 
 def _number(value: float | None) -> str:
@@ -348,7 +345,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _distinct(values: Iterable[Any]) -> str:
-    return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))

@@ -15,6 +15,7 @@ from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_
 from jumar.experiments.table import Combination, Table, build_table, reason_of
 from jumar.experiments.table_forms import (
     cells_of,
+    distinct,
     memory_text,
     number_text,
     to_csv,
@@ -190,14 +191,14 @@ def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
     results = [run.results for run in finished or runs]
     written = [result.written for result in results if result.written]
     facts = [
-        ("Device", _distinct(result.device for result in results)),
-        ("Ranks", _distinct(result.ranks for result in results)),
-        ("Batch size (all ranks)", _distinct(result.batch_size for result in results)),
-        ("Steps", _distinct(result.steps for result in results)),
-        ("Evaluation samples", _distinct(result.eval_samples for result in results)),
-        ("Seeds", _distinct(result.seed for result in results)),
+        ("Device", distinct(result.device for result in results)),
+        ("Ranks", distinct(result.ranks for result in results)),
+        ("Batch size (all ranks)", distinct(result.batch_size for result in results)),
+        ("Steps", distinct(result.steps for result in results)),
+        ("Evaluation samples", distinct(result.eval_samples for result in results)),
+        ("Seeds", distinct(result.seed for result in results)),
         ("Last results", f"{max(written):%Y-%m-%d %H:%M} UTC" if written else ""),
-        ("Versions", _distinct(_versions(result.versions) for result in results)),
+        ("Versions", distinct(_versions(result.versions) for result in results)),
     ]
     if len(runs) == 1:
         precision = " computed in ".join(
@@ -209,10 +210,6 @@ def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 def _versions(versions: Any) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-
-
-def _distinct(values: Iterable[Any]) -> str:
-    return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
 def _notices(shown: Sequence[ShownRun]) -> list[str]:

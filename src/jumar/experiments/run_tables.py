@@ -97,22 +97,19 @@ def precision_table(run: Run) -> PageTable:
     )
 
 
+def mean_reading(loads: Sequence[tuple[float | None, int]]) -> float | None:
+    """The mean of values with the number of readings behind each; None if there is no reading."""
+    known = [(value, readings) for value, readings in loads if value is not None]
+    count = sum(readings for _, readings in known)
+    return sum(value * readings for value, readings in known) / count if count else None
+
+
 def device_table(loads: Sequence[Load]) -> PageTable:
     """Device readings over the whole run."""
     read = [load for load in loads if load.readings]
-
-    def mean(values: Sequence[float | None]) -> float | None:
-        pairs = [
-            (value, load.readings)
-            for value, load in zip(values, read, strict=True)
-            if value is not None
-        ]
-        count = sum(number for _, number in pairs)
-        return sum(value * number for value, number in pairs) / count if count else None
-
-    busy = mean([load.busy_percent for load in read])
-    around = mean([load.machine_busy_percent for load in read])
-    power = mean([load.power_w for load in read])
+    busy = mean_reading([(load.busy_percent, load.readings) for load in read])
+    around = mean_reading([(load.machine_busy_percent, load.readings) for load in read])
+    power = mean_reading([(load.power_w, load.readings) for load in read])
     memory = max((load.memory_used_bytes or 0.0 for load in read), default=0.0)
     total = max((load.memory_total_bytes or 0.0 for load in read), default=0.0)
     heat = max((load.temperature_c or 0.0 for load in read), default=0.0)

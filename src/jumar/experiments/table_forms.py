@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,6 +187,11 @@ def _with_relations(row: Sequence[str], places: Sequence[int]) -> list[str]:
         else:
             merged.append(cell)
     return merged
+
+
+def distinct(values: Iterable[Any]) -> str:
+    """Different values in the order in which they come first; unknown ones are left out."""
+    return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
 def markdown_text(text: str) -> str:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 from jumar.ground.paths import exists, unwritable
 
@@ -119,3 +120,11 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write bytes atomically; raises as `write_text`."""
     with written_beside(path) as temporary:
         temporary.write_bytes(content)
+
+
+def is_at(file: IO[Any], path: Path) -> bool:
+    """Whether an open file is the one that lies at a path now."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

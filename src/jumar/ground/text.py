@@ -110,6 +110,17 @@ def print_plain(text: str, file: TextIO | None = None) -> None:
     (file or sys.stdout).write(plain_text(text, keep="\n\t") + "\n")
 
 
+def print_at_once(text: str, file: TextIO | None = None) -> None:
+    """`print_plain` that does not wait for more, so that a pipe gets each line as it comes."""
+    print_plain(text, file)
+    (file or sys.stdout).flush()
+
+
+def print_aside(text: str) -> None:
+    """`print_plain` to standard error, apart from the output that programs read."""
+    print_plain(text, sys.stderr)
+
+
 def _is_seen(letter: str, keep: str) -> bool:
     return letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
 

@@ -7,7 +7,7 @@ allowed, and the nearest name.
 """
 
 from jumar.settings.changing import override
-from jumar.settings.checking import checked
+from jumar.settings.checking import check_intervals, checked
 from jumar.settings.comparing import fixed_differences
 from jumar.settings.components import Component
 from jumar.settings.describing import FieldRow, describe
@@ -17,6 +17,7 @@ from jumar.settings.json_form import from_json, to_json
 __all__ = [
     "Component",
     "FieldRow",
+    "check_intervals",
     "checked",
     "describe",
     "fixed_differences",

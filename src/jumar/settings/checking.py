@@ -21,6 +21,21 @@ def checked(settings: S, *, where: str = "") -> S:
     return settings
 
 
+def check_intervals(settings: Any, *names: str) -> None:
+    """Reject fields that are not a smallest and a largest value.
+
+    Raises:
+        UserError: One has another number of values, or they are in the wrong order.
+    """
+    for name in names:
+        values: tuple[float, ...] = getattr(settings, name)
+        if len(values) != 2 or values[0] > values[1]:
+            raise UserError(
+                f"'{name}' takes the smallest and the largest value, not {values}",
+                todo=f"For instance: {name}=0.5,1.5",
+            )
+
+
 def _check(settings: Any, prefix: str, where: str) -> None:
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)

@@ -3,13 +3,12 @@
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.text import counted, print_plain, size_text
+from jumar.ground.text import counted, print_aside, size_text
 from jumar.stores.cache import LIMIT_VARIABLE, CacheFolder, limit_bytes, open_folder
 from jumar.stores.client import Absent, StoredObject, client_of
 from jumar.stores.download import Wanted, download, total_size
@@ -46,7 +45,7 @@ def _fetched(url: str, process: int) -> Path:
         return _whole(location, objects_below(location))
     hashes = {name: kept.sha256 for name, kept in manifest.files.items()}
     folder = _whole(location, manifest.objects(location), hashes)
-    _say(f"{location}: read from {folder}; what a command writes into the run stays there")
+    print_aside(f"{location}: read from {folder}; what a command writes into the run stays there")
     return folder
 
 
@@ -125,7 +124,7 @@ def fill(
         missing = _missing(folder, files)
         if not missing:
             return
-        _say(
+        print_aside(
             f"fetching {location}: {counted(len(missing), 'file')}, "
             f"{size_text(total_size(missing))}, into {folder.path}"
         )
@@ -171,7 +170,3 @@ def _has_size(path: Path, size: int) -> bool:
 
 def _slashes(name: str) -> list[int]:
     return [place for place, letter in enumerate(name) if letter == "/"]
-
-
-def _say(line: str) -> None:
-    print_plain(line, sys.stderr)

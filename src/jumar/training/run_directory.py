@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from jumar.ground.errors import UserError
-from jumar.ground.files import write_text
+from jumar.ground.files import is_at, write_text
 from jumar.ground.json_text import parse_json
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 from jumar.stores.mirror import url_of_local
@@ -190,7 +190,7 @@ class RunDirectory:
                 raise self._held_by_another(error) from None
             # A run that ends without having begun removes its lock file: a process that opened it
             # just before then holds a lock on a file that no third process will find.
-            if not _is_at(file, lock):
+            if not is_at(file, lock):
                 raise self._held_by_another(None)
             _held_here.add(resolved(lock))
             try:
@@ -318,13 +318,6 @@ def _lock(file: TextIO, patience_s: float) -> None:
             time.sleep(0.5)
         else:
             return
-
-
-def _is_at(file: TextIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _remove_folders(folders: Sequence[Path]) -> None:

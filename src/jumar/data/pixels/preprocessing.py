@@ -31,7 +31,7 @@ from jumar.data.pixels.resize import (
 from jumar.data.samples import Arrays, Batch, Record
 from jumar.devices.registry import device_kind
 from jumar.ground.errors import UserError
-from jumar.settings import setting
+from jumar.settings import check_intervals, setting
 
 _COLOR_CHANGES = ("brightness", "contrast", "saturation")
 """Names of the tensors with the amount of each change, [N]."""
@@ -127,13 +127,7 @@ class ImagePreprocessing:
         Raises:
             UserError: An invalid range, or not exactly three constants.
         """
-        for name in ("crop_area", "crop_aspect", "contrast", "saturation"):
-            values: tuple[float, ...] = getattr(self, name)
-            if len(values) != 2 or values[0] > values[1]:
-                raise UserError(
-                    f"'{name}' takes the smallest and the largest value, not {values}",
-                    todo=f"For instance: {name}=0.5,1.5",
-                )
+        check_intervals(self, "crop_area", "crop_aspect", "contrast", "saturation")
         for name in ("mean", "std"):
             if len(getattr(self, name)) != 3:
                 raise UserError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jumar.data.pixels.crop_window import Window
 from jumar.data.polygons.regions import Region
 from jumar.ground.errors import UserError
-from jumar.settings import setting
+from jumar.settings import check_intervals, setting
 
 Pixels = NDArray[np.uint8]
 
@@ -59,13 +59,7 @@ class TextAugmentation:
         """
         if not self.scales:
             raise UserError("no number given", where="scales")
-        for name in ("contrast", "saturation"):
-            values: tuple[float, ...] = getattr(self, name)
-            if len(values) != 2 or values[0] > values[1]:
-                raise UserError(
-                    f"'{name}' takes the smallest and the largest value, not {values}",
-                    todo=f"For instance: {name}=0.5,1.5",
-                )
+        check_intervals(self, "contrast", "saturation")
 
 
 def augmented(

@@ -21,6 +21,7 @@ from typing import BinaryIO
 from jumar.data.records.tfrecord import HEADER_BYTES, header_length
 from jumar.ground.cache import CACHE_VARIABLE, cache_folder
 from jumar.ground.errors import UserError
+from jumar.ground.files import is_at
 from jumar.ground.paths import exists, open_to_read
 from jumar.ground.text import size_text
 
@@ -129,7 +130,7 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
     while True:
         with partial.open("ab") as target:
             fcntl.flock(target, fcntl.LOCK_EX)
-            is_sole = _is_at(target, partial)
+            is_sole = is_at(target, partial)
             if entry.exists():
                 if is_sole:
                     partial.unlink()
@@ -142,16 +143,9 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
                 target.truncate(0)
                 yield target
             finally:
-                if _is_at(target, partial):
+                if is_at(target, partial):
                     partial.unlink()
             return
-
-
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _forget_earlier(entry: Path) -> None:

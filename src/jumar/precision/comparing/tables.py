@@ -1,11 +1,10 @@
 """Formats a comparison for a terminal, a CSV file and JSON."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jumar.precision import csv_rows
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
 from jumar.precision.comparing.unequal import Unequal
 from jumar.precision.dumps.dump import Call, Dump
@@ -40,11 +39,7 @@ def as_csv(comparison: Comparison) -> str:
         for compared in comparison.calls
         for row in compared.rows
     ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["place"])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_rows.as_csv(rows)
 
 
 def summary(calls: Sequence[Compared]) -> list[dict[str, str]]:

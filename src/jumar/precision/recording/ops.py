@@ -8,6 +8,7 @@ its step is recorded as parameters, not as ops.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -72,7 +73,6 @@ class OpRecorder(TorchDispatchMode):
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
         super().__init__()
         self._calls, self._contents, self._layers = calls, contents, layers
-        self._known: dict[Any, AboutOp] = {}
         self.is_paused = False
 
     def __torch_dispatch__(
@@ -87,9 +87,7 @@ class OpRecorder(TorchDispatchMode):
         options = kwargs or {}
         if self.is_paused or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **options)
-        about = self._known.get(func)
-        if about is None:
-            about = self._known[func] = about_op(func)
+        about = about_op(func)
         phase, layer = self._layers.now()
         entry = (
             self._calls.entry("op", about.name, layer, phase, names=about.names)
@@ -181,6 +179,7 @@ def _written(
     return tensors
 
 
+@cache
 def about_op(func: Any) -> AboutOp:
     """What the schema of an op says."""
     schema: Any = func._schema

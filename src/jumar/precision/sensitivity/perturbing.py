@@ -15,7 +15,7 @@ from jumar.precision.overflow.origin import CASTS, FILLS
 from jumar.precision.recording.cann import cann_type
 from jumar.precision.recording.contents import unrecorded
 from jumar.precision.recording.layers import Layers
-from jumar.precision.recording.ops import AboutOp, about_op
+from jumar.precision.recording.ops import about_op
 from jumar.precision.sensitivity.rounding import add_noise
 
 _EXACT: Final = (
@@ -83,7 +83,6 @@ class NoisyOps(TorchDispatchMode):
         super().__init__()
         self._layers = Layers(modules)
         self._dtype, self._seed, self._is_chosen = dtype, seed, is_chosen
-        self._known: dict[Any, AboutOp] = {}
         self._numbers: Counter[tuple[str, str, Phase]] = Counter()
         self._following: AbstractContextManager[None] = nullcontext()
         self.calls: list[tuple[OpCall, int]] = []
@@ -109,9 +108,7 @@ class NoisyOps(TorchDispatchMode):
         del types
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **(kwargs or {}))
-        about = self._known.get(func)
-        if about is None:
-            about = self._known[func] = about_op(func)
+        about = about_op(func)
         phase, layer = self._layers.now()
         result = func(*args, **(kwargs or {}))
         if about.is_recorded and not about.name.startswith(_EXACT) and phase != "update":

@@ -1,11 +1,10 @@
 """Formats sensitivities for a terminal, a CSV file and JSON."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jumar.precision import csv_rows
 from jumar.precision.sensitivity.measuring import Moved, Sensitivity
 
 
@@ -28,11 +27,7 @@ def as_dict(result: Sensitivity) -> dict[str, Any]:
 def as_csv(result: Sensitivity) -> str:
     """One line per row, in the order of execution."""
     rows = [{"place": place, **_row(row)} for place, row in enumerate(result.rows)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["place"])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_rows.as_csv(rows)
 
 
 def summary(rows: Sequence[Moved]) -> list[dict[str, str]]:

@@ -83,6 +83,12 @@ FINDINGS: Final = Registry[Finding]("jumar.profiling.advice")
 and on the page."""
 
 
+def types_by_time(ops: pl.DataFrame) -> list[str | None]:
+    """The types of ops, the one that took longest first."""
+    sums = ops.group_by("type").agg(pl.col("duration_ns").sum())
+    return sums.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
+
+
 def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
     """Intervals scaled to the share of their length that would be saved."""
     part = share if isinstance(share, pl.Expr) else pl.lit(share)

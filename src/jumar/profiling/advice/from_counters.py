@@ -6,7 +6,16 @@ from typing import Final
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
+from jumar.profiling.advice.finding import (
+    FINDINGS,
+    Case,
+    Claim,
+    Finding,
+    alike,
+    carved,
+    ms,
+    types_by_time,
+)
 from jumar.profiling.showing import shown
 from jumar.profiling.views.alike import pipes_of
 
@@ -53,8 +62,7 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
 
 def _types(ops: pl.DataFrame) -> str:
     """The types of ops, the longest first."""
-    sums = ops.group_by("type").agg(pl.col("duration_ns").sum())
-    types = sums.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
+    types = types_by_time(ops)
     named = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_SHOWN])
     return f"{named}, ..." if len(types) > _SHOWN else named
 

@@ -6,7 +6,7 @@ from typing import Final
 import polars as pl
 
 from jumar.ground.text import Text, counted
-from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms, types_by_time
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
@@ -58,9 +58,7 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
         table = ai_cpu(case.profile, case.options)
     except Impossible:
         return
-    by_type = kinds.group_by("type").agg(pl.col("duration_ns").sum())
-    types = by_type.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
-    for op_type in types[:_TYPES]:
+    for op_type in types_by_time(kinds)[:_TYPES]:
         own = kinds.filter(pl.col("type").eq_missing(op_type))
         row = table.filter(pl.col("type").eq_missing(op_type)).row(0, named=True)
         instead = row["use_instead"]

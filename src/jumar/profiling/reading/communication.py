@@ -9,7 +9,7 @@ import polars as pl
 
 from jumar.ground.text import counted
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA, Missing
-from jumar.profiling.reading.events import BrokenJson, load_json
+from jumar.profiling.reading.events import load_object
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.unreadable import Unreadable
 
@@ -29,7 +29,7 @@ def read_communication(path: Path, shown: str, kind: str) -> Part:
     times: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
     without = 0
-    for keys, entry in _entries(_tree(path), _TIME, ()):
+    for keys, entry in _entries(load_object(path), _TIME, ()):
         where = _place(keys)
         info, transports = entry.get(_TIME), entry.get(_BANDWIDTH)
         if _TOTAL in keys or where["name"] == _TOTAL or not isinstance(info, dict):
@@ -89,7 +89,7 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
     """
     unreadable = Unreadable(shown)
     links: list[dict[str, Any]] = []
-    for keys, entry in _entries(_tree(path), "Transport Type", ()):
+    for keys, entry in _entries(load_object(path), "Transport Type", ()):
         ends = _LINK.match(keys[-1]) if keys else None
         where = _place(keys[:-1])
         if ends:
@@ -111,7 +111,7 @@ def read_matrix(path: Path, shown: str, kind: str) -> Part:
 
 def read_profiler_info(path: Path, shown: str, kind: str) -> Part:
     """`profiler_info_<rank>.json`: the rank and the level."""
-    tree = _tree(path)
+    tree = load_object(path)
     level = _dig(tree, "config", "experimental_config", "_profiler_level")
     rank = tree.get("rank_id")
     number = str(level).lower().removeprefix("level").strip("_") if level else ""
@@ -125,7 +125,7 @@ def read_profiler_info(path: Path, shown: str, kind: str) -> Part:
 
 def read_msprof_info(path: Path, shown: str, kind: str) -> Part:
     """`info.json.<device>` of msprof: how many cores the device has, and their clock."""
-    devices = _tree(path).get("DeviceInfo")
+    devices = load_object(path).get("DeviceInfo")
     rows = [
         {
             "device": _whole(device.get("id")),
@@ -147,13 +147,6 @@ def read_nothing(path: Path, shown: str, kind: str) -> Part:
     """A file that belongs to a profile but has no useful content."""
     del path
     return Part(file=shown, kind=kind)
-
-
-def _tree(path: Path) -> dict[str, Any]:
-    tree = load_json(path)
-    if not isinstance(tree, dict):
-        raise BrokenJson("it is not an object")
-    return tree
 
 
 def _entries(tree: Any, mark: str, keys: Path_) -> Iterator[tuple[Path_, dict[str, Any]]]:

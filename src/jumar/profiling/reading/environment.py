@@ -4,16 +4,13 @@ from pathlib import Path
 
 import polars as pl
 
-from jumar.profiling.reading.events import BrokenJson, load_json
+from jumar.profiling.reading.events import load_object
 from jumar.profiling.reading.part import Part
 
 
 def read_metadata(path: Path, shown: str, kind: str) -> Part:
     """`profiler_metadata.json` of torch_npu; additions by users are not read."""
-    tree = load_json(path)
-    if not isinstance(tree, dict):
-        raise BrokenJson("it is not an object")
-    table = variables(tree.get("ENV_VARIABLES"))
+    table = variables(load_object(path).get("ENV_VARIABLES"))
     return Part(file=shown, kind=kind, statistics={"environment": table} if table.height else {})
 
 

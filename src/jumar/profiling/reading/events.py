@@ -8,7 +8,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -156,6 +156,20 @@ def load_json(path: Path, largest: int = LARGEST_VALUE) -> Any:
         raise BrokenJson("it is nested too deeply") from None
     except ValueError as error:
         raise BrokenJson(f"it is not JSON: {error}") from None
+
+
+def load_object(path: Path) -> dict[str, Any]:
+    """A whole JSON file whose value is an object; see `load_json`."""
+    tree = load_json(path)
+    if not isinstance(tree, dict):
+        raise BrokenJson("it is not an object")
+    return tree
+
+
+def arguments_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an event tells beside its name and times."""
+    arguments = event.get("args")
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _encodable(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, COMMUNICATION, LINKS_SCHEMA
-from jumar.profiling.reading.events import EventReader
+from jumar.profiling.reading.events import EventReader, arguments_of
 from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.unreadable import Unreadable, span_of
@@ -38,7 +38,7 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
     lanes = {
         _lane(event)
         for event in events
-        if event.get("name") == "thread_name" and _arguments(event).get("name") == _KERNELS
+        if event.get("name") == "thread_name" and arguments_of(event).get("name") == _KERNELS
     }
     unreadable = Unreadable(shown)
     slices = [(event, span) for event in events if (span := _span(event, unreadable)) is not None]
@@ -121,7 +121,7 @@ def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, An
     """The traffic on each link: bytes, the time of its copies, and the rate."""
     sums: dict[tuple[int, int, str], list[int]] = {}
     for event, (start, end) in tasks:
-        facts = _arguments(event)
+        facts = arguments_of(event)
         source, target = _rank(facts.get("src rank")), _rank(facts.get("dst rank"))
         size = _bytes(event)
         if size and source is not None and target is not None:
@@ -149,7 +149,7 @@ def _transport(facts: Mapping[str, Any]) -> str:
 
 
 def _bytes(event: Mapping[str, Any]) -> int:
-    size = _arguments(event).get("size(Byte)")
+    size = arguments_of(event).get("size(Byte)")
     return size if type(size) is int and 0 < size < 1 << 50 else 0
 
 
@@ -168,8 +168,3 @@ def _span(event: Mapping[str, Any], unreadable: Unreadable) -> Span | None:
         return None
     span = span_of(event, unreadable)
     return None if span is None else (span[0], span[0] + span[1])
-
-
-def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    arguments = event.get("args")
-    return arguments if isinstance(arguments, dict) else {}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from jumar.profiling.reading.events import EventReader
+from jumar.profiling.reading.events import EventReader, arguments_of
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.traces.categories import DEVICE, category_of
@@ -131,10 +131,10 @@ class Trace:
         elif phase == "M":
             self._take_name(event)
         elif phase == "t" and event.get("cat") == "Data_aug Bound":
-            waited = nanoseconds_of(_arguments(event).get("Data_aug Bound(us)"))
+            waited = nanoseconds_of(arguments_of(event).get("Data_aug Bound(us)"))
             self.waits.add((event.get("name"), waited))
         elif phase == "C" and event.get("name") == "AI Core Freq":
-            megahertz = _arguments(event).get("MHz")
+            megahertz = arguments_of(event).get("MHz")
             time = nanoseconds_of(event.get("ts"))
             self.clocks.add((time, nanoseconds_of(megahertz, "ns")))
         elif phase in _UNREAD and isinstance(event.get("cat"), str):
@@ -147,7 +147,7 @@ class Trace:
         start, duration = span
         self.events += 1
         category = self._category(event.get("cat"))
-        arguments = _arguments(event)
+        arguments = arguments_of(event)
         if category in DEVICE or category is None:
             self._take_kernel(event, category, arguments, start, duration)
             return
@@ -219,18 +219,13 @@ class Trace:
         )
 
     def _take_name(self, event: Mapping[str, Any]) -> None:
-        name = _arguments(event).get("name")
+        name = arguments_of(event).get("name")
         if len(self.threads) + len(self.processes) > MOST_NAMES or not isinstance(name, str):
             return
         if event.get("name") == "process_name":
             self.processes[str(event.get("pid"))] = name
         elif event.get("name") == "thread_name":
             self.threads[str(event.get("pid")), str(event.get("tid"))] = name
-
-
-def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    arguments = event.get("args")
-    return arguments if isinstance(arguments, dict) else {}
 
 
 def read_trace(path: Path, shown: str = "") -> Trace:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, OnOption, SetOption
-from jumar.ground.text import counted, print_plain
+from jumar.ground.text import counted, print_at_once, print_plain
 
 if TYPE_CHECKING:
     from jumar.experiments.search import Found, Search
@@ -79,10 +79,7 @@ def search(
     from jumar.experiments.placing.contract import ExperimentStopped
     from jumar.runs.precision_effects import keeping_costs
 
-    def say(line: str) -> None:
-        print_plain(line, sys.stderr if json_ else sys.stdout)
-        sys.stdout.flush()
-
+    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
     assignments = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
     prepared = prepare_search(
         SearchOptions(
@@ -170,11 +167,10 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
             *("--run-dir", str(run), "--device", device, *modules),
         ]
 
-    name = source.name if source.run is None else source.run.path.absolute().name
     request = SearchRequest(
         goal=goal,
         to=options.to,
-        directory=options.runs or Path("runs") / f"{name}-search",
+        directory=options.runs or Path("runs") / f"{source.label}-search",
         length=source.recipe.training.duration,
         first_seed=source.recipe.seed,
         num_seeds=options.seeds,

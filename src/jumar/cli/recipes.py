@@ -81,10 +81,10 @@ def show(
     from jumar.ground.errors import unknown_name
     from jumar.recipes.parameter_count import parameter_text
     from jumar.recipes.registry import create_recipe, import_modules, recipe_text
-    from jumar.settings import describe, override, to_json, value_text
+    from jumar.settings import describe, to_json, value_text
 
     import_modules(import_)
-    recipe = override(create_recipe(name), set_)
+    recipe = create_recipe(name, set_)
     rows = describe(recipe)
     sections = {row.path.partition(".")[0] for row in rows}
     if section and section not in sections:

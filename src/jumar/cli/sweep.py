@@ -1,10 +1,10 @@
 """`jumar sweep`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -85,14 +85,10 @@ def sweep(
     """
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.sweep import run_sweep
-    from jumar.recipes.registry import create_recipe, import_modules
-    from jumar.settings import override, to_json
+    from jumar.recipes.registry import import_modules, recipe_settings
 
     import_modules(import_)
-
-    def resolve(assignments: Sequence[str]) -> Mapping[str, Any]:
-        return to_json(override(create_recipe(recipe), assignments))
-
+    resolve = partial(recipe_settings, recipe)
     opened = partial(open_place, on, jobs=jobs, device=device)
     if search is not None:
         _refuse_options("--search", vary=vary, baseline=baseline, repeats=repeats > 1)

@@ -1,16 +1,15 @@
 """`jumar tune accuracy`."""
 
 import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
-from jumar.ground.text import print_plain
+from jumar.ground.text import print_at_once
 
 MODES = ("must_keep_origin_dtype", "allow_mix_precision", "allow_fp32_to_fp16", "force_fp16")
 
@@ -78,8 +77,7 @@ def accuracy(
     from jumar.ground.errors import UserError
     from jumar.precision.loss_scale import NoLossScale
     from jumar.precision.modes import find_mode
-    from jumar.recipes.registry import create_recipe, import_modules
-    from jumar.settings import override, to_json
+    from jumar.recipes.registry import create_recipe, import_modules, recipe_settings
 
     goal = parse_target(target)
     wanted = MODES if modes is None else [name.strip() for name in modes.split(",")]
@@ -90,12 +88,9 @@ def accuracy(
         raise UserError(f"cannot be {seeds}", where="--seeds", todo="1 or more.")
     import_modules(import_)
     common = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
-    own = override(create_recipe(recipe), common)
+    own = create_recipe(recipe, common)
     directory = to or Path("runs") / f"{recipe}-accuracy"
     opened = partial(open_place, on, jobs=jobs, device=device)
-
-    def resolve(assignments: Sequence[str]) -> Mapping[str, Any]:
-        return to_json(override(create_recipe(recipe), assignments))
 
     def train(place: Path, vary: Sequence[str], settings: Sequence[str]) -> int:
         return run_sweep(
@@ -107,7 +102,7 @@ def accuracy(
             repeats=seeds,
             open_place=opened,
             command=partial(train_command, import_),
-            resolve=resolve,
+            resolve=partial(recipe_settings, recipe),
         ).stopped_by
 
     def find_list(mode: str, tolerance: str, place: Path) -> Path | None:
@@ -125,12 +120,8 @@ def accuracy(
             device=device,
             imports=import_,
         )
-        result = prepare_search(options, say).search.run()
+        result = prepare_search(options, print_at_once).search.run()
         return options.to.absolute() if result.is_confirmed else None
-
-    def say(line: str) -> None:
-        print_plain(line)
-        sys.stdout.flush()
 
     request = TuningRequest(
         target=goal,
@@ -139,14 +130,14 @@ def accuracy(
         has_loss_scale=not isinstance(own.precision.loss_scale, NoLossScale),
     )
     try:
-        tuned = tune_accuracy(request, train=train, find_list=find_list, say=say)
+        tuned = tune_accuracy(request, train=train, find_list=find_list, say=print_at_once)
     except ExperimentStopped as stopped:
-        say("Stopped. The same command resumes from here.")
+        print_at_once("Stopped. The same command resumes from here.")
         return 128 + stopped.signal
     chosen = tuned.decision.chosen
     if chosen is not None:
         words = ["jumar", "train", recipe]
         words += [word for name in import_ for word in ("--import", name)]
         words += [word for each in (*common, *chosen.assignments) for word in ("--set", each)]
-        say(shlex.join(words))
+        print_at_once(shlex.join(words))
     return 0 if tuned.decision.is_sure else 1

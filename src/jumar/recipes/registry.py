@@ -5,12 +5,12 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jumar.ground.errors import UserError, unknown_name
 from jumar.recipes.own_modules import import_named
 from jumar.recipes.recipe import Recipe
-from jumar.settings import checked
+from jumar.settings import checked, override, to_json
 
 R = TypeVar("R", bound=Recipe)
 
@@ -50,16 +50,25 @@ def register(name: str, *, ranks: int = 1) -> Callable[[Callable[[], R]], Callab
     return keep
 
 
-def create_recipe(name: str) -> Recipe:
+def create_recipe(name: str, assignments: Sequence[str] = ()) -> Recipe:
     """The recipe of that name, with its defaults.
 
+    Args:
+        name: Its name.
+        assignments: Fields that are changed; see `override`.
+
     Raises:
-        UserError: There is no such recipe.
+        UserError: There is no such recipe, or a field cannot be changed like that.
     """
     _load_built_in()
     if name not in _RECIPES:
         raise unknown_name("recipe", name, _RECIPES)
-    return checked(_RECIPES[name](), where=f"recipe {name}")
+    return override(checked(_RECIPES[name](), where=f"recipe {name}"), assignments)
+
+
+def recipe_settings(name: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
+    """All settings of a recipe, as JSON; see `create_recipe`."""
+    return to_json(create_recipe(name, assignments))
 
 
 def intended_ranks(name: str) -> int:

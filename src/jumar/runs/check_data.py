@@ -19,7 +19,6 @@ from jumar.data.text.sentence_files import SentenceData
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded
 from jumar.recipes.registry import create_recipe, import_modules, list_recipes
-from jumar.settings import override
 
 _KINDS: Sequence[tuple[type[LoaderSettings], Kind]] = (
     (PlainImageData, "images"),
@@ -77,7 +76,7 @@ def data_to_check(
                 f"'{name}' is a path, which has no settings", where="--set", todo="Name a recipe."
             )
         return CheckedData(path=name, eval_path=eval_path, kind=kind or "")
-    recipe: Any = cast(Any, override(create_recipe(name), assignments))
+    recipe: Any = cast(Any, create_recipe(name, assignments))
     data: Any = recipe.data
     known = kind or _kind_of_settings(data)
     if known is None:

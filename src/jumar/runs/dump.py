@@ -10,15 +10,15 @@ from jumar.precision.recording.dumping import Dumping
 from jumar.precision.recording.observing import DumpObserver
 from jumar.precision.recording.recorder import COMPILED, RecordSettings, StepRecorder
 from jumar.precision.recording.scripts import run_script
-from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.runs.context import RunContext, open_context
 from jumar.runs.observed_steps import (
+    ChosenStart,
     check_step,
     find_source,
     observing_trainer,
     starting_task,
 )
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
@@ -45,13 +45,6 @@ class DumpRequest:
     imports: Sequence[str] = ()
     to: Path | None = None
     device: str = "auto"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChosenSteps(ChosenRun):
-    """What to dump, and from which checkpoint; `run` is where dumps go."""
-
-    checkpoint: Checkpoint | None
 
 
 def dump_recipe(request: DumpRequest, then: Callable[[Path, Console], None] | None = None) -> int:
@@ -112,8 +105,8 @@ def dump_script(
     return run_script(script, arguments, Dumping(folder, steps=steps or (0,), settings=settings))
 
 
-def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenSteps:
-    """The recipe, the folder, and the checkpoint to start from if it is a run's."""
+def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenStart:
+    """The recipe, the checkpoint to start from if it is a run's, and as `run` where dumps go."""
     source = find_source(
         request.what,
         request.assignments,
@@ -123,22 +116,13 @@ def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenSteps:
     )
     folder = request.to
     if folder is None:
-        last = source.name if source.run is None else source.run.path.absolute().name
-        folder = next_run_path(_FOLDER, last) if ranks.is_first else Path()
-    return ChosenSteps(
-        run=RunDirectory(folder),
-        recipe=source.recipe,
-        is_stored=source.run is not None,
-        name=source.name,
-        imports=source.imports,
-        checkpoint=source.checkpoint,
-    )
+        folder = next_run_path(_FOLDER, source.label) if ranks.is_first else Path()
+    return replace(source, run=RunDirectory(folder))
 
 
-def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
+def _record(request: DumpRequest, context: RunContext[ChosenStart]) -> None:
     chosen, plan = context.chosen, context.chosen.plan
-    first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
-    steps = request.steps or (first,)
+    steps = request.steps or (chosen.first,)
     task = starting_task(context, chosen.checkpoint)
     recorder = step_recorder(request, context, task)
     context.print_first_line(plan.batch_size)
@@ -146,18 +130,18 @@ def _record(request: DumpRequest, context: RunContext[ChosenSteps]) -> None:
         context.console.line(COMPILED)
         plan = replace(plan, training=replace(plan.training, compile=False))
     context.ranks.wait()
-    observer = DumpObserver(recorder, steps=steps, first=first, say=context.console.line)
+    observer = DumpObserver(recorder, steps=steps, first=chosen.first, say=context.console.line)
     trainer = observing_trainer(context, task, plan, [observer])
     if request.steps:
         check_step(trainer, max(steps), "--steps")
-    if first < min(steps):
-        context.console.line(f"training from step {first} to step {max(steps)}")
+    if chosen.first < min(steps):
+        context.console.line(f"training from step {chosen.first} to step {max(steps)}")
         sys.stdout.flush()
     trainer.observe(chosen.checkpoint)
 
 
 def step_recorder(
-    request: DumpRequest, context: RunContext[ChosenSteps], task: Task
+    request: DumpRequest, context: RunContext[ChosenStart], task: Task
 ) -> StepRecorder:
     """The recorder for the steps of a task, with its layers' names."""
     recipe, described = context.chosen.recipe, context.policy.description

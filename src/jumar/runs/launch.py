@@ -169,10 +169,9 @@ def _check_recipe(training: Training) -> None:
     if find_spec("torch") is None:
         return
     from jumar.recipes.registry import create_recipe, import_modules
-    from jumar.settings import override
 
     import_modules(training.imports)
-    override(create_recipe(training.what), training.assignments)
+    create_recipe(training.what, training.assignments)
 
 
 def _rank_table(request: LaunchRequest) -> RankTable | None:

@@ -2,25 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from jumar.ground.errors import UserError
 from jumar.precision.modes import find_mode
 from jumar.precision.sensitivity.measuring import NoiseSettings, Sensitivity, sensitivity
 from jumar.precision.settings import PrecisionSettings
-from jumar.runs.context import ChosenRun, RunContext, open_context
+from jumar.runs.context import RunContext, open_context
 from jumar.runs.observed_steps import (
+    ChosenStart,
     check_step,
     find_source,
     observing_trainer,
     starting_task,
 )
-from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
-from jumar.training.run_directory import RunDirectory
 
 FULL = "must_keep_origin_dtype"
 
@@ -59,10 +57,9 @@ class NoiseReport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chosen(ChosenRun):
+class _Chosen(ChosenStart):
     """The recipe in full precision, where it starts, and what the noise is like."""
 
-    checkpoint: Checkpoint | None
     settings: NoiseSettings
 
 
@@ -96,9 +93,9 @@ def _chosen(request: NoiseRequest, ranks: Ranks) -> _Chosen:
     settings = replace(request.settings, dtype=dtype)
     settings.check()
     return _Chosen(
-        run=source.run or RunDirectory(Path("a folder that nothing is written to")),
+        run=source.run,
         recipe=replace(source.recipe, precision=PrecisionSettings(mode=FULL)),
-        is_stored=source.run is not None,
+        is_stored=source.is_stored,
         name=source.name,
         imports=source.imports,
         checkpoint=source.checkpoint,
@@ -110,14 +107,13 @@ def _measured(
     request: NoiseRequest, context: RunContext[_Chosen], say: Callable[[str], None]
 ) -> NoiseReport:
     chosen = context.chosen
-    first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
-    step = first if request.step is None else request.step
+    step = chosen.first if request.step is None else request.step
     plan = replace(chosen.plan, training=replace(chosen.plan.training, compile=False))
     task = starting_task(context, chosen.checkpoint)
     trainer = observing_trainer(context, task, plan, [], Console(silent=True))
     check_step(trainer, step, "--step")
-    if step > first:
-        say(f"training from step {first} to step {step}")
+    if step > chosen.first:
+        say(f"training from step {chosen.first} to step {step}")
     with trainer.held_at(step, chosen.checkpoint) as (stepper, batch):
         result = sensitivity(
             lambda: stepper.passes(batch),

@@ -8,7 +8,6 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
 from jumar.ground.text import counted
 from jumar.observer import Observer
-from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
@@ -25,24 +24,28 @@ from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
 
+_NOWHERE = RunDirectory(Path("a folder that nothing is written to"))
+
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """The training to observe.
+class ChosenStart(ChosenRun):
+    """A training to observe, and where it begins; `run` is nowhere if a recipe is named by itself.
 
     Attributes:
-        name: The recipe's name.
-        imports: Modules that the recipe needs.
-        recipe: The recipe.
-        run: The run that it is stored in; None for a recipe named by itself.
         checkpoint: Where to start; None for the initial weights.
     """
 
-    name: str
-    imports: Sequence[str]
-    recipe: Recipe
-    run: RunDirectory | None
     checkpoint: Checkpoint | None
+
+    @property
+    def first(self) -> int:
+        """The steps that are trained already."""
+        return 0 if self.checkpoint is None else self.checkpoint.step
+
+    @property
+    def label(self) -> str:
+        """What it is known by: the name of the run's folder, or of the recipe."""
+        return self.run.path.absolute().name if self.is_stored else self.name
 
 
 def find_source(
@@ -53,7 +56,7 @@ def find_source(
     *,
     until: int | None = None,
     todo: str = "",
-) -> Source:
+) -> ChosenStart:
     """The recipe or run that a command names.
 
     Args:
@@ -74,12 +77,21 @@ def find_source(
         notice = Console(silent=not ranks.is_first).line
         recipe = with_data_in_place(override(stored, assignments), run, notice, assignments)
         checkpoint = newest_checkpoint(run.checkpoints, say_damaged, until=until)
-        return Source(name=name, imports=needed, recipe=recipe, run=run, checkpoint=checkpoint)
+        return ChosenStart(
+            run=run,
+            recipe=recipe,
+            name=name,
+            imports=needed,
+            is_stored=True,
+            checkpoint=checkpoint,
+        )
     if is_folder(place):
         raise UserError(f"'{place}' is not a run directory: it has no recipe.json", todo=todo)
     import_modules(imports)
-    recipe = override(create_recipe(what), assignments)
-    return Source(name=what, imports=list(imports), recipe=recipe, run=None, checkpoint=None)
+    recipe = create_recipe(what, assignments)
+    return ChosenStart(
+        run=_NOWHERE, recipe=recipe, name=what, imports=list(imports), checkpoint=None
+    )
 
 
 def observing_trainer(

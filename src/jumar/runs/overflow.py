@@ -19,8 +19,8 @@ from jumar.precision.overflow.head_room import HeadRoom, Vanishing, head_room, v
 from jumar.precision.overflow.origin import Origin, origin_of
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import RunContext, open_context
-from jumar.runs.dump import ChosenSteps, DumpRequest, chosen_run, dump_recipe
-from jumar.runs.observed_steps import check_step, observing_trainer, starting_task
+from jumar.runs.dump import DumpRequest, chosen_run, dump_recipe
+from jumar.runs.observed_steps import ChosenStart, check_step, observing_trainer, starting_task
 from jumar.training.progress import Console
 
 
@@ -138,12 +138,11 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
     return int(watch.is_bad)
 
 
-def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Watch:
+def _trained(request: OverflowRequest, context: RunContext[ChosenStart]) -> _Watch:
     """Train up to the first bad step, or all steps to try."""
     chosen = context.chosen
-    start = 0 if chosen.checkpoint is None else chosen.checkpoint.step
-    first = start if request.first is None else request.first
-    watch = _Watch(first - start + request.steps, context.policy.loss_scale)
+    first = chosen.first if request.first is None else request.first
+    watch = _Watch(first - chosen.first + request.steps, context.policy.loss_scale)
     plan = chosen.plan
     task = starting_task(context, chosen.checkpoint)
     context.print_first_line(plan.batch_size)
@@ -151,10 +150,10 @@ def _trained(request: OverflowRequest, context: RunContext[ChosenSteps]) -> _Wat
     trainer = observing_trainer(context, task, plan, [watch], Console(silent=True))
     check_step(trainer, first, "--first")
     watch.is_blocked = lambda: trainer.is_blocked
-    watch.until = start + watch.span
+    watch.until = chosen.first + watch.span
     if trainer.total_steps is not None:
         watch.until = min(watch.until, trainer.total_steps)
-    context.console.line(f"training from step {start}, to step {watch.until - 1} at most")
+    context.console.line(f"training from step {chosen.first}, to step {watch.until - 1} at most")
     with suppress(_LastStep):
         trainer.observe(chosen.checkpoint)
     return watch

@@ -21,8 +21,7 @@ from jumar.precision.searching.candidates import Candidate, candidates, mixlist_
 from jumar.precision.searching.effects import Effect, effect_of
 from jumar.precision.settings import PrecisionSettings
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import Source, find_source, observing_trainer
-from jumar.training.checkpoint import Checkpoint
+from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
@@ -84,7 +83,7 @@ def keeping_costs(
 
 
 def trial_recipe(
-    source: Source, op_list: Path | None, seed: int, layers: Sequence[str] = ()
+    source: ChosenStart, op_list: Path | None, seed: int, layers: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The content of `recipe.json` for a training of a search.
 
@@ -110,11 +109,6 @@ def trial_recipe(
     return chosen.recorded()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ChosenStep(ChosenRun):
-    checkpoint: Checkpoint | None
-
-
 @contextmanager
 def _opened(request: EffectsRequest) -> Generator["_Passes"]:
     with (
@@ -128,22 +122,14 @@ def _opened(request: EffectsRequest) -> Generator["_Passes"]:
         plan = replace(chosen.plan, training=training)
         task = context.build_task(chosen.recipe)
         trainer = observing_trainer(context, task, plan, [], Console(silent=True))
-        first = 0 if chosen.checkpoint is None else chosen.checkpoint.step
-        with trainer.held_at(first, chosen.checkpoint) as (stepper, batch):
+        with trainer.held_at(chosen.first, chosen.checkpoint) as (stepper, batch):
             yield _Passes(Path(folder), context, trainer, lambda: stepper.rehearse(batch))
 
 
-def _chosen(request: EffectsRequest, ranks: Ranks) -> _ChosenStep:
+def _chosen(request: EffectsRequest, ranks: Ranks) -> ChosenStart:
     source = find_source(request.what, request.assignments, request.imports, ranks)
     _low_of(source.recipe.precision)
-    return _ChosenStep(
-        run=source.run or RunDirectory(Path()),
-        recipe=source.recipe,
-        is_stored=source.run is not None,
-        name=source.name,
-        imports=source.imports,
-        checkpoint=source.checkpoint,
-    )
+    return source
 
 
 class _Passes:
@@ -152,7 +138,7 @@ class _Passes:
     def __init__(
         self,
         folder: Path,
-        context: RunContext[_ChosenStep],
+        context: RunContext[ChosenStart],
         trainer: Trainer,
         run_pass: Callable[[], tuple[Tensor, Sequence[Tensor | None]]],
     ) -> None:

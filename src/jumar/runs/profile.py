@@ -9,9 +9,8 @@ from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.recipes.resolved import keep_resolved
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import find_source, observing_trainer
+from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import (
     Capture,
@@ -42,7 +41,7 @@ class ProfileRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chosen(ChosenRun):
+class _Chosen(ChosenStart):
     """What to record, and from which checkpoint.
 
     Attributes:
@@ -50,7 +49,6 @@ class _Chosen(ChosenRun):
             what was recorded.
     """
 
-    checkpoint: Checkpoint | None
     begins_run: bool
 
 
@@ -124,7 +122,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
         todo=f"To show a profile in it: jumar profile show {request.what}",
     )
     path = request.run_dir
-    if source.run is not None:
+    if source.is_stored:
         run = source.run if path is None else RunDirectory(path)
         begins_run = not run.exists
     else:
@@ -140,7 +138,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
     return _Chosen(
         run=run,
         recipe=source.recipe,
-        is_stored=source.run is not None,
+        is_stored=source.is_stored,
         name=source.name,
         imports=source.imports,
         checkpoint=source.checkpoint,

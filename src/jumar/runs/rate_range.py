@@ -13,7 +13,6 @@ from jumar.ground.text import counted
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.runs.observed_steps import starting_task
-from jumar.settings import override
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -128,7 +127,7 @@ def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
     if announced_ranks().world > 1:
         raise UserError("the ramp is trained by one process", todo="Start it without torchrun.")
     import_modules(request.imports)
-    recipe = override(create_recipe(request.recipe), request.assignments)
+    recipe = create_recipe(request.recipe, request.assignments)
     chosen = ChosenRun(
         run=RunDirectory(Path("a folder that nothing is written to")),
         recipe=recipe,

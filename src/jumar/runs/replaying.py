@@ -136,8 +136,8 @@ def replay(wanted: Replay) -> Replayed:
             lambda ranks: chosen_run(request, ranks), device=request.device, writes=False
         ) as context,
     ):
-        checkpoint, plan = context.chosen.checkpoint, context.chosen.plan
-        first = 0 if checkpoint is None else checkpoint.step
+        chosen = context.chosen
+        checkpoint, plan, first = chosen.checkpoint, chosen.plan, chosen.first
         task = starting_task(context, checkpoint)
         span = wanted.until - first
         hashes = StepHashes(span, first=0 if wanted.dump is None else span - 1)

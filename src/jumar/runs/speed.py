@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -25,8 +25,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes, usable_cores
 from jumar.observer import DATA, Observer
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import find_source, observing_trainer, starting_task
-from jumar.training.checkpoint import Checkpoint
+from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer, starting_task
 from jumar.training.evaluation import evaluate
 from jumar.training.keeper import Keeper
 from jumar.training.parallel.ranks import Ranks
@@ -57,11 +56,6 @@ class SpeedRequest:
     imports: Sequence[str] = ()
     device: str = "auto"
     scratch: Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Chosen(ChosenRun):
-    checkpoint: Checkpoint | None
 
 
 def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) -> int:
@@ -96,16 +90,9 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
     return 0
 
 
-def _chosen(request: SpeedRequest, ranks: Ranks) -> _Chosen:
+def _chosen(request: SpeedRequest, ranks: Ranks) -> ChosenStart:
     source = find_source(request.what, request.assignments, request.imports, ranks)
-    return _Chosen(
-        run=RunDirectory(request.scratch),
-        recipe=source.recipe,
-        is_stored=source.run is not None,
-        name=source.name,
-        imports=source.imports,
-        checkpoint=source.checkpoint,
-    )
+    return replace(source, run=RunDirectory(request.scratch))
 
 
 class _NoMoreRequests(Exception):

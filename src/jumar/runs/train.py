@@ -134,7 +134,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
     if request.recipe is None:
         raise UserError("no recipe given", todo="`jumar recipes list` lists the recipes.")
     import_modules(request.imports)
-    recipe = override(create_recipe(request.recipe), request.assignments)
+    recipe = create_recipe(request.recipe, request.assignments)
     if run is None:
         path = next_run_path(Path("runs"), request.recipe) if ranks.is_first else Path()
         run = RunDirectory(path)

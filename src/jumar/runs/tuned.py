@@ -165,7 +165,7 @@ def _requested(request: TrainRequest) -> tuple[str, Any]:
         name, _, stored = stored_recipe(run, request.imports, as_recorded=True)
         return name, override(stored, request.assignments)
     import_modules(request.imports)
-    return request.recipe, override(create_recipe(request.recipe), request.assignments)
+    return request.recipe, create_recipe(request.recipe, request.assignments)
 
 
 def _is_set(field: str, assignments: Sequence[str]) -> bool:

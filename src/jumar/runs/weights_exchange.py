@@ -12,7 +12,6 @@ from jumar.models.tf_layout import TfNames
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, list_recipes
-from jumar.settings import override
 from jumar.weights.tensor_types import TensorEntry
 
 Weights = Mapping[str, torch.Tensor]
@@ -98,7 +97,7 @@ def network_named(
     """
     translated = _WITHOUT_NETWORK.get(name)
     if translated is None or any(row.name == name for row in list_recipes()):
-        recipe = override(create_recipe(name), assignments)
+        recipe = create_recipe(name, assignments)
         recipe = recipe.fitted_to({key: entry.shape for key, entry in entries.items()})
         return network_of(recipe, name, initialized=initialized)
     names = translated(list(entries))

@@ -13,7 +13,14 @@ from pathlib import Path
 from jumar.experiments.picture_strips import strips_of_sweep
 from jumar.experiments.repeating import setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
-from jumar.experiments.run_reading import Headline, Run, flattened, precision_note, read_run
+from jumar.experiments.run_reading import (
+    Headline,
+    Run,
+    differing,
+    flattened,
+    precision_note,
+    read_run,
+)
 from jumar.experiments.run_tables import device_finding, mean_reading
 from jumar.experiments.sweep_plan import FILE, read_plan
 from jumar.experiments.table_forms import distinct, markdown_text, memory_text, number_text
@@ -299,12 +306,7 @@ def _headline(runs: Sequence[Run]) -> Headline | None:
 
 def _all_differing(runs: Sequence[Run]) -> list[str]:
     flat = [flattened(run.settings) for run in runs if run.settings is not None]
-    names = dict.fromkeys(name for settings in flat for name in settings)
-    return [
-        name
-        for name in names
-        if name not in _NOT_COMPARED and len({repr(settings.get(name)) for settings in flat}) > 1
-    ]
+    return [name for name in differing(flat) if name not in _NOT_COMPARED]
 
 
 def _score(run: Run, name: str) -> str:

@@ -9,7 +9,7 @@ from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
 from jumar.experiments.profile_tables import profile_tables
 from jumar.experiments.repeating import repeating, setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
-from jumar.experiments.run_reading import Run, flattened, precision_note, read_run
+from jumar.experiments.run_reading import Run, differing, flattened, precision_note, read_run
 from jumar.experiments.run_tables import device_finding, environment_table, run_tables
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
 from jumar.experiments.table import Combination, Table, build_table, reason_of
@@ -289,15 +289,12 @@ def _differences(shown: Sequence[ShownRun]) -> PageTable:
     """The fields in which the runs' resolved recipes differ."""
     started = [entry for entry in shown if entry.run.settings is not None]
     flat = [flattened(entry.run.settings or {}) for entry in started]
-    fields = list(dict.fromkeys(name for settings in flat for name in settings))
-    differing = [
-        name for name in fields if len({repr(settings.get(name)) for settings in flat}) > 1
-    ]
+    names = differing(flat)
     return PageTable(
-        title=f"Settings that differ between the runs ({len(differing)})",
-        header=("run", *differing),
+        title=f"Settings that differ between the runs ({len(names)})",
+        header=("run", *names),
         rows=[
-            (entry.label, *(setting_text(settings.get(name)) for name in differing))
+            (entry.label, *(setting_text(settings.get(name)) for name in names))
             for entry, settings in zip(started, flat, strict=True)
         ],
         groups=[entry.group for entry in started],

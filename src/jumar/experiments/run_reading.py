@@ -4,7 +4,7 @@ A sweep must report on a run that was killed at any moment, so nothing here rais
 be read is missing, and listed in `faults`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -236,6 +236,12 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{name}"] = value
     return flat
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The fields of flattened settings that do not have the same value in all of them."""
+    names = dict.fromkeys(name for each in settings for name in each)
+    return [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
 
 
 def _results(path: Path, faults: list[str]) -> Results:

@@ -221,3 +221,16 @@ def test_renamed_dump_files_are_found_and_all_others_counted(
         open_dumps(tmp_path / "notes.txt")
     assert (error.value.what, error.value.where) == ("is not a dump", str(tmp_path / "notes.txt"))
     assert open_dump(tmp_path / "renamed.json").tool == "msprobe"
+
+
+def test_a_list_of_ptdbg_belongs_to_its_dump_and_only_other_files_are_left_out(
+    tmp_path: Path,
+) -> None:
+    line = ["Torch_abs_0_forward_output", 0, [], "torch.float32", [3], [1.0, 0.0, 0.5]]
+    (tmp_path / "x.pkl").write_text(json.dumps(line))
+    (dump,) = open_dumps(tmp_path)
+    assert (dump.tool, dump.notices) == ("ptdbg", [])
+    for name in ("notes.txt", "more.txt"):
+        (tmp_path / name).touch()
+    (dump,) = open_dumps(tmp_path)
+    assert dump.notices == [f"2 files in {tmp_path} belong to no dump and were left out."]

@@ -301,3 +301,11 @@ def test_longest_kind_gives_the_change_and_largest_headroom_the_bound(
         "1 x 9000000 FLOAT memory: 0.120 ms a step",
         "1 x 8 FLOAT16 launch: 0.090 ms a step",
     ]
+
+
+def test_a_number_of_rows_that_leaves_part_of_the_matrix_unit_empty_is_told_too(
+    tmp_path: Path,
+) -> None:
+    product = _shapes("1592,1600", "1600,1600", "1592,1600")
+    (claim,) = head_room(_limited(tmp_path, ("MatMulV2", 100_000, product), ("Add", 10, {})))
+    assert "sizes that fill it" in claim.values["change"].en  # pyright: ignore

@@ -112,3 +112,13 @@ def test_single_values_are_loaded_up_to_a_size(tmp_path: Path) -> None:
     path.write_text('{"a" 1}')
     with pytest.raises(BrokenJson, match=r"^it is not JSON: Expecting ':' delimiter"):
         load_json(path)
+
+
+@pytest.mark.parametrize(
+    ("characters", "problem"), [(32, "it ends in the middle"), (33, "it is not JSON")]
+)
+def test_only_an_error_in_the_last_32_characters_may_come_from_a_cut(
+    characters: int, problem: str
+) -> None:
+    text = '[{"a": 1}, ' + "!".ljust(characters)
+    assert taken(text) == ([{"a": 1}], {}, problem)

@@ -1,5 +1,6 @@
 """How collectives spend their time, which rank comes last to them, and what it did until then."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -213,3 +214,15 @@ def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
     ]
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
     assert table["late_rank_did"].to_list() == ["neither ops nor calls recorded"] * 50 + [""] * 2
+
+
+def test_no_warning_comes_with_the_collectives() -> None:
+    profile = profile_of(
+        [_op(0, 0, 110), _op(1, 0, 130)], collectives=[_all(0, 100, 50), _all(1, 130, 20)]
+    )
+    # Not turned into errors: polars drops an exception that its warning raises.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        rows = collective_rows(profile)
+    assert [each.message for each in caught if each.category is UserWarning] == []
+    assert rows["uncovered_ns"].to_list() == [40_000, 20_000]

@@ -58,3 +58,13 @@ def test_short_calls_are_dropped_on_arrival_once_a_bound_is_known(
     host, gaps = longest_calls(frames, "x")
     assert host["duration_ns"].to_list() == [15, 2, 16, 20, 0]
     assert " 0.014 us" in gaps[0].what
+
+
+def test_calls_without_a_length_are_dropped_as_they_come_where_too_many_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(longest, "KEPT_CALLS", 4)
+    frames = [frame(*[(0, "op")] * 6), frame((0, "op"), (0, "mark"), (9, "op"))]
+    host, gaps = longest_calls(frames, "x")
+    assert host.rows() == [(0, "mark"), (9, "op")]
+    assert " 0.000 us" in gaps[0].what

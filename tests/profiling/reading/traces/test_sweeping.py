@@ -109,3 +109,16 @@ def test_values_are_looked_up_in_a_sorted_array() -> None:
     values = pl.Series([5, 0, 9, 3, 10])
     assert among(values, np.array([3, 5, 9])).to_list() == [True, False, True, True, False]
     assert among(values, np.array([])).to_list() == [False] * 5
+
+
+def test_only_calls_of_the_devices_runtime_launch_something(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    events = [
+        call("cpu_op", "numbered", 0, 100, correlation=7),
+        call("cuda_runtime", "launch", 15, 1, correlation=7),
+        call("cpu_op", "numbered", 200, 10, correlation=8),
+    ]
+    path.write_text(json.dumps(events))
+    with read_trace(path) as trace:
+        found = launches(trace, np.array([7, 8]))
+    assert found.select("correlation", "launch_ns").rows() == [(7, 15_000)]

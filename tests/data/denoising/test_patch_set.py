@@ -194,3 +194,12 @@ def test_oversized_batch_error_names_the_responsible_settings(tmp_path: Path) ->
         assert isinstance(collate, Stacked)
         assert (collate.fields, collate.what) == ("data.batch_size, data.patch_size", "patches")
         assert collate.sample_bytes == bytes_
+
+
+def test_patches_have_the_fingerprint_of_their_images(tmp_path: Path) -> None:
+    one = patches_of(tmp_path / "one", scene())
+    two = patches_of(tmp_path / "two", scene(), scene(seed=2))
+    for patches in (one, two):
+        assert patches.fingerprint == patches.kind.pictures.pictures.fingerprint
+        assert patches.fingerprint
+    assert one.fingerprint != two.fingerprint

@@ -334,3 +334,26 @@ for item in tf.data.TFRecordDataset(sys.argv[1], sys.argv[2]):
     ])
 answer(lines)
 """
+
+
+@pytest.mark.parametrize("name", ["cat\nhorse", "cat\r"])
+def test_class_names_with_line_breaks_are_refused_and_nothing_is_written(
+    tmp_path: Path, name: str
+) -> None:
+    records = [Record(encoded=picture(), label=0, origin="a.jpg")]
+    with pytest.raises(UserError) as caught:
+        write_tfrecords(
+            Listed(records, ["dog", name]), tmp_path / "to", shards=1, split_prefix="train"
+        )
+    assert caught.value.what == f"the class name {name!r} has a line break"
+    assert not (tmp_path / "to").exists()
+
+
+def test_packed_shards_are_made_by_the_fastest_method_of_gzip(tmp_path: Path) -> None:
+    """Images hardly shrink however long it takes."""
+    records = [Record(encoded=picture(), label=0, origin="a.jpg")]
+    (path,) = write_tfrecords(
+        Listed(records), tmp_path, shards=1, split_prefix="train", compression="gzip"
+    ).files
+    # RFC 1952: the ninth byte is 4 where the fastest method was used.
+    assert path.read_bytes()[8] == 4

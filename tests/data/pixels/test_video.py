@@ -274,3 +274,16 @@ def test_videos_are_recognised_by_suffix() -> None:
     assert [is_video(name) for name in ("a.MP4", "b.y4m", "a.jpg", "mp4")] == [
         *(True, True, False, False),
     ]
+
+
+def test_a_file_that_does_not_say_its_rate_has_25_frames_a_second(tmp_path: Path) -> None:
+    av = pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
+    # MPEG's streams have no rate but the distance of their frames, and here is only one.
+    with av.open(str(tmp_path / "one.mpg"), "w") as container:
+        video = container.add_stream("mpeg1video", rate=30)
+        video.width, video.height, video.pix_fmt = 48, 32, "yuv420p"
+        container.mux(video.encode(av.VideoFrame.from_ndarray(FRAMES[0], format="rgb24")))
+        container.mux(video.encode(None))
+    with av.open(str(tmp_path / "one.mpg")) as container:
+        assert container.streams.video[0].average_rate is None
+    assert VideoReader(tmp_path / "one.mpg").rate == 25

@@ -211,3 +211,19 @@ def test_parts_that_meet_only_through_a_third_are_one_word() -> None:
     np.testing.assert_allclose(long.corners, box(1, 1, 101, 21), atol=1e-3)
     assert long.score == pytest.approx(0.6)
     assert other.score == 0.1
+
+
+@pytest.mark.parametrize(
+    ("window", "word"),
+    [
+        # Tiles in the upper right and the lower left corner of an image.
+        (Window(0, 100, 200, 200), (40, 2, 60, 15)),
+        (Window(100, 0, 200, 200), (2, 40, 15, 60)),
+    ],
+)
+def test_a_word_at_an_edge_of_the_image_is_whole_whatever_the_other_edges_of_its_tile_cut(
+    window: Window, word: tuple[float, float, float, float]
+) -> None:
+    other = (120, 120, 140, 130)
+    scores = [score for _, score in found_words(word, other, window=window, size=(300, 300))]
+    assert scores == [0.5, 0.6]

@@ -72,3 +72,13 @@ def test_weight_decay_skips_norms_and_biases() -> None:
     assert "bert.embeddings.word_embeddings.weight" in decaying
     assert not any("LayerNorm" in name or name.endswith(".bias") for name in decaying)
     assert len(decaying) == 3 + 6 + 1 + 1
+
+
+def test_samples_of_the_first_label_count_like_all_others() -> None:
+    task, made = task_for(), batch(5)
+    made["label"] = torch.tensor([0, 2, 0, 1, 0])
+    sums = task.evaluate_batch(made)
+    assert sums["count"].item() == 5
+    logits = task.model(made["input_ids"], made["segment_ids"], made["input_mask"])
+    expected = functional.cross_entropy(logits, made["label"]).item()
+    assert task.summarize(sums)["loss"] == pytest.approx(expected)

@@ -284,3 +284,16 @@ def test_console_is_live_on_a_terminal_that_can_draw_and_only_for_the_first_rank
     assert not Console(stream=terminal.stream).is_live
     monkeypatch.delenv("TERM")
     assert Console(stream=terminal.stream).is_live
+
+
+def test_a_bar_after_the_end_of_another_is_drawn_while_it_lasts(terminal: Terminal) -> None:
+    console = Console(stream=terminal.stream)
+    with console.bar("first", 2):
+        pass
+    written, latest = b"", time.monotonic() + 20
+    with console.bar("second", 9) as bar:
+        bar.show(4)
+        while b"4/9" not in written and time.monotonic() < latest:
+            written += terminal.read()
+    assert b"second" in written
+    assert b"4/9" in written

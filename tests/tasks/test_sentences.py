@@ -74,7 +74,7 @@ def test_weight_decay_skips_norms_and_biases() -> None:
     assert len(decaying) == 3 + 6 + 1 + 1
 
 
-def test_samples_of_the_first_label_count_like_all_others() -> None:
+def test_samples_of_label_zero_are_counted() -> None:
     task, made = task_for(), batch(5)
     made["label"] = torch.tensor([0, 2, 0, 1, 0])
     sums = task.evaluate_batch(made)

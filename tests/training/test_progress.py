@@ -286,7 +286,7 @@ def test_console_is_live_on_a_terminal_that_can_draw_and_only_for_the_first_rank
     assert Console(stream=terminal.stream).is_live
 
 
-def test_a_bar_after_the_end_of_another_is_drawn_while_it_lasts(terminal: Terminal) -> None:
+def test_second_bar_is_refreshed_after_the_first_has_ended(terminal: Terminal) -> None:
     console = Console(stream=terminal.stream)
     with console.bar("first", 2):
         pass

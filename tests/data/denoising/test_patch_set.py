@@ -196,7 +196,7 @@ def test_oversized_batch_error_names_the_responsible_settings(tmp_path: Path) ->
         assert collate.sample_bytes == bytes_
 
 
-def test_patches_have_the_fingerprint_of_their_images(tmp_path: Path) -> None:
+def test_patch_fingerprint_is_that_of_the_images(tmp_path: Path) -> None:
     one = patches_of(tmp_path / "one", scene())
     two = patches_of(tmp_path / "two", scene(), scene(seed=2))
     for patches in (one, two):

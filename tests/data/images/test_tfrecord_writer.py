@@ -337,9 +337,7 @@ answer(lines)
 
 
 @pytest.mark.parametrize("name", ["cat\nhorse", "cat\r"])
-def test_class_names_with_line_breaks_are_refused_and_nothing_is_written(
-    tmp_path: Path, name: str
-) -> None:
+def test_class_names_with_line_breaks_are_refused_before_writing(tmp_path: Path, name: str) -> None:
     records = [Record(encoded=picture(), label=0, origin="a.jpg")]
     with pytest.raises(UserError) as caught:
         write_tfrecords(
@@ -349,7 +347,7 @@ def test_class_names_with_line_breaks_are_refused_and_nothing_is_written(
     assert not (tmp_path / "to").exists()
 
 
-def test_packed_shards_are_made_by_the_fastest_method_of_gzip(tmp_path: Path) -> None:
+def test_compressed_shards_use_the_fastest_gzip_level(tmp_path: Path) -> None:
     """Images hardly shrink however long it takes."""
     records = [Record(encoded=picture(), label=0, origin="a.jpg")]
     (path,) = write_tfrecords(

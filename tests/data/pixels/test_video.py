@@ -276,7 +276,7 @@ def test_videos_are_recognised_by_suffix() -> None:
     ]
 
 
-def test_a_file_that_does_not_say_its_rate_has_25_frames_a_second(tmp_path: Path) -> None:
+def test_video_without_a_rate_has_25_frames_per_second(tmp_path: Path) -> None:
     av = pytest.importorskip("av", reason="needs PyAV, the extra 'video'")
     # MPEG's streams have no rate but the distance of their frames, and here is only one.
     with av.open(str(tmp_path / "one.mpg"), "w") as container:

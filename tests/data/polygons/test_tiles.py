@@ -221,7 +221,7 @@ def test_parts_that_meet_only_through_a_third_are_one_word() -> None:
         (Window(100, 0, 200, 200), (2, 40, 15, 60)),
     ],
 )
-def test_a_word_at_an_edge_of_the_image_is_whole_whatever_the_other_edges_of_its_tile_cut(
+def test_word_at_an_image_edge_is_not_cut(
     window: Window, word: tuple[float, float, float, float]
 ) -> None:
     other = (120, 120, 140, 130)

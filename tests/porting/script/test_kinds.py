@@ -255,6 +255,6 @@ def test_very_long_chains_are_not_followed(steps: int, kind: str | None) -> None
 
 
 @pytest.mark.parametrize(("steps", "kind"), [(40, "Session"), (41, None)])
-def test_a_value_is_followed_through_forty_names(steps: int, kind: str | None) -> None:
+def test_value_is_followed_through_forty_names(steps: int, kind: str | None) -> None:
     lines = ["x1 = tf.Session()"] + [f"x{n} = x{n - 1}" for n in range(2, steps + 1)]
     assert asked("\n".join([*lines, f"x{steps}"])) == kind

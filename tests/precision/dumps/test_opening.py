@@ -223,7 +223,7 @@ def test_renamed_dump_files_are_found_and_all_others_counted(
     assert open_dump(tmp_path / "renamed.json").tool == "msprobe"
 
 
-def test_a_list_of_ptdbg_belongs_to_its_dump_and_only_other_files_are_left_out(
+def test_ptdbg_list_belongs_to_its_dump_and_other_files_are_left_out(
     tmp_path: Path,
 ) -> None:
     line = ["Torch_abs_0_forward_output", 0, [], "torch.float32", [3], [1.0, 0.0, 0.5]]

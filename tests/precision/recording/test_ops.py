@@ -9,7 +9,7 @@ from jumar.precision.recording.ops import OpRecorder
 from jumar.precision.recording.statistics import Meter
 
 
-def test_what_an_op_takes_by_keyword_is_recorded_with_its_name() -> None:
+def test_keyword_arguments_of_an_op_are_recorded_by_name() -> None:
     calls, meter = Calls(), Meter(counts=True)
     contents = Contents(meter, keeps_tensors=False, sample=0, room=0, digests=False)
     one, two, sums = torch.arange(3.0), torch.ones(3), torch.zeros(3)

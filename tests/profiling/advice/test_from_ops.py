@@ -303,7 +303,7 @@ def test_longest_kind_gives_the_change_and_largest_headroom_the_bound(
     ]
 
 
-def test_a_number_of_rows_that_leaves_part_of_the_matrix_unit_empty_is_told_too(
+def test_row_count_that_leaves_the_matrix_unit_partly_empty_is_reported(
     tmp_path: Path,
 ) -> None:
     product = _shapes("1592,1600", "1600,1600", "1592,1600")

@@ -117,7 +117,7 @@ def test_single_values_are_loaded_up_to_a_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("characters", "problem"), [(32, "it ends in the middle"), (33, "it is not JSON")]
 )
-def test_only_an_error_in_the_last_32_characters_may_come_from_a_cut(
+def test_only_errors_in_the_last_32_characters_count_as_truncation(
     characters: int, problem: str
 ) -> None:
     text = '[{"a": 1}, ' + "!".ljust(characters)

@@ -216,7 +216,7 @@ def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
     assert table["late_rank_did"].to_list() == ["neither ops nor calls recorded"] * 50 + [""] * 2
 
 
-def test_no_warning_comes_with_the_collectives() -> None:
+def test_collectives_raise_no_warnings() -> None:
     profile = profile_of(
         [_op(0, 0, 110), _op(1, 0, 130)], collectives=[_all(0, 100, 50), _all(1, 130, 20)]
     )

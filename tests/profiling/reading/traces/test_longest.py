@@ -60,7 +60,7 @@ def test_short_calls_are_dropped_on_arrival_once_a_bound_is_known(
     assert " 0.014 us" in gaps[0].what
 
 
-def test_calls_without_a_length_are_dropped_as_they_come_where_too_many_have_none(
+def test_excess_calls_without_a_length_are_dropped_on_arrival(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(longest, "KEPT_CALLS", 4)

@@ -111,7 +111,7 @@ def test_values_are_looked_up_in_a_sorted_array() -> None:
     assert among(values, np.array([])).to_list() == [False] * 5
 
 
-def test_only_calls_of_the_devices_runtime_launch_something(tmp_path: Path) -> None:
+def test_only_runtime_calls_launch_kernels(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     events = [
         call("cpu_op", "numbered", 0, 100, correlation=7),

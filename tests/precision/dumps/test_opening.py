@@ -64,7 +64,7 @@ def test_mixed_folder_is_read_and_skipped_files_reported(samples: Path) -> None:
         "CANN, decoded": 2,
         "TensorFlow": 1,
     }
-    assert any("left out" in notice for notice in dumps[0].notices)
+    assert any("outside any dump" in notice for notice in dumps[0].notices)
     lines = (samples / "repo/ptdbg/npu_test.pkl").read_text().splitlines()
     assert values_of(by_tool["ptdbg"][0]) == len(lines)
     assert sum(map(values_of, by_tool["CANN, decoded"])) == len([*samples.rglob("temp/*/*.npy")])
@@ -216,7 +216,7 @@ def test_renamed_dump_files_are_found_and_all_others_counted(
     (tmp_path / "Opdebug.Node_OpDebug.7.12.1767268800001005").touch()
     (dump,) = open_dumps(tmp_path)
     assert len(dump.calls) == 1
-    assert dump.notices == [f"4 files in {tmp_path} belong to no dump and were left out."]
+    assert dump.notices == [f"Left out of {tmp_path}: 4 files outside any dump."]
     with pytest.raises(UserError) as error:
         open_dumps(tmp_path / "notes.txt")
     assert (error.value.what, error.value.where) == ("is not a dump", str(tmp_path / "notes.txt"))
@@ -230,7 +230,6 @@ def test_ptdbg_list_belongs_to_its_dump_and_other_files_are_left_out(
     (tmp_path / "x.pkl").write_text(json.dumps(line))
     (dump,) = open_dumps(tmp_path)
     assert (dump.tool, dump.notices) == ("ptdbg", [])
-    for name in ("notes.txt", "more.txt"):
-        (tmp_path / name).touch()
+    (tmp_path / "notes.txt").touch()
     (dump,) = open_dumps(tmp_path)
-    assert dump.notices == [f"2 files in {tmp_path} belong to no dump and were left out."]
+    assert dump.notices == [f"Left out of {tmp_path}: 1 file outside any dump."]

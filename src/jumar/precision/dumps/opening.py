@@ -44,7 +44,7 @@ def open_dumps(path: Path) -> list[Dump]:
         held = f"none of its {counted(unknown, 'file')} is one" if unknown else "it is empty"
         raise UserError(f"no dump is in it: {held}", where=str(path), todo=_EXPECTED)
     if unknown:
-        notice = f"{counted(unknown, 'file')} in {path} belong to no dump and were left out."
+        notice = f"Left out of {path}: {counted(unknown, 'file')} outside any dump."
         dumps[0] = replace(dumps[0], notices=[*dumps[0].notices, notice])
     dumps.sort(key=lambda dump: (str(dump.where.parent), dump.step or 0, dump.rank or 0))
     return dumps

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from jumar.porting.script.nodes import walk
 
 _VERSIONS = frozenset({"version_info", "version", "PY2", "PY3", "hexversion", "python_version"})
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_GUARDS = (ast.If, ast.IfExp, ast.Try)
 _ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "AttributeError"})
 
 
@@ -38,23 +41,23 @@ def survey(tree: ast.Module) -> Survey:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
                 bound.add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif isinstance(node, _DEFINITIONS):
             bound.add(node.name)
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        elif isinstance(node, _IMPORTS):
             bound.update(one.asname or one.name.partition(".")[0] for one in node.names)
             if isinstance(node, ast.Import):
                 modules.update(one.name for one in node.names if one.asname in (None, one.name))
-        else:
+        elif isinstance(node, _GUARDS):
             guarded.update(_guarded_by(node))
     return Survey(nodes, frozenset(bound), frozenset(modules), frozenset(guarded))
 
 
-def _guarded_by(node: ast.AST) -> list[ast.AST]:
-    if isinstance(node, ast.If | ast.IfExp) and _asks_version(node.test):
-        return walk(node)
-    if isinstance(node, ast.Try) and any(_takes_missing(one) for one in node.handlers):
+def _guarded_by(node: ast.If | ast.IfExp | ast.Try) -> list[ast.AST]:
+    if not isinstance(node, ast.Try):
+        return walk(node) if _asks_version(node.test) else []
+    if any(_takes_missing(one) for one in node.handlers):
         return walk(*node.body, *(line for handler in node.handlers for line in handler.body))
     return []
 

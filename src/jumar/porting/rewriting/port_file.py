@@ -21,6 +21,7 @@ from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines, SourceText
 
 _Item = TypeVar("_Item", Edit, Finding)
+_REFERENCES = (ast.Name, ast.Attribute)
 _MOST_PASSES = 6
 _MOST_EXCERPT = 1500
 _NEAR = 200
@@ -165,15 +166,16 @@ def _run_rules(view: View, index: RuleIndex) -> _Pass:
     result = _Pass(view.module, [], [], [])
     for rule in index.of_module:
         _sort(rule, rule.check(view.module.tree, view), result)
+    by_node = index.by_node
     for node in view.module.scopes.nodes:
-        for rule in index.by_node.get(type(node), ()):
+        for rule in by_node.get(node.__class__, ()):
             _sort(rule, rule.check(node, view), result)
         if isinstance(node, ast.Call) and index.has_calls:
             name = view.kinds.called(node)
             if name is not None:
                 for rule in index.for_call(name):
                     _sort(rule, rule.check(node, view), result)
-        if isinstance(node, ast.Name | ast.Attribute) and index.by_reference:
+        elif isinstance(node, _REFERENCES) and index.by_reference:
             name = view.module.name_of(node)
             for rule in index.by_reference.get(name or "", ()):
                 _sort(rule, rule.check(node, view), result)

@@ -23,6 +23,9 @@ ScopeNode = (
     | ast.GeneratorExp
 )
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_OPENING = (*_FUNCTIONS, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
+_BINDING = (ast.Name, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ExceptHandler)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,42 +127,26 @@ class Scopes:
         while stack:
             node, scope = stack.pop()
             self.nodes.append(node)
-            inner = scope
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                inner = self._open(node, scope)
-                scope.bindings[node.name].append(Binding("function", node))
-                self._arguments(node.args, inner)
-            elif isinstance(node, ast.Lambda):
-                inner = self._open(node, scope)
-                self._arguments(node.args, inner)
-            elif isinstance(node, ast.ClassDef):
-                inner = self._open(node, scope)
-                scope.bindings[node.name].append(Binding("class", node))
-            elif isinstance(node, _COMPREHENSIONS):
-                inner = self._open(node, scope)
-            else:
+            if isinstance(node, _BINDING):
                 self._bind(node, scope)
             below = children(node)
-            self.parents.update(dict.fromkeys(below, node))
-            stack += [
-                (child, self._scope_of_child(node, child, scope, inner))
-                for child in reversed(below)
-            ]
+            for child in below:
+                self.parents[child] = node
+            below.reverse()
+            if isinstance(node, _OPENING):
+                inner = self._open(node, scope)
+                stack += [(child, _scope_of_child(node, child, scope, inner)) for child in below]
+            else:
+                stack += [(child, scope) for child in below]
 
     def _open(self, node: ScopeNode, parent: Scope) -> Scope:
         inner = Scope(node, parent)
         self._scopes[node] = inner
-        return inner
-
-    def _scope_of_child(self, node: ast.AST, child: ast.AST, outer: Scope, inner: Scope) -> Scope:
-        if outer is inner:
-            return outer
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return inner if child in node.body else outer
-        if isinstance(node, ast.Lambda):
-            return inner if child is node.body else outer
-        if isinstance(node, ast.ClassDef):
-            return inner if child in node.body else outer
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            kind = "class" if isinstance(node, ast.ClassDef) else "function"
+            parent.bindings[node.name].append(Binding(kind, node))
+        if isinstance(node, (*_FUNCTIONS, ast.Lambda)):
+            self._arguments(node.args, inner)
         return inner
 
     def _arguments(self, arguments: ast.arguments, scope: Scope) -> None:
@@ -222,3 +209,12 @@ class Scopes:
         elif isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension):
             binding = Binding("loop", parent, parent.iter)
         self._target(name.id, scope).bindings[name.id].append(binding)
+
+
+def _scope_of_child(node: ast.AST, child: ast.AST, outer: Scope, inner: Scope) -> Scope:
+    """The scope of a child of what opens one: arguments and decorators are outside."""
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        return inner if child in node.body else outer
+    if isinstance(node, ast.Lambda):
+        return inner if child is node.body else outer
+    return inner

@@ -13,7 +13,7 @@ _GUARDS = (ast.If, ast.IfExp, ast.Try)
 _ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "AttributeError"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Survey:
     """What one walk over a file gathers.
 
@@ -51,7 +51,12 @@ def survey(tree: ast.Module) -> Survey:
                 modules.update(one.name for one in node.names if one.asname in (None, one.name))
         elif isinstance(node, _GUARDS):
             guarded.update(_guarded_by(node))
-    return Survey(nodes, frozenset(bound), frozenset(modules), frozenset(guarded))
+    return Survey(
+        nodes=nodes,
+        bound=frozenset(bound),
+        modules=frozenset(modules),
+        guarded=frozenset(guarded),
+    )
 
 
 def _guarded_by(node: ast.If | ast.IfExp | ast.Try) -> list[ast.AST]:

@@ -10,10 +10,12 @@ Both run as commands, from starting Python until the ported tree is written, int
 time. They take turns in each round, so that a busy machine disturbs both alike. Printed are the
 median, smallest and largest times by the clock, the CPU time of all processes, and the peak of the
 resident memory of all processes together, looked at 50 times a second; pages that processes share
-count once for each.
+count once for each. Below stands how long Python's own parser takes for the same scripts in one
+process, and the ratio to it.
 """
 
 import argparse
+import ast
 import contextlib
 import os
 import resource
@@ -22,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,14 +62,19 @@ def main() -> None:
     jobs = ["--jobs", str(arguments.jobs)] if arguments.jobs else []
     jumar_runs: list[Took] = []
     converter_runs: list[Took] = []
+    parses: list[float] = []
     port_once(tree, jobs)
     for number in range(arguments.rounds):
+        parses.append(parse_once(scripts))
         jumar_runs.append(port_once(tree, jobs))
         if arguments.converter and number < arguments.converter_rounds:
             converter_runs.append(
                 convert_once(tree, arguments.converter, arguments.converter_python)
             )
     print_row("jumar port", jumar_runs, lines)
+    parse = statistics.median(parses)
+    ratio = statistics.median(run.seconds for run in jumar_runs) / parse
+    print(f"Python's parser {parse:.2f} s; the port takes {ratio:.1f} times that by the clock")
     if converter_runs:
         print_row("convert_tf2npu", converter_runs, lines)
         first = [
@@ -74,6 +82,17 @@ def main() -> None:
             for our, their in zip(jumar_runs, converter_runs, strict=False)
         ]
         print(f"ratio within a round: {statistics.median(first):.1f}")
+
+
+def parse_once(scripts: Sequence[Path]) -> float:
+    """Seconds in which Python parses all scripts that it can parse."""
+    texts = [path.read_bytes() for path in scripts]
+    start = time.perf_counter()
+    for text in texts:
+        with contextlib.suppress(SyntaxError, ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    return time.perf_counter() - start
 
 
 def port_once(tree: Path, jobs: Sequence[str]) -> Took:

@@ -175,6 +175,7 @@ NAMES = [
     ("d.has_key(e.has_key(k))\n", "((k in e) in d)\n"),
     ("import itertools\nitertools.izip(a, b)\n", "import itertools\nzip(a, b)\n"),
     ("import sys\nsys.maxint\n", "import sys\nsys.maxsize\n"),
+    ("import sys as sys\nsys.maxint\n", "import sys as sys\nsys.maxsize\n"),
 ]
 
 
@@ -187,6 +188,15 @@ def named(text: str) -> str:
 def test_names_are_rewritten_in_files_that_python_3_parses(before: str, after: str) -> None:
     assert named(before) == after
     assert named(after) == after
+
+
+def test_rewritten_names_are_no_findings_and_the_others_are_located_in_both_texts() -> None:
+    text = "for i in xrange(3): x = d.keys()[0]\n"
+    found = with_names_of_python3(text, ast.parse(text), lambda _: False)
+    assert found is not None
+    assert [(one.rule, str(one.place), str(one.place_after)) for one in found.findings] == [
+        ("python2-list", "1:25", "1:24"),
+    ]
 
 
 @pytest.mark.parametrize(("before", "after"), NAMES)
@@ -204,6 +214,7 @@ def test_names_are_rewritten_in_files_of_python_2(before: str, after: str) -> No
         "six.iteritems(d)\n",
         "class D:\n    def iteritems(self): pass\nd.iteritems()\n",
         "def f(input): return raw_input(input)\n",
+        "async def xrange(n): pass\nxrange(3)\n",
         "import ConfigParser\n",
         "itertools.izip(a, b)\n",
         "unicode(a, 'utf-8')\n",

@@ -21,12 +21,9 @@ def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
         tree_nodes: Those of a script as Python 3 parses it, breadth first.
     """
     divisions: set[ast.BinOp] = set()
-    tree = tree_nodes[0]
-    if not any(isinstance(node, ast.Div) for node in tree_nodes) or not isinstance(
-        tree, ast.Module
-    ):
+    if not any(isinstance(node, ast.Div) for node in tree_nodes):
         return divisions
-    for scope, nodes in _scopes(tree):
+    for scope, nodes in _scopes(tree_nodes[0]):
         assigned = _assigned(scope, nodes)
         for node in nodes:
             for value in _whole(node):
@@ -35,9 +32,9 @@ def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
     return divisions
 
 
-def _scopes(tree: ast.Module) -> Iterator[tuple[_Scope, list[ast.AST]]]:
+def _scopes(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
     """Each scope with the nodes in it but not in nested scopes."""
-    waiting: list[_Scope] = [tree]
+    waiting: list[ast.AST] = [tree]
     while waiting:
         scope = waiting.pop()
         nodes: list[ast.AST] = []
@@ -52,7 +49,7 @@ def _scopes(tree: ast.Module) -> Iterator[tuple[_Scope, list[ast.AST]]]:
         yield scope, nodes
 
 
-def _assigned(scope: _Scope, nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
+def _assigned(scope: ast.AST, nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
     """The values assigned to each name of a scope; None for those not written there."""
     assigned: dict[str, list[ast.expr | None]] = {}
     arguments = getattr(scope, "args", None)

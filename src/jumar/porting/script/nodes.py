@@ -1,9 +1,9 @@
-"""The nodes of a syntax tree, several times as fast as `ast.walk`: every script is walked often."""
+"""Syntax trees walked twice as fast as by `ast.walk`: every script is walked often."""
 
 import ast
 
 _PLAIN = frozenset({"ctx", "id", "attr", "kind", "type_comment", "lineno", "level", "module"})
-"""Fields that hold no node, or only whether a name is read or set, which its field says."""
+"""Fields without nodes; of `ctx`, which has one, a parent knows whether a name is read or set."""
 
 
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
@@ -37,11 +37,5 @@ def walk(*roots: ast.AST) -> list[ast.AST]:
     """The nodes of one or several trees, breadth first, without `ast.expr_context`."""
     nodes = list(roots)
     for node in nodes:
-        # The same as `children`, whose calls and lists would take half of the time.
-        for name in _FIELDS[node.__class__]:
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                nodes += [part for part in value if isinstance(part, ast.AST)]
-            elif isinstance(value, ast.AST):
-                nodes.append(value)
+        nodes += children(node)
     return nodes

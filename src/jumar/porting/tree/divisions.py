@@ -33,13 +33,12 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
     ]
     if not old:
         return result
-    unparsed = {path for path in old if _parsed(reports[path].before) is None}
     texts = {path: ported_text(report, path, project) for path, report in reports.items()}
     imports = import_graph(texts, project)
     for path in dict.fromkeys(part for start in old for part in reached(start, imports)):
         report = reports[path]
         before = report.before.removeprefix("\ufeff") or texts[path]
-        tree = _parsed(before) if path not in unparsed else None
+        tree = _parsed(before)
         if tree is None or report.status == "unreadable":
             continue
         found = [

@@ -41,7 +41,7 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
     """
     if not _NAME.search(function.name) or not is_concerned(view):
         return
-    inside = list(walk(function))
+    inside = walk(function)
     calls = [node for node in inside if isinstance(node, ast.Call)]
     if not any(view.module.name_of(call.func) in _REDUCED for call in calls):
         return

@@ -164,6 +164,6 @@ def _repeats(call: ast.Call) -> bool:
         if current.func.attr == "repeat" and not current.args and not current.keywords:
             return True
         if current.func.attr == "repeat" and current.args:
-            return literal(current.args[0]) in (-1,) or (is_none(current.args[0]))
+            return literal(current.args[0]) in (-1,) or is_none(current.args[0])
         current = current.func.value
     return False

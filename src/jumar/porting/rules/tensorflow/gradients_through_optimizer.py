@@ -128,7 +128,7 @@ def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
             and node.args
             and view.kinds.of(node.func.value) in ("Optimizer", None)
         ):
-            inside = list(walk(node.args[0]))
+            inside = walk(node.args[0])
             if call in inside or any(
                 isinstance(part, ast.Name) and part.id in carriers for part in inside
             ):
@@ -163,7 +163,7 @@ def _carriers(call: ast.Call, around: Function) -> set[str]:
     while True:
         before = len(carriers)
         for targets, value in assignments:
-            inside = list(walk(value))
+            inside = walk(value)
             if call in inside or any(
                 isinstance(part, ast.Name) and part.id in carriers for part in inside
             ):

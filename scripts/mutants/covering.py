@@ -93,6 +93,7 @@ def time_mirrors(
         Their times, and no lines: what another file's tests notice counts as unnoticed.
     """
     kept = _seconds(folder) if keep and (folder / "seconds.json").exists() else {}
+    kept = _of_unchanged_names(kept, copy)
     timed = {name.partition("::")[0] for name in kept}
     importing = importing_tests(copy)
     tests = {test for name in files for test in _own_tests(copy, name) | importing.get(name, set())}
@@ -102,6 +103,21 @@ def time_mirrors(
         kept = {**kept, **_seconds(folder)}
         (folder / "seconds.json").write_text(json.dumps(kept), encoding="utf-8")
     return Covering(seconds=kept, tests={}, importing=importing)
+
+
+def _of_unchanged_names(seconds: Mapping[str, float], copy: Path) -> dict[str, float]:
+    """Times of earlier calls, without those of files in which a test was renamed or removed."""
+    texts = {
+        file: (copy / file).read_text(encoding="utf-8") if (copy / file).is_file() else ""
+        for file in {name.partition("::")[0] for name in seconds}
+    }
+    stale = {
+        file
+        for name in seconds
+        for file, _, test in [name.partition("[")[0].partition("::")]
+        if f"def {test.rpartition('::')[2]}(" not in texts[file]
+    }
+    return {name: time for name, time in seconds.items() if name.partition("::")[0] not in stale}
 
 
 def importing_tests(checkout: Path) -> dict[str, set[str]]:

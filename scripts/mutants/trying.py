@@ -12,6 +12,9 @@ from typing import Literal
 
 from scripts.mutants.drawing import Mutant
 
+_USAGE = 4
+"""Pytest's exit code for names of tests that it does not know."""
+
 Outcome = Literal["killed", "timeout", "survived", "not run"]
 
 
@@ -80,6 +83,9 @@ class Copy:
 
         Returns:
             `passed`, `failed` or `timeout`, and the first that failed.
+
+        Raises:
+            RuntimeError: There is no test of one of these names, which says nothing of the defect.
         """
         names = self.path.parent / "tests.txt"
         names.write_text("".join(f"{name}\n" for name in tests), encoding="utf-8")
@@ -100,6 +106,8 @@ class Copy:
             return "timeout", ""
         finally:
             _end_session(process)
+        if process.returncode == _USAGE and "not found:" in printed:
+            raise RuntimeError(f"tests were renamed; leave out --keep-coverage:\n{printed}")
         failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if process.returncode == 0:
             return "passed", ""

@@ -162,11 +162,21 @@ def test_mirroring_tests_are_timed_and_selected_without_coverage(
     assert chosen[2:] == [importing]
     assert chosen_tests(covering, checkout, file, 9, 0.0) == []
     # Of a later call only what has no times yet is run.
-    (copy.path / "tests/models/test_importing.py").write_text("raise SystemExit(1)\n")
-    again = time_mirrors(
-        *(copy.path, copy.python, tmp_path / "kept", 1, environment, [file]), keep=True
-    )
-    assert again.seconds == covering.seconds
+    changed = copy.path / "tests/models/test_importing.py"
+    arguments = (copy.path, copy.python, tmp_path / "kept", 1, environment, [file])
+    changed.write_text("raise SystemExit(1)\ndef test_limit(): pass\n")
+    assert time_mirrors(*arguments, keep=True).seconds == covering.seconds
+    changed.write_text("from jumar.models import limits\ndef test_renamed(): pass\n")
+    again = time_mirrors(*arguments, keep=True)
+    assert sorted(again.seconds) == ["tests/models/test_importing.py::test_renamed", *own]
+
+
+def test_unknown_test_is_an_error_instead_of_a_detected_defect(
+    checkout: Path, tmp_path: Path
+) -> None:
+    copy = Copy(checkout, tmp_path / "copies")
+    with pytest.raises(RuntimeError, match="leave out --keep-coverage"):
+        copy.run(["tests/models/test_limits.py::test_renamed"], 60.0)
 
 
 def test_defects_are_drawn_only_from_the_files_requested(checkout: Path) -> None:

@@ -60,6 +60,18 @@ def test_dumped_step_is_the_trained_one_from_any_checkpoint(finished: Path, tmp_
     assert unchanged == before
 
 
+def test_optimizer_fields_that_the_checkpoint_overrules_are_named(
+    finished: Path, tmp_path: Path
+) -> None:
+    rate = settings(optimizer__learning_rate=0.5)
+    options = ("precision", "dump", finished / "r", *IMPORTED, "--level", "modules", *rate)
+    momentum = settings(optimizer__momentum=0.5)
+    resumed = here(*options, *momentum, "--steps", "4", cwd=tmp_path).out
+    assert "note: optimizer.momentum has no effect" in resumed
+    assert "learning_rate" not in resumed
+    assert "no effect" not in here(*options, *momentum, "--steps", "0", cwd=tmp_path).out
+
+
 def test_layers_and_parameters_have_the_networks_names(tmp_path: Path) -> None:
     here("precision", "dump", *SMALL_RECIPE, cwd=tmp_path)
     dump = read_dump(tmp_path / "dumps" / "small-1")

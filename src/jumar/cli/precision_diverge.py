@@ -39,7 +39,8 @@ def diverge(
 
     Their common checkpoints give the interval. It is replayed with a hash of the state after each
     step, and the first differing step once more with a hash of every tensor. Each run is replayed
-    with its own settings; the runs do not change. The exit code is 1 if the runs differ.
+    with its own settings, by as many ranks as trained it, all on this machine; the runs do not
+    change. The exit code is 1 if the runs differ.
 
     For runs on two machines: on each `jumar precision diverge RUN --hashes FILE`, then
     `jumar precision diverge FILE FILE`.
@@ -134,11 +135,14 @@ def _op_lines(report: "Divergence") -> Iterator[str]:
     from jumar.precision.comparing.tables import unequal_text
 
     if report.op is None:
-        if report.dump is not None:
+        if report.ranks[0] != report.ranks[1]:
+            yield "  ops are compared only between runs with the same number of ranks"
+        elif report.dump is not None:
             yield "  none of its ops differ: the difference arises after the update"
         return
     cann = report.op.pair.before.cann
-    yield f"  {unequal_text(report.op)}" + (f" ({cann})" if cann else "")
+    rank = f"rank {report.rank}, " if report.ranks[0] > 1 else ""
+    yield f"  {rank}{unequal_text(report.op)}" + (f" ({cann})" if cann else "")
     if report.op.unpaired is not None:
         yield f"  only in one of them, before it: {call_name(report.op.unpaired)}"
     for row in report.measured:
@@ -179,7 +183,9 @@ def _verdict(report: "Divergence") -> Iterator[str]:
         )
     elif not report.replays[0]:
         yield "For the op, on each machine, then compare the two dumps:"
-        yield f"  jumar precision dump RUN --digests --steps {report.step}"
+        start = f"torchrun --nproc-per-node {report.ranks[0]} -m " if report.ranks[0] > 1 else ""
+        to = " --to FOLDER" if start else ""
+        yield f"  {start}jumar precision dump RUN --digests --steps {report.step}{to}"
 
 
 def _to_json(report: "Divergence") -> dict[str, object]:
@@ -195,7 +201,9 @@ def _to_json(report: "Divergence") -> dict[str, object]:
         "replays": dict(zip("AB", report.replays, strict=True)),
         "step": report.step,
         "parts": list(report.parts),
+        "ranks": dict(zip("AB", report.ranks, strict=True)),
         "op": unequal_dict(report.op),
+        "rank": None if report.op is None else report.rank,
         "values": [
             {
                 "role": row.value.role,

@@ -18,7 +18,7 @@ from jumar.precision.comparing.observed import Difference, compare_tensors
 from jumar.precision.comparing.pairing import Pair, pair_calls, pair_values
 from jumar.precision.comparing.unequal import Unequal, first_unequal
 from jumar.precision.dumps.dump import Call, Dump, Value
-from jumar.precision.dumps.ours import read_dump
+from jumar.precision.dumps.ours import place_of, read_dump
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.stored import stored_recipe
@@ -71,12 +71,15 @@ class Divergence:
         equal: Steps of the checkpoints that are equal, up to the first that is not.
         unequal: Step of the first checkpoint that is not; None if all are.
         settings: Settings that differ, with both values.
-        machines: Differences of machine and versions, with both values.
+        machines: Differences of machine, versions and ranks, with both values.
+        ranks: Number of ranks of each side.
         is_changed: Whether a side was replayed with changed settings.
         replays: Number of replays of each side.
         step: The first step, counted from 0, after which the replayed states differ; None if none.
         parts: What differs after that step.
-        op: The first unequal op of that step; None if there is none.
+        op: The first unequal op of that step; None if there is none, or the sides have different
+            numbers of ranks.
+        rank: The rank whose op it is.
         measured: The differences of its tensors.
         unlike: By side, what its replay did not reproduce of its own checkpoint.
         unrepeatable: Sides whose second replay gave a different state than the first.
@@ -87,11 +90,13 @@ class Divergence:
     unequal: int | None = None
     settings: _Apart = ()
     machines: _Apart = ()
+    ranks: tuple[int, int] = (1, 1)
     is_changed: bool = False
     replays: tuple[int, int] = (0, 0)
     step: int | None = None
     parts: Sequence[str] = ()
     op: Unequal | None = None
+    rank: int = 0
     measured: Sequence[Measured] = ()
     unlike: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     unrepeatable: Sequence[str] = ()
@@ -112,6 +117,7 @@ class Side:
         name: The name of its recipe.
         recipe: The recipe, with the requested changes.
         checkpoints: By step.
+        ranks: By how many ranks it was trained, and is replayed.
         replay: How it is replayed.
     """
 
@@ -119,6 +125,7 @@ class Side:
     name: str
     recipe: Recipe
     checkpoints: Mapping[int, Checkpoint]
+    ranks: int
     replay: Replay
 
 
@@ -134,7 +141,9 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
             the same step.
     """
     if announced_ranks().world > 1:
-        raise UserError("steps are replayed by one process", todo="Start it without torchrun.")
+        raise UserError(
+            "it starts the ranks that replay steps itself", todo="Start it without torchrun."
+        )
     first, second = (
         open_side(run, assignments, request.imports, request.device)
         for run, assignments in zip(request.runs, request.assignments, strict=True)
@@ -146,7 +155,11 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
         equal=equal,
         unequal=unequal,
         settings=differences(to_json(first.recipe), to_json(second.recipe)),
-        machines=differences(machine_of(first.run), machine_of(second.run)),
+        machines=differences(
+            {**machine_of(first.run), "ranks": first.ranks},
+            {**machine_of(second.run), "ranks": second.ranks},
+        ),
+        ranks=(first.ranks, second.ranks),
         is_changed=is_changed,
     )
     if unequal is not None:
@@ -159,7 +172,10 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
     if exists(folder):
         raise UserError("exists already", where=str(folder), todo="Choose another --to.")
     with ExitStack() as stack:
-        replayers = [stack.enter_context(replayer(name, say)) for name in NAMES]
+        replayers = [
+            stack.enter_context(replayer(name, say, side.ranks))
+            for name, side in zip(NAMES, (first, second), strict=True)
+        ]
         pairs = [
             (repeater, replace(side.replay, first=start, until=until))
             for repeater, side in zip(replayers, (first, second), strict=True)
@@ -172,7 +188,7 @@ def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], dev
     """A run with its recipe and checkpoints.
 
     Raises:
-        UserError: It is not a run, or has no checkpoint of a training on one rank.
+        UserError: It is not a run, or has no checkpoint.
     """
     directory = RunDirectory(run)
     name, _, stored = stored_recipe(directory, imports)
@@ -181,9 +197,10 @@ def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], dev
     size = stored.plan(name).batch_size
     if not checkpoints:
         raise UserError("there is no checkpoint in it", where=str(run))
-    if batch not in (None, size):
+    if batch is not None and batch % size:
         raise UserError(
-            f"it was trained by {batch // size} ranks, and steps are replayed by one",
+            f"it was trained with {batch} samples a step, which is no multiple of "
+            f"data.batch_size={size}, so its steps cannot be replayed",
             where=str(run),
             todo="Compare its log lines and checkpoints: jumar precision runs A B",
         )
@@ -192,6 +209,7 @@ def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], dev
         name=name,
         recipe=override(stored, assignments),
         checkpoints=checkpoints,
+        ranks=1 if batch is None else batch // size,
         replay=Replay(
             run=run, first=0, until=1, assignments=assignments, imports=imports, device=device
         ),
@@ -303,11 +321,27 @@ def _replayed(
         ]
         again = [each.replay(wanted) for each, wanted in pairs]
         report = replace(report, unrepeatable=_unrepeatable(sides, traces, again, step))
-    before, after = (read_dump(folder / each.name) for each, _ in pairs)
-    op = first_unequal(before, after, pair_calls(before, after))
-    if op is None:
+    if sides[0].ranks != sides[1].ranks:
         return report
-    return replace(report, op=op, measured=_measured(op.pair, pairs, folder))
+    candidates = [
+        (_position(before, unequal), rank, unequal)
+        for rank in range(sides[0].ranks)
+        for before, after in [
+            [read_dump(place_of(folder / name, step - 1, rank)) for name in NAMES]
+        ]
+        if (unequal := first_unequal(before, after, pair_calls(before, after))) is not None
+    ]
+    if not candidates:
+        return report
+    # What one rank computes reaches the others with the gradients, later in the step.
+    _, rank, op = min(candidates, key=lambda each: each[:2])
+    places = [place_of(folder / f"{name}-op", step - 1, rank) for name in NAMES]
+    return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, places))
+
+
+def _position(dump: Dump, unequal: Unequal) -> int:
+    """The place of an op in its step."""
+    return next(n for n, call in enumerate(dump.calls) if call is unequal.pair.before)
 
 
 def _recording(wanted: Replay, folder: Path, name: str) -> Replay:
@@ -325,19 +359,20 @@ def _unrepeatable(
     ]
 
 
-def _measured(pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], folder: Path) -> list[Measured]:
-    """The differences of a call's tensors, from one more replay that keeps them."""
+def _measured(
+    pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], places: Sequence[Path]
+) -> list[Measured]:
+    """The differences of a call's tensors, from one more replay that keeps them at these places."""
     dumps: list[Dump] = []
     calls: list[Call] = []
-    for call, (repeater, wanted) in zip(pair, pairs, strict=True):
+    for call, place, (repeater, wanted) in zip(pair, places, pairs, strict=True):
         record = RecordSettings(
             level="tensors",
             digests=True,
             ops=(escape(call.op),) if call.kind == "op" else (),
             layers=(escape(call.layer),),
         )
-        place = folder / f"{repeater.name}-op"
-        repeater.replay(replace(wanted, dump=place, record=record))
+        repeater.replay(replace(wanted, dump=place.parents[1], record=record))
         dumps.append(read_dump(place))
         calls.append(next(each for each in dumps[-1].calls if each.key == call.key))
     rows: list[Measured] = []

@@ -56,7 +56,7 @@ def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
     first = [0, *kept][-2] if request.first is None else request.first
     start = max((step for step in kept if step <= first), default=0)
     until = first + request.steps if request.steps else max(kept[-1], first + 1)
-    with replayer("A", say) as repeater:
+    with replayer("A", say, side.ranks) as repeater:
         trace = repeater.replay(replace(side.replay, first=start, until=until))
     hashed = {str(step): dict(parts) for step, parts in trace.steps.items() if step > first}
     write_json(
@@ -65,7 +65,7 @@ def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
             "format": _FORMAT,
             "recipe": side.name,
             "settings": to_json(side.recipe),
-            "machine": relevant(asdict(inspect_environment())),
+            "machine": {**relevant(asdict(inspect_environment())), "ranks": side.ranks},
             "hashes": hashed,
         },
     )
@@ -93,10 +93,15 @@ def compare_hashes(files: Sequence[Path]) -> Divergence:
         equal=[int(each) for each in common if step is None or int(each) < int(step)],
         settings=differences(first["settings"], second["settings"]),
         machines=differences(first["machine"], second["machine"]),
+        ranks=(_ranks(first), _ranks(second)),
         is_changed=True,
         step=None if step is None else int(step) - 1,
         parts=[] if step is None else differing(hashes[0][step], hashes[1][step]),
     )
+
+
+def _ranks(content: Mapping[str, Any]) -> int:
+    return int(content["machine"].get("ranks", 1))
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import is_folder
 from jumar.ground.text import counted
 from jumar.observer import Observer
+from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
@@ -16,6 +17,7 @@ from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
+from jumar.training.optimizers import OptimizerSettings
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -77,6 +79,12 @@ def find_source(
         notice = Console(silent=not ranks.is_first).line
         recipe = with_data_in_place(override(stored, assignments), run, notice, assignments)
         checkpoint = newest_checkpoint(run.checkpoints, say_damaged, until=until)
+        kept = _kept_by_checkpoints(recipe, assignments)
+        if checkpoint is not None and kept:
+            notice(
+                f"note: {', '.join(kept)} has no effect: an optimizer continues with the values in "
+                "its checkpoint"
+            )
         return ChosenStart(
             run=run,
             recipe=recipe,
@@ -92,6 +100,18 @@ def find_source(
     return ChosenStart(
         run=_NOWHERE, recipe=recipe, name=what, imports=list(imports), checkpoint=None
     )
+
+
+def _kept_by_checkpoints(recipe: Recipe, assignments: Sequence[str]) -> list[str]:
+    """The assigned fields of optimizers whose value a checkpoint holds; rates are computed."""
+    paths = [assignment.partition("=")[0].strip() for assignment in assignments]
+    return [
+        path
+        for path in paths
+        for section, _, name in [path.partition(".")]
+        if isinstance(getattr(recipe, section, None), OptimizerSettings)
+        and name not in ("learning_rate", "fused", "")
+    ]
 
 
 def observing_trainer(

@@ -1,19 +1,27 @@
-"""Replays steps of a run in a separate process, with hashes of the state after each.
+"""Replays steps of a run in separate processes, one per rank, with hashes of the state after each.
 
-It is separate because threads and op lists are settings of a whole process, and the compared runs
-may differ in them.
+They are separate because threads and op lists are settings of a whole process, and the compared
+runs may differ in them.
 """
 
+# Torch documents TCPStore under this name but does not export it.
+# pyright: reportPrivateImportUsage=false
+
 import contextlib
+import hashlib
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+import torch
+import torch.distributed as dist
 
 from jumar.ground.errors import UserError
 from jumar.ground.processes import begin_worker
@@ -28,6 +36,8 @@ from jumar.training.progress import Console
 from jumar.training.state_hashes import Hashes, StepHashes
 
 _NOWHERE: Final = Path("a folder that nothing is written to")
+_HOST: Final = "127.0.0.1"
+_GRACE_S: Final = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +84,17 @@ class Replayer:
 
     Args:
         name: Name of the run in messages.
-        pool: The process to do it in.
+        pools: The processes to do it in, one per rank.
         say: Prints a line before each replay.
 
     Attributes:
         count: How many replays were made.
     """
 
-    def __init__(self, name: str, pool: ProcessPoolExecutor, say: Callable[[str], None]) -> None:
-        self.name, self._pool, self._say = name, pool, say
+    def __init__(
+        self, name: str, pools: Sequence[ProcessPoolExecutor], say: Callable[[str], None]
+    ) -> None:
+        self.name, self._pools, self._say = name, pools, say
         self.count = 0
 
     def replay(self, wanted: Replay) -> Replayed:
@@ -95,9 +107,16 @@ class Replayer:
         where = f"from step {wanted.first}" if wanted.first else "from the initial weights"
         what = "" if wanted.dump is None else f", recording step {wanted.until - 1}"
         steps = counted(wanted.until - wanted.first, "step")
-        self._say(f"{self.name}: replaying {steps} {where}{what}")
+        world = len(self._pools)
+        by = f" by {world} ranks" if world > 1 else ""
+        self._say(f"{self.name}: replaying {steps} {where}{by}{what}")
         try:
-            return self._pool.submit(replay, wanted).result()
+            if world == 1:
+                return self._pools[0].submit(replay, wanted).result()
+            store = dist.TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
+            return _joined(
+                _results([each.submit(_replay_share, wanted, store.port) for each in self._pools])
+            )
         except BrokenProcessPool as error:
             raise UserError(
                 f"the process that replays {self.name} was killed",
@@ -106,12 +125,84 @@ class Replayer:
 
 
 @contextmanager
-def replayer(name: str, say: Callable[[str], None]) -> Generator[Replayer]:
-    """The context in which a run is replayed, with a process of its own."""
+def replayer(name: str, say: Callable[[str], None], ranks: int = 1) -> Generator[Replayer]:
+    """The context in which a run is replayed, with processes of its own, one per rank."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=begin_worker) as pool:
-        pool.submit(int)  # so that the processes of two runs start side by side
-        yield Replayer(name, pool, say)
+    with ExitStack() as stack:
+        pools = [
+            stack.enter_context(
+                ProcessPoolExecutor(
+                    1, mp_context=context, initializer=_begin_rank, initargs=(rank, ranks)
+                )
+            )
+            for rank in range(ranks)
+        ]
+        for pool in pools:
+            pool.submit(int)  # so that all processes of both runs start side by side
+        yield Replayer(name, pools, say)
+
+
+def _begin_rank(rank: int, world: int) -> None:
+    """Initialise a process as torchrun would."""
+    begin_worker()
+    if world == 1:
+        return
+    variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
+    os.environ.update({name: str(value) for name, value in variables.items()})
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+
+
+def _replay_share(wanted: Replay, port: int) -> Replayed:
+    """Replay in one of several ranks that meet at a store of the parent process."""
+    meeting = {
+        "MASTER_ADDR": _HOST,
+        "MASTER_PORT": str(port),
+        # The parent holds the store, so that no port is free for a moment and then taken.
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+    }
+    os.environ.update(meeting)
+    return replay(wanted)
+
+
+def _results(shares: Sequence[Future[Replayed]]) -> list[Replayed]:
+    """The results of all ranks.
+
+    Raises:
+        Exception: The first error of a rank; the other ranks, which may wait for it, are ended.
+    """
+    wait(shares, return_when=FIRST_EXCEPTION)
+    # When one is killed, another one may be the first to say so: that its connection is closed.
+    done, waiting = wait(shares, timeout=_GRACE_S)
+    errors = [error for each in done if (error := each.exception()) is not None]
+    if not errors:
+        return [each.result() for each in shares]
+    if waiting:
+        for process in multiprocessing.active_children():
+            process.kill()
+    raise next((each for each in errors if isinstance(each, BrokenProcessPool)), errors[0])
+
+
+def _joined(shares: Sequence[Replayed]) -> Replayed:
+    """One result of all ranks: the first one's, unless another rank's state differs from it.
+
+    Each rank has batch-norm averages of its own, which a checkpoint does not hold.
+    """
+    steps = {
+        step: {
+            part: _one_hash([share.steps[step][part] for share in shares])
+            for part in shares[0].steps[step]
+        }
+        for step in shares[0].steps
+    }
+    return Replayed(steps=steps, last=shares[0].last)
+
+
+def _one_hash(hashes: Sequence[str]) -> str:
+    if len(set(hashes)) == 1:
+        return hashes[0]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16]
 
 
 def replay(wanted: Replay) -> Replayed:

@@ -17,7 +17,8 @@ from typing import Any
 
 from jumar.cli.main import run
 
-LOADED_LATE = ("torch", "jumar.runs.train", "jumar.experiments.sweep")
+LOADED_LATE = ("torch._dynamo", "jumar.runs.train", "jumar.experiments.sweep")
+"""The first optimizer of a process imports the compiler, which takes a second."""
 
 
 def serve() -> None:

@@ -127,7 +127,10 @@ class Replayer:
 @contextmanager
 def replayer(name: str, say: Callable[[str], None], ranks: int = 1) -> Generator[Replayer]:
     """The context in which a run is replayed, with processes of its own, one per rank."""
-    context = multiprocessing.get_context("spawn")
+    # Their common parent imports torch once, and computes nothing: each process may still choose
+    # its threads.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch._dynamo", __name__])
     with ExitStack() as stack:
         pools = [
             stack.enter_context(

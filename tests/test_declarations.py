@@ -2,10 +2,12 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.checkout import CHECKOUT
+from tests.sources import forget, parsed
 
 PACKAGE = CHECKOUT / "src" / "jumar"
 WRITTEN_FOR_OTHERS = PACKAGE / "porting" / "standin"
@@ -45,10 +47,15 @@ MANY = _words("""
 """There are so many of them at a time that they have slots."""
 
 
-@cache
+@pytest.fixture(scope="module", autouse=True)
+def _trees() -> Iterator[None]:
+    yield
+    forget()
+
+
 def trees() -> dict[Path, ast.Module]:
     return {
-        path: ast.parse(path.read_text(encoding="utf-8"))
+        path: parsed(path)
         for path in sorted(PACKAGE.rglob("*.py"))
         if WRITTEN_FOR_OTHERS not in path.parents
     }

@@ -9,9 +9,17 @@ from typing import NamedTuple
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+from tests.checkout import CHECKOUT
+from tests.sources import code, forget, parsed
+
 PACKAGE = CHECKOUT / "src" / "jumar"
 OURS = [PACKAGE, CHECKOUT / "scripts", CHECKOUT / "benchmarks"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees() -> Iterator[None]:
+    yield
+    forget()
 
 
 class House(NamedTuple):
@@ -58,7 +66,7 @@ def imports(package: Path) -> Iterator[Import]:
     rooms = {room_of(path, package) for path in package.rglob("*.py")}
     for path in sorted(package.rglob("*.py")):
         room = room_of(path, package)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             for module in sorted(set(_modules(node, rooms))):
                 place = f"{path.relative_to(package)}:{getattr(node, 'lineno', 0)}"
                 yield Import(place, room, module)
@@ -72,7 +80,7 @@ def file_imports(package: Path) -> dict[str, set[str]]:
     }
     result: dict[str, set[str]] = {name: set() for name in files}
     for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             for imported in _names(node):
                 known = {imported, imported.rpartition(".")[0]} & set(files)
                 result[name] |= {max(known, key=len)} if known else set()
@@ -142,7 +150,7 @@ def test_script_and_file_readers_do_not_import_torch(room: str) -> None:
     result = [
         f"{path}: {module}"
         for path in sorted((PACKAGE / room).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for module in (
             [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
@@ -205,29 +213,12 @@ RUNNER = PACKAGE / "porting" / "check" / "runner37"
 """Runs the script that the user names, in a process of its own: that is what `port check` is."""
 
 
-def sources(roots: list[Path], *, outside: tuple[str, ...] = ()) -> Iterator[tuple[str, ast.AST]]:
+def sources(roots: list[Path], *, outside: tuple[str, ...] = ()) -> Iterator[Path]:
     """The files below these folders, less those in the rooms named."""
     for root in roots:
         for path in sorted(root.rglob("*.py")):
             if root != PACKAGE or room_of(path, PACKAGE) not in outside:
-                yield str(path.relative_to(CHECKOUT)), ast.parse(path.read_text(encoding="utf-8"))
-
-
-def code(tree: ast.AST) -> str:
-    """The code alone: comments and docstrings may speak of what the code must not name."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [
-                statement
-                for statement in body
-                if not (
-                    isinstance(statement, ast.Expr)
-                    and isinstance(statement.value, ast.Constant)
-                    and isinstance(statement.value.value, str)
-                )
-            ] or [ast.Pass()]
-    return ast.unparse(tree)
+                yield path
 
 
 @pytest.mark.parametrize(
@@ -248,9 +239,9 @@ def test_restricted_names_are_used_only_in_their_packages(
     pattern: str, rooms: tuple[str, ...]
 ) -> None:
     result = [
-        f"{name}: {line.strip()}"
-        for name, tree in sources([PACKAGE], outside=rooms)
-        for line in code(tree).splitlines()
+        f"{path.relative_to(CHECKOUT)}: {line.strip()}"
+        for path in sources([PACKAGE], outside=rooms)
+        for line in code(path).splitlines()
         if re.search(pattern, line)
     ]
     assert not result, "\n".join(map(str, result))
@@ -317,12 +308,11 @@ def unsafe(tree: ast.AST) -> Iterator[str]:
 
 
 def test_nothing_runs_code_from_data() -> None:
-    runner = str(RUNNER.relative_to(CHECKOUT))
     result = [
-        f"{name} {text}"
-        for name, tree in sources(OURS)
-        for text in unsafe(tree)
-        if not name.startswith(runner)
+        f"{path.relative_to(CHECKOUT)} {text}"
+        for path in sources(OURS)
+        if not path.is_relative_to(RUNNER)
+        for text in unsafe(parsed(path))
     ]
     assert not result, "\n".join(map(str, result))
 

@@ -85,10 +85,6 @@ class _Seen:
         """Keep the input of a position, [rows, channels]."""
         self._maps[:, :, y + self._rows - 1, x + self._columns // 2] = values
 
-    def value(self, y: int, x: int) -> Tensor:
-        """The input of a position, [rows, channels]."""
-        return self._maps[:, :, y + self._rows - 1, x + self._columns // 2]
-
     def output(self, y: int, x: int, labels: Tensor | None, added: Tensor | None = None) -> Tensor:
         """The layer at a position, [rows, maps, 1, 1]; later inputs are zero and masked."""
         window = self._maps[:, :, y : y + self._rows, x : x + self._columns]
@@ -127,7 +123,8 @@ class _Stepwise:
 
     def logits(self, y: int, x: int) -> Tensor:
         """Logits [rows, codes] of a position, once all earlier ones have been drawn."""
-        above = onward = self._layers[0][1].value(y, x)
+        # The first layer has taken its input already, and adds nothing to its result.
+        above = onward = torch.empty(0)
         for number, (layer, vertical, horizontal) in enumerate(self._layers):
             if number:
                 vertical.put(y, x, above)

@@ -87,6 +87,11 @@ def test_random_errors_are_scaled_by_the_root_of_at_most_256_elements() -> None:
         assert result["upper"] == pytest.approx(expected)
 
 
+def test_error_of_a_single_number_is_known_from_its_statistics() -> None:
+    first, second = (Statistics(count=1, min=n, max=n, mean=n, l2=n) for n in (2.0, 3.0))
+    the_same(seen(first, second), lower=0.5, upper=0.5, rms=2.0, peak=2.0, largest=1.0)
+
+
 def test_values_on_only_one_side_are_not_compared() -> None:
     first, second = Statistics(count=4, mean=0.5, l2=4.0), Statistics(count=4, mean=0.7)
     result = as_numbers(seen(first, second))

@@ -265,6 +265,11 @@ def test_five_types_are_listed_with_ties_by_name(tmp_path: Path) -> None:
         ("Relu", {"input_shapes": "9000000", "output_shapes": "9000000"}, "so that it reads"),
         (
             "Relu",
+            {"input_shapes": "9000000", "output_shapes": "9000000", "input_types": "FLOAT16"},
+            "so that it reads",
+        ),
+        (
+            "Relu",
             {"input_shapes": "9000000", "output_shapes": "9000000", "input_types": "FLOAT"},
             "or use 16-bit types",
         ),

@@ -90,7 +90,7 @@ def explained_error(
     strongest = max(gains.each, default=0.0)
     # An operand's own dtype does not matter once it is in memory: a sum of bfloat16 numbers in
     # float32 is a float32 sum. What matters is the coarsest dtype that the op may compute in.
-    coarsest = max((each.roundoff for each in (*operands, output)), default=0.0)
+    coarsest = max(each.roundoff for each in (*operands, output))
     accumulated = min(coarsest, _ACCUMULATED) * math.sqrt(gains.terms / 2) * strongest
     return inherited + coarsest * (strongest + output.rms) + accumulated
 

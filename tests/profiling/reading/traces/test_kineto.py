@@ -14,7 +14,7 @@ from jumar.ground.errors import UserError
 from jumar.profiling import read
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.traces import kineto
+from jumar.profiling.reading.traces import kineto, longest
 from jumar.profiling.reading.traces.trace import read_trace
 
 
@@ -55,6 +55,19 @@ def test_own_times_of_cpu_ops_match_pytorch(tmp_path: Path) -> None:
         # PyTorch counts an op that calls itself under another overload once.
         assert ours[name][0] >= count, name
         assert abs(ours[name][1] / 1000 - own_us) <= 0.002 * count + 0.01, name
+
+
+def test_dropped_calls_of_the_host_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _captured(tmp_path / "trace.json")
+    whole = read(tmp_path / "trace.json")
+    assert not any("too many to keep" in each.what for each in whole.missing)
+    monkeypatch.setattr(longest, "KEPT_CALLS", 10)
+    profile = read(tmp_path / "trace.json")
+    assert profile.host.filter(pl.col("layer") != "mark").height <= 10
+    (left_out,) = (each for each in profile.missing if "too many to keep" in each.what)
+    assert left_out.file.endswith("trace.json")
 
 
 def test_ops_carry_step_shapes_types_and_thread(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ stored values. The replay of the steps does the same; all gradients are compared
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from jumar.models.vqvae import VQVAE, Quantized, vq_losses
 from jumar.training.clipping import clip_gradients
 from jumar.training.optimizers import Adam, create_optimizer
 from tests.parity.fixture import ParityCase
+from tests.parity.update_race import changed_early
 
 Results = dict[str, NDArray[Any]]
 
@@ -95,13 +95,22 @@ def replay(case: ParityCase, variant: str, memory_format: torch.memory_format) -
         its_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         backward(after, images, config["beta"])
         its_optimizer.step()
-        with residual_kernels_changed_early(model, after):
+        with changed_early(model, after, residual_kernels(model)):
             backward(model, images, config["beta"])
         optimizer.step()
     parameters = dict(model.named_parameters())
     for variable in vqvae.tf_variables(model):
         result[f"step2/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])
     return {f"{variant}/{key}": value for key, value in result.items()}
+
+
+def residual_kernels(model: VQVAE) -> list[str]:
+    """The convolutions of the decoder's residual blocks."""
+    return [
+        f"decoder.{name}"
+        for name, layer in model.decoder.named_modules()
+        if name.startswith("res_") and isinstance(layer, nn.Conv2d)
+    ]
 
 
 def backward(
@@ -114,33 +123,6 @@ def backward(
     model.zero_grad()
     loss.backward()
     return output, terms, loss
-
-
-@contextmanager
-def residual_kernels_changed_early(model: VQVAE, after: VQVAE) -> Iterator[None]:
-    """Let gradients pass through the kernels of `after` in the decoder's residual blocks.
-
-    Outputs and the kernels' own gradients stay those of `model`.
-    """
-
-    def early(name: str, layer: nn.Module) -> torch.utils.hooks.RemovableHandle:
-        later = after.decoder.get_submodule(name)
-
-        def hook(layer: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-            passed = later(inputs[0])
-            return layer.forward(inputs[0].detach()) + (passed - passed.detach())
-
-        return layer.register_forward_hook(hook)
-
-    layers = [
-        (name, layer)
-        for name, layer in model.decoder.named_modules()
-        if name.startswith("res_") and isinstance(layer, nn.Conv2d)
-    ]
-    handles = [early(name, layer) for name, layer in layers]
-    yield
-    for handle in handles:
-        handle.remove()
 
 
 def likelihood(shown: torch.Tensor, codes: int) -> torch.Tensor:

@@ -234,6 +234,15 @@ def test_paths_with_a_ddp_level_are_paired_and_the_rest_reported() -> None:
     assert "1 call of memory without a partner, such as module.more: aten" in compared.notices[0]
 
 
+def test_three_of_the_calls_without_a_partner_are_named() -> None:
+    longer = network()
+    for number in range(4):
+        longer.call("aten.relu.default", [random(4)], random(4).relu(), f"more.{number}")
+    (notice,) = compare_dumps(network().dump(), longer.dump()).notices
+    assert notice.startswith("4 calls of memory without a partner")
+    assert [f"more.{number}" in notice for number in range(4)] == [True, True, True, False]
+
+
 def test_one_more_cast_in_a_layer_does_not_shift_the_others() -> None:
     reference, candidate = Step(), Step()
     for step in (reference, candidate):

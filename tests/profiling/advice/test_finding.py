@@ -209,8 +209,8 @@ def test_each_cause_gets_the_idle_time_not_claimed_earlier() -> None:
     steps = [
         {"rank": None, "step": 0, "data_ns": 100 * us},
         {"rank": 0, "step": 0, "data_ns": 300 * us},
-        {"rank": 0, "step": 1, "data_ns": 0},
         {"rank": 1, "step": 1, "data_ns": 50 * us},
+        {"rank": 0, "step": 1, "data_ns": 0},
     ]
     ops = [_op(0, 10 * us), _op(900 * us, 100 * us), _op(1_000 * us, 10 * us, 1)]
     ops += [_op(1_900 * us, 100 * us, 1), _op(800 * us, 50 * us, core="COMMUNICATION")]

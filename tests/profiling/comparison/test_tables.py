@@ -103,6 +103,12 @@ def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
     assert len(list(tables(compare(_BEFORE, _BEFORE), Options()))) == 2
 
 
+def test_op_as_fast_in_the_other_dtype_is_neither_faster_nor_slower() -> None:
+    compared = compare(_profile(("Relu", 4, _F, _F)), _profile(("Relu", 4, _H, _H)))
+    titles = [listing.title.en for listing in tables(compared, Options())]
+    assert not any("by their dtype" in title for title in titles)
+
+
 def test_tables_are_truncated_to_the_requested_rows_and_say_so() -> None:
     compared = compare(_BEFORE, _AFTER)
 

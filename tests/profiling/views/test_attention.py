@@ -37,6 +37,8 @@ _SUMS: Shape = (2, 3, 10, 8)
         ("FlashAttentionScore", _HEADS, [], _FORWARD),
         ("FlashAttentionScore", _LENGTH, [], _FORWARD),
         ("FlashAttentionScore", [(10, 2, 48), (9, 12, 48)], [], 4 * 960 * 12),
+        # Values of heads of 8 numbers are no sums.
+        ("FlashAttentionScore", [(2, 10, 3, 8), *[(2, 7, 3, 8)] * 2], [], _FORWARD // 2),
         # Sums of a length that no axis of the queries has.
         ("FlashAttentionScore", [(10, 2, 48), (7, 2, 48)], [(2, 3, 99, 8)], _FORWARD),
         ("FlashAttentionScore", [(20, 48), (14, 48)], [_SUMS], None),

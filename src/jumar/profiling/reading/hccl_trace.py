@@ -58,7 +58,7 @@ def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
         own = tasks[first:last]
         times.append({"name": name, **_times(own, span)})
         links += [{"name": name, **link} for link in _links(own)]
-    collectives = pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA), strict=False)
+    collectives = pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA))
     unreadable.end(reader.problem or ("" if len(events) < _MOST else "there are too many events"))
     return Part(
         file=shown,

@@ -74,7 +74,7 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
     rows = table.lazy().select("same", "core", "count", "total_ns").with_row_index("row")
     sums = (
         rows.filter(~pl.col("core").is_in(others).fill_null(False))
-        .group_by("same", maintain_order=True)
+        .group_by("same")
         .agg(pl.col("row").first(), pl.col("count").sum(), pl.col("total_ns").sum())
         .filter(pl.col("total_ns") > 0)
         .collect()

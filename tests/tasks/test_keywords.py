@@ -100,6 +100,12 @@ def test_images_have_time_to_the_right_and_pitch_upwards() -> None:
     assert len(flat.flatten(1).unique(dim=1).T) == 1
 
 
+def test_each_picture_of_a_batch_uses_all_colours() -> None:
+    features = torch.arange(12.0).reshape(3, 4)
+    first, second = coloured(torch.stack([features, 10 * features - 5]))
+    assert torch.equal(first, second)
+
+
 def test_illustration_always_shows_the_same_clips(tmp_path: Path) -> None:
     data = KeywordData(path=str(divided(tmp_path)), words=("low", "high"))
     _, evaluation = open_keyword_sets(data, seed=1)

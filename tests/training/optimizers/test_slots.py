@@ -165,6 +165,18 @@ def test_restored_tensors_do_not_alias_the_file(tmp_path: Path) -> None:
     assert str(tmp_path) not in maps.read_text()
 
 
+def test_restored_tensors_behind_a_number_get_the_layout_of_their_parameter() -> None:
+    one = Trained("momentum", 1)
+    state = one.optimizer.state_dict()
+    for entries in state["state"].values():
+        buffer = entries.pop("momentum_buffer").contiguous()
+        entries.update(seen=3, momentum_buffer=buffer)
+    one.optimizer.load_state_dict(state)
+    restored = one.optimizer.state[one.weight]
+    assert list(restored) == ["seen", "momentum_buffer"]
+    assert restored["momentum_buffer"].stride() == one.weight.stride() != (32, 16, 4, 1)
+
+
 @pytest.mark.parametrize("gone", ["stored", "present"])
 def test_parameter_without_a_counterpart_is_named(tmp_path: Path, gone: str) -> None:
     own = parameters()

@@ -10,9 +10,9 @@ from typing import Final
 import torch
 from torch import Tensor
 
-BITS: Final = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
+BITS: Final = {torch.float16: 11, torch.bfloat16: 8}
 """Bits of a dtype's significand, with the implicit one."""
-_LEAST_EXPONENT: Final = {torch.float16: -24, torch.bfloat16: -133, torch.float32: -149}
+_LEAST_EXPONENT: Final = {torch.float16: -24, torch.bfloat16: -133}
 """The exponent of the smallest subnormal number, the lower limit of an ulp."""
 _MOVES: Final = 1 / 12
 
@@ -22,7 +22,7 @@ def add_noise(tensor: Tensor, dtype: torch.dtype, generator: torch.Generator) ->
 
     Args:
         tensor: Of floating point.
-        dtype: The dtype to whose precision it is rounded.
+        dtype: float16 or bfloat16: the dtype to whose precision it is rounded.
         generator: Draws them; on the tensor's device.
     """
     wide = tensor.double() if tensor.dtype == torch.float64 else tensor.float()

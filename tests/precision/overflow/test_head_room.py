@@ -12,6 +12,7 @@ from tests.precision.overflow.steps import call, step, value
 
 def test_op_with_the_largest_output_comes_first() -> None:
     dump = step(
+        replace(call("Linear", value("output", largest=65504)), kind="module"),
         call("aten.mm", value("input", largest=1e6), value("output", largest=65504 / 8)),
         call("aten.mm", value("output", largest=1.0)),
         call("aten.exp", value("output", largest=65504 * 2, above_fp16=3)),

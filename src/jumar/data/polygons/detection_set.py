@@ -57,7 +57,7 @@ class DetectionPictures:
     source: TextPictures
     data: DetectionData
     targets: Targets
-    seed: int = 0
+    seed: int
     training: bool
 
     def __len__(self) -> int:

@@ -189,13 +189,12 @@ def saved(folder: Path, name: str, array: Any = FLOATS) -> Path:
 
 def test_decoded_tensors_of_one_op_and_time_are_one_call(tmp_path: Path) -> None:
     files = [
-        saved(tmp_path, "odd.npy"),
         saved(tmp_path, f"MatMulV2.net.3.12.{LATER}.output.0.npy", HALVES.reshape(3, 100)),
         saved(tmp_path, f"MatMulV2.net.3.12.{LATER}.input.10.npy"),
         saved(tmp_path, f"MatMulV2.net.3.12.{LATER}.input.9.npy"),
         saved(tmp_path, f"MatMulV2.net.3.{TIME}.output.00.npy"),
     ]
-    dump = read_decoded(tmp_path, files)
+    dump = read_decoded(tmp_path, [saved(tmp_path, "odd.npy"), *files])
     assert (dump.where, dump.tool, dump.framework) == (tmp_path, "CANN, decoded", "")
     assert dump.notices == ["1 file with another name left out."]
     first, second = dump.calls

@@ -24,7 +24,12 @@ def begin_worker() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when the parent process was killed: otherwise its pipes would block forever."""
-    while os.getppid() == parent:
+    """End when the parent process was killed: otherwise its pipes would block forever.
+
+    A process of a fork server has that for its parent, and the server lives as long as its
+    children. The pipe of a forked process, in turn, is held open by those forked after it.
+    """
+    process = multiprocessing.parent_process()
+    while os.getppid() == parent and (process is None or process.is_alive()):
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     os._exit(1)

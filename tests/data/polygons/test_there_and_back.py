@@ -30,7 +30,9 @@ def test_perfect_maps_of_street_photographs_reach_the_full_score(
 ) -> None:
     source = open_text_pictures(str(shared / "data/text-det/icdar15-samples.zip"), "eval")
     data = DetectionData(eval_longest=1200, eval_rounding=rounding)
-    pictures = DetectionPictures(source=source, data=data, targets="kernels", seed=0, training=False)
+    pictures = DetectionPictures(
+        source=source, data=data, targets="kernels", seed=0, training=False
+    )
     counts = np.zeros((2, 3), np.int64)
     curved = np.zeros(4)
     for index in range(len(source)):

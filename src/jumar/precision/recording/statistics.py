@@ -132,7 +132,8 @@ class Meter:
             return torch.mul(numbers, numbers, out=self._squares[: numbers.numel()]).sum().item()
         whole = array.size - array.size % _ROW
         rows, rest = array[:whole].reshape(-1, _ROW), array[whole:]
-        return float(_DOT_ROWS(rows, rows).sum(dtype=np.float64)) + float(_DOT_ROWS(rest, rest))
+        with np.errstate(over="ignore", under="ignore"):  # such sums are made in float64 again
+            return float(_DOT_ROWS(rows, rows).sum(dtype=np.float64)) + float(_DOT_ROWS(rest, rest))
 
     def _count(self, array: "_Array", least: float, largest: float, total: "_Total") -> None:
         size = array.size

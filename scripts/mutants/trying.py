@@ -107,6 +107,10 @@ class Copy:
         finally:
             _end_session(process)
         if process.returncode == _USAGE and "not found:" in printed:
+            # A defect in a constant that is also a test's parameter changes the name of the case.
+            functions = list(dict.fromkeys(name.partition("[")[0] for name in tests))
+            if functions != list(tests):
+                return self.run(functions, seconds)
             raise RuntimeError(f"tests were renamed; leave out --keep-coverage:\n{printed}")
         failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if process.returncode == 0:

@@ -177,6 +177,9 @@ def test_unknown_test_is_an_error_instead_of_a_detected_defect(
     copy = Copy(checkout, tmp_path / "copies")
     with pytest.raises(RuntimeError, match="leave out --keep-coverage"):
         copy.run(["tests/models/test_limits.py::test_renamed"], 60.0)
+    # A case by another name, as a changed parameter gives it, is run with its function.
+    changed = "tests/models/test_limits.py::test_three_is_not_over[another name]"
+    assert copy.run([changed], 60.0) == ("passed", "")
 
 
 def test_defects_are_drawn_only_from_the_files_requested(checkout: Path) -> None:

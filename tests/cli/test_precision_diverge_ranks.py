@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jumar.precision.dumps.ours import read_dump
 from tests.cli.command_line import on_two_ranks
 from tests.cli.in_process import here, settings
 
@@ -56,6 +57,24 @@ def test_hashes_of_two_ranks_are_those_of_the_checkpoint_they_wrote(place: Path)
     (place / "alone.json").write_text(json.dumps(alone))
     files = ("precision", "diverge", "a.json", "alone.json")
     assert "ranks: 2 in A, 1 in B" in here(*files, cwd=place).out
+
+
+def test_one_rank_dumps_the_whole_batch_of_two_unless_told_otherwise(place: Path) -> None:
+    dump = ("precision", "dump", "a", *OWN, "--level", "modules", "--steps", "3", "--to")
+    assert "batch: 8 = 1 rank x 8" in here(*dump, "whole", cwd=place).out
+    (taken,) = (
+        value.shape
+        for call in read_dump(place / "whole").calls
+        if (call.layer, call.phase) == ("", "forward")
+        for value in call.values
+        if value.role == "input"
+    )
+    assert taken[0] == 8
+    own = ("--set", "data.batch_size=4")
+    assert "batch: 4 = 1 rank x 4" in here(*dump, "own", *own, cwd=place).out
+    noise = ("precision", "noise", "a", *OWN, "--step", "3", "--by", "op", "--json")
+    losses = [json.loads(here(*noise, *more, cwd=place).out)["loss"] for more in ((), own)]
+    assert losses[0] != losses[1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from jumar.ground.errors import UserError
 from jumar.recipes.registry import create_recipe
 from jumar.runs.context import ChosenRun
-from jumar.runs.train import _with_own_share
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
@@ -55,6 +54,6 @@ def test_ranks_that_cannot_share_the_batch_are_refused(tmp_path: Path) -> None:
     (checkpoint,) = list_checkpoints(run.checkpoints)
     recipe = create_recipe("vqvae-mnist")
     chosen = ChosenRun(run=run, recipe=recipe, name="vqvae-mnist", imports=())
-    assert _with_own_share(chosen, checkpoint, Ranks(world=4)).batch_size == 2
+    assert chosen.shared_plan(Ranks(world=4), checkpoint).batch_size == 2
     with pytest.raises(UserError, match="batches of 8 samples, which 3 ranks cannot share"):
-        _with_own_share(chosen, checkpoint, Ranks(world=3))
+        chosen.shared_plan(Ranks(world=3), checkpoint)

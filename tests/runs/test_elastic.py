@@ -11,7 +11,7 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.runs.elastic import share_ranks
-from jumar.runs.train import TrainRequest, _resolve, _with_own_share
+from jumar.runs.train import TrainRequest, _resolve
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
@@ -192,9 +192,9 @@ def test_global_batch_size_is_fixed_from_the_start_of_the_run(
     ranks = Ranks(rank=1, world=2, local_world=2)
     chosen = _resolve(TrainRequest(recipe=None, run_dir=run, resume=True), ranks)
     assert chosen.global_batch == 8
-    assert _with_own_share(chosen, None, ranks).batch_size == 4
+    assert chosen.shared_plan(ranks, None).batch_size == 4
     with pytest.raises(UserError, match="batches of 8 samples, which 3 ranks cannot") as caught:
-        _with_own_share(chosen, None, Ranks(world=3))
+        chosen.shared_plan(Ranks(world=3), None)
     assert "such as 2" in caught.value.todo
     assert "--nnodes 1:4 and one rank each, a multiple of 12" in caught.value.todo
 

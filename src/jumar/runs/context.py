@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -17,9 +17,11 @@ from jumar.recipes.recipe import Recipe
 from jumar.recipes.resolved import field_with
 from jumar.settings import to_json
 from jumar.tasks.task import Task
+from jumar.training.checkpoint import Checkpoint
 from jumar.training.parallel.announced import announced_ranks, is_elastic
 from jumar.training.parallel.exact import adding_exactly
 from jumar.training.parallel.ranks import Ranks
+from jumar.training.parallel.spare import sharing
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -50,6 +52,32 @@ class ChosenRun:
     def plan(self) -> Plan:
         """The part of the recipe that the trainer needs."""
         return self.recipe.plan(self.name)
+
+    def shared_plan(self, ranks: Ranks, checkpoint: Checkpoint | None) -> Plan:
+        """The plan with a rank's share of the run's global batch, whatever the initial ranks.
+
+        Args:
+            ranks: The ranks that share it.
+            checkpoint: Where the run resumes.
+
+        Raises:
+            UserError: This number of ranks cannot share it.
+        """
+        plan = self.recipe.plan(self.name)
+        whole = checkpoint.batch.get("global_batch_size") if checkpoint else None
+        whole = whole or self.global_batch
+        if not whole:
+            return plan
+        if whole % ranks.world:
+            least = sharing(ranks.world, whole)
+            raise UserError(
+                f"the run has batches of {whole} samples, which {ranks.world} ranks cannot share",
+                where=str(self.run),
+                todo=f"Resume with a number of ranks that divides {whole}, such as {least}. "
+                "A run whose number of ranks changes needs a batch that each of them divides: with "
+                "torchrun --nnodes 1:4 and one rank each, a multiple of 12.",
+            )
+        return replace(plan, batch_size=whole // ranks.world)
 
     def recorded(self) -> dict[str, Any]:
         """The content for `recipe.json`."""

@@ -113,6 +113,7 @@ def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenStart:
         request.imports,
         ranks,
         until=min(request.steps) if request.steps else None,
+        as_trained=True,
     )
     folder = request.to
     if folder is None:

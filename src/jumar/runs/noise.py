@@ -86,7 +86,12 @@ def measure_noise(request: NoiseRequest, say: Callable[[str], None]) -> NoiseRep
 
 def _chosen(request: NoiseRequest, ranks: Ranks) -> _Chosen:
     source = find_source(
-        request.what, request.assignments, request.imports, ranks, until=request.step
+        request.what,
+        request.assignments,
+        request.imports,
+        ranks,
+        until=request.step,
+        as_trained=True,
     )
     low = find_mode(source.recipe.precision.mode).low
     dtype = request.dtype or (str(low).removeprefix("torch.") if low else "bfloat16")
@@ -99,6 +104,8 @@ def _chosen(request: NoiseRequest, ranks: Ranks) -> _Chosen:
         name=source.name,
         imports=source.imports,
         checkpoint=source.checkpoint,
+        global_batch=source.global_batch,
+        sharing=source.sharing,
         settings=settings,
     )
 

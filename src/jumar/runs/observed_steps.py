@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from jumar.ground.errors import UserError
@@ -20,7 +21,7 @@ from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
-from jumar.training.run_directory import RunDirectory
+from jumar.training.run_directory import RunDirectory, recorded_recipe
 from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
@@ -35,9 +36,18 @@ class ChosenStart(ChosenRun):
 
     Attributes:
         checkpoint: Where to start; None for the initial weights.
+        sharing: The ranks that share the batches of the run; None if each has one of the recipe's.
     """
 
     checkpoint: Checkpoint | None
+    sharing: Ranks | None = None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """See `ChosenRun.plan`."""
+        if self.sharing is None:
+            return self.recipe.plan(self.name)
+        return self.shared_plan(self.sharing, self.checkpoint)
 
     @property
     def first(self) -> int:
@@ -58,6 +68,7 @@ def find_source(
     *,
     until: int | None = None,
     todo: str = "",
+    as_trained: bool = False,
 ) -> ChosenStart:
     """The recipe or run that a command names.
 
@@ -68,6 +79,8 @@ def find_source(
         ranks: The ranks; the first one prints notices.
         until: The last step from which a run may resume; None for its newest checkpoint.
         todo: What to do if `what` is another folder.
+        as_trained: Whether steps of a run take its samples, however many ranks it had, so that
+            these ranks share its batches; unless a field of the batch is changed.
 
     Raises:
         UserError: There is no such recipe or run.
@@ -92,6 +105,8 @@ def find_source(
             imports=needed,
             is_stored=True,
             checkpoint=checkpoint,
+            global_batch=recorded_recipe(run.read_recipe(), where=str(run.recipe)).global_batch,
+            sharing=ranks if as_trained and not _sets_batch(assignments) else None,
         )
     if is_folder(place):
         raise UserError(f"'{place}' is not a run directory: it has no recipe.json", todo=todo)
@@ -100,6 +115,12 @@ def find_source(
     return ChosenStart(
         run=_NOWHERE, recipe=recipe, name=what, imports=list(imports), checkpoint=None
     )
+
+
+def _sets_batch(assignments: Sequence[str]) -> bool:
+    """Whether a field `batch_size` is assigned."""
+    paths = (assignment.partition("=")[0].strip() for assignment in assignments)
+    return any(path.rpartition(".")[2] == "batch_size" for path in paths)
 
 
 def _kept_by_checkpoints(recipe: Recipe, assignments: Sequence[str]) -> list[str]:

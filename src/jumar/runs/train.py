@@ -1,7 +1,7 @@
 """Train a recipe, or resume a run: `jumar train`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,9 @@ from jumar.runs.context import ChosenRun, RunContext, open_context, print_unread
 from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
-from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
 from jumar.training.device_load import LoadObserver
 from jumar.training.parallel.ranks import Ranks
-from jumar.training.parallel.spare import sharing
 from jumar.training.profiling.capture import CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
@@ -38,7 +36,6 @@ from jumar.training.run_directory import (
     recorded_recipe,
     write_json,
 )
-from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
 from jumar.training.trackers.chosen import create_services
@@ -156,36 +153,12 @@ def _refuse_changes(stored: Recipe, requested: Recipe, run: RunDirectory) -> Non
         )
 
 
-def _with_own_share(chosen: ChosenRun, checkpoint: Checkpoint | None, ranks: Ranks) -> Plan:
-    """The plan with this rank's share of the run's global batch, whatever the initial number of
-    ranks.
-
-    Raises:
-        UserError: This number of ranks cannot share it.
-    """
-    plan = chosen.plan
-    whole = checkpoint.batch.get("global_batch_size") if checkpoint else None
-    whole = whole or chosen.global_batch
-    if not whole:
-        return plan
-    if whole % ranks.world:
-        least = sharing(ranks.world, whole)
-        raise UserError(
-            f"the run has batches of {whole} samples, which {ranks.world} ranks cannot share",
-            where=str(chosen.run),
-            todo=f"Resume with a number of ranks that divides {whole}, such as {least}. "
-            "A run whose number of ranks changes needs a batch that each of them divides: with "
-            "torchrun --nnodes 1:4 and one rank each, a multiple of 12.",
-        )
-    return replace(plan, batch_size=whole // ranks.world)
-
-
 def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequest) -> int:
     """Train, resuming from the newest checkpoint if there is one."""
     run, ranks, console, chosen = context.run, context.ranks, context.console, context.chosen
     unusable: list[str] = []
     checkpoint = newest_checkpoint(run.checkpoints, unusable.append)
-    plan = _with_own_share(chosen, checkpoint, ranks)
+    plan = chosen.shared_plan(ranks, checkpoint)
     context.print_first_line(plan.batch_size)
     for line in unusable:
         console.line(line)

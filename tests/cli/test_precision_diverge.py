@@ -170,11 +170,16 @@ def test_runs_that_cannot_be_equal_are_refused(place: Path) -> None:
     train("--run-dir", "shorter", *settings(**steps), cwd=place)
     train("--run-dir", "seed", *settings(seed=9, **steps), cwd=place)
     train("--run-dir", "odd", *settings(training__duration="1it"), cwd=place)
+    shutil.copytree(place / "a", place / "threes")
+    recipe = read_json(place / "threes" / "recipe.json")
+    recipe["settings"]["data"]["batch_size"] = 3
+    write_json(place / "threes" / "recipe.json", recipe)
     (place / "folder").mkdir()
     (place / "no.json").write_text("{}")
     for arguments, message in (
         (["a", "nowhere"], "there is no such run directory"),
         (["a", "folder"], "'folder' is not a run directory"),
+        (["a", "threes"], "4 samples per step, which is not a multiple of its batch size 3"),
         (["a"], "name two runs, or one with --hashes"),
         (["a", "shorter"], "they have 10 and 4 steps"),
         (["shorter", "seed"], "they take other samples: the seed is 1 and 9"),

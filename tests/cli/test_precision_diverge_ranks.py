@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from jumar.cli.precision_diverge import _lines
 from jumar.precision.dumps.ours import read_dump
+from jumar.runs.diverging import Divergence
+from jumar.training.checkpoint_retention import list_checkpoints
+from jumar.training.state_hashes import checkpoint_hashes, combined
 from tests.cli.command_line import on_two_ranks
 from tests.cli.in_process import here, settings
 
@@ -53,10 +57,21 @@ def test_hashes_of_two_ranks_are_those_of_the_checkpoint_they_wrote(place: Path)
     assert "2 steps hashed: a.json" in done.out
     content = json.loads((place / "a.json").read_text())
     assert content["machine"]["ranks"] == 2
+    (written,) = (c for c in list_checkpoints(place / "a" / "checkpoints") if c.step == 4)
+    first, both = combined(checkpoint_hashes(written)), content["hashes"]["4"]
+    # Each rank has batch-norm averages of its own, and a checkpoint those of the first.
+    assert {part for part in first if first[part] != both[part]} == {"weights"}
     alone = {**content, "machine": {**content["machine"], "ranks": 1}}
     (place / "alone.json").write_text(json.dumps(alone))
     files = ("precision", "diverge", "a.json", "alone.json")
     assert "ranks: 2 in A, 1 in B" in here(*files, cwd=place).out
+
+
+def test_ops_of_runs_with_different_numbers_of_ranks_are_not_claimed_equal() -> None:
+    report = Divergence(unequal=4, ranks=(1, 2), step=2, parts=["weights"], dump=Path("d"))
+    lines = list(_lines(report))
+    assert "  ops are compared only between runs with the same number of ranks" in lines
+    assert not any("none of its ops differ" in line for line in lines)
 
 
 def test_one_rank_dumps_the_whole_batch_of_two_unless_told_otherwise(place: Path) -> None:

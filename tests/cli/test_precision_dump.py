@@ -67,9 +67,9 @@ def test_optimizer_fields_that_the_checkpoint_overrules_are_named(
     options = ("precision", "dump", finished / "r", *IMPORTED, "--level", "modules", *rate)
     momentum = settings(optimizer__momentum=0.5)
     resumed = here(*options, *momentum, "--steps", "4", cwd=tmp_path).out
-    assert "note: optimizer.momentum has no effect" in resumed
+    assert "values of optimizer.momentum are used, not those of --set" in resumed
     assert "learning_rate" not in resumed
-    assert "no effect" not in here(*options, *momentum, "--steps", "0", cwd=tmp_path).out
+    assert "are used" not in here(*options, *momentum, "--steps", "0", cwd=tmp_path).out
 
 
 def test_layers_and_parameters_have_the_networks_names(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import is_running
+
 STARTS_TWO = """
 import multiprocessing, os, sys, time
 from concurrent.futures import ProcessPoolExecutor
@@ -42,12 +44,3 @@ def test_workers_end_when_their_parent_is_killed(method: str, tmp_path: Path) ->
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists, and not only its exit status."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

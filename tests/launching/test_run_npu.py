@@ -14,6 +14,7 @@ import pytest
 
 from jumar.porting.launch_files import added_files
 from jumar.porting.options import PortOptions
+from tests.running import is_running
 
 _TRAIN = """\
 import json, os, sys, time
@@ -85,15 +86,6 @@ def run(tree: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess
 
 def seen(tree: Path) -> list[dict[str, object]]:
     return [json.loads(path.read_text()) for path in sorted((tree.parent / "out").glob("rank_*"))]
-
-
-def gone(pid: int) -> bool:
-    """Whether a process is gone; one that nobody has waited for counts as gone."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return True
-    return state == "Z"
 
 
 def loaders(tree: Path) -> list[int]:
@@ -188,7 +180,7 @@ def test_one_process_dying_stops_the_others_and_its_code_is_returned(tree):
     assert "rank 2 on device 2 ended with 3" in done.stderr
     assert "rank 2 has a reason" in done.stderr
     assert len(loaders(tree)) == 3
-    assert all(gone(pid) for pid in loaders(tree))
+    assert all(not is_running(pid) for pid in loaders(tree))
 
 
 def test_signal_also_ends_the_loader_workers(tree):
@@ -203,7 +195,7 @@ def test_signal_also_ends_the_loader_workers(tree):
     process.send_signal(signal.SIGTERM)
 
     assert process.wait(timeout=30) == 143
-    assert all(gone(pid) for pid in loaders(tree))
+    assert all(not is_running(pid) for pid in loaders(tree))
 
 
 def before_commands(tree: Path, condition: str, action: str) -> str:
@@ -231,7 +223,7 @@ def test_signal_right_after_start_ends_the_process(tree, moment):
     done = run(tree, "-n", "2", **more)
     assert done.returncode == 143
     assert loaders(tree)
-    assert all(gone(pid) for pid in loaders(tree))
+    assert all(not is_running(pid) for pid in loaders(tree))
 
 
 def test_control_c_in_a_terminal_ends_everything(tree):
@@ -246,7 +238,7 @@ def test_control_c_in_a_terminal_ends_everything(tree):
     os.close(terminal)
 
     assert os.waitstatus_to_exitcode(status) == 130
-    assert all(gone(pid) for pid in loaders(tree))
+    assert all(not is_running(pid) for pid in loaders(tree))
 
 
 def test_processes_may_have_separate_folders(tree):

@@ -4,8 +4,7 @@ In a run of the original the update of a kernel may come before the gradient has
 (`update_race.py`). Whether it did shows in the weights of the layers below.
 """
 
-import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from jumar.models.alexnet import AlexNet, decays, tf_variables
 from tests.parity.fixture import ParityCase
-from tests.parity.update_race import changed_early
+from tests.parity.update_race import train_step
 
 Results = dict[str, NDArray[Any]]
 Races = Mapping[int, Collection[str]]
@@ -63,58 +62,33 @@ def replay(case: ParityCase, races: Races) -> Results:
         assert gradient is not None
         found[f"grad/{variable.tf_name}"] = variable.to_tensorflow(gradient)
 
-    optimizer = optimizer_for(model, config)
+    def backward(model: AlexNet) -> None:
+        model.zero_grad()
+        base_loss(model(images)).backward()
+
+    def create(model: AlexNet) -> torch.optim.Optimizer:
+        return torch.optim.SGD(
+            [p for name, p in model.named_parameters() if decays(name, p)],
+            lr=config["learning_rate"],
+            momentum=config["momentum"],
+            nesterov=config["nesterov"],
+            weight_decay=config["weight_decay"],
+        )
+
+    optimizer = create(model)
     for step in (1, 2):
         if step == 1 and not races.get(1):
             for parameter, gradient in zip(model.parameters(), without_decay, strict=True):
                 parameter.grad = gradient
             optimizer.step()
         else:
-            train_step(model, optimizer, lambda net: base_loss(net(images)), races.get(step, ()))
+            train_step(model, optimizer, create, backward, races.get(step, ()))
         for variable in tf_variables(model):
             values = variable.to_tensorflow(parameters[variable.name])
             found[f"step{step}/{variable.tf_name}"] = values.copy()
     with torch.no_grad():
         found["loss_after/base"] = base_loss(model(images)).numpy()
     return found
-
-
-def optimizer_for(model: AlexNet, config: Mapping[str, Any]) -> torch.optim.Optimizer:
-    return torch.optim.SGD(
-        [p for name, p in model.named_parameters() if decays(name, p)],
-        lr=config["learning_rate"],
-        momentum=config["momentum"],
-        nesterov=config["nesterov"],
-        weight_decay=config["weight_decay"],
-    )
-
-
-def train_step(
-    model: AlexNet,
-    optimizer: torch.optim.Optimizer,
-    loss: Callable[[AlexNet], torch.Tensor],
-    raced: Collection[str],
-) -> None:
-    """Update a model, with gradients that pass through the changed kernels of some layers."""
-
-    def updated(layers: Collection[str], after: AlexNet) -> AlexNet:
-        other = copy.deepcopy(model)
-        its_optimizer = torch.optim.SGD(other.parameters(), lr=0.0)
-        its_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-        its_optimizer.zero_grad()
-        with changed_early(other, after, layers):
-            loss(other).backward()
-        its_optimizer.step()
-        return other
-
-    after = updated((), model) if raced else model
-    # What a kernel becomes depends on the races above it: each pass makes one more of them right.
-    for _ in raced:
-        after = updated(raced, after)
-    optimizer.zero_grad()
-    with changed_early(model, after, raced):
-        loss(model).backward()
-    optimizer.step()
 
 
 def replay_with_races(case: ParityCase) -> Results:

@@ -7,9 +7,9 @@ kernels of the CIFAR-10 decoder can come first or last in each step, this one al
 stored values. The replay of the steps does the same; all gradients are compared without it.
 """
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from jumar.models.vqvae import VQVAE, Quantized, vq_losses
 from jumar.training.clipping import clip_gradients
 from jumar.training.optimizers import Adam, create_optimizer
 from tests.parity.fixture import ParityCase
-from tests.parity.update_race import changed_early
+from tests.parity.update_race import train_step
 
 Results = dict[str, NDArray[Any]]
 
@@ -78,7 +78,9 @@ def replay(case: ParityCase, variant: str, memory_format: torch.memory_format) -
     model = network(case, variant).to(memory_format=memory_format)
     images = torch.from_numpy(case.input(f"images_{variant}").transpose(0, 3, 1, 2).copy())
     images = images.contiguous(memory_format=memory_format)
-    optimizer = optimizer_for(model, config["learning_rate"])
+    create = partial(optimizer_for, rate=config["learning_rate"])
+    differentiate = partial(backward, images=images, beta=config["beta"])
+    optimizer = create(model)
     output, terms, loss = backward(model, images, config["beta"])
     result = {
         "z_e": output.features.detach().permute(0, 2, 3, 1).numpy().copy(),
@@ -90,14 +92,7 @@ def replay(case: ParityCase, variant: str, memory_format: torch.memory_format) -
         **gradients(model, vqvae.tf_variables(model)),
     }
     for _ in range(2):
-        after = copy.deepcopy(model)
-        its_optimizer = optimizer_for(after, config["learning_rate"])
-        its_optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-        backward(after, images, config["beta"])
-        its_optimizer.step()
-        with changed_early(model, after, residual_kernels(model)):
-            backward(model, images, config["beta"])
-        optimizer.step()
+        train_step(model, optimizer, create, differentiate, residual_kernels(model), passes=1)
     parameters = dict(model.named_parameters())
     for variable in vqvae.tf_variables(model):
         result[f"step2/{variable.tf_name}"] = variable.to_tensorflow(parameters[variable.name])

@@ -55,11 +55,6 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
     return [list(combination) for combination in itertools.product(*axes)]
 
 
-def field_of(assignment: str) -> str:
-    """The field of `section.field=value`."""
-    return assignment.partition("=")[0].strip()
-
-
 def value_of(assignment: str) -> str:
     """The value of `section.field=value`."""
     return assignment.partition("=")[2].strip()

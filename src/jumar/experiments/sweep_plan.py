@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from jumar.experiments.grid import MOST_RUNS, field_of, parse_vary, run_name
+from jumar.experiments.grid import MOST_RUNS, parse_vary, run_name
 from jumar.experiments.run_reading import read_run
 from jumar.experiments.table import Combination, baseline_index
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
+from jumar.settings import field_of
 from jumar.training.run_directory import read_json, write_json
 
 FILE = "sweep.json"

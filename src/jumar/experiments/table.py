@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from jumar.experiments.grid import field_of, value_of
+from jumar.experiments.grid import value_of
 from jumar.experiments.run_reading import Headline, Run, precision_note
 from jumar.experiments.timing import is_hardly_timed, on_times
 from jumar.experiments.tolerance import (
@@ -20,6 +20,7 @@ from jumar.experiments.tolerance import (
     t_quantile,
 )
 from jumar.ground.errors import UserError
+from jumar.settings import field_of
 
 Relation = Literal["baseline", "equal", "below", "above", "not available"]
 

@@ -12,7 +12,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, resolved, store_url
 from jumar.ground.text import counted
 from jumar.recipes.recipe import Recipe
-from jumar.settings import from_json, override, to_json
+from jumar.settings import field_of, from_json, override, to_json
 from jumar.tasks.class_weights import FIELD as WEIGHTS
 from jumar.tasks.task import Task
 from jumar.training.run_directory import RunDirectory, read_json, write_json
@@ -130,7 +130,7 @@ def with_data_in_place(
         notice: Called with a line for each path that is replaced.
         assignments: Fields that the user set now; a path among them stays, even if it is missing.
     """
-    given = {assignment.partition("=")[0].strip() for assignment in assignments}
+    given = set(map(field_of, assignments))
     known = read_resolved(run)
     for field, place in {} if known is None else known.places.items():
         text = _value(recipe, field)

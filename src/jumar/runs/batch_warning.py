@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from jumar.ground.text import counted
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, intended_ranks
+from jumar.settings import field_of
 from jumar.training.optimizers import OptimizerSettings
 from jumar.training.schedules import ScheduleSettings
 
@@ -45,7 +46,7 @@ def batch_warnings(
 def _sets_rate(recipe: Recipe, assignment: str) -> bool:
     """Whether an assignment changes an optimizer or a schedule, anywhere in the recipe."""
     part: object = recipe
-    for key in assignment.partition("=")[0].strip().split("."):
+    for key in field_of(assignment).split("."):
         part = getattr(part, key, None)
         if isinstance(part, OptimizerSettings | ScheduleSettings):
             return True

@@ -73,7 +73,7 @@ class ChosenRun:
             raise UserError(
                 f"the run has batches of {whole} samples, which {ranks.world} ranks cannot share",
                 where=str(self.run),
-                todo=f"Resume with a number of ranks that divides {whole}, such as {least}. "
+                todo=f"Use a number of ranks that divides {whole}, such as {least}. "
                 "A run whose number of ranks changes needs a batch that each of them divides: with "
                 "torchrun --nnodes 1:4 and one rank each, a multiple of 12.",
             )

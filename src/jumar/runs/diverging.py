@@ -4,7 +4,7 @@ Checkpoints give the interval, a replay with a hash per step gives the step, ano
 of every tensor of that step gives the op, and a last one keeps the op's tensors.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from glob import escape
@@ -142,7 +142,7 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
     """
     if announced_ranks().world > 1:
         raise UserError(
-            "it starts the ranks that replay steps itself", todo="Start it without torchrun."
+            "diverge starts the ranks it needs itself", todo="Start it without torchrun."
         )
     first, second = (
         open_side(run, assignments, request.imports, request.device)
@@ -199,8 +199,8 @@ def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], dev
         raise UserError("there is no checkpoint in it", where=str(run))
     if batch is not None and batch % size:
         raise UserError(
-            f"it was trained with {batch} samples a step, which is no multiple of "
-            f"data.batch_size={size}, so its steps cannot be replayed",
+            f"it was trained with {batch} samples per step, which is not a multiple of its batch "
+            f"size {size}, so its steps cannot be replayed",
             where=str(run),
             todo="Compare its log lines and checkpoints: jumar precision runs A B",
         )
@@ -323,25 +323,25 @@ def _replayed(
         report = replace(report, unrepeatable=_unrepeatable(sides, traces, again, step))
     if sides[0].ranks != sides[1].ranks:
         return report
-    candidates = [
-        (_position(before, unequal), rank, unequal)
-        for rank in range(sides[0].ranks)
-        for before, after in [
-            [read_dump(place_of(folder / name, step - 1, rank)) for name in NAMES]
-        ]
-        if (unequal := first_unequal(before, after, pair_calls(before, after))) is not None
-    ]
-    if not candidates:
+    first = min(_unequal_by_rank(folder, step - 1, sides[0].ranks), default=None)
+    if first is None:
         return report
-    # What one rank computes reaches the others with the gradients, later in the step.
-    _, rank, op = min(candidates, key=lambda each: each[:2])
+    _, rank, op = first
     places = [place_of(folder / f"{name}-op", step - 1, rank) for name in NAMES]
     return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, places))
 
 
-def _position(dump: Dump, unequal: Unequal) -> int:
-    """The place of an op in its step."""
-    return next(n for n, call in enumerate(dump.calls) if call is unequal.pair.before)
+def _unequal_by_rank(folder: Path, step: int, ranks: int) -> Iterator[tuple[int, int, Unequal]]:
+    """Each rank's first unequal op, after its place in the step and the rank.
+
+    What one rank computes reaches the others with the gradients, later in the step.
+    """
+    for rank in range(ranks):
+        before, after = (read_dump(place_of(folder / name, step, rank)) for name in NAMES)
+        op = first_unequal(before, after, pair_calls(before, after))
+        if op is not None:
+            position = next(n for n, call in enumerate(before.calls) if call is op.pair.before)
+            yield position, rank, op
 
 
 def _recording(wanted: Replay, folder: Path, name: str) -> Replay:

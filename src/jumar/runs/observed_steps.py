@@ -14,7 +14,7 @@ from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext
-from jumar.settings import override
+from jumar.settings import field_of, override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.checkpoint_retention import newest_checkpoint, say_damaged
@@ -95,8 +95,7 @@ def find_source(
         kept = _kept_by_checkpoints(recipe, assignments)
         if checkpoint is not None and kept:
             notice(
-                f"note: {', '.join(kept)} has no effect: an optimizer continues with the values in "
-                "its checkpoint"
+                f"note: the checkpoint's values of {', '.join(kept)} are used, not those of --set"
             )
         return ChosenStart(
             run=run,
@@ -119,17 +118,15 @@ def find_source(
 
 def _sets_batch(assignments: Sequence[str]) -> bool:
     """Whether a field `batch_size` is assigned."""
-    paths = (assignment.partition("=")[0].strip() for assignment in assignments)
-    return any(path.rpartition(".")[2] == "batch_size" for path in paths)
+    return any(field_of(each).rpartition(".")[2] == "batch_size" for each in assignments)
 
 
 def _kept_by_checkpoints(recipe: Recipe, assignments: Sequence[str]) -> list[str]:
     """The assigned fields of optimizers whose value a checkpoint holds; rates are computed."""
-    paths = [assignment.partition("=")[0].strip() for assignment in assignments]
     return [
-        path
-        for path in paths
-        for section, _, name in [path.partition(".")]
+        field
+        for field in map(field_of, assignments)
+        for section, _, name in [field.partition(".")]
         if isinstance(getattr(recipe, section, None), OptimizerSettings)
         and name not in ("learning_rate", "fused", "")
     ]

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
@@ -85,6 +86,7 @@ class Replayer:
     Args:
         name: Name of the run in messages.
         pools: The processes to do it in, one per rank.
+        pids: Their numbers.
         say: Prints a line before each replay.
 
     Attributes:
@@ -92,9 +94,13 @@ class Replayer:
     """
 
     def __init__(
-        self, name: str, pools: Sequence[ProcessPoolExecutor], say: Callable[[str], None]
+        self,
+        name: str,
+        pools: Sequence[ProcessPoolExecutor],
+        pids: Sequence[Future[int]],
+        say: Callable[[str], None],
     ) -> None:
-        self.name, self._pools, self._say = name, pools, say
+        self.name, self._pools, self._pids, self._say = name, pools, pids, say
         self.count = 0
 
     def replay(self, wanted: Replay) -> Replayed:
@@ -114,14 +120,31 @@ class Replayer:
             if world == 1:
                 return self._pools[0].submit(replay, wanted).result()
             store = dist.TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
-            return _joined(
-                _results([each.submit(_replay_share, wanted, store.port) for each in self._pools])
-            )
+            shares = [each.submit(_replay_share, wanted, store.port) for each in self._pools]
+            return _joined(self._results(shares))
         except BrokenProcessPool as error:
             raise UserError(
                 f"the process that replays {self.name} was killed",
                 todo="It may have run out of memory; see its messages above.",
             ) from error
+
+    def _results(self, shares: Sequence[Future[Replayed]]) -> list[Replayed]:
+        """The results of all ranks.
+
+        Raises:
+            Exception: The first error of a rank; the other ranks, which may wait for it, are ended.
+        """
+        wait(shares, return_when=FIRST_EXCEPTION)
+        # When one is killed, another may be the first to report it: its connection is closed.
+        done, waiting = wait(shares, timeout=_GRACE_S)
+        errors = [error for each in done if (error := each.exception()) is not None]
+        if not errors:
+            return [each.result() for each in shares]
+        if waiting:
+            for pid in self._pids:
+                with contextlib.suppress(ProcessLookupError, BrokenProcessPool):
+                    os.kill(pid.result(), signal.SIGKILL)
+        raise next((each for each in errors if isinstance(each, BrokenProcessPool)), errors[0])
 
 
 @contextmanager
@@ -140,9 +163,9 @@ def replayer(name: str, say: Callable[[str], None], ranks: int = 1) -> Generator
             )
             for rank in range(ranks)
         ]
-        for pool in pools:
-            pool.submit(int)  # so that all processes of both runs start side by side
-        yield Replayer(name, pools, say)
+        # Before the first replay, so that all processes of both runs start side by side.
+        pids = [pool.submit(os.getpid) for pool in pools]
+        yield Replayer(name, pools, pids, say)
 
 
 def _begin_rank(rank: int, world: int) -> None:
@@ -167,24 +190,6 @@ def _replay_share(wanted: Replay, port: int) -> Replayed:
     }
     os.environ.update(meeting)
     return replay(wanted)
-
-
-def _results(shares: Sequence[Future[Replayed]]) -> list[Replayed]:
-    """The results of all ranks.
-
-    Raises:
-        Exception: The first error of a rank; the other ranks, which may wait for it, are ended.
-    """
-    wait(shares, return_when=FIRST_EXCEPTION)
-    # When one is killed, another one may be the first to say so: that its connection is closed.
-    done, waiting = wait(shares, timeout=_GRACE_S)
-    errors = [error for each in done if (error := each.exception()) is not None]
-    if not errors:
-        return [each.result() for each in shares]
-    if waiting:
-        for process in multiprocessing.active_children():
-            process.kill()
-    raise next((each for each in errors if isinstance(each, BrokenProcessPool)), errors[0])
 
 
 def _joined(shares: Sequence[Replayed]) -> Replayed:

@@ -14,7 +14,7 @@ from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.tuned import FILE, Tuned, default_folder, read_tuned, validity_of
 from jumar.runs.train import TrainRequest
-from jumar.settings import override
+from jumar.settings import field_of, override
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.run_directory import RunDirectory
 
@@ -170,7 +170,7 @@ def _requested(request: TrainRequest) -> tuple[str, Any]:
 
 def _is_set(field: str, assignments: Sequence[str]) -> bool:
     """Whether the user sets a field."""
-    return any(each.partition("=")[0].strip() == field for each in assignments)
+    return field in map(field_of, assignments)
 
 
 def _without(values: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ choices and ranges, and converts to JSON and back. Every error names the field, 
 allowed, and the nearest name.
 """
 
-from jumar.settings.changing import override
+from jumar.settings.changing import field_of, override
 from jumar.settings.checking import check_intervals, checked
 from jumar.settings.comparing import fixed_differences
 from jumar.settings.components import Component
@@ -20,6 +20,7 @@ __all__ = [
     "check_intervals",
     "checked",
     "describe",
+    "field_of",
     "fixed_differences",
     "from_json",
     "override",

@@ -42,8 +42,13 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
         settings = _assign(settings, path.strip().split("."), text.strip(), path.strip(), where)
     settings = checked(settings, where=where)
     for assignment in assignments:
-        _refuse_ineffective(settings, assignment.partition("=")[0].strip(), where)
+        _refuse_ineffective(settings, field_of(assignment), where)
     return settings
+
+
+def field_of(assignment: str) -> str:
+    """The field of `section.field=value`."""
+    return assignment.partition("=")[0].strip()
 
 
 def _refuse_ineffective(settings: Any, path: str, where: str) -> None:

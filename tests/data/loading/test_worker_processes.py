@@ -13,6 +13,7 @@ import pytest
 
 from jumar.ground.errors import UserError
 from tests.data.loading.numbers import Numbers, no_worker_is_left, train
+from tests.running import is_running
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -109,14 +110,6 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
 def test_interpreter_exit_with_an_open_stream_does_not_hang() -> None:
     body = """
         stream = train(Numbers(), last=10**6, workers=2)
@@ -170,7 +163,7 @@ def test_ctrl_c_leaves_one_traceback_and_no_process() -> None:
     _, errors = child.communicate(timeout=60)
     assert child.returncode == -signal.SIGINT
     assert errors.count("Traceback") == 1
-    assert not any(is_alive(pid) for pid in workers)
+    assert not any(is_running(pid) for pid in workers)
 
 
 def test_interruption_during_batch_transfer_leaves_workers_silent() -> None:
@@ -209,6 +202,6 @@ def test_workers_exit_when_the_main_process_is_killed() -> None:
     child.kill()
     child.wait()
     deadline = time.monotonic() + 30
-    while any(is_alive(pid) for pid in workers) and time.monotonic() < deadline:
+    while any(is_running(pid) for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(is_alive(pid) for pid in workers)
+    assert not any(is_running(pid) for pid in workers)

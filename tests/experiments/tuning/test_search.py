@@ -22,6 +22,7 @@ from jumar.experiments.tuning.measured_process import MeasuredProcess, NotMeasur
 from jumar.experiments.tuning.result import Found
 from jumar.experiments.tuning.search import SearchPlan, SpeedSearch
 from jumar.ground.errors import UserError
+from tests.running import is_running
 
 PROGRAM = Path(__file__).with_name("planted_program.py")
 Plan = Callable[[Combination], dict[str, Any]]
@@ -331,18 +332,9 @@ def test_paused_processes_end_when_the_tuning_is_killed(tmp_path: Path) -> None:
     process.wait()
     child = int(note.read_text())
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and _is_alive(child):
+    while time.monotonic() < deadline and is_running(child):
         time.sleep(0.02)
-    assert not _is_alive(child)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    return state != "Z"
+    assert not is_running(child)
 
 
 def test_ctrl_c_keeps_the_findings_so_far(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from jumar.porting.check.children import Children
 from jumar.porting.check.supervision import OUTPUT_LIMIT, Ended, supervise
+from tests.running import is_running
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 
@@ -21,15 +22,6 @@ def run(folder: Path, program: str, *, timeout_s: float = 20.0) -> Ended:
         environment={"PATH": os.environ["PATH"]},
         timeout_s=timeout_s,
     )
-
-
-def alive(process_id: int) -> bool:
-    """Whether a process runs; one that ended and was not yet waited for does not."""
-    try:
-        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def wait_for(path: Path) -> str:
@@ -100,9 +92,9 @@ def test_child_processes_do_not_outlive_the_program(tmp_path: Path):
     assert (ended.how, ended.code) == ("exited", 0)
     deadline = time.monotonic() + 5
     child = int((tmp_path / "child").read_text())
-    while alive(child) and time.monotonic() < deadline:
+    while is_running(child) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not alive(child)
+    assert not is_running(child)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -125,7 +117,7 @@ def test_ending_the_supervisor_ends_the_program(tmp_path: Path, number: signal.S
     child = int(wait_for(tmp_path / "id"))
     supervisor.send_signal(number)
     assert supervisor.wait(timeout=20) != 0
-    assert not alive(child)
+    assert not is_running(child)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -156,7 +148,7 @@ supervise(["sleep", "60"], folder=Path("/"), environment=dict(os.environ), timeo
         check=False,
     )
     assert done.returncode != 0
-    assert not alive(int(done.stdout))
+    assert not is_running(int(done.stdout))
 
 
 def test_ignored_signals_stay_ignored(tmp_path: Path):
@@ -194,6 +186,6 @@ def test_watched_process_in_its_own_session_is_ended(tmp_path: Path):
     assert ended.how == "done"
     process_id = json.loads(events.read_text().splitlines()[0])["pid"]
     deadline = time.monotonic() + 10
-    while alive(process_id) and time.monotonic() < deadline:
+    while is_running(process_id) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not alive(process_id)
+    assert not is_running(process_id)

@@ -15,6 +15,7 @@ from jumar.training.checkpoint import STATE, load_weights
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.checkpoint_state import read_values
 from tests.cli.command_line import SMALL, environment, jumar
+from tests.running import is_running
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 COMMON = [
@@ -134,16 +135,9 @@ def test_every_rank_exits_when_one_dies(tmp_path: Path) -> None:
     child.communicate(timeout=90)
     assert child.returncode != 0
     assert time.monotonic() - start < 60
-    assert not any(_alive(pid) for pid in workers)
+    assert not any(is_running(pid) for pid in workers)
 
 
 def _children(pid: int) -> list[int]:
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return sorted(int(child) for child in text.split())
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except FileNotFoundError:
-        return False

@@ -10,6 +10,7 @@ from jumar.experiments.reporting import SWEEP_FILES
 from jumar.experiments.sweep_plan import FILE, SweepPlan, read_plan
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder
+from jumar.settings import field_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ def plan_of(request: SearchRequest) -> SweepPlan:
 
 def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> None:
     """Reject a field that is both searched and set for all runs."""
-    fixed = {each.partition("=")[0].strip() for each in request.common}
+    fixed = set(map(field_of, request.common))
     both = next((each.field for each in ranges if each.field in fixed), None)
     if both is not None:
         raise UserError(

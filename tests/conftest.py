@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,23 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 REQUIRED = os.environ.get("JUMAR_REQUIRE_SHARED", "0") not in ("", "0")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _remove_folders(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Remove what the fixtures of a file made, as tmp_path's own folders are.
+
+    Pytest would keep it to the end of the run, and small disks became full.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    before = set(folder.iterdir())
+    failures = request.session.testsfailed
+    yield
+    if request.session.testsfailed == failures:
+        for made in set(folder.iterdir()) - before:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,16 +120,29 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     runner.close()
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+class Folders:
     """The working folder of each document, as if it were a checkout."""
-    made: dict[str, Path] = {}
-    for document in {step.document for step in STEPS}:
-        folder = tmp_path_factory.mktemp(Path(document).stem) / "jumar"
-        folder.mkdir()
-        (folder / "benchmarks").symlink_to(CHECKOUT / "benchmarks")
-        made[document] = folder
-    return made
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self._factory = factory
+        self._document = ""
+        self._folder = Path()
+
+    def of(self, document: str) -> Path:
+        """Return a document's folder; that of the document before is removed."""
+        if document != self._document:
+            if self._document:
+                shutil.rmtree(self._folder.parent, ignore_errors=True)
+            self._document = document
+            self._folder = self._factory.mktemp(Path(document).stem) / "jumar"
+            self._folder.mkdir()
+            (self._folder / "benchmarks").symlink_to(CHECKOUT / "benchmarks")
+        return self._folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    return Folders(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -153,10 +167,10 @@ def test_a_translation_shows_the_same_commands_files_and_output(name: str) -> No
 def test_documented_commands_work(
     step: Command | WrittenFile,
     runner: Runner,
-    folders: dict[str, Path],
+    folders: Folders,
     request: pytest.FixtureRequest,
 ) -> None:
-    folder = folders[step.document]
+    folder = folders.of(step.document)
     if isinstance(step, WrittenFile):
         (folder / step.name).parent.mkdir(parents=True, exist_ok=True)
         (folder / step.name).write_text(step.text, encoding="utf-8")

@@ -26,7 +26,7 @@ def device() -> Device:
     return opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Class folders, to train on and to score."""
     return write_images(tmp_path_factory.mktemp("images"))

@@ -13,7 +13,7 @@ from tests.attacks.runs import HARMS, IMPORTS, train_all
 from tests.cli.in_process import here
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What others might have sent, before they harmed it."""
     folder = tmp_path_factory.mktemp("runs")

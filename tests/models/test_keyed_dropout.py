@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from jumar.models import keyed_dropout
 from jumar.models.keyed_dropout import KeyedDropout
 from jumar.models.keyed_random import set_random_position
 
@@ -131,6 +132,12 @@ def test_mask_is_the_published_one() -> None:
         "100100011011111011011011",
         "111101111111010111101001",
     ]
+
+
+def test_of_all_numbers_the_largest_is_kept_with_any_probability() -> None:
+    bits = torch.tensor([-(2**31), 2**31 - 2, 2**31 - 1], dtype=torch.int32)
+    mask = keyed_dropout._mask(bits, 1 - 2**-33, torch.float64)
+    assert (mask != 0).tolist() == [False, False, True]
 
 
 def test_evaluation_and_probability_zero_are_the_identity() -> None:

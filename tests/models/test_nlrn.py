@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from jumar.models.nlrn import NLRN, tf_names
+from jumar.models.nlrn import NLRN, NonLocal, tf_names
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.settings import PrecisionSettings
 
@@ -77,6 +77,24 @@ def test_chunked_similarities_give_the_same_image_and_gradients(similarities: in
         result.append([output, *(p.grad for p in model.parameters() if p.grad is not None)])
     for one, other in zip(*result, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("similarities", [7 * 99, 99 * 99, 2 * 99 * 99])
+def test_no_more_similarities_exist_at_a_time_than_allowed(
+    similarities: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    softmax = torch.softmax
+
+    def measured(values: torch.Tensor, dim: int) -> torch.Tensor:
+        sizes.append(values.numel())
+        return softmax(values, dim)
+
+    monkeypatch.setattr(torch, "softmax", measured)
+    layer = NonLocal(8, 4, similarities=similarities)
+    layer(torch.rand(3, 8, 9, 11))
+    assert sum(sizes) == 3 * 99 * 99
+    assert max(sizes) == similarities
 
 
 def test_non_local_part_starts_as_the_identity() -> None:

@@ -22,6 +22,9 @@ from tests.failures.explaining import explain_text, named
         ("hydra.errors.Missing: no such entry", False, False),
         ("hydra.errors.Missing: no such entry", True, True),
         ("The loss is 3", True, False),
+        ("IndexError: Caught IndexError in DataLoader worker process 25.", True, False),
+        ("RuntimeError: Caught RuntimeError in replica 1 on device 1.", False, False),
+        ("IndexError: list index out of range", True, True),
     ],
 )
 def test_exception_is_recognised_by_its_format(
@@ -36,6 +39,10 @@ def test_exception_is_recognised_by_its_format(
         ("E69999: [PID: 1] 2025-07-08-19:23:04.799.485 op[X], only[FUNC:A]", "op[X], only"),
         ("EZ9999[PID: 12] 2025-07-08-19:23:04.799.485 (EZ9999):  op[X] fails", "op[X] fails"),
         ("EZ9999: Parse dynamic kernel config fail.", "Parse dynamic kernel config fail."),
+        (
+            "[PID: 4] 2026-04-10-17:11:48.281.315 AclNN_Parameter_Error(EZ1001): Too wide.",
+            "Too wide.",
+        ),
         ("EZ9999: Inner Error!", ""),
         ("EZ9999", ""),
         ("xEZ9999: no code", ""),
@@ -60,6 +67,38 @@ def test_cann_message_takes_precedence_over_its_code(tmp_path: Path) -> None:
     assert named(explanation) == ["cann-message"]
     assert "  it says: op[X], only false is there" in list(lines_of(explanation, "en"))
     assert "  原文：op[X], only false is there" in list(lines_of(explanation, "zh"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(WorkerDict pid=2) E89999: [PID: 2] 2025-11-24-02:53:50.456.545 TND is too much[FUNC:A]",
+        "EK7777: TND is too much",
+        "[PID: 2] 2025-11-24-02:53:50.456.545 Attention_Limit(EZ7777): TND is too much[FUNC:A]",
+    ],
+)
+def test_cann_message_with_an_unknown_code_needs_no_word_of_failure(
+    tmp_path: Path, line: str
+) -> None:
+    explanation = explain_text(tmp_path, log=f"step 1\n{line}\nstep 2\n")
+    assert named(explanation) == ["cann-message"]
+    assert "  it says: TND is too much" in list(lines_of(explanation, "en"))
+
+
+def test_failing_loader_worker_is_quoted_with_its_own_exception_and_place(tmp_path: Path) -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 9, in <module>\n'
+        "    raise exception\n"
+        "StrangeError: Caught StrangeError in DataLoader worker process 2.\n"
+        "Original Traceback (most recent call last):\n"
+        '  File "dataset.py", line 35, in __getitem__\n'
+        "    return parts[1]\n"
+        "StrangeError: field 1 of 1\n"
+    )
+    lines = list(lines_of(explain_text(tmp_path, log=log), "en"))
+    assert "  it says: StrangeError: field 1 of 1" in lines
+    assert any("dataset.py:35" in line for line in lines)
 
 
 def test_call_failing_with_an_unknown_code_is_not_a_cause_next_to_a_cann_message(

@@ -1,5 +1,6 @@
 """The records of a run: their columns, and the files and lines that are made of them."""
 
+import errno
 import importlib.util
 import io
 import json
@@ -35,6 +36,7 @@ from jumar.training.trackers.records import (
     train_record,
 )
 from jumar.training.trackers.tensorboard import TensorBoardTracker
+from jumar.training.trackers.tracker import Tracker
 from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 RECORD = TrainRecord(
@@ -322,6 +324,25 @@ def test_console_prints_a_header_once_and_omits_empty_columns() -> None:
         RECORD.line(),
         SCORES.line(),
     ]
+
+
+def test_closing_finishes_even_if_the_disk_is_full() -> None:
+    class Full(Tracker):
+        finished = 0
+
+        def start(self, first_step: int) -> None:
+            del first_step
+
+        def write(self, record: object) -> None:
+            del record
+
+        def finish(self) -> None:
+            self.finished += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    tracker = Full("runs/full")
+    tracker.close()
+    assert tracker.finished == 1
 
 
 def test_tensorboard_events_start_with_version_and_resume_step(

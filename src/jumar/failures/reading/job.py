@@ -174,12 +174,17 @@ class _Reader:
         text = "\n".join(line.text for line in batch)
         sieve = self._table.sieve(text)
         telling = tuple(word for word in _TELLING if word in text)
+        coded = raised.CANN_CODE.search(text) is not None
         first = self._job.lines
-        if sieve.marks or sieve.codes or telling:
+        if sieve.marks or sieve.codes or telling or coded:
             for count, line in enumerate(batch, 1):
                 self._before = batch[count - 2].text if count > 1 else self._last
                 fault = sieve.fault_in(line.text)
-                if fault is not None or any(word in line.text for word in telling):
+                if (
+                    fault is not None
+                    or any(word in line.text for word in telling)
+                    or (coded and raised.CANN_CODE.search(line.text))
+                ):
                     self._job.lines = first + count
                     self._take(line, fault)
         self._job.lines = first + len(batch)

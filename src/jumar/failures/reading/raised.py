@@ -24,10 +24,15 @@ _RAISED: Final = re.compile(
 _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
 """Any name of an exception, where the frames of a traceback stand above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
+CANN_CODE: Final = re.compile(r"\bE[A-Z0-9]\d{4}(?:: |\): ?| ?\[PID:)")
+"""Where a message of CANN may stand."""
 _CANN: Final = re.compile(
     r"E[A-Z0-9]\d{4}(?:: | ?(?=\[PID))(?:\[PID: ?\d{1,9}\] ?)?(?:\d{4}-[\d:.-]{10,30} ?)?"
     r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"
+    r"|\[PID: ?\d{1,9}\] ?\d{4}-[\d:.-]{10,30} ?\w{1,80}\(E[A-Z0-9]\d{4}\): ?(?=\S)"
 )
+_WRAPPED: Final = re.compile(rf"{_NAME}: Caught \w{{1,60}} in ")
+"""PyTorch's line above the original traceback of another process or replica."""
 _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
 
@@ -39,6 +44,8 @@ def kind_of(text: str) -> str:
 
 def is_exception(text: str, *, in_traceback: bool) -> bool:
     """Whether a line is the one that ends a traceback, or looks like it."""
+    if _WRAPPED.match(text):
+        return False
     pattern = _AFTER_TRACEBACK if in_traceback else _RAISED
     return (pattern.match(text) or _RAISED.match(text)) is not None
 

@@ -30,7 +30,7 @@ class Candidate:
     Args:
         fault: The fault.
         sightings: Its occurrences, earliest first.
-        culprit: Who is to blame, if the ranks that report it only waited.
+        culprit: The ranks to blame, if those that report it only waited.
     """
 
     fault: Fault
@@ -66,29 +66,36 @@ class Explanation:
 
 def explained(job: Job) -> Explanation:
     """Find the first cause of a failed job."""
-    ordered = sorted(job.sightings, key=_when)
+    sightings = sorted(job.sightings, key=_when)
     by_fault: dict[str, list[Sighting]] = {}
-    for sighting in ordered:
+    for sighting in sightings:
         by_fault.setdefault(sighting.fault.id, []).append(sighting)
-    firsts = [each[0] for each in by_fault.values()]
-    own = [each for each in firsts if not any(_explains(other, each) for other in firsts)]
-    own = own or firsts[:1]
-    own = sorted(
-        own,
-        key=lambda each: (
-            *(_is_late(each, own), _is_warning(each)),
-            *(each.fault.believed, _when(each)),
+    firsts = [sighting[0] for sighting in by_fault.values()]
+    unexplained = [
+        sighting
+        for sighting in firsts
+        if not any(_explains(other_sighting, sighting) for other_sighting in firsts)
+    ]
+    unexplained = unexplained or firsts[:1]
+    unexplained = sorted(
+        unexplained,
+        key=lambda sighting: (
+            *(_is_late(sighting, unexplained), _is_warning(sighting)),
+            *(sighting.fault.believed, _when(sighting)),
         ),
     )
     # Ends and notes are candidates only if there is nothing more specific.
-    telling = [each for each in own if each.fault.role not in ("end", "note")] or own
-    chosen = telling[:MOST_CANDIDATES]
-    candidates = tuple(_candidate(each.fault, by_fault, job) for each in chosen)
-    rest = [each for each in firsts if each not in chosen]
+    specific = [
+        sighting for sighting in unexplained if sighting.fault.role not in ("end", "note")
+    ] or unexplained
+    likeliest = specific[:MOST_CANDIDATES]
+    candidates = tuple(_candidate(sighting.fault, by_fault, job) for sighting in likeliest)
+    consequences = [sighting for sighting in firsts if sighting not in likeliest]
     return Explanation(
         candidates=candidates,
         collateral=tuple(
-            Candidate(fault=each.fault, sightings=tuple(by_fault[each.fault.id])) for each in rest
+            Candidate(fault=sighting.fault, sightings=tuple(by_fault[sighting.fault.id]))
+            for sighting in consequences
         ),
         errors=() if candidates else tuple(job.errors),
         job=job,
@@ -100,12 +107,14 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
     culprit: Culprit | None = None
     if fault.role == "wait":
         waiting = _of_role(by_fault.values(), "wait")
-        blamed = tuple(sorted({each.blamed for each in waiting if each.blamed is not None}))
-        reporters = {each.rank for each in waiting if each.rank is not None}
+        blamed_ranks = tuple(
+            sorted({sighting.blamed for sighting in waiting if sighting.blamed is not None})
+        )
+        reporters = {sighting.rank for sighting in waiting if sighting.rank is not None}
         culprit = job.waits.culprit(reporters, job.ranks, job.world)
         # A rank named by a message is stronger evidence than a silent one.
-        if blamed and (culprit is None or culprit.why is SILENT):
-            culprit = Culprit(ranks=blamed, why=fault.what)
+        if blamed_ranks and (culprit is None or culprit.why is SILENT):
+            culprit = Culprit(ranks=blamed_ranks, why=fault.what)
     return Candidate(fault=fault, sightings=sightings, culprit=culprit)
 
 
@@ -124,29 +133,33 @@ def _is_warning(sighting: Sighting) -> bool:
     return _WARNING.search(sighting.text[:_HEAD]) is not None
 
 
-def _explains(one: Sighting, other: Sighting) -> bool:
+def _explains(cause: Sighting, effect: Sighting) -> bool:
     """Whether one fault may lead to the other."""
-    if one is other:
+    if cause is effect:
         return False
-    named = one.fault.id in other.fault.follows
-    if named or other.fault.id in one.fault.follows:
-        return named
-    if one.fault.role not in ("cause", "general", "wait"):
+    may_follow = cause.fault.id in effect.fault.follows
+    if may_follow or effect.fault.id in cause.fault.follows:
+        return may_follow
+    if cause.fault.role not in ("cause", "general", "wait"):
         return False
-    if one.fault.believed >= other.fault.believed or other.fault.role == "cause":
+    if cause.fault.believed >= effect.fault.believed or effect.fault.role == "cause":
         return False
-    if other.fault.role == "general":  # an exception with a message of its own may be the first
-        return _when(one) < _when(other)
-    return not _clearly_later(one, other)
+    if effect.fault.role == "general":  # an exception with a message of its own may be the first
+        return _when(cause) < _when(effect)
+    return not _clearly_later(cause, effect)
 
 
-def _is_late(one: Sighting, others: list[Sighting]) -> bool:
+def _is_late(sighting: Sighting, sightings: list[Sighting]) -> bool:
     """Whether something failed long before, so that this one belongs to the end of the job."""
-    failed = ("cause", "general", "wait", "effect")
-    return any(_clearly_later(one, other) for other in others if other.fault.role in failed)
+    failing_roles = ("cause", "general", "wait", "effect")
+    return any(
+        _clearly_later(sighting, earlier)
+        for earlier in sightings
+        if earlier.fault.role in failing_roles
+    )
 
 
-def _clearly_later(one: Sighting, other: Sighting) -> bool:
-    if one.time and other.time:
-        return one.time > other.time + _LATER
-    return one.source == other.source and one.order > other.order + _LINES_LATER
+def _clearly_later(later: Sighting, earlier: Sighting) -> bool:
+    if later.time and earlier.time:
+        return later.time > earlier.time + _LATER
+    return later.source == earlier.source and later.order > earlier.order + _LINES_LATER

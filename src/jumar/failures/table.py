@@ -1,7 +1,7 @@
 """The fault table: the meaning of log lines, and which fault follows from which.
 
-Its entries are data, in `faults/*.json`. A mark is literal text with `…` for gaps, so that no
-pattern can take longer than the line is long.
+Its entries are data, in `faults/*.json`. A mark is literal text with `…` for gaps, so that
+matching takes time linear in the line's length.
 """
 
 import json
@@ -50,12 +50,12 @@ class Mark:
         return sum(map(len, self.pieces))
 
     def stands_in(self, lowered: str) -> bool:
-        place = 0
+        position = 0
         for piece in self.pieces:
-            place = lowered.find(piece, place)
-            if place < 0:
+            position = lowered.find(piece, position)
+            if position < 0:
                 return False
-            place += len(piece)
+            position += len(piece)
         return True
 
 
@@ -69,7 +69,7 @@ class Fault:
         what: Its explanation.
         first: What to try first.
         marks: A line with any of them is this fault.
-        codes: Codes of CANN and torch_npu that mean it, where a line names one as such.
+        codes: Error codes of CANN and torch_npu for it, if a line names one as a code.
         follows: Faults that can lead to this one.
         blames: Text before and after a number that names the rank to blame.
         sources: Where it is documented or was seen.

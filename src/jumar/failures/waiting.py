@@ -128,18 +128,18 @@ class Waits:
     def _behind(self) -> Culprit | None:
         """Ranks that never began the operation in which the others waited."""
         for progress in (*self.enqueued.values(), *self.index.values()):
-            ahead = [step for rank, step in progress.items() if rank in self.failing]
-            wanted = max(
+            failing_steps = [step for rank, step in progress.items() if rank in self.failing]
+            furthest = max(
                 (self.failing[rank][0] for rank in progress if rank in self.failing), default=None
             )
-            if wanted is None and progress in self.index.values():
-                wanted, ahead = max(progress.values()), list(progress.values())
-            if wanted is None or not ahead:
+            if furthest is None and progress in self.index.values():
+                furthest, failing_steps = max(progress.values()), list(progress.values())
+            if furthest is None or not failing_steps:
                 continue
-            behind = tuple(sorted(rank for rank, step in progress.items() if step < wanted))
+            behind = tuple(sorted(rank for rank, step in progress.items() if step < furthest))
             if behind and len(behind) < len(progress):
-                last = max(progress[rank] for rank in behind)
-                return Culprit(ranks=behind, why=BEHIND.filled(wanted=wanted, last=last))
+                last_begun = max(progress[rank] for rank in behind)
+                return Culprit(ranks=behind, why=BEHIND.filled(wanted=furthest, last=last_begun))
         return None
 
     def _out_of_step(self) -> Culprit | None:
@@ -149,12 +149,12 @@ class Waits:
             if len(works) == 2 and works[0][1][1] != works[1][1][1]:
                 return Culprit(ranks=tuple(rank for rank, _ in works), why=_different(works))
             return None
-        ((most, count), *others) = Counter(self.failing.values()).most_common()
-        few = tuple(sorted(rank for rank, work in self.failing.items() if work != most))
-        if not others or count <= len(few):
+        ((majority, count), *other_works) = Counter(self.failing.values()).most_common()
+        minority = tuple(sorted(rank for rank, work in self.failing.items() if work != majority))
+        if not other_works or count <= len(minority):
             return None
-        works = sorted(self.failing.items(), key=lambda item: item[1] != most)
-        return Culprit(ranks=few, why=_different([works[-1], works[0]]))
+        works = sorted(self.failing.items(), key=lambda item: item[1] != majority)
+        return Culprit(ranks=minority, why=_different([works[-1], works[0]]))
 
     def _end_of_chain(self, reporters: set[int], world: int) -> Culprit | None:
         """Ranks that others waited for and that waited for nobody."""
@@ -163,8 +163,8 @@ class Waits:
         waiting = {rank for rank, _ in edges}
         # A number that is not a rank of the job belongs to another job or to a group's own
         # numbering.
-        ends = {end for _, end in edges if not world or end < world} - waiting
-        silent = tuple(sorted(ends - reporters)) or tuple(sorted(ends))
+        chain_ends = {rank for _, rank in edges if not world or rank < world} - waiting
+        silent = tuple(sorted(chain_ends - reporters)) or tuple(sorted(chain_ends))
         if not silent:
             return self._pair()
         chain = " → ".join(map(str, _chain(edges, silent[0])))
@@ -172,7 +172,9 @@ class Waits:
 
     def _pair(self) -> Culprit | None:
         """Two ranks that wait for each other to open their link, if no others do."""
-        mutual = [(one, other) for one, other in self.for_whom if (other, one) in self.for_whom]
+        mutual = [
+            (rank, partner) for rank, partner in self.for_whom if (partner, rank) in self.for_whom
+        ]
         pairs = {pair for pair in mutual if pair[0] < pair[1]}
         return Culprit(ranks=pairs.pop(), why=MUTUAL) if len(pairs) == 1 else None
 
@@ -192,7 +194,7 @@ class Waits:
         silent = tuple(sorted(everyone - reporters))
         if not reporters or not silent or len(silent) > len(reporters):
             return None
-        if self.for_whom:  # they say for whom they waited, and it is none of these
+        if self.for_whom:  # their logs name whom they waited for: none of these
             return None
         return Culprit(ranks=silent, why=SILENT)
 
@@ -218,9 +220,14 @@ def _chain(edges: set[tuple[int, int]], end: int) -> list[int]:
 
 
 def _different(works: list[tuple[int, tuple[int, str]]]) -> Text:
-    (one, (first, first_op)), (other, (second, second_op)) = works[0], works[-1]
+    (rank, (step, operation)), (other_rank, (other_step, other_operation)) = works[0], works[-1]
     return DIFFERENT.filled(
-        one=one, first=first, first_op=first_op, other=other, second=second, second_op=second_op
+        one=rank,
+        first=step,
+        first_op=operation,
+        other=other_rank,
+        second=other_step,
+        second_op=other_operation,
     )
 
 

@@ -39,25 +39,29 @@ _WAS_AT: Final = Text(en="was at", zh="当时位于")
 def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
     """The explanation, line by line; untrusted text is not yet escaped."""
     yield _read(explanation, language)
-    for name, why in list(explanation.job.unread.items())[:5]:
-        yield _UNREAD.filled(name=name, why=why).in_language(language)
+    for name, reason in list(explanation.job.unread.items())[:5]:
+        yield _UNREAD.filled(name=name, why=reason).in_language(language)
     yield ""
-    for place, candidate in enumerate(explanation.candidates):
+    for index, candidate in enumerate(explanation.candidates):
         others = explanation.collateral
-        yield from _candidate(candidate, others, language, head=_NEXT if place else _FIRST)
+        yield from _candidate(candidate, others, language, head=_NEXT if index else _FIRST)
         yield ""
     if not explanation.candidates:
-        nothing = _NOTHING if explanation.errors else _NO_ERRORS
-        yield nothing.in_language(language)
+        message = _NOTHING if explanation.errors else _NO_ERRORS
+        yield message.in_language(language)
         for error in explanation.errors:
             yield f"  {error.file}:{error.line}: {shortened(error.text)}"
     elif explanation.collateral:
         yield _COLLATERAL.in_language(language)
-        for each in explanation.collateral[:MOST_COLLATERAL]:
-            count = sum(sighting.count for sighting in each.sightings)
-            ranks = f" · {named_ranks(each.ranks, language)}" if each.ranks else ""
+        for fault_sightings in explanation.collateral[:MOST_COLLATERAL]:
+            count = sum(sighting.count for sighting in fault_sightings.sightings)
+            ranks = (
+                f" · {named_ranks(fault_sightings.ranks, language)}"
+                if fault_sightings.ranks
+                else ""
+            )
             times = f"{count} 行" if language == "zh" else counted(count, "line")
-            yield f"  {each.fault.id}{ranks} · {times}"
+            yield f"  {fault_sightings.fault.id}{ranks} · {times}"
 
 
 def _read(explanation: Explanation, language: Language) -> str:
@@ -75,7 +79,7 @@ def _read(explanation: Explanation, language: Language) -> str:
 
 
 def _candidate(
-    candidate: Candidate, others: tuple[Candidate, ...], language: Language, *, head: Text
+    candidate: Candidate, collateral: tuple[Candidate, ...], language: Language, *, head: Text
 ) -> Iterator[str]:
     colon = "：" if language == "zh" else ": "
 
@@ -87,7 +91,7 @@ def _candidate(
         yield item(_SAYS, shortened(candidate.first.says))
     if candidate.culprit is not None:
         yield item(_BLAMED, blamed(candidate, language))
-        for rank, frame in _frames(candidate.culprit.ranks, others):
+        for rank, frame in _frames(candidate.culprit.ranks, collateral):
             yield item(_WAS_AT, f"{frame} (rank {rank})")
     if candidate.ranks:
         yield item(_SEEN, named_ranks(candidate.ranks, language))
@@ -98,11 +102,15 @@ def _candidate(
         yield f"    {sighting.file}:{sighting.line}: {shortened(sighting.text)}"
 
 
-def _frames(ranks: tuple[int, ...], others: tuple[Candidate, ...]) -> list[tuple[int, str]]:
+def _frames(ranks: tuple[int, ...], collateral: tuple[Candidate, ...]) -> list[tuple[int, str]]:
     """Where in the script the culprits were, according to their tracebacks."""
-    sightings = (each for other in others for each in other.sightings)
-    places = {each.rank: each.frame for each in sightings if each.frame and each.rank in ranks}
-    return [(rank, places[rank]) for rank in ranks if rank in places][:MOST_EVIDENCE]
+    sightings = (sighting for candidate in collateral for sighting in candidate.sightings)
+    frames = {
+        sighting.rank: sighting.frame
+        for sighting in sightings
+        if sighting.frame and sighting.rank in ranks
+    }
+    return [(rank, frames[rank]) for rank in ranks if rank in frames][:MOST_EVIDENCE]
 
 
 def blamed(candidate: Candidate, language: Language) -> str:
@@ -110,16 +118,16 @@ def blamed(candidate: Candidate, language: Language) -> str:
     culprit = candidate.culprit
     if culprit is None:
         return ""
-    who = named_ranks(culprit.ranks, language) if culprit.ranks else culprit.where
+    culprits = named_ranks(culprit.ranks, language) if culprit.ranks else culprit.where
     separator = "：" if language == "zh" else ": "
-    return f"{who}{separator}{culprit.why.in_language(language)}"
+    return f"{culprits}{separator}{culprit.why.in_language(language)}"
 
 
 def _evidence(candidate: Candidate) -> list[Sighting]:
     """The first lines, from different ranks if possible."""
-    by_rank = {each.rank: each for each in reversed(candidate.sightings)}
-    chosen = sorted(by_rank.values(), key=candidate.sightings.index)
-    return chosen[:MOST_EVIDENCE]
+    by_rank = {sighting.rank: sighting for sighting in reversed(candidate.sightings)}
+    earliest = sorted(by_rank.values(), key=candidate.sightings.index)
+    return earliest[:MOST_EVIDENCE]
 
 
 def _place(sighting: Sighting) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Files that start Ascend's own tuner, AOE, for TensorFlow 1.15 and PyTorch.
 
 AOE compiles sub-graphs and operators in different ways, times them on the NPU and keeps the best in
-a bank. The facts are in `aoe.json`, each with its source. No machine of ours has an NPU, so none of
-it has been run.
+a bank. The facts are in `aoe.json`, each with its source. None of it has been run, since we have no
+machine with an NPU.
 """
 
 import shlex
@@ -39,12 +39,12 @@ class Tuned:
 
     Attributes:
         framework: Framework whose graphs AOE tunes.
-        folder: Where the command is started.
+        folder: Working folder of the command.
         command: The command that trains.
         profile: The command that records a profile, without the folder for it; empty to record
             with msprof.
         chip: The NPU, as in the tags of CANN's images.
-        cann: The CANN release; empty to detect it there.
+        cann: The CANN release; empty to detect it on the machine.
     """
 
     framework: Literal["tensorflow", "torch"]
@@ -69,10 +69,12 @@ def aoe_files(tuned: Tuned) -> dict[str, str]:
     steps["compare"] = _script(
         "The gain from AOE: steps before and after, and the operators that changed.",
         'jumar profile compare "$here/before" "$here/after" --page "$here/aoe.html" "$@"\n',
-        sourced=False,
+        with_environment=False,
     )
-    numbered = {f"{number}-{name}.sh": text for number, (name, text) in enumerate(steps.items(), 1)}
-    return {**files, **numbered}
+    numbered_steps = {
+        f"{number}-{name}.sh": text for number, (name, text) in enumerate(steps.items(), 1)
+    }
+    return {**files, **numbered_steps}
 
 
 def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
@@ -83,10 +85,10 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
     """
     if not is_folder(to):
         return
-    others = sorted(each.name for each in to.glob("[0-9]-*.sh") if each.name not in files)
-    if others:
+    stale_steps = sorted(path.name for path in to.glob("[0-9]-*.sh") if path.name not in files)
+    if stale_steps:
         raise UserError(
-            f"holds steps of another chip or framework: {', '.join(others)}",
+            f"holds steps of another chip or framework: {', '.join(stale_steps)}",
             where=f"--to {to}",
             todo="Name another folder, or delete them.",
         )
@@ -94,33 +96,33 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
 
 def notes(tuned: Tuned) -> list[str]:
     """Notes about the files, one sentence each."""
-    known = [UNPROVED, _reason("gradients")]
+    sentences = [UNPROVED, _reason("gradients")]
     if tuned.chip != "910":
-        known.append(f"no step for sub-graphs: {_reason('no_subgraph')}")
+        sentences.append(f"no step for sub-graphs: {_reason('no_subgraph')}")
     if tuned.framework == "tensorflow":
-        known.append(_reason("tensorflow"))
-    known.append(
+        sentences.append(_reason("tensorflow"))
+    sentences.append(
         "AOE takes hours, needs the NPU to itself, and tunes fixed shapes of one kind of chip; "
         "keep the folder `bank` and set TUNE_BANK_PATH in every later training"
     )
-    return known
+    return sentences
 
 
-def _script(about: str, body: str, *, sourced: bool = True) -> str:
+def _script(about: str, body: str, *, with_environment: bool = True) -> str:
     head = _HEAD.format(about=comment(f"{about[0].upper()}{about[1:]}"))
-    here = _HERE if sourced or "$here" in body else ""
-    return f"{head}{here}{_SOURCED if sourced else ''}{body}"
+    set_here = _HERE if with_environment or "$here" in body else ""
+    return f"{head}{set_here}{_SOURCED if with_environment else ''}{body}"
 
 
 def _environment(tuned: Tuned) -> str:
     lines = "\n".join(
-        f"{comment(each['reason'])}\n{comment('Source: ' + each['source'])}\n{each['line']}"
-        for each in facts("aoe")["environment"]
+        f"{comment(fact['reason'])}\n{comment('Source: ' + fact['source'])}\n{fact['line']}"
+        for fact in facts("aoe")["environment"]
     )
     return _script(
         f"What every step needs; {UNPROVED}.",
         f"{environment_text(tuned.cann)}{lines}\n",
-        sourced=False,
+        with_environment=False,
     )
 
 
@@ -129,18 +131,18 @@ def _train(tuned: Tuned) -> str:
         "What is tuned, in the environment of the step that calls it. A few steps of training are "
         "enough, since AOE does its work when graphs are compiled.",
         f'cd {shlex.quote(tuned.folder)}\nexec {shlex.join(tuned.command)} "$@"\n',
-        sourced=False,
+        with_environment=False,
     )
 
 
 def _profiled(tuned: Tuned, name: str) -> str:
-    before = name == "before"
+    is_before = name == "before"
     about = (
         "How fast it is without AOE."
-        if before
+        if is_before
         else "How fast it is with the bank, without tuning: AOE_MODE is not set."
     )
-    bank = "# The bank must not be used yet.\nunset TUNE_BANK_PATH AOE_MODE\n" if before else ""
+    bank = "# The bank must not be used yet.\nunset TUNE_BANK_PATH AOE_MODE\n" if is_before else ""
     if tuned.profile:
         body = (
             f"cd {shlex.quote(tuned.folder)}\n"

@@ -60,18 +60,18 @@ def every_line() -> list[Line]:
 
 
 def environment_text(release: str = "") -> str:
-    """The part of a shell script that brings CANN into the environment.
+    """The part of a shell script that sets up CANN's environment.
 
     Args:
-        release: The release; empty to search for a `set_env.sh` where CANN installs one.
+        release: The release; empty to search CANN's install folders for a `set_env.sh`.
     """
-    every = "\n".join(f"{comment(each.reason)}\n{each.line}" for each in every_line())
+    common = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in every_line())
     if not release:
-        return f"{script_text('cann.sh')}\n{every}\n"
-    own = "\n".join(f"{comment(each.reason)}\n{each.line}" for each in release_lines(release))
+        return f"{script_text('cann.sh')}\n{common}\n"
+    own_lines = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in release_lines(release))
     return (
         f"# CANN {release}. Its scripts read variables that may be unset.\n"
-        f"set +eu\n# shellcheck disable=SC1090,SC1091\n{{\n{own}\n}}\nset -eu\n{every}\n"
+        f"set +eu\n# shellcheck disable=SC1090,SC1091\n{{\n{own_lines}\n}}\nset -eu\n{common}\n"
     )
 
 
@@ -85,9 +85,9 @@ def fitting(release: str = "") -> Release:
         UserError: No image of that release is known with a torch that jumar runs on.
     """
     data = facts("versions")
-    wanted = (release or data["default"]).upper()
+    version = (release or data["default"]).upper()
     for row in data["releases"]:
-        if row["cann"] == wanted or row["cann"].startswith(f"{wanted}."):
+        if row["cann"] == version or row["cann"].startswith(f"{version}."):
             return Release(**row)
     raise UserError(
         f"no image of CANN {release} is known with an adapter for torch 2.6 or newer",

@@ -1,6 +1,6 @@
 """Checks HCCL's environment variables.
 
-A wrong one ends a job minutes after its start, with EI0001 or an unexplained time-out. The
+An invalid one ends a job minutes after its start, with EI0001 or an unexplained time-out. The
 ranges, with their source, are in `hccl.json`.
 """
 
@@ -24,29 +24,34 @@ def hccl_advice(variables: Mapping[str, str], root: Path = Path("/")) -> list[Ad
 
     Args:
         variables: The environment.
-        root: Where network interfaces and files are looked for.
+        root: Root of the file system in which network interfaces and files are looked up.
     """
-    known = facts("hccl")
-    given = {name: value for name, value in variables.items() if name.startswith("HCCL_")}
+    limits = facts("hccl")
+    hccl_variables = {name: value for name, value in variables.items() if name.startswith("HCCL_")}
     advice = [
         problem
-        for name, value in given.items()
-        for problem in _limits(name, value, known["limited"], known["others"])
+        for name, value in hccl_variables.items()
+        for problem in _limits(name, value, limits["limited"], limits["others"])
     ]
-    return [*advice, *_links(given), *_timeouts(given), *_addresses(given, root)]
+    return [
+        *advice,
+        *_links(hccl_variables),
+        *_timeouts(hccl_variables),
+        *_addresses(hccl_variables, root),
+    ]
 
 
 def _limits(
-    name: str, value: str, limited: Mapping[str, Any], others: list[str]
+    name: str, value: str, limits: Mapping[str, Any], other_names: list[str]
 ) -> Iterator[Advice]:
-    limit = limited.get(name)
+    limit = limits.get(name)
     if limit is None:
-        if name not in others:
-            near = get_close_matches(name, [*limited, *others], 1)
-            what = f"{name} is not a known HCCL variable"
+        if name not in other_names:
+            near = get_close_matches(name, [*limits, *other_names], 1)
+            message = f"{name} is not a known HCCL variable"
             yield Advice(
                 level="warning",
-                what=what,
+                what=message,
                 todo=f"Is {near[0]} meant?" if near else "Check its spelling.",
             )
         return
@@ -62,8 +67,11 @@ def _limits(
         yield _wrong(name, value, f"a whole number from {low} to {high}{unit}{steps}")
 
 
-def _links(given: Mapping[str, str]) -> Iterator[Advice]:
-    pcie, roce = given.get("HCCL_INTRA_PCIE_ENABLE"), given.get("HCCL_INTRA_ROCE_ENABLE")
+def _links(hccl_variables: Mapping[str, str]) -> Iterator[Advice]:
+    pcie, roce = (
+        hccl_variables.get("HCCL_INTRA_PCIE_ENABLE"),
+        hccl_variables.get("HCCL_INTRA_ROCE_ENABLE"),
+    )
     if pcie == roce == "1":
         yield Advice(
             level="error",
@@ -72,8 +80,11 @@ def _links(given: Mapping[str, str]) -> Iterator[Advice]:
         )
 
 
-def _timeouts(given: Mapping[str, str]) -> Iterator[Advice]:
-    execution, event = given.get("HCCL_EXEC_TIMEOUT", ""), given.get("HCCL_EVENT_TIMEOUT", "")
+def _timeouts(hccl_variables: Mapping[str, str]) -> Iterator[Advice]:
+    execution, event = (
+        hccl_variables.get("HCCL_EXEC_TIMEOUT", ""),
+        hccl_variables.get("HCCL_EVENT_TIMEOUT", ""),
+    )
     if execution.isdecimal() and int(execution) >= GROUP_TIMEOUT_S:
         yield Advice(
             level="warning",
@@ -89,9 +100,9 @@ def _timeouts(given: Mapping[str, str]) -> Iterator[Advice]:
         )
 
 
-def _addresses(given: Mapping[str, str], root: Path) -> Iterator[Advice]:
-    family = given.get("HCCL_SOCKET_FAMILY")
-    if address := given.get("HCCL_IF_IP"):
+def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice]:
+    family = hccl_variables.get("HCCL_SOCKET_FAMILY")
+    if address := hccl_variables.get("HCCL_IF_IP"):
         try:
             version = ipaddress.ip_address(address).version
         except ValueError:
@@ -104,24 +115,24 @@ def _addresses(given: Mapping[str, str], root: Path) -> Iterator[Advice]:
                     todo="Set both to the same family (EI0001).",
                 )
     # `=eth` names one interface, `^=eth` all others, `eth` those with that prefix.
-    chosen = given.get("HCCL_SOCKET_IFNAME", "")
+    interface_spec = hccl_variables.get("HCCL_SOCKET_IFNAME", "")
     folder = root / _INTERFACES
-    if chosen and not chosen.startswith("^") and folder.is_dir():
+    if interface_spec and not interface_spec.startswith("^") and folder.is_dir():
         interfaces = sorted(path.name for path in folder.iterdir())
-        names = [name.lstrip("=") for name in chosen.split(",")]
-        exact = chosen.startswith("=")
+        names = [name.lstrip("=") for name in interface_spec.split(",")]
+        exact = interface_spec.startswith("=")
         if not any(
-            each == name if exact else each.startswith(name)
+            interface == name if exact else interface.startswith(name)
             for name in names
-            for each in interfaces
+            for interface in interfaces
         ):
             yield Advice(
                 level="error",
-                what=f"HCCL_SOCKET_IFNAME={chosen} names no interface of this machine",
+                what=f"HCCL_SOCKET_IFNAME={interface_spec} names no interface of this machine",
                 todo=f"Here are: {', '.join(interfaces)}.",
             )
-    if given.get("HCCL_WHITELIST_DISABLE") == "0":
-        file = given.get("HCCL_WHITELIST_FILE", "")
+    if hccl_variables.get("HCCL_WHITELIST_DISABLE") == "0":
+        file = hccl_variables.get("HCCL_WHITELIST_FILE", "")
         if not file or not (root / file.lstrip("/")).is_file():
             yield Advice(
                 level="error",
@@ -131,7 +142,9 @@ def _addresses(given: Mapping[str, str], root: Path) -> Iterator[Advice]:
             )
 
 
-def _wrong(name: str, value: str, allowed: str) -> Advice:
+def _wrong(name: str, value: str, allowed_values: str) -> Advice:
     return Advice(
-        level="error", what=f"{name}={value} has to be {allowed} (EI0001)", todo=f"unset {name}"
+        level="error",
+        what=f"{name}={value} has to be {allowed_values} (EI0001)",
+        todo=f"unset {name}",
     )

@@ -23,12 +23,12 @@ class Job:
             with its value.
         accelerator: The kind of device; each process has one.
         nodes: Number of machines.
-        devices: Processes on each.
+        devices: Processes per machine.
         python: The interpreter on the nodes.
-        environment: Variables of the training, beyond those of CANN.
+        environment: Environment variables of the training, in addition to CANN's.
         cann: The CANN release on the nodes; empty to detect it there.
         has_rank_table: Whether HCCL reads a rank table next to the files.
-        cards: For each node the NPUs that it uses, such as `4,5,6,7`; empty for those from 0 on.
+        cards: The NPUs of each node, such as `4,5,6,7`; empty to number them from 0.
     """
 
     name: str

@@ -19,7 +19,7 @@ _SCRIPT_PLACE = "/launch"
 Kind = Literal["indexed", "volcano", "ascendjob"]
 
 _PLACES: dict[Kind, str] = {
-    # A pod of an indexed Job is JOB-INDEX, and the service without an address gives it a name.
+    # Pods of an indexed Job are named JOB-INDEX, and the headless service makes that a host name.
     "indexed": """\
 NODE_RANK=${{JOB_COMPLETION_INDEX:-0}}
 MASTER_ADDR={name}-0.{name}
@@ -49,7 +49,7 @@ class KubernetesOptions:
     Attributes:
         image: The image with jumar.
         kind: Kind of job; by default an AscendJob for NPUs, else an indexed Job.
-        namespace: Empty for kubectl's own.
+        namespace: Empty for kubectl's default.
         claim: The PersistentVolumeClaim mounted as `/work`; empty for none.
         queue: Volcano's queue.
         chip: The chip, as in tags of CANN's images: it determines the labels of an AscendJob.
@@ -89,10 +89,10 @@ def launch_on_kubernetes(job: Job, options: KubernetesOptions) -> Launch:
         raise UserError("an AscendJob is for NPUs", where="--kind", todo="Use indexed or volcano.")
     port = ASCEND_PORT if options.kind == "ascendjob" else _PORT
     world = job.nodes * job.devices
-    place = _PLACES[options.kind].format(name=job.name, port=port, world=world)
+    place_lines = _PLACES[options.kind].format(name=job.name, port=port, world=world)
     logs = f"{WORK_FOLDER}/runs/{job.name}-logs" if options.claim else "/tmp/logs"  # noqa: S108
     node = node_script(
-        job, place=place, about="Started in each pod.", folder=WORK_FOLDER, logs=logs
+        job, place=place_lines, about="Started in each pod.", folder=WORK_FOLDER, logs=logs
     )
     script = {
         "apiVersion": "v1",
@@ -100,8 +100,8 @@ def launch_on_kubernetes(job: Job, options: KubernetesOptions) -> Launch:
         "metadata": _metadata(job, options, name=f"{job.name}-node"),
         "data": {NODE_SCRIPT: node},
     }
-    make = {"indexed": _indexed, "volcano": _volcano, "ascendjob": _ascend_job}[options.kind]
-    text = documents(script, *make(job, options))
+    job_objects = {"indexed": _indexed, "volcano": _volcano, "ascendjob": _ascend_job}[options.kind]
+    text = documents(script, *job_objects(job, options))
     notes = ["Volcano has to be installed."] if options.kind != "indexed" else []
     if options.kind == "ascendjob":
         notes = ["Volcano and ascend-operator (MindCluster) have to be installed."]
@@ -225,7 +225,7 @@ def _pod(job: Job, options: KubernetesOptions) -> dict[str, Any]:
     ascend = options.kind == "ascendjob"
     volumes: list[dict[str, Any]] = [
         {"name": "node", "configMap": {"name": f"{job.name}-node"}},
-        # The loaders' shared memory; a container gets 64 MiB otherwise.
+        # Shared memory for the data loaders; by default a container has 64 MiB.
         {"name": "shm", "emptyDir": {"medium": "Memory"}},
     ]
     mounts: list[dict[str, Any]] = [
@@ -267,9 +267,9 @@ def _resources(job: Job, options: KubernetesOptions) -> dict[str, Any]:
 
 
 def _npu_resource(options: KubernetesOptions) -> str:
-    """Chip names of Ascend's device plugin, by which the operator chooses the rank table."""
-    others = {"950": "huawei.com/npu", "310p": "huawei.com/Ascend310P"}
-    return others.get(options.chip, "huawei.com/Ascend910")
+    """The resource name in Ascend's device plugin, by which the operator chooses the rank table."""
+    resources = {"950": "huawei.com/npu", "310p": "huawei.com/Ascend310P"}
+    return resources.get(options.chip, "huawei.com/Ascend910")
 
 
 def _ascend_variables(options: KubernetesOptions) -> list[dict[str, Any]]:

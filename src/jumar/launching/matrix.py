@@ -1,7 +1,7 @@
 """Whether driver, firmware, CANN, torch_npu and torch match.
 
 The driver itself lists the firmware it accepts; the rest are published tables, in `versions.json`.
-Versions in no table are not judged.
+Versions that are in no table are not checked.
 """
 
 import re
@@ -27,7 +27,7 @@ class Stack:
     Attributes:
         firmware_range: The oldest and the newest firmware that the driver says it works with.
         adapter: Version of torch's package for NPUs.
-        adapter_name: What that package is called.
+        adapter_name: Name of that package.
     """
 
     driver: str | None
@@ -95,23 +95,27 @@ def _adapter(stack: Stack) -> Advice | None:
     table: dict[str, Any] = facts("versions")["adapters"]
     everywhere: list[str] = table["any"]
     releases = {name: versions for name, versions in table.items() if name not in ("source", "any")}
-    here = next((name for name in (*releases, *everywhere) if _is_release(cann, name)), None)
-    meant = next((name for name, versions in releases.items() if adapter in versions), None)
-    if here is None or meant is None or here == meant:
+    installed = next((name for name in (*releases, *everywhere) if _is_release(cann, name)), None)
+    intended = next((name for name, versions in releases.items() if adapter in versions), None)
+    if installed is None or intended is None or installed == intended:
         return None
-    if here in everywhere and meant in everywhere:
+    if installed in everywhere and intended in everywhere:
         return None
     minor = ".".join(adapter.split(".")[:2])
-    same = [each for each in releases.get(here, []) if each.startswith(f"{minor}.")]
-    other = (same or releases.get(here, []))[:1]
+    same_minor = [
+        version for version in releases.get(installed, []) if version.startswith(f"{minor}.")
+    ]
+    suggestions = (same_minor or releases.get(installed, []))[:1]
     todo = (
-        f"pip install '{stack.adapter_name}=={other[0]}', or install CANN {meant}." if other else ""
+        f"pip install '{stack.adapter_name}=={suggestions[0]}', or install CANN {intended}."
+        if suggestions
+        else ""
     )
     return Advice(
         level="warning",
-        what=f"first mismatch: {stack.adapter_name} {adapter} is for CANN {meant}, and here is "
+        what=f"first mismatch: {stack.adapter_name} {adapter} is for CANN {intended}, and here is "
         f"{cann}",
-        todo=todo or f"Install CANN {meant}.",
+        todo=todo or f"Install CANN {intended}.",
     )
 
 

@@ -197,10 +197,12 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
             where="--flavor",
             todo="Give it as the console lists it, such as modelarts.bm.8xlarge.ascend.",
         )
-    reserved = [name for name, _ in job.environment if name.startswith("MA_")]
-    if reserved or len(job.environment) > _MOST_VARIABLES:
+    reserved_names = [name for name, _ in job.environment if name.startswith("MA_")]
+    if reserved_names or len(job.environment) > _MOST_VARIABLES:
         raise UserError(
-            f"{reserved[0]} is reserved" if reserved else f"{len(job.environment)} variables",
+            f"{reserved_names[0]} is reserved"
+            if reserved_names
+            else f"{len(job.environment)} variables",
             where="--env",
             todo=f"ModelArts takes {_MOST_VARIABLES} at most, none of which begins with MA_.",
         )

@@ -21,7 +21,7 @@ def node_script(
         place: Shell lines that set NODE_RANK, MASTER_ADDR and MASTER_PORT.
         about: How to start it, in one line.
         folder: The working folder on the node, as shell: quoted, or with variables.
-        logs: Where the logs of all ranks are kept, as shell.
+        logs: Folder for the logs of all ranks, as shell.
     """
     environment = environment_text(job.cann) if job.accelerator == "npu" else ""
     if job.has_rank_table:

@@ -25,7 +25,7 @@ class SlurmOptions:
     Attributes:
         time: Time limit, such as `8:00:00`.
         cpus: Cores per node; by default one per process on a CPU, else the cluster's default.
-        directives: Further ones, such as `qos=high`.
+        directives: Further directives, such as `qos=high`.
     """
 
     partition: str = ""
@@ -42,7 +42,7 @@ def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) 
         job: What to start.
         options: Settings of sbatch.
         folder: The working folder, visible to all nodes.
-        to: Folder of the files: sbatch copies its script elsewhere, so the path is in it.
+        to: Folder of the files; the script contains it, since sbatch copies the script elsewhere.
     """
     batch = filled(
         BATCH_SCRIPT,
@@ -67,7 +67,7 @@ def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) 
 
 def _directives(job: Job, options: SlurmOptions) -> str:
     cpus = options.cpus or (job.devices if job.accelerator == "cpu" else None)
-    asked = [
+    directives = [
         f"job-name={job.name}",
         f"nodes={job.nodes}",
         "ntasks-per-node=1",
@@ -84,11 +84,11 @@ def _directives(job: Job, options: SlurmOptions) -> str:
         "open-mode=append",
         *options.directives,
     ]
-    for text in filter(None, asked):
+    for text in filter(None, directives):
         if not re.fullmatch(r"[a-z][-a-z]*(=[\w.,:/%@+\[\]()*&|!~-]+)?", text):
             raise UserError(
                 f"'{text}' is not a directive of sbatch",
                 where="--sbatch",
                 todo="Write NAME=VALUE as after `#SBATCH --`, without spaces: --sbatch qos=high",
             )
-    return "\n".join(f"#SBATCH --{text}" for text in asked if text)
+    return "\n".join(f"#SBATCH --{text}" for text in directives if text)

@@ -25,10 +25,10 @@ def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -
         asked: The options, recorded in `launch.json`.
 
     Raises:
-        UserError: Another file is in the way, or the system refuses.
+        UserError: A file that no launch wrote is in the way, or writing fails.
     """
-    written = {name: _hash(text) for name, text in files.items()}
-    manifest = f"{json.dumps({**asked, 'files': written}, indent=2, ensure_ascii=False)}\n"
+    hashes = {name: _hash(text) for name, text in files.items()}
+    manifest = f"{json.dumps({**asked, 'files': hashes}, indent=2, ensure_ascii=False)}\n"
     if not exists(to) or (is_folder(to) and not any(to.iterdir())):
         with folder_beside(to) as temporary:
             for name, text in {**files, MANIFEST: manifest}.items():
@@ -36,17 +36,17 @@ def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -
         return
     if not is_folder(to):
         raise UserError("is a file", where=f"--to {to}", todo="Name a folder.")
-    known = _known(to)
+    known_hashes = _known(to)
     for name, text in files.items():
         if exists(to / name):
-            own = _hash_of(to / name)
-            if own not in (known.get(name), _hash(text)):
+            current_hash = _hash_of(to / name)
+            if current_hash not in (known_hashes.get(name), _hash(text)):
                 raise UserError(
                     "exists, and is not as a launch wrote it",
                     where=str(to / name),
                     todo="Choose another --to, or delete it.",
                 )
-    if exists(to / MANIFEST) and not known:
+    if exists(to / MANIFEST) and not known_hashes:
         raise UserError("is not of a launch", where=str(to / MANIFEST), todo="Choose another --to.")
     for name, text in {**files, MANIFEST: manifest}.items():
         write_text(to / name, text)

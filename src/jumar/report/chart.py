@@ -107,30 +107,34 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
         return None
     y_axis = axis_for(values, may_be_logarithmic=True)
     # Start at 0, so that all charts of a page share an axis although evaluations start later.
-    across = [point.x for curve, _, _ in curves for point in curve.points]
+    x_values = [point.x for curve, _, _ in curves for point in curve.points]
     if not chart.logarithmic_x:
-        across.append(0.0)
-    x_axis = axis_for(across, may_be_logarithmic=chart.logarithmic_x)
+        x_values.append(0.0)
+    x_axis = axis_for(x_values, may_be_logarithmic=chart.logarithmic_x)
     lines: list[Line] = []
-    seen: set[int] = set()
+    keyed_groups: set[int] = set()
     for curve, key, groups in curves:
         plot = _Plot(x_axis, y_axis, curve, groups)
         lines.append(
             plot.line(
-                key="" if curve.group in seen else key,
+                key="" if curve.group in keyed_groups else key,
                 marked=chart.marked,
                 points_per_curve=points_per_curve,
                 marks_per_curve=marks_per_curve,
             )
         )
-        seen.add(curve.group)
+        keyed_groups.add(curve.group)
     return Drawing(
         title=chart.title,
         x_label=chart.x_label,
         description=_description(chart, lines),
         logarithmic=y_axis.logarithmic,
-        x_ticks=[Tick(at=_across(x_axis, at), text=text) for at, text in _labelled(x_axis)],
-        y_ticks=[Tick(at=_down(y_axis, at), text=text) for at, text in _labelled(y_axis)],
+        x_ticks=[
+            Tick(at=_across(x_axis, position), text=text) for position, text in _labelled(x_axis)
+        ],
+        y_ticks=[
+            Tick(at=_down(y_axis, position), text=text) for position, text in _labelled(y_axis)
+        ],
         lines=_apart(lines),
         has_crosses=any(line.crosses for line in lines),
     )
@@ -148,18 +152,18 @@ class _Plot:
     def line(self, *, key: str, marked: bool, points_per_curve: int, marks_per_curve: int) -> Line:
         curve = self.curve
         points = thinned(curve.points, points_per_curve)
-        valued = [(point.x, point.y) for point in points if point.y is not None]
+        finite = [(point.x, point.y) for point in points if point.y is not None]
         colour, dash = colour_and_dash(curve.group)
-        end_x, end_y = self.place(*valued[-1]) if valued else (LEFT, HEIGHT - BOTTOM)
+        end_x, end_y = self.place(*finite[-1]) if finite else (LEFT, HEIGHT - BOTTOM)
         return Line(
             key=key,
             label=curve.label,
             colour=colour,
             dash=dash,
             is_repeat=not key,
-            dotted=marked or len(valued) == 1,
+            dotted=marked or len(finite) == 1,
             path=self.path(points),
-            marks=[self.mark(*valued[index]) for index in evenly(len(valued), marks_per_curve)],
+            marks=[self.mark(*finite[index]) for index in evenly(len(finite), marks_per_curve)],
             crosses=self.crosses(points, marks_per_curve),
             key_x=end_x + 5,
             key_y=end_y + 4,
@@ -202,9 +206,9 @@ class _Plot:
             )
             for index in evenly(len(gaps), most)
         ]
-        valued = [(point.x, point.y) for point in points if point.y is not None]
-        if curve.ended and valued:
-            x, y = self.place(*valued[-1])
+        finite = [(point.x, point.y) for point in points if point.y is not None]
+        if curve.ended and finite:
+            x, y = self.place(*finite[-1])
             text = f"{curve.label}: {curve.ended}"
             crosses.append(Mark(x=round(x, 1), y=round(y, 1), text=text))
         return crosses
@@ -235,51 +239,51 @@ def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str, Sequence[int]]]:
     Learning rates are the same in every run of most sweeps: drawn on top of each other, they would
     look as if only the last one existed.
     """
-    merged: dict[tuple[Point, ...], list[Curve]] = {}
+    by_points: dict[tuple[Point, ...], list[Curve]] = {}
     for curve in curves:
-        merged.setdefault(tuple(curve.points), []).append(curve)
+        by_points.setdefault(tuple(curve.points), []).append(curve)
     all_groups = {curve.group for curve in curves}
     result: list[tuple[Curve, str, Sequence[int]]] = []
-    for same in merged.values():
-        groups = sorted({curve.group for curve in same})
+    for alike in by_points.values():
+        groups = sorted({curve.group for curve in alike})
         if len(groups) == 1:
-            result.append((same[0], key_letters(groups[0]), groups))
+            result.append((alike[0], key_letters(groups[0]), groups))
             continue
         letters = [key_letters(group) for group in groups]
         key = "all" if set(groups) == all_groups else "".join(letters)
         label = f"all {len(groups)} alike" if key == "all" else f"{', '.join(letters)} alike"
-        end = next((curve.ended for curve in same if curve.ended), "")
-        result.append((replace(same[0], label=label, ended=end), key, groups))
+        end = next((curve.ended for curve in alike if curve.ended), "")
+        result.append((replace(alike[0], label=label, ended=end), key, groups))
     return result
 
 
 def _apart(lines: Sequence[Line]) -> list[Line]:
     """The lines with their key letters moved up or down so that none overlap."""
-    placed: list[tuple[float, float]] = []
-    moved: dict[int, float] = {}
+    letter_positions: list[tuple[float, float]] = []
+    letter_ys: dict[int, float] = {}
     order = sorted(
         (index for index, line in enumerate(lines) if line.key),
         key=lambda index: lines[index].key_y,
     )
     for index in order:
         x, y = lines[index].key_x, lines[index].key_y
-        near = [at for across, at in placed if abs(across - x) < 24]
-        if near:
-            y = max(y, max(near) + _LETTER_HEIGHT)
-        placed.append((x, y))
-        moved[index] = y
-    overflow = max([*moved.values(), 0.0]) - (HEIGHT - BOTTOM)
+        near_ys = [other_y for other_x, other_y in letter_positions if abs(other_x - x) < 24]
+        if near_ys:
+            y = max(y, max(near_ys) + _LETTER_HEIGHT)
+        letter_positions.append((x, y))
+        letter_ys[index] = y
+    overflow = max([*letter_ys.values(), 0.0]) - (HEIGHT - BOTTOM)
     if overflow > 0:
         # Some were pushed below the axis: lift from the bottom, each just above the one below it.
-        limit: dict[int, float] = {}
+        limits: dict[int, float] = {}
         for index in reversed(order):
             x = lines[index].key_x
-            under = [limit[other] for other in limit if abs(lines[other].key_x - x) < 24]
+            under = [limits[lower] for lower in limits if abs(lines[lower].key_x - x) < 24]
             bottom = min([*under, HEIGHT - BOTTOM + _LETTER_HEIGHT]) - _LETTER_HEIGHT
-            limit[index] = min(moved[index], bottom)
-        moved.update(limit)
+            limits[index] = min(letter_ys[index], bottom)
+        letter_ys.update(limits)
     return [
-        replace(line, key_x=round(line.key_x, 1), key_y=round(moved.get(index, line.key_y), 1))
+        replace(line, key_x=round(line.key_x, 1), key_y=round(letter_ys.get(index, line.key_y), 1))
         for index, line in enumerate(lines)
     ]
 
@@ -292,9 +296,9 @@ def _summary(values: Sequence[float]) -> tuple[str, ...]:
 
 def _description(chart: Chart, lines: Sequence[Line]) -> str:
     """The chart in words, for readers who cannot see it."""
-    described = [
+    descriptions = [
         f"{line.label}: from {line.summary[0]} to {line.summary[3]}"
         for line in lines
         if not line.is_repeat
     ]
-    return f"{chart.title} over {chart.x_label}. " + "; ".join(described) + "."
+    return f"{chart.title} over {chart.x_label}. " + "; ".join(descriptions) + "."

@@ -25,9 +25,9 @@ def embedded_image(path: Path) -> EmbeddedImage | None:
             # Pillow only warns about a small file that expands to gigabytes.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             content = path.read_bytes()
-            with Image.open(io.BytesIO(content), formats=("PNG",)) as opened:
-                opened.load()
-                picture = opened.convert("RGB")
+            with Image.open(io.BytesIO(content), formats=("PNG",)) as image:
+                image.load()
+                picture = image.convert("RGB")
     except Exception:
         # A damaged file can make Pillow raise almost anything.
         return None

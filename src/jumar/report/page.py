@@ -41,7 +41,7 @@ def render(page: Page) -> str:
     script, without which the page only lacks zooming, filters and sorting.
     """
     curves = max(1, sum(len(chart.curves) for chart in page.charts))
-    drawings = [
+    all_drawings = [
         draw(
             chart,
             points_per_curve=max(8, min(POINTS_PER_CURVE, _POINTS_PER_PAGE // curves)),
@@ -49,9 +49,9 @@ def render(page: Page) -> str:
         )
         for chart in page.charts
     ]
-    drawn = [drawing for drawing in drawings if drawing is not None]
+    drawings = [drawing for drawing in all_drawings if drawing is not None]
     is_searched = any(table.searchable for table in (*page.tables, *page.details))
-    script = page_source("jumar.report", "page.js") if drawn or is_searched else ""
+    script = page_source("jumar.report", "page.js") if drawings or is_searched else ""
     frame = {
         "width": WIDTH,
         "height": HEIGHT,
@@ -62,11 +62,11 @@ def render(page: Page) -> str:
     }
     return page_template("jumar.report", "report.html.jinja").render(
         page=page,
-        drawings=drawn,
+        drawings=drawings,
         frame=frame,
         script=script,
         script_hash=policy_hash(script),
-        data=_numbers(drawn, frame) if script else "",
+        data=_numbers(drawings, frame) if script else "",
         key_letters=key_letters_of,
         colour_and_dash=colour_and_dash,
     )

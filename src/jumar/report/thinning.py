@@ -20,19 +20,19 @@ def thinned(points: Sequence[Point], most: int) -> list[Point]:
     # A stretch contributes its minimum, its maximum and possibly a gap; the ends are also kept.
     stretches = (most - 2) // 3
     inner = points[1:-1]
-    kept = {0, len(points) - 1}
+    kept_indices = {0, len(points) - 1}
     for number in range(stretches):
         start = number * len(inner) // stretches
         stop = (number + 1) * len(inner) // stretches
         indices = range(start + 1, stop + 1)
-        valued = [(y, index) for index in indices if (y := points[index].y) is not None]
-        if valued:
-            kept.add(min(valued)[1])
-            kept.add(max(valued)[1])
+        finite = [(y, index) for index in indices if (y := points[index].y) is not None]
+        if finite:
+            kept_indices.add(min(finite)[1])
+            kept_indices.add(max(finite)[1])
         gap = next((index for index in indices if points[index].y is None), None)
         if gap is not None:
-            kept.add(gap)
-    return [points[index] for index in sorted(kept)]
+            kept_indices.add(gap)
+    return [points[index] for index in sorted(kept_indices)]
 
 
 def evenly(count: int, most: int) -> list[int]:
@@ -41,4 +41,4 @@ def evenly(count: int, most: int) -> list[int]:
         return list(range(count))
     if most < 2:
         return [count - 1][:most]
-    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+    return sorted({round(step * (count - 1) / (most - 1)) for step in range(most)})

@@ -1,6 +1,6 @@
 """The origin of a line, from its text: rank, process, device, node, time.
 
-Each pattern is anchored or bounded, so that none takes longer than a line is long.
+Each pattern is anchored or bounded, so that matching takes time linear in the line's length.
 """
 
 import re
@@ -141,8 +141,8 @@ def rank_of_summary(line: str) -> int | None:
 def rank_in_name(shown: str) -> int | None:
     """The rank that a file name gives: `rank3.log`, `attempt_0/3/stderr.log`."""
     parts = PurePath(shown).parts
-    for before, part in zip(("", *parts), parts, strict=False):
-        if _ATTEMPT.match(before) and part.isdecimal():
+    for folder, part in zip(("", *parts), parts, strict=False):
+        if _ATTEMPT.match(folder) and part.isdecimal():
             return int(part)
     match = _NAMED.search(parts[-1]) if parts else None
     if match is None and len(parts) > 1:
@@ -155,15 +155,15 @@ def time_in(line: str) -> datetime | None:
     head = line[:300]
     try:
         if match := _FULL_TIME.search(head):
-            *whole, milli, micro = match.groups(default="0")
-            return datetime(*map(int, whole), int(milli) * 1000 + int(micro))  # type: ignore[arg-type]
+            *date_and_time, milli, micro = match.groups(default="0")
+            return datetime(*map(int, date_and_time), int(milli) * 1000 + int(micro))  # type: ignore[arg-type]
         match = _SHORT_TIME.search(head) or _LOG_TIME.search(head)
         if match:
-            month, day, *rest = (int(each or 0) for each in match.groups())
-            hour, minute, second, *fraction = rest
+            month, day, *clock = (int(digits or 0) for digits in match.groups())
+            hour, minute, second, *fraction = clock
             milli, micro = (*fraction, 0, 0)[:2]
             return datetime(YEARLESS, month, day, hour, minute, second, milli * 1000 + micro)
-    except ValueError:  # a number that looks like a time and is none
+    except ValueError:  # looks like a time, but is not one
         return None
     return None
 

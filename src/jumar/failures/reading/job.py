@@ -1,7 +1,6 @@
 """Reads all logs of a job once, from beginning to end.
 
-Memory does not grow with the logs: of each fault it keeps the first line for each rank and file,
-and a count.
+Memory does not grow with the logs: per fault, rank and file it keeps the first line and a count.
 """
 
 import re
@@ -56,19 +55,20 @@ class Sighting:
 
     Args:
         fault: The fault.
-        file: Its file.
-        line: Its line there, counted from 1.
+        file: Display name of the log.
+        source: Index of the log.
+        line: Line number in that log, from 1.
         text: The line.
-        order: How many lines of all logs were read before.
-        time: When it was written, or when the line before it was.
+        order: Number of lines read so far, over all logs.
+        time: Its timestamp, or the latest one before it.
         rank: The rank that wrote it.
         pid: The process that wrote it.
         device: The device it names.
         host: The node it names.
-        frame: Where in the script, from a traceback above it.
+        frame: The line of the script, from a traceback above it.
         blamed: The rank that the line itself blames.
-        says: What an exception or CANN says itself, where only that explains the fault.
-        count: Number of lines with it.
+        says: The message of the exception or of CANN, where only that explains the fault.
+        count: Number of lines that report it.
     """
 
     fault: Fault
@@ -215,9 +215,9 @@ class _Reader:
             return fault
         if raised.cann_message_in(place.text):
             return self._table.faults.get(raised.MESSAGE, fault)
-        began = (self._source, place.rank, place.pid) in self._frames
+        in_traceback = (self._source, place.rank, place.pid) in self._frames
         if fault is None and raised.is_exception(
-            place.text, in_traceback=began and _in_frame(self._before)
+            place.text, in_traceback=in_traceback and _in_frame(self._before)
         ):
             return self._table.faults.get(raised.kind_of(place.text))
         return fault
@@ -239,8 +239,8 @@ class _Reader:
         self._job.world = max(self._job.world, world)
         if line.lstrip().startswith("exitcode") and place.rank is None:
             place.rank = self._block_rank
-        known = len(self._ranks_of) < MOST_PROCESSES
-        if place.rank is not None and place.pid is not None and known:
+        has_room = len(self._ranks_of) < MOST_PROCESSES
+        if place.rank is not None and place.pid is not None and has_room:
             self._ranks_of.setdefault((self._source, place.pid), place.rank)
 
     def _rank(self, place: forms.Place) -> int | None:
@@ -254,22 +254,22 @@ class _Reader:
         if match is None:
             return
         key = (self._source, place.rank, place.pid)
-        own = not _LIBRARY.search(match.group(1))
-        before = self._frames.get(key)
+        in_script = not _LIBRARY.search(match.group(1))
+        previous = self._frames.get(key)
         # The deepest line in the script itself is more useful than the library's.
-        deeper = own or before is None or not before[1]
-        if deeper and (before is not None or len(self._frames) < MOST_PROCESSES):
-            self._frames[key] = (f"{match.group(1)}:{match.group(2)}", own)
+        deeper = in_script or previous is None or not previous[1]
+        if deeper and (previous is not None or len(self._frames) < MOST_PROCESSES):
+            self._frames[key] = (f"{match.group(1)}:{match.group(2)}", in_script)
 
     def _note(self, fault: Fault, place: forms.Place, line: Line) -> None:
         self._time = forms.time_in(line.text) or self._time
         rank = self._rank(place)
         key = (fault.id, self._source, rank, None if rank is not None else place.pid)
-        before = self._seen.get(key)
-        if before is not None:
-            before.count += 1
-            if before.blamed is None:
-                before.blamed = _blamed(fault, place.text)
+        earlier = self._seen.get(key)
+        if earlier is not None:
+            earlier.count += 1
+            if earlier.blamed is None:
+                earlier.blamed = _blamed(fault, place.text)
             return
         if len(self._seen) >= MOST_SIGHTINGS:
             return
@@ -319,10 +319,10 @@ class _Reader:
         if (source, pid) in self._ranks_of:
             return self._ranks_of[source, pid]
         near = Counter[int]()
-        for bound in self._bound.get(pid, ()):
-            shared = _shared(self._names[source], self._names[bound[0]])
-            rank = self._ranks_of[bound]
-            near[rank] = max(near[rank], shared)
+        for process in self._bound.get(pid, ()):
+            common_folders = _shared(self._names[source], self._names[process[0]])
+            rank = self._ranks_of[process]
+            near[rank] = max(near[rank], common_folders)
         ranks = near.most_common(2)
         if not ranks or (len(ranks) == 2 and ranks[0][1] == ranks[1][1]):
             return None
@@ -334,9 +334,9 @@ def _in_frame(line: str) -> bool:
     return forms.place_of(line).text.startswith("    ")
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(path: str, other_path: str) -> int:
     """Number of leading folders that two paths share."""
-    pairs = zip(PurePath(one).parts, PurePath(other).parts, strict=False)
+    pairs = zip(PurePath(path).parts, PurePath(other_path).parts, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

@@ -34,7 +34,7 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
 
     Raises:
         NotText: It begins with bytes that no log begins with.
-        TooLarge: There is more; the lines before that were given.
+        TooLarge: There is more; the lines up to there have been yielded.
     """
     start = stream.read(HEAD)
     if not is_text(start):
@@ -54,9 +54,9 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
 
 def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:
     """Lines as bytes; one longer than `PIECE` comes in pieces."""
-    *whole, rest = start.split(b"\n")
-    yield from (piece + b"\n" for piece in whole)
-    piece = rest + stream.readline(PIECE)
+    *lines, remainder = start.split(b"\n")
+    yield from (piece + b"\n" for piece in lines)
+    piece = remainder + stream.readline(PIECE)
     while piece:
         yield piece
         piece = stream.readline(PIECE)

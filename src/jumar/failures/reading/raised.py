@@ -1,6 +1,6 @@
 """What a failing program itself reports: exceptions and CANN messages unknown to the table.
 
-Each pattern is anchored or bounded, so that none takes longer than a line is long.
+Each pattern is anchored or bounded, so that matching takes time linear in the line's length.
 """
 
 import re
@@ -38,8 +38,8 @@ _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
 def kind_of(text: str) -> str:
     """The fault for an exception that is not in the table."""
-    called = " function error:" in text and "error code is " in text
-    return CALL if called else EXCEPTION
+    is_call_error = " function error:" in text and "error code is " in text
+    return CALL if is_call_error else EXCEPTION
 
 
 def is_exception(text: str, *, in_traceback: bool) -> bool:
@@ -63,10 +63,10 @@ def saying(text: str, before: str) -> str:
     """The words to quote.
 
     Args:
-        text: The line, without what launchers put in front of it.
+        text: The line, without launcher prefixes.
         before: The line above, which an exception without a message needs: `assert a == b`.
     """
-    said = cann_message_in(text) or text.strip()
+    message = cann_message_in(text) or text.strip()
     if _BARE.match(text) and before.startswith(" ") and 'File "' not in before:
-        said = f"{said.rstrip(':')}: {before.strip()}"
-    return said[:LONGEST_SAYING]
+        message = f"{message.rstrip(':')}: {before.strip()}"
+    return message[:LONGEST_SAYING]

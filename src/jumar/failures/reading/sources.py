@@ -95,21 +95,21 @@ def _of_folder(folder: Path) -> Iterator[Source]:
             yield from _of_file(path, str(path))
 
 
-def _of_file(path: Path, shown: str) -> Iterator[Source]:
+def _of_file(path: Path, display_name: str) -> Iterator[Source]:
     with open_to_read(path) as file:
         start = file.read(512)
         size = os.fstat(file.fileno()).st_size
     most = max(UNPACKED_AT_LEAST, UNPACKED_TIMES * size)
     if start.startswith(b"PK\x03\x04"):
-        yield from _of_zip(path, shown, most)
+        yield from _of_zip(path, display_name, most)
     elif start[257:262] == b"ustar" or path.name.endswith(
         (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
     ):
-        yield from _of_tar(path, shown, most)
+        yield from _of_tar(path, display_name, most)
     elif start.startswith(b"\x1f\x8b"):
-        yield Source(shown=shown, open=_unpacked(path), most=most)
+        yield Source(shown=display_name, open=_unpacked(path), most=most)
     else:
-        yield Source(shown=shown, open=lambda: open_to_read(path))
+        yield Source(shown=display_name, open=lambda: open_to_read(path))
 
 
 def _unpacked(path: Path) -> Open:
@@ -121,18 +121,20 @@ def _unpacked(path: Path) -> Open:
     return opened
 
 
-def _of_zip(path: Path, shown: str, most: int) -> Iterator[Source]:
+def _of_zip(path: Path, display_name: str, most: int) -> Iterator[Source]:
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [each for each in archive.infolist() if not each.is_dir()]
+            members = [member for member in archive.infolist() if not member.is_dir()]
     except DAMAGED as error:
-        raise UserError(f"it is not a readable zip file: {error}", where=shown) from error
-    left = most
+        raise UserError(f"it is not a readable zip file: {error}", where=display_name) from error
+    bytes_left = most
     for member in members[:MOST_FILES]:
         if Path(member.filename).suffix.lower() not in _OTHERS:
-            shown_as = f"{shown}/{member.filename}"
-            yield Source(shown=shown_as, open=_member_of_zip(path, member.filename), most=left)
-            left = max(0, left - member.file_size)  # no more than that is unpacked of it
+            member_name = f"{display_name}/{member.filename}"
+            yield Source(
+                shown=member_name, open=_member_of_zip(path, member.filename), most=bytes_left
+            )
+            bytes_left = max(0, bytes_left - member.file_size)  # zipfile unpacks no more
 
 
 def _member_of_zip(path: Path, name: str) -> Open:
@@ -144,22 +146,22 @@ def _member_of_zip(path: Path, name: str) -> Open:
     return opened
 
 
-def _of_tar(path: Path, shown: str, most: int) -> Iterator[Source]:
+def _of_tar(path: Path, display_name: str, most: int) -> Iterator[Source]:
     """Members in order: going back in a compressed archive unpacks it again."""
     try:
         with tarfile.open(path, "r|*") as archive:
-            left = most
+            bytes_left = most
             for count, member in enumerate(archive):
-                log = member.isfile() and Path(member.name).suffix.lower() not in _OTHERS
-                stream = archive.extractfile(member) if log else None
+                is_log = member.isfile() and Path(member.name).suffix.lower() not in _OTHERS
+                stream = archive.extractfile(member) if is_log else None
                 if stream is not None:
                     yield Source(
-                        shown=f"{shown}/{member.name}",
+                        shown=f"{display_name}/{member.name}",
                         open=lambda s=stream: nullcontext(s),
-                        most=left,
+                        most=bytes_left,
                     )
-                left -= member.size  # to go on unpacks it, read or not
-                if left <= 0 or count >= MOST_FILES:
+                bytes_left -= member.size  # moving on unpacks it, read or not
+                if bytes_left <= 0 or count >= MOST_FILES:
                     return
     except DAMAGED as error:
-        raise UserError(f"it is not a readable tar file: {error}", where=shown) from error
+        raise UserError(f"it is not a readable tar file: {error}", where=display_name) from error

@@ -26,7 +26,7 @@ def against_variables(table: RankTable, path: Path, variables: Mapping[str, str]
 
     Args:
         table: The table.
-        path: Where it is.
+        path: Its file.
         variables: The environment; unset variables are ignored.
     """
     return list(_against_variables(table, path, variables))
@@ -45,46 +45,48 @@ def against_machine(
     Returns:
         Which server this machine is, or why that is unknown, and a line for each contradiction.
     """
-    known = read_hccn(str(hccn))
-    asked = [device.device_id for device in table.devices if _DEVICE_ID.fullmatch(device.device_id)]
-    for number in sorted({int(text) for text in asked} - set(known)):
+    addresses = read_hccn(str(hccn))
+    device_ids = [
+        device.device_id for device in table.devices if _DEVICE_ID.fullmatch(device.device_id)
+    ]
+    for number in sorted({int(text) for text in device_ids} - set(addresses)):
         address = ask_hccn_tool(number)
         if not address:
             break
-        known[number] = address
-    if not known and not server_id:
+        addresses[number] = address
+    if not addresses and not server_id:
         return f"no NPU addresses here ({hccn} and hccn_tool have none)", []
-    server = _own_server(table, known, server_id)
+    server = _own_server(table, addresses, server_id)
     if server is None:
         name = server_id or own_address()
         return f"this machine is {name}", [f"no server of the table is this machine ({name})"]
-    return f"this machine is {server.server_id}", list(_against_hccn(server, known, hccn))
+    return f"this machine is {server.server_id}", list(_against_hccn(server, addresses, hccn))
 
 
-def _own_server(table: RankTable, known: Mapping[int, str], server_id: str) -> Server | None:
+def _own_server(table: RankTable, addresses: Mapping[int, str], server_id: str) -> Server | None:
     names = {server_id} if server_id else {own_address()}
     for server in table.servers:
         if names & {server.server_id, *server.addresses}:
             return server
     if server_id:
         return None
-    addresses = set(known.values())
+    device_ips = set(addresses.values())
     for server in table.servers:
-        if addresses & {device.device_ip for device in server.devices}:
+        if device_ips & {device.device_ip for device in server.devices}:
             return server
     return None
 
 
-def _against_hccn(server: Server, known: Mapping[int, str], hccn: Path) -> Iterator[str]:
+def _against_hccn(server: Server, addresses: Mapping[int, str], hccn: Path) -> Iterator[str]:
     for device in server.devices:
         is_number = _DEVICE_ID.fullmatch(device.device_id)
-        own = known.get(int(device.device_id)) if is_number else None
-        if own is None:
+        address = addresses.get(int(device.device_id)) if is_number else None
+        if address is None:
             yield f"device {device.device_id} (rank {device.rank}) has no address here, in {hccn}"
-        elif device.device_ip and device.device_ip != own:
+        elif device.device_ip and device.device_ip != address:
             yield (
                 f"device {device.device_id} (rank {device.rank}) is {device.device_ip} in the "
-                f"table, but {own} here"
+                f"table, but {address} here"
             )
 
 
@@ -103,19 +105,19 @@ def _against_variables(table: RankTable, path: Path, variables: Mapping[str, str
                 yield (
                     f"{name} is {variables[name]}, but rank {rank} is device {devices[0].device_id}"
                 )
-    named = variables.get("RANK_TABLE_FILE")
-    if named:
-        if os.path.realpath(named) != os.path.realpath(path):
-            yield f"RANK_TABLE_FILE is {named}, which is another file"
-        elif _is_link(Path(named)):
-            yield f"RANK_TABLE_FILE is {named}, a link, which is refused"
+    table_path = variables.get("RANK_TABLE_FILE")
+    if table_path:
+        if os.path.realpath(table_path) != os.path.realpath(path):
+            yield f"RANK_TABLE_FILE is {table_path}, which is another file"
+        elif _is_link(Path(table_path)):
+            yield f"RANK_TABLE_FILE is {table_path}, a link, which is refused"
     families = {"AF_INET": 4, "AF_INET6": 6}
-    wanted = families.get(variables.get("HCCL_SOCKET_FAMILY", ""))
-    if wanted:
-        others = {each for each in _families(table) if each != wanted}
-        if others:
+    required_family = families.get(variables.get("HCCL_SOCKET_FAMILY", ""))
+    if required_family:
+        other_families = {family for family in _families(table) if family != required_family}
+        if other_families:
             yield f"HCCL_SOCKET_FAMILY is {variables['HCCL_SOCKET_FAMILY']}, but there are IPv" + (
-                f"{others.pop()} addresses"
+                f"{other_families.pop()} addresses"
             )
 
 
@@ -149,25 +151,27 @@ def _ranks(table: RankTable) -> Iterator[str]:
 
 
 def _duplicates(table: RankTable) -> Iterator[str]:
-    yield from _twice("server", [(each.server_id, "") for each in table.servers])
+    yield from _twice("server", [(entry.server_id, "") for entry in table.servers])
     devices = [(server.server_id, device) for server in table.servers for device in server.devices]
-    yield from _twice("rank", [(str(each.rank), name) for name, each in devices if each.rank >= 0])
-    yield from _twice("device_ip", [(each.device_ip, name) for name, each in devices])
-    yield from _twice("super_device_id", [(each.super_device_id, name) for name, each in devices])
+    yield from _twice(
+        "rank", [(str(entry.rank), name) for name, entry in devices if entry.rank >= 0]
+    )
+    yield from _twice("device_ip", [(entry.device_ip, name) for name, entry in devices])
+    yield from _twice("super_device_id", [(entry.super_device_id, name) for name, entry in devices])
     for server in table.servers:
-        named = [(device.device_id, server.server_id) for device in server.devices]
-        yield from _twice("device_id", named)
+        device_ids = [(device.device_id, server.server_id) for device in server.devices]
+        yield from _twice("device_id", device_ids)
 
 
 def _twice(kind: str, values: Iterable[tuple[str, str]]) -> Iterator[str]:
-    places: dict[str, list[str]] = defaultdict(list)
-    for value, place in values:
+    servers_of: dict[str, list[str]] = defaultdict(list)
+    for value, server in values:
         if value:
-            places[value].append(place)
-    for value, where in places.items():
-        if len(where) > 1:
-            servers = ", ".join(dict.fromkeys(filter(None, where)))
-            yield f"{kind} {value} appears {len(where)} times{f': {servers}' if servers else ''}"
+            servers_of[value].append(server)
+    for value, servers in servers_of.items():
+        if len(servers) > 1:
+            names = ", ".join(dict.fromkeys(filter(None, servers)))
+            yield f"{kind} {value} appears {len(servers)} times{f': {names}' if names else ''}"
 
 
 def _addresses(table: RankTable) -> Iterator[str]:
@@ -211,5 +215,5 @@ def _pods(table: RankTable) -> Iterator[str]:
 
 
 def _listed(numbers: list[int], *, verb: bool = True) -> str:
-    shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
-    return f"{shown} {'is' if len(numbers) == 1 else 'are'}" if verb else shown
+    text = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    return f"{text} {'is' if len(numbers) == 1 else 'are'}" if verb else text

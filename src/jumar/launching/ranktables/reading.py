@@ -70,26 +70,29 @@ class _Reader:
 
     def _of_1(self, content: Mapping[str, Any], *, newer: bool) -> RankTable:
         servers: list[Server] = []
-        for place, server in self._objects(content, "server_list", ""):
+        for position, server in self._objects(content, "server_list", ""):
             devices = tuple(
                 RankedDevice(
-                    rank=self._number(device, "rank_id", inner),
-                    device_id=self._text(device, "device_id", inner),
-                    device_ip=self._text(device, "device_ip", inner, needed=False),
-                    super_device_id=self._text(device, "super_device_id", inner, needed=newer),
+                    rank=self._number(device, "rank_id", inner_position),
+                    device_id=self._text(device, "device_id", inner_position),
+                    device_ip=self._text(device, "device_ip", inner_position, required=False),
+                    super_device_id=self._text(
+                        device, "super_device_id", inner_position, required=newer
+                    ),
                 )
-                for inner, device in self._objects(server, "device", place)
+                for inner_position, device in self._objects(server, "device", position)
             )
-            others = [str(server[key]) for key in ("host_ip", "container_ip") if server.get(key)]
-            name = self._text(server, "server_id", place)
-            servers.append(Server(server_id=name, devices=devices, addresses=tuple(others)))
+            addresses = [str(server[key]) for key in ("host_ip", "container_ip") if server.get(key)]
+            name = self._text(server, "server_id", position)
+            servers.append(Server(server_id=name, devices=devices, addresses=tuple(addresses)))
         self._count(content, "server_count", len(servers), "")
         pods: dict[str, tuple[str, ...]] = {}
         if newer:
-            for place, pod in self._objects(content, "super_pod_list", "", needed=False):
-                members = self._objects(pod, "server_list", place)
-                pods[self._text(pod, "super_pod_id", place)] = tuple(
-                    self._text(member, "server_id", inner) for inner, member in members
+            for position, pod in self._objects(content, "super_pod_list", "", required=False):
+                members = self._objects(pod, "server_list", position)
+                pods[self._text(pod, "super_pod_id", position)] = tuple(
+                    self._text(member, "server_id", inner_position)
+                    for inner_position, member in members
                 )
         return self._made("1.2" if newer else "1.0", servers, pods)
 
@@ -99,22 +102,22 @@ class _Reader:
         rank = 0
         groups = self._objects(content, "group_list", "")
         self._count(content, "group_count", len(groups), "")
-        for place, group in groups:
-            instances = self._objects(group, "instance_list", place)
-            self._count(group, "instance_count", len(instances), place)
-            instances.sort(key=lambda each: _pod_number(each[1]))
-            first = rank
-            for inner, instance in instances:
-                entries = self._objects(instance, "devices", inner)
+        for position, group in groups:
+            instances = self._objects(group, "instance_list", position)
+            self._count(group, "instance_count", len(instances), position)
+            instances.sort(key=lambda item: _pod_number(item[1]))
+            first_rank = rank
+            for instance_position, instance in instances:
+                entries = self._objects(instance, "devices", instance_position)
                 devices: list[RankedDevice] = []
-                for within, device in entries:
-                    number = self._text(device, "device_id", within)
-                    address = self._text(device, "device_ip", within)
+                for device_position, device in entries:
+                    number = self._text(device, "device_id", device_position)
+                    address = self._text(device, "device_ip", device_position)
                     devices.append(RankedDevice(rank=rank, device_id=number, device_ip=address))
                     rank += 1
-                name = self._text(instance, "server_id", inner)
+                name = self._text(instance, "server_id", instance_position)
                 servers.append(Server(server_id=name, devices=tuple(devices)))
-            self._count(group, "device_count", rank - first, place)
+            self._count(group, "device_count", rank - first_rank, position)
         return self._made("0", servers, {})
 
     def _of_2_0(self, content: Mapping[str, Any], version: str) -> RankTable:
@@ -125,19 +128,19 @@ class _Reader:
             )
         servers: list[Server] = []
         devices: list[RankedDevice] = []
-        last = -1
+        last_local_id = -1
         entries = self._objects(content, "rank_list", "")
-        for place, entry in entries:
-            local = self._number(entry, "local_id", place, texts=False)
-            if devices and local <= last:
+        for position, entry in entries:
+            local_id = self._number(entry, "local_id", position, texts=False)
+            if devices and local_id <= last_local_id:
                 servers.append(Server(server_id=f"server {len(servers)}", devices=tuple(devices)))
                 devices = []
-            last = local
-            number = self._number(entry, "device_id", place, texts=False)
-            rank = self._number(entry, "rank_id", place, texts=False)
+            last_local_id = local_id
+            number = self._number(entry, "device_id", position, texts=False)
+            rank = self._number(entry, "rank_id", position, texts=False)
             devices.append(RankedDevice(rank=rank, device_id=str(number)))
             if not entry.get("level_list"):
-                self.faults.append(f"{place}.level_list is empty: the rank has no address")
+                self.faults.append(f"{position}.level_list is empty: the rank has no address")
         if devices:
             servers.append(Server(server_id=f"server {len(servers)}", devices=tuple(devices)))
         self._count(content, "rank_count", len(entries), "", texts=False)
@@ -154,43 +157,43 @@ class _Reader:
         )
 
     def _objects(
-        self, content: Mapping[str, Any], key: str, place: str, *, needed: bool = True
+        self, content: Mapping[str, Any], key: str, position: str, *, required: bool = True
     ) -> list[tuple[str, Mapping[str, Any]]]:
         """The objects of a list, each with its position in the table."""
-        where = f"{place}.{key}" if place else key
+        field = f"{position}.{key}" if position else key
         value = content.get(key)
-        if value is None and not needed:
-            self.faults.append(f"{where} is missing")
+        if value is None and not required:
+            self.faults.append(f"{field} is missing")
             return []
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise _no_table(self.path, f"{where} is not a list of objects")
-        return [(f"{where}[{index}]", each) for index, each in enumerate(value)]
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            raise _no_table(self.path, f"{field} is not a list of objects")
+        return [(f"{field}[{index}]", entry) for index, entry in enumerate(value)]
 
     def _text(
-        self, content: Mapping[str, Any], key: str, place: str, *, needed: bool = True
+        self, content: Mapping[str, Any], key: str, position: str, *, required: bool = True
     ) -> str:
         value = content.get(key)
         if value is None or value == "":
-            if needed:
-                self.faults.append(f"{place}.{key} is missing")
+            if required:
+                self.faults.append(f"{position}.{key} is missing")
             return ""
         if not isinstance(value, str):
-            self.faults.append(f"{place}.{key} is {json.dumps(value)}, which has to be a text")
+            self.faults.append(f"{position}.{key} is {json.dumps(value)}, which has to be a text")
         return str(value)
 
     def _number(
-        self, content: Mapping[str, Any], key: str, place: str, *, texts: bool = True
+        self, content: Mapping[str, Any], key: str, position: str, *, texts: bool = True
     ) -> int:
         """A number: a string of digits up to 1.2, and a number in 2.0. -1 if missing."""
         value = content.get(key)
         if isinstance(value, str) != texts and value is not None:
             kind = "a text" if texts else "a number"
-            self.faults.append(f"{place}.{key} is {json.dumps(value)}, which has to be {kind}")
+            self.faults.append(f"{position}.{key} is {json.dumps(value)}, which has to be {kind}")
         if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}", str(value)):
             if value is None:
-                self.faults.append(f"{place}.{key} is missing")
+                self.faults.append(f"{position}.{key} is missing")
             elif isinstance(value, str) == texts:
-                self.faults.append(f"{place}.{key} is {json.dumps(value)}, not a rank or number")
+                self.faults.append(f"{position}.{key} is {json.dumps(value)}, not a rank or number")
             return -1
         return int(str(value))
 
@@ -198,20 +201,20 @@ class _Reader:
         self,
         content: Mapping[str, Any],
         key: str,
-        actual: int,
-        place: str,
+        actual_count: int,
+        position: str,
         *,
         texts: bool = True,
     ) -> None:
-        where = f"{place}.{key}" if place else key
+        field = f"{position}.{key}" if position else key
         value = content.get(key)
         if value is None:
-            self.faults.append(f"{where} is missing; it is {actual}")
-        elif str(value) != str(actual):
-            self.faults.append(f"{where} is {json.dumps(value)}, but there are {actual}")
+            self.faults.append(f"{field} is missing; it is {actual_count}")
+        elif str(value) != str(actual_count):
+            self.faults.append(f"{field} is {json.dumps(value)}, but there are {actual_count}")
         elif isinstance(value, str) != texts:
             kind = "a text" if texts else "a number"
-            self.faults.append(f"{where} is {json.dumps(value)}, which has to be {kind}")
+            self.faults.append(f"{field} is {json.dumps(value)}, which has to be {kind}")
 
 
 def _pod_number(instance: Mapping[str, Any]) -> tuple[int, str]:

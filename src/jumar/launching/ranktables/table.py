@@ -12,7 +12,7 @@ class RankedDevice:
     """A device with its rank.
 
     Attributes:
-        rank: From 0 on.
+        rank: Counted from 0.
         device_id: Its number in its server, as a string.
         device_ip: Its address; empty in 2.0, whose devices have addresses of another kind.
         super_device_id: Its number in its super pod; empty if there is none.

@@ -91,13 +91,13 @@ def server(devices: list[int], hccn: str, server_id: str) -> dict[str, Any]:
 
 
 def table(servers: list[dict[str, Any]]) -> dict[str, Any]:
-    """The table of some servers; ranks go on from one to the next."""
+    """The table of some servers, with ranks numbered across them."""
     rank = 0
-    known: set[str] = set()
+    server_ids: set[str] = set()
     for server in servers:
-        if server["server_id"] in known:
+        if server["server_id"] in server_ids:
             raise Problem(f"two servers with the id {server['server_id']}")
-        known.add(server["server_id"])
+        server_ids.add(server["server_id"])
         for device in server["device"]:
             device["rank_id"] = str(rank)
             rank += 1
@@ -114,9 +114,9 @@ def read_table(path: str) -> list[dict[str, Any]]:
     try:
         with Path(path).open(encoding="utf-8") as content:
             servers = json.load(content)["server_list"]
-        for one in servers:
-            one["server_id"] += ""
-            one["device"][0]["device_id"] += ""
+        for entry in servers:
+            entry["server_id"] += ""
+            entry["device"][0]["device_id"] += ""
         return servers
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise Problem(f"'{path}' is not a rank table: {error!r}") from error
@@ -130,11 +130,11 @@ def count(path: str) -> int:
         if "rank_list" in table:
             return len(table["rank_list"])
         if "group_list" in table:
-            instances = [one for group in table["group_list"] for one in group["instance_list"]]
-            return sum(len(one["devices"]) for one in instances)
+            instances = [entry for group in table["group_list"] for entry in group["instance_list"]]
+            return sum(len(entry["devices"]) for entry in instances)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Problem(f"'{path}' is not a rank table: {error!r}") from error
-    return sum(len(one["device"]) for one in read_table(path))
+    return sum(len(entry["device"]) for entry in read_table(path))
 
 
 def device_list(text: str) -> list[int]:
@@ -160,12 +160,12 @@ def write(path: str, content: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what the command line says; returns the exit status."""
+    """Execute the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Write HCCL's rank table, or count its devices.")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--devices", type=device_list, help="devices of this machine: 0,1,2,3")
-    what.add_argument("--merge", nargs="+", metavar="TABLE", help="tables of servers, in order")
-    what.add_argument("--count", metavar="TABLE", help="print the number of devices in a table")
+    modes = parser.add_mutually_exclusive_group(required=True)
+    modes.add_argument("--devices", type=device_list, help="devices of this machine: 0,1,2,3")
+    modes.add_argument("--merge", nargs="+", metavar="TABLE", help="tables of servers, in order")
+    modes.add_argument("--count", metavar="TABLE", help="print the number of devices in a table")
     parser.add_argument("--to", metavar="TABLE", default="rank_table.json", help="where to write")
     parser.add_argument("--hccn", default="/etc/hccn.conf", help="where the addresses are")
     parser.add_argument("--server-id", default="", help="address of this machine")
@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> int:
             print(count(options.count))
             return 0
         if options.merge:
-            servers = [one for path in options.merge for one in read_table(path)]
+            servers = [entry for path in options.merge for entry in read_table(path)]
         else:
             servers = [server(options.devices, options.hccn, options.server_id)]
         write(options.to, table(servers))

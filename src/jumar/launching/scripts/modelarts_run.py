@@ -95,7 +95,7 @@ def copy_in(url: str, place: Path) -> None:
 
 
 def copy_folder(source: Path, place: Path) -> None:
-    """Copy a folder over another; a file appears whole or not at all."""
+    """Copy a folder over another, each file atomically."""
     place.mkdir(parents=True, exist_ok=True)
     for folder, folders, names in os.walk(str(source)):
         within = Path(folder).relative_to(source)
@@ -106,7 +106,7 @@ def copy_folder(source: Path, place: Path) -> None:
 
 
 def copy_file(source: Path, place: Path) -> None:
-    """Copy a file beside its place and rename it; one that went away meanwhile is left out."""
+    """Copy a file under a temporary name and rename it; skip it if it is deleted meanwhile."""
     temporary = place.with_name(f".{place.name}.{os.getpid()}.partial")
     # Training deletes old checkpoints while this copies.
     with contextlib.suppress(FileNotFoundError):
@@ -138,10 +138,10 @@ def unpack(archive: Path, place: Path) -> None:
             for member in members:
                 check_member(archive, member)
             place.mkdir(parents=True, exist_ok=True)
-            needed = sum(member.file_size for member in members)
+            total_size = sum(member.file_size for member in members)
             free = shutil.disk_usage(str(place)).free
-            if needed > free:
-                raise Problem(f"'{archive}' unpacks to {needed} bytes; {free} are free")
+            if total_size > free:
+                raise Problem(f"'{archive}' unpacks to {total_size} bytes; {free} are free")
             for member in members:
                 write_member(content, member, place)
     except Exception as error:
@@ -171,11 +171,11 @@ def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path)
         target.mkdir(parents=True, exist_ok=True)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    left = member.file_size
+    bytes_left = member.file_size
     with content.open(member) as source, target.open("wb") as file:
         for part in iter(lambda: source.read(PART), b""):
-            left -= len(part)
-            if left < 0:
+            bytes_left -= len(part)
+            if bytes_left < 0:
                 raise Problem(f"'{member.filename}' is longer than its zip says")
             file.write(part)
 
@@ -193,8 +193,8 @@ class Data:
     """The data on this machine; of several processes, one copies it and the others wait.
 
     Args:
-        url: Where it comes from.
-        place: Where it is put.
+        url: Its source.
+        place: Its local path.
         cache: Folder for locks and zips.
     """
 
@@ -212,7 +212,7 @@ class Data:
         with self.lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             job = os.environ.get("JOB_ID", "")
-            # From another job it may be older than what is in storage now.
+            # The copy of another job may be older than the data in storage.
             if job and self.done.exists() and self.done.read_text() == job:
                 say(f"data: {self.place} already exists")
                 return
@@ -230,12 +230,12 @@ class Data:
 
 
 class Results:
-    """The script's results, and where they go.
+    """The script's results, and their destination.
 
     Args:
-        sources: Folders by the name under which they are kept.
-        url: Where they go; empty for nowhere.
-        packed: Whether as one zip.
+        sources: Folders, by their names in the destination.
+        url: The destination; empty for none.
+        packed: Whether to pack them into one zip.
         cache: Folder for the zip.
     """
 
@@ -251,7 +251,7 @@ class Results:
         files: list[tuple[str, int, int]] = []
         for source in self.sources.values():
             for path in source.rglob("*"):
-                # What went away while this looks is not a change to copy back.
+                # A file deleted during this scan is not a change to copy back.
                 with contextlib.suppress(OSError):
                     about = path.stat()
                     if stat.S_ISREG(about.st_mode):
@@ -326,20 +326,20 @@ def find_script(name: str) -> Path:
 
 def find_cache() -> Path:
     """The disk for data: ModelArts has one at /cache."""
-    for place in (os.environ.get("MA_LOCAL_CACHE", ""), "/cache"):
-        if place and Path(place).is_dir() and os.access(place, os.W_OK):
-            return Path(place)
+    for folder in (os.environ.get("MA_LOCAL_CACHE", ""), "/cache"):
+        if folder and Path(folder).is_dir() and os.access(folder, os.W_OK):
+            return Path(folder)
     return Path(tempfile.gettempdir()) / f"modelarts_{os.getuid()}"
 
 
 def script_arguments(script: Path, rest: list[str], data: str, train: str) -> list[str]:
     """The script's own arguments, with the local folders in them."""
-    filled = [part.replace("{data}", data).replace("{train}", train) for part in rest]
+    arguments = [part.replace("{data}", data).replace("{train}", train) for part in rest]
     text = script.read_text(encoding="utf-8", errors="replace")
     for name, value in (("data_url", data), ("train_url", train)):
         if value and re.search(rf"\b{name}\b", text):
-            filled.append(f"--{name}={value}")
-    return filled
+            arguments.append(f"--{name}={value}")
+    return arguments
 
 
 def run(command: list[str], folder: Path) -> int:
@@ -375,26 +375,26 @@ def job(arguments: list[str]) -> int:
     train.mkdir(parents=True, exist_ok=True)
     data = ""
     if options.data_url:
-        place = folder / options.ma_data_to if options.ma_data_to else cache / "data"
-        packed = options.data_url.lower().endswith(".zip")
-        if is_remote(options.data_url) or packed or options.ma_data_to:
-            Data(options.data_url, place, cache).bring()
+        data_path = folder / options.ma_data_to if options.ma_data_to else cache / "data"
+        is_zip = options.data_url.lower().endswith(".zip")
+        if is_remote(options.data_url) or is_zip or options.ma_data_to:
+            Data(options.data_url, data_path, cache).bring()
         else:
             # Newer jobs have their data on this machine already.
-            place = Path(options.data_url).resolve()
-            if not place.exists():
+            data_path = Path(options.data_url).resolve()
+            if not data_path.exists():
                 raise Problem(f"there is no '{options.data_url}'")
-        data = str(place)
-    named = [part for part in options.ma_results.split(",") if part]
+        data = str(data_path)
+    result_folders = [part for part in options.ma_results.split(",") if part]
     sources = {"": train}
-    sources.update((part.strip("/"), folder / part) for part in [*named, *OUTPUT_FOLDERS])
-    # The ranks of one job would write over each other's results.
+    sources.update((part.strip("/"), folder / part) for part in [*result_folders, *OUTPUT_FOLDERS])
+    # The ranks of one job would overwrite each other's results.
     results = Results(sources, options.train_url if rank == "0" else "", options.ma_zip, cache)
     command = [sys.executable, "-u", str(script)]
     command += script_arguments(script, rest, data, str(train))
     stop = threading.Event()
-    every = (options.ma_every, stop)
-    watch = threading.Thread(target=results.keep_taking_back, args=every, daemon=True)
+    watch_arguments = (options.ma_every, stop)
+    watch = threading.Thread(target=results.keep_taking_back, args=watch_arguments, daemon=True)
     if options.ma_every > 0:
         watch.start()
     say(f"starts {script.name}")

@@ -1,6 +1,6 @@
 """The result of porting: edits, findings, and places left unchanged.
 
-Everything that is shown (diff, Markdown, JSON, page) is made from a `TreeReport`.
+All output (diff, Markdown, JSON, page) is made from a `TreeReport`.
 """
 
 from collections import Counter
@@ -43,8 +43,8 @@ class Place:
 class Edit:
     """One decision to rewrite something.
 
-    `before` and `after` are the rewritten source, as short as still makes sense to a reader;
-    `place_after` is its place in the ported file, None if it was removed.
+    `before` and `after` are the source before and after, as short as a reader can understand;
+    `place_after` is the position in the ported file, None if the source was removed.
     """
 
     rule: str

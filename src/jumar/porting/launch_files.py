@@ -30,18 +30,18 @@ def added_files(options: PortOptions, *, entry: str) -> dict[str, str]:
 
     Args:
         options: The options of the port.
-        entry: The script to start, relative to the tree with forward slashes; empty when it is
-            not known, and has to be named when starting.
+        entry: The script to start, relative to the tree with forward slashes; empty if it is not
+            known and has to be named at the start.
     """
     check_entry(entry)
-    added: dict[str, str] = {}
+    files: dict[str, str] = {}
     tensorflow = options.source == "tensorflow"
     if options.distributed or (tensorflow and not options.minimal):
-        added[RUN_SCRIPT] = run_script(
+        files[RUN_SCRIPT] = run_script(
             entry=entry, devices=options.devices, framework=options.source
         )
     if options.distributed and tensorflow:
-        added[TABLE_SCRIPT] = rank_table_script()
+        files[TABLE_SCRIPT] = rank_table_script()
     if options.modelarts:
-        added[MODELARTS_SCRIPT] = modelarts_script(entry=entry, output_folders=OUTPUT_FOLDERS)
-    return added
+        files[MODELARTS_SCRIPT] = modelarts_script(entry=entry, output_folders=OUTPUT_FOLDERS)
+    return files

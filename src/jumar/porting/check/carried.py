@@ -35,36 +35,36 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
     """The options missing from the sessions, as a reason; nothing if all requested ones were there.
 
     Args:
-        events: What the stand-in recorded.
+        events: Events recorded by the stand-in.
         scripts: The files of the port.
     """
     sessions = [event for event in events if event.get("kind") == "session" and event.get("npu")]
     if not sessions:
         return _NO_NPU_SESSION
-    carried = [
+    session_options = [
         {str(key): str(value) for block in event.get("options", ()) for key, value in block.items()}
         for event in sessions
     ]
-    asked: dict[str, str] = {}
+    requested: dict[str, str] = {}
     for path in scripts:
-        asked |= asked_options(path)
-    lacking = min((_lacking(asked, options) for options in carried), key=len)
+        requested |= asked_options(path)
+    lacking = min((_lacking(requested, options) for options in session_options), key=len)
     if not lacking:
         return NOTHING
     options = Text(
-        en=", ".join(each.en for each in lacking), zh="、".join(each.zh for each in lacking)
+        en=", ".join(option.en for option in lacking), zh="、".join(option.zh for option in lacking)
     )
     return _NOT_CARRIED.filled(options=options, function=_FUNCTION)
 
 
-def _lacking(asked: Mapping[str, str], carried: Mapping[str, str]) -> list[Text]:
+def _lacking(requested: Mapping[str, str], options: Mapping[str, str]) -> list[Text]:
     """The options that a session lacks or has with another value."""
     lacking: list[Text] = []
-    for key, value in sorted(asked.items()):
-        if key not in carried:
+    for key, value in sorted(requested.items()):
+        if key not in options:
             lacking.append(as_is(key))
-        elif value and carried[key] != value:
-            lacking.append(_OTHER_VALUE.filled(key=key, value=value, carried=carried[key]))
+        elif value and options[key] != value:
+            lacking.append(_OTHER_VALUE.filled(key=key, value=value, carried=options[key]))
     return lacking
 
 
@@ -81,15 +81,15 @@ def asked_options(path: Path) -> dict[str, str]:
         tree = ast.parse(text)
     except (OSError, Unreadable, SyntaxError, ValueError):
         return {}
-    asked: dict[str, str] = {}
+    requested: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == _FUNCTION:
             source = ast.get_source_segment(text, node) or ""
-            asked |= dict.fromkeys(_KEY.findall(source), "")
+            requested |= dict.fromkeys(_KEY.findall(source), "")
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_RUN_CONFIG):
-            asked |= {
+            requested |= {
                 word.arg: str(word.value.value) if isinstance(word.value, ast.Constant) else ""
                 for word in node.keywords
                 if word.arg in _OPTIONS and not is_none(word.value)
             }
-    return asked
+    return requested

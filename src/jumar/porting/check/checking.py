@@ -114,8 +114,8 @@ def run_check(
     """Run all stages; whatever the script does is a result.
 
     Args:
-        request: What is checked.
-        say: Called with a line before each part that takes time.
+        request: What to check.
+        say: Receives a line of progress before each slow part.
 
     Returns:
         The stages, the losses and what the stand-in recorded.
@@ -131,14 +131,14 @@ def run_check(
         say(_RUNNING.filled(side=PORT))
         port = _run(request, folder, "port")
         stages += _run_stages(request, port.record)
-        ran = stages[-1].status == "passed"
-        stages.append(_carries(request, port.record, ran=ran))
+        port_ran = stages[-1].status == "passed"
+        stages.append(_carries(request, port.record, ran=port_ran))
         comparison: Comparison | None = None
         notes = list(_notes(port, PORT))
         if request.original is None:
             if request.steps > 1:
-                stages.append(all_steps(limits, port.record, ran=ran))
-        elif not ran:
+                stages.append(all_steps(limits, port.record, ran=port_ran))
+        elif not port_ran:
             say(_RUNNING_TO_SEE)
             original = _run(request, folder, "original")
             notes += _notes(original, ORIGINAL)
@@ -151,11 +151,11 @@ def run_check(
                 original.record.losses, port.record.losses, tolerance=request.tolerance
             )
             stage = follow(limits, original.record, port.record, comparison)
-            apart = comparison.first_different
-            if stage.status == "failed" and apart is not None and not apart.not_a_number:
+            difference = comparison.first_different
+            if stage.status == "failed" and difference is not None and not difference.not_a_number:
                 say(_RUNNING_AGAIN)
-                again = _run(request, folder, "original")
-                stage = with_repetition(stage, original.record, again.record)
+                repetition = _run(request, folder, "original")
+                stage = with_repetition(stage, original.record, repetition.record)
             stages.append(stage)
     return CheckResult(
         stages=tuple(stages),
@@ -175,20 +175,20 @@ def _limits(request: CheckRequest) -> Limits:
     )
 
 
-def _run(request: CheckRequest, folder: Path, which: str) -> Side:
-    tree = request.ported if which == "port" else request.original
+def _run(request: CheckRequest, folder: Path, side_name: str) -> Side:
+    tree = request.ported if side_name == "port" else request.original
     assert tree is not None
     side = SideRequest(
         tree=tree,
         command=request.command,
-        with_standin=which == "port",
+        with_standin=side_name == "port",
         interpreter=request.interpreter,
         steps=request.steps,
         seed=request.seed,
         timeout_s=request.timeout_s,
     )
-    # Both sides run in the same folder, one after the other: a path's length or name can decide
-    # an order, such as that of a hash, and then the losses.
+    # Both sides run in the same folder, one at a time: a path's length or name can change an
+    # order, such as that of a hash table, and with it the losses.
     return run_side(side, folder / "run")
 
 
@@ -196,17 +196,19 @@ def _parses(request: CheckRequest, folder: Path) -> Stage:
     """Compile every file of the tree in the interpreter that will run it."""
     begin = time.monotonic()
     count, errors = _syntax_errors(request.ported, request.interpreter, folder)
-    known: dict[str, Text] = {}
+    original_errors: dict[str, Text] = {}
     if errors and request.original is not None:
-        _, known = _syntax_errors(request.original, request.interpreter, folder)
-    new_errors = {path: text for path, text in errors.items() if path not in known}
+        _, original_errors = _syntax_errors(request.original, request.interpreter, folder)
+    new_errors = {path: text for path, text in errors.items() if path not in original_errors}
     reason = number_of(count, "file", "个文件")
-    if known and not new_errors:
+    if original_errors and not new_errors:
         paths = ", ".join(sorted(errors)[:3])
         reason = joined(reason, _PARSE_ON_NEITHER.filled(number=len(errors), paths=paths))
     if new_errors:
-        shown = [text for _, text in sorted(new_errors.items())[:3]]
-        reason = _DO_NOT_COMPILE.filled(number=len(new_errors), count=count, errors=joined(*shown))
+        messages = [text for _, text in sorted(new_errors.items())[:3]]
+        reason = _DO_NOT_COMPILE.filled(
+            number=len(new_errors), count=count, errors=joined(*messages)
+        )
     return Stage(
         key="parses",
         name=_PARSES,
@@ -252,25 +254,25 @@ def _syntax_errors(
 def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
     """The stages of one run; the first that was not reached has the reason."""
     stages: list[Stage] = []
-    before = 0.0
+    stage_start = 0.0
     for key, name in _RUN_STAGES:
-        reached = record.reached.get(key)
-        if reached is not None:
+        reached_at = record.reached.get(key)
+        if reached_at is not None:
             stages.append(
                 Stage(
                     key=key,
                     name=name,
                     status="passed",
-                    seconds=max(0.0, reached - before),
+                    seconds=max(0.0, reached_at - stage_start),
                     reason=_said(key, record),
                 )
             )
-            before = reached
+            stage_start = reached_at
         elif any(stage.status == "failed" for stage in stages):
             stages.append(Stage(key=key, name=name, status="not reached", seconds=0.0))
         else:
             stages.append(
-                failed(key, name, record, _limits(request), record.ended.seconds - before)
+                failed(key, name, record, _limits(request), record.ended.seconds - stage_start)
             )
     return stages
 
@@ -298,17 +300,17 @@ def _carries(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
     )
 
 
-def _notes(side: Side, who: Text) -> list[Text]:
-    notes = [_RESUMED.filled(side=who, path=path) for path in side.record.restored]
+def _notes(side: Side, label: Text) -> list[Text]:
+    notes = [_RESUMED.filled(side=label, path=path) for path in side.record.restored]
     record = side.record
     if record.children:
         number = number_of(record.children, "process", "个进程")
-        notes.append(_IN_CHILDREN.filled(side=who, number=number))
+        notes.append(_IN_CHILDREN.filled(side=label, number=number))
     if record.ended.how == "done":
-        notes.append(_ENDED_WITH_CHILDREN.filled(side=who))
-    notes += [_UNWATCHED.filled(side=who, command=command) for command in record.unwatched]
+        notes.append(_ENDED_WITH_CHILDREN.filled(side=label))
+    notes += [_UNWATCHED.filled(side=label, command=command) for command in record.unwatched]
     if side.converted:
         files = number_of(len(side.converted), "file", "个文件")
-        notes.append(_WAS_PYTHON2.filled(side=who, files=files))
-    notes += [_WROTE.filled(side=who, path=path) for path in side.changed]
+        notes.append(_WAS_PYTHON2.filled(side=label, files=files))
+    notes += [_WROTE.filled(side=label, path=path) for path in side.changed]
     return notes

@@ -28,22 +28,22 @@ class Children:
     def are_done(self) -> bool:
         """Whether one of them made all its steps, and no other is still training.
 
-        Those that began after the first one's last step do not count: a script that starts one
-        training after the other would otherwise be followed through all of them.
+        Those that began after the first one's last step do not count: a script that starts several
+        trainings in sequence would otherwise be followed through all of them.
         """
-        others: set[int] = set()
-        ended: set[int] = set()
+        training_pids: set[int] = set()
+        ended_pids: set[int] = set()
         for event in json_lines(self.events):
             pid = event.get("pid")
             if pid is None:
                 continue
             if event["event"] == "end":
-                ended.add(pid)
-            elif not ended:
-                others.add(pid)
-        if not ended:
+                ended_pids.add(pid)
+            elif not ended_pids:
+                training_pids.add(pid)
+        if not ended_pids:
             return False
-        waiting = [pid for pid in others - ended if self._is_alive(pid)]
+        waiting = [pid for pid in training_pids - ended_pids if self._is_alive(pid)]
         quiet_s = time.time() - self.events.stat().st_mtime
         return not waiting or quiet_s > _LONGEST_WAIT_S
 

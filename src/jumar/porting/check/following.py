@@ -97,10 +97,10 @@ def follow(limits: Limits, original: Record, port: Record, comparison: Compariso
     stage = Stage(
         key="losses", name=_follows(limits), status="failed", seconds=original.ended.seconds
     )
-    for who, record in ((ORIGINAL, original), (PORT, port)):
+    for label, record in ((ORIGINAL, original), (PORT, port)):
         if not record.finished:
             done, why = steps(record.num_steps), _why(record, limits)
-            reason = _STOPS.filled(side=who, steps=done, reason=why)
+            reason = _STOPS.filled(side=label, steps=done, reason=why)
             return replace(stage, reason=reason, details=details_of(record))
     apart = comparison.first_different
     if comparison.mismatch.en or not comparison.pairs:
@@ -148,6 +148,6 @@ def _follows(limits: Limits) -> Text:
     return _FOLLOWS.filled(steps=steps(limits.steps))
 
 
-def _steps_done(record: Record, asked: int) -> Text:
+def _steps_done(record: Record, requested_steps: int) -> Text:
     done = steps(record.num_steps)
-    return done if record.num_steps >= asked else _ENDED.filled(steps=done)
+    return done if record.num_steps >= requested_steps else _ENDED.filled(steps=done)

@@ -45,8 +45,8 @@ def find_interpreter(
 ) -> Interpreter:
     """The interpreter to check with; an environment is created on request.
 
-    Without `python` and `make_env`, it is the one of the variable JUMAR_TF115_PYTHON, else the
-    first that fits of `python3.7` on the path and pyenv's versions.
+    Without `python` and `make_env`, it is the one that JUMAR_TF115_PYTHON names, else the first
+    suitable one among `python3.7` on the path and pyenv's versions.
 
     Args:
         python: The one that the user names; the base of the new environment with `make_env`.
@@ -63,8 +63,8 @@ def find_interpreter(
         return _made(make_env, [python] if python else list(_candidates(environment)))
     if python is not None:
         return _fitting(python, where="--python")
-    if named := environment.get(VARIABLE, ""):
-        return _fitting(Path(named), where=VARIABLE)
+    if path_text := environment.get(VARIABLE, ""):
+        return _fitting(Path(path_text), where=VARIABLE)
     candidates = _of_3_7(_candidates(environment))
     for candidate in candidates:
         if candidate.fits:
@@ -105,9 +105,11 @@ def _fitting(path: Path, *, where: str) -> Interpreter:
             f"'{path}' is not a Python interpreter", where=where, todo=_commands("python3.7")
         )
     if not interpreter.fits:
-        has = f"TensorFlow {interpreter.tensorflow}" if interpreter.tensorflow else "no TensorFlow"
+        tensorflow = (
+            f"TensorFlow {interpreter.tensorflow}" if interpreter.tensorflow else "no TensorFlow"
+        )
         raise UserError(
-            f"'{path}' is Python {interpreter.python} with {has}; "
+            f"'{path}' is Python {interpreter.python} with {tensorflow}; "
             "Python 3.7 with TensorFlow 1.15 is needed",
             where=where,
             todo=_commands(str(path) if interpreter.python.startswith("3.7.") else "python3.7"),
@@ -124,10 +126,10 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
-    probed = [probe(path) for path in paths]
+    interpreters = [probe(path) for path in paths]
     return [
         interpreter
-        for interpreter in probed
+        for interpreter in interpreters
         if interpreter is not None and interpreter.python.startswith("3.7.")
     ]
 

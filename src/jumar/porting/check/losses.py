@@ -81,20 +81,22 @@ def compare(
 ) -> Comparison:
     """The losses of both sides, paired by process, step and their order within a step.
 
-    Names do not pair them: a tensor's name may change where a port adds ops of the same name.
+    They are not paired by name: a tensor's name may change if a port adds ops of the same name.
     """
     pairs: list[LossPair] = []
     mismatch = NOTHING
     for process in sorted({step.process for step in [*original, *port]}):
-        own = [step for step in original if step.process == process]
-        others = [step for step in port if step.process == process]
-        for original_step, port_step in zip(own, others, strict=False):
+        original_steps = [step for step in original if step.process == process]
+        port_steps = [step for step in port if step.process == process]
+        for original_step, port_step in zip(original_steps, port_steps, strict=False):
             if len(port_step.losses) != len(original_step.losses):
                 mismatch = _other_losses(original_step, port_step)
                 break
             pairs += _pairs(original_step, port_step)
-        if not mismatch.en and len(own) != len(others):
-            mismatch = _OTHER_STEPS.filled(original=steps(len(own)), port=len(others))
+        if not mismatch.en and len(original_steps) != len(port_steps):
+            mismatch = _OTHER_STEPS.filled(
+                original=steps(len(original_steps)), port=len(port_steps)
+            )
     return Comparison(
         pairs=tuple(pairs),
         tolerance=tolerance,
@@ -113,12 +115,14 @@ def _other_losses(original: StepLosses, port: StepLosses) -> Text:
 
 
 def _pairs(original: StepLosses, port: StepLosses) -> Iterator[LossPair]:
-    for index, (one, other) in enumerate(zip(original.losses, port.losses, strict=True)):
+    for index, (original_loss, port_loss) in enumerate(
+        zip(original.losses, port.losses, strict=True)
+    ):
         yield LossPair(
             step=port.step,
             index=index,
-            name=other[0],
-            original=one[1],
-            port=other[1],
+            name=port_loss[0],
+            original=original_loss[1],
+            port=port_loss[1],
             process=port.process,
         )

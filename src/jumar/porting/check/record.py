@@ -30,7 +30,7 @@ class StepLosses:
 class ScriptError:
     """What the script raised: its type, text, and the frames from the outside in.
 
-    `in_child` says that a process raised it which the script had started.
+    `in_child` is true if a process started by the script raised it.
     """
 
     type: str
@@ -44,10 +44,9 @@ class ScriptError:
 class Record:
     """One run of a script.
 
-    `reached` has the seconds after the start at which a stage was reached; `finished` says that
-    all steps ran (`steps`) or that the script came to its end before (`script`). `children` is
-    how many processes trained that the script had started, `unwatched` those that were started and
-    not watched.
+    `reached` has, for each stage reached, the seconds since the start; `finished` is `steps` if
+    all steps ran, `script` if the script ended before that. `children` is the number of processes
+    started by the script that trained, `unwatched` the commands of those that were not watched.
     """
 
     ended: Ended
@@ -84,14 +83,14 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
     restored: list[str] = []
     errors: list[ScriptError] = []
     exit_code, num_ops, finished = "", 0, _NO_STEPS
-    seen: dict[tuple[str, int], int] = {}
+    process_numbers: dict[tuple[str, int], int] = {}
     for event in lines:
-        seconds, own = float(event.get("seconds", 0.0)), "process" not in event
-        if not own and event.get("event") == "graph":
+        seconds, is_script = float(event.get("seconds", 0.0)), "process" not in event
+        if not is_script and event.get("event") == "graph":
             # A child may train before the last import of the script itself.
             reached.setdefault("imports", seconds)
         match event.get("event"):
-            case "imports" if own:
+            case "imports" if is_script:
                 reached["imports"] = seconds
             case "graph":
                 reached.setdefault("graph", seconds)
@@ -99,42 +98,42 @@ def read_record(ended: Ended, events: Path, standin: Path) -> Record:
             case "step":
                 reached.setdefault("graph", seconds)
                 reached.setdefault("step", seconds)
-                losses.append((_process(event, seen), _step(event)))
+                losses.append((_process(event, process_numbers), _step(event)))
             case "restored":
                 restored.append(str(event["path"]))
             case "error":
                 errors.append(_error(event))
-            case "exit" if own:
+            case "exit" if is_script:
                 exit_code = str(event["code"])
             case "end" if event["reason"] == "steps":
                 finished = "steps"
-            case "end" if own and not finished:
+            case "end" if is_script and not finished:
                 finished = "script"
             case _:
                 pass
-    trained = sorted({process for process, _ in losses})
+    processes = sorted({process for process, _ in losses})
     return Record(
         ended=ended,
         reached=reached,
         num_ops=num_ops,
         losses=tuple(
-            replace(step, process=trained.index(process))
-            for process, step in sorted(losses, key=lambda each: each[0])
+            replace(step, process=processes.index(process))
+            for process, step in sorted(losses, key=lambda item: item[0])
         ),
         error=next((error for error in errors if error.in_child), errors[-1] if errors else None),
         exit_code=exit_code,
         finished=finished,
         restored=tuple(dict.fromkeys(restored)),
         standin=tuple(json_lines(standin)),
-        children=sum(1 for name, _ in trained if name),
+        children=sum(1 for name, _ in processes if name),
         unwatched=tuple(_unwatched(lines, cut_short=ended.how == "done")),
     )
 
 
-def _process(event: Mapping[str, Any], seen: dict[tuple[str, int], int]) -> _Process:
+def _process(event: Mapping[str, Any], process_numbers: dict[tuple[str, int], int]) -> _Process:
     name, pid = str(event.get("process", "")), int(event.get("pid", 0))
-    same = sum(1 for other, _ in seen if other == name)
-    number = seen.setdefault((name, pid), same)
+    next_number = sum(1 for known_name, _ in process_numbers if known_name == name)
+    number = process_numbers.setdefault((name, pid), next_number)
     return tuple(int(part) for part in name.split(".") if part), number
 
 
@@ -145,7 +144,9 @@ def _unwatched(lines: Iterable[Mapping[str, Any]], *, cut_short: bool) -> Iterab
     was started after that may have had no time to report. It is left out: the note that the rest
     of the script was not run covers it.
     """
-    watched = {str(event.get("process", "")) for event in lines if event.get("event") == "child"}
+    watched_names = {
+        str(event.get("process", "")) for event in lines if event.get("event") == "child"
+    }
     versions = {
         str(event.get("process", "")): str(event["what"])
         for event in lines
@@ -154,7 +155,7 @@ def _unwatched(lines: Iterable[Mapping[str, Any]], *, cut_short: bool) -> Iterab
     made_steps = False
     for event in lines:
         made_steps |= cut_short and event.get("event") == "end" and event["reason"] == "steps"
-        if event.get("event") != "started" or event["child"] in watched:
+        if event.get("event") != "started" or event["child"] in watched_names:
             continue
         command = [str(word) for word in event["command"]]
         name = str(event["child"])

@@ -15,8 +15,8 @@ Status = Literal["passed", "failed", "not reached"]
 class Stage:
     """One stage: its outcome, how long it took, and why.
 
-    `key` is the stage's name for programs, in no language. `details` are lines that help explain
-    why: the last ones of the script's output.
+    `key` is the stage's name for programs, the same in every language. `details` are lines that
+    help explain why: the last ones of the script's output.
     """
 
     key: str

@@ -86,16 +86,16 @@ def _loss_lines(comparison: Comparison, language: Language) -> Iterator[str]:
     cells = (("step", 6), ("original", 14), ("port", 14), ("difference", 10))
     row = [" " * (width - cell_len(heads[key])) + heads[key] for key, width in cells]
     yield "  ".join([*row, heads["loss"]])
-    shown = _pairs_to_show(comparison)
-    before: LossPair | None = None
-    for pair in shown:
-        if before is not None and pair.step > before.step + 1:
+    pairs = _pairs_to_show(comparison)
+    previous: LossPair | None = None
+    for pair in pairs:
+        if previous is not None and pair.step > previous.step + 1:
             yield f"{'...':>6}"
         yield (
             f"{pair.step:6}  {pair.original:14.8g}  {pair.port:14.8g}  "
             f"{pair.relative_difference:10.1e}  {_name(pair, comparison, language)}"
         )
-        before = pair
+        previous = pair
 
 
 def _name(pair: LossPair, comparison: Comparison, language: Language) -> str:
@@ -142,8 +142,8 @@ def as_markdown(result: CheckResult, language: Language = "en") -> str:
             f"{_cell(_name(pair, result.comparison, language))} |"
             for pair in result.comparison.pairs
         ]
-    others = [*standin_lines(result.standin), *result.notes]
-    lines += ["", *(f"- {_cell(said(line))}" for line in others)]
+    remarks = [*standin_lines(result.standin), *result.notes]
+    lines += ["", *(f"- {_cell(said(line))}" for line in remarks)]
     return "\n".join([*lines, "", f"jumar {__version__}, {result.seconds:.1f} s", ""])
 
 
@@ -183,10 +183,10 @@ def as_json(result: CheckResult, language: Language = "en") -> str:
 
 def _event(event: Mapping[str, Any], language: Language) -> dict[str, Any]:
     """An event as recorded, with its sentence, if it has one, in the language."""
-    shown = dict(event)
-    if "text" in shown:
-        shown["text"] = standin_sentence(event).in_language(language)
-    return shown
+    translated = dict(event)
+    if "text" in translated:
+        translated["text"] = standin_sentence(event).in_language(language)
+    return translated
 
 
 def _losses(comparison: Comparison, language: Language) -> dict[str, Any]:

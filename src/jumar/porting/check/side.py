@@ -39,7 +39,7 @@ _OF_A_JOB = (
 class Command:
     """The program to run in the tree: a script with its arguments and environment variables.
 
-    `module` says that `script` is a module's name, as after `python -m`.
+    `module` is true if `script` is a module's name, as after `python -m`.
     """
 
     script: str
@@ -71,7 +71,7 @@ class Side:
     """The outcome of a run.
 
     `changed` are files of the tree itself that the script wrote to through a link, `converted`
-    those of an original in Python 2.
+    the files of a Python 2 original that were converted.
     """
 
     record: Record
@@ -92,7 +92,7 @@ def run_side(request: SideRequest, folder: Path) -> Side:
         module=request.command.module,
         folder=folder,
     )
-    # A port is Python 3 already; the original is compared as the same conversion leaves it.
+    # A port is Python 3 already; the original is compared after the same conversion.
     converted = () if request.with_standin else tuple(_convert(workspace.tree))
     events, standin = folder / "events.jsonl", folder / "standin.jsonl"
     config = folder / "config.json"
@@ -214,7 +214,7 @@ def _with_interpreter(folder: Path, interpreter: Path) -> Path:
     folder.mkdir()
     for name in ("python", "python3", "python3.7"):
         program = folder / name
-        # A link would not find the environment that the interpreter belongs to.
+        # Started through a link, the interpreter would not find its environment.
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(str(interpreter))} "$@"\n')
         program.chmod(0o755)
     return folder

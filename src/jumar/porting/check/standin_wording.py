@@ -1,7 +1,7 @@
 """What the stand-in for npu_bridge recorded, as sentences in both languages.
 
 The stand-in runs in the script's own Python and writes English. Its sentences about options are few
-and made of fixed parts, so they are found again here by their form.
+and made of fixed parts, so they are recognised here by their form.
 """
 
 import re
@@ -116,7 +116,7 @@ _PARTS: Final = {
 def standin_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
     """What was passed to npu_bridge: sessions with their options, and calls without effect."""
     sessions: Counter[Text] = Counter()
-    others: Counter[Text] = Counter()
+    calls: Counter[Text] = Counter()
     problems: dict[Text, None] = {}
     for event in events:
         kind = str(event.get("kind", ""))
@@ -125,11 +125,11 @@ def standin_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
         elif kind in _FOUND:
             problems[_FOUND[kind].filled(text=standin_sentence(event))] = None
         else:
-            others[_other(kind, event)] += 1
+            calls[_other(kind, event)] += 1
     for text, count in sessions.items():
         yield _SESSION.filled(what=text, times=_times(count))
     yield from problems
-    for text, count in others.items():
+    for text, count in calls.items():
         yield _BRIDGE.filled(what=text, times=_times(count))
 
 
@@ -137,27 +137,27 @@ def standin_sentence(event: Mapping[str, Any]) -> Text:
     """The sentence of an event about an option or argument."""
     english = str(event.get("text", event.get("key", "")))
     for pattern, chinese in _WHOLE:
-        if found := pattern.fullmatch(english):
-            return Text(en=english, zh=_chinese(chinese, found))
-    head, colon, why = english.partition(": ")
+        if match := pattern.fullmatch(english):
+            return Text(en=english, zh=_chinese(chinese, match))
+    head, colon, tail = english.partition(": ")
     # A value may contain ": " as well, so the sentence after each one is tried.
     while colon:
         for pattern, chinese in _SENTENCES:
-            if found := pattern.fullmatch(why):
-                return Text(en=english, zh=f"{head}：{_chinese(chinese, found)}")
-        more, colon, why = why.partition(": ")
-        head = f"{head}: {more}"
+            if match := pattern.fullmatch(tail):
+                return Text(en=english, zh=f"{head}：{_chinese(chinese, match)}")
+        part, colon, tail = tail.partition(": ")
+        head = f"{head}: {part}"
     return as_is(english)
 
 
-def _chinese(sentence: str, found: "re.Match[str]") -> str:
-    parts = (_PARTS.get(part, part) for part in found.groups(default=""))
+def _chinese(sentence: str, match: "re.Match[str]") -> str:
+    parts = (_PARTS.get(part, part) for part in match.groups(default=""))
     return sentence.format(*(part.replace(" or ", " 或 ") for part in parts))
 
 
 def _other(kind: str, event: Mapping[str, Any]) -> Text:
-    said = _KINDS.get(kind, as_is(kind))
-    return _CALL.filled(kind=said, call=event["call"]) if "call" in event else said
+    kind_text = _KINDS.get(kind, as_is(kind))
+    return _CALL.filled(kind=kind_text, call=event["call"]) if "call" in event else kind_text
 
 
 def _times(count: int) -> Text:

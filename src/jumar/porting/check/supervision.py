@@ -32,8 +32,8 @@ class Ended:
     """The way a program ended.
 
     `how` is `exited` (with `code`), `signal` (killed by the signal `code`, a crash), `timeout`
-    or `flood` (it wrote more than `OUTPUT_LIMIT`), or `done` (what it had started came to its
-    end); the last three were ended by us.
+    or `flood` (it wrote more than `OUTPUT_LIMIT`), or `done` (the processes that it started are
+    done); in the last three cases we ended it.
     """
 
     how: Literal["exited", "signal", "timeout", "flood", "done"]
@@ -86,13 +86,13 @@ def supervise(
 ) -> Ended:
     """Run a program in its own session and end all of it afterwards, whatever happened.
 
-    It reads nothing: a question on the terminal is answered by an end of file.
+    Its standard input is empty: a prompt reads an end of file.
 
     Args:
-        command: Program and arguments; no shell reads them.
-        folder: Where it runs.
-        environment: All of its environment.
-        timeout_s: When it is ended.
+        command: Program and arguments, not interpreted by a shell.
+        folder: Its working folder.
+        environment: Its complete environment.
+        timeout_s: Seconds after which it is ended.
         children: Processes that it starts; once they are done, it is ended too.
 
     Returns:
@@ -179,17 +179,17 @@ def _leaving_on_signals() -> Generator[Callable[[], None]]:
     """Turn SIGTERM and SIGHUP into an exception, so that the program's group is ended too.
 
     A signal that arrives while the program is being started would leave it running with nothing to
-    control it: its session is its own, so no terminal ends it either. Until the function that is
-    yielded is called, signals, Ctrl-C among them, are therefore kept, and that call raises them.
+    control it: in a session of its own, no terminal ends it either. Signals, including Ctrl-C, are
+    therefore deferred until the yielded function is called, which raises them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    kept: list[int] = []
+    deferred_signals: list[int] = []
     is_kept = True
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     # Ignored signals stay ignored: SIGHUP under nohup, SIGINT in a background job of a script.
-    before = {
+    previous_handlers = {
         number: signal.getsignal(number)
         for number in numbers
         if signal.getsignal(number) is not signal.SIG_IGN
@@ -197,9 +197,9 @@ def _leaving_on_signals() -> Generator[Callable[[], None]]:
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if is_kept:
-            kept.append(number)
+            deferred_signals.append(number)
             return
-        handler = before[signal.Signals(number)]
+        handler = previous_handlers[signal.Signals(number)]
         if number == signal.SIGINT and callable(handler):
             handler(number, frame)
         raise SystemExit(128 + number)
@@ -207,13 +207,13 @@ def _leaving_on_signals() -> Generator[Callable[[], None]]:
     def leave_from_now_on() -> None:
         nonlocal is_kept
         is_kept = False
-        if kept:
-            on_signal(kept[0], None)
+        if deferred_signals:
+            on_signal(deferred_signals[0], None)
 
-    for number in before:
+    for number in previous_handlers:
         signal.signal(number, on_signal)
     try:
         yield leave_from_now_on
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

@@ -19,7 +19,7 @@ def number_of(number: int, noun: str, chinese: str) -> Text:
     """A number with its noun.
 
     Args:
-        number: How many.
+        number: The count.
         noun: The English noun in the singular.
         chinese: The Chinese noun, with its measure word before it.
     """
@@ -33,5 +33,7 @@ def steps(number: int) -> Text:
 
 def joined(*parts: Text) -> Text:
     """Clauses of one sentence, without those that are empty."""
-    said = [part for part in parts if part.en]
-    return Text(en="; ".join(part.en for part in said), zh="；".join(part.zh for part in said))
+    clauses = [part for part in parts if part.en]
+    return Text(
+        en="; ".join(part.en for part in clauses), zh="；".join(part.zh for part in clauses)
+    )

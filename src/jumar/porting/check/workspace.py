@@ -32,7 +32,7 @@ class Linked:
 class Workspace:
     """A copy of a tree.
 
-    `outside` takes what the script would write to paths that are not there yet.
+    `outside` receives what the script would write to paths that do not exist yet.
     """
 
     source: Path
@@ -54,26 +54,26 @@ def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = Fals
     A script runs in its own folder, a module in the tree's.
 
     Siblings of the tree, up to three folders above it, are linked at the same relative
-    place: `../data` is found, and what is written to `../new` stays in the copy.
+    path: `../data` is found, and what is written to `../new` stays in the copy.
 
     Raises:
         UserError: There is no such tree or script.
     """
     source = tree.resolve()
     inside = find_script(tree, script, module=module)
-    place = _with_surroundings(source, folder / "files")
-    linked = tuple(_copy_tree(source, place))
+    copied_tree = _with_surroundings(source, folder / "files")
+    linked_files = tuple(_copy_tree(source, copied_tree))
     home, outside = folder / "home", folder / "outside"
     home.mkdir()
     outside.mkdir()
     return Workspace(
         source=source,
-        tree=place,
-        script_folder=place if module else (place / inside).parent,
+        tree=copied_tree,
+        script_folder=copied_tree if module else (copied_tree / inside).parent,
         script_name=str(inside) if module else inside.name,
         home=home,
         outside=outside,
-        linked=linked,
+        linked=linked_files,
     )
 
 
@@ -93,16 +93,16 @@ def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
 
 def _script_inside(source: Path, script: str) -> Path:
     """The script's path relative to the tree; it may also be typed with the tree before it."""
-    for typed in (source / script, Path.cwd() / script):
-        path = Path(os.path.normpath(typed))
+    for candidate in (source / script, Path.cwd() / script):
+        path = Path(os.path.normpath(candidate))
         if is_file(path) and source in path.parents:
             return path.relative_to(source)
-    known = sorted(str(path.relative_to(source)) for path in source.glob("*.py"))[:12]
+    scripts = sorted(str(path.relative_to(source)) for path in source.glob("*.py"))[:12]
     raise UserError(
         f"there is no script '{script}' in '{source}'",
         where="-- SCRIPT",
         todo="Name it relative to the tree"
-        + (f", such as {', '.join(known)}." if known else ", such as train.py."),
+        + (f", such as {', '.join(scripts)}." if scripts else ", such as train.py."),
     )
 
 
@@ -124,17 +124,17 @@ def _with_surroundings(source: Path, folder: Path) -> Path:
     real = source
     for _ in names:
         real = real.parent
-    place = folder
-    place.mkdir(parents=True)
+    target = folder
+    target.mkdir(parents=True)
     for name in names:
         for index, sibling in enumerate(sorted(_entries(real))):
             if index >= _SIBLINGS:
                 break
             if sibling != name and (real / sibling) not in folder.parents:
-                (place / sibling).symlink_to(real / sibling)
-        place, real = place / name, real / name
-        place.mkdir()
-    return place
+                (target / sibling).symlink_to(real / sibling)
+        target, real = target / name, real / name
+        target.mkdir()
+    return target
 
 
 def _entries(folder: Path) -> Iterator[str]:
@@ -145,30 +145,30 @@ def _entries(folder: Path) -> Iterator[str]:
         return
 
 
-def _copy_tree(source: Path, place: Path) -> Iterator[Linked]:
-    copied = 0
+def _copy_tree(source: Path, copied_tree: Path) -> Iterator[Linked]:
+    copied_bytes = 0
     for name, folders, files in os.walk(source):
-        here = Path(name)
-        target = place / here.relative_to(source)
+        origin_folder = Path(name)
+        target = copied_tree / origin_folder.relative_to(source)
         target.mkdir(exist_ok=True)
         for folder in list(folders):
             if folder in _LEFT_OUT:
                 folders.remove(folder)
-            elif (here / folder).is_symlink():
+            elif (origin_folder / folder).is_symlink():
                 folders.remove(folder)
-                _copy_link(here / folder, target / folder, source, place)
+                _copy_link(origin_folder / folder, target / folder, source, copied_tree)
         for file in files:
-            origin = here / file
+            origin = origin_folder / file
             if origin.is_symlink():
-                _copy_link(origin, target / file, source, place)
+                _copy_link(origin, target / file, source, copied_tree)
                 continue
             status = origin.stat()
             if not stat.S_ISREG(status.st_mode):
                 continue  # a socket or a pipe would make the copy wait
-            script = origin.suffix == ".py"
-            small = status.st_size <= COPIED_FILE_BYTES and copied <= COPIED_TREE_BYTES
-            if script or small:
-                copied += status.st_size
+            is_script = origin.suffix == ".py"
+            is_small = status.st_size <= COPIED_FILE_BYTES and copied_bytes <= COPIED_TREE_BYTES
+            if is_script or is_small:
+                copied_bytes += status.st_size
                 _copy_file(origin, target / file)
             else:
                 (target / file).symlink_to(origin)
@@ -185,11 +185,11 @@ def _copy_file(origin: Path, target: Path) -> None:
     target.chmod(target.stat().st_mode | stat.S_IWUSR)
 
 
-def _copy_link(origin: Path, target: Path, source: Path, place: Path) -> None:
+def _copy_link(origin: Path, target: Path, source: Path, copied_tree: Path) -> None:
     """Copy a link: links inside the tree point into the copy, others to their old target."""
     leads_to = Path(os.path.realpath(origin))
     if leads_to == source or source in leads_to.parents:
-        target.symlink_to(place / leads_to.relative_to(source))
+        target.symlink_to(copied_tree / leads_to.relative_to(source))
     else:
         target.symlink_to(leads_to)
 
@@ -205,9 +205,9 @@ def _linked(path: Path) -> Linked:
 def in_workspace(arguments: Sequence[str], workspace: Workspace) -> tuple[str, ...]:
     """The script's arguments, with absolute paths that it would write to redirected into the copy.
 
-    A path inside the tree becomes the one of the copy. A path that is not there yet, such as an
+    A path inside the tree is redirected to the copy. A path that does not exist yet, such as an
     output folder, goes below `outside`: otherwise the second side would resume from what the
-    first one saved. An existing path stays as typed, and is read from there.
+    first one saved. Any other existing path stays as typed, and is read from there.
     """
     return tuple(_argument(text, workspace) for text in arguments)
 
@@ -219,14 +219,14 @@ def _argument(text: str, workspace: Workspace) -> str:
         return text
     tree = workspace.source
     if path == tree or tree in path.parents:
-        moved = workspace.tree / path.relative_to(tree)
+        new_path = workspace.tree / path.relative_to(tree)
     elif path.exists() and not _empty_folder(path):
         return text
     else:
-        moved = workspace.outside / path.relative_to(path.anchor)
-        moved.parent.mkdir(parents=True, exist_ok=True)
+        new_path = workspace.outside / path.relative_to(path.anchor)
+        new_path.parent.mkdir(parents=True, exist_ok=True)
     slash = "/" if value.endswith("/") else ""
-    return f"{flag}{equals}{moved}{slash}"
+    return f"{flag}{equals}{new_path}{slash}"
 
 
 def _empty_folder(path: Path) -> bool:

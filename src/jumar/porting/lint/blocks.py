@@ -42,8 +42,8 @@ class Setting:
 class Block:
     """The settings of one optimizer in a session config.
 
-    `added` is the call that made it, `name` the node with its name; `open` is set where some keys
-    are only known when the script runs.
+    `added` is the call that created it, `name` the node with its name; `open` is set if some keys
+    are only known at run time.
     """
 
     settings: list[Setting] = field(default_factory=lambda: [])
@@ -55,13 +55,13 @@ class Block:
 def lint_blocks(module: Module, blocks: list[Block]) -> Iterator[Finding]:
     """The findings about a script's blocks, as returned by `find_blocks`."""
     for block in blocks:
-        named = constant(module, block.name) if block.name is not None else None
-        if isinstance(named, str) and named != NAME:
+        name = constant(module, block.name) if block.name is not None else None
+        if isinstance(name, str) and name != NAME:
             # TensorRTOptimizer is a different one; NPUOptimizer and NpuOptimiser are typos of this
             # one.
-            near = get_close_matches(named.lower(), [NAME.lower()], cutoff=0.8)
+            near = get_close_matches(name.lower(), [NAME.lower()], cutoff=0.8)
             if near and block.name is not None:
-                yield finding(module, block.name, _misspelt(named), ADAPTER)
+                yield finding(module, block.name, _misspelt(name), ADAPTER)
                 yield from _lint_options(module, block)
             continue
         if block.name is None and block.added is not None and _is_npu(block):
@@ -204,14 +204,14 @@ def _agreed(module: Module, block: Block, key: str) -> OptionValue:
     """The value of an option; unknown if several assignments disagree."""
     settings = [setting for setting in block.settings if setting.key == key]
     values = [constant(module, setting.value) for setting in settings]
-    same = all(value == values[0] for value in values)
-    return OptionValue(field=settings[-1].field, value=values[0] if same else None)
+    agree = all(value == values[0] for value in values)
+    return OptionValue(field=settings[-1].field, value=values[0] if agree else None)
 
 
 def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> Iterator[Finding]:
     """What is wrong with the JSON of profiling_options."""
-    known = constant(module, value)
-    text = known.decode("utf-8", "replace") if isinstance(known, bytes) else known
+    content = constant(module, value)
+    text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
     if not isinstance(text, str):
         return
     try:

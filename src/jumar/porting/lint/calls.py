@@ -93,12 +93,12 @@ def _lint_part(
     module: Module, call: ast.Call, part: str, parameters: Mapping[str, str]
 ) -> Iterator[Finding]:
     arguments, all_seen = arguments_of(call, tuple(parameters))
-    known = {parameters[name]: node for name, node in arguments.items() if name in parameters}
+    nodes = {parameters[name]: node for name, node in arguments.items() if name in parameters}
     for name, node in arguments.items():
         if name not in parameters:
             near = nearest(name, parameters)
             yield finding(module, node, _unknown_argument(part, name, near), CONFIG)
-    values = _values(module, known)
+    values = _values(module, nodes)
     problems = [
         problem
         for key, value in values.items()
@@ -108,12 +108,12 @@ def _lint_part(
     for problem in problems:
         # The parts have defaults for these, so naming them alone is not a mistake.
         if problem.rule != "lint-option-unused":
-            yield finding(module, known[problem.key], problem, CONFIG)
-    if "dump_path" in known:
-        yield from lint_folder(module, known["dump_path"], values["dump_path"].value)
-    if "profiling_options" in known:
+            yield finding(module, nodes[problem.key], problem, CONFIG)
+    if "dump_path" in nodes:
+        yield from lint_folder(module, nodes["dump_path"], values["dump_path"].value)
+    if "profiling_options" in nodes:
         yield from lint_profiling_options(
-            module, known["profiling_options"], known["profiling_options"]
+            module, nodes["profiling_options"], nodes["profiling_options"]
         )
 
 
@@ -142,14 +142,14 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
 def _lint_fixed(module: Module, call: ast.Call) -> Iterator[Finding]:
     arguments, all_seen = arguments_of(call, _FIXED)
     yield from _unknown(module, call, arguments, _FIXED)
-    yield from _missing(module, call, arguments, ("loss_scale",), whole=all_seen)
+    yield from _missing(module, call, arguments, ("loss_scale",), all_seen=all_seen)
     yield from _below(module, arguments, "loss_scale", 1)
 
 
 def _lint_exponential(module: Module, call: ast.Call) -> Iterator[Finding]:
     arguments, all_seen = arguments_of(call, _EXPONENTIAL)
     yield from _unknown(module, call, arguments, _EXPONENTIAL)
-    yield from _missing(module, call, arguments, _EXPONENTIAL[:2], whole=all_seen)
+    yield from _missing(module, call, arguments, _EXPONENTIAL[:2], all_seen=all_seen)
     for name in _EXPONENTIAL[:3]:
         yield from _below(module, arguments, name, 1)
     growth = _number(module, arguments.get("incr_ratio"))
@@ -206,10 +206,10 @@ def _missing(
     arguments: Mapping[str, ast.expr],
     names: tuple[str, ...],
     *,
-    whole: bool,
+    all_seen: bool,
 ) -> Iterator[Finding]:
     for name in names:
-        if whole and name not in arguments:
+        if all_seen and name not in arguments:
             problem = problem_of(
                 "lint-loss-scale",
                 "blocking",

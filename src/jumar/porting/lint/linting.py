@@ -33,7 +33,7 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
     """What is wrong with a script's use of npu_bridge, in the order of the script.
 
     Args:
-        path: Where it lies within its tree, with forward slashes.
+        path: Its path within its tree, with forward slashes.
         text: The script.
         project: The tree, for names that come from its other modules.
 
@@ -51,7 +51,7 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
         *lint_overridden(module, blocks),
         *lint_rewriters(module, blocks),
     ]
-    return tuple(sorted(findings, key=lambda one: (one.place, one.rule)))
+    return tuple(sorted(findings, key=lambda item: (item.place, item.rule)))
 
 
 def lint_tree(root: Path) -> TreeReport:
@@ -64,24 +64,24 @@ def lint_tree(root: Path) -> TreeReport:
         UserError: There is nothing at the path.
     """
     if is_file(root):
-        folder, paths, closed = root.parent, [root.name], []
+        folder, paths, unreadable = root.parent, [root.name], []
     elif is_folder(root):
-        folder, (paths, closed) = root, _scripts(root)
+        folder, (paths, unreadable) = root, _scripts(root)
     else:
         raise missing(root, more="Give a Python file or a folder.")
     project = Project(folder)
-    files = [_lint_file(path, project) for path in paths] + closed
+    files = [_lint_file(path, project) for path in paths] + unreadable
     return TreeReport(root=str(root), files=tuple(sorted(files, key=lambda file: file.path)))
 
 
 def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
     """The scripts of a folder, and the folders in it that cannot be read."""
     scripts: list[str] = []
-    closed: list[FileReport] = []
+    unreadable: list[FileReport] = []
 
     def note(error: OSError) -> None:
         path = Path(error.filename).relative_to(root).as_posix()
-        closed.append(FileReport(path=path, status="unreadable", note=_why(error)))
+        unreadable.append(FileReport(path=path, status="unreadable", note=_why(error)))
 
     for folder, folders, names in os.walk(root, onerror=note, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -91,7 +91,7 @@ def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
             for name in names
             if name.endswith(".py") and not (Path(folder) / name).is_symlink()
         ]
-    return scripts, closed
+    return scripts, unreadable
 
 
 def _why(error: OSError) -> Text:

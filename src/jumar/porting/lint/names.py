@@ -40,14 +40,14 @@ def lint_names(module: Module) -> Iterator[Finding]:
 def _imported(module: Module, node: ast.ImportFrom, source: str) -> Iterator[Finding]:
     for alias in node.names:
         name = f"{source}.{alias.name}"
-        compiled = any(f"{name}.".startswith(f"{part}.") for part in _COMPILED)
-        if alias.name != "*" and not compiled and not is_npu_name(name):
+        is_compiled = any(f"{name}.".startswith(f"{part}.") for part in _COMPILED)
+        if alias.name != "*" and not is_compiled and not is_npu_name(name):
             yield finding(module, alias, _unknown(source, alias.name), SOURCE)
 
 
-def _unknown(place: str, name: str) -> OptionProblem:
-    known = NPU_NAMES.get(place, frozenset())
-    near = nearest(name, known)
+def _unknown(module_name: str, name: str) -> OptionProblem:
+    known_names = NPU_NAMES.get(module_name, frozenset())
+    near = nearest(name, known_names)
     elsewhere = sorted(module for module, names in NPU_NAMES.items() if name in names)
     if elsewhere:
         todo = Text(en=f"It is in {elsewhere[0]}.", zh=f"它位于 {elsewhere[0]}。")
@@ -61,6 +61,6 @@ def _unknown(place: str, name: str) -> OptionProblem:
         severity="blocking",
         # Releases differ; the list is for the last one.
         confidence="likely",
-        reason=Text(en=f"{place} has no '{name}'", zh=f"{place} 中没有“{name}”"),
+        reason=Text(en=f"{module_name} has no '{name}'", zh=f"{module_name} 中没有“{name}”"),
         todo=todo,
     )

@@ -1,7 +1,7 @@
 """Options of a session block that NPUEstimator overwrites.
 
-NPUEstimator appends a block of its own to the session config of NPURunConfig; of a key in both,
-the later one counts.
+NPUEstimator appends a block of its own to the session config of NPURunConfig; if a key is in both,
+the later one wins.
 """
 
 import ast
@@ -60,9 +60,9 @@ def _compare(module: Module, block: Block, arguments: Mapping[str, ast.expr]) ->
         if value is None:
             continue
         if setting.key in ALWAYS_WRITTEN:
-            written = _written(module, setting.key, arguments)
-            if written is not None and written != value:
-                yield finding(module, setting.node, _wins(setting.key, written), SOURCE)
+            final_value = _written(module, setting.key, arguments)
+            if final_value is not None and final_value != value:
+                yield finding(module, setting.node, _wins(setting.key, final_value), SOURCE)
         elif (
             setting.key == "precision_mode"
             and not {
@@ -84,7 +84,7 @@ def _written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Pla
     return default if isinstance(default, bool | int | str) else None
 
 
-def _wins(key: str, written: Plain) -> OptionProblem:
+def _wins(key: str, final_value: Plain) -> OptionProblem:
     argument = "dump_config" if key.startswith("enable_dump") else key
     return OptionProblem(
         key=key,
@@ -92,8 +92,8 @@ def _wins(key: str, written: Plain) -> OptionProblem:
         severity="accuracy",
         confidence="likely",
         reason=Text(
-            en=f"NPUEstimator writes {key}={written} after this: the value here has no effect",
-            zh=f"NPUEstimator 之后会写入 {key}={written}，此处的值不起作用",
+            en=f"NPUEstimator writes {key}={final_value} after this: the value here has no effect",
+            zh=f"NPUEstimator 之后会写入 {key}={final_value}，此处的值不起作用",
         ),
         todo=Text(
             en=f"Give {argument} to NPURunConfig instead.",

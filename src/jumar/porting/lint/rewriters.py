@@ -28,16 +28,16 @@ class _Given:
 
 def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
     """The findings of the blocks of a script."""
-    seen: dict[ast.AST, _Given] = {}
+    settings_of: dict[ast.AST, _Given] = {}
     reported: set[ast.expr] = set()
     for block in blocks:
-        added = block.added
-        if added is None or block.name is None or constant(module, block.name) != NAME:
+        call = block.added
+        if call is None or block.name is None or constant(module, block.name) != NAME:
             continue
-        where = _where(module, added)
-        if where not in seen:
-            seen[where] = _given(module, where)
-        settings = seen[where]
+        region = _where(module, call)
+        if region not in settings_of:
+            settings_of[region] = _given(module, region)
+        settings = settings_of[region]
         for name in _REWRITERS:
             values = settings.values[name]
             wrong = [value for value in values if _is_on(module, value)]
@@ -45,19 +45,19 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
                 reported.add(wrong[0])
                 yield finding(module, wrong[0], _problem(name, missing=False), SOURCE)
             elif not values and not (name == "remapping" and settings.wrapped):
-                yield finding(module, added, _problem(name, missing=True), SOURCE)
+                yield finding(module, call, _problem(name, missing=True), SOURCE)
 
 
-def _where(module: Module, added: ast.Call) -> ast.AST:
+def _where(module: Module, call: ast.Call) -> ast.AST:
     """Where a config is filled: its function, or the whole script if others may see it."""
-    function = module.function(added)
-    root: ast.expr = added
+    function = module.function(call)
+    root: ast.expr = call
     while isinstance(root, ast.Call | ast.Attribute):
         root = root.func if isinstance(root, ast.Call) else root.value
     if function is None or not isinstance(root, ast.Name):
         return module.tree
     scope, bindings = module.scopes.lookup(root)
-    local = scope is module.scopes.scope_of(added)
+    local = scope is module.scopes.scope_of(call)
     made_here = local and all(binding.kind == "assignment" for binding in bindings)
     return function if made_here else module.tree
 
@@ -72,7 +72,7 @@ def _given(module: Module, where: ast.AST) -> _Given:
             if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
                 settings.values[node.attr].append(parent.value)
         elif isinstance(node, ast.Call) and last_name(node.func) == "npu_config_proto":
-            # It switches remapping off, and leaves the other on in a config with a block.
+            # It switches remapping off, and leaves the other rewriter on if there is a block.
             settings.wrapped = True
     return settings
 

@@ -45,11 +45,11 @@ def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
     if len(bindings) != 1 or bindings[0].kind != "assignment":
         return None
     node = bindings[0].node
-    whole = isinstance(node, ast.AnnAssign) or (
+    is_single_target = isinstance(node, ast.AnnAssign) or (
         isinstance(node, ast.Assign)
         and all(isinstance(target, ast.Name) for target in node.targets)
     )
-    return bindings[0].value if whole else None
+    return bindings[0].value if is_single_target else None
 
 
 def is_npu(module: Module, node: ast.expr, name: str) -> bool:
@@ -148,10 +148,10 @@ def _dumped(module: Module, node: ast.expr, depth: int) -> str | None:
         name = constant(module, key, depth) if key is not None else None
         if not isinstance(name, str):
             return None
-        known = constant(module, value, depth)
-        if known is None or isinstance(known, bytes):
+        plain_value = constant(module, value, depth)
+        if plain_value is None or isinstance(plain_value, bytes):
             return None
-        content[name] = known
+        content[name] = plain_value
     return json.dumps(content)
 
 

@@ -278,5 +278,7 @@ def _is_name_of(module: str, name: str, rest: list[str]) -> bool:
     if target in OPERATOR_HANDLES:
         return len(rest) == 1 and rest[0] in NPU_OPERATORS
     if target not in NPU_NAMES:
-        target = next((known for known in NPU_NAMES if known.endswith("." + name)), "")
+        target = next(
+            (module_name for module_name in NPU_NAMES if module_name.endswith("." + name)), ""
+        )
     return bool(target) and is_npu_name(".".join([target, *rest]))

@@ -1,8 +1,8 @@
 """The options of NpuOptimizer: names, defaults, allowed values.
 
 The table itself is `options.json` of the stand-in, which reads it on a Python that has no jumar.
-`since` is a release in which the option is known to be there already; releases before it were not
-looked at. It is empty where that is not known.
+`since` is a release that is known to have the option; earlier ones were not checked. It is empty if
+unknown.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ class NpuOption:
 
     Args:
         key: The key.
-        field: In which field of the value the adapter looks: `b`, `i` or `s`.
-        default: The value when it is not set; None for nothing.
-        allowed: The only values, as text; empty for any.
+        field: The field of the value that the adapter reads: `b`, `i` or `s`.
+        default: The value if it is not set; None for none.
+        allowed: The allowed values, as text; empty for any.
         mixed: Those of `allowed` that compute in mixed precision.
-        minimum: Of a number.
-        maximum: Of a number.
-        pattern: Regular expression that a text matches wholly.
-        example: A text that the pattern takes.
-        read_with: It is read only while one of these keys is true.
+        minimum: Smallest number.
+        maximum: Largest number.
+        pattern: Regular expression that the whole text must match.
+        example: A text that matches the pattern.
+        read_with: It is only read if one of these keys is true.
         status: Whether the current adapter reads it.
         since: A release that reads it.
         note: What to do about it.
@@ -76,11 +76,11 @@ class Combination:
 
     Args:
         rule: Id of the finding.
-        when: On what it depends.
+        when: When it applies.
         needs: One of these has to hold.
         excludes: This must not hold.
         above: With `excludes`: only numbers above it are forbidden.
-        severity: What happens otherwise.
+        severity: Severity of a violation.
         reason: Why.
         todo: What to do.
     """
@@ -99,12 +99,12 @@ def _options() -> dict[str, NpuOption]:
     data = standin_data("options")
     notes = {name: Text(**texts) for name, texts in data["notes"].items()}
     options: dict[str, NpuOption] = {}
-    for key, stored in data["options"].items():
+    for key, entry in data["options"].items():
         # Keys that only the stand-in needs.
-        fields = {name: value for name, value in stored.items() if name != "unread"}
+        fields = {name: value for name, value in entry.items() if name != "unread"}
         for name in ("allowed", "mixed", "read_with"):
-            fields[name] = tuple(stored.get(name, ()))
-        fields["note"] = notes[stored["note"]] if "note" in stored else None
+            fields[name] = tuple(entry.get(name, ()))
+        fields["note"] = notes[entry["note"]] if "note" in entry else None
         options[key] = NpuOption(key=key, **fields)
     return options
 

@@ -1,7 +1,7 @@
 """What the adapter reads from NpuOptimizer and NPURunConfig, as data, and checks of it.
 
 Source: `tf_adapter/util/npu_attrs.cc` and `npu_bridge/estimator/npu/npu_config.py` of the
-repository Ascend/tensorflow; TensorFlow 1.15 for what its messages take.
+repository Ascend/tensorflow; TensorFlow 1.15 for the types that its messages accept.
 """
 
 import re
@@ -50,15 +50,15 @@ def check_options(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
     """What is wrong with a block of NpuOptimizer, in the order of the keys.
 
     Args:
-        values: By the key of `parameter_map`.
+        values: Options by the key of `parameter_map`.
     """
     problems: list[OptionProblem] = []
-    for key, given in values.items():
+    for key, setting in values.items():
         option = NPU_OPTIONS.get(key)
         if option is None:
             problems.append(_unknown_key(key))
         else:
-            problems += check_option(option, given)
+            problems += check_option(option, setting)
     return problems + check_combinations(values)
 
 
@@ -80,7 +80,7 @@ def check_option(option: NpuOption, given: OptionValue) -> list[OptionProblem]:
 def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
     """What is wrong with the arguments of NPURunConfig."""
     problems: list[OptionProblem] = []
-    for name, given in values.items():
+    for name, setting in values.items():
         if name in RUN_CONFIG_NOT_TAKEN:
             problems.append(_not_taken(name))
         elif name not in RUN_CONFIG_PARAMETERS:
@@ -88,9 +88,9 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
         elif name in NPU_OPTIONS:
             option = NPU_OPTIONS[name]
             # Dropping a deprecated option that is set to its default changes nothing.
-            if option.status != "current" and given.value != RUN_CONFIG_PARAMETERS[name]:
+            if option.status != "current" and setting.value != RUN_CONFIG_PARAMETERS[name]:
                 problems.append(_outdated(option))
-            problems += _wrong_value(option, given.value)
+            problems += _wrong_value(option, setting.value)
     steps = values.get("save_checkpoints_steps")
     seconds = values.get("save_checkpoints_secs")
     if steps and seconds and steps.value is not None and seconds.value is not None:
@@ -144,14 +144,14 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
                 )
             )
         elif not isinstance(value, str) or (allowed and value not in allowed):
-            listed = ", ".join(allowed) or "..."
+            choices = ", ".join(allowed) or "..."
             problems.append(
                 _profiling(
                     Text(
-                        en=f"{key} of profiling_options is {value!r}, not text of: {listed}",
-                        zh=f"profiling_options 的 {key} 为 {value!r}，应为字符串：{listed}",
+                        en=f"{key} of profiling_options is {value!r}, not text of: {choices}",
+                        zh=f"profiling_options 的 {key} 为 {value!r}，应为字符串：{choices}",
                     ),
-                    Text(en=f"Write one of: {listed}.", zh=f"请改为其中之一：{listed}。"),
+                    Text(en=f"Write one of: {choices}.", zh=f"请改为其中之一：{choices}。"),
                 )
             )
     if "output" not in settings:
@@ -172,14 +172,14 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
 
 def _holds(condition: Condition, values: Mapping[str, OptionValue], *, unknown: bool) -> bool:
     """Whether an option is set as a condition requires; `unknown` if only known at run time."""
-    given = values.get(condition.key)
-    if given is None:
+    setting = values.get(condition.key)
+    if setting is None:
         return False
     if not condition.values:
         return True
-    if given.value is None:
+    if setting.value is None:
         return unknown
-    return _as_text(given.value) in condition.values
+    return _as_text(setting.value) in condition.values
 
 
 def _broken(combination: Combination, values: Mapping[str, OptionValue]) -> bool:
@@ -220,10 +220,10 @@ def _unknown_key(key: str) -> OptionProblem:
 
 
 def _unknown_parameter(name: str) -> OptionProblem:
-    known = NPU_OPTIONS.get(name)
-    if known and known.note:
-        todo = known.note
-    elif known:
+    option = NPU_OPTIONS.get(name)
+    if option and option.note:
+        todo = option.note
+    elif option:
         todo = Text(
             en=f"It is a session option: set parameter_map['{name}'] in session_config.",
             zh=f"它是会话选项：请在 session_config 的 parameter_map['{name}'] 中设置。",
@@ -259,10 +259,10 @@ def _not_taken(name: str) -> OptionProblem:
 
 
 def _outdated(option: NpuOption) -> OptionProblem:
-    deprecated = option.status == "deprecated"
+    is_deprecated = option.status == "deprecated"
     reason = (
         Text(en=f"'{option.key}' is deprecated", zh=f"“{option.key}”已废弃")
-        if deprecated
+        if is_deprecated
         else Text(
             en=f"the adapter does not read '{option.key}'",
             zh=f"适配器不读取“{option.key}”",
@@ -270,7 +270,7 @@ def _outdated(option: NpuOption) -> OptionProblem:
     )
     return OptionProblem(
         key=option.key,
-        rule="lint-deprecated-option" if deprecated else "lint-option-not-read",
+        rule="lint-deprecated-option" if is_deprecated else "lint-option-not-read",
         severity="look",
         confidence="certain",
         reason=reason,
@@ -285,11 +285,11 @@ def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
     # An absent field of a protobuf oneof reads as zero; jit_compile alone is checked.
     stops = option.key == "jit_compile"
     reads = {"b": "False", "i": "0", "s": "''"}[option.field]
-    known = field in _MEANING
+    is_known_field = field in _MEANING
     return OptionProblem(
         key=option.key,
         rule="lint-option-field",
-        severity="blocking" if stops or not known else "accuracy",
+        severity="blocking" if stops or not is_known_field else "accuracy",
         confidence="certain",
         reason=Text(
             en=f"'{option.key}' is set in field .{field}, but read from .{option.field}"
@@ -304,9 +304,9 @@ def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
     )
 
 
-def _wrong_type(option: NpuOption, given: OptionValue) -> OptionProblem | None:
+def _wrong_type(option: NpuOption, setting: OptionValue) -> OptionProblem | None:
     """The problem of a value that the message refuses with TypeError in TensorFlow 1.15."""
-    value = given.value
+    value = setting.value
     fits = {
         "b": isinstance(value, bool | int | float),
         "i": isinstance(value, int),
@@ -314,7 +314,7 @@ def _wrong_type(option: NpuOption, given: OptionValue) -> OptionProblem | None:
     }[option.field]
     if value is None or fits:
         return None
-    text = option.field == "s" and isinstance(value, str)
+    is_text = option.field == "s" and isinstance(value, str)
     return OptionProblem(
         key=option.key,
         rule="lint-option-type",
@@ -325,8 +325,8 @@ def _wrong_type(option: NpuOption, given: OptionValue) -> OptionProblem | None:
             zh=f".{option.field} 只接受 {_MEANING[option.field]}，不接受 {value!r}：抛出 TypeError",
         ),
         todo=Text(
-            en="Write tf.compat.as_bytes(...) around it." if text else "Change the value.",
-            zh="请用 tf.compat.as_bytes(...) 转换。" if text else "请修改该值。",
+            en="Write tf.compat.as_bytes(...) around it." if is_text else "Change the value.",
+            zh="请用 tf.compat.as_bytes(...) 转换。" if is_text else "请修改该值。",
         ),
     )
 
@@ -370,12 +370,12 @@ def _steps_ascend(option: NpuOption, text: str) -> bool:
     return len(groups) <= 100 and all(int(first) < int(last) for first, last in ranges)
 
 
-def _meant(near: str, known: Mapping[str, object] | tuple[str, ...]) -> Text:
+def _meant(near: str, names: Mapping[str, object] | tuple[str, ...]) -> Text:
     if near:
         return Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
-    if known:
-        listed = ", ".join(known)
-        return Text(en=f"Known: {listed}.", zh=f"可用的键：{listed}。")
+    if names:
+        listing = ", ".join(names)
+        return Text(en=f"Known: {listing}.", zh=f"可用的键：{listing}。")
     return Text(en="Check its name, or omit it.", zh="请核对名称，或删除。")
 
 

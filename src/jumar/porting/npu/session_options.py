@@ -1,10 +1,10 @@
 """The options of a port as code, for a script's session block and NPURunConfig.
 
-Both have the same content: NPUEstimator appends a block of its own to the session's, whose values
-win, and which looks for a precision mode beside the op list in the same block. So a script with an
+Both have the same content: NPUEstimator appends a block of its own to the session's. Its values
+win, and it expects a precision mode beside the op list in the same block. So a script with an
 Estimator gets its options as arguments of NPURunConfig, every other one through its sessions.
 
-Expressions only name what the texts of this module define, and `os` inside of them, so that they
+Expressions only use names that the texts of this module define, and `os` inside those, so that they
 do not depend on what a script imports or shadows.
 """
 
@@ -46,7 +46,7 @@ _FUNCTIONS = {
         '>>"task_trace": "on",',
         '>>"hccl": "on",',
         '>>"aicpu": "on",',
-        # Releases before the profiler found these by itself stop without the two keys.
+        # Older releases, whose profiler does not find these itself, fail without the two keys.
         '>>"fp_point": "",',
         '>>"bp_point": "",',
         '>>"aic_metrics": "PipeUtilization",',
@@ -125,7 +125,7 @@ def run_config_arguments(
 def run_config_imports(options: PortOptions) -> tuple[str, ...]:
     """The names of `npu_bridge.npu_init` in the values of `run_config_arguments`."""
     names = [("ProfilingConfig", options.profiling), ("DumpConfig", options.overflow_dump)]
-    return tuple(name for name, needed in names if needed)
+    return tuple(name for name, is_needed in names if is_needed)
 
 
 def run_config_functions(options: PortOptions, *, indent: str = "    ", newline: str = "\n") -> str:
@@ -148,12 +148,12 @@ def session_config_function(
 ) -> str:
     """The function that gives a ported script its session's options, as Python 3.7.
 
-    Functions that it calls come before it, two empty lines between them.
+    Functions that it calls come before it, separated by two empty lines.
 
     Args:
         options: The options of the port.
-        name: What the function is called.
-        config_proto_name: Under which name the script knows `npu_config_proto`.
+        name: Name of the function.
+        config_proto_name: The script's name for `npu_config_proto`.
         indent: One level of the script's indentation.
         newline: The script's line ends.
         mixlist_path: As in `session_options`.
@@ -171,8 +171,10 @@ def session_config_function(
         ]
     lines += [f'>>>optimizer.parameter_map["{key}"].{kind} = {value}' for key, kind, value in block]
     lines.append(">return config")
-    called = _called(" ".join(value for _, _, value in block), indent, newline)
-    return (called + newline * 2 if called else "") + _text(lines, indent, newline)
+    called_functions = _called(" ".join(value for _, _, value in block), indent, newline)
+    return (called_functions + newline * 2 if called_functions else "") + _text(
+        lines, indent, newline
+    )
 
 
 def _folder(name: str) -> str:
@@ -195,8 +197,8 @@ def _called(expressions: str, indent: str, newline: str) -> str:
 
 def _text(lines: list[str] | tuple[str, ...], indent: str, newline: str) -> str:
     """Lines with every leading `>` as one level of indentation."""
-    converted: list[str] = []
+    code_lines: list[str] = []
     for line in lines:
         code = line.lstrip(">")
-        converted.append(indent * (len(line) - len(code)) * bool(code) + code + newline)
-    return "".join(converted)
+        code_lines.append(indent * (len(line) - len(code)) * bool(code) + code + newline)
+    return "".join(code_lines)

@@ -1,8 +1,8 @@
 """Python 2 sources: what is rewritten before a port, and what is not.
 
-Only what has one meaning in both languages is rewritten, by span: every other byte, comments and
-line ends among them, stays as it is. A file in which anything else is left is not converted. Names
-that Python 3 has under another name are rewritten in files that it parses as well.
+Only code with one meaning in both languages is rewritten, by span: every other byte, including
+comments and line ends, stays as it is. A file in which anything else is left is not converted.
+Names that Python 3 has renamed are also rewritten in files that it can parse.
 """
 
 import ast
@@ -212,7 +212,7 @@ def with_names_of_python3(
         own: Whether a module's name is that of a file of the tree.
 
     Returns:
-        The source and what is left to a person; None if neither has anything.
+        The source with its edits and findings; None if there are neither.
     """
     if not _NAMES.search(text) or re.search("\r(?!\n)", text):
         return None
@@ -228,7 +228,7 @@ def _converted(
     *,
     divisions: bool = True,
 ) -> Converted | None:
-    """The source with rewrites applied; `surveyed` is the source itself, where it parses."""
+    """The source with rewrites applied; `surveyed` is the survey of the source, if it parses."""
     changes = [change for rewrite in rewrites for change in rewrite.changes]
     new = applied(text, changes)
     if changes or surveyed is None:
@@ -241,7 +241,7 @@ def _converted(
         text=new,
         edits=tuple(
             _edit(text, rewrite, rewrites, moves)
-            for rewrite in sorted(rewrites, key=lambda each: (each.start, -each.end))
+            for rewrite in sorted(rewrites, key=lambda rewrite: (rewrite.start, -rewrite.end))
         ),
         findings=python2_findings(surveyed, new, moves.before, divisions=divisions),
         moves=moves,
@@ -253,7 +253,7 @@ def _with_renames(
 ) -> Sequence[Rewrite]:
     """The rewrites of a source, with those of the names in what Python 3 parses."""
     moves = PositionMap(text, new, [change for rewrite in rewrites for change in rewrite.changes])
-    added: list[Rewrite] = []
+    renamings: list[Rewrite] = []
     for rewrite in renames(surveyed, new, lambda _: False):
         start, end = (moves.back(offset) for offset in (rewrite.start, rewrite.end))
         if text[start:end] != new[rewrite.start : rewrite.end]:
@@ -263,10 +263,10 @@ def _with_renames(
             replace(change, start=change.start + shift, end=change.end + shift)
             for change in rewrite.changes
         )
-        added.append(replace(rewrite, start=start, end=end, changes=changes))
-    both = [*rewrites, *added]
-    merged = applied(text, [change for rewrite in both for change in rewrite.changes])
-    return both if _tree(merged) is not None else rewrites
+        renamings.append(replace(rewrite, start=start, end=end, changes=changes))
+    all_rewrites = [*rewrites, *renamings]
+    merged_text = applied(text, [change for rewrite in all_rewrites for change in rewrite.changes])
+    return all_rewrites if _tree(merged_text) is not None else rewrites
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -280,9 +280,9 @@ def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Posit
     before = text[rewrite.start : rewrite.end]
     inside = [
         Change(start=change.start - rewrite.start, end=change.end - rewrite.start, text=change.text)
-        for other in rewrites
-        if rewrite.start <= other.start and other.end <= rewrite.end
-        for change in other.changes
+        for inner in rewrites
+        if rewrite.start <= inner.start and inner.end <= rewrite.end
+        for change in inner.changes
         if change.end <= rewrite.end
     ]
     reason, confidence = REASONS[rewrite.rule]

@@ -18,7 +18,7 @@ class Survey:
     """What one walk over a file gathers.
 
     Attributes:
-        nodes: Those of its tree, breadth first.
+        nodes: The nodes of its tree, breadth first.
         bound: The names that it binds anywhere, methods among them.
         modules: The modules that it imports under their own names.
         guarded: The nodes below a test of Python's version, or below a `try` for names that it
@@ -32,7 +32,7 @@ class Survey:
 
 
 def survey(tree: ast.Module) -> Survey:
-    """Gather what both the rewriting of names and the findings ask of a file."""
+    """Gather what renames and findings need to know about a file."""
     nodes = walk(tree)
     bound: set[str] = set()
     modules: set[str] = set()
@@ -46,9 +46,11 @@ def survey(tree: ast.Module) -> Survey:
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
         elif isinstance(node, _IMPORTS):
-            bound.update(one.asname or one.name.partition(".")[0] for one in node.names)
+            bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
             if isinstance(node, ast.Import):
-                modules.update(one.name for one in node.names if one.asname in (None, one.name))
+                modules.update(
+                    alias.name for alias in node.names if alias.asname in (None, alias.name)
+                )
         elif isinstance(node, _GUARDS):
             guarded.update(_guarded_by(node))
     return Survey(
@@ -62,7 +64,7 @@ def survey(tree: ast.Module) -> Survey:
 def _guarded_by(node: ast.If | ast.IfExp | ast.Try) -> list[ast.AST]:
     if not isinstance(node, ast.Try):
         return walk(node) if _asks_version(node.test) else []
-    if any(_takes_missing(one) for one in node.handlers):
+    if any(_takes_missing(handler) for handler in node.handlers):
         return walk(*node.body, *(line for handler in node.handlers for line in handler.body))
     return []
 

@@ -127,10 +127,10 @@ def python2_findings(
     """Findings for a source that was written for Python 2.
 
     Args:
-        survey: Of the source as Python 3 parses it.
+        survey: The survey of the source, as Python 3 parses it.
         text: That source.
-        before: Finds a place of the text in the source of Python 2.
-        divisions: Whether the source is surely one of Python 2, whose divisions may round down.
+        before: Maps a position in the text to one in the Python 2 source.
+        divisions: Whether the source is certainly Python 2, whose divisions may round down.
     """
     return tuple(_Search(survey, text, before, divisions=divisions).findings())
 
@@ -164,8 +164,8 @@ class _Search:
         if node in self._guarded:
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            gone = node.id in BUILTINS and not hasattr(builtins, node.id)
-            if gone and node.id not in self._bound:
+            is_missing = node.id in BUILTINS and not hasattr(builtins, node.id)
+            if is_missing and node.id not in self._bound:
                 yield self._gone("python2-builtin", node, node.id, BUILTINS[node.id], "certain")
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from self._imports(node)

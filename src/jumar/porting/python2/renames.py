@@ -44,7 +44,7 @@ def renames(survey: Survey, text: str, own: Callable[[str], bool]) -> list[Rewri
     """The certain renames: names that the file neither defines nor uses for Python 2 alone.
 
     Args:
-        survey: Of the text as Python 3 parses it.
+        survey: The survey of the text, as Python 3 parses it.
         text: The source, without line ends that are a lone carriage return.
         own: Whether a module's name is that of a file of the tree.
     """
@@ -79,7 +79,7 @@ class _Renaming:
                 self._call(node)
                 if _is_question(node) and "has_key" not in self._bound:
                     questions.append(node)
-        # The inner ones first: their text goes into that of those around them.
+        # Inner calls first: the outer ones contain their text.
         for call in reversed(questions):
             self._has_key(call)
         return self._rewrites

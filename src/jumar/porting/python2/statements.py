@@ -30,8 +30,8 @@ class _NotSafe(Exception):
 def _grammar() -> Any:
     """The grammar, read from its text.
 
-    `fissix.pygram` would keep it as a pickle below the user's home, which runs what is in there
-    the next time, and fails where the home cannot be written to.
+    `fissix.pygram` would cache it in the user's home as a pickle, which may run any code when it
+    is loaded, and fails if the home is not writable.
     """
     return pgen.generate_grammar(str(Path(fissix.__file__).with_name("Grammar.txt")))
 
@@ -150,7 +150,7 @@ def _leaf(leaf: Node, source: _Source, print_statement: bool) -> _Found:
             digits = f"0o{digits.lstrip('0')}"
         return ("python2-number", [source.instead(leaf, digits)]) if digits != value else None
     if re.match("[uU][rR]['\"]", value):
-        # In Python 2 these hold escapes for single characters, which no raw string of 3 has.
+        # In Python 2 these are escapes for single characters, which raw strings of 3 do not have.
         if re.search(r"\\[uU]", value):
             raise _NotSafe
         start = source.start(leaf)
@@ -210,8 +210,8 @@ def _except(node: Node, source: _Source) -> _Found:
         start = source.start(statement)
         line = source.text.rfind("\n", 0, start) + 1
         indent = source.text[line:start]
-        ends = "\r\n" if source.text[:line].endswith("\r\n") else "\n"
-        separator = ends + indent
+        newline = "\r\n" if source.text[:line].endswith("\r\n") else "\n"
+        separator = newline + indent
     else:
         start, separator = source.start(body), "; "
     assign = f"{source.of(target)} = {name}.args{separator}"
@@ -229,8 +229,8 @@ def _raise(node: Node, source: _Source) -> _Found:
         raise _NotSafe
     if source.of(value) == "None":
         # An object that was caught is raised again as it is; a class is called without arguments.
-        called = "()" if source.of(kind).rpartition(".")[2][:1].isupper() else ""
-        changes = [Change(start=source.end(kind), end=source.end(value), text=called)]
+        parentheses = "()" if source.of(kind).rpartition(".")[2][:1].isupper() else ""
+        changes = [Change(start=source.end(kind), end=source.end(value), text=parentheses)]
     elif source.in_parentheses(value):
         changes = [source.between(kind, value, "")]
     else:
@@ -241,25 +241,25 @@ def _raise(node: Node, source: _Source) -> _Found:
         if closing:
             opening = replace(opening, text=closing.text + opening.text)
         elif changes[-1].end == opening.start and source.of(value) == "None":
-            before = changes.pop()
+            previous = changes.pop()
             opening = Change(
-                start=before.start, end=opening.end, text=before.text + ".with_traceback("
+                start=previous.start, end=opening.end, text=previous.text + ".with_traceback("
             )
         changes += [opening, source.behind(trace[1], ")")]
     return "python2-raise", changes
 
 
 def _exec(node: Node, source: _Source) -> _Found:
-    word, code, *places = node.children
-    if not places and source.in_parentheses(code):
+    word, code, *operands = node.children
+    if not operands and source.in_parentheses(code):
         # Two or three values in parentheses are code and its names in Python 2 as well.
         return None
     changes = [source.between(word, code, "(")]
-    left = code
-    for place in places[1::2]:
-        changes.append(source.between(left, place, ", "))
-        left = place
-    return "python2-exec", [*changes, source.behind(left, ")")]
+    previous = code
+    for operand in operands[1::2]:
+        changes.append(source.between(previous, operand, ", "))
+        previous = operand
+    return "python2-exec", [*changes, source.behind(previous, ")")]
 
 
 def _backquotes(node: Node, source: _Source) -> _Found:
@@ -285,11 +285,11 @@ _STATEMENTS: dict[str, Callable[[Node, _Source], _Found]] = {
 def _without_tabs(tree: Node, source: _Source) -> Iterator[Rewrite]:
     """Spaces for the tabs before the first words of lines; multi-line strings are kept."""
     changes: list[Change] = []
-    seen = 0
+    last_line = 0
     for leaf in tree.leaves():
-        if not leaf.value.strip() or leaf.lineno == seen:
+        if not leaf.value.strip() or leaf.lineno == last_line:
             continue
-        seen = leaf.lineno
+        last_line = leaf.lineno
         start = source.starts[leaf.lineno - 1]
         indent = source.text[start : start + leaf.column]
         if "\t" in indent and not indent.strip():

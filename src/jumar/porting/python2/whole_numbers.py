@@ -13,22 +13,21 @@ _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.
 def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
     """The divisions whose result is an argument of `range` or a bound of a slice.
 
-    Neither takes a float, so what is divided there were integers, and `/` rounded down. A result
-    may go through a name that nothing else is assigned to in the function, and through sums and
-    products.
+    Neither takes a float, so the operands were integers, and `/` rounded down. A result may go
+    through a name that nothing else is assigned to in the function, and through sums and products.
 
     Args:
-        tree_nodes: Those of a script as Python 3 parses it, breadth first.
+        tree_nodes: The nodes of a script as Python 3 parses it, breadth first.
     """
     divisions: set[ast.BinOp] = set()
     if not any(isinstance(node, ast.Div) for node in tree_nodes):
         return divisions
     for scope, nodes in _scopes(tree_nodes[0]):
-        assigned = _assigned(scope, nodes)
+        values_by_name = _assigned(scope, nodes)
         for node in nodes:
             for value in _whole(node):
                 for part in _parts(value):
-                    divisions.update(_divisions(part, assigned))
+                    divisions.update(_divisions(part, values_by_name))
     return divisions
 
 
@@ -50,27 +49,27 @@ def _scopes(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
 
 
 def _assigned(scope: ast.AST, nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
-    """The values assigned to each name of a scope; None for those not written there."""
-    assigned: dict[str, list[ast.expr | None]] = {}
+    """The values assigned to each name of a scope; None for values that are not expressions."""
+    values_by_name: dict[str, list[ast.expr | None]] = {}
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
         for node in walk(arguments):
             if isinstance(node, ast.arg):
-                assigned.setdefault(node.arg, []).append(None)
+                values_by_name.setdefault(node.arg, []).append(None)
     plain: set[ast.expr] = set()
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     plain.add(target)
-                    assigned.setdefault(target.id, []).append(node.value)
+                    values_by_name.setdefault(target.id, []).append(node.value)
     for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in plain:
-            assigned.setdefault(node.id, []).append(None)
+            values_by_name.setdefault(node.id, []).append(None)
         elif isinstance(node, ast.Global | ast.Nonlocal):
             for name in node.names:
-                assigned.setdefault(name, []).append(None)
-    return assigned
+                values_by_name.setdefault(name, []).append(None)
+    return values_by_name
 
 
 def _whole(node: ast.AST) -> list[ast.expr]:
@@ -93,13 +92,15 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
         yield value
 
 
-def _divisions(part: ast.expr, assigned: dict[str, list[ast.expr | None]]) -> Iterator[ast.BinOp]:
+def _divisions(
+    part: ast.expr, values_by_name: dict[str, list[ast.expr | None]]
+) -> Iterator[ast.BinOp]:
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
         yield part
     elif isinstance(part, ast.Name):
         values = [
             value if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else None
-            for value in assigned.get(part.id, [])
+            for value in values_by_name.get(part.id, [])
         ]
         if None not in values:
             yield from (value for value in values if value is not None)

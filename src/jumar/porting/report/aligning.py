@@ -146,18 +146,18 @@ def _compared(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """The words of both lines, marking those that the other lacks.
 
     Words rather than letters: `Session` beside `NPUSession` reads better as one change than as
-    three letters put in. Lines that have little in common are marked as a whole.
+    three inserted letters. Lines that have little in common are marked as a whole.
     """
-    alike = _likeness(Counter(_tokens(old)), Counter(_tokens(new)))
-    if alike < _ALIKE or len(old) + len(new) > 2 * _LONG_LINE:
+    likeness = _likeness(Counter(_tokens(old)), Counter(_tokens(new)))
+    if likeness < _ALIKE or len(old) + len(new) > 2 * _LONG_LINE:
         return (Part(text=old, changed=True),), (Part(text=new, changed=True),)
     olds, news = re.findall(r"\w+|\s+|[^\w\s]", old), re.findall(r"\w+|\s+|[^\w\s]", new)
     old_parts: list[Part] = []
     new_parts: list[Part] = []
     for tag, i, i_end, j, j_end in SequenceMatcher(None, olds, news, autojunk=False).get_opcodes():
-        changed = tag != "equal"
+        is_changed = tag != "equal"
         if i < i_end:
-            old_parts.append(Part(text="".join(olds[i:i_end]), changed=changed))
+            old_parts.append(Part(text="".join(olds[i:i_end]), changed=is_changed))
         if j < j_end:
-            new_parts.append(Part(text="".join(news[j:j_end]), changed=changed))
+            new_parts.append(Part(text="".join(news[j:j_end]), changed=is_changed))
     return tuple(old_parts), tuple(new_parts)

@@ -47,8 +47,8 @@ def side_by_side(file: FileReport, key: str) -> list[Shown | Folded]:
     """A ported file from top to bottom.
 
     Args:
-        file: With both texts.
-        key: What the keys of its notes begin with.
+        file: The file, with both texts.
+        key: Prefix of the keys of its notes.
     """
     rows = align(file.before.removeprefix("\ufeff"), file.after.removeprefix("\ufeff"))
     if not rows:
@@ -59,17 +59,17 @@ def side_by_side(file: FileReport, key: str) -> list[Shown | Folded]:
         if row.changed or index in notes:
             near.update(range(index - CONTEXT, index + CONTEXT + 1))
     parts: list[Shown | Folded] = []
-    for first, end, is_near in _runs([index in near for index in range(len(rows))]):
-        if is_near or end - first < _SHORTEST_FOLD:
-            noted = tuple(
+    for start, end, is_near in _runs([index in near for index in range(len(rows))]):
+        if is_near or end - start < _SHORTEST_FOLD:
+            noted_rows = tuple(
                 NotedRow(row=rows[index], notes=tuple(notes.get(index, ())))
-                for index in range(first, end)
+                for index in range(start, end)
             )
             if parts and isinstance(parts[-1], Shown):
-                noted = (*parts.pop().rows, *noted)  # pyright: ignore[reportAttributeAccessIssue]
-            parts.append(Shown(rows=noted))
+                noted_rows = (*parts.pop().rows, *noted_rows)  # pyright: ignore[reportAttributeAccessIssue]
+            parts.append(Shown(rows=noted_rows))
         else:
-            parts.append(_folded(rows[first:end]))
+            parts.append(_folded(rows[start:end]))
     return parts
 
 
@@ -94,15 +94,15 @@ def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[N
     """The notes of each row, by its index."""
     lefts = {row.left.number: index for index, row in enumerate(rows) if row.left is not None}
     rights = {row.right.number: index for index, row in enumerate(rows) if row.right is not None}
-    placed: dict[int, list[Note]] = {}
+    notes_of_row: dict[int, list[Note]] = {}
     items: list[tuple[str, Edit | Finding]] = [
         *((f"{key}-e{number}", edit) for number, edit in enumerate(file.edits)),
         *((f"{key}-d{number}", finding) for number, finding in enumerate(file.findings)),
     ]
     for name, item in items:
         index = _row_of(item, rows, lefts, rights)
-        placed.setdefault(index, []).append(Note(key=name, item=item))
-    return placed
+        notes_of_row.setdefault(index, []).append(Note(key=name, item=item))
+    return notes_of_row
 
 
 def _row_of(
@@ -116,15 +116,15 @@ def _row_of(
         candidates += _rows_from(item.place_after.line, code_after, rights)
     candidates += _rows_from(item.place.line, code, lefts)
     if isinstance(item, Edit):
-        # An edit that put lines in before or after its place belongs to these.
+        # An edit that inserted lines before or after its place belongs to them.
         beside = (1, -1) if item.before == item.after else (-1, 1)
         near = [index + step for step in beside for index in candidates]
         candidates += [index for index in near if 0 <= index < len(rows)]
-    changed = [index for index in candidates if rows[index].changed]
-    return (changed or candidates or [len(rows) - 1])[0]
+    changed_rows = [index for index in candidates if rows[index].changed]
+    return (changed_rows or candidates or [len(rows) - 1])[0]
 
 
 def _rows_from(line: int, code: str, index_of: dict[int, int]) -> list[int]:
     """The rows of the lines that a piece of code spans, from its first line."""
-    taken = range(line, line + code.count("\n") + 1)
-    return [index_of[number] for number in taken if number in index_of]
+    numbers = range(line, line + code.count("\n") + 1)
+    return [index_of[number] for number in numbers if number in index_of]

@@ -1,7 +1,7 @@
 """A report as JSON, and back.
 
 The schema is versioned (`"schema": 1`); `docs/port-reports.md` describes it. Sentences are kept in
-both languages, so that a report can be shown again in the other one.
+both languages, so that a report can later be shown in the other one.
 """
 
 import json
@@ -55,7 +55,7 @@ def to_json(report: TreeReport) -> _Json:
 def dumps(report: TreeReport) -> str:
     """A report as the text of a JSON file, with Chinese unescaped."""
     text = json.dumps(to_json(report), ensure_ascii=False, indent=1)
-    # File names may hold bytes that are not text, which no encoding could write.
+    # File names may contain bytes that are not text, which no encoding could write.
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
@@ -63,7 +63,7 @@ def from_json(value: object, *, where: str = "") -> TreeReport:
     """The report that `to_json` converted. `totals` are for other readers and are not read.
 
     Args:
-        value: What a JSON file holds.
+        value: The parsed JSON.
         where: The file, for messages.
 
     Raises:
@@ -94,11 +94,11 @@ def read_report(path: Path) -> TreeReport:
     Raises:
         UserError: It cannot be read, is not JSON, or is not a report.
     """
-    again = "Give a file that `jumar port ... --report FILE.json` wrote."
+    todo = "Give a file that `jumar port ... --report FILE.json` wrote."
     try:
         value = parse_json(read_text(path))
     except ValueError as error:
-        raise UserError(f"is not JSON: {error}", where=str(path), todo=again) from error
+        raise UserError(f"is not JSON: {error}", where=str(path), todo=todo) from error
     return from_json(value, where=str(path))
 
 

@@ -147,11 +147,11 @@ def _edits(report: TreeReport, labels: Words, language: Language) -> Iterator[st
     if not files:
         yield labels.no_edits
         yield ""
-    others = [file for file in report.files if file.note is not None and not file.edits]
-    if others:
+    without_edits = [file for file in report.files if file.note is not None and not file.edits]
+    if without_edits:
         yield f"## {labels.files_without_edits}"
         yield ""
-        for file in others:
+        for file in without_edits:
             note = prose(file.note.in_language(language)) if file.note is not None else ""
             yield f"- {code(file.path)} ({labels.statuses[file.status]}): {note}"
         yield ""
@@ -164,13 +164,13 @@ def _edit(edit: Edit, labels: Words, language: Language) -> Iterator[str]:
     yield f"**{where}** {prose(edit.reason.in_language(language))}  "
     yield _because(edit, labels)
     yield ""
-    changed = [
+    changed_lines = [
         *(f"-{_shown(line)}" for line in lines_of(edit.before)),
         *(f"+{_shown(line)}" for line in lines_of(edit.after)),
     ]
-    fence = "`" * max(3, _longest_run("\n".join(changed)) + 1)
+    fence = "`" * max(3, _longest_run("\n".join(changed_lines)) + 1)
     yield f"{fence}diff"
-    yield from changed
+    yield from changed_lines
     yield fence
     yield ""
 

@@ -58,8 +58,8 @@ class FindingView:
 def render(report: TreeReport, language: Language = "en") -> str:
     """The page as HTML, with its style and script inside and no address of anything outside.
 
-    Every text of the report is escaped by the template engine, whatever it holds; the script that
-    filters the page is the only one that its policy lets run.
+    The template engine escapes every text of the report, and the page's policy lets only the script
+    run that filters the page.
     """
     views = _with_differences(report)
     style, script = (page_source(_PACKAGE, name) for name in ("page.css", "page.js"))
@@ -139,13 +139,13 @@ def _with_differences(report: TreeReport) -> list[FileView]:
 
 def _size_of_rows(block: Shown) -> int:
     return sum(
-        _CHARACTERS_A_ROW * (1 + 2 * len(noted.notes))
+        _CHARACTERS_A_ROW * (1 + 2 * len(noted_row.notes))
         + sum(
             min(_LONG_LINE, len(cell.text))
-            for cell in (noted.row.left, noted.row.right)
+            for cell in (noted_row.row.left, noted_row.row.right)
             if cell is not None
         )
-        for noted in block.rows
+        for noted_row in block.rows
     )
 
 
@@ -156,7 +156,7 @@ def _size_of_fold(block: Folded) -> int:
 def _finding_view(file: FileReport, finding: Finding, view: FileView | None) -> FindingView:
     link = ""
     if view is not None and not view.left_out:
-        number = next(i for i, other in enumerate(file.findings) if other is finding)
+        number = next(i for i, candidate in enumerate(file.findings) if candidate is finding)
         link = f"{view.key}-d{number}"
     return FindingView(path=file.path, found=finding, link=link)
 

@@ -31,7 +31,7 @@ def save_report(report: TreeReport, path: Path, language: Language = "en") -> No
     """Write a report: Markdown, JSON or one HTML page, by the suffix of its name.
 
     Raises:
-        UserError: The suffix is another one, or the file cannot be written.
+        UserError: The suffix is unknown, or the file cannot be written.
     """
     suffix = report_suffix(path)
     if suffix == ".json":
@@ -43,5 +43,5 @@ def save_report(report: TreeReport, path: Path, language: Language = "en") -> No
         from jumar.porting.report.page import render
 
         text = render(report, language)
-    # A file name may hold bytes that are not text; they are spelled out.
+    # A file name may contain bytes that are not text; they are escaped.
     write_text(path, text, errors="backslashreplace")

@@ -16,8 +16,8 @@ name that are not text)."""
 def visible(text: str) -> str:
     """A text with nothing hidden: invisible characters are spelt out.
 
-    Code that turns the direction of writing, or that moves the cursor of a terminal, would
-    otherwise show a reader another program than the one that runs. Line ends and tabs stay.
+    Code that reverses the writing direction, or moves the cursor of a terminal, would otherwise
+    show a reader a different program than the one that runs. Line ends and tabs stay.
     """
     return _UNSEEN.sub(_spelt, text)
 
@@ -45,7 +45,7 @@ def lines_of(text: str) -> list[str]:
 def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
     """The parts of a sentence, and whether each is code, that is, was between backticks.
 
-    A backtick without a second one is a letter like others.
+    An unpaired backtick is an ordinary character.
     """
     parts = text.split("`")
     if len(parts) % 2 == 0:

@@ -34,8 +34,8 @@ def is_coloured(console: Console) -> bool:
 def print_diff(report: TreeReport, console: Console) -> None:
     """Print the unified diff of every ported file.
 
-    Without colours it is written as it is, so that it can be piped into `patch -p1`. In a terminal,
-    characters that would hide or move others are spelt out.
+    Without colours it is written unchanged, so that it can be piped into `patch -p1`. In a
+    terminal, characters that would hide or move others are spelt out.
     """
     if not is_coloured(console):
         _write_patch(report, console.file)
@@ -74,11 +74,11 @@ def print_summary(
 
     Args:
         report: The outcome of the port.
-        console: Where to.
-        language: In which language.
+        console: The console to print to.
+        language: Language of the sentences.
         next_command: What to type next; without it the last line is omitted.
-        findings_shown: Most findings to show, identical ones counting as one; the line after
-            them says how many places are left.
+        findings_shown: Maximum number of findings to show, identical ones counting as one; the
+            line after them says how many places are left.
     """
     labels = words(language)
     lines = [_files_line(report, labels)]
@@ -140,26 +140,26 @@ def _finding_lines(report: TreeReport, labels: Words, language: Language, most: 
     """The findings, worst first; equal ones are merged, with all their locations."""
     groups: dict[tuple[str, str, str, str], list[tuple[str, Finding]]] = {}
     for file, finding in report.with_findings():
-        same = (
+        key = (
             finding.severity,
             finding.rule,
             finding.reason.in_language(language),
             finding.todo.in_language(language),
         )
-        groups.setdefault(same, []).append((f"{file.path}:{finding.place}", finding))
+        groups.setdefault(key, []).append((f"{file.path}:{finding.place}", finding))
     if not groups:
         return []
     lines = [Line(""), Line(labels.first, style="bold")]
     for group in list(groups.values())[:most]:
         lines += _finding(group, labels, language)
-    left = sum(len(group) for group in list(groups.values())[most:])
-    if left:
-        lines.append(Line("  " + labels.more.format(count=f"{left:,}")))
+    num_left = sum(len(group) for group in list(groups.values())[most:])
+    if num_left:
+        lines.append(Line("  " + labels.more.format(count=f"{num_left:,}")))
     return [*lines, Line("")]
 
 
 def _finding(group: list[tuple[str, Finding]], labels: Words, language: Language) -> list[Line]:
-    (where, finding), *others = group
+    (where, finding), *other_places = group
     lines = [
         Line.assemble(
             "  ",
@@ -170,10 +170,10 @@ def _finding(group: list[tuple[str, Finding]], labels: Words, language: Language
             (_shortened(one_line(finding.code)), "dim"),
         )
     ]
-    if others:
-        places = [one_line(place) for place, _ in others[:_PLACES_SHOWN]]
-        places += ["…"] if len(others) > _PLACES_SHOWN else []
-        also = labels.also.format(count=f"{len(others):,}") + labels.colon
+    if other_places:
+        places = [one_line(place) for place, _ in other_places[:_PLACES_SHOWN]]
+        places += ["…"] if len(other_places) > _PLACES_SHOWN else []
+        also = labels.also.format(count=f"{len(other_places):,}") + labels.colon
         lines.append(Line.assemble(f"    {also}", (", ".join(places), "cyan")))
     return [
         *lines,

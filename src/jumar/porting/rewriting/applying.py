@@ -32,7 +32,7 @@ class Moved:
         With `ahead`, what precedes it now, such as lines inserted before a statement,
         belongs to it as well.
 
-        What is inserted at the beginning or the end of something belongs to it.
+        Text inserted at the beginning or the end of something belongs to it.
         """
         shift = 0
         for (start, stop, length), side in zip(self._old, self._sides, strict=True):
@@ -87,16 +87,18 @@ def applied(text: str, replacements: list[Replacement]) -> str:
 def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
     """Rewrites that do not change the same characters; earlier ones win.
 
-    A rewrite within something that another one removes is left out: it has nothing to change.
+    A rewrite within something that another one removes is dropped: it has nothing to change.
     """
     accepted: list[Rewrite] = []
-    taken: list[Replacement] = []
+    accepted_replacements: list[Replacement] = []
     for candidate in rewrites:
         if not any(
-            _clash(replacement, other) for replacement in candidate.replacements for other in taken
+            _clash(replacement, other)
+            for replacement in candidate.replacements
+            for other in accepted_replacements
         ):
             accepted.append(candidate)
-            taken += candidate.replacements
+            accepted_replacements += candidate.replacements
     return accepted
 
 
@@ -104,13 +106,17 @@ def emptied_blocks(
     tree: ast.Module, spans: dict[ast.stmt, tuple[int, int]], replacements: list[Replacement]
 ) -> list[Replacement]:
     """`pass` for each block whose statements are all removed."""
-    gone = [change for change in replacements if change.text == "" and change.end > change.start]
-    if not gone:
+    removals = [
+        change for change in replacements if change.text == "" and change.end > change.start
+    ]
+    if not removals:
         return replacements
 
     def removed(statement: ast.stmt) -> Replacement | None:
         start, end = spans[statement]
-        return next((change for change in gone if change.start <= start < end <= change.end), None)
+        return next(
+            (change for change in removals if change.start <= start < end <= change.end), None
+        )
 
     result = list(replacements)
     for node in walk(tree):
@@ -129,7 +135,7 @@ def emptied_blocks(
 
 def _clash(first: Replacement, second: Replacement) -> bool:
     if first.start == first.end and second.start == second.end:
-        # Two insertions at one place are both kept, unless they are equal.
+        # Two insertions at one position are both kept, unless they are equal.
         return (
             first.start == second.start and first.text == second.text and first.side == second.side
         )

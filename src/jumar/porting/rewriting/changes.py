@@ -27,7 +27,7 @@ class Rewrite:
 
     Args:
         imports: Names of `npu_bridge.npu_init` (or `module:name`) that the new text uses.
-        functions: Of `prelude.py`, that the new text calls.
+        functions: Functions of `prelude.py` that the new text calls.
     """
 
     node: ast.AST

@@ -63,8 +63,8 @@ def insert_before(module: Module, statement: ast.stmt, text: str) -> Replacement
     indent, newline = module.lines.indent(start), module.lines.newline
     if module.text[line_start:start].strip():
         # `if a: b`: the block is on one line.
-        joined = "; ".join(text.split("\n"))
-        return Replacement(start=start, end=start, text=f"{joined}; ")
+        one_line = "; ".join(text.split("\n"))
+        return Replacement(start=start, end=start, text=f"{one_line}; ")
     lines = "".join(f"{indent}{line}{newline}" if line else newline for line in text.split("\n"))
     return Replacement(start=line_start, end=line_start, text=lines)
 
@@ -74,12 +74,12 @@ def insert_after(module: Module, statement: ast.stmt, text: str) -> Replacement:
     start, end = module.span(statement)
     indent, newline = module.lines.indent(start), module.lines.newline
     if module.text[module.lines.line_start(start) : start].strip():
-        joined = "; ".join(text.split("\n"))
-        return Replacement(start=end, end=end, text=f"; {joined}")
+        one_line = "; ".join(text.split("\n"))
+        return Replacement(start=end, end=end, text=f"; {one_line}")
     line_end = module.lines.line_end(end)
     lines = "".join(f"{indent}{line}{newline}" if line else newline for line in text.split("\n"))
     if line_end == len(module.text) and not module.text.endswith(("\n", "\r")):
-        # The file has no newline at its end, and keeps none.
+        # The file does not end with a newline, and stays so.
         text, width = newline + lines[: -len(newline)], line_end - start + 1
         return Replacement(start=line_end, end=line_end, text=text, side="close", width=width)
     return Replacement(start=line_end, end=line_end, text=lines, side="close")
@@ -134,22 +134,22 @@ def add_argument(
         without: Arguments that `remove_arguments` removes in the same edit.
     """
     present = slots(module, call)
-    kept = [slot for slot in present if slot.node not in without]
-    if not kept:
+    remaining = [slot for slot in present if slot.node not in without]
+    if not remaining:
         last_end = present[-1].end if present else open_parenthesis(module, call) + 1
         position = present[-1].comma + 1 if present and present[-1].comma >= 0 else last_end
         return Replacement(start=position, end=position, text=", ".join(texts), side="close")
-    last = kept[-1]
+    last = remaining[-1]
     if isinstance(last.node, ast.keyword) and last.node.arg is None:
         text = "".join(f"{text}, " for text in texts)
         return Replacement(start=last.start, end=last.start, text=text)
     line = module.lines.line_start(last.start)
     own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
     gap = module.lines.newline + module.text[line : last.start] if own_line else " "
-    added = "".join(f",{gap}{text}" for text in texts)
+    new_text = "".join(f",{gap}{text}" for text in texts)
     # Outside anything else that closes here: another edit may wrap the last argument.
     start, end = module.span(call)
-    return Replacement(start=last.end, end=last.end, text=added, side="close", width=end - start)
+    return Replacement(start=last.end, end=last.end, text=new_text, side="close", width=end - start)
 
 
 def remove_arguments(
@@ -158,12 +158,12 @@ def remove_arguments(
     """A call without some of its arguments; the others keep their position and comments."""
     present = slots(module, call)
     replacements: list[Replacement] = []
-    kept = [slot for slot in present if slot.node not in names]
+    remaining = [slot for slot in present if slot.node not in names]
     for index, slot in enumerate(present):
         if slot.node not in names:
             continue
-        later = any(other.node not in names for other in present[index + 1 :])
-        if later or not kept:
+        later = any(later_slot.node not in names for later_slot in present[index + 1 :])
+        if later or not remaining:
             end = _skip_blanks(module.text, slot.comma + 1) if slot.comma >= 0 else slot.end
             replacements.append(Replacement(start=slot.start, end=end, text=""))
         else:

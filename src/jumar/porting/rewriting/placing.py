@@ -27,7 +27,8 @@ def import_lines(view: View, names: set[str]) -> list[str]:
 
     Args:
         view: The module.
-        names: Of `npu_bridge.npu_init`; `module:name` for others; `module:` for `import module`.
+        names: Names of `npu_bridge.npu_init`; `module:name` for others; `module:` for `import
+            module`.
     """
     missing: dict[str, list[str]] = {}
     plain: list[str] = []
@@ -156,9 +157,9 @@ def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
     while True:
         line_end = module.lines.line_end(end)
         later = [
-            module.span(other)[1]
-            for other in module.tree.body
-            if end <= module.span(other)[0] < line_end
+            module.span(sibling)[1]
+            for sibling in module.tree.body
+            if end <= module.span(sibling)[0] < line_end
         ]
         if not later:
             return end
@@ -168,7 +169,7 @@ def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
 def _imported(module: Module, name: str, member: str) -> bool:
     """Whether a module or a member is bound at the top under the name used by new text.
 
-    `import os as system` is no `os`.
+    `import os as system` does not bind `os`.
     """
     return any(
         binding.kind == "import" and binding.module == name and binding.member == member

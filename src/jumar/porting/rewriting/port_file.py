@@ -89,10 +89,10 @@ def port_file(
 
     Args:
         source: The script.
-        path: Within the tree, with forward slashes.
+        path: Its path within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
         options: The port's options.
-        whatever_words: Also if no word of the script says that it has to do with the NPU.
+        whatever_words: Whether to port it even if no word in it has to do with the NPU.
     """
     if not whatever_words and not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
@@ -110,18 +110,18 @@ def port_file(
         assert converted is not None
         module = Module(converted.text, path, project)
     rounds = _rounds(module, options)
-    last = rounds[-1].result
-    if last.rewrites:
-        return FileReport(path=path, status="unchanged", findings=(_unsettled(last),))
+    last_result = rounds[-1].result
+    if last_result.rewrites:
+        return FileReport(path=path, status="unchanged", findings=(_unsettled(last_result),))
     journey = _Journey(rounds, converted)
     edits = journey.edits()
-    findings = tuple(sorted(journey.findings(), key=lambda one: (one.place, one.rule)))
+    findings = tuple(sorted(journey.findings(), key=lambda item: (item.place, item.rule)))
     final = rounds[-1].text
     mark = "\ufeff" if source.bom else ""
     return FileReport(
         path=path,
         status="unchanged" if final == source.text else "ported",
-        edits=tuple(sorted(edits, key=lambda one: (one.place, one.rule))),
+        edits=tuple(sorted(edits, key=lambda item: (item.place, item.rule))),
         findings=findings,
         kept=journey.kept(),
         before="" if final == source.text else f"{mark}{source.text}",
@@ -196,12 +196,12 @@ def _apply(view: View, result: _Pass) -> _Applied | None:
     """The text with the rewrites applied; None if there are none, or none that can be kept."""
     accepted = compatible([rewrite for _, rewrite in result.rewrites])
     while accepted:
-        chosen = {id(rewrite) for rewrite in accepted}
+        accepted_ids = {id(rewrite) for rewrite in accepted}
         module = view.module
-        added = _added(view, accepted)
+        additions = _added(view, accepted)
         changes = ordered(
             [change for rewrite in accepted for change in rewrite.replacements]
-            + [replacement for replacement, _ in added]
+            + [replacement for replacement, _ in additions]
         )
         spans = {
             node: module.span(node) for node in module.scopes.nodes if isinstance(node, ast.stmt)
@@ -210,8 +210,12 @@ def _apply(view: View, result: _Pass) -> _Applied | None:
         text = applied(module.text, changes)
         tree = _parsed(text)
         if tree is not None:
-            kept = [(rule, change) for rule, change in result.rewrites if id(change) in chosen]
-            return _Applied(replace(result, rewrites=kept), added, Moved(changes), text, tree)
+            kept_rewrites = [
+                (rule, change) for rule, change in result.rewrites if id(change) in accepted_ids
+            ]
+            return _Applied(
+                replace(result, rewrites=kept_rewrites), additions, Moved(changes), text, tree
+            )
         # Never produce what Python cannot parse: drop the last rewrite, then the one before it.
         accepted = accepted[:-1]
     return None
@@ -241,10 +245,10 @@ class _Journey:
         edits = [self._settled(edit) for edit in self.converted.edits] if self.converted else []
         for number, done in enumerate(self.rounds):
             edits += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
-            for replacement, shown in done.added:
-                of_torch = "import torch_npu" in shown
+            for replacement, text in done.added:
+                of_torch = "import torch_npu" in text
                 reason = _FUNCTION_REASON
-                if shown.startswith(("from ", "import ")):
+                if text.startswith(("from ", "import ")):
                     reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
                 start = done.moved.forward(replacement.start) - len(replacement.text)
                 edits.append(
@@ -253,7 +257,7 @@ class _Journey:
                         place=self._original(number, replacement.start),
                         place_after=self._final(number + 1, start),
                         before="",
-                        after=shown,
+                        after=text,
                         reason=reason,
                         confidence="certain",
                         source=_TORCH_NPU_SOURCE if of_torch else _SOURCE,
@@ -289,8 +293,8 @@ class _Journey:
     def _edit(self, number: int, rule: Rule, rewrite: Rewrite) -> Edit:
         done = self.rounds[number]
         start, end = _shown_span(done.result.module, rewrite)
-        inserted = any(change.start == change.end == start for change in rewrite.replacements)
-        new_start = done.moved.forward(start, ahead=inserted)
+        is_inserted = any(change.start == change.end == start for change in rewrite.replacements)
+        new_start = done.moved.forward(start, ahead=is_inserted)
         before = done.result.module.text[start:end]
         after = done.text[new_start : done.moved.forward(end, end=True)]
         start += len(before) - len(before.lstrip())
@@ -379,9 +383,9 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _why(error: BaseException) -> Text:
     if isinstance(error, SyntaxError):
-        place = f"line {error.lineno}"
+        location = f"line {error.lineno}"
         return Text(
-            en=f"neither Python 3 nor, after the safe changes, Python 2: {error.msg} ({place})",
+            en=f"neither Python 3 nor, after the safe changes, Python 2: {error.msg} ({location})",
             zh=f"既不是 Python 3，经安全转换后也不是 Python 2：{error.msg}（第 {error.lineno} 行）",
         )
     if isinstance(error, MemoryError):

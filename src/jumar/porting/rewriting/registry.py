@@ -22,7 +22,7 @@ class Rule:
     """One piece of knowledge about porting.
 
     Args:
-        id: `session-config`.
+        id: Its name, such as `session-config`.
         title: What the rule does, in one line.
         source: Where the knowledge comes from.
         calls: Qualified names; the rule sees each call of them, or of a class that inherits from
@@ -31,7 +31,7 @@ class Rule:
         nodes: Types of syntax nodes that the rule sees, whatever they name.
         check: Called with a node and the `View`; yields changes. A rule without calls, references
             and nodes is called once with the whole module.
-        minimal: Also with `--minimal`.
+        minimal: Whether it also applies with `--minimal`.
     """
 
     id: str
@@ -126,14 +126,14 @@ class RuleIndex:
 @cache
 def rule_index(language: Language, minimal: bool) -> RuleIndex:
     """The rules that act with some options."""
-    chosen = [
+    rules = [
         rule for rule in all_rules() if rule.language == language and (rule.minimal or not minimal)
     ]
     by_call: dict[str, list[Rule]] = {}
     prefixes: list[tuple[str, Rule]] = []
     by_reference: dict[str, list[Rule]] = {}
     by_node: dict[type[ast.AST], list[Rule]] = {}
-    for rule in chosen:
+    for rule in rules:
         for name in rule.calls:
             if name.endswith("*"):
                 prefixes.append((name[:-1], rule))
@@ -149,7 +149,7 @@ def rule_index(language: Language, minimal: bool) -> RuleIndex:
         by_reference=by_reference,
         by_node=by_node,
         of_module=tuple(
-            rule for rule in chosen if not (rule.calls or rule.references or rule.nodes)
+            rule for rule in rules if not (rule.calls or rule.references or rule.nodes)
         ),
     )
 

@@ -19,19 +19,19 @@ Condition = Callable[[Any, View], bool]
 class Case:
     """One thing that a rule reports.
 
-    The texts may name what was found: `{name}` is the entry of `calls`, `references` or `imports`
-    that fits (`tensorflow.` as `tf.`), `{code}` the source, `{target}` what it is assigned to.
+    The texts may have placeholders: `{name}` is the matching entry of `calls`, `references` or
+    `imports` (`tensorflow.` as `tf.`), `{code}` the source, `{target}` what it is assigned to.
 
     Args:
         calls: Qualified names, whose calls are meant; `tensorflow.train.*` for all names below.
-        references: Qualified names, wherever they are named.
-        imports: Packages, imported themselves or a part of them; `apex.*` for a part alone.
+        references: Qualified names, wherever they occur.
+        imports: Packages, imported as a whole or in part; `apex.*` for parts only.
         nodes: Types of syntax nodes, whatever they name.
         when: All of these have to hold.
         reason: What is wrong.
-        todo: What to do; None for what stays as it is on purpose, which is only counted.
+        todo: What to do; None if it stays unchanged on purpose and is only counted.
         severity: What happens otherwise.
-        look_if: Where this holds it may do no harm: the severity is `look`.
+        look_if: A condition under which it may do no harm: the severity is then `look`.
         confidence: How sure that is.
     """
 
@@ -51,7 +51,7 @@ def report(
     id: str, *, title: Text, source: str, cases: tuple[Case, ...], language: Language = "tensorflow"
 ) -> None:
     """Register a rule that reports; the fields are those of `Rule`, the patterns its cases'."""
-    imported = (ast.Import, ast.ImportFrom) if any(case.imports for case in cases) else ()
+    import_nodes = (ast.Import, ast.ImportFrom) if any(case.imports for case in cases) else ()
     rule(
         id,
         title=title,
@@ -59,7 +59,9 @@ def report(
         language=language,
         calls=tuple(dict.fromkeys(name for case in cases for name in case.calls)),
         references=tuple(dict.fromkeys(name for case in cases for name in case.references)),
-        nodes=tuple(dict.fromkeys((*imported, *(node for case in cases for node in case.nodes)))),
+        nodes=tuple(
+            dict.fromkeys((*import_nodes, *(node for case in cases for node in case.nodes)))
+        ),
     )(checker(cases))
 
 
@@ -109,15 +111,15 @@ def _entry(case: Case, node: ast.AST, name: str) -> str | None:
         parts = f"{name}."
         return next(
             (
-                known
-                for known in case.imports
-                if parts.startswith(f"{known}.") or _is_below(name, known)
+                entry
+                for entry in case.imports
+                if parts.startswith(f"{entry}.") or _is_below(name, entry)
             ),
             None,
         )
     if not isinstance(node, ast.Call):
         return name if name in case.references else None
-    return next((known for known in case.calls if name == known or _is_below(name, known)), None)
+    return next((entry for entry in case.calls if name == entry or _is_below(name, entry)), None)
 
 
 def _is_below(name: str, entry: str) -> bool:

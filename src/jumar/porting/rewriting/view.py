@@ -17,7 +17,7 @@ class View:
     Args:
         module: Names, scopes and spans.
         options: The port's options.
-        own_empty: The tests of branches that are empty in the script as it was given.
+        own_empty: The tests of branches that are empty in the original script.
     """
 
     def __init__(
@@ -93,9 +93,9 @@ class View:
         return Notice(node=node, reason=reason, todo=todo, severity=severity, confidence=confidence)
 
     def _local(self, name: str) -> str:
-        imported = self._imported_as(name)
-        if imported is not None:
-            return imported
+        local_name = self._imported_as(name)
+        if local_name is not None:
+            return local_name
         if NPU_INIT in self.module.scopes.module.stars:
             return name
         return f"{name}_of_npu" if self.module.scopes.binds(name) else name

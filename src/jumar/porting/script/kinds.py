@@ -1,7 +1,7 @@
-"""What an expression holds: a data set of tf.data, a session, an optimizer.
+"""The kind of an expression's value: a data set of tf.data, a session, an optimizer.
 
-Rules act on methods (`x.batch(8)`, `model.fit(...)`) only where `x` is known to hold what they are
-for; a method of the same name of another library is never touched.
+Rules act on methods (`x.batch(8)`, `model.fit(...)`) only where the kind of `x` is known to be the
+one that they are for; a method of the same name in another library is never touched.
 """
 
 import ast
@@ -106,7 +106,7 @@ class Kinds:
 
     Args:
         module: The module.
-        others: Those of the modules that it imports, by path.
+        others: The kinds of the modules that it imports, by path.
     """
 
     def __init__(self, module: Module, others: "dict[str, Kinds] | None" = None) -> None:
@@ -147,13 +147,13 @@ class Kinds:
         return name
 
     def held(self, node: ast.expr) -> list[tuple[Module, ast.expr]]:
-        """The classes one of which is called by a nameless expression.
+        """The classes that a call of an expression without a qualified name may instantiate.
 
-        `self.optimizer(lr)` makes what `self.optimizer = tf.train.AdamOptimizer` holds, and
+        `self.optimizer(lr)` calls the class assigned in `self.optimizer = tf.train.AdamOptimizer`,
         `OPTIMIZERS[name](lr)` one of a table.
 
         Returns:
-            The expressions that name them, each with its module; none where it may be others.
+            The expressions that name them, each with its module; none if there may be others.
         """
         return self._held(node, 0) or []
 
@@ -171,10 +171,10 @@ class Kinds:
             return self._all_held(table.values, depth) if table is not None else None
         if isinstance(node, ast.Name):
             bindings = self.module.bindings(node)
-            if any(one.kind != "assignment" or one.value is None for one in bindings):
+            if any(binding.kind != "assignment" or binding.value is None for binding in bindings):
                 return None
-            values = [one.value for one in bindings if one.value is not None]
-            # `optimizer = optimizer(lr)` takes the class that was there before.
+            values = [binding.value for binding in bindings if binding.value is not None]
+            # `optimizer = optimizer(lr)` calls the class assigned before.
             return self._all_held([value for value in values if not _calls(value, node.id)], depth)
         if isinstance(node, ast.Attribute):
             for module, holder in self._instance(node.value, depth):
@@ -186,10 +186,10 @@ class Kinds:
     def _all_held(self, values: list[ast.expr], depth: int) -> list[tuple[Module, ast.expr]] | None:
         classes: list[tuple[Module, ast.expr]] = []
         for value in values:
-            held = self._held(value, depth + 1)
-            if held is None:
+            value_classes = self._held(value, depth + 1)
+            if value_classes is None:
                 return None
-            classes += held
+            classes += value_classes
         return classes
 
     def _table(self, node: ast.expr) -> ast.Dict | None:
@@ -218,7 +218,7 @@ class Kinds:
             return _UNKNOWN
         self._known[node] = _AGAIN
         kind = self._compute(node, depth + 1)
-        # What depends on itself is not known yet, and may be later.
+        # A kind that depends on itself is not known yet, but may be later.
         if kind == _AGAIN:
             del self._known[node]
         else:
@@ -253,7 +253,10 @@ class Kinds:
                 return self._returned(name, depth)
         elif held := self._held(node.func, depth):
             return self._agreed(
-                [_constructed(module.name_of(one) or "") or _UNKNOWN for module, one in held]
+                [
+                    _constructed(module.name_of(class_node) or "") or _UNKNOWN
+                    for module, class_node in held
+                ]
             )
         if isinstance(node.func, ast.Attribute):
             kind = self._of(node.func.value, depth)
@@ -292,7 +295,7 @@ class Kinds:
     def _returned(self, name: str, depth: int) -> str:
         """The kind of what a function of the tree returns, if all its returns agree."""
         if name not in self._returns:
-            # Not known while it is looked for: otherwise a function that returns itself in many
+            # Unknown while it is being resolved: otherwise a function that returns itself in many
             # places would be followed in every order.
             self._returns[name] = _AGAIN
             kind = self._returned_anew(name, depth)
@@ -312,19 +315,19 @@ class Kinds:
         """The kinds of another module of the tree."""
         if module is self.module:
             return self
-        known = self._others.get(module.path)
-        return known if known and known.module is module else Kinds(module, self._others)
+        kinds = self._others.get(module.path)
+        return kinds if kinds and kinds.module is module else Kinds(module, self._others)
 
     def _result(self, function: ast.FunctionDef, depth: int) -> str:
-        """The kind of what a function of this module returns."""
-        returned = [
+        """The kind of the value that a function of this module returns."""
+        returned_values = [
             inner.value
             for inner in walk(function)
             if isinstance(inner, ast.Return)
             and inner.value is not None
             and self.module.function(inner) is function
         ]
-        return self._agreed([self._of(value, depth) for value in returned])
+        return self._agreed([self._of(value, depth) for value in returned_values])
 
     def _method(self, call: ast.Call, depth: int) -> str:
         """The kind of what a method of a class of the tree returns."""
@@ -344,7 +347,7 @@ class Kinds:
                 holder = self.module.class_of(node)
                 return [] if holder is None else [(self.module, holder), *self._above(holder)]
             bindings = self.module.bindings(node)
-            values = [one.value for one in bindings if one.kind == "assignment"]
+            values = [binding.value for binding in bindings if binding.kind == "assignment"]
             if len(values) == len(bindings) == 1 and values[0] is not None:
                 return self._instance(values[0], depth + 1)
         if isinstance(node, ast.Call):
@@ -352,7 +355,7 @@ class Kinds:
         return []
 
     def _classes(self, name: str) -> list[tuple[Module, ast.ClassDef]]:
-        definitions = [self.module.definition(one) for one in self.module.lineage(name)]
+        definitions = [self.module.definition(ancestor) for ancestor in self.module.lineage(name)]
         return [
             (module, node)
             for module, node in definitions
@@ -361,7 +364,9 @@ class Kinds:
 
     def _above(self, holder: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
         return [
-            one for base in holder.bases for one in self._classes(self.module.name_of(base) or "")
+            definition
+            for base in holder.bases
+            for definition in self._classes(self.module.name_of(base) or "")
         ]
 
     def _bound(self, binding: Binding, depth: int) -> str:
@@ -379,9 +384,9 @@ class Kinds:
         if not isinstance(function, ast.FunctionDef) or not isinstance(node, ast.arg):
             return _UNKNOWN
         if node.annotation is not None:
-            annotated = _constructed(self.module.name_of(node.annotation) or "")
-            if annotated:
-                return annotated
+            kind = _constructed(self.module.name_of(node.annotation) or "")
+            if kind:
+                return kind
         names = [argument.arg for argument in function.args.args]
         home = self.module.scopes.scope_of(self.module.parent(function) or function)
         kinds: list[str] = []
@@ -389,10 +394,10 @@ class Kinds:
             call = self.module.parent(reference)
             if not isinstance(call, ast.Call) or call.func is not reference:
                 return _UNKNOWN
-            passed = {word.arg: word.value for word in call.keywords}
-            passed |= dict(zip(names, call.args, strict=False))
-            if node.arg in passed:
-                kinds.append(self._of(passed[node.arg], depth))
+            passed_values = {word.arg: word.value for word in call.keywords}
+            passed_values |= dict(zip(names, call.args, strict=False))
+            if node.arg in passed_values:
+                kinds.append(self._of(passed_values[node.arg], depth))
         return self._agreed(kinds)
 
     def _attribute(self, node: ast.Attribute, depth: int) -> str:
@@ -409,20 +414,20 @@ class Kinds:
     def _values(self, holder: ast.ClassDef, name: str) -> list[ast.expr]:
         """What a class assigns to an attribute, besides None."""
         if holder not in self._attributes:
-            assigned: dict[str, list[ast.expr]] = {}
+            assigned_values: dict[str, list[ast.expr]] = {}
             for inner in walk(holder):
                 if isinstance(inner, ast.Assign):
                     for target in inner.targets:
                         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                            assigned.setdefault(target.attr, []).append(inner.value)
-            self._attributes[holder] = assigned
+                            assigned_values.setdefault(target.attr, []).append(inner.value)
+            self._attributes[holder] = assigned_values
         return [value for value in self._attributes[holder].get(name, []) if not is_none(value)]
 
     def _agreed(self, kinds: list[str]) -> str:
-        known = {kind for kind in kinds if kind != _AGAIN}
-        if len(known) == 1:
-            return known.pop()
-        return _UNKNOWN if known or not kinds else _AGAIN
+        known_kinds = {kind for kind in kinds if kind != _AGAIN}
+        if len(known_kinds) == 1:
+            return known_kinds.pop()
+        return _UNKNOWN if known_kinds or not kinds else _AGAIN
 
 
 def _constructed(name: str) -> Kind | None:

@@ -54,8 +54,8 @@ class Module:
     """A script as the rules see it.
 
     Args:
-        text: Without byte order mark.
-        path: Within the tree, with forward slashes.
+        text: The script without its byte order mark.
+        path: Its path within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
         tree: The syntax tree of the text, where it has been parsed before.
 
@@ -219,25 +219,29 @@ class Module:
         depth: int,
         seen: frozenset[tuple[str, str]] = frozenset(),
     ) -> str | None:
-        imported = [binding for binding in bindings if binding.kind == "import"]
-        others = [
+        imports = [binding for binding in bindings if binding.kind == "import"]
+        other_bindings = [
             binding
             for binding in bindings
             if binding.kind != "import" and not is_none(binding.value)
         ]
-        if imported and not others:
-            return self._imported(imported[0], seen)
-        if imported or len(bindings) != len(others):
+        if imports and not other_bindings:
+            return self._imported(imports[0], seen)
+        if imports or len(bindings) != len(other_bindings):
             return None
-        kinds = {binding.kind for binding in others}
+        kinds = {binding.kind for binding in other_bindings}
         if kinds <= {"class", "function"}:
             # Functions and classes within functions have no name that another module could use.
             return f"tree:{self.path}:{name}" if scope is self.scopes.module else None
-        if kinds == {"assignment"} and len(others) == 1 and others[0].value is not None:
-            statement = others[0].node
+        if (
+            kinds == {"assignment"}
+            and len(other_bindings) == 1
+            and other_bindings[0].value is not None
+        ):
+            statement = other_bindings[0].node
             plain = isinstance(statement, ast.Assign) and len(statement.targets) == 1
-            if plain and isinstance(others[0].value, ast.Name | ast.Attribute):
-                return self._name_of(others[0].value, depth + 1)
+            if plain and isinstance(other_bindings[0].value, ast.Name | ast.Attribute):
+                return self._name_of(other_bindings[0].value, depth + 1)
         return None
 
     def _imported(self, binding: Binding, seen: frozenset[tuple[str, str]]) -> str:
@@ -274,8 +278,8 @@ class Module:
             if name == "tf":
                 return "tensorflow"
             return f"{star}.{name}" if name in NPU_INIT_NAMES else None
-        # What other libraries export is not known here: a name is theirs if it looks like one of
-        # TensorFlow's, which have a star import in old scripts (`from keras.layers import *`).
+        # The exports of other libraries are not known here. A name is taken to be one of
+        # TensorFlow's, which old scripts import with a star (`from keras.layers import *`).
         root = star.partition(".")[0]
         if root in ("tensorflow", "keras", "horovod") and not hasattr(builtins, name):
             return canonical(f"{star}.{name}")

@@ -69,17 +69,17 @@ _SAME = {
 def _public_names() -> dict[str, str]:
     """The public names of what TensorFlow 1.15's internal modules define, by internal name.
 
-    The file holds what TensorFlow itself notes at each object (`_tf_api_names_v1`): for each module
+    The file contains what TensorFlow records on each object (`_tf_api_names_v1`): for each module
     the names by the public module that exports them, `internal=public` where the two differ.
     """
     file = files("jumar.porting.script").joinpath("internal_modules.json")
     modules: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
     public: dict[str, str] = {}
-    for module, exported in modules.items():
-        for root, names in exported.items():
+    for module, exports in modules.items():
+        for root, names in exports.items():
             for name in names.split():
-                internal, _, other = name.partition("=")
-                public[f"{module}.{internal}"] = f"{root}.{other or internal}"
+                internal, _, public_name = name.partition("=")
+                public[f"{module}.{internal}"] = f"{root}.{public_name or internal}"
     return public
 
 

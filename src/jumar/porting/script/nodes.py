@@ -7,7 +7,11 @@ _PLAIN = frozenset({"ctx", "id", "attr", "kind", "type_comment", "lineno", "leve
 
 
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return () if kind is ast.Constant else tuple(one for one in kind._fields if one not in _PLAIN)
+    return (
+        ()
+        if kind is ast.Constant
+        else tuple(field for field in kind._fields if field not in _PLAIN)
+    )
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):

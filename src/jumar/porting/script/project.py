@@ -84,16 +84,16 @@ class Project:
             return None
 
     def parsed(self, text: str, path: str) -> Module:
-        """A script of the tree, parsed; kept for those that import it.
+        """A script of the tree, parsed; cached for those that import it.
 
         Raises:
             SyntaxError: Python 3 cannot parse it.
         """
-        known = self._modules.get(path)
-        if known is None or known.text != text:
-            known = Module(text, path, self)
-        self._keep(path, known)
-        return known
+        module = self._modules.get(path)
+        if module is None or module.text != text:
+            module = Module(text, path, self)
+        self._keep(path, module)
+        return module
 
     def find(self, dotted: str, importer: str) -> str | None:
         """The path within the tree of an imported module, or None for modules from elsewhere.

@@ -49,8 +49,8 @@ def decode(content: bytes) -> SourceText:
     try:
         encoding = codecs.lookup(encoding).name
         text = body.decode(encoding)
-        # A codec that changes bytes on the way (UTF-7, rot13) cannot give the same file back.
-        same = text.encode(encoding) == body
+        # A codec that does not round-trip (UTF-7, rot13) cannot write the same file back.
+        is_reversible = text.encode(encoding) == body
     except (LookupError, UnicodeError, TypeError, AttributeError) as error:
         raise Unreadable(
             Text(
@@ -58,7 +58,7 @@ def decode(content: bytes) -> SourceText:
                 zh=f"无法按 {encoding} 编码读取：{error}",
             )
         ) from error
-    if not same:
+    if not is_reversible:
         raise Unreadable(
             Text(en=f"cannot be written back as {encoding}", zh=f"无法按 {encoding} 编码写回")
         )
@@ -90,8 +90,8 @@ class Lines:
     r"""Where the lines of a text begin, counted as Python's parser counts them.
 
     Args:
-        text: With line ends `\n`, `\r\n` or `\r`. Form feeds end no line for the parser, so
-            `str.splitlines` does not serve.
+        text: With line ends `\n`, `\r\n` or `\r`. The parser ends no line at a form feed, unlike
+            `str.splitlines`.
     """
 
     def __init__(self, text: str) -> None:

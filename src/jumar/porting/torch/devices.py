@@ -77,7 +77,7 @@ def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
     Args:
         module: The script.
         node: The string.
-        text: What `device_text` gives for it.
+        text: The result of `device_text` for it.
     """
     if is_said(module, node):
         return "no"
@@ -103,10 +103,10 @@ def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bo
         elif isinstance(parent, ast.List | ast.Tuple | ast.Set):
             beside_cpu = beside_cpu or any(map(_is_cpu, parent.elts))
         elif isinstance(parent, ast.FormattedValue):
-            whole = module.parent(parent)
-            if not isinstance(whole, ast.JoinedStr) or not _begins_device(whole, parent):
+            f_string = module.parent(parent)
+            if not isinstance(f_string, ast.JoinedStr) or not _begins_device(f_string, parent):
                 return node, parent, beside_cpu
-            node = whole
+            node = f_string
             continue
         elif isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add | ast.Mod):
             if node is not parent.left:
@@ -122,11 +122,11 @@ def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bo
         node = parent
 
 
-def _begins_device(whole: ast.JoinedStr, part: ast.FormattedValue) -> bool:
+def _begins_device(f_string: ast.JoinedStr, part: ast.FormattedValue) -> bool:
     """Whether an f-string is a device: `{...}`, or `{...}:` with a number after it."""
-    if whole.values[0] is not part:
+    if f_string.values[0] is not part:
         return False
-    rest = whole.values[1:]
+    rest = f_string.values[1:]
     return not rest or (isinstance(rest[0], ast.Constant) and rest[0].value == ":")
 
 

@@ -74,5 +74,5 @@ def npu_counterpart(dotted: str) -> str | None:
         return dotted if rest.partition(".")[0] in AMP_NAMES else None
     if first in RENAMED:
         return f"{RENAMED[first]}.{rest}" if rest else RENAMED[first]
-    known = first in NPU_NAMES or first in NEWER_NAMES or first in TENSOR_TYPES
-    return dotted if known else None
+    exists = first in NPU_NAMES or first in NEWER_NAMES or first in TENSOR_TYPES
+    return dotted if exists else None

@@ -47,7 +47,7 @@ def concerns_torch(module: Module) -> bool:
     """Whether a script uses PyTorch, itself or through a module of the tree."""
     if module not in _CONCERNED:
         _CONCERNED[module] = bool(_IMPORTS.search(module.text)) or any(
-            _IMPORTS.search(other.text) for other in _imported_modules(module)
+            _IMPORTS.search(imported_module.text) for imported_module in _imported_modules(module)
         )
     return _CONCERNED[module]
 
@@ -61,7 +61,7 @@ def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | No
     """The last word of a dotted name, replaced.
 
     None if the text does not have it there: until Python 3.11, Python's parser gives wrong
-    places for expressions in f-strings of several lines.
+    positions for expressions in multi-line f-strings.
     """
     _, end = module.span(node)
     start = end - len(old)
@@ -93,32 +93,32 @@ def is_said(module: Module, node: ast.AST) -> bool:
         return isinstance(call, ast.Call) and is_said(module, call)
     if not isinstance(parent, ast.Call) or node is parent.func:
         return False
-    called = parent.func
+    callee = parent.func
     if isinstance(module.parent(parent), ast.Raise):
         return True
-    if isinstance(called, ast.Attribute):
-        return called.attr in _TALKS
-    return isinstance(called, ast.Name) and bool(_SPEAKERS.search(called.id))
+    if isinstance(callee, ast.Attribute):
+        return callee.attr in _TALKS
+    return isinstance(callee, ast.Name) and bool(_SPEAKERS.search(callee.id))
 
 
 def is_handled(module: Module, node: ast.AST) -> bool:
     """Whether a script handles NPUs itself, in addition to CUDA here.
 
     That is so where another branch of the same `if`, another part of the same condition, or
-    another element of the same list names the NPU: porting would only double it.
+    another element of the same list names the NPU: porting would only duplicate it.
     """
     inner: ast.AST = node
     for around in module.scopes.ancestors(node):
-        others: list[ast.AST] = []
+        alternatives: list[ast.AST] = []
         if isinstance(around, ast.BoolOp):
-            others = [value for value in around.values if value is not inner]
+            alternatives = [value for value in around.values if value is not inner]
         elif isinstance(around, ast.List | ast.Tuple | ast.Set):
-            others = [value for value in around.elts if value is not inner]
+            alternatives = [value for value in around.elts if value is not inner]
         elif isinstance(around, ast.Dict) and inner in around.keys:
-            others = [key for key in around.keys if key is not None and key is not inner]
+            alternatives = [key for key in around.keys if key is not None and key is not inner]
         elif isinstance(around, ast.If):
-            others = _other_tests(module, around)
-        if any(_NPU.search(module.source(other)) for other in others):
+            alternatives = _other_tests(module, around)
+        if any(_NPU.search(module.source(alternative)) for alternative in alternatives):
             return True
         inner = around
     return False
@@ -173,7 +173,7 @@ def _imported_modules(module: Module) -> list[Module]:
             if binding.kind != "import":
                 continue
             path = module.project.find(binding.module, module.path)
-            other = module.project.module(path) if path else None
-            if other is not None and other is not module:
-                modules.append(other)
+            imported_module = module.project.module(path) if path else None
+            if imported_module is not None and imported_module is not module:
+                modules.append(imported_module)
     return modules

@@ -1,8 +1,8 @@
 """What the API list of torch_npu for PyTorch 2.13 calls unsupported on all its devices, as data.
 
-Names that other rules speak of (torch.cuda, profiler, sparse tensors, DataParallel) are not here,
-nor those that the list has although they only hold other names (torch.optim.Adam.step) or compute
-on the host (torch.fft.fftfreq).
+Names that other rules cover (torch.cuda, profiler, sparse tensors, DataParallel) are left out, as
+are those in the list that only contain other names (torch.optim.Adam.step) or compute on the host
+(torch.fft.fftfreq).
 """
 
 RELEASE = "torch_npu 2.13"

@@ -49,17 +49,17 @@ def additions(
     base = tree.folder
     scripts = {path: size for path, size in tree.scripts.items() if path not in ADDED_NAMES}
     start = _named(entry, base, list(scripts)) if entry else _found(tree.project, scripts)
-    asked = bool(entry) or options.distributed or options.modelarts
+    is_requested = bool(entry) or options.distributed or options.modelarts
     files: dict[str, str] = {}
-    # A lone script gets no companions that nobody asked for, nor does an unchanged tree.
-    if asked or (base == tree.place and report.count("ported")):
+    # Files that were not requested are not added to a lone script or an unchanged tree.
+    if is_requested or (base == tree.place and report.count("ported")):
         files |= added_files(options, entry=start)
     existing = [path for path in files if (base / path).exists()]
-    kept = tuple(path for path in existing if not _is(base / path, files[path]))
+    kept_paths = tuple(path for path in existing if not _is(base / path, files[path]))
     files = {path: text for path, text in files.items() if path not in existing}
     if options.mixlist:
         files |= _mixlists(report, options, start)
-    return Additions(entry=start, files=files, kept=kept)
+    return Additions(entry=start, files=files, kept=kept_paths)
 
 
 def _found(project: Project, scripts: dict[str, int]) -> str:
@@ -82,9 +82,9 @@ def _named(name: str, base: Path, scripts: list[str]) -> str:
     path = PurePosixPath(name).as_posix()
     if path in scripts:
         return path
-    place = Path(name)
-    if place.exists():
-        inside = next((each for each in scripts if (base / each).samefile(place)), "")
+    entry_path = Path(name)
+    if entry_path.exists():
+        inside = next((script for script in scripts if (base / script).samefile(entry_path)), "")
         if inside:
             return inside
     raise unknown_name("script", name, scripts, where="--entry")
@@ -99,9 +99,9 @@ def _starts(project: Project, path: str) -> bool:
     return bool(_STARTS.search(text)) and not _RELATIVE.search(text)
 
 
-def _is(place: Path, text: str) -> bool:
+def _is(path: Path, text: str) -> bool:
     try:
-        return not place.is_symlink() and place.read_bytes() == text.encode("utf-8")
+        return not path.is_symlink() and path.read_bytes() == text.encode("utf-8")
     except OSError:
         return False
 
@@ -116,10 +116,10 @@ def _mixlists(report: TreeReport, options: PortOptions, start: str) -> dict[str,
 
 
 def _read_mixlist(options: PortOptions) -> str:
-    place = Path(options.mixlist)
-    where = f"--mixlist {place}"
+    path = Path(options.mixlist)
+    where = f"--mixlist {path}"
     try:
-        text = read_text(place)
+        text = read_text(path)
         lists = parse_json(text)
     except ValueError as error:
         raise UserError(

@@ -21,11 +21,11 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
     other names of Python 2, or in what imports it.
 
     Args:
-        reports: Those of all scripts of a tree, by path.
+        reports: The reports of all scripts of a tree, by path.
         project: The tree.
     """
     result = dict(reports)
-    # What Python 3 cannot parse or has no name for runs in Python 2 alone.
+    # A script that Python 3 cannot parse, or whose names it lacks, only runs in Python 2.
     old = [
         path
         for path, report in reports.items()
@@ -41,13 +41,17 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
         tree = _parsed(before)
         if tree is None or report.status == "unreadable":
             continue
-        found = [
+        division_findings = [
             replace(finding, place_after=_moved(finding, before, texts[path]))
             for finding in python2_findings(survey(tree), before, lambda place: place)
             if finding.rule == _RULE
         ]
-        known = {(finding.rule, finding.place) for finding in report.findings}
-        new = [finding for finding in found if (finding.rule, finding.place) not in known]
+        reported = {(finding.rule, finding.place) for finding in report.findings}
+        new = [
+            finding
+            for finding in division_findings
+            if (finding.rule, finding.place) not in reported
+        ]
         if new:
             findings = sorted((*report.findings, *new), key=lambda finding: finding.place)
             result[path] = replace(report, findings=tuple(findings))
@@ -57,8 +61,8 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
 def _moved(finding: Finding, before: str, after: str) -> Place | None:
     """The position of a finding's line in the ported text; None if it is not there."""
     line = before.split("\n")[finding.place.line - 1]
-    same = [number for number, text in enumerate(after.split("\n"), 1) if text == line]
-    nearest = min(same, key=lambda number: abs(number - finding.place.line), default=None)
+    line_numbers = [number for number, text in enumerate(after.split("\n"), 1) if text == line]
+    nearest = min(line_numbers, key=lambda number: abs(number - finding.place.line), default=None)
     return Place(line=nearest, column=finding.place.column) if nearest else None
 
 

@@ -29,13 +29,13 @@ def import_graph(texts: Mapping[str, str], project: Project) -> dict[str, list[s
 
 def reached(start: str, imports: Mapping[str, list[str]]) -> list[str]:
     """A script and all that it imports within the tree, nearest first."""
-    found = [start]
-    seen = {start}
-    for path in found:
-        new = [inner for inner in imports[path] if inner not in seen]
-        seen.update(new)
-        found += new
-    return found
+    reachable = [start]
+    visited = {start}
+    for path in reachable:
+        new = [inner for inner in imports[path] if inner not in visited]
+        visited.update(new)
+        reachable += new
+    return reachable
 
 
 def start_keras(paths: Iterable[str], project: Project) -> frozenset[str]:
@@ -68,7 +68,7 @@ def ported_text(report: FileReport, path: str, project: Project) -> str:
         return ""
 
 
-def _imported(text: str, path: str, project: Project, known: Container[str]) -> list[str]:
+def _imported(text: str, path: str, project: Project, scripts: Container[str]) -> list[str]:
     names: list[str] = []
     for match in _IMPORTS.finditer(text):
         if match["module"] is None:
@@ -78,5 +78,5 @@ def _imported(text: str, path: str, project: Project, known: Container[str]) -> 
         members = [part.split()[0] for part in match["members"].split(",") if part.split()]
         dot = "" if match["module"].endswith(".") else "."
         names += [f"{match['module']}{dot}{member}" for member in members if member != "*"]
-    found = [inner for name in names if (inner := project.find(name, path))]
-    return list(dict.fromkeys(inner for inner in found if inner in known and inner != path))
+    paths = [inner for name in names if (inner := project.find(name, path))]
+    return list(dict.fromkeys(inner for inner in paths if inner in scripts and inner != path))

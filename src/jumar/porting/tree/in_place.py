@@ -31,11 +31,11 @@ def write_in_place(
         report: The report of a port of `root`.
         root: What was ported: a folder, a script, or its tree as read.
         added: Files that are not in the original, by their path in the tree.
-        force: Also where git has no copy of what is overwritten.
+        force: Whether to overwrite files of which git has no copy.
 
     Raises:
         UserError: A file that would change is not committed, has changed since it was read, or
-            cannot be written; what was written before is put back.
+            cannot be written; files already written are restored.
     """
     tree = as_tree(root)
     base, entries = tree.folder, tree.entries
@@ -48,7 +48,7 @@ def write_in_place(
     }
     for path, text in added.items():
         content = text.encode("utf-8")
-        place = base / path
+        target = base / path
         through = [part for part in (path, *_folders(path)) if part in links]
         if through:
             raise UserError(
@@ -56,14 +56,14 @@ def write_in_place(
                 where=through[0],
                 todo="Remove the link, or use --to.",
             )
-        if not place.is_file() or place.read_bytes() != content:
+        if not target.is_file() or target.read_bytes() != content:
             contents[path] = content
     overwritten = [path for path in contents if (base / path).exists()]
     if not force:
         _demand_committed(base, overwritten)
     _Exchange(base).write(contents)
-    ported = len([file for file in report.files if file.status == "ported"])
-    return Written(place=base, ported=ported, copied=0, added=tuple(added))
+    num_ported = len([file for file in report.files if file.status == "ported"])
+    return Written(place=base, ported=num_ported, copied=0, added=tuple(added))
 
 
 def _folders(path: str) -> list[str]:
@@ -76,22 +76,22 @@ def _demand_committed(base: Path, paths: list[str]) -> None:
     if not paths:
         return
     prefix = _git(base, "rev-parse", "--show-prefix").rstrip("\n")
-    tracked = set(_git(base, "ls-files", "-z").split("\0"))
+    tracked_paths = set(_git(base, "ls-files", "-z").split("\0"))
     status = _git(base, "status", "--porcelain", "-z", "--untracked-files=no", "--", ".")
     dirty = {record[3:].removeprefix(prefix) for record in status.split("\0") if record}
     for path in paths:
-        what = "is not under git" if path not in tracked else "is not committed"
-        if path not in tracked or path in dirty:
+        problem = "is not under git" if path not in tracked_paths else "is not committed"
+        if path not in tracked_paths or path in dirty:
             raise UserError(
-                f"{what}: git could not restore what --in-place overwrites",
+                f"{problem}: git could not restore what --in-place overwrites",
                 where=str(base / path),
                 todo="Commit it first, or add --force.",
             )
 
 
 def _git(base: Path, *arguments: str) -> str:
-    # A monitor of the file system named in the repository's settings would be run by `status`,
-    # and of a renamed file it would give the old name in a record of another form.
+    # `status` would run a file system monitor named in the repository's settings, and would give
+    # the old name of a renamed file in a record of another form.
     settings = ["-c", "core.fsmonitor=false", "-c", "status.renames=false"]
     command = ["git", "-C", str(base), *settings, *arguments]
     try:
@@ -151,17 +151,17 @@ class _Exchange:
         Raises:
             UserError: One cannot be written.
         """
-        place = self._base
+        target = self._base
         try:
             # A full disk is noticed here, before the first file is replaced.
             for path, content in contents.items():
-                place = self._base / path
-                self._prepare(place, content)
+                target = self._base / path
+                self._prepare(target, content)
             for step in self._steps:
-                place = step.place
+                target = step.place
                 if step.kept:
-                    _keep(place, step.kept)
-                step.new.replace(place)
+                    _keep(target, step.kept)
+                step.new.replace(target)
         except BaseException as error:
             lost = self._put_back()
             if isinstance(error, OSError):
@@ -169,27 +169,27 @@ class _Exchange:
                 if lost:
                     todo = f"Rename by hand: {', '.join(lost)}."
                 raise UserError(
-                    f"cannot be written: {error.strerror or error}", where=str(place), todo=todo
+                    f"cannot be written: {error.strerror or error}", where=str(target), todo=todo
                 ) from error
             raise
         for step in self._steps:
             if step.kept:
                 step.kept.unlink(missing_ok=True)
 
-    def _prepare(self, place: Path, content: bytes) -> None:
-        missing = [each for each in place.parents if not each.exists()]
+    def _prepare(self, target: Path, content: bytes) -> None:
+        missing = [folder for folder in target.parents if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir()
             self._folders.append(folder)
-        number, name = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
+        number, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         new = Path(name)
-        exists = place.exists()
-        kept = new.with_name(f"{new.name}.original") if exists else None
-        self._steps.append(_Step(place, new, kept))
+        exists = target.exists()
+        backup = new.with_name(f"{new.name}.original") if exists else None
+        self._steps.append(_Step(target, new, backup))
         with os.fdopen(number, "wb") as stream:
             stream.write(content)
         if exists:
-            new.chmod(stat.S_IMODE(place.stat().st_mode) & 0o777)
+            new.chmod(stat.S_IMODE(target.stat().st_mode) & 0o777)
         else:
             new.chmod(0o755 if content.startswith(b"#!") else 0o644)
 
@@ -197,12 +197,12 @@ class _Exchange:
         """Undo every step; returns originals that could not be restored, with their location."""
         lost: list[str] = []
         for step in reversed(self._steps):
-            replaced = not step.new.exists()
+            was_replaced = not step.new.exists()
             step.new.unlink(missing_ok=True)
             try:
-                if replaced and step.kept:
+                if was_replaced and step.kept:
                     step.kept.replace(step.place)
-                elif replaced:
+                elif was_replaced:
                     step.place.unlink(missing_ok=True)
                 elif step.kept:
                     step.kept.unlink(missing_ok=True)
@@ -214,9 +214,9 @@ class _Exchange:
         return lost
 
 
-def _keep(place: Path, kept: Path) -> None:
+def _keep(original: Path, backup: Path) -> None:
     try:
-        # A second name for the original: so the file exists at every moment.
-        kept.hardlink_to(place)
+        # A hard link to the original, so that the file exists at every moment.
+        backup.hardlink_to(original)
     except OSError:
-        shutil.copy2(place, kept)
+        shutil.copy2(original, backup)

@@ -43,7 +43,7 @@ def port_tree(
     Args:
         root: A folder or a script, or what was read of it.
         options: The port's options.
-        jobs: Processes; by default one a processor, and none for a small tree.
+        jobs: Processes; by default one per processor, and none for a small tree.
 
     Raises:
         UserError: There is no such path, or no script in it.
@@ -52,19 +52,19 @@ def port_tree(
     scripts = tree.scripts
     if not scripts:
         raise _no_script(tree.root, tree.entries)
-    # A bug in the rules themselves shows here, not once in every script; and processes that are
-    # forked from this one have them loaded.
+    # A bug in the rules themselves shows here, not once in every script; and forked processes have
+    # the rules loaded.
     rule_index(options.source, options.minimal)
     tensorflow = options.source == "tensorflow"
     starting = start_keras(scripts, tree.project) if tensorflow else frozenset[str]()
     port = ScriptPort(tree.project, options, starting)
-    wanted = jobs or usable_cores()
+    num_processes = jobs or usable_cores()
     small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
     if small:
         reports = {path: port(path) for path in scripts}
     else:
         tree.project.read(scripts)
-        reports = in_processes(port, scripts, processes=min(wanted, len(scripts)))
+        reports = in_processes(port, scripts, processes=min(num_processes, len(scripts)))
     reports = _without_needless_conversion(reports, options)
     reports = with_divisions(reports, tree.project)
     if tensorflow:
@@ -89,7 +89,7 @@ class ScriptPort:
     Args:
         project: The tree.
         options: The port's options.
-        starting: Scripts that are to be ported whatever words they have.
+        starting: Scripts to be ported whatever words they contain.
     """
 
     def __init__(
@@ -180,13 +180,13 @@ def _defect(error: Exception) -> Text:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    place = ""
+    location = ""
     if trace:
-        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-    what = f"{type(error).__name__}: {error} ({place})"
+        location = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    description = f"{type(error).__name__}: {error} ({location})"
     return Text(
-        en=f"a bug in jumar, please report it: {what}",
-        zh=f"jumar 的缺陷，请反馈：{what}",
+        en=f"a bug in jumar, please report it: {description}",
+        zh=f"jumar 的缺陷，请反馈：{description}",
     )
 
 
@@ -208,15 +208,15 @@ def _python2(source: SourceText, path: str, project: Project) -> FileReport:
         )
         if converted is None:
             return FileReport(path=path, status="unchanged")
-    changed = converted.text != source.text
+    is_changed = converted.text != source.text
     mark = "\ufeff" if source.bom else ""
     return FileReport(
         path=path,
-        status="ported" if changed else "unchanged",
+        status="ported" if is_changed else "unchanged",
         edits=converted.edits,
         findings=converted.findings,
-        before=f"{mark}{source.text}" if changed else "",
-        after=f"{mark}{converted.text}" if changed else "",
+        before=f"{mark}{source.text}" if is_changed else "",
+        after=f"{mark}{converted.text}" if is_changed else "",
     )
 
 

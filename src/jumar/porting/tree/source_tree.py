@@ -45,9 +45,9 @@ def as_tree(root: Path | SourceTree) -> SourceTree:
 def _place(root: Path) -> Path:
     if not exists(root):
         raise missing(root)
-    place = root.resolve(strict=True)
-    if not is_folder(place) and not is_file(place):
+    path = root.resolve(strict=True)
+    if not is_folder(path) and not is_file(path):
         raise UserError(
             "is neither a folder nor a file", where=str(root), todo="Give a script or its folder."
         )
-    return place
+    return path

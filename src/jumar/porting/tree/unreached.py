@@ -1,7 +1,7 @@
 """Training code in a tree in which nothing that runs carries the NPU options.
 
-A tree of which nothing has the options would stay on the CPU as a whole. In a tree that has some, a
-script that is started by itself may still have been missed: neither it nor what it imports has any.
+If nothing in a tree has the options, all of it would stay on the CPU. If something has, a script
+that is started by itself may still have been missed: neither it nor its imports have them.
 """
 
 import re
@@ -70,7 +70,7 @@ def with_unreached_training(
     """The reports, with one blocking finding if something trains and nothing has the options.
 
     Args:
-        reports: Those of all scripts of a tree, by path.
+        reports: The reports of all scripts of a tree, by path.
         project: The tree.
     """
     texts = {path: ported_text(report, path, project) for path, report in reports.items()}
@@ -99,24 +99,25 @@ def _without_answered(
 ) -> dict[str, FileReport]:
     """The reports without advice to set a Keras session if a starting script has set it."""
     result = dict(reports)
-    asked = {
+    advised_paths = {
         path
         for path, report in reports.items()
         if any(finding.rule == _KERAS_SESSION for finding in report.findings)
     }
     starts = [path for path, text in texts.items() if _SET_SESSION in text]
-    if not asked or not starts:
+    if not advised_paths or not starts:
         return result
     imports = import_graph(texts, project)
-    answered = {part for start in starts for part in reached(start, imports)} - set(starts)
-    for path in asked & answered:
+    covered_paths = {part for start in starts for part in reached(start, imports)} - set(starts)
+    for path in advised_paths & covered_paths:
         report = reports[path]
-        found = [one for one in report.findings if one.rule == _KERAS_SESSION]
-        rest = tuple(one for one in report.findings if one not in found)
-        kept = [
-            Kept(rule=one.rule, place=one.place, code=one.code, reason=_SET_ABOVE) for one in found
+        findings = [finding for finding in report.findings if finding.rule == _KERAS_SESSION]
+        other_findings = tuple(finding for finding in report.findings if finding not in findings)
+        kept_entries = [
+            Kept(rule=finding.rule, place=finding.place, code=finding.code, reason=_SET_ABOVE)
+            for finding in findings
         ]
-        result[path] = replace(report, findings=rest, kept=(*report.kept, *kept))
+        result[path] = replace(report, findings=other_findings, kept=(*report.kept, *kept_entries))
     return result
 
 
@@ -125,17 +126,17 @@ def _missed(
 ) -> list[str]:
     """Scripts that train when started by a script no part of which has the options."""
     imports = import_graph(texts, project)
-    used = {inner for path, inners in imports.items() for inner in inners if inner != path}
-    missed: list[str] = []
+    imported = {inner for path, inners in imports.items() for inner in inners if inner != path}
+    missed_paths: list[str] = []
     for path, text in texts.items():
-        if (path in used and not _STARTED.search(text)) or _TESTS.search(path):
+        if (path in imported and not _STARTED.search(text)) or _TESTS.search(path):
             continue
         parts = reached(path, imports)
-        own = [part for part in parts if part in trains]
+        training_parts = [part for part in parts if part in trains]
         runs = any(_RUNS.search(texts[part]) for part in parts)
-        if own and runs and not any(_OPTIONS.search(texts[part]) for part in parts):
-            missed += own[:1]
-    return list(dict.fromkeys(missed))
+        if training_parts and runs and not any(_OPTIONS.search(texts[part]) for part in parts):
+            missed_paths += training_parts[:1]
+    return list(dict.fromkeys(missed_paths))
 
 
 def _with_finding(

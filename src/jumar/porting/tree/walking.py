@@ -71,34 +71,34 @@ def _inside(root: Path, folder: str) -> Iterator[Entry]:
         yield _entry(root / folder / name, f"{folder}/{name}" if folder else name, root)
 
 
-def _entry(place: Path, path: str, root: Path) -> Entry:
+def _entry(full_path: Path, path: str, root: Path) -> Entry:
     try:
-        status = place.lstat()
+        status = full_path.lstat()
         mode = stat.S_IMODE(status.st_mode) & 0o777
-        if place.name in VERSION_CONTROL:
+        if full_path.name in VERSION_CONTROL:
             return Entry(path=path, kind="left out", mode=mode)
         if stat.S_ISLNK(status.st_mode):
-            return _link(place, path, root)
+            return _link(full_path, path, root)
         if stat.S_ISDIR(status.st_mode):
             return Entry(path=path, kind="folder", mode=mode)
         if not stat.S_ISREG(status.st_mode):
             return Entry(path=path, kind="left out", mode=mode, note=_SPECIAL)
-        return _file(place, path, status.st_size, mode)
+        return _file(full_path, path, status.st_size, mode)
     except OSError as error:
         return Entry(path=path, kind="left out", note=_unread(error))
 
 
-def _file(place: Path, path: str, size: int, mode: int) -> Entry:
-    if not os.access(place, os.R_OK):
+def _file(full_path: Path, path: str, size: int, mode: int) -> Entry:
+    if not os.access(full_path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    script = place.suffix.lower() in (".py", ".pyw")
-    if not place.suffix and not place.name.startswith("."):
-        with place.open("rb") as stream:
+    is_script = full_path.suffix.lower() in (".py", ".pyw")
+    if not full_path.suffix and not full_path.name.startswith("."):
+        with full_path.open("rb") as stream:
             line = stream.read(_SHEBANG_BYTES).split(b"\n", 1)[0]
-        script = line.startswith(b"#!") and b"python" in line
-    if script and not _is_text(path):
+        is_script = line.startswith(b"#!") and b"python" in line
+    if is_script and not _is_text(path):
         return Entry(path=path, kind="file", mode=mode, size=size, note=_NO_TEXT)
-    return Entry(path=path, kind="script" if script else "file", mode=mode, size=size)
+    return Entry(path=path, kind="script" if is_script else "file", mode=mode, size=size)
 
 
 def _is_text(path: str) -> bool:
@@ -109,26 +109,30 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _link(place: Path, path: str, root: Path) -> Entry:
+def _link(full_path: Path, path: str, root: Path) -> Entry:
     """A link, with the target that a copy of it needs to mean the same."""
     # Texts, not paths: `Path` changes what a link says (`./a/` to `a`), and raises on cycles.
-    text = os.readlink(place)  # noqa: PTH115
+    text = os.readlink(full_path)  # noqa: PTH115
     folder = posixpath.dirname(path)
     lexical = posixpath.normpath(posixpath.join(folder, text))
     stays = not text.startswith("/") and not (lexical == ".." or lexical.startswith("../"))
-    shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    real = posixpath.realpath(place)
+    printable_target = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    real = posixpath.realpath(full_path)
     base = posixpath.realpath(root)
     outward = text if stays or text.startswith("/") else real
     if posixpath.islink(real):
         return Entry(path=path, kind="link", target=outward, note=_CYCLIC)
     if not posixpath.exists(real):
-        return Entry(path=path, kind="link", target=outward, note=_DANGLING.filled(target=shown))
+        return Entry(
+            path=path, kind="link", target=outward, note=_DANGLING.filled(target=printable_target)
+        )
     if posixpath.commonpath([base, real]) != base:
-        return Entry(path=path, kind="link", target=outward, note=_OUTWARD.filled(target=shown))
+        return Entry(
+            path=path, kind="link", target=outward, note=_OUTWARD.filled(target=printable_target)
+        )
     above = posixpath.commonpath([real, posixpath.join(base, path)]) == real
     inward = text if stays else posixpath.relpath(real, posixpath.join(base, folder))
-    note = (_ABOVE if above else _INWARD).filled(target=shown)
+    note = (_ABOVE if above else _INWARD).filled(target=printable_target)
     return Entry(path=path, kind="link", target=inward, note=note)
 
 

@@ -26,9 +26,9 @@ def in_processes(port: Port, sizes: Mapping[str, int], *, processes: int) -> dic
     """The reports of scripts by path.
 
     Args:
-        port: Gives the report of a script.
-        sizes: Paths with their sizes; the largest begin, so that none is left alone at the end.
-        processes: How many at a time.
+        port: Returns the report of a script.
+        sizes: Paths with their sizes; the largest start first, so that none runs alone at the end.
+        processes: Number of parallel processes.
     """
     waiting = deque(sorted(sizes, key=lambda path: (-sizes[path], path)))
     done: dict[str, FileReport] = {}
@@ -46,7 +46,7 @@ def _until_broken(
     port: Port, waiting: deque[str], done: dict[str, FileReport], processes: int
 ) -> list[str]:
     """Work until nothing waits or a process dies; returns the scripts in progress then."""
-    before = set(multiprocessing.active_children())
+    earlier_children = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, process_context(), _start, (port,))
     running: dict[Future[FileReport], str] = {}
     try:
@@ -69,7 +69,7 @@ def _until_broken(
         pool.shutdown()
         return list(running.values())
     except BaseException:
-        for process in set(multiprocessing.active_children()) - before:
+        for process in set(multiprocessing.active_children()) - earlier_children:
             process.terminate()
         pool.shutdown(cancel_futures=True)
         raise
@@ -77,7 +77,7 @@ def _until_broken(
 
 
 def _start(port: Port) -> None:
-    global _port  # noqa: PLW0603 - a process of a pool has no other place for what it keeps
+    global _port  # noqa: PLW0603 - a process of a pool can keep its state nowhere else
     _port = port
     begin_worker()
     signal.signal(signal.SIGALRM, _out_of_time)

@@ -36,7 +36,7 @@ def write_tree(
     Args:
         report: The report of a port of `root`.
         root: What was ported: a folder, a script, or its tree as read.
-        out: A folder that is not there yet, or empty; for a script, the new script too.
+        out: A folder that does not exist yet or is empty; for a script, also the new script.
         added: Files that are not in the original, by their path in the tree.
 
     Raises:
@@ -54,20 +54,20 @@ def write_tree(
     _check_place(tree.place, out)
     if is_file(tree.place) and out.suffix == tree.root.suffix:
         return _write_script(ported, tree, entries[0], out, added)
-    with folder_beside(out) as place:
-        taken: dict[str, Entry] = {}
-        _make_folders(place, entries)
+    with folder_beside(out) as target_root:
+        written_entries: dict[str, Entry] = {}
+        _make_folders(target_root, entries)
         for entry in entries:
             if entry.kind in ("script", "file"):
-                _write_file(tree.project, place / entry.path, entry, ported.get(entry.path))
+                _write_file(tree.project, target_root / entry.path, entry, ported.get(entry.path))
             if entry.kind != "left out":
-                taken[entry.path] = entry
-        _write_added(place, added, taken)
+                written_entries[entry.path] = entry
+        _write_added(target_root, added, written_entries)
         # Links come last, so that nothing is ever written through one of them.
         for entry in entries:
             if entry.kind == "link":
-                (place / entry.path).symlink_to(entry.target)
-        _give_modes(place, base, entries)
+                (target_root / entry.path).symlink_to(entry.target)
+        _give_modes(target_root, base, entries)
     return Written(
         place=out,
         ported=len(ported),
@@ -87,20 +87,20 @@ def new_content(project: Project, file: FileReport) -> bytes:
     Raises:
         UserError: The original has changed since it was read.
     """
-    place = project.root / file.path
+    path = project.root / file.path
     try:
         content = project.as_read(file.path)
-        source = decode(place.read_bytes() if content is None else content)
+        source = decode(path.read_bytes() if content is None else content)
     except (OSError, Unreadable) as error:
-        raise _changed(place) from error
+        raise _changed(path) from error
     if source.text != file.before.removeprefix("\ufeff"):
-        raise _changed(place)
+        raise _changed(path)
     try:
         return source.encoded(file.after.removeprefix("\ufeff"))
     except UnicodeEncodeError as error:
         raise UserError(
             f"cannot be written as {source.encoding}: {error}",
-            where=str(place),
+            where=str(path),
             todo="Save the script as UTF-8 first.",
         ) from error
 
@@ -130,62 +130,64 @@ def _check_place(root: Path, out: Path) -> None:
     if exists(out) and not is_folder(out):
         raise UserError("already exists", where=str(out), todo="Give a new name.")
     try:
-        filled = is_folder(out) and any(out.iterdir())
+        has_files = is_folder(out) and any(out.iterdir())
     except OSError as error:
         raise _unwritable(out, error) from error
-    if filled:
+    if has_files:
         raise UserError(
             "is not empty", where=str(out), todo="Give a new folder, or remove this one."
         )
 
 
-def _make_folders(place: Path, entries: tuple[Entry, ...]) -> None:
+def _make_folders(target_root: Path, entries: tuple[Entry, ...]) -> None:
     for entry in entries:
         if entry.kind == "folder":
-            (place / entry.path).mkdir()
+            (target_root / entry.path).mkdir()
 
 
-def _give_modes(place: Path, base: Path, entries: tuple[Entry, ...]) -> None:
-    """Permissions of folders, which may forbid to write in them, from the innermost to the root."""
+def _give_modes(target_root: Path, base: Path, entries: tuple[Entry, ...]) -> None:
+    """Set the permissions of folders, which may forbid writing, from the innermost to the root."""
     for entry in reversed(entries):
         if entry.kind == "folder":
-            (place / entry.path).chmod(entry.mode)
-    place.chmod(stat.S_IMODE(base.stat().st_mode) & 0o777)
+            (target_root / entry.path).chmod(entry.mode)
+    target_root.chmod(stat.S_IMODE(base.stat().st_mode) & 0o777)
 
 
-def _write_file(project: Project, place: Path, entry: Entry, ported: FileReport | None) -> None:
+def _write_file(project: Project, target: Path, entry: Entry, ported: FileReport | None) -> None:
     content = project.as_read(entry.path) if ported is None else new_content(project, ported)
     if content is not None:
-        place.write_bytes(content)
+        target.write_bytes(content)
     else:
         source = project.root / entry.path
         try:
             # A file that has become a link meanwhile is not followed.
-            shutil.copyfile(source, place, follow_symlinks=False)
+            shutil.copyfile(source, target, follow_symlinks=False)
         except (FileNotFoundError, PermissionError, shutil.SpecialFileError) as error:
             raise UserError(
                 "cannot be read", where=str(source), todo="Check its permissions."
             ) from error
-    place.chmod(entry.mode)
+    target.chmod(entry.mode)
 
 
-def _write_added(place: Path, added: Mapping[str, str], taken: Mapping[str, Entry]) -> None:
+def _write_added(
+    target_root: Path, added: Mapping[str, str], written_entries: Mapping[str, Entry]
+) -> None:
     for path, text in added.items():
         parents = [str(parent) for parent in PurePosixPath(path).parents][:-1]
         for parent in reversed(parents):
-            if parent in taken and taken[parent].kind != "folder":
+            if parent in written_entries and written_entries[parent].kind != "folder":
                 raise _in_the_way(parent, path)
-            (place / parent).mkdir(exist_ok=True)
+            (target_root / parent).mkdir(exist_ok=True)
         content = text.encode("utf-8")
-        if path in taken:
-            if taken[path].kind not in ("script", "file") or (
-                (place / path).read_bytes() != content
+        if path in written_entries:
+            if written_entries[path].kind not in ("script", "file") or (
+                (target_root / path).read_bytes() != content
             ):
                 raise _in_the_way(path, path)
             continue
-        (place / path).write_bytes(content)
+        (target_root / path).write_bytes(content)
         if text.startswith("#!"):
-            (place / path).chmod(0o755)
+            (target_root / path).chmod(0o755)
 
 
 def _write_script(
@@ -201,22 +203,22 @@ def _write_script(
             where=str(out),
             todo="Give a folder with --to.",
         )
-    with written_beside(out) as place:
-        _write_file(tree.project, place, entry, ported.get(entry.path))
+    with written_beside(out) as target:
+        _write_file(tree.project, target, entry, ported.get(entry.path))
     return Written(place=out, ported=len(ported), copied=1 - len(ported), added=())
 
 
-def _changed(place: Path) -> UserError:
-    return UserError("has changed since it was read", where=str(place), todo="Port it again.")
+def _changed(path: Path) -> UserError:
+    return UserError("has changed since it was read", where=str(path), todo="Port it again.")
 
 
-def _in_the_way(taken: str, path: str) -> UserError:
+def _in_the_way(existing: str, path: str) -> UserError:
     return UserError(
         f"exists in the tree and would be overwritten by the new {path}",
-        where=taken,
+        where=existing,
         todo="Rename or remove it in the original.",
     )
 
 
-def _unwritable(place: Path, error: OSError) -> UserError:
-    return unwritable(place, error)
+def _unwritable(path: Path, error: OSError) -> UserError:
+    return unwritable(path, error)

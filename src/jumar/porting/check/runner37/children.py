@@ -1,8 +1,8 @@
 """Processes started by the script: each has a name, and is watched like the script itself.
 
-A name is that of the process which started it, and its number there: `2.1` is the first process of
-the script's second one. Losses of two runs are paired by these names' order, since the numbers that
-the system gives to processes differ from run to run.
+A name is the parent's name and a number within it: `2.1` is the first process of the script's
+second one. Losses of two runs are paired in the order of these names, since process IDs differ from
+run to run.
 """
 
 import faulthandler
@@ -57,14 +57,14 @@ def watch(events):
 def at_fork(owner, **methods):
     """Call methods of an object around forks.
 
-    Python 3.7 lets go of such functions after its modules are gone, and crashes if a file is
-    closed by that: so they hold the object weakly, and what they are hooked into keeps it.
+    Python 3.7 releases such functions after its modules, and crashes if that closes a file: so
+    they reference the object weakly, and whatever they are hooked into keeps it alive.
     """
-    held = weakref.ref(owner)
+    reference = weakref.ref(owner)
 
     def calling(name):
         def call():
-            living = held()
+            living = reference()
             if living is not None:
                 getattr(living, name)()
 
@@ -108,11 +108,11 @@ class _Family:
 
 def _complete(environment, key):
     """Start with the folders of this process, followed by the script's own."""
-    own = [folder for folder in os.environ.get(key, "").split(os.pathsep) if folder]
-    given = [folder for folder in environment.get(key, "").split(os.pathsep) if folder]
-    if key == "PATH" and given:
-        own = own[:1]  # the folder with the interpreter
-    folders = own + [folder for folder in given if folder not in own]
+    own_folders = [folder for folder in os.environ.get(key, "").split(os.pathsep) if folder]
+    given_folders = [folder for folder in environment.get(key, "").split(os.pathsep) if folder]
+    if key == "PATH" and given_folders:
+        own_folders = own_folders[:1]  # the folder with the interpreter
+    folders = own_folders + [folder for folder in given_folders if folder not in own_folders]
     if folders:
         environment[key] = os.pathsep.join(folders)
 
@@ -123,11 +123,13 @@ def _popen(original, family):
     @functools.wraps(original)
     def init(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
-        given = bound.arguments.get("env")
-        if not (given is None or all(isinstance(key, str) for key in given)):
+        script_environment = bound.arguments.get("env")
+        if not (
+            script_environment is None or all(isinstance(key, str) for key in script_environment)
+        ):
             return original(*args, **kwargs)
         name = family.next_name()
-        bound.arguments["env"] = family.environment(given, name)
+        bound.arguments["env"] = family.environment(script_environment, name)
         family.events.write("started", child=name, command=_words(bound.arguments["args"]))
         return original(*bound.args, **bound.kwargs)
 

@@ -91,12 +91,12 @@ class Watch:
 
     def _wrap(self, cls):
         for name in ("compute_gradients", "get_gradients"):
-            own = cls.__dict__.get(name)
-            if own is not None and not hasattr(own, "jumar_original"):
-                setattr(cls, name, self._computing(own))
-        own = cls.__dict__.get("apply_gradients")
-        if own is not None and not hasattr(own, "jumar_original"):
-            cls.apply_gradients = self._applying(own)
+            original = cls.__dict__.get(name)
+            if original is not None and not hasattr(original, "jumar_original"):
+                setattr(cls, name, self._computing(original))
+        original = cls.__dict__.get("apply_gradients")
+        if original is not None and not hasattr(original, "jumar_original"):
+            cls.apply_gradients = self._applying(original)
 
     def _computing(self, original):
         def compute_gradients(optimizer, *args, **kwargs):
@@ -148,10 +148,10 @@ class Watch:
         if not notes and not updates:
             return None
         key = (frozenset(elements), len(notes), len(updates))
-        known = self._known.setdefault(graph, {})
-        if key not in known:
-            known[key] = self._find_step(graph, _behind(elements))
-        return known[key]
+        steps = self._known.setdefault(graph, {})
+        if key not in steps:
+            steps[key] = self._find_step(graph, _behind(elements))
+        return steps[key]
 
     def _find_step(self, graph, behind):
         updates = self._updates.get(graph, set())
@@ -191,27 +191,27 @@ def _op(element):
 def _behind(elements):
     """Every op that has to run before these, and they themselves."""
     waiting = [_op(element) for element in elements]
-    seen = set(waiting)
+    visited = set(waiting)
     while waiting:
         op = waiting.pop()
-        for other in [tensor.op for tensor in op.inputs] + op.control_inputs:
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
-    return seen
+        for source in [tensor.op for tensor in op.inputs] + op.control_inputs:
+            if source not in visited:
+                visited.add(source)
+                waiting.append(source)
+    return visited
 
 
 def _reached(sources, within):
     """Every op of `within` that the values of `sources` flow into."""
     waiting = list(sources)
-    seen = set(waiting)
+    visited = set(waiting)
     while waiting:
         for tensor in waiting.pop().outputs:
             for consumer in tensor.consumers():
-                if consumer in within and consumer not in seen:
-                    seen.add(consumer)
+                if consumer in within and consumer not in visited:
+                    visited.add(consumer)
                     waiting.append(consumer)
-    return seen
+    return visited
 
 
 def _is_update(op):

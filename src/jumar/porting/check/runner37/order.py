@@ -1,8 +1,8 @@
-"""One element of a data set, and one round of a loop, at a time.
+"""One element of a data set, and one iteration of a loop, at a time.
 
-A random op inside of a mapped function or a loop has one generator. Calls and rounds that run side
-by side take from it in any order, so two runs of the very same script would see other pictures or
-other dropout masks: measured on a translation network, where two runs of seven differed.
+A random op inside a mapped function or a loop has one generator. Parallel calls and iterations draw
+from it in any order, so two runs of the same script would see different images or dropout masks: of
+seven runs of a translation network, two differed.
 """
 
 import functools
@@ -35,8 +35,8 @@ def _alone(original):
     @functools.wraps(original)
     def make(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
-        given = bound.arguments[_NAME]
-        dtype = given.dtype if isinstance(given, ops.Tensor) else dtypes.int64
+        parallelism = bound.arguments[_NAME]
+        dtype = parallelism.dtype if isinstance(parallelism, ops.Tensor) else dtypes.int64
         bound.arguments[_NAME] = constant_op.constant(1, dtype=dtype)
         return original(*bound.args, **bound.kwargs)
 

@@ -1,9 +1,9 @@
 """Queues that return the same elements in the same order in every run.
 
-`tf.train.batch` and its kin fill a queue from several threads, in any order; a shuffling queue
-picks among what happens to be there. Here each queue is filled by one thread, whose ops take
-turns, and a shuffling queue is full whenever something is taken. Buckets of sequences keep a
-thread each, or an empty one would hold up all others.
+`tf.train.batch` and similar functions fill a queue from several threads, in any order; a shuffling
+queue picks from what it contains at the time. Here one thread fills each queue, its ops taking
+turns, and a shuffling queue is full whenever an element is taken. Buckets of sequences keep a
+thread each, since an empty one would block all others.
 """
 
 import itertools
@@ -64,8 +64,8 @@ def _wait_for_each_their_own(enqueue_ops):
     """Whether there are several, each taking batches from its own queue, as with buckets."""
     batches = ("QueueDequeueMany", "QueueDequeueUpTo")
     taken_from = [
-        {value.op.inputs[0] for value in _inputs(one) if value.op.type.startswith(batches)}
-        for one in enqueue_ops
+        {value.op.inputs[0] for value in _inputs(op) if value.op.type.startswith(batches)}
+        for op in enqueue_ops
     ]
     apart = len(set().union(*taken_from)) == sum(map(len, taken_from))
     return len(taken_from) > 1 and all(taken_from) and apart

@@ -1,9 +1,9 @@
 """Seeds that do not depend on how many operations a graph has.
 
 TensorFlow 1.15 derives the seed of a random op from the number of ops created before it. A port
-adds ops, so every later initialiser and mask would be another one, and no two losses could be
-compared. Here a seed is derived from what is drawn: an initialiser's from its variable's name, a
-dropout mask's from the number of masks before it, everything else's from its kind and number.
+adds ops, so every later initialiser and mask would differ, and no losses could be compared. Here
+the seed of an initialiser is derived from its variable's name, that of a dropout mask from the
+number of masks before it, every other one from its op's kind and number.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ def install(seed):
     from tensorflow.python.framework import ops, random_seed
 
     original = random_seed.get_seed
-    drawn = weakref.WeakKeyDictionary()
+    counts_by_graph = weakref.WeakKeyDictionary()
 
     def get_seed(op_seed):
         if op_seed is not None or context.executing_eagerly():
             return original(op_seed)
         graph = ops.get_default_graph()
-        counts = drawn.setdefault(_outermost(graph), {})
+        counts = counts_by_graph.setdefault(_outermost(graph), {})
         key = _key(graph.get_name_scope(), sys._getframe(1))
         counts[key] = counts.get(key, 0) + 1
         base = seed if graph.seed is None else graph.seed

@@ -43,8 +43,8 @@ class Counter:
             self._done += 1
             pairs = [[loss.name, _mean(value)] for loss, value in zip(losses, values)]
             self._events.write("step", step=self._done, losses=pairs)
-            finished = self._done >= self._steps
-        if finished:
+            is_last_step = self._done >= self._steps
+        if is_last_step:
             self._events.write("end", reason="steps")
             leave_soon()
             raise Stop(0)
@@ -85,13 +85,13 @@ def _made_equal(original):
         single = config_pb2.ConfigProto()
         if config is not None:
             single.CopyFrom(config)
-        # Sums over several threads, and maps over several calls, come in any order.
+        # Sums over several threads, and parallel calls of maps, run in any order.
         single.intra_op_parallelism_threads = 1
         single.inter_op_parallelism_threads = 1
         single.allow_soft_placement = True
-        # TensorFlow aborts where a list of visible GPUs names one that is not there.
+        # TensorFlow aborts if a list of visible GPUs names a missing one.
         single.ClearField("gpu_options")
-        # A port has it off, as the NPU wants it; fused operators round otherwise than their parts.
+        # A port switches it off for the NPU; fused operators round differently than their parts.
         single.graph_options.rewrite_options.remapping = rewriter_config_pb2.RewriterConfig.OFF
         original(self, target, graph, single)
 
@@ -138,10 +138,10 @@ def _watched_options(original, watch, counter):
         step = watch.step(self.graph, list(_elements(self.graph, names)))
         if step is None:
             return original(self, callable_options)
-        watched = config_pb2.CallableOptions()
-        watched.CopyFrom(callable_options)
-        watched.fetch.extend([loss.name for loss in step.losses])
-        inner = original(self, watched)
+        options = config_pb2.CallableOptions()
+        options.CopyFrom(callable_options)
+        options.fetch.extend([loss.name for loss in step.losses])
+        inner = original(self, options)
         count = len(callable_options.fetch)
 
         def call(*args, **kwargs):

@@ -95,21 +95,21 @@ def execute(script, name, imported):
 
 def mark(tree):
     """Call our function after the last import at the top level."""
-    place = 0
+    position = 0
     for index, statement in enumerate(tree.body):
-        guarded = isinstance(statement, ast.Try) or (
+        is_guard = isinstance(statement, ast.Try) or (
             isinstance(statement, ast.If) and not isinstance(statement.test, ast.Compare)
         )
-        inside = ast.walk(statement) if guarded else [statement]
+        inside = ast.walk(statement) if is_guard else [statement]
         if any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in inside):
-            place = index + 1
-    if place == 0 and ast.get_docstring(tree) is not None:
-        place = 1
+            position = index + 1
+    if position == 0 and ast.get_docstring(tree) is not None:
+        position = 1
     name = ast.Name(id=_IMPORTED, ctx=ast.Load())
     call = ast.Expr(value=ast.Call(func=name, args=[], keywords=[]))
     if tree.body:
-        ast.copy_location(call, tree.body[max(0, place - 1)])
-    tree.body.insert(place, ast.fix_missing_locations(call))
+        ast.copy_location(call, tree.body[max(0, position - 1)])
+    tree.body.insert(position, ast.fix_missing_locations(call))
 
 
 def reached_imports(events, stage):
@@ -141,7 +141,7 @@ def report(events, error, after):
     here = os.path.dirname(os.path.abspath(__file__))
     script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != here]
     if frames and os.path.dirname(frames[-1].filename) == here:
-        script_frames = list(frames)  # a bug of ours, which nobody can find without its place
+        script_frames = list(frames)  # a bug of ours, impossible to find without its location
     sys.stdout.flush()
     sys.stderr.write("Traceback (most recent call last):\n")
     sys.stderr.write("".join(traceback.format_list(script_frames)))

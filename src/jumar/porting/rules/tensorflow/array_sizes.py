@@ -148,12 +148,12 @@ def _keeps(value: ast.expr, name: str, view: View) -> bool:
 def _of_a_data_set(target: ast.AST, view: View) -> int | None:
     """The number of samples in one of the names that `(x, y), (a, b) = mnist.load_data()` binds."""
     pair = view.module.parent(target)
-    both = view.module.parent(pair) if isinstance(pair, ast.Tuple) else None
-    statement = view.module.parent(both) if isinstance(both, ast.Tuple) else None
+    pairs = view.module.parent(pair) if isinstance(pair, ast.Tuple) else None
+    statement = view.module.parent(pairs) if isinstance(pairs, ast.Tuple) else None
     if not (
         isinstance(pair, ast.Tuple)
-        and isinstance(both, ast.Tuple)
-        and len(both.elts) == 2
+        and isinstance(pairs, ast.Tuple)
+        and len(pairs.elts) == 2
         and isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
     ):
@@ -164,7 +164,7 @@ def _of_a_data_set(target: ast.AST, view: View) -> int | None:
     data_set, load = parts[-2:]
     if load != "load_data" or data_set not in _DATA_SETS:
         return None
-    given = bool(statement.value.args or statement.value.keywords)
-    if given and data_set in _TAKE_ARGUMENTS:
+    has_arguments = bool(statement.value.args or statement.value.keywords)
+    if has_arguments and data_set in _TAKE_ARGUMENTS:
         return None
-    return _DATA_SETS[data_set][both.elts.index(pair)]
+    return _DATA_SETS[data_set][pairs.elts.index(pair)]

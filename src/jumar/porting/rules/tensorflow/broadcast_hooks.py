@@ -79,12 +79,12 @@ def _all_npu_estimators(call: ast.Call, view: View) -> bool:
     """Whether the estimators of the module are NPUEstimators, or become some."""
     if view.kinds.called(call) == "tensorflow.train.MonitoredTrainingSession":
         return False
-    others = [
+    estimators = [
         node
         for node in view.module.scopes.nodes
         if isinstance(node, ast.Call) and view.kinds.of(node) == "Estimator"
     ]
-    return bool(others) and all(node in estimator_plan(view).estimators for node in others)
+    return bool(estimators) and all(node in estimator_plan(view).estimators for node in estimators)
 
 
 def _appended(call: ast.Call, hooks: ast.expr | None, view: View) -> tuple[Replacement, ...]:

@@ -42,11 +42,11 @@ _PRECISION_ADVICE = Text(
 )
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
     """Delete the statement; report how precision is set instead."""
-    assigned = assigned_variable(node, view)
-    if assigned is None or assigned[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
+    variable = assigned_variable(node, view)
+    if variable is None or variable[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
         return
-    mixed = assigned[0] in _MIXED
-    if mixed and view.options.precision is None:
+    is_mixed = variable[0] in _MIXED
+    if is_mixed and view.options.precision is None:
         yield view.notice(node, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="speed")
-    reason = _PRECISION if mixed else _COMPILER
+    reason = _PRECISION if is_mixed else _COMPILER
     yield view.rewrite(node, delete(view.module, node), reason=reason)

@@ -12,8 +12,8 @@ _LIBRARIES = ("tensorflow", "keras", "horovod", "tf_slim", "npu_bridge")
 def is_concerned(view: View) -> bool:
     """Whether a module imports TensorFlow, or a module of the tree that does.
 
-    What is known by its name alone (an environment variable, a field of a configuration) is only
-    TensorFlow's there: a launcher for other programs and a script for JAX keep theirs.
+    Anything recognised by name alone (an environment variable, a configuration field) counts as
+    TensorFlow's only there: launchers of other programs and scripts for JAX keep theirs.
     """
     module = view.module
     if _imports_one(module):
@@ -31,8 +31,8 @@ def is_concerned(view: View) -> bool:
         return True
     for name in sorted(names - {""}):
         path = module.project.find(name, module.path)
-        other = module.project.module(path) if path and path != module.path else None
-        if other is not None and _imports_one(other):
+        other_module = module.project.module(path) if path and path != module.path else None
+        if other_module is not None and _imports_one(other_module):
             return True
     return _serves_one(module)
 
@@ -43,8 +43,12 @@ def _serves_one(module: Module) -> bool:
     project, name = module.project, file.removesuffix(".py")
     importing = re.compile(rf"^\s*(?:from|import)\s+[.\w, ]*\b{re.escape(name)}\b", re.MULTILINE)
     for path in project.beside(folder):
-        other = project.module(path) if path != module.path else None
-        if other is not None and importing.search(other.text) and _imports_one(other):
+        other_module = project.module(path) if path != module.path else None
+        if (
+            other_module is not None
+            and importing.search(other_module.text)
+            and _imports_one(other_module)
+        ):
             return True
     return False
 

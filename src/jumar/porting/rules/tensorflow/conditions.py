@@ -50,7 +50,7 @@ def is_called_directly(call: ast.Call, view: View) -> bool:
 def is_mapped(node: ast.AST, view: View) -> bool:
     """Whether a node is in a function that a data set of the module maps.
 
-    That is a lambda within the call, or a function that is named in one.
+    That is a lambda within the call, or a function passed to one.
     """
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     child: ast.AST = node
@@ -170,15 +170,15 @@ def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
     if function is None or depth > _MOST_CALLERS:
         return False
     callers = [
-        one
-        for one in view.module.scopes.nodes
-        if isinstance(one, ast.Call)
+        call
+        for call in view.module.scopes.nodes
+        if isinstance(call, ast.Call)
         and (
-            (isinstance(one.func, ast.Name) and one.func.id == function.name)
-            or (isinstance(one.func, ast.Attribute) and one.func.attr == function.name)
+            (isinstance(call.func, ast.Name) and call.func.id == function.name)
+            or (isinstance(call.func, ast.Attribute) and call.func.attr == function.name)
         )
     ]
-    return bool(callers) and all(_is_for_one_rank(one, view, depth + 1) for one in callers)
+    return bool(callers) and all(_is_for_one_rank(call, view, depth + 1) for call in callers)
 
 
 def _asks_for_rank(test: ast.If, view: View) -> bool:
@@ -280,7 +280,7 @@ def _maps(call: ast.Call, view: View) -> bool:
     return (
         isinstance(call.func, ast.Attribute)
         and call.func.attr in _MAPS
-        # The argument of a function is of no known kind.
+        # A function's parameter has no known kind.
         and view.kinds.of(call.func.value) in ("Dataset", None)
         and not name.startswith("tensorflow.")
     ) or name == "tensorflow.data.Dataset.from_generator"

@@ -72,10 +72,10 @@ def cuda_visible_devices(
         if read_variable(node, view) == _VISIBLE and is_concerned(view):
             yield view.notice(node, reason=_READ, todo=_READ_ADVICE)
         return
-    assigned = assigned_variable(node, view)
-    if assigned is None or not is_concerned(view):
+    variable = assigned_variable(node, view)
+    if variable is None or not is_concerned(view):
         return
-    name, value = assigned
+    name, value = variable
     if name == _ORDER:
         yield view.rewrite(node, delete(view.module, node), reason=_PCI)
     elif name == _VISIBLE:

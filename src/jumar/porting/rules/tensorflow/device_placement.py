@@ -103,8 +103,8 @@ def _text(node: ast.expr, view: View, depth: int) -> str | None:
         if node.func.attr != "format":
             return None
         template = _text(node.func.value, view, depth + 1)
-        filled = [_text(value, view, depth + 1) or "0" for value in node.args]
-        return None if template is None else _formatted(template, filled)
+        values = [_text(value, view, depth + 1) or "0" for value in node.args]
+        return None if template is None else _formatted(template, values)
     if isinstance(node, ast.Name):
         bindings = view.module.bindings(node)
         if len(bindings) == 1 and bindings[0].kind in ("assignment", "loop"):
@@ -153,11 +153,11 @@ def _is_device_setter(node: ast.expr, view: View) -> bool:
 
 def _is_tower(call: ast.Call, device: ast.expr, view: View) -> bool:
     """Whether a loop goes over the devices: its variable is a part of the name."""
-    used = {node.id for node in walk(device) if isinstance(node, ast.Name)}
+    used_names = {node.id for node in walk(device) if isinstance(node, ast.Name)}
     for around in view.module.scopes.ancestors(call):
         if isinstance(around, ast.For | ast.AsyncFor):
-            bound = {node.id for node in walk(around.target) if isinstance(node, ast.Name)}
-            if used & bound:
+            loop_names = {node.id for node in walk(around.target) if isinstance(node, ast.Name)}
+            if used_names & loop_names:
                 return True
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return False

@@ -56,7 +56,7 @@ def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
     if not view.options.distributed:
         return
     for site in sites(view, DISTRIBUTED | LOSS_SCALED):
-        # The class has no attributes of the optimizer within; the function patches that itself.
+        # The class lacks the wrapped optimizer's attributes; the function patches the optimizer.
         name = "NPUDistributedOptimizer"
         if site.members:
             name = "npu_distributed_optimizer_wrapper"
@@ -67,11 +67,13 @@ def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
             confidence="certain" if len(site.made) == 1 else "likely",
             imports=(name,),
         )
-    made = {view.module.name_of(call.func): call for call in optimizers(view)}
-    if not DISTRIBUTED & made.keys():
-        # Nothing goes around a loss scale: it must see the averaged gradients.
-        for name in sorted(LOSS_SCALED & made.keys()):
-            yield view.notice(made[name], reason=_NOT_AVERAGED, todo=_AVERAGE, severity="accuracy")
+    optimizers_by_name = {view.module.name_of(call.func): call for call in optimizers(view)}
+    if not DISTRIBUTED & optimizers_by_name.keys():
+        # Nothing wraps a loss-scale optimizer: it must see the averaged gradients.
+        for name in sorted(LOSS_SCALED & optimizers_by_name.keys()):
+            yield view.notice(
+                optimizers_by_name[name], reason=_NOT_AVERAGED, todo=_AVERAGE, severity="accuracy"
+            )
     for node in unreached_classes(view):
         yield view.notice(
             node, reason=_CLASS, todo=_CLASS_ADVICE, severity="blocking", confidence="likely"

@@ -45,7 +45,7 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
     calls = [node for node in inside if isinstance(node, ast.Call)]
     if not any(view.module.name_of(call.func) in _REDUCED for call in calls):
         return
-    given = {argument.arg for argument in function.args.args}
+    parameters = {argument.arg for argument in function.args.args}
     for call in calls:
         if view.module.name_of(call.func) != "builtins.zip" or len(call.args) != 1:
             continue
@@ -54,7 +54,7 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
             isinstance(around, ast.For | ast.comprehension)
             and isinstance(towers, ast.Starred)
             and isinstance(towers.value, ast.Name)
-            and towers.value.id in given
+            and towers.value.id in parameters
         ):
             yield view.notice(
                 call, reason=_REASON, todo=_ADVICE, severity="blocking", confidence="likely"

@@ -128,7 +128,7 @@ def _only_of_data_sets(call: ast.Call, view: View) -> bool:
     if call.func.attr == "padded_batch":
         return True
     return _gets(call, view) in _AFTER_BATCHES or any(
-        _is_of_data_sets(other, view) for other in _of_the_same_name(call.func.value, view)
+        _is_of_data_sets(sibling, view) for sibling in _of_the_same_name(call.func.value, view)
     )
 
 

@@ -73,17 +73,17 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
         yield Leave(node=call, reason=_SMALLER_MASK)
         return
     rate = keyword(call, "rate")
-    kept = argument(call, "keep_prob", 1)
-    if is_open(call) or (rate is None and kept is None):
+    keep_prob = argument(call, "keep_prob", 1)
+    if is_open(call) or (rate is None and keep_prob is None):
         yield view.notice(call, reason=_OPEN, todo=_OPEN_ADVICE, severity="look")
         return
-    if rate is not None and kept is not None:
+    if rate is not None and keep_prob is not None:
         # TensorFlow takes both where one is None; the operator has no rate.
-        both = not (is_none(rate.value) or is_none(kept))
-        severity: Severity = "blocking" if both else "look"
+        both_set = not (is_none(rate.value) or is_none(keep_prob))
+        severity: Severity = "blocking" if both_set else "look"
         yield view.notice(call, reason=_BOTH, todo=_BOTH_ADVICE, severity=severity)
         return
-    share = literal(rate.value) if rate is not None else literal(kept)
+    share = literal(rate.value) if rate is not None else literal(keep_prob)
     if share is not None and share == (1 if rate is not None else 0):
         yield view.notice(call, reason=_ZERO, todo=_ZERO_ADVICE, severity="blocking")
         return

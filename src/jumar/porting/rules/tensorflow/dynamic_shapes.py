@@ -79,10 +79,10 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
     if unknown == [0]:
         yield _notice(call, "the first dimension", "第一维为 None", "is None", view)
     elif unknown:
-        places = ", ".join(str(place) for place in unknown)
-        english = f"dimension {places}" if len(unknown) == 1 else f"dimensions {places}"
+        dimensions = ", ".join(str(dimension) for dimension in unknown)
+        english = f"dimension {dimensions}" if len(unknown) == 1 else f"dimensions {dimensions}"
         is_open = "is None" if len(unknown) == 1 else "are None"
-        yield _notice(call, english, f"第 {places} 维为 None", is_open, view)
+        yield _notice(call, english, f"第 {dimensions} 维为 None", is_open, view)
 
 
 def _notice(call: ast.Call, english: str, chinese: str, is_open: str, view: View) -> Change:
@@ -120,7 +120,7 @@ def _unknown(shape: ast.expr, view: View) -> list[int]:
         return []
     if not isinstance(shape, ast.List | ast.Tuple):
         return []
-    return [place for place, size in enumerate(shape.elts) if is_none(size)]
+    return [index for index, size in enumerate(shape.elts) if is_none(size)]
 
 
 def _is_switch(call: ast.Call, with_default: bool, view: View) -> bool:

@@ -48,7 +48,11 @@ def top_level(view: View) -> Entry | None:
 def first_call(view: View) -> Entry | None:
     """The statements of a script from the first one below its imports that calls anything."""
     body = view.module.tree.body
-    imports = [at for at, one in enumerate(body) if isinstance(one, ast.Import | ast.ImportFrom)]
+    imports = [
+        index
+        for index, statement in enumerate(body)
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+    ]
     for statement in body[imports[-1] + 1 if imports else 0 :]:
         if isinstance(statement, (*_DEFINITIONS, ast.Try)):
             continue
@@ -86,13 +90,13 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
         call = call.args[0]
     if not isinstance(call, ast.Call):
         return None
-    called: ast.expr | None = call.func
+    callee: ast.expr | None = call.func
     if view.module.name_of(call.func) in _RUNNERS:
         words = [word.value for word in call.keywords if word.arg == "main"]
-        called = call.args[0] if call.args else (words or [None])[0]
-        if called is None:
+        callee = call.args[0] if call.args else (words or [None])[0]
+        if callee is None:
             return _function("main", view)
-    return _function(called.id, view) if isinstance(called, ast.Name) else None
+    return _function(callee.id, view) if isinstance(callee, ast.Name) else None
 
 
 def _builds(call: ast.Call, view: View) -> bool:

@@ -117,7 +117,7 @@ def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
     """`os`, if this is the call before which JOB_ID is set."""
     if '"JOB_ID"' in view.module.text or "'JOB_ID'" in view.module.text:
         return ()
-    first = min(view.module.span(other)[0] for other in _beside(call, view))
+    first = min(view.module.span(estimator)[0] for estimator in _beside(call, view))
     return ("os:",) if view.module.span(call)[0] == first else ()
 
 
@@ -125,7 +125,9 @@ def _beside(call: ast.Call, view: View) -> list[ast.Call]:
     """The estimators of one function, or of the module outside of functions."""
     around = view.module.function(call)
     return [
-        other for other in estimator_plan(view).estimators if view.module.function(other) is around
+        estimator
+        for estimator in estimator_plan(view).estimators
+        if view.module.function(estimator) is around
     ]
 
 

@@ -86,9 +86,9 @@ def is_npu_run_config(config: ast.expr, view: View) -> bool:
     """Whether a RunConfig is, or becomes, an NPURunConfig, which has its own options."""
     origins = _Found()
     _resolve(config, view, origins, set())
-    converted = estimator_plan(view).configs
+    npu_configs = estimator_plan(view).configs
     return any(
-        call in converted or view.module.name_of(call.func) == NPU_RUN_CONFIG
+        call in npu_configs or view.module.name_of(call.func) == NPU_RUN_CONFIG
         for call in origins.calls
     )
 
@@ -100,15 +100,15 @@ def minimal_config(
 
     Returns:
         Replacements, imports and functions of a `Rewrite`; None if it has one already or if
-        `**kwargs` may hold one.
+        `**kwargs` may contain one.
     """
     config = argument(call, "config", position)
-    initialised = view.npu("npu_run_config_init")
+    initializer = view.npu("npu_run_config_init")
     if config is None or is_none(config):
         if config is None and is_open(call):
             return None
         inner, imports, functions = _default_config(call, view)
-        text = f"{initialised}({inner})"
+        text = f"{initializer}({inner})"
         change = (
             add_argument(view.module, call, f"config={text}")
             if config is None
@@ -117,7 +117,7 @@ def minimal_config(
         return (change,), ("npu_run_config_init", *imports), functions
     if has_npu_config(config, view):
         return None
-    change = wrap(view.module, config, f"{initialised}(run_config=", ")")
+    change = wrap(view.module, config, f"{initializer}(run_config=", ")")
     return change, ("npu_run_config_init",), ()
 
 
@@ -163,22 +163,22 @@ def _plan(view: View) -> EstimatorPlan:
     reaching: dict[ast.Call, set[ast.Call]] = {}
     good: set[ast.Call] = set()
     for call, name in _estimator_calls(view):
-        made_by = _Found()
+        origins = _Found()
         config = argument(call, "config", _CONFIG_POSITION[name])
         if config is not None and not is_none(config):
-            _resolve(config, view, made_by, set())
+            _resolve(config, view, origins, set())
         plain = view.module.name_of(call.func) in _FULL and not is_open(call)
-        if plain and made_by.known:
+        if plain and origins.known:
             good.add(call)
-        reaching[call] = made_by.calls
-        for made in made_by.calls:
-            consumers.setdefault(made, set()).add(call)
+        reaching[call] = origins.calls
+        for config_call in origins.calls:
+            consumers.setdefault(config_call, set()).add(call)
     while True:
-        configs = {made for made, users in consumers.items() if users <= good}
-        left = {call for call in good if reaching[call] <= configs}
-        if left == good:
+        configs = {config_call for config_call, users in consumers.items() if users <= good}
+        remaining = {call for call in good if reaching[call] <= configs}
+        if remaining == good:
             return EstimatorPlan(frozenset(good), frozenset(configs))
-        good = left
+        good = remaining
 
 
 def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
@@ -189,59 +189,59 @@ def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
                 yield node, name
 
 
-def _resolve(node: ast.expr, view: View, origins: _Found, seen: set[ast.AST]) -> None:
-    """Collect the constructors of what an expression holds."""
-    if node in seen:
+def _resolve(node: ast.expr, view: View, origins: _Found, visited: set[ast.AST]) -> None:
+    """Collect the constructor calls that an expression's value may come from."""
+    if node in visited:
         return
-    seen.add(node)
+    visited.add(node)
     if isinstance(node, ast.IfExp):
-        _resolve(node.body, view, origins, seen)
-        _resolve(node.orelse, view, origins, seen)
+        _resolve(node.body, view, origins, visited)
+        _resolve(node.orelse, view, origins, visited)
     elif isinstance(node, ast.Name):
         bindings = view.module.bindings(node)
         plain = [binding.value for binding in bindings if binding.kind == "assignment"]
         origins.known = origins.known and bool(bindings) and len(plain) == len(bindings)
-        _resolve_all(plain, view, origins, seen)
+        _resolve_all(plain, view, origins, visited)
     elif isinstance(node, ast.Attribute):
         values = list(_assigned_to_self(node, view))
         origins.known = origins.known and bool(values)
-        _resolve_all(values, view, origins, seen)
+        _resolve_all(values, view, origins, visited)
     elif isinstance(node, ast.Call):
-        _resolve_call(node, view, origins, seen)
+        _resolve_call(node, view, origins, visited)
     else:
         origins.known = False
 
 
 def _resolve_all(
-    values: Iterable[ast.expr | None], view: View, origins: _Found, seen: set[ast.AST]
+    values: Iterable[ast.expr | None], view: View, origins: _Found, visited: set[ast.AST]
 ) -> None:
     for value in values:
         if value is None:
             origins.known = False
         else:
-            _resolve(value, view, origins, seen)
+            _resolve(value, view, origins, visited)
 
 
-def _resolve_call(node: ast.Call, view: View, origins: _Found, seen: set[ast.AST]) -> None:
+def _resolve_call(node: ast.Call, view: View, origins: _Found, visited: set[ast.AST]) -> None:
     name = view.module.name_of(node.func) or ""
     if name in (RUN_CONFIG, NPU_RUN_CONFIG):
         origins.calls.add(node)
         origins.known = origins.known and not is_open(node)
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "replace":
-        _resolve(node.func.value, view, origins, seen)
+        _resolve(node.func.value, view, origins, visited)
         return
     module, definition = view.module.definition(name)
     if module is not view.module or not isinstance(definition, ast.FunctionDef):
         origins.known = False
         return
-    returned = [
+    returned_values = [
         inner.value
         for inner in walk(definition)
         if isinstance(inner, ast.Return) and view.module.function(inner) is definition
     ]
-    origins.known = origins.known and bool(returned)
-    _resolve_all(returned, view, origins, seen)
+    origins.known = origins.known and bool(returned_values)
+    _resolve_all(returned_values, view, origins, visited)
 
 
 def _assigned_to_self(node: ast.Attribute, view: View) -> Iterator[ast.expr]:

@@ -43,8 +43,8 @@ def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
         is_super = view.module.name_of(func.value.func) == "builtins.super"
         explicit = 0
     else:
-        named = view.module.name_of(func.value)
-        is_super = named is not None and named in map(view.module.name_of, holder.bases)
+        base_name = view.module.name_of(func.value)
+        is_super = base_name is not None and base_name in map(view.module.name_of, holder.bases)
         explicit = 1
     if not is_super:
         return

@@ -53,9 +53,13 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
         for node in view.module.scopes.nodes
         if isinstance(node, ast.Call) and is_run(node) and not evaluates(node, view)
     ]
-    # What trains has a name that says so, or fills a queue; else any step of a loop may.
-    named = [node for node in runs if runs_train_op(node) or _fills_queue(node)]
-    steps = [node for node in named or runs if _feeds(node) and (named or _loops(node, view))]
+    # A training run fetches an op named so, or fills a queue; else any run in a loop may be one.
+    training_runs = [node for node in runs if runs_train_op(node) or _fills_queue(node)]
+    steps = [
+        node
+        for node in training_runs or runs
+        if _feeds(node) and (training_runs or _loops(node, view))
+    ]
     if not steps or not trains(view):
         return
     if knows_its_rank(view):

@@ -84,19 +84,19 @@ _LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "ma
 )
 def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
     """Replace the body of a function that computes the same as the operator."""
-    named = "gelu" in function.name.lower()
-    method = isinstance(view.module.parent(function), ast.ClassDef)
+    is_named_gelu = "gelu" in function.name.lower()
+    is_method = isinstance(view.module.parent(function), ast.ClassDef)
     body = [part for part in function.body if not _is_docstring(part)]
-    if not body or method or not isinstance(body[-1], ast.Return):
+    if not body or is_method or not isinstance(body[-1], ast.Return):
         return
-    if not (named or _curves(function)) or not _of_tensorflow(function, view):
+    if not (is_named_gelu or _curves(function)) or not _of_tensorflow(function, view):
         return
     arguments = function.args
-    single = len(arguments.args) == 1 and not (
+    has_one_parameter = len(arguments.args) == 1 and not (
         arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg
     )
     parameter = arguments.args[0].arg if arguments.args else ""
-    values = _values(body, parameter, view.module) if single else None
+    values = _values(body, parameter, view.module) if has_one_parameter else None
     if values is not None and _close(values, _gelu_tanh, 1e-6):
         start, _ = view.module.span(body[0])
         _, end = view.module.span(body[-1])
@@ -109,7 +109,7 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
         )
     elif values is not None and _close(values, _gelu_erf, 1e-6):
         yield view.notice(body[-1], reason=_ERF, todo=_ERF_ADVICE, severity="speed")
-    elif named:
+    elif is_named_gelu:
         yield view.notice(
             body[-1], reason=_OTHER, todo=_OTHER_ADVICE, severity="speed", confidence="unsure"
         )
@@ -156,11 +156,12 @@ def _close(values: list[float], formula: Callable[[float], float], tolerance: fl
 def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float] | None:
     """The values of a function of one number at some points; None if unknown.
 
-    Names of functions are resolved and a table says what they compute: nothing of the script runs.
+    Function names are resolved and looked up in a table of what they compute: no code of the script
+    runs.
     """
     values: list[float] = []
     for point in _POINTS:
-        known: dict[str, float] = {parameter: point}
+        variables: dict[str, float] = {parameter: point}
         for statement in body[:-1]:
             if not (
                 isinstance(statement, ast.Assign)
@@ -168,42 +169,42 @@ def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float]
                 and isinstance(statement.targets[0], ast.Name)
             ):
                 return None
-            value = _value(statement.value, known, module)
+            value = _value(statement.value, variables, module)
             if value is None:
                 return None
-            known[statement.targets[0].id] = value
+            variables[statement.targets[0].id] = value
         last = body[-1]
         assert isinstance(last, ast.Return)
-        value = _value(last.value, known, module) if last.value is not None else None
+        value = _value(last.value, variables, module) if last.value is not None else None
         if value is None:
             return None
         values.append(value)
     return values
 
 
-def _value(node: ast.expr, known: dict[str, float], module: Module) -> float | None:
+def _value(node: ast.expr, variables: dict[str, float], module: Module) -> float | None:
     """The value of an expression of numbers, for some values of its names."""
     if isinstance(node, ast.Constant):
         return float(node.value) if isinstance(node.value, int | float) else None
-    if isinstance(node, ast.Name) and node.id in known:
-        return known[node.id]
+    if isinstance(node, ast.Name) and node.id in variables:
+        return variables[node.id]
     if isinstance(node, ast.Name | ast.Attribute):
         return _CONSTANTS.get(module.name_of(node) or "")
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _value(node.operand, known, module)
+        value = _value(node.operand, variables, module)
         return None if value is None else -value
     if isinstance(node, ast.BinOp):
-        left, right = (_value(part, known, module) for part in (node.left, node.right))
+        left, right = (_value(part, variables, module) for part in (node.left, node.right))
         function = _OPERATORS.get(type(node.op))
         if left is None or right is None or function is None:
             return None
         return _computed(function, left, right)
     if isinstance(node, ast.Call):
-        return _called(node, known, module)
+        return _called(node, variables, module)
     return None
 
 
-def _called(call: ast.Call, known: dict[str, float], module: Module) -> float | None:
+def _called(call: ast.Call, variables: dict[str, float], module: Module) -> float | None:
     """The value of a function of TensorFlow, NumPy or math that the tables know."""
     name = module.name_of(call.func) or ""
     library, _, function = name.rpartition(".")
@@ -212,10 +213,10 @@ def _called(call: ast.Call, known: dict[str, float], module: Module) -> float | 
     if any(word.arg not in ("name", "dtype") for word in call.keywords):
         return None
     if function in _ONE:
-        value = _value(call.args[0], known, module)
+        value = _value(call.args[0], variables, module)
         return None if value is None else _computed(_ONE[function], value)
     if function in _TWO and len(call.args) == 2:
-        left, right = (_value(part, known, module) for part in call.args)
+        left, right = (_value(part, variables, module) for part in call.args)
         if left is not None and right is not None:
             return _computed(_TWO[function], left, right)
     return None

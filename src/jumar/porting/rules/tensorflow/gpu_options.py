@@ -77,12 +77,12 @@ def _assignment(node: ast.Assign, view: View) -> Iterator[Change]:
             return
         scope, _ = view.module.scopes.lookup(target)
         if scope is not None and not scope.references.get(target.id):
-            exported = scope is view.module.scopes.module
+            is_exported = scope is view.module.scopes.module
             yield view.rewrite(
                 node,
                 delete(view.module, node),
                 reason=_UNUSED,
-                confidence="likely" if exported else "certain",
+                confidence="likely" if is_exported else "certain",
             )
 
 

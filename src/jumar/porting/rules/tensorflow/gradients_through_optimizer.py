@@ -64,11 +64,11 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     """Replace `tf.gradients(loss, variables)` by the optimizer's own, where that is the same."""
     if view.options.loss_scale is None and not view.options.distributed:
         return
-    around: Function = view.module.function(call) or view.module.tree
-    applied = _applied(call, around, view)
-    if applied is None:
-        carriers = _carriers(call, around)
-        if any(_assigns(node, call, carriers) for node in walk(around)):
+    function: Function = view.module.function(call) or view.module.tree
+    apply_call = _applied(call, function, view)
+    if apply_call is None:
+        carriers = _carriers(call, function)
+        if any(_assigns(node, call, carriers) for node in walk(function)):
             yield view.notice(
                 call,
                 reason=_BY_HAND,
@@ -80,8 +80,8 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     if view.module.imports("horovod"):
         return
     parts = _parts(call)
-    optimizer = _optimizer(applied, call, view)
-    if parts is None or optimizer is None or not _same_variables(parts[1], applied):
+    optimizer = _optimizer(apply_call, call, view)
+    if parts is None or optimizer is None or not _same_variables(parts[1], apply_call):
         yield view.notice(
             call, reason=_NOTICE, todo=_ADVICE, severity="accuracy", confidence="likely"
         )
@@ -177,10 +177,10 @@ def _carriers(call: ast.Call, around: Function) -> set[str]:
             return carriers
 
 
-def _optimizer(applied: ast.Call, call: ast.Call, view: View) -> str | None:
+def _optimizer(apply_call: ast.Call, call: ast.Call, view: View) -> str | None:
     """The name of the optimizer that applies the gradients, if it is created before them."""
-    assert isinstance(applied.func, ast.Attribute)
-    receiver = applied.func.value
+    assert isinstance(apply_call.func, ast.Attribute)
+    receiver = apply_call.func.value
     if view.kinds.of(receiver) != "Optimizer" or not isinstance(receiver, ast.Name):
         return None
     bindings = view.module.bindings(receiver)
@@ -192,9 +192,9 @@ def _optimizer(applied: ast.Call, call: ast.Call, view: View) -> str | None:
     return None
 
 
-def _same_variables(variables: ast.expr, applied: ast.Call) -> bool:
+def _same_variables(variables: ast.expr, apply_call: ast.Call) -> bool:
     """Whether `zip(gradients, variables)` pairs with the variables of the gradients."""
-    pairs = applied.args[0]
+    pairs = apply_call.args[0]
     if (
         isinstance(pairs, ast.Call)
         and isinstance(pairs.func, ast.Name)

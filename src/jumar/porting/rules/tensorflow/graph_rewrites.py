@@ -37,7 +37,7 @@ _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
     nodes=(ast.Assign, ast.Call),
 )
 def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
-    """Set both to OFF wherever the script sets them to something else."""
+    """Set both to OFF where the script sets them to anything else."""
     if isinstance(node, ast.Assign):
         target = node.targets[0]
         if len(node.targets) != 1 or not isinstance(target, ast.Attribute):
@@ -57,11 +57,11 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         for word in node.keywords:
             if word.arg in _REWRITES:
                 yield from _switched_off(word.arg, word.value, view)
-        mixed = {word for word in node.keywords if word.arg == _MIXED}
-        if mixed:
+        mixed_words = {word for word in node.keywords if word.arg == _MIXED}
+        if mixed_words:
             yield from _precision(node, view)
-            removed = remove_arguments(view.module, node, set(mixed))
-            yield view.rewrite(node, *removed, reason=_PRECISION)
+            removals = remove_arguments(view.module, node, set(mixed_words))
+            yield view.rewrite(node, *removals, reason=_PRECISION)
 
 
 def _is_rewrite_options(node: ast.expr, view: View) -> bool:

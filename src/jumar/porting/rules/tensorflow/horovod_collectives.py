@@ -51,27 +51,27 @@ def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
         if reduction is None:
             yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
             return
-        needed = "npu_allreduce"
-        text = f"{view.npu(needed)}(value, reduction={reduction})"
+        import_name = "npu_allreduce"
+        text = f"{view.npu(import_name)}(value, reduction={reduction})"
     elif name == "allgather":
-        needed = "hccl_ops"
-        text = f"{view.npu(needed)}.allgather(value, {rank_size(view)})"
+        import_name = "hccl_ops"
+        text = f"{view.npu(import_name)}.allgather(value, {rank_size(view)})"
     else:
-        needed = "hccl_ops"
+        import_name = "hccl_ops"
         root = argument(call, "root_rank", 1)
         root_text = "0" if root is None else view.module.source(root)
-        text = f"{view.npu(needed)}.broadcast([value], {root_text})[0]"
+        text = f"{view.npu(import_name)}.broadcast([value], {root_text})[0]"
     start, end = view.module.span(value)
-    _, after = view.module.span(call)
+    _, call_end = view.module.span(call)
     yield view.rewrite(
         call,
         replace(
             view.module, call.func, f"(lambda value: {text} if {several_ranks(view)} else value)"
         ),
         Replacement(start=view.module.span(call.func)[1], end=start, text="("),
-        Replacement(start=end, end=after, text=")"),
+        Replacement(start=end, end=call_end, text=")"),
         reason=_REASON,
-        imports=(needed, *RANK_IMPORTS),
+        imports=(import_name, *RANK_IMPORTS),
     )
 
 

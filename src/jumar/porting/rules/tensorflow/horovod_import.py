@@ -72,20 +72,20 @@ def _of_node(
     if name in ("horovod.tensorflow", "horovod.keras", "horovod.tensorflow.keras"):
         yield from _tested(node, view)
         return
-    used = member(name)
-    if used is None or _is_inner(node, view):
+    member_name = member(name)
+    if member_name is None or _is_inner(node, view):
         return
     parent = view.module.parent(node)
-    if used.startswith(("Compression.", *_OPERATIONS)) and _is_argument(node, view):
-        # It goes with the call whose argument it is.
+    if member_name.startswith(("Compression.", *_OPERATIONS)) and _is_argument(node, view):
+        # It is removed together with the call that it is an argument of.
         return
-    if used.startswith("Compression."):
+    if member_name.startswith("Compression."):
         yield view.rewrite(node, replace(view.module, node, "None"), reason=_NONE)
-    elif used in _DONE_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
+    elif member_name in _DONE_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
         return
     else:
         yield view.notice(
-            node, reason=_LEFT.filled(name=used), todo=_LEFT_ADVICE, severity="blocking"
+            node, reason=_LEFT.filled(name=member_name), todo=_LEFT_ADVICE, severity="blocking"
         )
 
 
@@ -147,18 +147,18 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
     if not unused:
         return
     if len(unused) < len(node.names):
-        kept = [ast.unparse(alias) for alias in node.names if alias not in unused]
+        kept_names = [ast.unparse(alias) for alias in node.names if alias not in unused]
         first, last = node.names[0], node.names[-1]
         start, end = view.module.span(first)[0], view.module.span(last)[1]
         yield view.rewrite(
-            node, Replacement(start=start, end=end, text=", ".join(kept)), reason=_GONE
+            node, Replacement(start=start, end=end, text=", ".join(kept_names)), reason=_GONE
         )
         return
     around = view.module.parent(node)
-    whole: ast.stmt = node
+    statement: ast.stmt = node
     if isinstance(around, ast.Try) and _only_imports(around, node):
-        whole = around
-    yield view.rewrite(whole, delete(view.module, whole), reason=_GONE)
+        statement = around
+    yield view.rewrite(statement, delete(view.module, statement), reason=_GONE)
 
 
 def _is_unused(alias: ast.alias, node: ast.Import | ast.ImportFrom, view: View) -> bool:

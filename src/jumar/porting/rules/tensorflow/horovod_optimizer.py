@@ -107,12 +107,12 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
             call, reason=_DROPPED.filled(names="*"), todo=_DROPPED_ADVICE, severity="blocking"
         )
         return
-    dropped = {
+    dropped_arguments = {
         value
         for value in [*call.args[1:], *call.keywords]
         if value is not optimizer and value is not keyword(call, "optimizer")
     }
-    names = [value.arg for value in call.keywords if value in dropped and value.arg]
+    names = [value.arg for value in call.keywords if value in dropped_arguments and value.arg]
     telling = [name for name in names if name in ("op", "backward_passes_per_step")]
     if names:
         yield view.notice(
@@ -125,25 +125,25 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     yield view.rewrite(
         call,
         replace(view.module, call.func, view.npu(wrapper)),
-        *remove_arguments(view.module, call, set(dropped)),
+        *remove_arguments(view.module, call, set(dropped_arguments)),
         reason=_OPTIMIZER,
         imports=(wrapper,),
     )
 
 
-def _renamed(call: ast.Call, name: str, word: str, second: str, view: View) -> Iterator[Change]:
+def _renamed(call: ast.Call, name: str, word: str, index: str, view: View) -> Iterator[Change]:
     """Replace the class, keeping the first argument and perhaps a second one."""
     root = argument(call, word, 0)
     root_text = "0" if root is None else view.module.source(root)
-    named = keyword(call, word) is not None
-    arguments = f"{word}={root_text}" if named else root_text
-    if second:
-        arguments += f", index={second}" if named else f", {second}"
+    by_keyword = keyword(call, word) is not None
+    arguments = f"{word}={root_text}" if by_keyword else root_text
+    if index:
+        arguments += f", index={index}" if by_keyword else f", {index}"
     yield view.rewrite(
         call,
         replace(view.module, call, f"{view.npu(name)}({arguments})"),
         reason=_BROADCAST,
-        imports=(name, *(RANK_IMPORTS if second else ())),
+        imports=(name, *(RANK_IMPORTS if index else ())),
     )
 
 
@@ -171,15 +171,15 @@ def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _broadcast(call: ast.Call, view: View) -> Iterator[Change]:
-    some = called_member(call, view) == "broadcast_variables"
+    is_partial = called_member(call, view) == "broadcast_variables"
     tf = tensorflow_name(view)
-    root = argument(call, "root_rank", 1 if some else 0)
-    variables = argument(call, "variables", 0) if some else None
-    if tf is None or (some and variables is None):
+    root = argument(call, "root_rank", 1 if is_partial else 0)
+    variables = argument(call, "variables", 0) if is_partial else None
+    if tf is None or (is_partial and variables is None):
         yield view.notice(call, reason=_NO_NAME, todo=_NO_NAME_ADVICE, severity="blocking")
         return
-    what = f"{tf}.global_variables()" if variables is None else view.module.source(variables)
-    text = broadcast_op(view, tf, what, "0" if root is None else view.module.source(root))
+    values = f"{tf}.global_variables()" if variables is None else view.module.source(variables)
+    text = broadcast_op(view, tf, values, "0" if root is None else view.module.source(root))
     yield view.rewrite(
         call,
         replace(view.module, call, f"({text} if {several_ranks(view)} else {tf}.no_op())"),

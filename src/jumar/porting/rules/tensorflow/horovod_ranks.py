@@ -58,9 +58,9 @@ def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
     if name in ("local_rank", "rank") and _pins(statement, view):
         yield view.rewrite(statement, delete(view.module, statement), reason=_PIN)
         return
-    pinned = _pinning_argument(call, view)
-    if pinned is not None:
-        outer, word = pinned
+    pinning = _pinning_argument(call, view)
+    if pinning is not None:
+        outer, word = pinning
         yield view.rewrite(outer, *remove_arguments(view.module, outer, {word}), reason=_PIN)
         return
     if name == "local_size":

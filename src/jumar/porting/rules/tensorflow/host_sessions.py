@@ -23,8 +23,8 @@ _TRAINS = ("tensorflow.train.", "tensorflow.gradients", "tensorflow.layers.", "t
 def host_only(call: ast.Call, view: View) -> bool:
     """Whether the function around a session names host operations and nothing that trains.
 
-    Such a session decodes WAV or JPEG strings, or freezes a graph: string and audio operators are
-    not for the device.
+    Such a session decodes WAV or JPEG strings, or freezes a graph: string and audio operators do
+    not run on the device.
     """
     around = view.module.function(call)
     if around is None:

@@ -139,13 +139,13 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
         f"{indent}{_NAME} = {operation[0].lstrip()}",
         *operation[1:],
     ]
-    running = f"if {_NAME} is not None:\n{indent}{session}.run({_NAME})"
+    run_text = f"if {_NAME} is not None:\n{indent}{session}.run({_NAME})"
     yield view.rewrite(
         statement,
         insert_before(view.module, statement, "\n".join(building)),
-        insert_after(view.module, view.module.statement(later[0]), running)
+        insert_after(view.module, view.module.statement(later[0]), run_text)
         if later
-        else insert_before(view.module, first, running),
+        else insert_before(view.module, first, run_text),
         reason=_REASON,
         confidence="likely",
         imports=("hccl_ops", *RANK_IMPORTS),
@@ -168,7 +168,7 @@ def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
     """The name of the session that a Supervisor opens by `with`, and its first statement."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
-    found: list[tuple[str, ast.stmt]] = []
+    sessions: list[tuple[str, ast.stmt]] = []
     for reference in view.module.uses(statement.targets[0]):
         method = view.module.parent(reference)
         if not isinstance(method, ast.Attribute) or method.attr not in _OPENS:
@@ -181,8 +181,8 @@ def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
             return None
         if view.module.function(around) is not view.module.function(statement):
             return None
-        found.append((item.optional_vars.id, around.body[0]))
-    return found[0] if len(found) == 1 else None
+        sessions.append((item.optional_vars.id, around.body[0]))
+    return sessions[0] if len(sessions) == 1 else None
 
 
 def _has_broadcast(view: View) -> bool:

@@ -41,9 +41,9 @@ class Use:
 def purpose_of(call: ast.Call, view: View) -> Use:
     """The purpose of the data set that a call returns.
 
-    The closest evidence decides: a branch on `is_training`, the name that the data set gets, an
-    argument of the function, the function's name, whether it reads all of the data itself, those
-    who call it, and at last the script.
+    The closest evidence decides: a branch on `is_training`, the data set's variable name, an
+    argument of the function, the function's name, whether it reads all of the data itself, its
+    callers, and finally the script.
     """
     return (
         _of_branch(call, view)
@@ -61,8 +61,8 @@ def purpose_of(call: ast.Call, view: View) -> Use:
 def named_purpose(names: Iterable[str]) -> Purpose | None:
     """The purpose that names such as `train_ds` suggest; None if they suggest neither or both."""
     words = {word.lower() for name in names for word in _WORD.findall(name)}
-    trains, others = bool(words & _TRAIN), bool(words & _OTHER)
-    if trains == others:
+    trains, evaluates = bool(words & _TRAIN), bool(words & _OTHER)
+    if trains == evaluates:
         return None
     return "train" if trains else "other"
 
@@ -76,7 +76,7 @@ def _of_branch(node: ast.AST, view: View) -> Use | None:
             orelse = around.orelse if isinstance(around.orelse, list) else [around.orelse]
             if meaning is not None and child in body:
                 return Use(purpose="train" if meaning else "other", confidence="certain")
-            # `else` of "is it evaluation" may be training or prediction.
+            # The `else` of a test for evaluation may be training or prediction.
             if meaning is True and child in orelse:
                 return Use(purpose="other", confidence="certain")
             if meaning is False and child in orelse and _is_negated(around.test):
@@ -212,7 +212,7 @@ def _of_function(call: ast.Call, view: View) -> Use | None:
 def _of_pass(call: ast.Call, view: View) -> Use | None:
     """A function that reads a data set to its end without training may need each sample.
 
-    Means, counts and copies of the training data are such passes: their batches are no training.
+    Means, counts and copies of the training data are such passes: their batches do not train.
     """
     for function in _functions(call, view):
         names = names_within(function)

@@ -48,18 +48,18 @@ def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
         return
     if view.kinds.of(call.func.value) not in ("Session", "MonitoredSession", None):
         return
-    known = view.kinds.of(call.func.value) is not None
+    is_known_session = view.kinds.of(call.func.value) is not None
     for fetch in _fetches(call.args[0]):
-        certain = _trains(fetch, view)
-        guessed = known and bool(_LIKELY.search(last_name(fetch)))
-        if certain or guessed:
+        is_training = _trains(fetch, view)
+        looks_like_training = is_known_session and bool(_LIKELY.search(last_name(fetch)))
+        if is_training or looks_like_training:
             operation = view.module.source(fetch)
             yield view.notice(
                 call,
                 reason=_REASON.filled(n=number),
                 todo=_ADVICE.filled(n=number, op=operation),
                 severity="speed",
-                confidence="certain" if certain else "likely",
+                confidence="certain" if is_training else "likely",
             )
             return
 
@@ -86,13 +86,13 @@ def _trains(node: ast.expr, view: View) -> bool:
     if isinstance(node, ast.Name):
         return any(_is_training(binding.value) for binding in view.module.bindings(node))
     return any(
-        isinstance(other, ast.Assign)
-        and _is_training(other.value)
+        isinstance(statement, ast.Assign)
+        and _is_training(statement.value)
         and any(
             isinstance(target, ast.Attribute) and target.attr == last_name(node)
-            for target in other.targets
+            for target in statement.targets
         )
-        for other in view.module.scopes.nodes
+        for statement in view.module.scopes.nodes
     )
 
 

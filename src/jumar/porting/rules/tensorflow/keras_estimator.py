@@ -45,7 +45,7 @@ def keras_estimator(call: ast.Call, view: View) -> Iterator[Change]:
         *job_line(call, view),
         *added_config(call, 4, view),
     ]
-    # The two have changed places in its signature.
+    # The two are swapped in its signature.
     for value, word in zip(call.args[4:], ("config", "checkpoint_format"), strict=False):
         start, _ = view.module.span(value)
         changes.append(Replacement(start=start, end=start, text=f"{word}="))

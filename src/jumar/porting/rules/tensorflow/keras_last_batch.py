@@ -90,16 +90,22 @@ def _parts(call: ast.Call, method: str, arrays: ast.expr, view: View) -> list[in
     parts: list[int | None] = [samples]
     share = argument(call, "validation_split", _VALIDATION_SPLIT)
     if share is not None:
-        held = literal(share)
-        if samples is None or not isinstance(held, float | int) or isinstance(held, bool):
+        held_out_share = literal(share)
+        if (
+            samples is None
+            or not isinstance(held_out_share, float | int)
+            or isinstance(held_out_share, bool)
+        ):
             parts = [None]
-        elif held:
-            trained = int(samples * (1.0 - held))
-            parts = [trained, samples - trained]
+        elif held_out_share:
+            num_trained = int(samples * (1.0 - held_out_share))
+            parts = [num_trained, samples - num_trained]
     validation = argument(call, "validation_data", _VALIDATION_SPLIT + 1)
     if not is_left_out(validation):
-        first = validation.elts[0] if isinstance(validation, ast.Tuple | ast.List) else None
-        parts.append(samples_in(first, view) if first is not None else None)
+        arrays_held_out = (
+            validation.elts[0] if isinstance(validation, ast.Tuple | ast.List) else None
+        )
+        parts.append(samples_in(arrays_held_out, view) if arrays_held_out is not None else None)
     return parts
 
 

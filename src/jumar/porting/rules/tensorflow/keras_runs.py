@@ -12,7 +12,7 @@ _RUNS = frozenset(
     "predict_generator predict_on_batch".split()
 )
 _ONLY_KERAS = frozenset("fit_generator train_on_batch evaluate_generator predict_generator".split())  # noqa: SIM905
-"""Methods that models of Keras have and those of other libraries have not."""
+"""Methods that only models of Keras have."""
 _WORDS_OF_FIT = frozenset(
     "epochs validation_data validation_split steps_per_epoch callbacks initial_epoch".split()  # noqa: SIM905
 )
@@ -29,9 +29,8 @@ _DEEPEST = 5
 def runs_keras(call: ast.Call, view: View) -> bool:
     """Whether a call trains a Keras model, or computes with one.
 
-    Where the model cannot be followed (it comes in a tuple, as an argument of another module, out
-    of a dictionary), the call itself has to be one that only Keras has, in a script that has to do
-    with Keras.
+    If the model cannot be followed (it comes from a tuple, a dictionary, or as an argument from
+    another module), the call itself has to be one that only Keras has, in a script that uses Keras.
     """
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _RUNS:
         return False
@@ -70,10 +69,10 @@ def compiles_keras(call: ast.Call, view: View) -> bool:
 
 def reaches_keras(view: View) -> ast.Call | None:
     """The first call of a script through which functions of other modules train with Keras."""
-    seen: set[ast.AST] = set()
+    visited: set[ast.AST] = set()
     for node in view.module.scopes.nodes:
         if isinstance(node, ast.Call) and (
-            passes_model(node, view) or _leads_to_run(node, view.module, view, seen, 0)
+            passes_model(node, view) or _leads_to_run(node, view.module, view, visited, 0)
         ):
             return node
     return None
@@ -106,17 +105,17 @@ def _may_be_keras(call: ast.Call, view: View) -> bool:
 
 
 def _leads_to_run(
-    call: ast.Call, module: Module, view: View, seen: set[ast.AST], depth: int
+    call: ast.Call, module: Module, view: View, visited: set[ast.AST], depth: int
 ) -> bool:
     name = module.name_of(call.func) or ""
     home, node = module.definition(name)
-    if home is None or node is None or node in seen or depth > _DEEPEST:
+    if home is None or node is None or node in visited or depth > _DEEPEST:
         return False
-    seen.add(node)
+    visited.add(node)
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):
         return False
     around = View(home, view.options) if home is not view.module else view
     calls = [inner for inner in walk(node) if isinstance(inner, ast.Call)]
     if _TEXT.search(home.text) and any(runs_keras(inner, around) for inner in calls):
         return True
-    return any(_leads_to_run(inner, home, view, seen, depth + 1) for inner in calls)
+    return any(_leads_to_run(inner, home, view, visited, depth + 1) for inner in calls)

@@ -75,9 +75,9 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
         if call is None or _begins(view, [call]) is None:
             return
         runs = [call]
-    own = _own_session(tree, view)
-    if own is not None:
-        yield Leave(node=own, reason=_SET)
+    own_session = _own_session(tree, view)
+    if own_session is not None:
+        yield Leave(node=own_session, reason=_SET)
         return
     entry = _begins(view, runs)
     if entry is None:
@@ -87,7 +87,7 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     config = f"config={function}()" if functions else ""
     lines = [f"{_NAME} = {view.npu('set_keras_session_npu_config')}({config})"]
     needs = ["set_keras_session_npu_config", *(imports if functions else ())]
-    set_session, needed = _set_session(view)
+    set_session, session_imports = _set_session(view)
     if set_session:
         lines.append(f"{set_session}({_NAME})")
     changes = [insert_before(view.module, entry.first, "\n".join(lines))]
@@ -104,7 +104,7 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
         *changes,
         reason=_ENTRY,
         confidence="likely",
-        imports=(*needs, *needed),
+        imports=(*needs, *session_imports),
         functions=functions,
     )
 
@@ -141,15 +141,15 @@ def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
     return "keras.backend.set_session", ("keras:",)
 
 
-def _uses_keras_alone(module: Module, seen: set[str]) -> bool:
+def _uses_keras_alone(module: Module, visited: set[str]) -> bool:
     """Whether a module, or one of the tree that it imports, uses stand-alone Keras."""
-    seen.add(module.path)
+    visited.add(module.path)
     if module.imports("keras"):
         return True
     return any(
-        _uses_keras_alone(inner, seen)
+        _uses_keras_alone(inner, visited)
         for path in module.imported_paths()
-        if path not in seen and len(seen) < _MOST_MODULES
+        if path not in visited and len(visited) < _MOST_MODULES
         for inner in [module.project.module(path)]
         if inner is not None
     )

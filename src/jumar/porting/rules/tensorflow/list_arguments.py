@@ -38,9 +38,9 @@ _REASON = Text(
     nodes=(ast.Call,),
 )
 def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
-    """Wrap an argument, or what the variable that is the argument holds, in `list(...)`."""
+    """Wrap an argument, or the value of the variable passed as one, in `list(...)`."""
     arguments = [*call.args, *(word.value for word in call.keywords if word.arg)]
-    lazy = [found for value in arguments if (found := _lazy(value, view)) is not None]
+    lazy = [argument for value in arguments if (argument := _lazy(value, view)) is not None]
     if not lazy:
         return
     name = view.module.name_of(call.func) or ""
@@ -53,10 +53,10 @@ def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
 def _lazy(value: ast.expr, view: View) -> ast.expr | None:
     """The call of `range` or similar that creates an argument, there or in its only assignment."""
     if isinstance(value, ast.Name):
-        made = _assigned(value, view)
-        if made is None:
+        assigned_value = _assigned(value, view)
+        if assigned_value is None:
             return None
-        value = made
+        value = assigned_value
     inner = value
     if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Slice):
         # `range(3)[::-1]` is a range as well.
@@ -77,8 +77,8 @@ def _assigned(name: ast.Name, view: View) -> ast.expr | None:
     ):
         return None
     outer = [view.module.parent(use) for use in view.module.uses(name)]
-    stepped = any(
+    is_stepped = any(
         isinstance(call, ast.Call) and view.module.name_of(call.func) == "builtins.next"
         for call in outer
     )
-    return None if stepped else statement.value
+    return None if is_stepped else statement.value

@@ -55,13 +55,13 @@ def manager(view: View, scale: LossScale) -> tuple[str, str]:
 
 
 def number(value: float) -> str:
-    """A number as a person would type it: `1024`, `2**15`, `0.5`."""
+    """A number as a programmer would write it: `1024`, `2**15`, `0.5`."""
     if value != int(value):
         return repr(value)
-    whole = int(value)
-    if whole >= 2**15 and whole & (whole - 1) == 0:
-        return f"2**{whole.bit_length() - 1}"
-    return str(whole)
+    integer = int(value)
+    if integer >= 2**15 and integer & (integer - 1) == 0:
+        return f"2**{integer.bit_length() - 1}"
+    return str(integer)
 
 
 _LONGEST_LINE = 100
@@ -128,5 +128,5 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
 def _distributed(site: Site, view: View) -> bool:
     """Whether the gradients of an optimizer are reduced over ranks."""
     return view.options.distributed or any(
-        is_distributed(node, view) for made in site.made for node in walk(made)
+        is_distributed(node, view) for creation in site.made for node in walk(creation)
     )

@@ -90,12 +90,12 @@ def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.rewrite(call, *changes, reason=_REASON_FIXED, imports=(manager,))
     elif name in _DYNAMIC:
         manager = "ExponentialUpdateLossScaleManager"
-        given = [
+        arguments_by_name = [
             (new, _source(argument(call, old, position), default, view))
             for position, (old, new, default) in enumerate(_PARAMETERS)
         ]
-        ratio = dict(given)["incr_ratio"]
-        words = [f"{new}={value}" for new, value in given]
+        ratio = dict(arguments_by_name)["incr_ratio"]
+        words = [f"{new}={value}" for new, value in arguments_by_name]
         words += ["decr_every_n_nan_or_inf=1", f"decr_ratio={_inverse(ratio)}"]
         _, end = view.module.span(call)
         arguments = Replacement(

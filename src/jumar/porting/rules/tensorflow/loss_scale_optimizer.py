@@ -82,21 +82,21 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         return
     optimizer = argument(call, "opt", 0)
     word = "loss_scale_manager" if name in _CONTRIB else "loss_scale"
-    given = argument(call, word, 1)
-    if optimizer is None or is_open(call) or (given is None and name not in _REWRITE):
+    scale_argument = argument(call, word, 1)
+    if optimizer is None or is_open(call) or (scale_argument is None and name not in _REWRITE):
         yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
     if name in _REWRITE and not view.options.precision:
         yield view.notice(call, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="accuracy")
-    scale = (None, None) if name in _CONTRIB else _manager(given, view)
+    scale = (None, None) if name in _CONTRIB else _manager(scale_argument, view)
     if scale is None:
         yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
     changes = [replace(view.module, call.func, view.npu("NPULossScaleOptimizer"))]
-    changes += _arguments(call, word, given, scale[0], view)
+    changes += _arguments(call, word, scale_argument, scale[0], view)
     imports: tuple[str, ...] = ("NPULossScaleOptimizer", *((scale[1],) if scale[1] else ()))
     if _is_distributed(optimizer, view):
-        _, end = view.module.span(given or optimizer)
+        _, end = view.module.span(scale_argument or optimizer)
         changes.append(
             Replacement(
                 start=end, end=end, text=f", is_distributed={several_ranks(view)}", side="close"
@@ -107,23 +107,23 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _arguments(
-    call: ast.Call, word: str, given: ast.expr | None, scale: str | None, view: View
+    call: ast.Call, word: str, scale_argument: ast.expr | None, scale: str | None, view: View
 ) -> list[Replacement]:
     """The loss scale's argument, under the name that the NPU's optimizer has for it."""
     changes: list[Replacement] = []
-    named = keyword(call, word)
-    if named is not None and word != "loss_scale_manager":
-        start, _ = view.module.span(named)
+    scale_word = keyword(call, word)
+    if scale_word is not None and word != "loss_scale_manager":
+        start, _ = view.module.span(scale_word)
         if keyword(call, "opt") is not None:
             changes.append(
                 Replacement(start=start, end=start + len(word), text="loss_scale_manager")
             )
         else:
             # `opt, 128` reads as well as `opt, loss_scale_manager=128`, and is what others write.
-            value, _ = view.module.span(named.value)
+            value, _ = view.module.span(scale_word.value)
             changes.append(Replacement(start=start, end=value, text=""))
-    if scale is not None and given is not None:
-        changes.append(replace(view.module, given, scale))
+    if scale is not None and scale_argument is not None:
+        changes.append(replace(view.module, scale_argument, scale))
     elif scale is not None:
         optimizer = argument(call, "opt", 0)
         assert optimizer is not None
@@ -141,8 +141,8 @@ def _manager(scale: ast.expr | None, view: View) -> tuple[str | None, str | None
     if scale is None or (isinstance(scale, ast.Constant) and scale.value == "dynamic"):
         return manager(view, _DYNAMIC)
     if isinstance(scale, ast.Constant) and isinstance(scale.value, int | float):
-        fixed = "FixedLossScaleManager"
-        return f"{view.npu(fixed)}(loss_scale={number(float(scale.value))})", fixed
+        manager_name = "FixedLossScaleManager"
+        return f"{view.npu(manager_name)}(loss_scale={number(float(scale.value))})", manager_name
     if view.kinds.of(scale) == "LossScale":
         return None, None
     return None

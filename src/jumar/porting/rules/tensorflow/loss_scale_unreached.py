@@ -54,15 +54,17 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
             continue
         if view.module.name_of(node.func) == _BY_NAME:
             optimizer = argument(node, "optimizer", 3)
-            reached = not (isinstance(optimizer, ast.Constant) and isinstance(optimizer.value, str))
+            is_reached = not (
+                isinstance(optimizer, ast.Constant) and isinstance(optimizer.value, str)
+            )
             reason = _NAME
         elif compiles_keras(node, view):
             optimizer = argument(node, "optimizer", 0)
-            reached = view.kinds.of(optimizer) == "Optimizer"
+            is_reached = view.kinds.of(optimizer) == "Optimizer"
             reason = _KERAS
         else:
             continue
-        if optimizer is not None and not reached:
+        if optimizer is not None and not is_reached:
             yield view.notice(
                 optimizer,
                 reason=reason,

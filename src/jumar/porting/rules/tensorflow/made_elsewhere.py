@@ -54,23 +54,27 @@ def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Cha
     """Say where a configuration returned by a function gets its options."""
     if "ConfigProto" not in view.module.text:
         return
-    returned = [
+    returned_values = [
         node.value
         for node in walk(function)
         if isinstance(node, ast.Return) and view.module.function(node) is function
     ]
-    if not any(view.kinds.of(value) == "ConfigProto" for value in returned):
+    if not any(view.kinds.of(value) == "ConfigProto" for value in returned_values):
         return
-    if any(value is not None and view.is_npu(value) for value in returned):
+    if any(value is not None and view.is_npu(value) for value in returned_values):
         return
-    made = _constructed(function, view)
-    if made is None:
+    creation = _constructed(function, view)
+    if creation is None:
         return
     if _is_used(function.name, view):
-        yield Leave(node=made, reason=_TAKEN_HERE)
+        yield Leave(node=creation, reason=_TAKEN_HERE)
     else:
         yield view.notice(
-            made, reason=_HANDED_OUT, todo=_HANDED_OUT_ADVICE, severity="look", confidence="likely"
+            creation,
+            reason=_HANDED_OUT,
+            todo=_HANDED_OUT_ADVICE,
+            severity="look",
+            confidence="likely",
         )
 
 
@@ -117,8 +121,8 @@ def _is_strategy(value: ast.expr | None, home: Module) -> bool:
     """Whether what a function returns is a strategy, or a name that is bound to one."""
     if isinstance(value, ast.Name):
         return any(
-            isinstance(one.value, ast.Call) and _is_strategy(one.value, home)
-            for one in home.bindings(value)
+            isinstance(binding.value, ast.Call) and _is_strategy(binding.value, home)
+            for binding in home.bindings(value)
         )
     if not isinstance(value, ast.Call):
         return False

@@ -84,17 +84,17 @@ def _is_infinity(node: ast.expr, view: View, text: str) -> bool:
 def _meets_tensor(node: ast.expr, view: View) -> bool:
     """Whether a constant is multiplied, added or selected in a TensorFlow expression."""
     statement = view.module.statement(node)
-    joined = False
+    is_operand = False
     for around in view.module.scopes.ancestors(node):
         if around is statement:
             break
         if isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mult | ast.Add | ast.Sub):
-            joined = True
+            is_operand = True
         if isinstance(around, ast.Call):
             name = view.module.name_of(around.func) or ""
             if name.startswith(_LIBRARIES):
                 return True
             if name.startswith(("numpy.", "builtins.")):
                 return False
-    default = isinstance(view.module.parent(node), ast.arguments)
-    return joined or default
+    is_default = isinstance(view.module.parent(node), ast.arguments)
+    return is_operand or is_default

@@ -33,11 +33,11 @@ def npu_run_config_options(call: ast.Call, view: View) -> Iterator[Change]:
     """Add the options that a hand-written NPURunConfig does not set itself."""
     if is_open(call) or call.args:
         return
-    added = npu_run_config_arguments(call, view)
-    if added:
+    options = npu_run_config_arguments(call, view)
+    if options:
         yield view.rewrite(
             call,
-            add_argument(view.module, call, *added),
+            add_argument(view.module, call, *options),
             reason=_OPTIONS,
             imports=run_config_imports(view.options),
             functions=(RUN_CONFIG_FUNCTIONS,),

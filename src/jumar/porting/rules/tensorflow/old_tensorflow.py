@@ -82,20 +82,20 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
     else:
         names = [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
     for name in names:
-        for old, now in GONE.items():
+        for old, new_name in GONE.items():
             if f"{name}.".startswith(f"{old}."):
-                yield _gone(node, old, now, view)
-        renamed = OLD.get(name)
-        if renamed and renamed.now:
-            yield _gone(node, name, f"tf.{renamed.now}", view)
+                yield _gone(node, old, new_name, view)
+        entry = OLD.get(name)
+        if entry and entry.now:
+            yield _gone(node, name, f"tf.{entry.now}", view)
 
 
-def _gone(node: ast.AST, name: str, now: str, view: View) -> Change:
+def _gone(node: ast.AST, name: str, new_name: str, view: View) -> Change:
     short = name.replace("tensorflow.", "tf.", 1)
     return view.notice(
         node,
         reason=_GONE.filled(name=short),
-        todo=_GONE_ADVICE.filled(now=now),
+        todo=_GONE_ADVICE.filled(now=new_name),
         severity="blocking",
     )
 
@@ -118,7 +118,7 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
     if chooses_release(node, view):
         yield Leave(node=node, reason=_CHOOSES)
         return
-    renamed: tuple[Replacement, ...] = ()
+    name_changes: tuple[Replacement, ...] = ()
     if old.now:
         if _is_imported(node, view):
             return
@@ -127,12 +127,12 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
             yield _gone(node, name, f"tf.{old.now}", view)
             return
         if base is not node:
-            renamed = (replace(view.module, node, f"{view.module.source(base)}.{old.now}"),)
+            name_changes = (replace(view.module, node, f"{view.module.source(base)}.{old.now}"),)
     arguments = _named(call, old, view) if call is not None else ()
-    if renamed or arguments:
+    if name_changes or arguments:
         yield view.rewrite(
             call if call is not None and arguments else node,
-            *renamed,
+            *name_changes,
             *arguments,
             reason=_SUMMARY if name in SUMMARIES else _REASON,
             confidence="certain" if old.now or _is_certain(call, name) else "likely",
@@ -173,7 +173,7 @@ def _is_old_call(call: ast.Call, name: str, old: Old) -> bool:
     if len(call.args) > len(old.order):
         return False
     if "logits" in old.order:
-        # In 1.15 the first parameter takes nothing but None, so that the others need keywords.
+        # In 1.15 the first parameter only takes None, so that the others need keywords.
         first = call.args[0]
         return not is_none(first)
     return _is_certain(call, name) or _is_likely(call, old)

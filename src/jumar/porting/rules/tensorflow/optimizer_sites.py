@@ -44,8 +44,8 @@ class Site:
     Args:
         node: The expression to wrap, or the statement before which a line wraps `name`.
         name: Empty where an expression is wrapped.
-        members: Attributes that the script asks of the optimizer, besides those of any optimizer.
-        made: What is wrapped, for questions about it.
+        members: Attributes of the optimizer that the script uses, besides those of any optimizer.
+        made: The expressions that create the optimizer.
         elsewhere: The optimizer is handed to an Estimator, which builds a graph of its own.
     """
 
@@ -69,14 +69,14 @@ class Site:
 def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
     """Where optimizers that compute gradients are not yet wrapped.
 
-    An optimizer that only applies gradients that `tf.gradients` has computed is left out: a
+    An optimizer that only applies gradients that `tf.gradients` has computed is skipped: a
     wrapper acts in `compute_gradients`.
 
     Args:
         view: The module.
-        done: Qualified names of the wrappers that are looked for.
+        done: Qualified names of the wrappers to look for.
     """
-    seen: set[tuple[Scope | ast.ClassDef, str]] = set()
+    visited: set[tuple[Scope | ast.ClassDef, str]] = set()
     for node in view.module.scopes.nodes:
         if not isinstance(node, ast.Call) or not makes_optimizer(node, view):
             continue
@@ -88,9 +88,9 @@ def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
         if variable is None:
             yield from _alone(node, view)
             continue
-        if variable in seen:
+        if variable in visited:
             continue
-        seen.add(variable)
+        visited.add(variable)
         home, name = variable
         if isinstance(home, ast.ClassDef):
             yield from _of_attribute(home, name, view, done)
@@ -102,11 +102,11 @@ def makes_optimizer(call: ast.Call, view: View) -> bool:
     """Whether a call makes an optimizer of TensorFlow, or one around another."""
     name = view.module.name_of(call.func)
     if name is None:
-        # A method's result is wrapped where it is created; a held class is called here.
+        # A method's result is wrapped where it is created; a class in a variable is called here.
         return bool(view.kinds.held(call.func)) and view.kinds.of(call) == "Optimizer"
     if name.startswith("tree:"):
         module, node = view.module.definition(name)
-        # What a function of the tree returns is wrapped where that function makes it.
+        # The result of a function of the tree is wrapped where that function creates it.
         if module is None or not isinstance(node, ast.ClassDef):
             return False
     elif not any(word in name for word in ("ptimizer", "graph_rewrite")):
@@ -128,13 +128,13 @@ def optimizers(view: View) -> list[ast.Call]:
 def unreached_classes(view: View) -> Iterator[ast.expr]:
     """References to an optimizer's class that no call in the module instantiates.
 
-    They are in tables, arguments and attributes, and are called elsewhere.
+    They are in tables, arguments or attributes, and are called elsewhere.
     """
-    reached = {
-        held
+    called_classes = {
+        class_node
         for call in optimizers(view)
         if view.module.name_of(call.func) is None
-        for _, held in view.kinds.held(call.func)
+        for _, class_node in view.kinds.held(call.func)
     }
     for node in view.module.scopes.nodes:
         if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
@@ -147,7 +147,7 @@ def unreached_classes(view: View) -> Iterator[ast.expr]:
         ):
             continue
         tables = ast.Dict | ast.List | ast.Assign | ast.Return | ast.IfExp | ast.keyword
-        if isinstance(view.module.parent(node), tables) and node not in reached:
+        if isinstance(view.module.parent(node), tables) and node not in called_classes:
             yield node
 
 
@@ -352,7 +352,7 @@ def _first_use(
 ) -> ast.stmt | None:
     """The statement that first uses an optimizer, if a single line before it is always right.
 
-    That is so if it comes after all that makes the optimizer, is not in a loop, and is in the
+    That is so if it comes after every creation of the optimizer, is not in a loop, and is in the
     block, or around the blocks, of all other uses.
     """
     statements = [view.module.statement(use) for use in uses]
@@ -360,18 +360,18 @@ def _first_use(
         return None
     statements.sort(key=lambda statement: view.module.span(statement)[0])
     creations = [view.module.statement(call) for call in values]
-    last = max(view.module.span(statement)[1] for statement in creations)
+    creation_end = max(view.module.span(statement)[1] for statement in creations)
     blocks = _blocks(creations[0], home, view)
     for statement in creations[1:]:
-        other = _blocks(statement, home, view)
-        blocks = [block for block in blocks if block in other]
+        other_blocks = _blocks(statement, home, view)
+        blocks = [block for block in blocks if block in other_blocks]
     if not blocks:
         return None
-    # The innermost block in which all of the optimizers are made, and there the first user.
+    # The innermost block that contains all creations, and the first user in it.
     owner, part = blocks[0]
     for statement in getattr(owner, part):
         start, end = view.module.span(statement)
-        if start >= last and any(start <= view.module.span(use)[0] < end for use in uses):
+        if start >= creation_end and any(start <= view.module.span(use)[0] < end for use in uses):
             inside = all(view.module.span(use)[0] >= start for use in uses)
             loops = any(isinstance(around, ast.For | ast.While) for around, _ in blocks)
             return statement if inside and not loops else None

@@ -48,7 +48,7 @@ def tensorflow_name(view: View) -> str | None:
         if view.module.exported(name, frozenset()) == "tensorflow":
             return name
     for node in view.module.scopes.nodes:
-        # `from ops import *` may bring it, from another file of the tree.
+        # `from ops import *` may import it, from another file of the tree.
         if isinstance(node, ast.Name) and view.module.name_of(node) == "tensorflow":
             return node.id
     return None

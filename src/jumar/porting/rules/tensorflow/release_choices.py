@@ -33,7 +33,7 @@ def chooses_release(node: ast.AST, view: View) -> bool:
     return False
 
 
-def _falls_back(handler: ast.ExceptHandler, failed: ast.AST, view: View) -> bool:
+def _falls_back(handler: ast.ExceptHandler, node_tried: ast.AST, view: View) -> bool:
     """Whether a handler catches a missing name and provides a fallback.
 
     A handler that ends a training may catch the same and log it, or start a debugger.
@@ -43,7 +43,7 @@ def _falls_back(handler: ast.ExceptHandler, failed: ast.AST, view: View) -> bool
     ):
         return False
     inside = [node for statement in handler.body for node in walk(statement)]
-    if isinstance(failed, ast.Import | ast.ImportFrom):
+    if isinstance(node_tried, ast.Import | ast.ImportFrom):
         return any(isinstance(node, ast.Import | ast.ImportFrom) for node in inside)
     names = [view.module.name_of(node) or "" for node in inside if isinstance(node, ast.Attribute)]
     return any(

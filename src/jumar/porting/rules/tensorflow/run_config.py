@@ -124,71 +124,71 @@ def default_npu_run_config(view: View) -> str:
 
 def _converted(call: ast.Call, view: View) -> Iterator[Change]:
     changes: list[Replacement] = [replace(view.module, call.func, view.npu("NPURunConfig"))]
-    dropped: dict[str, ast.expr | ast.keyword] = {}
+    dropped_arguments: dict[str, ast.expr | ast.keyword] = {}
     for number, slot in enumerate(slots(view.module, call)):
-        named = isinstance(slot.node, ast.keyword)
+        is_keyword = isinstance(slot.node, ast.keyword)
         name = (slot.node.arg or "") if isinstance(slot.node, ast.keyword) else _PARAMETERS[number]
         if name in _NOT_TAKEN:
-            dropped[name] = slot.node
-        elif not named:
+            dropped_arguments[name] = slot.node
+        elif not is_keyword:
             changes.append(Replacement(start=slot.start, end=slot.start, text=f"{name}="))
-    removed = remove_arguments(view.module, call, set(dropped.values()))
-    added = [*_defaults(call), *npu_run_config_arguments(call, view)]
-    if added:
-        without = frozenset(dropped.values())
-        changes.append(add_argument(view.module, call, *added, without=without))
+    removals = remove_arguments(view.module, call, set(dropped_arguments.values()))
+    new_arguments = [*_defaults(call), *npu_run_config_arguments(call, view)]
+    if new_arguments:
+        without = frozenset(dropped_arguments.values())
+        changes.append(add_argument(view.module, call, *new_arguments, without=without))
     yield view.rewrite(
         call,
         *changes,
-        *removed,
+        *removals,
         reason=_RUN_CONFIG,
         imports=("NPURunConfig", *run_config_imports(view.options)),
         functions=(RUN_CONFIG_FUNCTIONS,),
     )
-    yield from _notices(call, dropped, view)
+    yield from _notices(call, dropped_arguments, view)
 
 
 def _defaults(call: ast.Call) -> list[str]:
     """Arguments for defaults in which NPURunConfig differs from RunConfig."""
-    added: list[str] = []
+    defaults: list[str] = []
     if argument(call, "save_summary_steps", 2) is None:
-        added.append("save_summary_steps=100")
+        defaults.append("save_summary_steps=100")
     steps = argument(call, "save_checkpoints_steps", 3)
     if steps is None and argument(call, "save_checkpoints_secs", 4) is None:
-        added.append("save_checkpoints_secs=600")
-    return added
+        defaults.append("save_checkpoints_secs=600")
+    return defaults
 
 
 def npu_run_config_arguments(call: ast.Call | None, view: View) -> list[str]:
     """The options of the port that a call does not set."""
     present = {word.arg for word in call.keywords} if call else set[str | None]()
     if "precision_mode_v2" in present:
-        # The two exclude each other.
+        # The two are mutually exclusive.
         present.add("precision_mode")
     texts: list[str] = []
     for name, value in run_config_arguments(view.options):
-        for imported in run_config_imports(view.options):
-            value = value.replace(f"{imported}(", f"{view.npu(imported)}(")
+        for import_name in run_config_imports(view.options):
+            value = value.replace(f"{import_name}(", f"{view.npu(import_name)}(")
         if name not in present:
             texts.append(f"{name}={value}")
     return texts
 
 
 def _notices(
-    call: ast.Call, dropped: "dict[str, ast.expr | ast.keyword]", view: View
+    call: ast.Call, dropped_arguments: "dict[str, ast.expr | ast.keyword]", view: View
 ) -> Iterator[Change]:
-    for name, node in dropped.items():
+    for name, node in dropped_arguments.items():
         yield view.notice(
             node.value if isinstance(node, ast.keyword) else node,
             reason=_DROPPED.filled(name=name),
             todo=_DROPPED_ADVICE.get(name, _DROPPED_ANY),
         )
-    given = [
+    save_arguments = [
         argument(call, "save_checkpoints_steps", 3),
         argument(call, "save_checkpoints_secs", 4),
     ]
-    passed = [value for value in given if value is not None]
-    if passed and all(is_none(one) for one in passed):
+    present_arguments = [value for value in save_arguments if value is not None]
+    if present_arguments and all(is_none(value) for value in present_arguments):
         yield view.notice(call, reason=_NEVER, todo=_NEVER_ADVICE, severity="speed")
     if argument(call, "save_summary_steps", 2) is None:
         yield view.notice(call, reason=_SUMMARIES, todo=_SUMMARIES_ADVICE, severity="speed")

@@ -88,22 +88,22 @@ def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
         yield from _loss_functions(call, name.rpartition(".")[2], view)
         return
     order = _PARAMETERS[name]
-    place = order.index("inputs")
-    starred = any(isinstance(value, ast.Starred) for value in call.args)
-    if len(call.args) <= place and not starred:
+    inputs_position = order.index("inputs")
+    has_starred = any(isinstance(value, ast.Starred) for value in call.args)
+    if len(call.args) <= inputs_position and not has_starred:
         return
     if chooses_release(call, view):
         yield Leave(node=call, reason=_CHOOSES)
         return
-    given_order, confidence = _order(call, place, view)
-    if given_order == "unknown" or (
-        given_order == "old" and (starred or len(call.args) > len(order))
+    order_used, confidence = _order(call, inputs_position, view)
+    if order_used == "unknown" or (
+        order_used == "old" and (has_starred or len(call.args) > len(order))
     ):
         yield view.notice(
             call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
         )
-    elif given_order == "old":
-        named = [
+    elif order_used == "old":
+        name_changes = [
             Replacement(
                 start=slot.start,
                 end=slot.start,
@@ -114,30 +114,32 @@ def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
             for slot in slots(view.module, call)
             if isinstance(slot.node, ast.expr)
             for position in [call.args.index(slot.node)]
-            if position >= place
+            if position >= inputs_position
         ]
-        yield view.rewrite(call, *named, reason=_REASON, confidence=confidence)
+        yield view.rewrite(call, *name_changes, reason=_REASON, confidence=confidence)
 
 
-def _order(call: ast.Call, place: int, view: View) -> tuple[Order, Confidence]:
+def _order(call: ast.Call, inputs_position: int, view: View) -> tuple[Order, Confidence]:
     """The order in which a call gives labels and inputs, and how sure that is."""
     words = {word.arg for word in call.keywords}
-    if any(isinstance(value, ast.Starred) for value in call.args[: place + 2]):
+    if any(isinstance(value, ast.Starred) for value in call.args[: inputs_position + 2]):
         return "unknown", "unsure"
-    if len(call.args) == place + 1:
-        # The other one has a keyword: no call gives a parameter twice.
+    if len(call.args) == inputs_position + 1:
+        # The other one is passed by keyword: no call passes a parameter twice.
         if "labels" in words:
             return "old", "certain"
         if "inputs" in words or "logits" in words:
             return "new", "certain"
         return "unknown", "unsure"
-    first, second = (_role(value, view, 0) for value in call.args[place : place + 2])
+    first_role, second_role = (
+        _role(value, view, 0) for value in call.args[inputs_position : inputs_position + 2]
+    )
     by_role: Order = "unknown"
-    if first != second:
-        by_role = "old" if first == "inputs" or second == "labels" else "new"
+    if first_role != second_role:
+        by_role = "old" if first_role == "inputs" or second_role == "labels" else "new"
     if not _has_old_names(view):
         return by_role, "likely"
-    if by_role == "new" or (by_role == "unknown" and first):
+    if by_role == "new" or (by_role == "unknown" and first_role):
         return "unknown", "unsure"
     return "old", "certain"
 
@@ -150,11 +152,11 @@ def _role(node: ast.expr, view: View, depth: int) -> Role:
         return _role_of_result(node, view, depth)
     if isinstance(node, ast.Name):
         bindings = view.module.bindings(node)
-        values = [one.value for one in bindings if one.kind == "assignment"]
+        values = [binding.value for binding in bindings if binding.kind == "assignment"]
         if len(values) == len(bindings) == 1 and isinstance(values[0], ast.Call):
-            held = _role(values[0], view, depth + 1)
-            if held:
-                return held
+            role = _role(values[0], view, depth + 1)
+            if role:
+                return role
     name = last_name(node)
     labels, inputs = (
         bool(pattern.search(name.lower())) for pattern in (_CALLED_LABELS, _CALLED_INPUTS)
@@ -193,12 +195,12 @@ def _has_old_names(view: View) -> bool:
 
 def _loss_functions(call: ast.Call, name: str, view: View) -> Iterator[Change]:
     """Report a function of the module that cannot be called as 1.15 calls it."""
-    given = argument(call, "softmax_loss_function", _LOSS_POSITION[name])
-    if given is None:
+    loss_function = argument(call, "softmax_loss_function", _LOSS_POSITION[name])
+    if loss_function is None:
         return
-    for function in _functions(given, view, 0):
+    for function in _functions(loss_function, view, 0):
         parameters = function.args
-        names = {one.arg for one in (*parameters.args, *parameters.kwonlyargs)}
+        names = {parameter.arg for parameter in (*parameters.args, *parameters.kwonlyargs)}
         if parameters.kwarg is None and not names >= {"labels", "logits"}:
             yield view.notice(
                 function,

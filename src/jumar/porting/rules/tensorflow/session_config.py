@@ -95,20 +95,20 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
 
 def _in_passed_words(call: ast.Call, name: str, view: View) -> Change:
     """Add a configuration to the `**kwargs` that a call passes on, around an existing one."""
-    passed = [word.value for word in call.keywords if word.arg is None]
-    if len(passed) == 1 and _holds_npu_config(passed[0], name, view):
+    mappings = [word.value for word in call.keywords if word.arg is None]
+    if len(mappings) == 1 and _holds_npu_config(mappings[0], name, view):
         return Leave(node=call, reason=_DONE)
-    starred = any(isinstance(value, ast.Starred) for value in call.args)
-    if starred or len(passed) != 1 or not isinstance(passed[0], ast.Name):
+    has_starred = any(isinstance(value, ast.Starred) for value in call.args)
+    if has_starred or len(mappings) != 1 or not isinstance(mappings[0], ast.Name):
         return view.notice(
             call, reason=_STARRED, todo=_STARRED_ADVICE, severity="look", confidence="likely"
         )
     if host_only(call, view):
         return Leave(node=call, reason=_HOST)
     function, imports, functions = view.session_config()
-    words, word = passed[0].id, "" if functions else "config_proto="
+    words, word = mappings[0].id, "" if functions else "config_proto="
     value = f'{function}({word}{words}.get("{name}"))'
-    change = replace(view.module, passed[0], f"dict({words}, {name}={value})")
+    change = replace(view.module, mappings[0], f"dict({words}, {name}={value})")
     return view.rewrite(call, change, reason=_ADD, imports=imports, functions=functions)
 
 
@@ -132,17 +132,17 @@ def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
             call, reason=_STARRED, todo=_CREATOR_ADVICE, severity="look", confidence="likely"
         )
         return
-    # Beside a class of the script's own that inherits from it there need not be a creator.
+    # A subclass in the script need not be in a module that has a ChiefSessionCreator.
     if not isinstance(call.func, ast.Attribute) or view.module.name_of(call.func) != _CREATED:
         yield view.notice(call, reason=_NO_CREATOR, todo=_CREATOR_ADVICE, severity="blocking")
         return
     function, imports, functions = view.session_config()
     module = view.module.source(call.func.value)
-    made = f"{module}.ChiefSessionCreator(config={function}())"
+    new_creator = f"{module}.ChiefSessionCreator(config={function}())"
     if creator is None:
-        change = add_argument(view.module, call, f"{name}={made}")
+        change = add_argument(view.module, call, f"{name}={new_creator}")
     else:
-        change = replace(view.module, creator, made)
+        change = replace(view.module, creator, new_creator)
     yield view.rewrite(call, change, reason=_ADD, imports=imports, functions=functions)
 
 

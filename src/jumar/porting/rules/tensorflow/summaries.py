@@ -51,7 +51,7 @@ _INSIDE_ADVICE = Text(
 def summaries(_: ast.Module, view: View) -> Iterator[Change]:
     """Report the summaries once per module, where they are merged if they are."""
     calls: list[tuple[ast.Call, str]] = []
-    looped: set[str] = set()
+    loop_functions: set[str] = set()
     merges: list[ast.Call] = []
     for node in view.module.scopes.nodes:
         if not isinstance(node, ast.Call):
@@ -62,19 +62,21 @@ def summaries(_: ast.Module, view: View) -> Iterator[Change]:
         elif name in _MERGES:
             merges.append(node)
         elif name in _LOOPS:
-            looped |= {value.id for value in node.args if isinstance(value, ast.Name)}
-            looped |= {word.value.id for word in node.keywords if isinstance(word.value, ast.Name)}
+            loop_functions |= {value.id for value in node.args if isinstance(value, ast.Name)}
+            loop_functions |= {
+                word.value.id for word in node.keywords if isinstance(word.value, ast.Name)
+            }
     outside: list[tuple[ast.Call, str]] = []
     for call, name in calls:
         around = view.module.function(call)
-        if around is not None and around.name in looped:
+        if around is not None and around.name in loop_functions:
             yield view.notice(call, reason=_INSIDE, todo=_INSIDE_ADVICE, severity="blocking")
         else:
             outside.append((call, name))
     if outside or merges:
-        made = {f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}
-        names = ", ".join(sorted(made)) or "tf.summary"
-        place = merges[0] if merges else outside[0][0]
+        names_called = {f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}
+        names = ", ".join(sorted(names_called)) or "tf.summary"
+        node_shown = merges[0] if merges else outside[0][0]
         yield view.notice(
-            place, reason=_COST.filled(names=names), todo=_COST_ADVICE, severity="speed"
+            node_shown, reason=_COST.filled(names=names), todo=_COST_ADVICE, severity="speed"
         )

@@ -51,11 +51,11 @@ def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
         )
         return
     changes: list[Replacement] = []
-    added: list[str] = []
+    new_arguments: list[str] = []
     for name, position in _FLAGS.items():
         value = argument(call, name, position)
         if value is None:
-            added.append(f"{name}=False")
+            new_arguments.append(f"{name}=False")
         elif not (isinstance(value, ast.Constant) and value.value is False):
             changes.append(replace(view.module, value, "False"))
     config = minimal_config(call, 2, view)
@@ -64,8 +64,8 @@ def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
     if config is not None:
         replacements, imports, functions = config
         changes += replacements
-    if added:
-        changes.append(add_argument(view.module, call, *added))
+    if new_arguments:
+        changes.append(add_argument(view.module, call, *new_arguments))
     if not changes:
         yield Leave(node=call, reason=_DONE)
         return

@@ -23,7 +23,7 @@ _MOST_MODULES = 30
 def trains(view: View) -> bool:
     """Whether a script trains: it creates or applies an optimizer, or runs an imported one.
 
-    A script that saves variables without any optimizer in reach converts or exports them.
+    A script that saves variables without any optimizer in sight converts or exports them.
     """
     if optimizers(view) or _APPLIES.search(view.module.text):
         return True
@@ -59,12 +59,12 @@ def runs_train_op(call: ast.Call) -> bool:
     return is_run(call) and any(map(_TRAIN_OP.search, names_within(call.args[0])))
 
 
-def _imports_optimizer(module: Module, seen: set[str]) -> bool:
-    seen.add(module.path)
+def _imports_optimizer(module: Module, visited: set[str]) -> bool:
+    visited.add(module.path)
     return any(
-        _MAKES_OPTIMIZER.search(inner.text) is not None or _imports_optimizer(inner, seen)
+        _MAKES_OPTIMIZER.search(inner.text) is not None or _imports_optimizer(inner, visited)
         for path in module.imported_paths()
-        if path not in seen and len(seen) < _MOST_MODULES
+        if path not in visited and len(visited) < _MOST_MODULES
         for inner in [module.project.module(path)]
         if inner is not None
     )

@@ -62,8 +62,8 @@ def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
     if not isinstance(node.value, str) or not node.value.lower().startswith(_CUDA_ERRORS):
         return False
     parent = view.module.parent(node)
-    compared = isinstance(parent, ast.Compare | ast.List | ast.Tuple | ast.Set)
-    return compared and concerns_torch(view.module)
+    is_compared = isinstance(parent, ast.Compare | ast.List | ast.Tuple | ast.Set)
+    return is_compared and concerns_torch(view.module)
 
 
 def casts_to_double(call: ast.Call, view: View) -> bool:

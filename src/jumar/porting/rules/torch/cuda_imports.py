@@ -41,7 +41,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.asname and _npu_module(alias.name):
-                # The path of a module is written as it is: no aliases to distinguish.
+                # A module's path is literal here, so there are no aliases to resolve.
                 start, _ = view.module.span(alias)
                 old = Replacement(
                     start=start, end=start + len(alias.name), text=_npu_module(alias.name) or ""
@@ -57,8 +57,8 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
         return
     if node.level or not (node.module or "").startswith("torch"):
         return
-    moved, kept = _split(node)
-    for alias in kept:
+    moved_names, kept_names = _split(node)
+    for alias in kept_names:
         if (node.module or "").startswith("torch.cuda"):
             yield view.notice(
                 node,
@@ -66,9 +66,9 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
                 todo=_MISSING_ADVICE,
                 severity="blocking",
             )
-    if not moved:
+    if not moved_names:
         return
-    change = _rewritten(node, moved, kept, view)
+    change = _rewritten(node, moved_names, kept_names, view)
     if change is not None:
         yield view.rewrite(node, *change, reason=_FROM)
     else:
@@ -91,37 +91,39 @@ def _npu_module(name: str) -> str | None:
 def _split(node: ast.ImportFrom) -> tuple[list[ast.alias], list[ast.alias]]:
     """The names that torch_npu has, and those that stay."""
     if node.module == "torch":
-        moved = [alias for alias in node.names if alias.name == "cuda"]
-        return moved, [alias for alias in node.names if alias.name != "cuda"]
+        moved_names = [alias for alias in node.names if alias.name == "cuda"]
+        return moved_names, [alias for alias in node.names if alias.name != "cuda"]
     module = _npu_module(node.module or "")
     if module is None:
         return [], list(node.names)
     below = module[len("torch_npu.npu") :].lstrip(".")
-    moved, kept = [], []
+    moved_names, kept_names = [], []
     for alias in node.names:
         direct = below in ("", "amp") and alias.name != "*"
-        dotted = f"{below}.{alias.name}" if below else alias.name
-        known = not direct or npu_counterpart(dotted) is not None or alias.name in SUBMODULES
-        (moved if known else kept).append(alias)
-    return moved, kept
+        dotted_name = f"{below}.{alias.name}" if below else alias.name
+        is_in_torch_npu = (
+            not direct or npu_counterpart(dotted_name) is not None or alias.name in SUBMODULES
+        )
+        (moved_names if is_in_torch_npu else kept_names).append(alias)
+    return moved_names, kept_names
 
 
 def _rewritten(
-    node: ast.ImportFrom, moved: list[ast.alias], kept: list[ast.alias], view: View
+    node: ast.ImportFrom, moved_names: list[ast.alias], kept_names: list[ast.alias], view: View
 ) -> tuple[Replacement, ...] | None:
     source = view.module.source(node)
     if node.module == "torch":
-        lines = [_statement("torch", kept)] if kept else []
-        lines += [f"from torch_npu import npu as {alias.asname or 'cuda'}" for alias in moved]
+        lines = [_statement("torch", kept_names)] if kept_names else []
+        lines += [f"from torch_npu import npu as {alias.asname or 'cuda'}" for alias in moved_names]
     else:
         target = _npu_module(node.module or "") or ""
-        if not kept and not any(alias.name in RENAMED for alias in moved):
+        if not kept_names and not any(alias.name in RENAMED for alias in moved_names):
             start, _ = view.module.span(node)
             position = source.find(node.module or "", len("from"))
             begin = start + position
             return (Replacement(start=begin, end=begin + len(node.module or ""), text=target),)
-        lines = [_statement(target, moved)]
-        lines += [_statement(node.module or "", kept)] if kept else []
+        lines = [_statement(target, moved_names)]
+        lines += [_statement(node.module or "", kept_names)] if kept_names else []
     if "#" in source:
         # Comments within parentheses belong to names that would move away from them.
         return None

@@ -81,7 +81,7 @@ def _definition(node: ast.FunctionDef, view: View) -> Iterator[Change]:
     holder = view.module.parent(node)
     if node.name != "cuda" or not isinstance(holder, ast.ClassDef):
         return
-    if any(isinstance(other, ast.FunctionDef) and other.name == "npu" for other in holder.body):
+    if any(isinstance(member, ast.FunctionDef) and member.name == "npu" for member in holder.body):
         return
     start, _ = view.module.span(node)
     head = _DEF.match(view.module.text, start)

@@ -133,12 +133,12 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
     if is_handled(view.module, node):
         yield Leave(node=chain, reason=HANDLED)
         return
-    wanted = npu_counterpart(dotted)
+    counterpart = npu_counterpart(dotted)
     first = dotted.partition(".")[0]
     remark = _REMARKS.get(first)
     if remark is not None:
         yield view.notice(chain, reason=remark.reason, todo=remark.todo, severity=remark.severity)
-    elif wanted is None:
+    elif counterpart is None:
         yield view.notice(
             chain,
             reason=_MISSING.filled(name=first if first != "amp" else dotted),
@@ -147,21 +147,21 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
         )
     elif first in NEWER_NAMES:
         yield view.notice(chain, reason=_NEWER.filled(name=first), todo=_NEWER_ADVICE)
-    if wanted is None or not isinstance(node, ast.Attribute):
+    if counterpart is None or not isinstance(node, ast.Attribute):
         return
     change = token(view.module, node, "cuda", "npu")
     member = view.module.parent(node)
-    new_first = wanted.partition(".")[0]
-    renamed = None
+    new_first = counterpart.partition(".")[0]
+    member_change = None
     if change is not None and new_first != first and isinstance(member, ast.Attribute):
-        renamed = token(view.module, member, first, new_first)
-        change = change if renamed is not None else None
+        member_change = token(view.module, member, first, new_first)
+        change = change if member_change is not None else None
     if change is None:
         yield view.notice(node, reason=_BY_HAND, todo=_BY_HAND_ADVICE, severity="blocking")
         return
     yield view.rewrite(
         chain,
-        *((change, renamed) if renamed is not None else (change,)),
+        *((change, member_change) if member_change is not None else (change,)),
         reason=_SAME if dotted else _WHOLE,
         confidence="certain" if dotted else "likely",
         imports=IMPORT,

@@ -50,8 +50,8 @@ def cudnn_settings(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         if name.startswith(_ROOT):
             yield view.notice(node, reason=_FLAGS, todo=_FLAGS_ADVICE)
         return
-    written = [target for target in node.targets if is_imported_name(view.module, target)]
-    names = [view.module.name_of(target) or "" for target in written]
+    targets = [target for target in node.targets if is_imported_name(view.module, target)]
+    names = [view.module.name_of(target) or "" for target in targets]
     settings = [name[len(_ROOT) :] for name in names if name.startswith(_ROOT)]
     if not settings:
         return

@@ -44,11 +44,11 @@ def is_cuda(node: ast.Attribute, view: View) -> Iterator[Change]:
 
 def _is_own(view: View) -> bool:
     return any(
-        (isinstance(other, ast.FunctionDef) and other.name == "is_cuda")
+        (isinstance(node, ast.FunctionDef) and node.name == "is_cuda")
         or (
-            isinstance(other, ast.Attribute)
-            and other.attr == "is_cuda"
-            and not isinstance(other.ctx, ast.Load)
+            isinstance(node, ast.Attribute)
+            and node.attr == "is_cuda"
+            and not isinstance(node.ctx, ast.Load)
         )
-        for other in view.module.scopes.nodes
+        for node in view.module.scopes.nodes
     )

@@ -85,15 +85,15 @@ def _changed(
 ) -> tuple[Replacement, ...] | None:
     """Replacements in a back end's name, or in a list of devices with their back ends."""
     if text == "nccl" or (text == "NCCL" and isinstance(parent, ast.Call | ast.keyword)):
-        whole = in_literal(view.module, node, text, "hccl")
-        return (whole,) if whole is not None else None
+        change = in_literal(view.module, node, text, "hccl")
+        return (change,) if change is not None else None
     if ":" not in text or not _MAPPED.fullmatch(text) or "cuda:nccl" not in text:
         return None
     position = text.index("cuda:nccl")
-    before = in_literal(view.module, node, text[: position + len("cuda:nccl")], "")
-    if before is None:
+    prefix = in_literal(view.module, node, text[: position + len("cuda:nccl")], "")
+    if prefix is None:
         return None
-    return (Replacement(start=before.end - len("cuda:nccl"), end=before.end, text="npu:hccl"),)
+    return (Replacement(start=prefix.end - len("cuda:nccl"), end=prefix.end, text="npu:hccl"),)
 
 
 def _reference(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:

@@ -33,7 +33,9 @@ def tensor_type_strings(node: ast.Constant, view: View) -> Iterator[Change]:
         return
     if not concerns_torch(view.module) or is_said(view.module, node):
         return
-    whole = in_literal(view.module, node, "torch.cuda", "torch.npu")
-    if whole is not None:
-        change = Replacement(start=whole.start + len("torch."), end=whole.end, text="npu")
+    module_change = in_literal(view.module, node, "torch.cuda", "torch.npu")
+    if module_change is not None:
+        change = Replacement(
+            start=module_change.start + len("torch."), end=module_change.end, text="npu"
+        )
         yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)

@@ -77,12 +77,12 @@ def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Ch
         name.startswith("torch") or name in _KERNEL_PACKAGES or may_concern_torch(view.module)
     ):
         return
-    guarded = is_guarded(view, node)
+    has_guard = is_guarded(view, node)
     yield view.notice(
         node,
-        reason=(_GUARDED if guarded else _WHY).filled(name=name),
+        reason=(_GUARDED if has_guard else _WHY).filled(name=name),
         todo=_PACKAGES[name],
-        severity="look" if guarded else "blocking",
+        severity="look" if has_guard else "blocking",
     )
 
 

@@ -86,16 +86,16 @@ def _is_shared(node: ast.Attribute, view: View) -> bool:
 def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:
     if node.module != "torch.profiler" or node.level:
         return
-    moved = [alias for alias in node.names if alias.name in PROFILER_NAMES]
-    kept = [alias for alias in node.names if alias.name not in PROFILER_NAMES]
+    moved_names = [alias for alias in node.names if alias.name in PROFILER_NAMES]
+    kept_names = [alias for alias in node.names if alias.name not in PROFILER_NAMES]
     source = view.module.source(node)
-    if not moved:
+    if not moved_names:
         return
     if "#" in source:
         yield view.notice(node, reason=_WHY, todo=_SPLIT_ADVICE, severity="blocking")
         return
-    lines = [_statement("torch_npu.profiler", moved)]
-    lines += [_statement("torch.profiler", kept)] if kept else []
+    lines = [_statement("torch_npu.profiler", moved_names)]
+    lines += [_statement("torch.profiler", kept_names)] if kept_names else []
     indent = view.module.lines.indent(view.module.span(node)[0])
     text = f"{view.module.lines.newline}{indent}".join(lines)
     yield view.rewrite(node, replace(view.module, node, text), reason=_WHY)

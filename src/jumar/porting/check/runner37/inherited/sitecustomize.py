@@ -1,7 +1,7 @@
 """Python imports this on start-up: a process started by the checked script is watched as well.
 
 Its folder is on the `PYTHONPATH` of such processes only. It has to run in any Python, since a
-script may start another one than its own.
+script may start a different one than its own.
 """
 
 import os
@@ -40,12 +40,12 @@ def _note_other_python(path):
 def _run_the_next_one():
     """The module of this name hidden by this one."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != _HERE]
-    own = sys.modules.pop("sitecustomize", None)
+    this_module = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401
     except ImportError:
-        if own is not None:
-            sys.modules["sitecustomize"] = own
+        if this_module is not None:
+            sys.modules["sitecustomize"] = this_module
 
 
 _watch()

@@ -44,7 +44,9 @@ class Candidate:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks that report it."""
-        return tuple(sorted({each.rank for each in self.sightings if each.rank is not None}))
+        return tuple(
+            sorted({sighting.rank for sighting in self.sightings if sighting.rank is not None})
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +121,7 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
 
 
 def _of_role(groups: Iterable[list[Sighting]], role: str) -> list[Sighting]:
-    return [each for group in groups for each in group if each.fault.role == role]
+    return [sighting for group in groups for sighting in group if sighting.fault.role == role]
 
 
 def _when(sighting: Sighting) -> tuple[bool, float, int]:

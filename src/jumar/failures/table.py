@@ -89,7 +89,7 @@ class Fault:
 
     @property
     def believed(self) -> int:
-        """Its place among the roles: the lower, the likelier the first cause."""
+        """The rank of its role: the lower, the likelier the first cause."""
         return ROLES.index(self.role)
 
 
@@ -114,8 +114,10 @@ class Table:
 
     def sieve(self, text: str) -> "Sieve":
         """The entries of the table that can match lines of a text, for fast lookup."""
-        lowered = text.lower()
-        marks = tuple((word, marks) for word, marks in self._by_trigger.items() if word in lowered)
+        lower_text = text.lower()
+        marks = tuple(
+            (word, marks) for word, marks in self._by_trigger.items() if word in lower_text
+        )
         return Sieve(marks, self._by_code if any(codes_in(text)) else {})
 
     def fault_in(self, line: str) -> Fault | None:
@@ -135,11 +137,11 @@ class Sieve(NamedTuple):
         return max(matches, key=lambda match: match[:2])[2] if matches else None
 
     def _matches(self, line: str) -> Iterator[tuple[int, Fault]]:
-        lowered = line.lower()
+        lower_line = line.lower()
         for word, marks in self.marks:
-            if word in lowered:
+            if word in lower_line:
                 yield from (
-                    (mark.weight, fault) for mark, fault in marks if mark.stands_in(lowered)
+                    (mark.weight, fault) for mark, fault in marks if mark.stands_in(lower_line)
                 )
         if self.codes:
             for code in codes_in(line):
@@ -166,7 +168,7 @@ def fault_table() -> Table:
     """The table that comes with jumar."""
     faults: dict[str, Fault] = {}
     folder = files("jumar.failures") / "faults"
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+    for file in sorted(folder.iterdir(), key=lambda path: path.name):
         if file.name.endswith(".json"):
             for entry in json.loads(file.read_text(encoding="utf-8")):
                 faults[entry["id"]] = _fault(entry)

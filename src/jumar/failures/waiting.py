@@ -203,12 +203,12 @@ class Waits:
             return None
         node, device = self.lost[0]
         rank = self.devices.get((node, device))
-        where = "" if rank is not None else f"{node}, device {device}"
-        return Culprit(ranks=() if rank is None else (rank,), where=where, why=LOST)
+        description = "" if rank is not None else f"{node}, device {device}"
+        return Culprit(ranks=() if rank is None else (rank,), where=description, why=LOST)
 
 
 def _chain(edges: set[tuple[int, int]], end: int) -> list[int]:
-    """The longest chain of waiting that ends there, of at most eight ranks."""
+    """The longest chain of waiting that ends at a rank, of at most eight ranks."""
     chain = [end]
     while len(chain) < 8:
         before = sorted(rank for rank, target in edges if target == chain[0] and rank not in chain)

@@ -43,8 +43,8 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
         yield _UNREAD.filled(name=name, why=reason).in_language(language)
     yield ""
     for index, candidate in enumerate(explanation.candidates):
-        others = explanation.collateral
-        yield from _candidate(candidate, others, language, head=_NEXT if index else _FIRST)
+        collateral = explanation.collateral
+        yield from _candidate(candidate, collateral, language, head=_NEXT if index else _FIRST)
         yield ""
     if not explanation.candidates:
         message = _NOTHING if explanation.errors else _NO_ERRORS

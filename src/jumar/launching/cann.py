@@ -55,7 +55,7 @@ def release_lines(release: str) -> list[Line]:
 
 
 def every_line() -> list[Line]:
-    """What a training on several NPUs needs with every release."""
+    """Lines that training on several NPUs needs with every release."""
     return [Line(**line) for line in facts("cann")["every"]]
 
 

@@ -27,7 +27,7 @@ _MOUNTED_FILES = (
     "/usr/local/Ascend/driver/version.info",
     "/etc/ascend_install.info",
 )
-"""Driver files without which a container finds no NPU."""
+"""Driver files that a container needs to find an NPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,12 +43,12 @@ class Job:
     cards: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for value, most, where in (
+        for value, most, option in (
             (self.nodes, _MOST_NODES, "--nodes"),
             (self.devices, _MOST_DEVICES, "--devices"),
         ):
             if not 1 <= value <= most:
-                raise UserError(f"{value}", where=where, todo=f"Give 1 to {most}.")
+                raise UserError(f"{value}", where=option, todo=f"Give 1 to {most}.")
         pattern = rf"[a-z]([-a-z0-9]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?"
         if not re.fullmatch(pattern, self.name):
             raise UserError(

@@ -63,7 +63,7 @@ class KubernetesOptions:
     chip: str = "910b"
 
     def __post_init__(self) -> None:
-        for text, where in (
+        for text, option in (
             (self.namespace, "--namespace"),
             (self.claim, "--claim"),
             (self.queue, "--queue"),
@@ -71,7 +71,7 @@ class KubernetesOptions:
             if text and not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", text):
                 raise UserError(
                     f"'{text}' is not a name of Kubernetes",
-                    where=where,
+                    where=option,
                     todo="Use lower-case letters, digits and hyphens, at most 63.",
                 )
         if not re.fullmatch(r"[\w.:/@-]+", self.image):

@@ -15,7 +15,7 @@ from jumar.launching.ported import MODELARTS_SCRIPT, OUTPUT_FOLDERS, modelarts_s
 FORM = "job.json"
 CODE = "code"
 JOB_FOLDER = "/home/ma-user/modelarts/user-job-dir"
-"""Where ModelArts puts the folder of the code, under its own name."""
+"""The folder in which ModelArts puts the code's folder, under its own name."""
 DATA_FOLDER = "/home/ma-user/modelarts/inputs/data_url_0"
 RESULT_FOLDER = "/home/ma-user/modelarts/outputs/train_url_0"
 ENGINE = "Ascend-Powered-Engine"
@@ -161,7 +161,7 @@ def _upload_of_script(script: str, code: str) -> str:
 
 
 def _node(job: Job) -> str:
-    """What each node of a job with an image runs."""
+    """The script that each node of a job with an image runs."""
     return node_script(
         job,
         place=_PLACE.format(nodes=job.nodes, devices=job.devices),

@@ -17,7 +17,7 @@ PROFILING_FOLDER = "npu_profiling"
 OVERFLOW_FOLDER = "npu_overflow"
 TUNING_FOLDER = "npu_tuning"
 OUTPUT_FOLDERS = (PROFILING_FOLDER, OVERFLOW_FOLDER, TUNING_FOLDER)
-"""What a ported script writes below its working folder, besides its own output."""
+"""Folders that a ported script writes below its working folder, besides its own output."""
 
 _ENTRY = 'ENTRY = ""\n'
 _FOLDERS = "OUTPUT_FOLDERS: tuple[str, ...] = ()\n"

@@ -51,7 +51,7 @@ def start_here(to: Path) -> None:
 
 
 def start_in_docker(to: Path, accelerator: Accelerator) -> int:
-    """Build the image if there is a Dockerfile, then replace this process by the container.
+    """Build the image if there is a Dockerfile, then replace this process with the container.
 
     Returns:
         The status of a build that failed; it does not return otherwise.

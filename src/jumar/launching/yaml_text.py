@@ -12,7 +12,7 @@ _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "
 
 def documents(*objects: Mapping[str, Any]) -> str:
     """Several objects as one file."""
-    return "---\n".join("".join(f"{line}\n" for line in _lines(each)) for each in objects)
+    return "---\n".join("".join(f"{line}\n" for line in _lines(document)) for document in objects)
 
 
 def _lines(value: object) -> Iterator[str]:

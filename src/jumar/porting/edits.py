@@ -127,7 +127,7 @@ class TreeReport:
         return Counter(finding.rule for file in self.files for finding in file.findings)
 
     def kept_by_rule(self) -> Counter[str]:
-        return Counter(kept.rule for file in self.files for kept in file.kept)
+        return Counter(entry.rule for file in self.files for entry in file.kept)
 
     def with_findings(self) -> Iterable[tuple[FileReport, Finding]]:
         """All findings, the blocking ones first and that of the whole tree before them."""

@@ -38,7 +38,7 @@ class LossScale:
 _MOST_DEVICES = 65_536
 """Larger than any Ascend cluster."""
 _MOST_ITERATIONS = 2**31 - 1
-"""What TensorFlow's 32-bit counter of the loop holds."""
+"""The limit of TensorFlow's 32-bit loop counter."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ COLOURS, DASHES = 6, 4
 
 _LETTER_HEIGHT = 14.0
 _LARGEST = 1e30
-"""Larger values are as good as infinite, and would flatten all other values to one line."""
+"""Larger values are practically infinite, and would flatten all other values to one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,9 @@ class Line:
     summary: Sequence[str]
     """First, lowest, highest and last value, as texts."""
     groups: Sequence[int]
-    """Whose curve it is; of several groups where their curves coincide."""
+    """The groups of the curve; several if their curves coincide."""
     points: Sequence[Point]
-    """What is drawn, for the page's script."""
+    """The points drawn, for the page's script."""
     ended: str
 
 

@@ -82,7 +82,7 @@ _LOG_TIME: Final = re.compile(r"^(?:ERROR|INFO|WARNING) (\d\d)-(\d\d) (\d\d):(\d
 
 @dataclass(kw_only=True)
 class Place:
-    """The origin of a line, as far as it is in its text."""
+    """The origin of a line, as far as its text gives it."""
 
     text: str
     rank: int | None = None

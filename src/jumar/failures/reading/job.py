@@ -122,7 +122,7 @@ def read_job(paths: list[str], table: Table) -> Job:
         reader.read(source)
     job = reader.finished()
     if not job.lines:
-        reasons = "; ".join(f"{name}: {why}" for name, why in list(job.unread.items())[:3])
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in list(job.unread.items())[:3])
         raise UserError(
             "no line of text was read" + (f" ({reasons})" if reasons else ""),
             where=", ".join(paths),
@@ -132,7 +132,7 @@ def read_job(paths: list[str], table: Table) -> Job:
 
 
 class _Reader:
-    """Reads sources one after the other."""
+    """Reads sources in sequence."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -151,7 +151,7 @@ class _Reader:
         self._time: datetime | None = None
 
     def read(self, source: Source) -> None:
-        """Read one stream; one that is damaged is read as far as it goes."""
+        """Read one stream; a damaged one is read as far as possible."""
         self._source += 1
         self._shown, self._time, self._block_rank = source.shown, None, None
         self._names.append(source.shown)
@@ -303,15 +303,17 @@ class _Reader:
         for source, pid, text in self._pending:
             self._job.waits.note(self._rank_of_process(source, pid), text)
         years = [
-            each.time.year for each in sightings if each.time and each.time.year != forms.YEARLESS
+            sighting.time.year
+            for sighting in sightings
+            if sighting.time and sighting.time.year != forms.YEARLESS
         ]
-        for each in sightings:
-            if each.rank is None and each.pid is not None:
-                each.rank = self._rank_of_process(each.source, each.pid)
-            if each.time and each.time.year == forms.YEARLESS and years:
-                each.time = _in_year(each.time, max(years))
+        for sighting in sightings:
+            if sighting.rank is None and sighting.pid is not None:
+                sighting.rank = self._rank_of_process(sighting.source, sighting.pid)
+            if sighting.time and sighting.time.year == forms.YEARLESS and years:
+                sighting.time = _in_year(sighting.time, max(years))
         self._job.sightings = sightings
-        self._job.ranks |= {each.rank for each in sightings if each.rank is not None}
+        self._job.ranks |= {sighting.rank for sighting in sightings if sighting.rank is not None}
         return self._job
 
     def _rank_of_process(self, source: int, pid: int) -> int | None:

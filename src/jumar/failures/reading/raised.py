@@ -13,7 +13,7 @@ MESSAGE: Final = "cann-message"
 CALL: Final = "npu-function-failed"
 """The fault of a call to CANN whose code the table does not know."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
-"""Faults of codes that stand in front of any message."""
+"""Faults of codes that may precede any message."""
 LONGEST_SAYING: Final = 400
 _NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
 _RAISED: Final = re.compile(
@@ -22,7 +22,7 @@ _RAISED: Final = re.compile(
     r"|(?:[A-Za-z_]\w{0,60}\.){0,8}(?:Exception|StopIteration|Empty)(?:: |:?$)"
 )
 _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
-"""Any name of an exception, where the frames of a traceback stand above it."""
+"""Any name of an exception, if the frames of a traceback are above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
 CANN_CODE: Final = re.compile(r"\bE[A-Z0-9]\d{4}(?:: |\): ?| ?\[PID:)")
 """Where a message of CANN may stand."""

@@ -115,10 +115,10 @@ def torchrun_lines(table: RankTable) -> list[str]:
     flat = [device.rank for server in servers for device in server.devices]
     if len(sizes) != 1 or flat != list(range(len(flat))) or table.version == "2.0":
         return []
-    (each,) = sizes
+    (size,) = sizes
     return [
         f"{server.server_id}: ASCEND_RT_VISIBLE_DEVICES={_device_ids(server)} torchrun "
-        f"--nnodes {len(servers)} --node-rank {rank} --nproc-per-node {each} "
+        f"--nnodes {len(servers)} --node-rank {rank} --nproc-per-node {size} "
         f"--master-addr {shlex.quote(_address(servers[0]))} --master-port 29500 ..."
         for rank, server in enumerate(servers)
     ]

@@ -51,7 +51,7 @@ class Problem(Exception):
 
 
 def say(text: str) -> None:
-    """A line of the job's log, at once."""
+    """Write a line to the job's log, unbuffered."""
     print(f"modelarts_run: {text}", flush=True)
 
 
@@ -61,7 +61,7 @@ def key_of(*texts: str) -> str:
 
 
 def is_remote(url: str) -> bool:
-    """Whether a place is in object storage."""
+    """Whether a URL is in object storage."""
     return re.match(r"(obs|s3)://", url) is not None
 
 
@@ -115,7 +115,7 @@ def copy_file(source: Path, place: Path) -> None:
 
 
 def copy_out(source: Path, url: str) -> None:
-    """Copy a folder or a file to its place in object storage, or to another folder."""
+    """Copy a folder or a file to object storage, or to another folder."""
     if is_remote(url):
         files = moxing_file()
         if source.is_dir():
@@ -207,7 +207,7 @@ class Data:
         self.archive = cache / f"data_{key}.zip"
 
     def bring(self) -> None:
-        """Copy it, and unpack it where it is one zip."""
+        """Copy it, and unpack it if it is a zip."""
         self.lock.parent.mkdir(parents=True, exist_ok=True)
         with self.lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

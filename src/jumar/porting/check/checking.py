@@ -1,4 +1,4 @@
-"""The stages of a check, one after the other."""
+"""The stages of a check, in order."""
 
 import json
 import tempfile

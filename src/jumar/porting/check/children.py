@@ -12,7 +12,7 @@ from typing import Any
 from jumar.ground.json_text import parse_json
 
 _LONGEST_WAIT_S = 30.0
-"""How long one process that made its steps waits for the others that train beside it."""
+"""How long a process that has made its steps waits for others that are still training."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,8 +135,8 @@ def with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
     if itself.equal:
         return replace(stage, seconds=seconds, reason=joined(stage.reason, _REPEATS))
     apart = itself.first_different
-    where = _FROM_STEP.filled(step=apart.step) if apart else NOTHING
-    reason = _INCONCLUSIVE.filled(where=where, difference=f"{itself.largest_difference:.1e}")
+    location = _FROM_STEP.filled(step=apart.step) if apart else NOTHING
+    reason = _INCONCLUSIVE.filled(where=location, difference=f"{itself.largest_difference:.1e}")
     return replace(stage, seconds=seconds, reason=joined(reason, stage.reason))
 
 

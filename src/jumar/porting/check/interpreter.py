@@ -13,7 +13,7 @@ from jumar.porting.check.supervision import supervise
 
 VARIABLE = "JUMAR_TF115_PYTHON"
 PINS = ("tensorflow==1.15.0", "protobuf==3.20.3", "numpy==1.18.5", "h5py==2.10.0")
-"""What goes into an environment; pip finds gast 0.2.2 and tensorflow-estimator 1.15.1 itself."""
+"""Pinned packages of an environment; pip finds gast 0.2.2 and tensorflow-estimator 1.15.1."""
 
 _INSTALL_S = 1800.0
 _PROBE_S = 60.0
@@ -92,7 +92,7 @@ def probe(path: Path) -> Interpreter | None:
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables that would bring in another Python's modules."""
+    """The environment without variables that would make another Python's modules importable."""
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
 
 

@@ -43,7 +43,7 @@ class LossPair:
 
     @property
     def not_a_number(self) -> bool:
-        """Whether there is nothing to compare on either side."""
+        """Whether neither side has a number to compare."""
         return math.isnan(self.original) and math.isnan(self.port)
 
 

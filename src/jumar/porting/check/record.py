@@ -28,7 +28,7 @@ class StepLosses:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptError:
-    """What the script raised: its type, text, and the frames from the outside in.
+    """An exception that the script raised: its type, text, and frames, outermost first.
 
     `in_child` is true if a process started by the script raised it.
     """
@@ -68,7 +68,7 @@ class Record:
 
 
 _Process = tuple[tuple[int, ...], int]
-"""A process by its name, as numbers, and by its order among those of the same name."""
+"""A process: its name, as numbers, and its index among those of the same name."""
 
 _NO_STEPS: Literal["steps", "script", ""] = ""
 _PYTHON = re.compile(r"(^|[\s/;&|'\"])python[0-9.]*(\s|$)|\.py(\s|$)")

@@ -32,7 +32,7 @@ _OF_A_JOB = (
     "CM_WORKER_SIZE",
     "TF_CONFIG",
 )
-"""What would make one process believe that it is one of several."""
+"""Variables that would make a single process believe that it is one of several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class SideRequest:
-    """One run: where, what, and how far."""
+    """One run: where, what, and for how long."""
 
     tree: Path
     command: Command
@@ -137,11 +137,11 @@ def _convert(tree: Path) -> Iterator[str]:
             continue
         try:
             source = decode(path.read_bytes())
-            parsed = _parsed(source.text)
-            if parsed is None:
+            syntax_tree = _parsed(source.text)
+            if syntax_tree is None:
                 converted = to_python3(source.text)
             else:
-                converted = with_names_of_python3(source.text, parsed, lambda _: False)
+                converted = with_names_of_python3(source.text, syntax_tree, lambda _: False)
         except (OSError, Unreadable, ValueError, RecursionError, MemoryError):
             continue
         if converted is not None and converted.text != source.text:
@@ -210,7 +210,7 @@ def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
 
 
 def _with_interpreter(folder: Path, interpreter: Path) -> Path:
-    """A folder in which `python` and its kin are the interpreter, for scripts that start it."""
+    """A folder in which `python` and similar names start the interpreter, for scripts that do."""
     folder.mkdir()
     for name in ("python", "python3", "python3.7"):
         program = folder / name

@@ -157,7 +157,7 @@ def _is_over(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def _ask_for_stack(process: "subprocess.Popen[bytes]", children: Children | None) -> None:
-    """Our runner prints its stack on SIGUSR1; that says where it hangs."""
+    """Make our runner print its stack, by SIGUSR1: it shows where it hangs."""
     if children is not None:
         children.send(signal.SIGUSR1)
         time.sleep(_BETWEEN_STACKS_S)

@@ -11,7 +11,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing
 
 COPIED_FILE_BYTES = 8 * 2**20
-"""Files above are links to the original: they are data or weights, which a script reads."""
+"""Larger files become links to the original: they are data or weights, which a script reads."""
 
 COPIED_TREE_BYTES = 512 * 2**20
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints"})

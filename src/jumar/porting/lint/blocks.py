@@ -25,7 +25,7 @@ ADAPTER = "Ascend/tensorflow tf_adapter/util/npu_attrs.cc"
 NAME = "NpuOptimizer"
 
 _MAKES_FOLDERS = ("makedirs", "mkdir", "make_dir", "mkdtemp", "temporarydirectory", "os.system(")
-"""In a script that makes a folder in some way, `mkdir` in a shell command among them."""
+"""Words of a script that creates a folder, perhaps by `mkdir` in a shell command."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ def _made(module: Module) -> set[tuple[object, ...]]:
 
 
 def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
-    """Identifies a variable or attribute, whatever it holds."""
+    """Identifies a variable or attribute, whatever its value."""
     if isinstance(node, ast.Name):
         scope, _ = module.scopes.lookup(node)
         return ("name", id(scope), node.id)
@@ -164,12 +164,12 @@ def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
     variable = _variable(module, node)
     if not isinstance(node, ast.Name):
         return variable
-    here = (node.lineno, node.col_offset)
+    position = (node.lineno, node.col_offset)
     lines = sorted(
         (getattr(binding.node, "lineno", 0), getattr(binding.node, "col_offset", 0))
         for binding in module.bindings(node)
     )
-    before = [line for line in lines if line <= here]
+    before = [line for line in lines if line <= position]
     return (*variable, before[-1] if before else None)
 
 
@@ -221,10 +221,10 @@ def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> It
     if not isinstance(settings, dict):
         yield finding(module, node, _NO_JSON, ADAPTER)
         return
-    parsed = cast(dict[str, Any], settings)
-    for problem in check_profiling_options(parsed):
+    options = cast(dict[str, Any], settings)
+    for problem in check_profiling_options(options):
         yield finding(module, node, problem, ADAPTER)
-    yield from lint_folder(module, node, parsed.get("output"))
+    yield from lint_folder(module, node, options.get("output"))
 
 
 def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ _MARKS = (
     "RANK_",
     "DEVICE_ID",
 )
-"""A script without any of these has nothing to check; most of a tree is like that."""
+"""A script without any of these has nothing to check, as is usual in a tree."""
 
 
 def lint_source(path: str, text: str, *, project: Project | None = None) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ _OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
 
 @dataclass
 class _Given:
-    """What a function, or the script, sets for the rewriters; `wrapped`: by npu_config_proto."""
+    """A function's or script's settings of the rewriters; `wrapped`: by npu_config_proto."""
 
     values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
     wrapped: bool = False
@@ -62,9 +62,9 @@ def _where(module: Module, call: ast.Call) -> ast.AST:
     return function if made_here else module.tree
 
 
-def _given(module: Module, where: ast.AST) -> _Given:
+def _given(module: Module, region: ast.AST) -> _Given:
     settings = _Given()
-    for node in ast.walk(where):
+    for node in ast.walk(region):
         if isinstance(node, ast.keyword) and node.arg in _REWRITERS:
             settings.values[node.arg].append(node.value)
         elif isinstance(node, ast.Attribute) and node.attr in _REWRITERS:

@@ -10,7 +10,7 @@ from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 
 _DEEPEST = 8
-"""Names that stand for names, and calls in calls."""
+"""Depth of names assigned to names, and of nested calls."""
 
 _LONGEST_SHOWN = 160
 

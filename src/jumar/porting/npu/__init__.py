@@ -1,1 +1,1 @@
-"""What is known about the NPU's TensorFlow adapter: names, options, support of the API."""
+"""Data about the NPU's TensorFlow adapter: names, options, support of the API."""

@@ -123,7 +123,7 @@ COMBINATIONS = (
         ),
     ),
 )
-"""What holds in one block of NpuOptimizer, and in the arguments of one NPURunConfig."""
+"""Constraints within one block of NpuOptimizer, or the arguments of one NPURunConfig."""
 
 _CLASSES: dict[str, dict[str, object]] = {
     name: {parameter[0]: parameter[-1] for parameter in parameters}
@@ -136,7 +136,7 @@ RUN_CONFIG_PARAMETERS = _CLASSES["NPURunConfig"]
 """The parameters of NPURunConfig with their defaults, branch master of December 2023."""
 
 RUN_CONFIG_POSITIONAL = tuple(RUN_CONFIG_PARAMETERS)[:11]
-"""Those that all releases have at the same place."""
+"""Those that all releases have in the same position."""
 
 RUN_CONFIG_NOT_TAKEN = frozenset(
     {
@@ -147,7 +147,7 @@ RUN_CONFIG_NOT_TAKEN = frozenset(
         "experimental_distribute",
     }
 )
-"""What tf.estimator.RunConfig takes and NPURunConfig does not."""
+"""Parameters of tf.estimator.RunConfig that NPURunConfig lacks."""
 
 _OPTION_OF_PARAMETER = {"enable_profiling": "profiling_mode"}
 PART_PARAMETERS = {
@@ -189,4 +189,4 @@ ALWAYS_WRITTEN = (
     "enable_dump",
     "enable_dump_debug",
 )
-"""What NPUEstimator writes into a block of its own in any case, over the session's value."""
+"""Options that NPUEstimator always writes into its own block, over the session's value."""

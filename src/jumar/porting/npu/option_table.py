@@ -72,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """What one option excludes or needs.
+    """A constraint: one option excludes or needs others.
 
     Args:
         rule: Id of the finding.
@@ -110,9 +110,9 @@ def _options() -> dict[str, NpuOption]:
 
 
 NPU_OPTIONS = _options()
-"""What the adapter reads, and what scripts set although it does not."""
+"""Options that the adapter reads, and others that scripts set although it does not."""
 
 ADAPTER_OPTIONS = {
     key: option for key, option in NPU_OPTIONS.items() if option.status != "not read"
 }
-"""What the adapter reads."""
+"""Options that the adapter reads."""

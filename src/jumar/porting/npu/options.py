@@ -189,7 +189,7 @@ def _broken(combination: Combination, values: Mapping[str, OptionValue]) -> bool
     if combination.excludes and _holds(combination.excludes, values, unknown=False):
         return combination.above is None or _above(values, combination)
     return bool(combination.needs) and not any(
-        _holds(need, values, unknown=True) for need in combination.needs
+        _holds(condition, values, unknown=True) for condition in combination.needs
     )
 
 

@@ -108,7 +108,7 @@ _NAMES = re.compile(
     r"|(?:^\s*\w+\s*=|\brange\(|\[)[^\n'\"#]*[\w)\]] ?/ ?[\w(]",
     re.MULTILINE,
 )
-"""A file without any of these has nothing of Python 2 that Python 3 parses."""
+"""A file without any of these has no Python 2 code that Python 3 parses."""
 
 
 class _Lines:
@@ -138,7 +138,7 @@ class PositionMap:
             self._spans.append((change.start, change.end, start, change.end + shift))
 
     def place(self, offset: int) -> Place:
-        """An offset of the source as a position in it."""
+        """The position of an offset in the source."""
         return self._old.place(offset)
 
     def after(self, offset: int) -> Place:
@@ -251,7 +251,7 @@ def _converted(
 def _with_renames(
     text: str, rewrites: Sequence[Rewrite], new: str, surveyed: Survey
 ) -> Sequence[Rewrite]:
-    """The rewrites of a source, with those of the names in what Python 3 parses."""
+    """The rewrites of a source, plus renames in the result, which Python 3 parses."""
     moves = PositionMap(text, new, [change for rewrite in rewrites for change in rewrite.changes])
     renamings: list[Rewrite] = []
     for rewrite in renames(surveyed, new, lambda _: False):

@@ -15,7 +15,7 @@ _ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "NameError", "Attribu
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What one walk over a file gathers.
+    """The results of one walk over a file.
 
     Attributes:
         nodes: The nodes of its tree, breadth first.

@@ -28,7 +28,7 @@ BUILTINS = {
     "unicode": "str",
     "xrange": "range",
 }
-"""Names that Python 3 does not know, with what stands for them."""
+"""Builtin names that Python 3 lacks, with their replacements."""
 
 MODULES = {
     "__builtin__": "builtins",
@@ -269,7 +269,7 @@ _COUNTS = re.compile(
     r"|samples|examples|rows|cols|columns|dim|h|w)(?:_|$)",
     re.IGNORECASE,
 )
-"""Names of what is counted: arrays and tensors, which are divided far more often, have others."""
+"""Names of counts: arrays and tensors, which are divided far more often, have other names."""
 
 
 def _is_count(node: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""What a conversion changes in a Python 2 source, by span."""
+"""The changes that a conversion makes in a Python 2 source, by span."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from jumar.porting.report.aligning import Row, align
 
 CONTEXT = 3
 _SHORTEST_FOLD = 4
-"""Fewer unchanged lines than this are shown: the line that folds them would take as much room."""
+"""Fewer unchanged lines than this are shown: a fold would take as much room."""
 
 
 @dataclass(frozen=True, kw_only=True)

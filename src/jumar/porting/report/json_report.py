@@ -119,12 +119,12 @@ def _file(file: FileReport) -> _Json:
         "findings": [_finding(finding) for finding in file.findings],
         "kept": [
             {
-                "rule": kept.rule,
-                "place": _place(kept.place),
-                "code": kept.code,
-                "reason": _text(kept.reason),
+                "rule": entry.rule,
+                "place": _place(entry.place),
+                "code": entry.code,
+                "reason": _text(entry.reason),
             }
-            for kept in file.kept
+            for entry in file.kept
         ],
         "before": file.before,
         "after": file.after,

@@ -116,8 +116,8 @@ def _findings(report: TreeReport, labels: Words, language: Language) -> Iterator
 def _finding(
     file: FileReport, finding: Finding, labels: Words, language: Language
 ) -> Iterator[str]:
-    where = places(file.path, finding.place, finding.place_after, labels.removed)
-    yield f"- **{code(where)}** {code(finding.code)}  "
+    location = places(file.path, finding.place, finding.place_after, labels.removed)
+    yield f"- **{code(location)}** {code(finding.code)}  "
     yield f"  {prose(finding.reason.in_language(language))}  "
     yield f"  **{labels.todo}**{labels.colon}{prose(finding.todo.in_language(language))}  "
     yield f"  {_because(finding, labels)}"
@@ -158,10 +158,10 @@ def _edits(report: TreeReport, labels: Words, language: Language) -> Iterator[st
 
 
 def _edit(edit: Edit, labels: Words, language: Language) -> Iterator[str]:
-    where = str(edit.place)
+    location = str(edit.place)
     if edit.place_after != edit.place:
-        where += f" → {edit.place_after if edit.place_after is not None else labels.removed}"
-    yield f"**{where}** {prose(edit.reason.in_language(language))}  "
+        location += f" → {edit.place_after if edit.place_after is not None else labels.removed}"
+    yield f"**{location}** {prose(edit.reason.in_language(language))}  "
     yield _because(edit, labels)
     yield ""
     changed_lines = [
@@ -192,9 +192,9 @@ def _kept(report: TreeReport, labels: Words, language: Language, list_kept: bool
         if not list_kept:
             continue
         for file in report.files:
-            for kept in file.kept:
-                if kept.rule == rule:
-                    where = f"{file.path}:{kept.place}"
-                    reason = prose(kept.reason.in_language(language))
-                    yield f"  - {code(where)} {code(kept.code)} {reason}"
+            for entry in file.kept:
+                if entry.rule == rule:
+                    location = f"{file.path}:{entry.place}"
+                    reason = prose(entry.reason.in_language(language))
+                    yield f"  - {code(location)} {code(entry.code)} {reason}"
     yield ""

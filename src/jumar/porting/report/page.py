@@ -48,7 +48,7 @@ class FileView:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingView:
-    """A finding of the list; `link` is the place in the differences, if it is on the page."""
+    """A finding of the list; `link` leads to it in the differences, if it is on the page."""
 
     path: str
     found: Finding

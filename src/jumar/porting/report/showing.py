@@ -57,7 +57,7 @@ def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
 
 def places(path: str, place: Place, place_after: Place | None, removed: str) -> str:
     """`path:line:column → line:column`; the second is omitted if it is the same."""
-    where = f"{one_line(path)}:{place}"
+    location = f"{one_line(path)}:{place}"
     if place_after == place:
-        return where
-    return f"{where} → {place_after if place_after is not None else removed}"
+        return location
+    return f"{location} → {place_after if place_after is not None else removed}"

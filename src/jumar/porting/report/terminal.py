@@ -159,13 +159,13 @@ def _finding_lines(report: TreeReport, labels: Words, language: Language, most: 
 
 
 def _finding(group: list[tuple[str, Finding]], labels: Words, language: Language) -> list[Line]:
-    (where, finding), *other_places = group
+    (first_place, finding), *other_places = group
     lines = [
         Line.assemble(
             "  ",
             (labels.severities[finding.severity], _SEVERITY_STYLES[finding.severity]),
             "  ",
-            (one_line(where), "cyan"),
+            (one_line(first_place), "cyan"),
             f"  {one_line(finding.rule)}  ",
             (_shortened(one_line(finding.code)), "dim"),
         )

@@ -93,9 +93,9 @@ def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
     accepted_replacements: list[Replacement] = []
     for candidate in rewrites:
         if not any(
-            _clash(replacement, other)
+            _clash(replacement, earlier)
             for replacement in candidate.replacements
-            for other in accepted_replacements
+            for earlier in accepted_replacements
         ):
             accepted.append(candidate)
             accepted_replacements += candidate.replacements

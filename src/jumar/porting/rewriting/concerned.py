@@ -18,7 +18,7 @@ _CONCERNED = {
         r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy|nvidia-smi"
     ),
 }
-"""No rule looks at a file without these words: most of a tree has nothing to do with either."""
+"""Rules skip files without these words: most files of a tree use neither library."""
 
 
 def may_concern(source: SourceText, options: PortOptions) -> bool:

@@ -19,7 +19,7 @@ _DEVICE_CALLS = (
 _STARTERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
 
 _LONGEST_LINE = 100
-"""Width of an import: what a reader sees without scrolling."""
+"""Maximum width of an import, to be readable without scrolling."""
 
 
 def import_lines(view: View, names: set[str]) -> list[str]:

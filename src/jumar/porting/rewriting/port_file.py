@@ -25,7 +25,7 @@ _REFERENCES = (ast.Name, ast.Attribute)
 _MOST_PASSES = 6
 _MOST_EXCERPT = 1500
 _NEAR = 200
-"""Characters from a node within which an insertion is shown with it."""
+"""Maximum distance from a node, in characters, of an insertion that is shown with it."""
 _IMPORT_RULE = "npu-import"
 _IMPORT_REASON = Text(
     en="what the new code uses is imported by name: a star import would hide the script's own "
@@ -268,8 +268,8 @@ class _Journey:
     def findings(self) -> list[Finding]:
         """Findings of all rounds: a remaining decision is only visible before its rewrite."""
         findings: dict[tuple[str, Place, str], Finding] = {}
-        for converted in self.converted.findings if self.converted else ():
-            finding = self._settled(converted)
+        for unsettled in self.converted.findings if self.converted else ():
+            finding = self._settled(unsettled)
             findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
         for number, done in enumerate(self.rounds):
             for rule, notice in done.result.notices:
@@ -336,7 +336,7 @@ class _Journey:
         )
 
     def _settled(self, item: _Item) -> _Item:
-        """What the conversion from Python 2 left undone, at its location in the last text."""
+        """An edit or finding of the Python 2 conversion, with its position in the last text."""
         place = item.place_after
         if place is None:
             return item

@@ -104,7 +104,7 @@ def rule_named(name: str) -> Rule:
 
 @dataclass(frozen=True)
 class RuleIndex:
-    """The rules of one port, by what they look at."""
+    """The rules of one port, indexed by the nodes that they apply to."""
 
     by_call: dict[str, list[Rule]]
     by_call_prefix: tuple[tuple[str, Rule], ...]

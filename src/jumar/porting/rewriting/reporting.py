@@ -12,7 +12,7 @@ from jumar.porting.rewriting.registry import Check, Language, rule
 from jumar.porting.rewriting.view import View
 
 Condition = Callable[[Any, View], bool]
-"""Whether something holds for a node: a call, a name, an import or a constant."""
+"""A test of a node: a call, a name, an import or a constant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def _names(node: ast.AST, view: View) -> list[str]:
 
 
 def _may_match(case: Case, kind: type[ast.AST]) -> bool:
-    """Whether a case says anything about a type of node; most constants are nothing's matter."""
+    """Whether a case may concern a type of node; most constants concern none."""
     if issubclass(kind, case.nodes):
         return True
     if issubclass(kind, ast.Import | ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""A rule's input: the module, what its expressions hold, and the options of the port."""
+"""A rule's input: the module, the kinds of its expressions, and the options of the port."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""What an expression is by its form alone, whatever its names stand for."""
+"""Properties of an expression by its form alone, whatever its names refer to."""
 
 import ast
 

@@ -251,11 +251,11 @@ class Kinds:
                 return self._wrapped(node, depth)
             if name.startswith("tree:"):
                 return self._returned(name, depth)
-        elif held := self._held(node.func, depth):
+        elif class_nodes := self._held(node.func, depth):
             return self._agreed(
                 [
                     _constructed(module.name_of(class_node) or "") or _UNKNOWN
-                    for module, class_node in held
+                    for module, class_node in class_nodes
                 ]
             )
         if isinstance(node.func, ast.Attribute):
@@ -264,8 +264,8 @@ class Kinds:
                 return kind if node.func.attr in _DATASET_METHODS else _UNKNOWN
             if kind == _AGAIN:
                 return _AGAIN
-            known = _METHODS.get((kind, node.func.attr))
-            return known or self._method(node, depth)
+            method_kind = _METHODS.get((kind, node.func.attr))
+            return method_kind or self._method(node, depth)
         return _UNKNOWN
 
     def _wrapped(self, call: ast.Call, depth: int) -> str:
@@ -293,7 +293,7 @@ class Kinds:
         )
 
     def _returned(self, name: str, depth: int) -> str:
-        """The kind of what a function of the tree returns, if all its returns agree."""
+        """The kind of the value that a function of the tree returns, if all its returns agree."""
         if name not in self._returns:
             # Unknown while it is being resolved: otherwise a function that returns itself in many
             # places would be followed in every order.
@@ -330,7 +330,7 @@ class Kinds:
         return self._agreed([self._of(value, depth) for value in returned_values])
 
     def _method(self, call: ast.Call, depth: int) -> str:
-        """The kind of what a method of a class of the tree returns."""
+        """The kind of the value that a method of a class of the tree returns."""
         assert isinstance(call.func, ast.Attribute)
         for module, holder in self._instance(call.func.value, depth):
             for part in holder.body:
@@ -412,7 +412,7 @@ class Kinds:
         return self._agreed([self._of(value, depth) for value in self._values(holder, name)])
 
     def _values(self, holder: ast.ClassDef, name: str) -> list[ast.expr]:
-        """What a class assigns to an attribute, besides None."""
+        """The values that a class assigns to an attribute, besides None."""
         if holder not in self._attributes:
             assigned_values: dict[str, list[ast.expr]] = {}
             for inner in walk(holder):

@@ -15,7 +15,7 @@ _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_np
 """Absolute imports of these are never modules of the tree: a tree that holds a copy of npu_bridge
 would otherwise hide from the rules what they have written themselves."""
 _MOST_ALIASES = 12
-"""Names that stand for names: longer chains are loops."""
+"""Maximum length of a chain of aliases: longer ones are loops."""
 
 
 class Surroundings(Protocol):
@@ -111,7 +111,7 @@ class Module:
         return None
 
     def bindings(self, name: ast.Name) -> list[Binding]:
-        """What gives a name its meaning at its place."""
+        """The bindings that a name refers to at its position."""
         return self.scopes.lookup(name)[1]
 
     def uses(self, name: ast.Name) -> list[ast.Name]:

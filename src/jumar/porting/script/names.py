@@ -67,7 +67,7 @@ _SAME = {
 
 @cache
 def _public_names() -> dict[str, str]:
-    """The public names of what TensorFlow 1.15's internal modules define, by internal name.
+    """The public names of TensorFlow 1.15's functions and classes, by internal name.
 
     The file contains what TensorFlow records on each object (`_tf_api_names_v1`): for each module
     the names by the public module that exports them, `internal=public` where the two differ.

@@ -15,7 +15,7 @@ def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
-    """The fields of each type of node that may hold nodes."""
+    """The fields of each type of node that may contain nodes."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         self[kind] = _fields(kind)

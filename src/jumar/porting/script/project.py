@@ -17,11 +17,11 @@ LARGEST_SCRIPT = 5_000_000
 """Bytes; a larger script is data, and its syntax tree would take gigabytes."""
 
 _MOST_BYTES = 2_000_000
-"""Most bytes of a module read to resolve another's import; longer ones are data."""
+"""Maximum bytes of a module that is read to resolve an import; longer ones are data."""
 _MOST_PARSED = 2_000_000
-"""Characters of the modules that are kept parsed at a time: their trees take some 40 bytes each."""
+"""Characters of modules that are cached parsed: a tree takes some 40 bytes per character."""
 _MOST_KEPT = 256_000_000
-"""Bytes of files that are kept, so that none is read twice; what is beyond is read again."""
+"""Bytes of files that are cached, so that none is read twice; those beyond are read again."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ class Project:
 
     def beside(self, folder: str) -> list[str]:
         """The paths of the scripts in a folder of the tree."""
-        where = self.root / folder
+        full_path = self.root / folder
         try:
-            names = sorted(path.name for path in where.iterdir() if path.suffix == ".py")
+            names = sorted(path.name for path in full_path.iterdir() if path.suffix == ".py")
         except OSError:
             return []
         return [f"{folder}/{name}" if folder else name for name in names]

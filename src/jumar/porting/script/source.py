@@ -83,7 +83,7 @@ _BLOCK = re.compile(
 )
 """A compound statement and its first line; `Args:` of a docstring begins no block."""
 _MOST_BLOCKS = 500
-"""Blocks that are looked at: one of them may be an example within a text."""
+"""Blocks that are examined: one of them may be an example within a text."""
 
 
 class Lines:

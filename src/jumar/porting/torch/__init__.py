@@ -1,1 +1,1 @@
-"""What is known about torch_npu: names, device strings, support."""
+"""Data about torch_npu: names, device strings, support."""

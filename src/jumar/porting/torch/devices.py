@@ -54,7 +54,7 @@ _MOVES = frozenset({"to", "to_empty", "pin_memory"})
 
 
 def device_text(node: ast.expr) -> str | None:
-    """The text of a string, with `{}` for what an f-string puts in; None for other expressions."""
+    """The text of a string, with `{}` for an f-string's expressions; None for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if not isinstance(node, ast.JoinedStr):

@@ -35,7 +35,7 @@ TENSOR_TYPES = frozenset(
     "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "  # noqa: SIM905
     "IntTensor LongTensor ShortTensor".split()
 )
-"""Legacy tensor types; torch_npu makes them in C++ when it is imported."""
+"""Legacy tensor types; torch_npu creates them in C++ when it is imported."""
 
 RENAMED = {
     "CUDAGraph": "NPUGraph",

@@ -12,10 +12,10 @@ from jumar.porting.script.module import Module
 HANDLED = Text(
     en="the script handles NPUs itself, besides this", zh="脚本已在别处单独处理 NPU，此处不改动"
 )
-"""Why a construct of CUDA stays that `is_handled` finds."""
+"""Why a CUDA construct that `is_handled` finds stays."""
 
 IMPORT = ("torch_npu:",)
-"""What a rewrite asks for whose text needs the device that torch_npu registers."""
+"""The imports of a rewrite whose text needs the device that torch_npu registers."""
 
 _FAMILY = (
     "torch|torchvision|torchaudio|torchtext|torch_npu|pytorch_lightning|lightning|accelerate|"

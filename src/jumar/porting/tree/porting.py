@@ -28,7 +28,7 @@ from jumar.porting.tree.workers import in_processes
 LONGEST_LINE = 1_000_000
 
 SMALL_TREE = 400_000
-"""Bytes of scripts that are ported sooner than processes are started."""
+"""Bytes of scripts that take less time to port than processes take to start."""
 
 _OF_ANY_LIBRARY = ("python2-", "old-libraries")
 """Rules that also act in a tree that uses neither library."""

@@ -23,7 +23,7 @@ class SourceTree:
         self.place = _place(root)
         """Without links in its path."""
         self.folder = self.place if is_folder(self.place) else self.place.parent
-        """What the paths of the entries are relative to."""
+        """The folder that the paths of the entries are relative to."""
         self.entries = walk(self.place)
         self.project = Project(self.folder)
 

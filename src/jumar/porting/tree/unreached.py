@@ -32,9 +32,9 @@ _RUNS = re.compile(
     r"\.run\s*\(|Session\s*\(|\.fit\w*\s*\(|train_on_batch\s*\(|train_and_evaluate\s*\("
     r"|\.train\s*\("
 )
-"""What shows that training is not only built but run."""
+"""Code that shows that training is not only built but run."""
 _TESTS = re.compile(r"(?:^|/)test_[^/]*\.py$|_test\.py$")
-"""Tests run in sessions of their own, where they run."""
+"""Tests use sessions of their own, if they run at all."""
 _STARTED = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
 _REASON = Text(
     en="the tree trains here, but no session, estimator or Keras model in it carries the NPU's "
@@ -126,10 +126,12 @@ def _missed(
 ) -> list[str]:
     """Scripts that train when started by a script no part of which has the options."""
     imports = import_graph(texts, project)
-    imported = {inner for path, inners in imports.items() for inner in inners if inner != path}
+    imported_paths = {
+        inner for path, inners in imports.items() for inner in inners if inner != path
+    }
     missed_paths: list[str] = []
     for path, text in texts.items():
-        if (path in imported and not _STARTED.search(text)) or _TESTS.search(path):
+        if (path in imported_paths and not _STARTED.search(text)) or _TESTS.search(path):
             continue
         parts = reached(path, imports)
         training_parts = [part for part in parts if part in trains]

@@ -15,7 +15,7 @@ from jumar.porting.edits import FileReport, Text
 Port = Callable[[str], FileReport]
 
 LONGEST_SECONDS = 60
-"""For one script; the largest real ones take a second."""
+"""Time limit for one script; the largest real ones take a second."""
 MOST_MEMORY = 1_500_000_000
 """Bytes that a process may take for the syntax trees of a script."""
 

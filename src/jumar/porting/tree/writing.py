@@ -46,20 +46,24 @@ def write_tree(
     tree = as_tree(root)
     base, entries = tree.folder, tree.entries
     added = checked_added(added or {})
-    ported = {file.path: file for file in report.files if file.status == "ported"}
-    missing = sorted(set(ported) - {entry.path for entry in entries if entry.kind == "script"})
+    ported_files = {file.path: file for file in report.files if file.status == "ported"}
+    missing = sorted(
+        set(ported_files) - {entry.path for entry in entries if entry.kind == "script"}
+    )
     if missing:
         raise _changed(base / missing[0])
     out = Path(os.path.realpath(out))
     _check_place(tree.place, out)
     if is_file(tree.place) and out.suffix == tree.root.suffix:
-        return _write_script(ported, tree, entries[0], out, added)
+        return _write_script(ported_files, tree, entries[0], out, added)
     with folder_beside(out) as target_root:
         written_entries: dict[str, Entry] = {}
         _make_folders(target_root, entries)
         for entry in entries:
             if entry.kind in ("script", "file"):
-                _write_file(tree.project, target_root / entry.path, entry, ported.get(entry.path))
+                _write_file(
+                    tree.project, target_root / entry.path, entry, ported_files.get(entry.path)
+                )
             if entry.kind != "left out":
                 written_entries[entry.path] = entry
         _write_added(target_root, added, written_entries)
@@ -70,8 +74,9 @@ def write_tree(
         _give_modes(target_root, base, entries)
     return Written(
         place=out,
-        ported=len(ported),
-        copied=sum(entry.kind in ("script", "file", "link") for entry in entries) - len(ported),
+        ported=len(ported_files),
+        copied=sum(entry.kind in ("script", "file", "link") for entry in entries)
+        - len(ported_files),
         added=tuple(added),
         left_out=tuple(entry.shown for entry in entries if entry.kind == "left out"),
     )
@@ -153,8 +158,12 @@ def _give_modes(target_root: Path, base: Path, entries: tuple[Entry, ...]) -> No
     target_root.chmod(stat.S_IMODE(base.stat().st_mode) & 0o777)
 
 
-def _write_file(project: Project, target: Path, entry: Entry, ported: FileReport | None) -> None:
-    content = project.as_read(entry.path) if ported is None else new_content(project, ported)
+def _write_file(
+    project: Project, target: Path, entry: Entry, ported_file: FileReport | None
+) -> None:
+    content = (
+        project.as_read(entry.path) if ported_file is None else new_content(project, ported_file)
+    )
     if content is not None:
         target.write_bytes(content)
     else:
@@ -191,7 +200,7 @@ def _write_added(
 
 
 def _write_script(
-    ported: Mapping[str, FileReport],
+    ported_files: Mapping[str, FileReport],
     tree: SourceTree,
     entry: Entry,
     out: Path,
@@ -204,8 +213,8 @@ def _write_script(
             todo="Give a folder with --to.",
         )
     with written_beside(out) as target:
-        _write_file(tree.project, target, entry, ported.get(entry.path))
-    return Written(place=out, ported=len(ported), copied=1 - len(ported), added=())
+        _write_file(tree.project, target, entry, ported_files.get(entry.path))
+    return Written(place=out, ported=len(ported_files), copied=1 - len(ported_files), added=())
 
 
 def _changed(path: Path) -> UserError:

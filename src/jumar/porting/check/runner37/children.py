@@ -193,7 +193,7 @@ def _note_errors_of(module, events):
 
 def _write_error(events, error):
     frames = traceback.extract_tb(error.__traceback__)
-    here = os.path.dirname(os.path.abspath(__file__))
+    folder = os.path.dirname(os.path.abspath(__file__))
     events.write(
         "error",
         after="",
@@ -203,7 +203,7 @@ def _write_error(events, error):
         frames=[
             [os.path.abspath(frame.filename), frame.lineno]
             for frame in frames
-            if os.path.dirname(frame.filename) != here
+            if os.path.dirname(frame.filename) != folder
         ][-40:],
     )
 

@@ -104,8 +104,8 @@ def _watched_run(original, watch, counter):
         if step is None:
             return original(self, fetches, feed_dict, options, run_metadata)
         counter.refuse_when_done()
-        both = [fetches, step.losses]
-        result, values = original(self, both, feed_dict, options, run_metadata)
+        fetches_and_losses = [fetches, step.losses]
+        result, values = original(self, fetches_and_losses, feed_dict, options, run_metadata)
         counter.count(step.losses, values)
         return result
 
@@ -146,9 +146,9 @@ def _watched_options(original, watch, counter):
 
         def call(*args, **kwargs):
             counter.refuse_when_done()
-            fetched = inner(*args, **kwargs)
-            counter.count(step.losses, fetched[count:])
-            return fetched[:count]
+            values = inner(*args, **kwargs)
+            counter.count(step.losses, values[count:])
+            return values[:count]
 
         return call
 

@@ -138,9 +138,9 @@ def left(events, leaving):
 def report(events, error, after):
     """Print the traceback as Python would and record where in the script's own code it was."""
     frames = traceback.extract_tb(error.__traceback__)
-    here = os.path.dirname(os.path.abspath(__file__))
-    script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != here]
-    if frames and os.path.dirname(frames[-1].filename) == here:
+    folder = os.path.dirname(os.path.abspath(__file__))
+    script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != folder]
+    if frames and os.path.dirname(frames[-1].filename) == folder:
         script_frames = list(frames)  # a bug of ours, impossible to find without its location
     sys.stdout.flush()
     sys.stderr.write("Traceback (most recent call last):\n")

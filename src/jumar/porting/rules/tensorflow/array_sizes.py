@@ -14,9 +14,9 @@ _DATA_SETS = {
     "mnist": (60000, 10000),
     "reuters": (8982, 2246),
 }
-"""Samples of Keras' own data sets, for training and for tests."""
+"""Numbers of samples of Keras' own data sets, for training and for tests."""
 _TAKE_ARGUMENTS = frozenset({"imdb", "reuters", "boston_housing"})
-"""Data sets whose `load_data` takes arguments by which samples are left out."""
+"""Data sets whose `load_data` has arguments that exclude samples."""
 _MADE = frozenset(
     f"numpy.{name}" for name in ("zeros", "ones", "empty", "random.random", "random.random_sample")
 )

@@ -114,7 +114,7 @@ def is_cudnn_only(call: ast.Call, view: View) -> bool:
 
 
 def is_class(call: ast.Call, view: View) -> bool:
-    """Whether what is called has the name of a class."""
+    """Whether the callee has the name of a class."""
     return (view.kinds.called(call) or "").rpartition(".")[2][:1].isupper()
 
 
@@ -249,7 +249,7 @@ def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
 
 
 def stays_open(call: ast.Call, view: View) -> bool:
-    """Whether a single name holds a session that is neither closed nor passed on."""
+    """Whether a session is assigned to a single name, and neither closed nor passed on."""
     statement = view.module.parent(call)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False

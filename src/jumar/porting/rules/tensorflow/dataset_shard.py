@@ -172,7 +172,7 @@ def _is_pipeline(call: ast.Call, view: View) -> bool:
 
 
 def _chain(node: ast.expr, view: View) -> list[str]:
-    """The methods that are called on an expression, one after another."""
+    """The methods that are called on an expression, in a chain."""
     methods: list[str] = []
     current: ast.AST = node
     while True:

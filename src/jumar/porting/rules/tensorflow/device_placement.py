@@ -152,7 +152,7 @@ def _is_device_setter(node: ast.expr, view: View) -> bool:
 
 
 def _is_tower(call: ast.Call, device: ast.expr, view: View) -> bool:
-    """Whether a loop goes over the devices: its variable is a part of the name."""
+    """Whether a loop iterates over the devices: its variable is a part of the name."""
     used_names = {node.id for node in walk(device) if isinstance(node, ast.Name)}
     for around in view.module.scopes.ancestors(call):
         if isinstance(around, ast.For | ast.AsyncFor):

@@ -35,7 +35,7 @@ _ADVICE = Text(
     nodes=(ast.FunctionDef,),
 )
 def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
-    """Report a function that goes through the gradients of all towers, variable by variable.
+    """Report a function that iterates over the gradients of all towers, variable by variable.
 
     `gradients, variables = zip(*pairs)` takes the pairs of one optimizer apart.
     """

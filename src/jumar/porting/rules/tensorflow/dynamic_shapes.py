@@ -124,7 +124,7 @@ def _unknown(shape: ast.expr, view: View) -> list[int]:
 
 
 def _is_switch(call: ast.Call, with_default: bool, view: View) -> bool:
-    """Whether a placeholder holds a bool, which says whether the graph trains."""
+    """Whether a placeholder is a bool, which decides whether the graph trains."""
     if with_default:
         return (
             bool(call.args)

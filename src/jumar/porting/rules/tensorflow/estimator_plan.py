@@ -66,7 +66,7 @@ class EstimatorPlan:
 
 @dataclass
 class _Found:
-    """The configurations that an expression can hold; `known` if there can be no others."""
+    """The configurations that an expression may be; `known` if there can be no others."""
 
     calls: set[ast.Call] = field(default_factory=set[ast.Call])
     known: bool = True

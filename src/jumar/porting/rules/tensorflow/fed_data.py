@@ -32,7 +32,7 @@ _ADVICE = Text(
     "随机抽取数据时各 rank 使用不同的种子，且批数须相同",
 )
 _FITS = {"fit": "x", "fit_generator": "generator", "train_on_batch": "x"}
-"""What trains a Keras model, with the parameter that takes its data."""
+"""Methods that train a Keras model, with the parameter for the data."""
 _SHARED = Text(en="the script knows its rank", zh="脚本已使用 rank 编号")
 
 

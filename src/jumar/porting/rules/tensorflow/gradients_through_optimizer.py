@@ -101,7 +101,7 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
-    """The loss and the variables, if nothing else decides what is computed."""
+    """The loss and the variables, if no other argument changes what is computed."""
     if is_open(call) or len(call.args) > 2:
         return None
     arguments = list(call.args)
@@ -137,7 +137,7 @@ def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
 
 
 def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
-    """Whether something assigns gradients, or a name that holds them, to a variable."""
+    """Whether a node assigns gradients, or a name bound to them, to a variable."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -151,7 +151,7 @@ def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
 
 
 def _carriers(call: ast.Call, around: Function) -> set[str]:
-    """Names that hold the gradients, or values derived from them."""
+    """Names bound to the gradients, or to values derived from them."""
     carriers: set[str] = set()
     assignments = [
         ([node.target], node.iter)

@@ -111,7 +111,7 @@ def _meaning(test: ast.expr, view: View) -> bool | None:
 
 
 def _value_purpose(value: ast.expr) -> Purpose | None:
-    """What a value that a mode is compared with stands for."""
+    """The purpose of a value that a mode is compared with."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return named_purpose([value.value])
     if isinstance(value, ast.Attribute) and value.attr.isupper():

@@ -13,7 +13,7 @@ from jumar.porting.rules.tensorflow.keras_runs import runs_keras
 from jumar.porting.script.expressions import is_left_out
 
 _STEPS = {"fit": ("steps_per_epoch", 12), "evaluate": ("steps", 5)}
-"""With as many steps the script itself says what a batch is."""
+"""With a number of steps the script itself defines what a batch is."""
 _DEFAULT_BATCH = 32
 _VALIDATION_SPLIT = 6
 _GENERATORS = frozenset({"flow", "flow_from_directory", "flow_from_dataframe"})

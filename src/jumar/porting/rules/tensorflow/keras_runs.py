@@ -21,7 +21,7 @@ _TEXT = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
 _COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)\w*\s*\(")
 _RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
 _MOST_MODULES = 30
-"""Modules that are followed to see whether a script has to do with Keras."""
+"""Modules that are followed to see whether a script uses Keras."""
 _DEEPEST = 5
 """Functions of the tree that are followed from a script to one that runs a model."""
 

@@ -51,7 +51,7 @@ def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _lazy(value: ast.expr, view: View) -> ast.expr | None:
-    """The call of `range` or similar that creates an argument, there or in its only assignment."""
+    """The call of `range` or similar that creates an argument, inline or in its only assignment."""
     if isinstance(value, ast.Name):
         assigned_value = _assigned(value, view)
         if assigned_value is None:

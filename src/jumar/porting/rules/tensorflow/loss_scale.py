@@ -1,4 +1,4 @@
-"""Optimizers scale the loss, as `--loss-scale` says."""
+"""Optimizers scale the loss, as set by `--loss-scale`."""
 
 import ast
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def number(value: float) -> str:
 
 
 _LONGEST_LINE = 100
-"""Width of a line: what a reader sees without scrolling."""
+"""Maximum width of a line, to be readable without scrolling."""
 
 
 @rule(

@@ -51,7 +51,7 @@ _STRATEGY_ADVICE = Text(
     nodes=(ast.FunctionDef,),
 )
 def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
-    """Say where a configuration returned by a function gets its options."""
+    """Report where a configuration returned by a function gets its options."""
     if "ConfigProto" not in view.module.text:
         return
     returned_values = [
@@ -118,7 +118,7 @@ def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _is_strategy(value: ast.expr | None, home: Module) -> bool:
-    """Whether what a function returns is a strategy, or a name that is bound to one."""
+    """Whether the value that a function returns is a strategy, or a name bound to one."""
     if isinstance(value, ast.Name):
         return any(
             isinstance(binding.value, ast.Call) and _is_strategy(binding.value, home)

@@ -30,7 +30,7 @@ _INSTEAD = {
     "sklearn.externals.six": "six",
     "sklearn.grid_search": "sklearn.model_selection",
 }
-"""Gone in NumPy 1.17, SciPy 1.3, scikit-image 0.18 and scikit-learn 0.23."""
+"""Replacements of names removed by NumPy 1.17, SciPy 1.3, scikit-image 0.18, scikit-learn 0.23."""
 _REASON = Text(
     en="current releases of this library no longer have {name}",
     zh="如今安装的该库版本中已没有 {name}",

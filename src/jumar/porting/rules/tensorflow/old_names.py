@@ -43,7 +43,7 @@ _SAME = {
     "train.SummaryWriter": "summary.FileWriter",
     "unpack": "unstack",
 }
-"""New names of what is called as before."""
+"""New names of functions whose arguments have not changed."""
 _BATCHED = (
     *("cholesky", "cholesky_solve", "fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"),
     *("matrix_band_part", "matrix_determinant", "matrix_diag", "matrix_diag_part"),
@@ -94,7 +94,7 @@ OLD: dict[str, Old] = {
         order=("logits", "labels", "name"), words={"targets": "labels"}
     ),
 }
-"""By their qualified names at that time."""
+"""Old functions, by their qualified names at that time."""
 
 SUMMARIES = frozenset(
     f"tensorflow.{kind}_summary" for kind in ("scalar", "histogram", "image", "audio")
@@ -110,7 +110,7 @@ STILL_THERE = tuple(
         "initialize_variables",
     )
 )
-"""Names that 1.15 has kept beside the new ones."""
+"""Old names that 1.15 still has beside the new ones."""
 
 GONE = {
     "tensorflow.batch_svd": "tf.svd",
@@ -121,4 +121,4 @@ GONE = {
     "tensorflow.nn.rnn_cell.linear": "tf.layers.dense",
     "tensorflow.python.ops.seq2seq": "tf.contrib.legacy_seq2seq",
 }
-"""What is called in another way today, with what does the same."""
+"""Names that cannot simply be replaced, with what does the same today."""

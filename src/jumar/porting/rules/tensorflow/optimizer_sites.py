@@ -205,7 +205,7 @@ def _is_inner(call: ast.Call, view: View) -> bool:
 
 
 def values_of(optimizer: ast.expr, view: View) -> list[ast.expr]:
-    """An expression, and what it is assigned where it is a name."""
+    """An expression and, if it is a name, the values assigned to it."""
     bindings = view.module.bindings(optimizer) if isinstance(optimizer, ast.Name) else []
     return [optimizer, *(binding.value for binding in bindings if binding.value is not None)]
 

@@ -116,7 +116,7 @@ def run_config(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def default_npu_run_config(view: View) -> str:
-    """An NPURunConfig that does what TensorFlow's estimators do without a configuration."""
+    """An NPURunConfig that acts like TensorFlow's estimators without a configuration."""
     options = npu_run_config_arguments(None, view)
     arguments = ["save_summary_steps=100", "save_checkpoints_secs=600", *options]
     return f"{view.npu('NPURunConfig')}({', '.join(arguments)})"

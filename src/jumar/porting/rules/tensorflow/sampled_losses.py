@@ -42,7 +42,7 @@ _SAME_ROLE = tuple(
     f"tensorflow.{name}"
     for name in ("cast", "convert_to_tensor", "expand_dims", "identity", "reshape", "to_int64")
 )
-"""What these are given means the same as what they return."""
+"""Functions whose argument has the same role as their result."""
 _DEEPEST = 8
 _REASON = Text(
     en="since TensorFlow 1.0 the labels stand before the inputs here",

@@ -28,7 +28,7 @@ _METHODS = {
     ("Supervisor", "prepare_or_wait_for_session"): ("config", 1),
 }
 _CREATED = "tensorflow.train.MonitoredSession"
-"""It has no configuration itself: its session is opened by what it gets as `session_creator`."""
+"""It has no configuration itself: its `session_creator` opens the session."""
 _ADD = Text(
     en="a session runs on the NPU if its configuration names the graph optimizer NpuOptimizer",
     zh="会话配置中指定 NpuOptimizer 图优化器后，会话才在 NPU 上运行",

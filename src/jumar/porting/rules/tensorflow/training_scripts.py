@@ -17,7 +17,7 @@ _TRAIN_OP = re.compile(
     r"(?i)(?:^|_)(?:train|training|optim|optimi[sz]er?|opt|solver|update)(?:_|$)|train_?op"
 )
 _MOST_MODULES = 30
-"""Modules that are followed to see whether one of them makes an optimizer."""
+"""Modules that are followed to see whether one of them creates an optimizer."""
 
 
 def trains(view: View) -> bool:
@@ -55,7 +55,7 @@ def is_run(call: ast.Call) -> bool:
 
 
 def runs_train_op(call: ast.Call) -> bool:
-    """`session.run([model.train_op, loss])`, by the name of what is run."""
+    """`session.run([model.train_op, loss])`, by the names of its fetches."""
     return is_run(call) and any(map(_TRAIN_OP.search, names_within(call.args[0])))
 
 

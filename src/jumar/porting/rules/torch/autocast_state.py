@@ -20,7 +20,7 @@ _CALLS = {
     "torch.set_autocast_enabled": ("set_autocast_enabled", 1),
     "torch.set_autocast_gpu_dtype": ("set_autocast_dtype", 1),
 }
-"""What each function is called where it takes a device, and its number of arguments without."""
+"""The variant of each function that takes a device, and its number of arguments without one."""
 
 
 @rule(

@@ -67,7 +67,7 @@ def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
 
 
 def casts_to_double(call: ast.Call, view: View) -> bool:
-    """Whether a call is `x.double()` of what may be a tensor."""
+    """Whether a call is `x.double()`, and `x` may be a tensor."""
     return (
         isinstance(call.func, ast.Attribute)
         and call.func.attr == "double"

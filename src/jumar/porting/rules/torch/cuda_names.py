@@ -169,7 +169,7 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
 
 
 def _chain(node: ast.expr, view: View) -> tuple[ast.expr, str]:
-    """The whole dotted name that begins with `torch.cuda`, and what follows that."""
+    """The whole dotted name that begins with `torch.cuda`, and the part after that."""
     names: list[str] = []
     current = node
     while True:

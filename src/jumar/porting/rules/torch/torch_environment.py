@@ -84,7 +84,7 @@ _ORDER_ADVICE = Text(en="write the devices in ascending order", zh="按升序书
     nodes=(ast.Constant, ast.JoinedStr),
 )
 def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
-    """Rename the variable, or say what to set in its place."""
+    """Rename the variable, or report what to set instead."""
     text = device_text(node)
     if text is None or "_" not in text or isinstance(view.module.parent(node), ast.JoinedStr):
         return

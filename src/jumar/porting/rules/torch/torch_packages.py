@@ -55,7 +55,7 @@ _PACKAGES = {
     "deep_gemm": _REMOVE,
 }
 _KERNEL_PACKAGES = ("pycuda",)
-"""What a script beside those of PyTorch cannot do without a GPU either."""
+"""Packages that are also reported in scripts that do not use PyTorch."""
 _WHY = Text(en="{name} needs CUDA", zh="{name} 依赖 CUDA")
 _GUARDED = Text(
     en="{name} needs CUDA; the script seems to work without it",

@@ -153,8 +153,8 @@ def _data_parameters(url: str) -> list[dict[str, str]]:
 
 def _upload_of_script(script: str, code: str) -> str:
     """The command that copies the script's folder, and nothing else."""
-    top, _, within = script.partition("/")
-    if not within:
+    top, _, path_within = script.partition("/")
+    if not path_within:
         return f"obsutil cp . {shlex.quote(code)} -r -f -flat"
     # Without -flat the folder keeps its name below the target.
     return f"obsutil cp {shlex.quote(top)} {shlex.quote(code)} -r -f"

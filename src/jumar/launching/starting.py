@@ -74,14 +74,14 @@ def submit(to: Path) -> str:
     Raises:
         UserError: Slurm rejects it, with Slurm's message.
     """
-    done = _answer(["sbatch", "--parsable", BATCH_SCRIPT], folder=to)
-    if done.returncode != 0:
+    answer = _answer(["sbatch", "--parsable", BATCH_SCRIPT], folder=to)
+    if answer.returncode != 0:
         raise UserError(
-            f"sbatch refuses the job: {done.stderr.strip() or done.stdout.strip()}",
+            f"sbatch refuses the job: {answer.stderr.strip() or answer.stdout.strip()}",
             where=str(to / BATCH_SCRIPT),
             todo="Fix what it names, by an option or in the file, and submit it with sbatch.",
         )
-    return done.stdout.strip().partition(";")[0]
+    return answer.stdout.strip().partition(";")[0]
 
 
 def _answer(command: list[str], folder: Path | None = None) -> "subprocess.CompletedProcess[str]":

@@ -62,8 +62,8 @@ def _fits_a_block(text: str) -> bool:
 
 def _scalar(value: object) -> str:
     if isinstance(value, str):
-        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
-        return value if plain else f'"{"".join(map(_letter, value))}"'
+        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if is_plain else f'"{"".join(map(_letter, value))}"'
     if isinstance(value, Mapping):
         return "{}"
     if isinstance(value, list | tuple):

@@ -173,16 +173,16 @@ class _Reader:
         """Process some lines; irrelevant ones are filtered all at once."""
         text = "\n".join(line.text for line in batch)
         sieve = self._table.sieve(text)
-        telling = tuple(word for word in _TELLING if word in text)
+        telling_words = tuple(word for word in _TELLING if word in text)
         coded = raised.CANN_CODE.search(text) is not None
         first = self._job.lines
-        if sieve.marks or sieve.codes or telling or coded:
+        if sieve.marks or sieve.codes or telling_words or coded:
             for count, line in enumerate(batch, 1):
                 self._before = batch[count - 2].text if count > 1 else self._last
                 fault = sieve.fault_in(line.text)
                 if (
                     fault is not None
-                    or any(word in line.text for word in telling)
+                    or any(word in line.text for word in telling_words)
                     or (coded and raised.CANN_CODE.search(line.text))
                 ):
                     self._job.lines = first + count
@@ -320,12 +320,12 @@ class _Reader:
         """The rank of a process, which a log in another folder may name (`run` and `debug`)."""
         if (source, pid) in self._ranks_of:
             return self._ranks_of[source, pid]
-        near = Counter[int]()
+        closeness = Counter[int]()
         for process in self._bound.get(pid, ()):
             common_folders = _shared(self._names[source], self._names[process[0]])
             rank = self._ranks_of[process]
-            near[rank] = max(near[rank], common_folders)
-        ranks = near.most_common(2)
+            closeness[rank] = max(closeness[rank], common_folders)
+        ranks = closeness.most_common(2)
         if not ranks or (len(ranks) == 2 and ranks[0][1] == ranks[1][1]):
             return None
         return ranks[0][0]

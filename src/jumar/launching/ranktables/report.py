@@ -49,8 +49,12 @@ def report_on(
         UserError: It cannot be read, or is not a rank table.
     """
     table = read_rank_table(path)
-    machine, wrong = against_machine(table, hccn, server_id)
-    wrong = [*contradictions(table), *against_variables(table, path, variables), *wrong]
+    machine, contradictions_found = against_machine(table, hccn, server_id)
+    contradictions_found = [
+        *contradictions(table),
+        *against_variables(table, path, variables),
+        *contradictions_found,
+    ]
     form = "without version" if table.version == "0" else table.version
     servers = counted(len(table.servers), "server")
     about = [f"{path}: form {form}, {servers}, {counted(len(table.devices), 'device')}; {machine}"]
@@ -58,7 +62,7 @@ def report_on(
     about += lines[:_SHOWN]
     if len(lines) > _SHOWN:
         about.append(f"... and {counted(len(lines) - _SHOWN, 'server')} more")
-    return Report(about=tuple(about), wrong=tuple(wrong))
+    return Report(about=tuple(about), wrong=tuple(contradictions_found))
 
 
 def sound_table(path: Path) -> RankTable:
@@ -68,10 +72,10 @@ def sound_table(path: Path) -> RankTable:
         UserError: It has contradictions; the message has the first ones.
     """
     table = read_rank_table(path)
-    wrong = contradictions(table)
-    if wrong:
+    contradictions_found = contradictions(table)
+    if contradictions_found:
         raise UserError(
-            "; ".join(wrong[:3]),
+            "; ".join(contradictions_found[:3]),
             where=str(path),
             todo=f"All of them: jumar launch ranktable {path}",
         )

@@ -50,7 +50,7 @@ def ask_hccn_tool(device: int) -> str:
     if not Path(tool).is_file():
         return ""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [tool, "-i", str(device), "-ip", "-g"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ def ask_hccn_tool(device: int) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    match = re.search(r"ipaddr\s*:\s*([0-9A-Fa-f.:]+)", done.stdout.decode("utf-8", "replace"))
+    match = re.search(r"ipaddr\s*:\s*([0-9A-Fa-f.:]+)", result.stdout.decode("utf-8", "replace"))
     return match.group(1) if match else ""
 
 

@@ -346,18 +346,18 @@ def run(command: list[str], folder: Path) -> int:
     """Run the script; signals that end this process are passed on to it."""
     # Before the script starts: a signal in between would leave it running alone.
     process: subprocess.Popen[bytes] | None = None
-    early: list[int] = []
+    early_signals: list[int] = []
 
     def pass_on(number: int, _frame: Any) -> None:
         if process is None:
-            early.append(number)
+            early_signals.append(number)
         elif process.poll() is None:
             process.send_signal(number)
 
     signal.signal(signal.SIGTERM, pass_on)
     signal.signal(signal.SIGINT, pass_on)
     process = subprocess.Popen(command, cwd=str(folder))
-    for number in early:
+    for number in early_signals:
         process.send_signal(number)
     code = process.wait()
     return 128 - code if code < 0 else code

@@ -48,24 +48,25 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
     requested: dict[str, str] = {}
     for path in scripts:
         requested |= asked_options(path)
-    lacking = min((_lacking(requested, options) for options in session_options), key=len)
-    if not lacking:
+    missing_options = min((_lacking(requested, options) for options in session_options), key=len)
+    if not missing_options:
         return NOTHING
     options = Text(
-        en=", ".join(option.en for option in lacking), zh="、".join(option.zh for option in lacking)
+        en=", ".join(option.en for option in missing_options),
+        zh="、".join(option.zh for option in missing_options),
     )
     return _NOT_CARRIED.filled(options=options, function=_FUNCTION)
 
 
 def _lacking(requested: Mapping[str, str], options: Mapping[str, str]) -> list[Text]:
     """The options that a session lacks or has with another value."""
-    lacking: list[Text] = []
+    missing_options: list[Text] = []
     for key, value in sorted(requested.items()):
         if key not in options:
-            lacking.append(as_is(key))
+            missing_options.append(as_is(key))
         elif value and options[key] != value:
-            lacking.append(_OTHER_VALUE.filled(key=key, value=value, carried=options[key]))
-    return lacking
+            missing_options.append(_OTHER_VALUE.filled(key=key, value=value, carried=options[key]))
+    return missing_options
 
 
 def asked_options(path: Path) -> dict[str, str]:

@@ -290,13 +290,13 @@ def _said(key: RunStage, record: Record) -> Text:
 def _carries(request: CheckRequest, record: Record, *, ran: bool) -> Stage:
     if not ran:
         return Stage(key="options", name=_CARRIES, status="not reached", seconds=0.0)
-    lacking = not_carried(record.standin, _scripts(request.ported.resolve()))
+    missing_options = not_carried(record.standin, _scripts(request.ported.resolve()))
     return Stage(
         key="options",
         name=_CARRIES,
-        status="failed" if lacking.en else "passed",
+        status="failed" if missing_options.en else "passed",
         seconds=0.0,
-        reason=lacking,
+        reason=missing_options,
     )
 
 

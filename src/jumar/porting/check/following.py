@@ -99,21 +99,21 @@ def follow(limits: Limits, original: Record, port: Record, comparison: Compariso
     )
     for label, record in ((ORIGINAL, original), (PORT, port)):
         if not record.finished:
-            done, why = steps(record.num_steps), _why(record, limits)
-            reason = _STOPS.filled(side=label, steps=done, reason=why)
+            steps_text, why = steps(record.num_steps), _why(record, limits)
+            reason = _STOPS.filled(side=label, steps=steps_text, reason=why)
             return replace(stage, reason=reason, details=details_of(record))
-    apart = comparison.first_different
+    difference = comparison.first_different
     if comparison.mismatch.en or not comparison.pairs:
         return replace(stage, reason=comparison.mismatch if comparison.mismatch.en else _NO_LOSS)
-    if apart is not None and apart.not_a_number:
-        return replace(stage, reason=_NAN.filled(step=apart.step, name=apart.name))
-    if apart is not None:
+    if difference is not None and difference.not_a_number:
+        return replace(stage, reason=_NAN.filled(step=difference.step, name=difference.name))
+    if difference is not None:
         reason = _APART.filled(
-            step=apart.step,
-            original=f"{apart.original:.9g}",
-            port=f"{apart.port:.9g}",
-            name=apart.name,
-            difference=f"{apart.relative_difference:.1e}",
+            step=difference.step,
+            original=f"{difference.original:.9g}",
+            port=f"{difference.port:.9g}",
+            name=difference.name,
+            difference=f"{difference.relative_difference:.1e}",
             tolerance=f"{comparison.tolerance:g}",
         )
         return replace(stage, reason=reason)
@@ -134,8 +134,8 @@ def with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
     seconds = stage.seconds + second.ended.seconds
     if itself.equal:
         return replace(stage, seconds=seconds, reason=joined(stage.reason, _REPEATS))
-    apart = itself.first_different
-    location = _FROM_STEP.filled(step=apart.step) if apart else NOTHING
+    difference = itself.first_different
+    location = _FROM_STEP.filled(step=difference.step) if difference else NOTHING
     reason = _INCONCLUSIVE.filled(where=location, difference=f"{itself.largest_difference:.1e}")
     return replace(stage, seconds=seconds, reason=joined(reason, stage.reason))
 
@@ -149,5 +149,5 @@ def _follows(limits: Limits) -> Text:
 
 
 def _steps_done(record: Record, requested_steps: int) -> Text:
-    done = steps(record.num_steps)
-    return done if record.num_steps >= requested_steps else _ENDED.filled(steps=done)
+    steps_text = steps(record.num_steps)
+    return steps_text if record.num_steps >= requested_steps else _ENDED.filled(steps=steps_text)

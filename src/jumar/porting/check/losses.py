@@ -59,8 +59,8 @@ class Comparison:
 
     @property
     def first_different(self) -> LossPair | None:
-        apart = (pair for pair in self.pairs if pair.relative_difference > self.tolerance)
-        return next(apart, None)
+        different_pairs = (pair for pair in self.pairs if pair.relative_difference > self.tolerance)
+        return next(different_pairs, None)
 
     @property
     def largest_difference(self) -> float:

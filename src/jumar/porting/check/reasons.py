@@ -70,8 +70,8 @@ def reason_of(record: Record, *, python: str, timeout: str) -> Text:
     if record.exit_code:
         return _EXIT.filled(code=record.exit_code)
     if record.finished == "script":
-        done = len(record.losses)
-        return _SCRIPT_ENDED.filled(steps=number_of(done, "training step", "个训练步"))
+        num_steps = len(record.losses)
+        return _SCRIPT_ENDED.filled(steps=number_of(num_steps, "training step", "个训练步"))
     return _CODE.filled(code=ended.code)
 
 
@@ -86,9 +86,9 @@ def _error_text(error: ScriptError, python: str) -> Text:
     first = error.message.strip().splitlines()[0] if error.message.strip() else ""
     text = f"{error.type}: {first}"[:400]
     in_tree = [frame for frame in error.frames if not PurePath(frame[0]).is_absolute()]
-    near = in_tree or list(error.frames)
-    if near:
-        path, line = near[-1]
+    frames = in_tree or list(error.frames)
+    if frames:
+        path, line = frames[-1]
         text += f" ({path}:{line})"
     if error.type == "ModuleNotFoundError" and error.module:
         name = error.module.partition(".")[0]

@@ -108,8 +108,8 @@ def _name(pair: LossPair, comparison: Comparison, language: Language) -> str:
 def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
     """The first steps, the last, and where the sides diverge."""
     last = comparison.pairs[-1].step
-    apart = comparison.first_different
-    steps = {*range(1, _HEAD_STEPS + 1), last, *([apart.step] if apart else [])}
+    difference = comparison.first_different
+    steps = {*range(1, _HEAD_STEPS + 1), last, *([difference.step] if difference else [])}
     return [pair for pair in comparison.pairs if pair.step in steps]
 
 
@@ -190,12 +190,12 @@ def _event(event: Mapping[str, Any], language: Language) -> dict[str, Any]:
 
 
 def _losses(comparison: Comparison, language: Language) -> dict[str, Any]:
-    apart = comparison.first_different
+    difference = comparison.first_different
     return {
         "tolerance": comparison.tolerance,
         "equal": comparison.equal,
         "largest_relative_difference": _finite(comparison.largest_difference),
-        "first_different_step": apart.step if apart else None,
+        "first_different_step": difference.step if difference else None,
         "mismatch": comparison.mismatch.in_language(language),
         "steps": [
             {

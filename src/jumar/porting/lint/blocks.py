@@ -147,8 +147,8 @@ def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
     if isinstance(node, ast.Name):
         scope, _ = module.scopes.lookup(node)
         return ("name", id(scope), node.id)
-    around: Scope | ast.AST = module.class_of(node) or module.scopes.scope_of(node)
-    return ("expression", id(around), ast.unparse(node))
+    owner: Scope | ast.AST = module.class_of(node) or module.scopes.scope_of(node)
+    return ("expression", id(owner), ast.unparse(node))
 
 
 def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:

@@ -265,10 +265,10 @@ def _unset_variable(module: Module, node: ast.expr) -> str:
 
 def _asks_first(module: Module, call: ast.Call, variable: str) -> bool:
     """Whether the script checks for the variable first, or catches the error without it."""
-    for around in module.scopes.ancestors(call):
-        if isinstance(around, ast.Try):
+    for enclosing in module.scopes.ancestors(call):
+        if isinstance(enclosing, ast.Try):
             return True
-        if isinstance(around, ast.If | ast.IfExp) and variable in module.source(around.test):
+        if isinstance(enclosing, ast.If | ast.IfExp) and variable in module.source(enclosing.test):
             return True
     return False
 

@@ -47,12 +47,12 @@ def _imported(module: Module, node: ast.ImportFrom, source: str) -> Iterator[Fin
 
 def _unknown(module_name: str, name: str) -> OptionProblem:
     known_names = NPU_NAMES.get(module_name, frozenset())
-    near = nearest(name, known_names)
+    nearest_name = nearest(name, known_names)
     elsewhere = sorted(module for module, names in NPU_NAMES.items() if name in names)
     if elsewhere:
         todo = Text(en=f"It is in {elsewhere[0]}.", zh=f"它位于 {elsewhere[0]}。")
-    elif near:
-        todo = Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
+    elif nearest_name:
+        todo = Text(en=f"Did you mean '{nearest_name}'?", zh=f"是否想写“{nearest_name}”？")
     else:
         todo = Text(en="Look for its name in your release.", zh="请在所用版本中核对名称。")
     return OptionProblem(

@@ -34,9 +34,9 @@ def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
         config = arguments.get("session_config")
         if not all_seen or not isinstance(config, ast.Name):
             continue
-        home = _home(module, config)
+        variable = _home(module, config)
         for block in blocks:
-            if home is not None and _config_of(module, block) == home:
+            if variable is not None and _config_of(module, block) == variable:
                 yield from _compare(module, block, arguments)
 
 

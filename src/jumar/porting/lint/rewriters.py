@@ -40,10 +40,10 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
         settings = settings_of[region]
         for name in _REWRITERS:
             values = settings.values[name]
-            wrong = [value for value in values if _is_on(module, value)]
-            if wrong and wrong[0] not in reported:
-                reported.add(wrong[0])
-                yield finding(module, wrong[0], _problem(name, missing=False), SOURCE)
+            switched_on = [value for value in values if _is_on(module, value)]
+            if switched_on and switched_on[0] not in reported:
+                reported.add(switched_on[0])
+                yield finding(module, switched_on[0], _problem(name, missing=False), SOURCE)
             elif not values and not (name == "remapping" and settings.wrapped):
                 yield finding(module, call, _problem(name, missing=True), SOURCE)
 

@@ -27,8 +27,8 @@ def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
         value = node.value
         return value if isinstance(value, bool | int | float | str | bytes) else None
     if isinstance(node, ast.Name):
-        bound = bound_once(module, node)
-        return constant(module, bound, depth + 1) if bound is not None else None
+        bound_value = bound_once(module, node)
+        return constant(module, bound_value, depth + 1) if bound_value is not None else None
     if isinstance(node, ast.Call):
         return _called(module, node, depth + 1)
     if isinstance(node, ast.BinOp):
@@ -76,9 +76,9 @@ def problem_of(
 
 def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:
     """A problem with its location in the script and, for an argument, its name."""
-    around = module.parent(node)
-    if isinstance(around, ast.keyword):
-        node = around
+    parent = module.parent(node)
+    if isinstance(parent, ast.keyword):
+        node = parent
     start, end = module.span(node)
     code = " ".join(module.text[start:end].split())
     if len(code) > _LONGEST_SHOWN:
@@ -98,14 +98,14 @@ def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) 
 
 def never_both(module: Module, first: ast.AST, second: ast.AST) -> bool:
     """Whether two statements are in different branches, so that no run reaches both."""
-    around = {id(node): node for node in [first, *module.scopes.ancestors(first)]}
+    enclosing = {id(node): node for node in [first, *module.scopes.ancestors(first)]}
     below: ast.AST = second
     for node in module.scopes.ancestors(second):
-        if isinstance(node, ast.If) and id(node) in around:
+        if isinstance(node, ast.If) and id(node) in enclosing:
             holds_first = [
                 branch
                 for branch in (node.body, node.orelse)
-                if any(id(statement) in around for statement in branch)
+                if any(id(statement) in enclosing for statement in branch)
             ]
             return bool(holds_first) and below not in holds_first[0] and below is not node.test
         below = node

@@ -34,19 +34,19 @@ class Survey:
 def survey(tree: ast.Module) -> Survey:
     """Gather what renames and findings need to know about a file."""
     nodes = walk(tree)
-    bound: set[str] = set()
+    bound_names: set[str] = set()
     modules: set[str] = set()
     guarded: set[ast.AST] = set()
     for node in nodes:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
-                bound.add(node.id)
+                bound_names.add(node.id)
         elif isinstance(node, _DEFINITIONS):
-            bound.add(node.name)
+            bound_names.add(node.name)
         elif isinstance(node, ast.arg):
-            bound.add(node.arg)
+            bound_names.add(node.arg)
         elif isinstance(node, _IMPORTS):
-            bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            bound_names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
             if isinstance(node, ast.Import):
                 modules.update(
                     alias.name for alias in node.names if alias.asname in (None, alias.name)
@@ -55,7 +55,7 @@ def survey(tree: ast.Module) -> Survey:
             guarded.update(_guarded_by(node))
     return Survey(
         nodes=nodes,
-        bound=frozenset(bound),
+        bound=frozenset(bound_names),
         modules=frozenset(modules),
         guarded=frozenset(guarded),
     )

@@ -31,8 +31,8 @@ def by_place(change: Change) -> tuple[int, int]:
 def applied(text: str, changes: Sequence[Change]) -> str:
     """The text with changes that do not overlap."""
     parts: list[str] = []
-    done = 0
+    position = 0
     for change in sorted(changes, key=by_place):
-        parts += [text[done : change.start], change.text]
-        done = change.end
-    return "".join([*parts, text[done:]])
+        parts += [text[position : change.start], change.text]
+        position = change.end
+    return "".join([*parts, text[position:]])

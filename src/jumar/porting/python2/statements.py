@@ -177,8 +177,8 @@ def _print(node: Node, source: _Source) -> _Found:
         first = rest
     last = node.children[-1]
     trailing = len(rest) > 1 and not last.children and last.value == ","
-    alone = len(rest) == 1 and not end and source.in_parentheses(rest[0])
-    if alone and not source.is_tuple(rest[0]):
+    is_single = len(rest) == 1 and not end and source.in_parentheses(rest[0])
+    if is_single and not source.is_tuple(rest[0]):
         return None
     if not rest:
         # `print >>file` writes an empty line.

@@ -56,15 +56,19 @@ def _assigned(scope: ast.AST, nodes: list[ast.AST]) -> dict[str, list[ast.expr |
         for node in walk(arguments):
             if isinstance(node, ast.arg):
                 values_by_name.setdefault(node.arg, []).append(None)
-    plain: set[ast.expr] = set()
+    plain_targets: set[ast.expr] = set()
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
-                    plain.add(target)
+                    plain_targets.add(target)
                     values_by_name.setdefault(target.id, []).append(node.value)
     for node in nodes:
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in plain:
+        if (
+            isinstance(node, ast.Name)
+            and not isinstance(node.ctx, ast.Load)
+            and node not in plain_targets
+        ):
             values_by_name.setdefault(node.id, []).append(None)
         elif isinstance(node, ast.Global | ast.Nonlocal):
             for name in node.names:

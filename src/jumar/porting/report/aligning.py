@@ -98,11 +98,11 @@ def _end_name(end: str) -> str:
 def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
     """Which of the changed lines are paired: the most alike, without crossing."""
     if len(left) * len(right) > _PAIRS_TO_COMPARE or not left or not right:
-        together = [(k, k) for k in range(min(len(left), len(right)))]
+        pairs = [(k, k) for k in range(min(len(left), len(right)))]
     else:
-        together = _likest(left, right)
+        pairs = _likest(left, right)
     i = j = 0
-    for i_pair, j_pair in [*together, (len(left), len(right))]:
+    for i_pair, j_pair in [*pairs, (len(left), len(right))]:
         # A line unlike any on the other side goes next to what replaced it.
         yield from zip_longest(range(i, i_pair), range(j, j_pair))
         if i_pair < len(left):

@@ -54,12 +54,12 @@ def side_by_side(file: FileReport, key: str) -> list[Shown | Folded]:
     if not rows:
         return []
     notes = _placed(file, rows, key)
-    near: set[int] = set()
+    near_rows: set[int] = set()
     for index, row in enumerate(rows):
         if row.changed or index in notes:
-            near.update(range(index - CONTEXT, index + CONTEXT + 1))
+            near_rows.update(range(index - CONTEXT, index + CONTEXT + 1))
     parts: list[Shown | Folded] = []
-    for start, end, is_near in _runs([index in near for index in range(len(rows))]):
+    for start, end, is_near in _runs([index in near_rows for index in range(len(rows))]):
         if is_near or end - start < _SHORTEST_FOLD:
             noted_rows = tuple(
                 NotedRow(row=rows[index], notes=tuple(notes.get(index, ())))
@@ -118,8 +118,8 @@ def _row_of(
     if isinstance(item, Edit):
         # An edit that inserted lines before or after its place belongs to them.
         beside = (1, -1) if item.before == item.after else (-1, 1)
-        near = [index + step for step in beside for index in candidates]
-        candidates += [index for index in near if 0 <= index < len(rows)]
+        neighbours = [index + step for step in beside for index in candidates]
+        candidates += [index for index in neighbours if 0 <= index < len(rows)]
     changed_rows = [index for index in candidates if rows[index].changed]
     return (changed_rows or candidates or [len(rows) - 1])[0]
 

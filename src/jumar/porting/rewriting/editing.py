@@ -178,8 +178,8 @@ def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
     for word in call.keywords:
         if word.arg == name:
             return word.value
-    plain = not any(isinstance(value, ast.Starred) for value in call.args)
-    if 0 <= position < len(call.args) and plain:
+    has_no_star = not any(isinstance(value, ast.Starred) for value in call.args)
+    if 0 <= position < len(call.args) and has_no_star:
         return call.args[position]
     return None
 

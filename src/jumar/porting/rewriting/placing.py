@@ -31,7 +31,7 @@ def import_lines(view: View, names: set[str]) -> list[str]:
             module`.
     """
     missing: dict[str, list[str]] = {}
-    plain: list[str] = []
+    import_statements: list[str] = []
     for name in sorted(names):
         module, colon, member = name.rpartition(":")
         if not colon:
@@ -42,10 +42,12 @@ def import_lines(view: View, names: set[str]) -> list[str]:
                 )
         elif not member:
             if not _imported(view.module, module, ""):
-                plain.append(f"import {module}")
+                import_statements.append(f"import {module}")
         elif not _imported(view.module, module, member):
             missing.setdefault(module, []).append(member)
-    return plain + [_from_import(module, members) for module, members in missing.items()]
+    return import_statements + [
+        _from_import(module, members) for module, members in missing.items()
+    ]
 
 
 def _from_import(module: str, members: list[str]) -> str:

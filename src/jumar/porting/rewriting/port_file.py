@@ -136,12 +136,12 @@ def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
     for _ in range(_MOST_PASSES):
         view = View(module, options, own_empty)
         result = _run_rules(view, rule_index(options.source, options.minimal))
-        done = _apply(view, result)
-        if done is None:
+        applied_pass = _apply(view, result)
+        if applied_pass is None:
             rounds.append(_Applied(result, [], Moved([]), module.text, module.tree))
             break
-        rounds.append(done)
-        module = Module(done.text, module.path, module.project, done.tree)
+        rounds.append(applied_pass)
+        module = Module(applied_pass.text, module.path, module.project, applied_pass.tree)
     return rounds
 
 
@@ -243,14 +243,16 @@ class _Journey:
 
     def edits(self) -> list[Edit]:
         edits = [self._settled(edit) for edit in self.converted.edits] if self.converted else []
-        for number, done in enumerate(self.rounds):
-            edits += [self._edit(number, rule, rewrite) for rule, rewrite in done.result.rewrites]
-            for replacement, text in done.added:
+        for number, applied_pass in enumerate(self.rounds):
+            edits += [
+                self._edit(number, rule, rewrite) for rule, rewrite in applied_pass.result.rewrites
+            ]
+            for replacement, text in applied_pass.added:
                 of_torch = "import torch_npu" in text
                 reason = _FUNCTION_REASON
                 if text.startswith(("from ", "import ")):
                     reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
-                start = done.moved.forward(replacement.start) - len(replacement.text)
+                start = applied_pass.moved.forward(replacement.start) - len(replacement.text)
                 edits.append(
                     Edit(
                         rule=_IMPORT_RULE,
@@ -271,8 +273,8 @@ class _Journey:
         for unsettled in self.converted.findings if self.converted else ():
             finding = self._settled(unsettled)
             findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
-        for number, done in enumerate(self.rounds):
-            for rule, notice in done.result.notices:
+        for number, applied_pass in enumerate(self.rounds):
+            for rule, notice in applied_pass.result.notices:
                 finding = self._finding(number, rule, notice)
                 findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
         return list(findings.values())
@@ -291,12 +293,12 @@ class _Journey:
         )
 
     def _edit(self, number: int, rule: Rule, rewrite: Rewrite) -> Edit:
-        done = self.rounds[number]
-        start, end = _shown_span(done.result.module, rewrite)
+        applied_pass = self.rounds[number]
+        start, end = _shown_span(applied_pass.result.module, rewrite)
         is_inserted = any(change.start == change.end == start for change in rewrite.replacements)
-        new_start = done.moved.forward(start, ahead=is_inserted)
-        before = done.result.module.text[start:end]
-        after = done.text[new_start : done.moved.forward(end, end=True)]
+        new_start = applied_pass.moved.forward(start, ahead=is_inserted)
+        before = applied_pass.result.module.text[start:end]
+        after = applied_pass.text[new_start : applied_pass.moved.forward(end, end=True)]
         start += len(before) - len(before.lstrip())
         new_start += len(after) - len(after.lstrip())
         final = self._final(number + 1, new_start) if after.strip() else None
@@ -344,14 +346,14 @@ class _Journey:
         return replace(item, place_after=self._final(0, start))
 
     def _original(self, number: int, offset: int) -> Place:
-        for done in reversed(self.rounds[:number]):
-            offset = done.moved.backward(offset)
+        for applied_pass in reversed(self.rounds[:number]):
+            offset = applied_pass.moved.backward(offset)
         place = self.first.place(offset)
         return self.converted.place_before(place) if self.converted else place
 
     def _final(self, number: int, offset: int) -> Place:
-        for done in self.rounds[number:]:
-            offset = done.moved.forward(offset)
+        for applied_pass in self.rounds[number:]:
+            offset = applied_pass.moved.forward(offset)
         return self.last.place(offset)
 
 
@@ -366,8 +368,8 @@ def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
     last = max([change.end for change in rewrite.replacements], default=end)
     if isinstance(rewrite.node, ast.With | ast.For | ast.If | ast.FunctionDef | ast.ClassDef):
         return min(start, first), max(start, min(end, last))
-    near = first >= start - _NEAR and last <= end + _NEAR
-    return (min(start, first), max(end, last)) if near else (start, end)
+    is_near = first >= start - _NEAR and last <= end + _NEAR
+    return (min(start, first), max(end, last)) if is_near else (start, end)
 
 
 def _excerpt(text: str) -> str:

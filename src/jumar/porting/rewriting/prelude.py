@@ -31,11 +31,11 @@ def prelude(view: View, wanted: set[str]) -> tuple[list[str], set[str]]:
         )
     if RUN_CONFIG in wanted:
         texts.append(run_config_functions(view.options, indent=view.module.lines.indentation))
-    bound = view.module.scopes.module.bindings
+    bindings = view.module.scopes.module.bindings
     functions: dict[str, str] = {}
     for text in texts:
         for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef) and node.name not in bound:
+            if isinstance(node, ast.FunctionDef) and node.name not in bindings:
                 segment = ast.get_source_segment(text, node)
                 assert segment is not None
                 functions[node.name] = segment

@@ -129,11 +129,11 @@ def _is_below(name: str, entry: str) -> bool:
 def _change(case: Case, node: ast.AST, entry: str, view: View) -> Change:
     if case.todo is None:
         return Leave(node=node, reason=case.reason)
-    around = view.module.parent(node)
+    parent = view.module.parent(node)
     values = {
         "name": entry.replace("tensorflow.", "tf.", 1),
         "code": view.module.source(node),
-        "target": view.module.source(around.targets[0]) if isinstance(around, ast.Assign) else "",
+        "target": view.module.source(parent.targets[0]) if isinstance(parent, ast.Assign) else "",
     }
     return Notice(
         node=node,

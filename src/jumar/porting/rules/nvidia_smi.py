@@ -9,4 +9,4 @@ def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:
     """Whether a text is the command nvidia-smi, in a call that may run it."""
     if not isinstance(node.value, str) or not node.value.lstrip().startswith("nvidia-smi"):
         return False
-    return any(isinstance(around, ast.Call) for around in view.module.scopes.ancestors(node))
+    return any(isinstance(enclosing, ast.Call) for enclosing in view.module.scopes.ancestors(node))

@@ -126,8 +126,8 @@ class Kinds:
         """Whether the tree itself defines the method that is called, as far as can be seen."""
         return isinstance(call.func, ast.Attribute) and any(
             isinstance(part, ast.FunctionDef) and part.name == call.func.attr
-            for _, holder in self._instance(call.func.value, 0)
-            for part in holder.body
+            for _, class_node in self._instance(call.func.value, 0)
+            for part in class_node.body
         )
 
     def called(self, call: ast.Call) -> str | None:
@@ -177,9 +177,9 @@ class Kinds:
             # `optimizer = optimizer(lr)` calls the class assigned before.
             return self._all_held([value for value in values if not _calls(value, node.id)], depth)
         if isinstance(node, ast.Attribute):
-            for module, holder in self._instance(node.value, depth):
+            for module, class_node in self._instance(node.value, depth):
                 kinds = self._in(module)
-                if values := kinds._values(holder, node.attr):
+                if values := kinds._values(class_node, node.attr):
                     return kinds._all_held(values, depth)
         return None
 
@@ -198,10 +198,10 @@ class Kinds:
             return node
         if not isinstance(node, ast.Name):
             return None
-        home, bindings = self.module.scopes.lookup(node)
-        if home is None or len(bindings) != 1 or bindings[0].kind != "assignment":
+        scope, bindings = self.module.scopes.lookup(node)
+        if scope is None or len(bindings) != 1 or bindings[0].kind != "assignment":
             return None
-        uses = [self.module.parent(use) for use in home.references.get(node.id, [])]
+        uses = [self.module.parent(use) for use in scope.references.get(node.id, [])]
         if any(
             (isinstance(use, ast.Subscript) and not isinstance(use.ctx, ast.Load))
             or (isinstance(use, ast.Attribute) and use.attr in ("update", "setdefault"))
@@ -332,8 +332,8 @@ class Kinds:
     def _method(self, call: ast.Call, depth: int) -> str:
         """The kind of the value that a method of a class of the tree returns."""
         assert isinstance(call.func, ast.Attribute)
-        for module, holder in self._instance(call.func.value, depth):
-            for part in holder.body:
+        for module, class_node in self._instance(call.func.value, depth):
+            for part in class_node.body:
                 if isinstance(part, ast.FunctionDef) and part.name == call.func.attr:
                     return self._in(module)._result(part, depth)
         return _UNKNOWN
@@ -344,8 +344,12 @@ class Kinds:
             return []
         if isinstance(node, ast.Name):
             if node.id == "self":
-                holder = self.module.class_of(node)
-                return [] if holder is None else [(self.module, holder), *self._above(holder)]
+                class_node = self.module.class_of(node)
+                return (
+                    []
+                    if class_node is None
+                    else [(self.module, class_node), *self._above(class_node)]
+                )
             bindings = self.module.bindings(node)
             values = [binding.value for binding in bindings if binding.kind == "assignment"]
             if len(values) == len(bindings) == 1 and values[0] is not None:
@@ -362,10 +366,10 @@ class Kinds:
             if module is not None and isinstance(node, ast.ClassDef)
         ]
 
-    def _above(self, holder: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+    def _above(self, class_node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
         return [
             definition
-            for base in holder.bases
+            for base in class_node.bases
             for definition in self._classes(self.module.name_of(base) or "")
         ]
 
@@ -388,9 +392,9 @@ class Kinds:
             if kind:
                 return kind
         names = [argument.arg for argument in function.args.args]
-        home = self.module.scopes.scope_of(self.module.parent(function) or function)
+        scope = self.module.scopes.scope_of(self.module.parent(function) or function)
         kinds: list[str] = []
-        for reference in home.references.get(function.name, []):
+        for reference in scope.references.get(function.name, []):
             call = self.module.parent(reference)
             if not isinstance(call, ast.Call) or call.func is not reference:
                 return _UNKNOWN
@@ -402,26 +406,26 @@ class Kinds:
 
     def _attribute(self, node: ast.Attribute, depth: int) -> str:
         """The kind of `self.name` or `thing.name`, if all assignments in the class agree."""
-        for module, holder in self._instance(node.value, depth):
-            kind = self._in(module)._assigned(holder, node.attr, depth)
+        for module, class_node in self._instance(node.value, depth):
+            kind = self._in(module)._assigned(class_node, node.attr, depth)
             if kind != _UNKNOWN:
                 return kind
         return _UNKNOWN
 
-    def _assigned(self, holder: ast.ClassDef, name: str, depth: int) -> str:
-        return self._agreed([self._of(value, depth) for value in self._values(holder, name)])
+    def _assigned(self, class_node: ast.ClassDef, name: str, depth: int) -> str:
+        return self._agreed([self._of(value, depth) for value in self._values(class_node, name)])
 
-    def _values(self, holder: ast.ClassDef, name: str) -> list[ast.expr]:
+    def _values(self, class_node: ast.ClassDef, name: str) -> list[ast.expr]:
         """The values that a class assigns to an attribute, besides None."""
-        if holder not in self._attributes:
+        if class_node not in self._attributes:
             assigned_values: dict[str, list[ast.expr]] = {}
-            for inner in walk(holder):
+            for inner in walk(class_node):
                 if isinstance(inner, ast.Assign):
                     for target in inner.targets:
                         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
                             assigned_values.setdefault(target.attr, []).append(inner.value)
-            self._attributes[holder] = assigned_values
-        return [value for value in self._attributes[holder].get(name, []) if not is_none(value)]
+            self._attributes[class_node] = assigned_values
+        return [value for value in self._attributes[class_node].get(name, []) if not is_none(value)]
 
     def _agreed(self, kinds: list[str]) -> str:
         known_kinds = {kind for kind in kinds if kind != _AGAIN}

@@ -105,9 +105,9 @@ class Module:
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The function that contains a node."""
-        for around in self.scopes.ancestors(node):
-            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-                return around
+        for enclosing in self.scopes.ancestors(node):
+            if isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef):
+                return enclosing
         return None
 
     def bindings(self, name: ast.Name) -> list[Binding]:
@@ -116,14 +116,14 @@ class Module:
 
     def uses(self, name: ast.Name) -> list[ast.Name]:
         """Everywhere that the variable of this name is read."""
-        home, _ = self.scopes.lookup(name)
-        return home.references.get(name.id, []) if home is not None else []
+        scope, _ = self.scopes.lookup(name)
+        return scope.references.get(name.id, []) if scope is not None else []
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """The class whose method contains a node."""
-        for around in self.scopes.ancestors(node):
-            if isinstance(around, ast.ClassDef):
-                return around
+        for enclosing in self.scopes.ancestors(node):
+            if isinstance(enclosing, ast.ClassDef):
+                return enclosing
         return None
 
     def name_of(self, node: ast.expr) -> str | None:

@@ -150,8 +150,8 @@ class Scopes:
         return inner
 
     def _arguments(self, arguments: ast.arguments, scope: Scope) -> None:
-        plain = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        for argument in [*plain, arguments.vararg, arguments.kwarg]:
+        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        for argument in [*parameters, arguments.vararg, arguments.kwarg]:
             if argument is not None:
                 scope.bindings[argument.arg].append(Binding("argument", argument))
 

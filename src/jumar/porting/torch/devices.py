@@ -132,10 +132,10 @@ def _begins_device(f_string: ast.JoinedStr, part: ast.FormattedValue) -> bool:
 
 def _is_among_other_words(module: Module, node: ast.expr) -> bool:
     """Whether a list next to the string has words that are not devices, such as 'gpu' or 'auto'."""
-    around = module.parent(node)
-    if not isinstance(around, ast.List | ast.Tuple | ast.Set):
+    parent = module.parent(node)
+    if not isinstance(parent, ast.List | ast.Tuple | ast.Set):
         return False
-    words = [element.value for element in around.elts if isinstance(element, ast.Constant)]
+    words = [element.value for element in parent.elts if isinstance(element, ast.Constant)]
     return any(
         isinstance(word, str) and not is_device(word) and word.partition(":")[0] not in _DEVICES
         for word in words
@@ -271,10 +271,10 @@ def _compared(module: Module, node: ast.expr, compare: ast.Compare) -> Verdict:
 
 def _in_table(module: Module, table: ast.Dict) -> Verdict:
     """A dictionary given as `map_location` is read by torch.load; others by the script."""
-    around = module.parent(table)
-    if isinstance(around, ast.keyword) and around.arg == "map_location":
+    parent = module.parent(table)
+    if isinstance(parent, ast.keyword) and parent.arg == "map_location":
         return "likely"
-    if isinstance(around, ast.Assign) and "map_location" in _target(module, table, around):
+    if isinstance(parent, ast.Assign) and "map_location" in _target(module, table, parent):
         return "likely"
     return "table"
 

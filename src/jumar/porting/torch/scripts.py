@@ -108,19 +108,19 @@ def is_handled(module: Module, node: ast.AST) -> bool:
     another element of the same list names the NPU: porting would only duplicate it.
     """
     inner: ast.AST = node
-    for around in module.scopes.ancestors(node):
+    for enclosing in module.scopes.ancestors(node):
         alternatives: list[ast.AST] = []
-        if isinstance(around, ast.BoolOp):
-            alternatives = [value for value in around.values if value is not inner]
-        elif isinstance(around, ast.List | ast.Tuple | ast.Set):
-            alternatives = [value for value in around.elts if value is not inner]
-        elif isinstance(around, ast.Dict) and inner in around.keys:
-            alternatives = [key for key in around.keys if key is not None and key is not inner]
-        elif isinstance(around, ast.If):
-            alternatives = _other_tests(module, around)
+        if isinstance(enclosing, ast.BoolOp):
+            alternatives = [value for value in enclosing.values if value is not inner]
+        elif isinstance(enclosing, ast.List | ast.Tuple | ast.Set):
+            alternatives = [value for value in enclosing.elts if value is not inner]
+        elif isinstance(enclosing, ast.Dict) and inner in enclosing.keys:
+            alternatives = [key for key in enclosing.keys if key is not None and key is not inner]
+        elif isinstance(enclosing, ast.If):
+            alternatives = _other_tests(module, enclosing)
         if any(_NPU.search(module.source(alternative)) for alternative in alternatives):
             return True
-        inner = around
+        inner = enclosing
     return False
 
 
@@ -161,8 +161,8 @@ def is_imported_name(module: Module, node: ast.expr) -> bool:
 def is_guarded(view: View, node: ast.AST) -> bool:
     """Whether a script continues without an import that fails: `try` ... `except ImportError`."""
     return any(
-        isinstance(around, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef)
-        for around in view.module.scopes.ancestors(node)
+        isinstance(enclosing, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef)
+        for enclosing in view.module.scopes.ancestors(node)
     )
 
 

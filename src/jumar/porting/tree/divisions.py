@@ -26,16 +26,16 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
     """
     result = dict(reports)
     # A script that Python 3 cannot parse, or whose names it lacks, only runs in Python 2.
-    old = [
+    python2_paths = [
         path
         for path, report in reports.items()
         if any(edit.rule.startswith("python2-") for edit in report.edits)
     ]
-    if not old:
+    if not python2_paths:
         return result
     texts = {path: ported_text(report, path, project) for path, report in reports.items()}
     imports = import_graph(texts, project)
-    for path in dict.fromkeys(part for start in old for part in reached(start, imports)):
+    for path in dict.fromkeys(part for start in python2_paths for part in reached(start, imports)):
         report = reports[path]
         before = report.before.removeprefix("\ufeff") or texts[path]
         tree = _parsed(before)
@@ -47,13 +47,13 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
             if finding.rule == _RULE
         ]
         reported = {(finding.rule, finding.place) for finding in report.findings}
-        new = [
+        new_findings = [
             finding
             for finding in division_findings
             if (finding.rule, finding.place) not in reported
         ]
-        if new:
-            findings = sorted((*report.findings, *new), key=lambda finding: finding.place)
+        if new_findings:
+            findings = sorted((*report.findings, *new_findings), key=lambda finding: finding.place)
             result[path] = replace(report, findings=tuple(findings))
     return result
 

@@ -49,11 +49,11 @@ def write_in_place(
     for path, text in added.items():
         content = text.encode("utf-8")
         target = base / path
-        through = [part for part in (path, *_folders(path)) if part in links]
-        if through:
+        links_on_path = [part for part in (path, *_folders(path)) if part in links]
+        if links_on_path:
             raise UserError(
                 f"is a link, through which {path} would be written",
-                where=through[0],
+                where=links_on_path[0],
                 todo="Remove the link, or use --to.",
             )
         if not target.is_file() or target.read_bytes() != content:
@@ -95,7 +95,7 @@ def _git(base: Path, *arguments: str) -> str:
     settings = ["-c", "core.fsmonitor=false", "-c", "status.renames=false"]
     command = ["git", "-C", str(base), *settings, *arguments]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             check=False,
             capture_output=True,
@@ -114,14 +114,14 @@ def _git(base: Path, *arguments: str) -> str:
             where=str(base),
             todo="Use --to, or add --force.",
         ) from error
-    if done.returncode:
-        complaint = done.stderr.decode(errors="replace").strip().splitlines()
+    if result.returncode:
+        complaint = result.stderr.decode(errors="replace").strip().splitlines()
         raise UserError(
             f"is not under git ({complaint[0] if complaint else 'git failed'})",
             where=str(base),
             todo="Commit it to a repository first, use --to, or add --force.",
         )
-    return os.fsdecode(done.stdout)
+    return os.fsdecode(result.stdout)
 
 
 @dataclass(frozen=True)

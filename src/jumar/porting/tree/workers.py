@@ -31,19 +31,19 @@ def in_processes(port: Port, sizes: Mapping[str, int], *, processes: int) -> dic
         processes: Number of parallel processes.
     """
     waiting = deque(sorted(sizes, key=lambda path: (-sizes[path], path)))
-    done: dict[str, FileReport] = {}
+    reports: dict[str, FileReport] = {}
     suspects: list[str] = []
     while waiting:
-        suspects += _until_broken(port, waiting, done, processes)
+        suspects += _until_broken(port, waiting, reports, processes)
     for path in suspects:
-        alone = deque([path])
-        if _until_broken(port, alone, done, 1):
-            done[path] = FileReport(path=path, status="unreadable", note=_DIED)
-    return done
+        queue = deque([path])
+        if _until_broken(port, queue, reports, 1):
+            reports[path] = FileReport(path=path, status="unreadable", note=_DIED)
+    return reports
 
 
 def _until_broken(
-    port: Port, waiting: deque[str], done: dict[str, FileReport], processes: int
+    port: Port, waiting: deque[str], reports: dict[str, FileReport], processes: int
 ) -> list[str]:
     """Work until nothing waits or a process dies; returns the scripts in progress then."""
     earlier_children = set(multiprocessing.active_children())
@@ -59,10 +59,10 @@ def _until_broken(
             for future in finished:
                 path = running[future]
                 try:
-                    done[path] = future.result()
+                    reports[path] = future.result()
                 except (MemoryError, RecursionError):
                     # An error in sending the report; what porting itself raises is in the report.
-                    done[path] = FileReport(path=path, status="unreadable", note=_DIED)
+                    reports[path] = FileReport(path=path, status="unreadable", note=_DIED)
                 del running[future]
         pool.shutdown()
     except BrokenProcessPool:

@@ -88,8 +88,8 @@ def _kind(frame):
         if name.startswith("dropout") and _draws_masks(path):
             return "dropout"
         if first is None and os.path.basename(path) != "random_seed.py":
-            holder = frame.f_locals.get("self")
-            first = type(holder).__name__ if holder is not None else name
+            instance = frame.f_locals.get("self")
+            first = type(instance).__name__ if instance is not None else name
         frame = frame.f_back
     return first or "random"
 

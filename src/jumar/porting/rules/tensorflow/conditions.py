@@ -54,13 +54,17 @@ def is_mapped(node: ast.AST, view: View) -> bool:
     """
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     child: ast.AST = node
-    for around in view.module.scopes.ancestors(node):
+    for enclosing in view.module.scopes.ancestors(node):
         # The object a method is called on is not an argument.
-        if isinstance(around, ast.Call) and child is not around.func and _maps(around, view):
+        if (
+            isinstance(enclosing, ast.Call)
+            and child is not enclosing.func
+            and _maps(enclosing, view)
+        ):
             return True
-        child = around
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.append(around)
+        child = enclosing
+        if isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append(enclosing)
     names = {function.name for function in functions}
     if not names:
         return False
@@ -135,7 +139,7 @@ def is_not_for_cpus(call: ast.Call, _: View) -> bool:
 
 def is_only_for_tpus(call: ast.Call, view: View) -> bool:
     """Whether a script reaches a call only when asked to use a TPU."""
-    return any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call))
+    return any(asks_for_tpu(enclosing) for enclosing in view.module.scopes.ancestors(call))
 
 
 def is_no_tool(_: ast.AST, view: View) -> bool:
@@ -153,10 +157,10 @@ def is_for_one_rank(call: ast.Call, view: View) -> bool:
 
 def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
     child = node
-    for around in view.module.scopes.ancestors(node):
-        if isinstance(around, ast.If) and _asks_for_rank(around, view):
+    for enclosing in view.module.scopes.ancestors(node):
+        if isinstance(enclosing, ast.If) and _asks_for_rank(enclosing, view):
             return True
-        body: object = getattr(around, "body", None)
+        body: object = getattr(enclosing, "body", None)
         if isinstance(body, list) and child in body:
             # `if rank != 0: return` above it.
             for earlier in body[: body.index(child)]:  # pyright: ignore[reportArgumentType]
@@ -165,7 +169,7 @@ def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
                 )
                 if leaves and isinstance(earlier, ast.If) and _asks_for_rank(earlier, view):
                     return True
-        child = around
+        child = enclosing
     function = view.module.function(node)
     if function is None or depth > _MOST_CALLERS:
         return False

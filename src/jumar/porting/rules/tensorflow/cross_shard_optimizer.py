@@ -33,7 +33,7 @@ def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     inner = argument(call, "opt", 0)
     if inner is None or is_open(call):
         return
-    if any(asks_for_tpu(around) for around in view.module.scopes.ancestors(call)):
+    if any(asks_for_tpu(enclosing) for enclosing in view.module.scopes.ancestors(call)):
         yield Leave(node=call, reason=_GUARDED)
         return
     start, end = view.module.span(call)

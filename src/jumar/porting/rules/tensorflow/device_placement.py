@@ -154,11 +154,11 @@ def _is_device_setter(node: ast.expr, view: View) -> bool:
 def _is_tower(call: ast.Call, device: ast.expr, view: View) -> bool:
     """Whether a loop iterates over the devices: its variable is a part of the name."""
     used_names = {node.id for node in walk(device) if isinstance(node, ast.Name)}
-    for around in view.module.scopes.ancestors(call):
-        if isinstance(around, ast.For | ast.AsyncFor):
-            loop_names = {node.id for node in walk(around.target) if isinstance(node, ast.Name)}
+    for enclosing in view.module.scopes.ancestors(call):
+        if isinstance(enclosing, ast.For | ast.AsyncFor):
+            loop_names = {node.id for node in walk(enclosing.target) if isinstance(node, ast.Name)}
             if used_names & loop_names:
                 return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return False
     return False

@@ -49,9 +49,9 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
     for call in calls:
         if view.module.name_of(call.func) != "builtins.zip" or len(call.args) != 1:
             continue
-        towers, around = call.args[0], view.module.parent(call)
+        towers, parent = call.args[0], view.module.parent(call)
         if (
-            isinstance(around, ast.For | ast.comprehension)
+            isinstance(parent, ast.For | ast.comprehension)
             and isinstance(towers, ast.Starred)
             and isinstance(towers.value, ast.Name)
             and towers.value.id in parameters

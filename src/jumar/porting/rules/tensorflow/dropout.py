@@ -97,10 +97,10 @@ def _kept_of(rate: ast.keyword, view: View) -> Iterator[Replacement]:
     """`rate=r` as `keep_prob=1.0 - (r)`."""
     start, _ = view.module.span(rate)
     value = literal(rate.value)
-    plain = isinstance(rate.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript) or (
-        isinstance(value, int | float) and value >= 0
-    )
-    before, after = ("keep_prob=1.0 - ", "") if plain else ("keep_prob=1.0 - (", ")")
+    needs_no_parentheses = isinstance(
+        rate.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript
+    ) or (isinstance(value, int | float) and value >= 0)
+    before, after = ("keep_prob=1.0 - ", "") if needs_no_parentheses else ("keep_prob=1.0 - (", ")")
     first, _ = view.module.span(rate.value)
     yield Replacement(start=start, end=first, text="")
     yield from wrap(view.module, rate.value, before, after)

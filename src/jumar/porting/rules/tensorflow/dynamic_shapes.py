@@ -99,12 +99,12 @@ def _is_text(call: ast.Call, view: View) -> bool:
 
 def _serves(call: ast.Call, view: View) -> bool:
     """Whether a placeholder is in a function that receives requests of an exported model."""
-    around = view.module.function(call)
-    return around is not None and any(
+    function = view.module.function(call)
+    return function is not None and any(
         isinstance(node, ast.Attribute | ast.Name)
         and (view.module.name_of(node) or "").rpartition(".")[2]
         in ("ServingInputReceiver", "TensorServingInputReceiver")
-        for node in walk(around)
+        for node in walk(function)
     )
 
 

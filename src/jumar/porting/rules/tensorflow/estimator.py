@@ -123,22 +123,24 @@ def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
 
 def _beside(call: ast.Call, view: View) -> list[ast.Call]:
     """The estimators of one function, or of the module outside of functions."""
-    around = view.module.function(call)
+    function = view.module.function(call)
     return [
         estimator
         for estimator in estimator_plan(view).estimators
-        if view.module.function(estimator) is around
+        if view.module.function(estimator) is function
     ]
 
 
 def _in_body(statement: ast.stmt, view: View) -> ast.stmt:
     """The top-level statement of a function or module that contains a statement."""
     current = statement
-    for around in view.module.scopes.ancestors(statement):
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef):
+    for enclosing in view.module.scopes.ancestors(statement):
+        if isinstance(
+            enclosing, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module | ast.ClassDef
+        ):
             break
-        if isinstance(around, ast.stmt):
-            current = around
+        if isinstance(enclosing, ast.stmt):
+            current = enclosing
     return current
 
 

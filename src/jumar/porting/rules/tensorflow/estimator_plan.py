@@ -161,24 +161,24 @@ def _plan(view: View) -> EstimatorPlan:
         return EstimatorPlan(frozenset(), frozenset())
     consumers: dict[ast.Call, set[ast.Call]] = {}
     reaching: dict[ast.Call, set[ast.Call]] = {}
-    good: set[ast.Call] = set()
+    convertible: set[ast.Call] = set()
     for call, name in _estimator_calls(view):
         origins = _Found()
         config = argument(call, "config", _CONFIG_POSITION[name])
         if config is not None and not is_none(config):
             _resolve(config, view, origins, set())
-        plain = view.module.name_of(call.func) in _FULL and not is_open(call)
-        if plain and origins.known:
-            good.add(call)
+        is_full = view.module.name_of(call.func) in _FULL and not is_open(call)
+        if is_full and origins.known:
+            convertible.add(call)
         reaching[call] = origins.calls
         for config_call in origins.calls:
             consumers.setdefault(config_call, set()).add(call)
     while True:
-        configs = {config_call for config_call, users in consumers.items() if users <= good}
-        remaining = {call for call in good if reaching[call] <= configs}
-        if remaining == good:
-            return EstimatorPlan(frozenset(good), frozenset(configs))
-        good = remaining
+        configs = {config_call for config_call, users in consumers.items() if users <= convertible}
+        remaining = {call for call in convertible if reaching[call] <= configs}
+        if remaining == convertible:
+            return EstimatorPlan(frozenset(convertible), frozenset(configs))
+        convertible = remaining
 
 
 def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
@@ -199,9 +199,9 @@ def _resolve(node: ast.expr, view: View, origins: _Found, visited: set[ast.AST])
         _resolve(node.orelse, view, origins, visited)
     elif isinstance(node, ast.Name):
         bindings = view.module.bindings(node)
-        plain = [binding.value for binding in bindings if binding.kind == "assignment"]
-        origins.known = origins.known and bool(bindings) and len(plain) == len(bindings)
-        _resolve_all(plain, view, origins, visited)
+        assigned_values = [binding.value for binding in bindings if binding.kind == "assignment"]
+        origins.known = origins.known and bool(bindings) and len(assigned_values) == len(bindings)
+        _resolve_all(assigned_values, view, origins, visited)
     elif isinstance(node, ast.Attribute):
         values = list(_assigned_to_self(node, view))
         origins.known = origins.known and bool(values)
@@ -245,10 +245,10 @@ def _resolve_call(node: ast.Call, view: View, origins: _Found, visited: set[ast.
 
 
 def _assigned_to_self(node: ast.Attribute, view: View) -> Iterator[ast.expr]:
-    holder = view.module.class_of(node)
-    if holder is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
+    class_node = view.module.class_of(node)
+    if class_node is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
         return
-    for inner in walk(holder):
+    for inner in walk(class_node):
         if isinstance(inner, ast.Assign) and any(
             isinstance(target, ast.Attribute)
             and isinstance(target.value, ast.Name)

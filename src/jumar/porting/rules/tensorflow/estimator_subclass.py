@@ -27,12 +27,12 @@ def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr != "__init__":
         return
-    holder = view.module.class_of(call)
-    if holder is None:
+    class_node = view.module.class_of(call)
+    if class_node is None:
         return
     parents = [
         ancestor
-        for base in holder.bases
+        for base in class_node.bases
         for ancestor in view.module.lineage(view.module.name_of(base) or "")
         if not ancestor.startswith("tree:")
     ]
@@ -44,7 +44,7 @@ def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
         explicit = 0
     else:
         base_name = view.module.name_of(func.value)
-        is_super = base_name is not None and base_name in map(view.module.name_of, holder.bases)
+        is_super = base_name is not None and base_name in map(view.module.name_of, class_node.bases)
         explicit = 1
     if not is_super:
         return

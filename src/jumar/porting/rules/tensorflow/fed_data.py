@@ -100,5 +100,6 @@ def _fills_queue(call: ast.Call) -> bool:
 
 def _loops(call: ast.Call, view: View) -> bool:
     return any(
-        isinstance(around, ast.For | ast.While) for around in view.module.scopes.ancestors(call)
+        isinstance(enclosing, ast.For | ast.While)
+        for enclosing in view.module.scopes.ancestors(call)
     )

@@ -117,10 +117,10 @@ def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
     return None if isinstance(loss, ast.List | ast.Tuple) else (loss, variables)
 
 
-def _applied(call: ast.Call, around: Function, view: View) -> ast.Call | None:
+def _applied(call: ast.Call, function: Function, view: View) -> ast.Call | None:
     """The `apply_gradients(...)` that these gradients reach within the function."""
-    carriers = _carriers(call, around)
-    for node in walk(around):
+    carriers = _carriers(call, function)
+    for node in walk(function):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -150,14 +150,14 @@ def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
     )
 
 
-def _carriers(call: ast.Call, around: Function) -> set[str]:
+def _carriers(call: ast.Call, function: Function) -> set[str]:
     """Names bound to the gradients, or to values derived from them."""
     carriers: set[str] = set()
     assignments = [
         ([node.target], node.iter)
         if not isinstance(node, ast.Assign)
         else (node.targets, node.value)
-        for node in walk(around)
+        for node in walk(function)
         if isinstance(node, ast.Assign | ast.For | ast.comprehension)
     ]
     while True:

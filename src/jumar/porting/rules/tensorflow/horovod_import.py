@@ -91,10 +91,10 @@ def _of_node(
 
 def _is_argument(node: ast.expr, view: View) -> bool:
     """Whether a node is in the arguments of a Horovod call."""
-    for around in view.module.scopes.ancestors(node):
-        if isinstance(around, ast.stmt):
+    for enclosing in view.module.scopes.ancestors(node):
+        if isinstance(enclosing, ast.stmt):
             return False
-        if isinstance(around, ast.Call) and member(view.module.name_of(around.func)):
+        if isinstance(enclosing, ast.Call) and member(view.module.name_of(enclosing.func)):
             return True
     return False
 
@@ -118,10 +118,10 @@ def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
             parent, replace(view.module, parent, text), reason=_TEST, imports=RANK_IMPORTS
         )
         return
-    plain = isinstance(parent, ast.BoolOp) or (
+    is_condition = isinstance(parent, ast.BoolOp) or (
         isinstance(parent, ast.If | ast.IfExp | ast.While) and parent.test is node
     )
-    if plain:
+    if is_condition:
         yield view.rewrite(
             node,
             replace(view.module, node, several_ranks(view)),
@@ -154,10 +154,10 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
             node, Replacement(start=start, end=end, text=", ".join(kept_names)), reason=_GONE
         )
         return
-    around = view.module.parent(node)
+    enclosing = view.module.parent(node)
     statement: ast.stmt = node
-    if isinstance(around, ast.Try) and _only_imports(around, node):
-        statement = around
+    if isinstance(enclosing, ast.Try) and _only_imports(enclosing, node):
+        statement = enclosing
     yield view.rewrite(statement, delete(view.module, statement), reason=_GONE)
 
 
@@ -169,15 +169,15 @@ def _is_unused(alias: ast.alias, node: ast.Import | ast.ImportFrom, view: View) 
         return False
     name = alias.asname or alias.name.partition(".")[0]
     scope = view.module.scopes.scope_of(node)
-    home = scope.elsewhere.get(name, scope)
-    return not home.references.get(name) and any(
-        binding.node is node for binding in home.bindings.get(name, list[Binding]())
+    home_scope = scope.elsewhere.get(name, scope)
+    return not home_scope.references.get(name) and any(
+        binding.node is node for binding in home_scope.bindings.get(name, list[Binding]())
     )
 
 
-def _only_imports(around: ast.Try, node: ast.stmt) -> bool:
+def _only_imports(enclosing: ast.Try, node: ast.stmt) -> bool:
     """Whether a `try` guards a single import, and its handlers only report that it is missing."""
-    if around.body != [node] or around.orelse or around.finalbody:
+    if enclosing.body != [node] or enclosing.orelse or enclosing.finalbody:
         return False
     return all(
         isinstance(statement, ast.Pass | ast.Raise | ast.Expr)
@@ -186,6 +186,6 @@ def _only_imports(around: ast.Try, node: ast.stmt) -> bool:
             and isinstance(statement.value, ast.Constant)
             and statement.value.value in (None, False)
         )
-        for handler in around.handlers
+        for handler in enclosing.handlers
         for statement in handler.body
     )

@@ -113,13 +113,13 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         if value is not optimizer and value is not keyword(call, "optimizer")
     }
     names = [value.arg for value in call.keywords if value in dropped_arguments and value.arg]
-    telling = [name for name in names if name in ("op", "backward_passes_per_step")]
+    significant_names = [name for name in names if name in ("op", "backward_passes_per_step")]
     if names:
         yield view.notice(
             call,
             reason=_DROPPED.filled(names=", ".join(names)),
             todo=_DROPPED_ADVICE,
-            severity="accuracy" if telling else "look",
+            severity="accuracy" if significant_names else "look",
         )
     wrapper = "npu_distributed_optimizer_wrapper"
     yield view.rewrite(
@@ -156,17 +156,17 @@ def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
             "tensorflow": f"{name}.keras.callbacks.Callback()",
         }.get(meaning or "")
         # A callback of one Keras is not one of the other.
-        alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
-        if text and alone == (meaning == "keras"):
+        is_keras_alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
+        if text and is_keras_alone == (meaning == "keras"):
             yield view.rewrite(call, replace(view.module, call, text), reason=_METRIC)
             return
-    alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
-    home = "keras.callbacks" if alone else "tensorflow.keras.callbacks"
+    is_keras_alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
+    callbacks_module = "keras.callbacks" if is_keras_alone else "tensorflow.keras.callbacks"
     yield view.rewrite(
         call,
         replace(view.module, call, "Callback()"),
         reason=_METRIC,
-        imports=(f"{home}:Callback",),
+        imports=(f"{callbacks_module}:Callback",),
     )
 
 

@@ -89,10 +89,10 @@ def _pins(statement: ast.stmt, view: View) -> bool:
 
 
 def _pinning_argument(call: ast.Call, view: View) -> tuple[ast.Call, ast.keyword] | None:
-    for around in view.module.scopes.ancestors(call):
-        if isinstance(around, ast.stmt):
+    for enclosing in view.module.scopes.ancestors(call):
+        if isinstance(enclosing, ast.stmt):
             return None
-        if isinstance(around, ast.keyword) and around.arg == "visible_device_list":
-            outer = view.module.parent(around)
-            return (outer, around) if isinstance(outer, ast.Call) else None
+        if isinstance(enclosing, ast.keyword) and enclosing.arg == "visible_device_list":
+            outer = view.module.parent(enclosing)
+            return (outer, enclosing) if isinstance(outer, ast.Call) else None
     return None

@@ -26,11 +26,13 @@ def host_only(call: ast.Call, view: View) -> bool:
     Such a session decodes WAV or JPEG strings, or freezes a graph: string and audio operators do
     not run on the device.
     """
-    around = view.module.function(call)
-    if around is None:
+    function = view.module.function(call)
+    if function is None:
         return False
     names = [
-        view.module.name_of(node.func) or "" for node in walk(around) if isinstance(node, ast.Call)
+        view.module.name_of(node.func) or ""
+        for node in walk(function)
+        if isinstance(node, ast.Call)
     ]
     host = any(name.startswith(_HOST) for name in names)
     trains = any(

@@ -158,9 +158,9 @@ def _within_supervisor(call: ast.Call, view: View) -> bool:
         isinstance(item.context_expr, ast.Call)
         and isinstance(item.context_expr.func, ast.Attribute)
         and item.context_expr.func.attr in _OPENS
-        for around in view.module.scopes.ancestors(call)
-        if isinstance(around, ast.With)
-        for item in around.items
+        for enclosing in view.module.scopes.ancestors(call)
+        if isinstance(enclosing, ast.With)
+        for item in enclosing.items
     )
 
 
@@ -174,14 +174,14 @@ def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
         if not isinstance(method, ast.Attribute) or method.attr not in _OPENS:
             continue
         item = view.module.parent(view.module.parent(method) or method)
-        around = view.module.parent(item) if isinstance(item, ast.withitem) else None
-        if not isinstance(around, ast.With) or not isinstance(item, ast.withitem):
+        enclosing = view.module.parent(item) if isinstance(item, ast.withitem) else None
+        if not isinstance(enclosing, ast.With) or not isinstance(item, ast.withitem):
             return None
         if not isinstance(item.optional_vars, ast.Name):
             return None
-        if view.module.function(around) is not view.module.function(statement):
+        if view.module.function(enclosing) is not view.module.function(statement):
             return None
-        sessions.append((item.optional_vars.id, around.body[0]))
+        sessions.append((item.optional_vars.id, enclosing.body[0]))
     return sessions[0] if len(sessions) == 1 else None
 
 

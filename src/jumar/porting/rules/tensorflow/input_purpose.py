@@ -69,19 +69,19 @@ def named_purpose(names: Iterable[str]) -> Purpose | None:
 
 def _of_branch(node: ast.AST, view: View) -> Use | None:
     child: ast.AST = node
-    for around in view.module.scopes.ancestors(node):
-        if isinstance(around, ast.If | ast.IfExp):
-            meaning = _meaning(around.test, view)
-            body = around.body if isinstance(around.body, list) else [around.body]
-            orelse = around.orelse if isinstance(around.orelse, list) else [around.orelse]
+    for enclosing in view.module.scopes.ancestors(node):
+        if isinstance(enclosing, ast.If | ast.IfExp):
+            meaning = _meaning(enclosing.test, view)
+            body = enclosing.body if isinstance(enclosing.body, list) else [enclosing.body]
+            orelse = enclosing.orelse if isinstance(enclosing.orelse, list) else [enclosing.orelse]
             if meaning is not None and child in body:
                 return Use(purpose="train" if meaning else "other", confidence="certain")
             # The `else` of a test for evaluation may be training or prediction.
             if meaning is True and child in orelse:
                 return Use(purpose="other", confidence="certain")
-            if meaning is False and child in orelse and _is_negated(around.test):
+            if meaning is False and child in orelse and _is_negated(enclosing.test):
                 return Use(purpose="train", confidence="certain")
-        child = around
+        child = enclosing
     return None
 
 
@@ -135,9 +135,9 @@ def _of_target(call: ast.Call, view: View) -> Use | None:
 
 def _functions(node: ast.AST, view: View) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [
-        around
-        for around in view.module.scopes.ancestors(node)
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef)
+        enclosing
+        for enclosing in view.module.scopes.ancestors(node)
+        if isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
@@ -179,10 +179,10 @@ def _mode_test(function: ast.AST, arguments: set[str], view: View) -> str | None
 
 
 def _flag_of_self(function: ast.AST, view: View) -> str | None:
-    holder = view.module.class_of(function)
-    if holder is None:
+    class_node = view.module.class_of(function)
+    if class_node is None:
         return None
-    for node in walk(holder):
+    for node in walk(class_node):
         if (
             isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
@@ -204,8 +204,8 @@ def _of_function(call: ast.Call, view: View) -> Use | None:
         purpose = named_purpose([function.name])
         if purpose:
             return Use(purpose=purpose)
-    holder = view.module.class_of(call)
-    purpose = named_purpose([holder.name]) if holder else None
+    class_node = view.module.class_of(call)
+    purpose = named_purpose([class_node.name]) if class_node else None
     return Use(purpose=purpose) if purpose else None
 
 

@@ -73,10 +73,10 @@ def _fetches(node: ast.expr) -> list[ast.expr]:
 
 
 def _in_loop(call: ast.Call, view: View) -> bool:
-    for around in view.module.scopes.ancestors(call):
-        if isinstance(around, ast.For | ast.While):
+    for enclosing in view.module.scopes.ancestors(call):
+        if isinstance(enclosing, ast.For | ast.While):
             return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return False
     return False
 

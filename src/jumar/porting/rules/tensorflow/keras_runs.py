@@ -38,10 +38,10 @@ def runs_keras(call: ast.Call, view: View) -> bool:
     if kind is not None:
         return kind == "KerasModel"
     words = {word.arg for word in call.keywords}
-    telling = call.func.attr in _ONLY_KERAS or (
+    is_keras_only = call.func.attr in _ONLY_KERAS or (
         call.func.attr == "fit" and bool(words & _WORDS_OF_FIT)
     )
-    return telling and _may_be_keras(call, view)
+    return is_keras_only and _may_be_keras(call, view)
 
 
 def passes_model(call: ast.Call, view: View) -> bool:
@@ -52,8 +52,8 @@ def passes_model(call: ast.Call, view: View) -> bool:
     values = [*call.args, *(word.value for word in call.keywords)]
     if not any(view.kinds.of(value) == "KerasModel" for value in values):
         return False
-    home, _ = view.module.definition(name)
-    return home is not None and bool(_COMPUTES.search(home.text))
+    home_module, _ = view.module.definition(name)
+    return home_module is not None and bool(_COMPUTES.search(home_module.text))
 
 
 def compiles_keras(call: ast.Call, view: View) -> bool:
@@ -108,14 +108,14 @@ def _leads_to_run(
     call: ast.Call, module: Module, view: View, visited: set[ast.AST], depth: int
 ) -> bool:
     name = module.name_of(call.func) or ""
-    home, node = module.definition(name)
-    if home is None or node is None or node in visited or depth > _DEEPEST:
+    home_module, node = module.definition(name)
+    if home_module is None or node is None or node in visited or depth > _DEEPEST:
         return False
     visited.add(node)
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):
         return False
-    around = View(home, view.options) if home is not view.module else view
+    home_view = View(home_module, view.options) if home_module is not view.module else view
     calls = [inner for inner in walk(node) if isinstance(inner, ast.Call)]
-    if _TEXT.search(home.text) and any(runs_keras(inner, around) for inner in calls):
+    if _TEXT.search(home_module.text) and any(runs_keras(inner, home_view) for inner in calls):
         return True
-    return any(_leads_to_run(inner, home, view, visited, depth + 1) for inner in calls)
+    return any(_leads_to_run(inner, home_module, view, visited, depth + 1) for inner in calls)

@@ -166,6 +166,6 @@ def _closing(last: ast.stmt, view: View) -> Replacement | None:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         call = last.value
         if view.module.name_of(call.func) in EXITS:
-            plain = all(isinstance(value, ast.Constant) for value in call.args)
-            return insert_before(view.module, last, line) if plain else None
+            all_constant = all(isinstance(value, ast.Constant) for value in call.args)
+            return insert_before(view.module, last, line) if all_constant else None
     return insert_after(view.module, last, line)

@@ -106,7 +106,7 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
 def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
     """The text before and after an optimizer, on separate lines if one would be too long."""
     before = f"{view.npu('NPULossScaleOptimizer')}("
-    plain = f", {', '.join(arguments)})"
+    closing = f", {', '.join(arguments)})"
     lines = view.module.lines
     start, end = view.module.span(site.node)
     first = lines.line_start(start)
@@ -114,12 +114,12 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
     several = lines.newline in view.module.text[start:end]
     if isinstance(site.node, ast.stmt):
         # A separate line, `name = wrapped(name, ...)`, which is indented later.
-        if len(f"{site.name} = {before}{site.name}{plain}") <= _LONGEST_LINE:
-            return before, plain
+        if len(f"{site.name} = {before}{site.name}{closing}") <= _LONGEST_LINE:
+            return before, closing
         inner = "\n" + lines.indentation
         return before + inner, "".join(f",{inner}{text}" for text in arguments) + ",\n)"
-    if several or len(before + line + plain) <= _LONGEST_LINE:
-        return before, plain
+    if several or len(before + line + closing) <= _LONGEST_LINE:
+        return before, closing
     gap = lines.newline + lines.indent(start)
     inner = gap + lines.indentation
     return before + inner, "".join(f",{inner}{text}" for text in arguments) + f"{gap})"

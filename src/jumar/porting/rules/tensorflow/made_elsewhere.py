@@ -103,11 +103,16 @@ def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
 def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
     """Report calls of a function that returns a strategy."""
     name = view.module.name_of(call.func) or ""
-    home, function = view.module.definition(name)
-    if home is None or not isinstance(function, ast.FunctionDef) or not home.mentions("Strategy"):
+    home_module, function = view.module.definition(name)
+    if (
+        home_module is None
+        or not isinstance(function, ast.FunctionDef)
+        or not home_module.mentions("Strategy")
+    ):
         return
     if any(
-        isinstance(node, ast.Return) and _is_strategy(node.value, home) for node in walk(function)
+        isinstance(node, ast.Return) and _is_strategy(node.value, home_module)
+        for node in walk(function)
     ):
         yield view.notice(
             call,
@@ -117,14 +122,14 @@ def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
         )
 
 
-def _is_strategy(value: ast.expr | None, home: Module) -> bool:
+def _is_strategy(value: ast.expr | None, home_module: Module) -> bool:
     """Whether the value that a function returns is a strategy, or a name bound to one."""
     if isinstance(value, ast.Name):
         return any(
-            isinstance(binding.value, ast.Call) and _is_strategy(binding.value, home)
-            for binding in home.bindings(value)
+            isinstance(binding.value, ast.Call) and _is_strategy(binding.value, home_module)
+            for binding in home_module.bindings(value)
         )
     if not isinstance(value, ast.Call):
         return False
-    name = home.name_of(value.func) or ""
+    name = home_module.name_of(value.func) or ""
     return name in STRATEGIES or name == _NPU_STRATEGY

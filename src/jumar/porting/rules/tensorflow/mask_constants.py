@@ -85,13 +85,15 @@ def _meets_tensor(node: ast.expr, view: View) -> bool:
     """Whether a constant is multiplied, added or selected in a TensorFlow expression."""
     statement = view.module.statement(node)
     is_operand = False
-    for around in view.module.scopes.ancestors(node):
-        if around is statement:
+    for enclosing in view.module.scopes.ancestors(node):
+        if enclosing is statement:
             break
-        if isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mult | ast.Add | ast.Sub):
+        if isinstance(enclosing, ast.BinOp) and isinstance(
+            enclosing.op, ast.Mult | ast.Add | ast.Sub
+        ):
             is_operand = True
-        if isinstance(around, ast.Call):
-            name = view.module.name_of(around.func) or ""
+        if isinstance(enclosing, ast.Call):
+            name = view.module.name_of(enclosing.func) or ""
             if name.startswith(_LIBRARIES):
                 return True
             if name.startswith(("numpy.", "builtins.")):

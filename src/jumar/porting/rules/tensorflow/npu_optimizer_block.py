@@ -75,8 +75,8 @@ def _rewrite_options(node: ast.expr, view: View) -> ast.expr | None:
 
 def _is_set(node: ast.Assign, name: str, view: View) -> bool:
     """Whether the function (or module) around the block sets a rewrite."""
-    around = view.module.function(node) or view.module.tree
-    for inner in walk(around):
+    region = view.module.function(node) or view.module.tree
+    for inner in walk(region):
         if isinstance(inner, ast.Assign) and any(
             isinstance(target, ast.Attribute) and target.attr == name for target in inner.targets
         ):

@@ -91,11 +91,11 @@ def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
         if variable in visited:
             continue
         visited.add(variable)
-        home, name = variable
-        if isinstance(home, ast.ClassDef):
-            yield from _of_attribute(home, name, view, done)
+        home_scope, name = variable
+        if isinstance(home_scope, ast.ClassDef):
+            yield from _of_attribute(home_scope, name, view, done)
         else:
-            yield from _of_name(home, name, view, done)
+            yield from _of_name(home_scope, name, view, done)
 
 
 def makes_optimizer(call: ast.Call, view: View) -> bool:
@@ -184,10 +184,10 @@ def _values(call: ast.Call) -> list[ast.expr]:
 
 def _within_optimizer(call: ast.Call, view: View) -> bool:
     """Whether a call is in a class that is itself an optimizer, which is wrapped as a whole."""
-    holder = view.module.class_of(call)
-    if holder is None:
+    class_node = view.module.class_of(call)
+    if class_node is None:
         return False
-    for base in holder.bases:
+    for base in class_node.bases:
         for name in view.module.lineage(view.module.name_of(base) or ""):
             if name.startswith(("tensorflow.train.", "tensorflow.contrib.opt.")) and name.endswith(
                 "Optimizer"
@@ -229,15 +229,15 @@ def _variable(call: ast.Call, view: View) -> tuple[Scope | ast.ClassDef, str] | 
         return None
     target = parent.targets[0]
     if isinstance(target, ast.Name):
-        home, _ = view.module.scopes.lookup(target)
-        return (home, target.id) if home is not None else None
+        home_scope, _ = view.module.scopes.lookup(target)
+        return (home_scope, target.id) if home_scope is not None else None
     if (
         isinstance(target, ast.Attribute)
         and isinstance(target.value, ast.Name)
         and target.value.id == "self"
     ):
-        holder = view.module.class_of(call)
-        return (holder, target.attr) if holder is not None else None
+        class_node = view.module.class_of(call)
+        return (class_node, target.attr) if class_node is not None else None
     return None
 
 
@@ -254,13 +254,13 @@ def _alone(call: ast.Call, view: View) -> Iterator[Site]:
 
 
 def _of_attribute(
-    holder: ast.ClassDef, name: str, view: View, done: frozenset[str]
+    class_node: ast.ClassDef, name: str, view: View, done: frozenset[str]
 ) -> Iterator[Site]:
     """An optimizer in `self.name`."""
     calls: list[ast.Call] = []
     members: set[str] = set()
     applies = computes = False
-    for node in walk(holder):
+    for node in walk(class_node):
         if not (
             isinstance(node, ast.Attribute)
             and node.attr == name
@@ -285,11 +285,11 @@ def _of_attribute(
         yield Site(node=call, name="", made=(call,), members=frozenset(members - _OF_OPTIMIZERS))
 
 
-def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterator[Site]:
+def _of_name(home_scope: Scope, name: str, view: View, done: frozenset[str]) -> Iterator[Site]:
     """An optimizer in a variable: wrapped where it is made, or in a line before its first use."""
     values = [
         call
-        for binding in home.bindings[name]
+        for binding in home_scope.bindings[name]
         if binding.value is not None
         for call in _made_in(binding.value)
         if makes_optimizer(call, view)
@@ -299,18 +299,18 @@ def _of_name(home: Scope, name: str, view: View, done: frozenset[str]) -> Iterat
     rewraps = [call for call in values if _mentions(call, name)]
     uses = [
         use
-        for use in home.references.get(name, [])
+        for use in home_scope.references.get(name, [])
         if not any(use in walk(call) for call in rewraps)
     ]
     if any(_is_optimizer(outer, view) for outer in _passed_to(uses, view)):
         # It is passed to a wrapper that has its own name.
         return
-    methods = set(method_calls(home, name, view))
+    methods = set(method_calls(home_scope, name, view))
     if "apply_gradients" in methods and not methods & {"minimize", "compute_gradients"}:
         return
     members = frozenset(_members(uses, view) - _OF_OPTIMIZERS)
     elsewhere = any(view.kinds.of(outer) in _GRAPH_OF_ITS_OWN for outer in _passed_to(uses, view))
-    first = _first_use(home, values, uses, view)
+    first = _first_use(home_scope, values, uses, view)
     if first is not None and (rewraps or len(values) > 1):
         yield Site(node=first, name=name, made=tuple(values), members=members, elsewhere=elsewhere)
         return
@@ -348,7 +348,7 @@ def _members(uses: list[ast.Name], view: View) -> set[str]:
 
 
 def _first_use(
-    home: Scope, values: list[ast.Call], uses: list[ast.Name], view: View
+    home_scope: Scope, values: list[ast.Call], uses: list[ast.Name], view: View
 ) -> ast.stmt | None:
     """The statement that first uses an optimizer, if a single line before it is always right.
 
@@ -361,9 +361,9 @@ def _first_use(
     statements.sort(key=lambda statement: view.module.span(statement)[0])
     creations = [view.module.statement(call) for call in values]
     creation_end = max(view.module.span(statement)[1] for statement in creations)
-    blocks = _blocks(creations[0], home, view)
+    blocks = _blocks(creations[0], home_scope, view)
     for statement in creations[1:]:
-        other_blocks = _blocks(statement, home, view)
+        other_blocks = _blocks(statement, home_scope, view)
         blocks = [block for block in blocks if block in other_blocks]
     if not blocks:
         return None
@@ -373,16 +373,16 @@ def _first_use(
         start, end = view.module.span(statement)
         if start >= creation_end and any(start <= view.module.span(use)[0] < end for use in uses):
             inside = all(view.module.span(use)[0] >= start for use in uses)
-            loops = any(isinstance(around, ast.For | ast.While) for around, _ in blocks)
+            loops = any(isinstance(enclosing, ast.For | ast.While) for enclosing, _ in blocks)
             return statement if inside and not loops else None
     return None
 
 
-def _blocks(statement: ast.stmt, home: Scope, view: View) -> list[tuple[ast.AST, str]]:
+def _blocks(statement: ast.stmt, home_scope: Scope, view: View) -> list[tuple[ast.AST, str]]:
     """The blocks around a statement within its function, the innermost first."""
     blocks: list[tuple[ast.AST, str]] = []
     current: ast.AST = statement
-    while current is not home.node:
+    while current is not home_scope.node:
         parent = view.module.parent(current)
         if parent is None:
             break

@@ -19,17 +19,17 @@ _NO_OTHER_WAY = ("tensorflow.errors.", "tensorflow.gfile.", "tensorflow.logging.
 def chooses_release(node: ast.AST, view: View) -> bool:
     """Whether a script checks the release around a node, or has a fallback if it fails."""
     child = node
-    for around in view.module.scopes.ancestors(node):
-        if isinstance(around, ast.If | ast.IfExp) and child is not around.test:
-            if _ASKS.search(view.module.source(around.test)):
+    for enclosing in view.module.scopes.ancestors(node):
+        if isinstance(enclosing, ast.If | ast.IfExp) and child is not enclosing.test:
+            if _ASKS.search(view.module.source(enclosing.test)):
                 return True
         elif (
-            isinstance(around, ast.Try)
-            and (child in around.body or child in around.handlers)
-            and any(_falls_back(handler, node, view) for handler in around.handlers)
+            isinstance(enclosing, ast.Try)
+            and (child in enclosing.body or child in enclosing.handlers)
+            and any(_falls_back(handler, node, view) for handler in enclosing.handlers)
         ):
             return True
-        child = around
+        child = enclosing
     return False
 
 

@@ -102,8 +102,8 @@ _SUMMARIES_ADVICE = Text(
 )
 def run_config(call: ast.Call, view: View) -> Iterator[Change]:
     """Turn a RunConfig into an NPURunConfig, or give its session the options of the port."""
-    plain = view.module.name_of(call.func) == RUN_CONFIG
-    if plain and call in estimator_plan(view).configs:
+    is_run_config = view.module.name_of(call.func) == RUN_CONFIG
+    if is_run_config and call in estimator_plan(view).configs:
         yield from _converted(call, view)
         return
     if view.options.has_session_options:

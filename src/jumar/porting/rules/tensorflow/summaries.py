@@ -68,8 +68,8 @@ def summaries(_: ast.Module, view: View) -> Iterator[Change]:
             }
     outside: list[tuple[ast.Call, str]] = []
     for call, name in calls:
-        around = view.module.function(call)
-        if around is not None and around.name in loop_functions:
+        function = view.module.function(call)
+        if function is not None and function.name in loop_functions:
             yield view.notice(call, reason=_INSIDE, todo=_INSIDE_ADVICE, severity="blocking")
         else:
             outside.append((call, name))

@@ -44,8 +44,8 @@ def saves(call: ast.Call, view: View) -> bool:
 
 def evaluates(call: ast.Call, view: View) -> bool:
     """Whether a call is in a function that tests a model, where nothing must be equal."""
-    function, holder = view.module.function(call), view.module.class_of(call)
-    names = [part.name for part in (function, holder) if part is not None]
+    function, class_node = view.module.function(call), view.module.class_of(call)
+    names = [part.name for part in (function, class_node) if part is not None]
     return named_purpose(names) == "other"
 
 

@@ -78,10 +78,12 @@ def _confidence(receiver: ast.expr, view: View) -> Confidence:
 
 
 def _definition(node: ast.FunctionDef, view: View) -> Iterator[Change]:
-    holder = view.module.parent(node)
-    if node.name != "cuda" or not isinstance(holder, ast.ClassDef):
+    class_node = view.module.parent(node)
+    if node.name != "cuda" or not isinstance(class_node, ast.ClassDef):
         return
-    if any(isinstance(member, ast.FunctionDef) and member.name == "npu" for member in holder.body):
+    if any(
+        isinstance(member, ast.FunctionDef) and member.name == "npu" for member in class_node.body
+    ):
         return
     start, _ = view.module.span(node)
     head = _DEF.match(view.module.text, start)

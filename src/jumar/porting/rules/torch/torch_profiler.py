@@ -59,10 +59,10 @@ def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
 
 def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
     if node.attr == "CUDA":
-        holder = view.module.name_of(node.value) or ""
+        class_name = view.module.name_of(node.value) or ""
         # An imported class is torch_npu's only after its import was rewritten, a round earlier.
-        spelt = isinstance(node.value, ast.Attribute) and holder == _ROOT + "ProfilerActivity"
-        if spelt or holder == "torch_npu.profiler.ProfilerActivity":
+        spelt = isinstance(node.value, ast.Attribute) and class_name == _ROOT + "ProfilerActivity"
+        if spelt or class_name == "torch_npu.profiler.ProfilerActivity":
             change = token(view.module, node, "CUDA", "NPU")
             if change is not None:
                 yield view.rewrite(node, change, reason=_ACTIVITY)

@@ -9,7 +9,7 @@ CACHE_VARIABLE = "JUMAR_CACHE"
 
 def cache_folder() -> Path:
     """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser()
+    if folder := os.environ.get(CACHE_VARIABLE):
+        return Path(folder).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "jumar"

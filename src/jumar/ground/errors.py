@@ -42,20 +42,20 @@ def _remade(what: str, where: str, todo: str) -> UserError:
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name closest to a misspelt one, or an empty string when none is close."""
     candidates = list(known)
-    close = get_close_matches(name, candidates, n=1, cutoff=0.6)
-    if not close:
+    matches = get_close_matches(name, candidates, n=1, cutoff=0.6)
+    if not matches:
         folded = {candidate.lower(): candidate for candidate in candidates}
-        close = [
+        matches = [
             folded[match] for match in get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
         ]
-    return close[0] if close else ""
+    return matches[0] if matches else ""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
     """The error for an unknown name, with the nearest known one and all of them."""
     candidates = sorted(set(known))
-    close = nearest(name, candidates)
-    hint = f"Did you mean '{close}'? " if close else ""
+    suggestion = nearest(name, candidates)
+    hint = f"Did you mean '{suggestion}'? " if suggestion else ""
     return UserError(
         f"unknown {kind} '{name}'", where=where, todo=f"{hint}Known: {', '.join(candidates)}."
     )

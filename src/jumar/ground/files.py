@@ -44,7 +44,7 @@ def folder_beside(
 
     Args:
         path: The folder; its parent folders are created.
-        what: What an error says failed.
+        what: What failed, for error messages.
         more: More advice, as a sentence.
         replacing: Whether it may replace a folder that is not empty.
 
@@ -55,37 +55,37 @@ def folder_beside(
         remove_folder(temporary)
         temporary.mkdir()
         yield temporary
-        old = path.with_name(f".{path.name[:_LONGEST]}.old")
+        old_path = path.with_name(f".{path.name[:_LONGEST]}.old")
         if replacing and exists(path):
-            remove_folder(old)
-            path.replace(old)
+            remove_folder(old_path)
+            path.replace(old_path)
         try:
             temporary.replace(path)
         except OSError:
             if replacing:
                 with suppress(OSError):
-                    old.replace(path)
+                    old_path.replace(path)
             raise
         if replacing:
-            remove_folder(old)
+            remove_folder(old_path)
 
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder of ours with its content, as far as the system allows."""
-    for inner, folders, _ in os.walk(folder):
+    for parent, folders, _ in os.walk(folder):
         for name in folders:
-            place = Path(inner, name)
+            path = Path(parent, name)
             # A folder without write permission keeps its content.
-            if not place.is_symlink():
+            if not path.is_symlink():
                 with suppress(OSError):
-                    place.chmod(0o700)
+                    path.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def _beside(path: Path, what: str, more: str) -> Generator[Path]:
     temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
-    created = [folder for folder in path.parents if not exists(folder)]
+    missing_parents = [folder for folder in path.parents if not exists(folder)]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -93,7 +93,7 @@ def _beside(path: Path, what: str, more: str) -> Generator[Path]:
         with suppress(OSError):
             temporary.unlink()
         remove_folder(temporary)
-        for folder in created:
+        for folder in missing_parents:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):

@@ -36,8 +36,8 @@ def process_peak_bytes() -> int:
     """Peak memory of this process."""
     import resource  # which Windows lacks
 
-    # First, because ru_maxrss of a child begins at the memory of the process that started it:
-    # the runs of a sweep would show that of the sweep.
+    # Read first: ru_maxrss of a child starts at its parent's memory, so that the runs of a
+    # sweep would report the sweep's.
     peak = re.search(r"VmHWM:\s+(\d+) kB", _system_text("proc/self/status"))
     if peak:
         return int(peak[1]) * 1024
@@ -48,8 +48,8 @@ def process_peak_bytes() -> int:
 
 def process_memory(pid: int) -> int:
     """Memory that a process holds now, in bytes; 0 if it has ended or the system does not say."""
-    held = re.search(r"VmRSS:\s+(\d+) kB", _system_text(f"proc/{pid}/status"))
-    return int(held[1]) * 1024 if held else 0
+    match = re.search(r"VmRSS:\s+(\d+) kB", _system_text(f"proc/{pid}/status"))
+    return int(match[1]) * 1024 if match else 0
 
 
 def memory_bytes() -> tuple[int, int]:
@@ -64,11 +64,11 @@ def memory_bytes() -> tuple[int, int]:
     limit = min((int(text) for text in limits if text.isdigit()), default=total)
     if limit < total:
         total = limit
-        used = cgroup_values("memory.current", "memory.usage_in_bytes")
+        used_values = cgroup_values("memory.current", "memory.usage_in_bytes")
         # The file cache counts as used, but is freed when memory is needed.
         cache = re.search(r"inactive_file (\d+)", " ".join(cgroup_values("memory.stat")))
-        taken = int(used[0]) - (int(cache[1]) if cache else 0) if used else 0
-        free = min(free, limit - max(taken, 0))
+        used_bytes = int(used_values[0]) - (int(cache[1]) if cache else 0) if used_values else 0
+        free = min(free, limit - max(used_bytes, 0))
     return max(free, 0), total
 
 
@@ -99,12 +99,12 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
     Raises:
         UserError: More than cores and memory allow; the message gives the largest number.
     """
-    anywhere = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
-    most = max(anywhere, PER_CORE * usable_cores())
-    limit = f"{PER_CORE} for each usable core, and {anywhere} on any machine"
-    fitting = max(1, memory_bytes()[0] // LEAST_BYTES_EACH)
-    if what == "processes" and fitting < most:
-        most, limit = fitting, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
+    always_allowed = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
+    most = max(always_allowed, PER_CORE * usable_cores())
+    limit = f"{PER_CORE} for each usable core, and {always_allowed} on any machine"
+    fitting_count = max(1, memory_bytes()[0] // LEAST_BYTES_EACH)
+    if what == "processes" and fitting_count < most:
+        most, limit = fitting_count, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
     if count > most:
         raise UserError(
             f"{count} {what} are more than this machine can handle",
@@ -128,18 +128,18 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
     Raises:
         UserError: They do not fit; the message gives the number that would.
     """
-    needed = count * bytes_each
-    if needed < _ALWAYS_FITS:
+    needed_bytes = count * bytes_each
+    if needed_bytes < _ALWAYS_FITS:
         return  # free memory is read from files, and this is called for each batch
-    free = memory_bytes()[0]
-    if needed > free:
-        fitting = free // bytes_each
+    free_bytes = memory_bytes()[0]
+    if needed_bytes > free_bytes:
+        fitting_count = free_bytes // bytes_each
         raise UserError(
             f"{count} {what} of {size_text(bytes_each)} do not fit into the "
-            f"{size_text(free)} of free memory",
+            f"{size_text(free_bytes)} of free memory",
             where=field,
-            todo=f"At most {fitting} fit, preferably half of that."
-            if fitting
+            todo=f"At most {fitting_count} fit, preferably half of that."
+            if fitting_count
             else "Not even one fits: make them smaller.",
         )
 
@@ -153,8 +153,8 @@ def cgroup_values(*names: str) -> list[str]:
     for line in _system_text("proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         root = SYSTEM.joinpath("sys/fs/cgroup", *([controllers] if controllers else []))
-        place = root / group.lstrip("/")
-        for folder in (place, *place.parents):
+        lowest_folder = root / group.lstrip("/")
+        for folder in (lowest_folder, *lowest_folder.parents):
             for name in names:
                 try:
                     values.append((folder / name).read_text().strip())

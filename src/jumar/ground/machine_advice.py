@@ -61,7 +61,7 @@ def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: in
         *_load(root),
         *_open_files(),
     ]
-    return sorted(advice, key=lambda each: each.level != "warning")
+    return sorted(advice, key=lambda item: item.level != "warning")
 
 
 def _memory() -> Iterator[Advice]:
@@ -128,9 +128,9 @@ def _cores(accelerators: int) -> Iterator[Advice]:
 def _quota() -> Iterator[Advice]:
     for text in cgroup_values("cpu.stat"):
         periods = re.search(r"^nr_periods (\d+)", text, re.MULTILINE)
-        held = re.search(r"^nr_throttled (\d+)", text, re.MULTILINE)
-        if periods and held and int(held[1]) > _OFTEN * int(periods[1]) > 0:
-            share = int(held[1]) / int(periods[1])
+        throttled = re.search(r"^nr_throttled (\d+)", text, re.MULTILINE)
+        if periods and throttled and int(throttled[1]) > _OFTEN * int(periods[1]) > 0:
+            share = int(throttled[1]) / int(periods[1])
             yield Advice(
                 level="note",
                 what=f"the container used up its share of processor time in {share:.0%} of all "
@@ -186,11 +186,11 @@ def _open_files() -> Iterator[Advice]:
         import resource  # which Windows lacks
     except ImportError:
         return
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= soft < _LEAST_FILES:
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft_limit < _LEAST_FILES:
         yield Advice(
             level="note",
-            what=f"a process may open only {soft} files; data sets of many shards need more",
+            what=f"a process may open only {soft_limit} files; data sets of many shards need more",
             todo="ulimit -n 4096",
             source="RLIMIT_NOFILE",
         )

@@ -232,7 +232,14 @@ def remedy(error: BaseException, path: Path) -> str:
     if number == errno.ENOENT:
         return "The file system takes no new files, or a folder in the path was deleted."
     if number in (errno.ENOTDIR, errno.EEXIST):
-        part = next((each for each in (path, *path.parents) if _is_other_than_a_folder(each)), path)
+        part = next(
+            (
+                candidate
+                for candidate in (path, *path.parents)
+                if _is_other_than_a_folder(candidate)
+            ),
+            path,
+        )
         return f"{part} is not a folder."
     return _REMEDIES.get(number or 0, "")
 
@@ -281,19 +288,27 @@ def _kind_of(mode: int) -> str:
 
 def _nearest_to(path: Path) -> str:
     """The part of the path that does not exist, and a similar name there."""
-    parent = next((each for each in path.parents if os.path.lexists(each)), Path())
+    parent = next((candidate for candidate in path.parents if os.path.lexists(candidate)), Path())
     try:
         if path.is_symlink():
             return f"It is a link to {path.readlink()}, which does not exist."
-        names = [each.name for each in parent.iterdir()]
+        names = [candidate.name for candidate in parent.iterdir()]
     except NotADirectoryError:
         return f"{parent} is a file, so nothing can be below it."
     except (OSError, ValueError):
         return ""
-    wanted = path.parts[len(parent.parts)] if len(path.parts) > len(parent.parts) else path.name
-    close = nearest(wanted, names)
-    missing_folder = f"There is no {parent / wanted}. " if parent / wanted != path else ""
-    return f"{missing_folder}Did you mean {parent / close}?" if close else missing_folder.strip()
+    missing_name = (
+        path.parts[len(parent.parts)] if len(path.parts) > len(parent.parts) else path.name
+    )
+    similar_name = nearest(missing_name, names)
+    missing_folder = (
+        f"There is no {parent / missing_name}. " if parent / missing_name != path else ""
+    )
+    return (
+        f"{missing_folder}Did you mean {parent / similar_name}?"
+        if similar_name
+        else missing_folder.strip()
+    )
 
 
 def _locked_part(path: Path) -> str:
@@ -301,7 +316,9 @@ def _locked_part(path: Path) -> str:
     for folder in reversed(path.absolute().parents):
         if not os.access(folder, os.X_OK):
             return f"This user may not enter {folder}."
-    existing = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    existing = next(
+        (candidate for candidate in (path, *path.parents) if os.path.lexists(candidate)), path
+    )
     return f"See who may read and write: ls -ld {existing}"
 
 

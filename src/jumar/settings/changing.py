@@ -59,20 +59,25 @@ def _refuse_ineffective(settings: Any, path: str, where: str) -> None:
     *sections, name = path.split(".")
     for section in sections:
         settings = getattr(settings, section)
-    own = next((field for field in dataclasses.fields(settings) if field.name == name), None)
-    for beside, values in own.metadata.get("only_with", {}).items() if own else ():
-        value, other = getattr(settings, beside), ".".join([*sections, beside])
+    assigned_field = next(
+        (field for field in dataclasses.fields(settings) if field.name == name), None
+    )
+    for sibling, values in (
+        assigned_field.metadata.get("only_with", {}).items() if assigned_field else ()
+    ):
+        value, sibling_path = getattr(settings, sibling), ".".join([*sections, sibling])
         if not values and not value:
             raise UserError(
-                f"'{path}' has no effect without {other}",
+                f"'{path}' has no effect without {sibling_path}",
                 where=where,
                 todo="Set that too, or leave it out.",
             )
         if values and value not in values:
             raise UserError(
-                f"'{path}' has no effect with {other}={value_text(value)}",
+                f"'{path}' has no effect with {sibling_path}={value_text(value)}",
                 where=where,
-                todo=f"It belongs to {other}={' or '.join(values)}: set that too, or leave it out.",
+                todo=f"It belongs to {sibling_path}={' or '.join(values)}: set that too, "
+                "or leave it out.",
             )
 
 
@@ -108,16 +113,16 @@ def unknown_field(settings: Any, section: Sequence[str], key: str, *, where: str
         key: The unknown field's name.
         where: The option or file that names it.
     """
-    wrong = ".".join([*section, key])
+    unknown_path = ".".join([*section, key])
     if isinstance(settings, Component) and (kinds := settings.kinds_with(key)):
         return UserError(
-            f"'{wrong}': '{settings.kind}' has no field '{key}'",
+            f"'{unknown_path}': '{settings.kind}' has no field '{key}'",
             where=where,
             todo=f"'{key}' belongs to {', '.join(kinds)}; '{settings.kind}' has "
             f"{', '.join(field_names(settings)) or 'no fields'}.",
         )
-    known = [".".join([*section, name]) for name in field_names(settings)]
-    return unknown_name("field", wrong, known, where=where)
+    known_paths = [".".join([*section, name]) for name in field_names(settings)]
+    return unknown_name("field", unknown_path, known_paths, where=where)
 
 
 def _parse(kind: Any, text: str, path: str, where: str) -> Any:
@@ -129,9 +134,16 @@ def _parse(kind: Any, text: str, path: str, where: str) -> Any:
         parts = [part.strip() for part in text.strip("()[]").split(",")]
         return tuple(_parse(item, part, path, where) for part in parts if part)
     if kind is bool:
-        spelled = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if text.lower() in spelled:
-            return spelled[text.lower()]
+        truth_values = {
+            "true": True,
+            "yes": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "0": False,
+        }
+        if text.lower() in truth_values:
+            return truth_values[text.lower()]
     elif kind is str:
         return text
     elif kind in (int, float):

@@ -48,8 +48,8 @@ def _check(settings: Any, prefix: str, where: str) -> None:
         for part in parts if choices else ():
             if part in choices:
                 continue
-            close = nearest(str(part), choices)
-            hint = f"Did you mean '{close}'? " if close else ""
+            suggestion = nearest(str(part), choices)
+            hint = f"Did you mean '{suggestion}'? " if suggestion else ""
             raise UserError(
                 f"'{path}' cannot be '{part}'",
                 where=where,

@@ -20,12 +20,12 @@ def fixed_differences(before: Any, after: Any, prefix: str = "") -> Iterator[tup
     """
     for field in dataclasses.fields(after):
         path = f"{prefix}{field.name}"
-        one, other = getattr(before, field.name), getattr(after, field.name)
-        if one == other or field.metadata.get("changeable"):
+        old_value, new_value = getattr(before, field.name), getattr(after, field.name)
+        if old_value == new_value or field.metadata.get("changeable"):
             continue
-        if type(one) is type(other) and dataclasses.is_dataclass(one):
-            yield from fixed_differences(one, other, f"{path}.")
-        elif isinstance(one, Component) and isinstance(other, Component):
-            yield path, one.kind, other.kind
+        if type(old_value) is type(new_value) and dataclasses.is_dataclass(old_value):
+            yield from fixed_differences(old_value, new_value, f"{path}.")
+        elif isinstance(old_value, Component) and isinstance(new_value, Component):
+            yield path, old_value.kind, new_value.kind
         else:
-            yield path, one, other
+            yield path, old_value, new_value

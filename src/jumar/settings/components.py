@@ -31,10 +31,10 @@ class Component:
             cls.kinds = {}
         if not kind:
             return
-        known = cls.kinds.get(kind)
-        if known is not None and known.__module__ != cls.__module__:
+        existing_class = cls.kinds.get(kind)
+        if existing_class is not None and existing_class.__module__ != cls.__module__:
             raise UserError(
-                f"'{kind}' already exists, in {known.__module__}",
+                f"'{kind}' already exists, in {existing_class.__module__}",
                 where=f"{cls.__module__}.{cls.__qualname__}",
                 todo="Give it another name.",
             )
@@ -53,8 +53,8 @@ class Component:
             UserError: There is no such kind.
         """
         if kind not in self.kinds:
-            close = nearest(kind, self.kinds)
-            hint = f"Did you mean '{close}'? " if close else ""
+            suggestion = nearest(kind, self.kinds)
+            hint = f"Did you mean '{suggestion}'? " if suggestion else ""
             raise UserError(
                 f"'{path}' cannot be '{kind}'",
                 where=where,
@@ -62,11 +62,11 @@ class Component:
             )
         if kind == self.kind:
             return self
-        other = self.kinds[kind]
-        shared = set(field_names(other)) & set(field_names(self))
-        return other(**{name: getattr(self, name) for name in shared})
+        target_class = self.kinds[kind]
+        shared_fields = set(field_names(target_class)) & set(field_names(self))
+        return target_class(**{name: getattr(self, name) for name in shared_fields})
 
     @classmethod
     def kinds_with(cls, field: str) -> list[str]:
         """The kinds of the family that have a field of this name."""
-        return [kind for kind, other in cls.kinds.items() if field in field_names(other)]
+        return [kind for kind, subclass in cls.kinds.items() if field in field_names(subclass)]

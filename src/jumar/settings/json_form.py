@@ -42,8 +42,10 @@ def from_json(like: S, data: Mapping[str, Any], *, where: str, path: str = "") -
     if isinstance(like, Component):
         kind = data.get("kind", like.kind)
         like = like.of_kind(str(kind), path=path.rstrip("."), where=where)
-        others = {name for name in data if like.kinds_with(name)} - set(field_names(like))
-        data = {name: value for name, value in data.items() if name not in {"kind", *others}}
+        ignored_fields = {name for name in data if like.kinds_with(name)} - set(field_names(like))
+        data = {
+            name: value for name, value in data.items() if name not in {"kind", *ignored_fields}
+        }
     changes: dict[str, Any] = {}
     for name, value in data.items():
         full = f"{path}{name}"
@@ -53,8 +55,8 @@ def from_json(like: S, data: Mapping[str, Any], *, where: str, path: str = "") -
         if dataclasses.is_dataclass(current):
             if not isinstance(value, Mapping):
                 raise UserError(f"'{full}' must be an object, not {json.dumps(value)}", where=where)
-            inner = typing.cast("Mapping[str, Any]", value)
-            changes[name] = from_json(current, inner, where=where, path=f"{full}.")
+            section = typing.cast("Mapping[str, Any]", value)
+            changes[name] = from_json(current, section, where=where, path=f"{full}.")
         else:
             changes[name] = _from_json_value(types_of(type(like))[name], value, full, where)
     return dataclasses.replace(typing.cast(Any, like), **changes)

@@ -71,8 +71,8 @@ class CacheFolder:
         """A context in which only one process adds to the folder."""
         with (self.root / _FILLED).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for left in self.root.glob(f"{OWN_PREFIX}part-*"):
-                left.unlink(missing_ok=True)
+            for leftover in self.root.glob(f"{OWN_PREFIX}part-*"):
+                leftover.unlink(missing_ok=True)
             yield
 
 
@@ -120,15 +120,15 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
 def _make_room(root: Path, needed: int) -> int:
     """How much of the needed room there is, after removing unused folders."""
     folders = [entry for entry in root.iterdir() if entry.is_dir()]
-    used = sum(map(_reserved, folders))
+    used_bytes = sum(map(_reserved, folders))
     limit = limit_bytes()
     for folder in sorted(folders, key=_last_used):
-        if used + needed <= limit and _free(root) >= needed:
+        if used_bytes + needed <= limit and _free(root) >= needed:
             break
         size = _reserved(folder)
         if size and _removed(folder):
-            used -= size
-    return max(0, min(needed, limit - used, _free(root)))
+            used_bytes -= size
+    return max(0, min(needed, limit - used_bytes, _free(root)))
 
 
 def _free(root: Path) -> int:

@@ -87,10 +87,10 @@ class Client:
         import obstore
 
         def listed(store: Any) -> list[StoredObject]:
-            listed = obstore.list(store, prefix=location.key or None).collect()
-            return [_stored(self._bucket, each) for each in listed]
+            items = obstore.list(store, prefix=location.key or None).collect()
+            return [_stored(self._bucket, item) for item in items]
 
-        return sorted(self._tried(location, listed), key=lambda each: each.location.key)
+        return sorted(self._tried(location, listed), key=lambda item: item.location.key)
 
     def read(self, stored: StoredObject, start: int, end: int) -> bytes:
         """The bytes of an object from `start` to before `end`.
@@ -128,11 +128,11 @@ class Client:
             StoreError: The store does not answer, or refuses.
         """
         while True:
-            stored = self.head(location)
+            stored_object = self.head(location)
             try:
-                return self.read(stored, 0, stored.size), stored.e_tag
+                return self.read(stored_object, 0, stored_object.size), stored_object.e_tag
             except Changed:
-                continue  # written anew between the two requests
+                continue  # rewritten between the two requests
 
     def write(self, location: Location, content: bytes | Path) -> None:
         """Write an object, in parts if it is large, and check its size in the store.
@@ -153,9 +153,9 @@ class Client:
             def put(store: Any) -> None:
                 file.seek(0)
                 obstore.put(store, location.key, file)
-                stored = obstore.head(store, location.key)["size"]
-                if stored != size:
-                    raise _WrongLength(f"{stored} bytes in the store instead of {size}")
+                stored_size = obstore.head(store, location.key)["size"]
+                if stored_size != size:
+                    raise _WrongLength(f"{stored_size} bytes in the store instead of {size}")
 
             self._tried(location, put)
 
@@ -194,12 +194,12 @@ class Client:
             return self._tried(location, put)
         except Changed:
             try:
-                existing, known = self.read_small(location)
+                existing, stored_tag = self.read_small(location)
             except Absent:
-                existing, known = b"", ""
+                existing, stored_tag = b"", ""
             if existing != content:
                 raise
-            return known
+            return stored_tag
 
     def delete(self, location: Location) -> None:
         """Delete an object; a missing one counts as deleted."""
@@ -224,8 +224,8 @@ class Client:
                 todo="Fetch what is needed before forking, or read ranges (jumar.stores.ranged).",
             )
 
-        patience, wait, began = _patience_s(), _FIRST_WAIT_S, time.monotonic()
-        final: Mapping[type[BaseException], type[StoreError]] = {
+        patience, wait, start_s = _patience_s(), _FIRST_WAIT_S, time.monotonic()
+        final_errors: Mapping[type[BaseException], type[StoreError]] = {
             FileNotFoundError: Absent,
             obstore.exceptions.AlreadyExistsError: Changed,
             obstore.exceptions.PreconditionError: Changed,
@@ -237,17 +237,21 @@ class Client:
         while True:
             try:
                 return call(self._store, *arguments)
-            except tuple(final) as error:
-                kind = next(made for raised, made in final.items() if isinstance(error, raised))
+            except tuple(final_errors) as error:
+                kind = next(
+                    store_type
+                    for raised_type, store_type in final_errors.items()
+                    if isinstance(error, raised_type)
+                )
                 raise kind(_said(kind, error, location), where=str(location)) from None
             except (obstore.exceptions.BaseError, OSError, _WrongLength) as error:
                 kind = _final_kind(error)
                 if kind is not None:
                     raise kind(_said(kind, error, location), where=str(location)) from None
-                passed = time.monotonic() - began
-                if passed + wait > patience:
+                elapsed_s = time.monotonic() - start_s
+                if elapsed_s + wait > patience:
                     raise StoreError(
-                        f"the store does not answer as it should, for {passed:.0f} s now: "
+                        f"the store does not answer as it should, for {elapsed_s:.0f} s now: "
                         f"{_reason(error, location)}",
                         where=str(location),
                         todo="Try again; see whether the store is reachable from this machine "
@@ -277,24 +281,24 @@ def _open(bucket: Location) -> Any:
             where=str(bucket),
             todo='pip install "jumar[stores]"',
         ) from None
-    reached = connection(bucket)
-    # Objects are deleted one by one: not all stores know the request for many at once.
-    options: dict[str, Any] = {"region": reached.region, "disable_bulk_delete": True}
-    if reached.is_virtual:
+    settings = connection(bucket)
+    # Objects are deleted singly: not all stores support batch deletion.
+    options: dict[str, Any] = {"region": settings.region, "disable_bulk_delete": True}
+    if settings.is_virtual:
         options["virtual_hosted_style_request"] = True
-    if endpoint := reached.endpoint_of(bucket.bucket):
+    if endpoint := settings.endpoint_of(bucket.bucket):
         # Both, since the environment's AWS_ENDPOINT_URL_S3 would come before the first.
         options |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
-    if not reached.is_signed:
+    if not settings.is_signed:
         options["skip_signature"] = True
-    elif not _relies_on_role(bucket, reached.has_role):
-        credentials(bucket)  # so that their absence is told here, not within a request
+    elif not _relies_on_role(bucket, settings.has_role):
+        credentials(bucket)  # so that missing ones are reported here, not in a request
         options["credential_provider"] = _Provider(bucket)
     _used_in.add(os.getpid())
     return S3Store(
         bucket.bucket,
         client_options={
-            "allow_http": reached.endpoint.startswith("http://"),
+            "allow_http": settings.endpoint.startswith("http://"),
             "timeout": timedelta(seconds=_REQUEST_S),
             "connect_timeout": timedelta(seconds=10),
         },

@@ -118,11 +118,13 @@ def connection(location: Location) -> Connection:
         )
     if not region and host.endswith(_OBS_DOMAIN):
         region = host.removesuffix(_OBS_DOMAIN).rpartition(".")[2]
-    chosen = os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower()
+    addressing = os.environ.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower()
     return Connection(
         endpoint=endpoint.rstrip("/"),
         region=region or "us-east-1",
-        is_virtual=chosen in _ON if chosen else _is_virtual(location.scheme, endpoint, host),
+        is_virtual=addressing in _ON
+        if addressing
+        else _is_virtual(location.scheme, endpoint, host),
         is_signed=os.environ.get("AWS_SKIP_SIGNATURE", "").lower() not in _ON,
         has_role=any(os.environ.get(name) for name in _ROLES)
         or os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "false",
@@ -145,9 +147,9 @@ def credentials(location: Location) -> Credentials:
                 source=f"{key} and {secret}",
             )
         if any(values):
-            given, lacking = (key, secret) if values[0] else (secret, key)
+            set_name, missing_name = (key, secret) if values[0] else (secret, key)
             raise UserError(
-                f"{given} is set, but {lacking} is not",
+                f"{set_name} is set, but {missing_name} is not",
                 where=str(location),
                 todo=f"Set both, or neither of them to use {_config_names(location.scheme)}.",
             )
@@ -167,12 +169,12 @@ def credentials(location: Location) -> Credentials:
 
 def without_secrets(text: str, location: Location) -> str:
     """A message with every known secret replaced."""
-    known: list[str] = []
+    secrets: list[str] = []
     for names in _VARIABLES.values():
-        known += [os.environ.get(name, "") for triple in names for name in triple]
+        secrets += [os.environ.get(name, "") for triple in names for name in triple]
     values = _files(location.scheme)
-    known += [values.get(name, "") for name in values if name.startswith("aws_")]
-    for secret in sorted(set(known), key=len, reverse=True):
+    secrets += [values.get(name, "") for name in values if name.startswith("aws_")]
+    for secret in sorted(set(secrets), key=len, reverse=True):
         if len(secret) > 3:
             text = text.replace(secret, "***")
     return text
@@ -194,8 +196,8 @@ def _is_virtual(scheme: str, endpoint: str, host: str) -> bool:
 def _with_scheme(endpoint: str) -> str:
     if not endpoint or "://" in endpoint:
         return endpoint
-    plain = os.environ.get("S3_USE_HTTPS", "1").lower() in ("0", "false")
-    return f"{'http' if plain else 'https'}://{endpoint}"
+    is_plain = os.environ.get("S3_USE_HTTPS", "1").lower() in ("0", "false")
+    return f"{'http' if is_plain else 'https'}://{endpoint}"
 
 
 def _first(names: tuple[str, ...]) -> str:
@@ -224,16 +226,16 @@ def _files(scheme: str) -> dict[str, str]:
         if values:
             return {**values, "source": str(path)}
     profile = os.environ.get("AWS_PROFILE", "default")
-    places = (
+    config_files = (
         (os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"), f"profile {profile}"),
         (os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), profile),
     )
-    for place, section in places:
-        path = Path(os.path.expanduser(place))  # noqa: PTH111 - never raises
-        parsed = _read(path)
+    for file_name, section in config_files:
+        path = Path(os.path.expanduser(file_name))  # noqa: PTH111 - never raises
+        parser = _read(path)
         for name in (section, profile):
-            if parsed.has_section(name):
-                values |= {**dict(parsed[name]), "source": str(path)}
+            if parser.has_section(name):
+                values |= {**dict(parser[name]), "source": str(path)}
                 break
     return values
 

@@ -51,9 +51,9 @@ class _Unfinished:
                 flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
                 self._file = os.open(self._temporary, flags, 0o644)
                 os.truncate(self._file, size)
-        written = 0
-        while written < len(content):
-            written += os.pwrite(self._file, content[written:], start + written)
+        written_bytes = 0
+        while written_bytes < len(content):
+            written_bytes += os.pwrite(self._file, content[written_bytes:], start + written_bytes)
         with self._lock:
             self._missing -= 1
             if not self._missing:
@@ -86,29 +86,29 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
     Args:
         client: Of their bucket.
         wanted: Objects and files; folders are created.
-        scratch: A folder on the same disk for files that are not whole yet.
+        scratch: A folder on the same disk for incomplete files.
 
     Raises:
         StoreError: The store does not answer, an object has changed or has another hash.
         UserError: The files cannot be written.
     """
     files = [
-        _Unfinished(each, scratch / f"{OWN_PREFIX}part-{os.getpid()}-{number}")
-        for number, each in enumerate(wanted)
+        _Unfinished(item, scratch / f"{OWN_PREFIX}part-{os.getpid()}-{number}")
+        for number, item in enumerate(wanted)
     ]
-    stop = Event()
+    stopping = Event()
 
     def part_of(file: _Unfinished, part: int) -> None:
-        if stop.is_set():
+        if stopping.is_set():
             return
         try:
             file.add(client, part)
         except BaseException:
-            stop.set()
+            stopping.set()
             raise
 
     try:
-        for folder in {each.path.parent for each in wanted}:
+        for folder in {item.path.parent for item in wanted}:
             folder.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             parts = [
@@ -120,12 +120,12 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
                 for part in parts:
                     part.result()
             except BaseException:
-                stop.set()
+                stopping.set()
                 raise
     except OSError as error:
         raise unwritable(scratch, error) from error
     finally:
-        if stop.is_set():
+        if stopping.is_set():
             for file in files:
                 file.drop()
 

@@ -43,7 +43,7 @@ def _fetched(url: str, process: int) -> Path:
         manifest = read_manifest(client, location)
     except (Absent, NoManifestOfRun):
         return _whole(location, objects_below(location))
-    hashes = {name: kept.sha256 for name, kept in manifest.files.items()}
+    hashes = {name: file.sha256 for name, file in manifest.files.items()}
     folder = _whole(location, manifest.objects(location), hashes)
     print_aside(f"{location}: read from {folder}; what a command writes into the run stays there")
     return folder
@@ -67,26 +67,26 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
     """
     start = len(location.key) + 1 if location.key else 0
     objects: dict[str, StoredObject] = {}
-    for stored in client_of(location).list(location):
-        name = stored.location.key[start:]
-        if not stored.size and (not name or name.endswith("/")):
+    for stored_object in client_of(location).list(location):
+        name = stored_object.location.key[start:]
+        if not stored_object.size and (not name or name.endswith("/")):
             continue  # what consoles write to show an empty folder
         if not is_safe(name):
             raise UserError(
-                "the name of this object cannot be one of a file", where=str(stored.location)
+                "the name of this object cannot be one of a file", where=str(stored_object.location)
             )
-        objects[name] = stored
-    folders = {name[:place] for name in objects for place in _slashes(name)}
-    objects = {name: each for name, each in objects.items() if each.size or name not in folders}
+        objects[name] = stored_object
+    folders = {name[:position] for name in objects for position in _slashes(name)}
+    objects = {name: item for name, item in objects.items() if item.size or name not in folders}
     if not objects:
         raise UserError(
             "there is no such object, and none below it",
             where=str(location),
             todo="See which there are, for instance: aws s3 ls, or obsutil ls.",
         )
-    if both := sorted(folders & set(objects)):
+    if ambiguous_names := sorted(folders & set(objects)):
         raise UserError(
-            f"'{both[0]}' is an object and a folder of others",
+            f"'{ambiguous_names[0]}' is an object and a folder of others",
             where=str(location),
             todo="Name another place, or rename one of them.",
         )
@@ -96,8 +96,12 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
 def cache_name(location: Location, files: Mapping[str, StoredObject], more: str = "") -> str:
     """The name of the cache folder for a listing: readable and unique."""
     digest = hashlib.sha256(f"{location}\0{more}".encode())
-    for name, stored in sorted(files.items()):
-        digest.update(f"\0{name}\0{stored.size}\0{stored.e_tag}".encode(errors="surrogateescape"))
+    for name, stored_object in sorted(files.items()):
+        digest.update(
+            f"\0{name}\0{stored_object.size}\0{stored_object.e_tag}".encode(
+                errors="surrogateescape"
+            )
+        )
     readable = re.sub(r"[^\w-]", "_", location.name, flags=re.ASCII)[:40]
     return f"{readable}-{digest.hexdigest()[:20]}"
 
@@ -121,16 +125,18 @@ def fill(
     if not _missing(folder, files):
         return
     with folder.filling():
-        missing = _missing(folder, files)
-        if not missing:
+        missing_files = _missing(folder, files)
+        if not missing_files:
             return
         print_aside(
-            f"fetching {location}: {counted(len(missing), 'file')}, "
-            f"{size_text(total_size(missing))}, into {folder.path}"
+            f"fetching {location}: {counted(len(missing_files), 'file')}, "
+            f"{size_text(total_size(missing_files))}, into {folder.path}"
         )
         wanted = [
-            Wanted(stored=stored, path=folder.path / name, sha256=(hashes or {}).get(name, ""))
-            for name, stored in missing.items()
+            Wanted(
+                stored=stored_object, path=folder.path / name, sha256=(hashes or {}).get(name, "")
+            )
+            for name, stored_object in missing_files.items()
         ]
         download(client_of(location), wanted, scratch=folder.root)
 
@@ -155,9 +161,9 @@ def _whole(
 
 def _missing(folder: CacheFolder, files: Mapping[str, StoredObject]) -> dict[str, StoredObject]:
     return {
-        name: stored
-        for name, stored in files.items()
-        if not _has_size(folder.path / name, stored.size)
+        name: stored_object
+        for name, stored_object in files.items()
+        if not _has_size(folder.path / name, stored_object.size)
     }
 
 
@@ -169,4 +175,4 @@ def _has_size(path: Path, size: int) -> bool:
 
 
 def _slashes(name: str) -> list[int]:
-    return [place for place, letter in enumerate(name) if letter == "/"]
+    return [position for position, letter in enumerate(name) if letter == "/"]

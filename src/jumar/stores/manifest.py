@@ -57,15 +57,15 @@ class Manifest:
             "kind": _KIND,
             "format": _FORMAT,
             "writer": writer,
-            "files": {name: vars(kept) for name, kept in sorted(self.files.items())},
+            "files": {name: vars(file) for name, file in sorted(self.files.items())},
         }
         return (json.dumps(content, indent=1) + "\n").encode()
 
     def objects(self, run: Location) -> dict[str, StoredObject]:
         """The objects by the paths of their files; their ETags are unknown."""
         return {
-            name: StoredObject(location=run.below(kept.key), size=kept.size, e_tag="")
-            for name, kept in self.files.items()
+            name: StoredObject(location=run.below(file.key), size=file.size, e_tag="")
+            for name, file in self.files.items()
         }
 
 
@@ -73,35 +73,36 @@ def read_manifest(client: Client, run: Location) -> Manifest:
     """The manifest of a run in a store.
 
     Raises:
-        Absent: There is none. NoManifestOfRun: It is not a manifest.
+        Absent: There is none.
+        NoManifestOfRun: It is not a manifest.
         UserError: It is damaged.
     """
-    place = run.below(MANIFEST)
-    content, e_tag = client.read_small(place)
+    location = run.below(MANIFEST)
+    content, e_tag = client.read_small(location)
     try:
         parsed: Any = parse_json(content)
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict) or cast("dict[str, Any]", parsed).get("kind") != _KIND:
-        raise NoManifestOfRun("is not a manifest of a run", where=str(place))
+        raise NoManifestOfRun("is not a manifest of a run", where=str(location))
     try:
         if parsed["format"] > _FORMAT:
             raise UserError(
                 f"has format {parsed['format']}, but this version of jumar reads up to {_FORMAT}",
-                where=str(place),
+                where=str(location),
                 todo="Use the version that wrote it, or a newer one.",
             )
         files = {
             str(name): KeptFile(
-                key=str(kept["key"]), size=int(kept["size"]), sha256=str(kept["sha256"])
+                key=str(file["key"]), size=int(file["size"]), sha256=str(file["sha256"])
             )
-            for name, kept in parsed["files"].items()
+            for name, file in parsed["files"].items()
         }
-        for name in [*files, *(kept.key for kept in files.values())]:
+        for name in [*files, *(file.key for file in files.values())]:
             if not is_safe(name):
                 raise ValueError(f"it names {name!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"is not a manifest of a run: {error}", where=str(place)) from None
+        raise UserError(f"is not a manifest of a run: {error}", where=str(location)) from None
     return Manifest(files=files, e_tag=e_tag)
 
 

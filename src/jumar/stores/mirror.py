@@ -97,20 +97,20 @@ def _pull(run: Location, local: Path, say: Callable[[str], None]) -> None:
         if _base(local) == (None if manifest is None else manifest.e_tag):
             return
         if any(local.iterdir()):
-            aside = _free_name(local)
-            local.rename(aside)
-            say(f"the copy of {run} on this machine is of another state; set aside: {aside}")
+            moved_copy = _free_name(local)
+            local.rename(moved_copy)
+            say(f"the copy of {run} on this machine is of another state; set aside: {moved_copy}")
     if manifest is None:
         return
     unfinished = local.with_name(f".{local.name}.unfinished")
     remove_folder(unfinished)
     make_folder(unfinished)
     objects = manifest.objects(run)
-    size = size_text(sum(kept.size for kept in manifest.files.values()))
+    size = size_text(sum(file.size for file in manifest.files.values()))
     say(f"fetching {run}: {counted(len(objects), 'file')}, {size}, into {local}")
     wanted = [
-        Wanted(stored=stored, path=unfinished / name, sha256=manifest.files[name].sha256)
-        for name, stored in objects.items()
+        Wanted(stored=stored_object, path=unfinished / name, sha256=manifest.files[name].sha256)
+        for name, stored_object in objects.items()
     ]
     if wanted:
         download(client, wanted, scratch=unfinished)
@@ -175,18 +175,18 @@ class Mirror:
     def _mirror_on(self) -> None:
         period = self._period_s
         while not self._stop.wait(period):
-            before = self._failure
+            previous_failure = self._failure
             self._failure = self._tried(last=False)
             if self._failure is None:
                 period = self._period_s
-                if before is not None:
+                if previous_failure is not None:
                     self._say(f"{self._run}: the store has all of the run again")
                 continue
             period = min(2 * period, _LONGEST_PERIOD_S)
             if isinstance(self._failure, LostRun):
                 self._say(f"{self._failure}\n  Training goes on; nothing more is mirrored.")
                 return
-            if before is None:
+            if previous_failure is None:
                 self._say(f"{self._failure}\n  Training goes on; mirroring will be tried again.")
 
     def _tried(self, *, last: bool) -> UserError | None:
@@ -219,57 +219,67 @@ class Mirror:
     def _kept(self, name: str, path: Path) -> KeptFile:
         """The file as in the store, uploaded first if it is missing there."""
         try:
-            facts = path.stat()
-            seen = self._seen.get(name)
-            if seen and (seen.size, seen.changed_ns) == (facts.st_size, facts.st_mtime_ns):
-                return seen.kept
-            content = path.read_bytes() if facts.st_size <= _IN_MEMORY else None
+            before = path.stat()
+            last_upload = self._seen.get(name)
+            if last_upload and (last_upload.size, last_upload.changed_ns) == (
+                before.st_size,
+                before.st_mtime_ns,
+            ):
+                return last_upload.kept
+            content = path.read_bytes() if before.st_size <= _IN_MEMORY else None
             digest = sha256_of(path) if content is None else hashlib.sha256(content).hexdigest()
-            size = facts.st_size if content is None else len(content)
-            kept = self._manifest.files.get(name)
-            if kept is None or kept.sha256 != digest:
-                kept = KeptFile(key=self._free_key(name, digest), size=size, sha256=digest)
+            size = before.st_size if content is None else len(content)
+            kept_file = self._manifest.files.get(name)
+            if kept_file is None or kept_file.sha256 != digest:
+                kept_file = KeptFile(key=self._free_key(name, digest), size=size, sha256=digest)
                 self._ownership.check()
-                self._client.write(self._run.below(kept.key), path if content is None else content)
-            now = path.stat()
+                self._client.write(
+                    self._run.below(kept_file.key), path if content is None else content
+                )
+            after = path.stat()
         except FileNotFoundError:
             raise Unsettled from None
-        if content is None and (now.st_size, now.st_mtime_ns) != (facts.st_size, facts.st_mtime_ns):
+        if content is None and (after.st_size, after.st_mtime_ns) != (
+            before.st_size,
+            before.st_mtime_ns,
+        ):
             raise Unsettled
         # The time before the file was read: a change since then is seen in the next pass.
-        self._seen[name] = _Seen(size=size, changed_ns=facts.st_mtime_ns, kept=kept)
-        return kept
+        self._seen[name] = _Seen(size=size, changed_ns=before.st_mtime_ns, kept=kept_file)
+        return kept_file
 
     def _free_key(self, name: str, digest: str) -> str:
         """The file's own name, or one with its hash if the manifest has an object of that name."""
-        taken = {kept.key for kept in self._manifest.files.values()}
-        return f"{name}@{digest[:16]}" if name in taken else name
+        used_keys = {file.key for file in self._manifest.files.values()}
+        return f"{name}@{digest[:16]}" if name in used_keys else name
 
     def _settle(self) -> None:
         """Rename objects to their file names, now that nothing changes any more."""
         renamed = dict(self._manifest.files)
-        taken = {kept.key for kept in renamed.values()}
-        for name, kept in self._manifest.files.items():
-            if kept.key != name and name not in taken:
+        used_keys = {file.key for file in renamed.values()}
+        for name, file in self._manifest.files.items():
+            if file.key != name and name not in used_keys:
                 self._ownership.check()
                 content = (self._local / name).read_bytes()
-                if hashlib.sha256(content).hexdigest() != kept.sha256:
+                if hashlib.sha256(content).hexdigest() != file.sha256:
                     raise Unsettled
                 self._client.write(self._run.below(name), content)
-                renamed[name] = KeptFile(key=name, size=kept.size, sha256=kept.sha256)
+                renamed[name] = KeptFile(key=name, size=file.size, sha256=file.sha256)
         if renamed != self._manifest.files:
             self._replace_manifest(renamed)
-            for name, kept in renamed.items():
-                seen = self._seen[name]
-                self._seen[name] = _Seen(size=seen.size, changed_ns=seen.changed_ns, kept=kept)
+            for name, file in renamed.items():
+                last_upload = self._seen[name]
+                self._seen[name] = _Seen(
+                    size=last_upload.size, changed_ns=last_upload.changed_ns, kept=file
+                )
 
     def _replace_manifest(self, files: Mapping[str, KeptFile]) -> None:
         self._ownership.check()
-        fresh = Manifest(files=dict(files), e_tag=self._manifest.e_tag)
+        new_manifest = Manifest(files=dict(files), e_tag=self._manifest.e_tag)
         try:
             e_tag = self._client.write_if(
                 self._run.below(MANIFEST),
-                fresh.to_json(self._ownership.writer),
+                new_manifest.to_json(self._ownership.writer),
                 e_tag=self._manifest.e_tag,
             )
         except Changed:
@@ -278,11 +288,11 @@ class Mirror:
                 where=str(self._run),
                 todo="Choose another --run-dir.",
             ) from None
-        obsolete = {kept.key for kept in self._manifest.files.values()}
-        obsolete -= {kept.key for kept in files.values()}
+        obsolete_keys = {file.key for file in self._manifest.files.values()}
+        obsolete_keys -= {file.key for file in files.values()}
         self._manifest = Manifest(files=dict(files), e_tag=e_tag)
         _note_base(self._local, self._run, e_tag)
-        for key in sorted(obsolete):
+        for key in sorted(obsolete_keys):
             self._client.delete(self._run.below(key))
 
 
@@ -315,6 +325,6 @@ def _note_base(local: Path, run: Location, e_tag: str | None) -> None:
 
 def _free_name(local: Path) -> Path:
     number = 1
-    while (aside := local.with_name(f"{local.name}.aside-{number}")).exists():
+    while (free_path := local.with_name(f"{local.name}.aside-{number}")).exists():
         number += 1
-    return aside
+    return free_path

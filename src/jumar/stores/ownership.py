@@ -64,11 +64,11 @@ class Ownership:
             UserError: Another job is, and is alive.
             StoreError: The store does not answer, or refuses.
         """
-        known = self._existing()
-        if known is not None:
-            self._wait_for_its_end(*known)
-        self._write(None if known is None else known[1])
-        if known is None:
+        existing = self._existing()
+        if existing is not None:
+            self._wait_for_its_end(*existing)
+        self._write(None if existing is None else existing[1])
+        if existing is None:
             self._check_conditions()
         self._thread.start()
 
@@ -120,17 +120,18 @@ class Ownership:
         """Return when the owner shows no sign of life."""
         if _is_dead(owner):
             return
-        who = f"process {owner.get('process')} on {owner.get('host')}"
+        owner_name = f"process {owner.get('process')} on {owner.get('host')}"
         self._say(
-            f"{self._run} belongs to {who}; watching for {self._lease_s:.0f} s whether it is alive"
+            f"{self._run} belongs to {owner_name}; watching for {self._lease_s:.0f} s "
+            "whether it is alive"
         )
         ends = time.monotonic() + self._lease_s
-        while (left := ends - time.monotonic()) > 0:
-            time.sleep(min(left, max(self._lease_s / _RENEWALS / 2, 0.05)))
-            now = self._existing()
-            if now is None or now[1] != e_tag:
+        while (remaining_s := ends - time.monotonic()) > 0:
+            time.sleep(min(remaining_s, max(self._lease_s / _RENEWALS / 2, 0.05)))
+            current = self._existing()
+            if current is None or current[1] != e_tag:
                 raise UserError(
-                    f"another job is writing into this run: {who}",
+                    f"another job is writing into this run: {owner_name}",
                     where=str(self._run),
                     todo="Wait for it, stop it, or choose another --run-dir.",
                 )
@@ -181,10 +182,10 @@ def _process() -> dict[str, Any]:
 
 def _is_dead(owner: dict[str, Any]) -> bool:
     """Whether the owner was a process of this machine that has ended; False if unknown."""
-    here = _process()
-    if not here["boot"] or not here["space"]:
+    this_process = _process()
+    if not this_process["boot"] or not this_process["space"]:
         return False
-    if owner.get("boot") != here["boot"] or owner.get("space") != here["space"]:
+    if owner.get("boot") != this_process["boot"] or owner.get("space") != this_process["space"]:
         return False
     process, started = owner.get("process"), owner.get("started")
     if not isinstance(process, int) or not started:

@@ -7,7 +7,7 @@ from jumar.stores.ranged import answer
 
 
 def main() -> None:
-    """Answer one line of standard input after another on standard output."""
+    """Answer each line of standard input on standard output."""
     # Ctrl-C goes to the whole group of processes; the worker decides when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     output = sys.stdout.buffer

@@ -50,8 +50,10 @@ def read_directly(ranges: Sequence[Range]) -> list[bytes]:
         return list(pool.map(_read, ranges))
 
 
-def _read(wanted: Range) -> bytes:
-    return client_of(wanted.stored.location).read(wanted.stored, wanted.start, wanted.end)
+def _read(byte_range: Range) -> bytes:
+    return client_of(byte_range.stored.location).read(
+        byte_range.stored, byte_range.start, byte_range.end
+    )
 
 
 class _Helper:
@@ -67,19 +69,25 @@ class _Helper:
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
         request = [
-            [str(each.stored.location), each.stored.size, each.stored.e_tag, each.start, each.end]
-            for each in ranges
+            [
+                str(byte_range.stored.location),
+                byte_range.stored.size,
+                byte_range.stored.e_tag,
+                byte_range.start,
+                byte_range.end,
+            ]
+            for byte_range in ranges
         ]
-        asked, answered = self._process.stdin, self._process.stdout
-        assert asked is not None
-        assert answered is not None
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert answers is not None
         with self._lock:
             try:
-                asked.write(json.dumps(request).encode() + b"\n")
-                asked.flush()
-                head: Any = json.loads(answered.readline() or b"{}")
+                requests.write(json.dumps(request).encode() + b"\n")
+                requests.flush()
+                head: Any = json.loads(answers.readline() or b"{}")
                 if "sizes" in head:
-                    return [_exactly(answered, size) for size in head["sizes"]]
+                    return [_exactly(answers, size) for size in head["sizes"]]
             except (OSError, ValueError) as error:
                 raise _gone(ranges[0]) from error
         if "what" not in head:
@@ -87,10 +95,10 @@ class _Helper:
         raise StoreError(head["what"], where=head["where"], todo=head["todo"])
 
 
-def _gone(wanted: Range) -> StoreError:
+def _gone(byte_range: Range) -> StoreError:
     return StoreError(
         "the process that reads this store for a worker has ended",
-        where=str(wanted.stored.location),
+        where=str(byte_range.stored.location),
         todo="Was it killed, for want of memory? Start again, with fewer data.workers.",
     )
 
@@ -126,7 +134,7 @@ def answer(line: bytes) -> tuple[bytes, list[bytes]]:
     try:
         contents = read_directly(ranges)
     except StoreError as error:
-        failed = {"what": error.what, "where": error.where, "todo": error.todo}
-        return json.dumps(failed).encode() + b"\n", []
+        failure = {"what": error.what, "where": error.where, "todo": error.todo}
+        return json.dumps(failure).encode() + b"\n", []
     sizes = [len(content) for content in contents]
     return json.dumps({"sizes": sizes}).encode() + b"\n", contents

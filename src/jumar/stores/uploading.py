@@ -71,15 +71,15 @@ class Outgoing:
             with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
                 list(pool.map(client.write, map(base.below, files), files.values()))
             if _OF_A_RUN in files and not local.is_file():
-                kept = {
+                kept_files = {
                     name: KeptFile(key=name, size=path.stat().st_size, sha256=sha256_of(path))
                     for name, path in files.items()
                 }
-                client.write(target.below(MANIFEST), Manifest(files=kept).to_json(str(local)))
+                client.write(target.below(MANIFEST), Manifest(files=kept_files).to_json(str(local)))
         except StoreError as error:
             self._is_kept = True
-            todo = f"What was written is complete in {local}.\n  {error.todo}".rstrip()
-            raise StoreError(error.what, where=error.where, todo=todo) from error
+            advice = f"What was written is complete in {local}.\n  {error.todo}".rstrip()
+            raise StoreError(error.what, where=error.where, todo=advice) from error
         size = sum(path.stat().st_size for path in files.values())
         return f"written to {target}: {counted(len(files), 'file')}, {size_text(size)}"
 

@@ -145,12 +145,12 @@ class PenalizedLoss(AdversarialLoss):
             alpha: [N, 1, 1, 1], uniform between 0 and 1.
             noise: Like `real`, uniform between 0 and 1; only used by dragan.
         """
-        between = (real + alpha * (self.other(real, fake, noise) - real)).detach()
-        between.requires_grad_()
+        interpolated = (real + alpha * (self.other(real, fake, noise) - real)).detach()
+        interpolated.requires_grad_()
         # Fused attention has no second derivative.
         with sdpa_kernel(SDPBackend.MATH):
-            logits = discriminator(between)
-        (slope,) = torch.autograd.grad(logits.sum(), between, create_graph=True)
+            logits = discriminator(interpolated)
+        (slope,) = torch.autograd.grad(logits.sum(), interpolated, create_graph=True)
         length = torch.linalg.vector_norm(slope.float().flatten(1), dim=1)
         return self.penalty * self.excess(length).square().sum()
 

@@ -45,7 +45,7 @@ def class_weights(
         names: The classes in label order.
         count: Counts the training samples of each class, [classes].
         say: Prints a line for the user.
-        sampling: How samples are drawn; balanced sampling makes up for rare classes already.
+        sampling: How samples are drawn; balanced sampling already compensates for rare classes.
 
     Raises:
         UserError: An unknown class, a weight that is negative or not a number, or only zeros.
@@ -59,18 +59,18 @@ def class_weights(
                 "their samples counts twice over; one of the two is enough"
             )
         counts = count()
-        present = counts > 0
+        has_samples = counts > 0
         values = np.ones(len(names))
-        values[present] = counts.sum() / (present.sum() * counts[present])
-        absent = [name for name, number in zip(names, counts, strict=True) if not number]
-        if absent:
-            say(f"no training samples, so weight 1: {', '.join(absent[:_SHOWN])}")
+        values[has_samples] = counts.sum() / (has_samples.sum() * counts[has_samples])
+        absent_names = [name for name, number in zip(names, counts, strict=True) if not number]
+        if absent_names:
+            say(f"no training samples, so weight 1: {', '.join(absent_names[:_SHOWN])}")
     else:
-        given = _given(asked)
-        for name in given:
+        weight_by_name = _given(asked)
+        for name in weight_by_name:
             if name not in names:
                 raise unknown_name("class", name, names, where=FIELD)
-        values = np.array([given.get(name, 1.0) for name in names])
+        values = np.array([weight_by_name.get(name, 1.0) for name in names])
         if not values.any():
             raise UserError("all classes have the weight 0", where=FIELD)
     pairs = sorted(zip(values.tolist(), names, strict=True))
@@ -115,24 +115,24 @@ def loss_weights(labels: Tensor, weights: Tensor | None) -> Mapping[str, Tensor]
     return {} if weights is None else {"loss": weights[labels].sum()}
 
 
-def _given(asked: Sequence[str]) -> dict[str, float]:
+def _given(assignments: Sequence[str]) -> dict[str, float]:
     """Weights by name, from the setting itself or the file it names."""
-    if len(asked) == 1 and "=" not in asked[0]:
-        path = expanded(asked[0])
+    if len(assignments) == 1 and "=" not in assignments[0]:
+        path = expanded(assignments[0])
         if not is_file(path):
             raise missing(path, where=FIELD)
         return {name: _weight(name, value, str(path)) for name, value in _rows(path)}
-    given: dict[str, float] = {}
-    for item in asked:
-        name, equals, text = item.rpartition("=")
-        if not equals or not name:
+    weight_by_name: dict[str, float] = {}
+    for item in assignments:
+        name, separator, text = item.rpartition("=")
+        if not separator or not name:
             raise UserError(
                 f"'{item}' is not of the form NAME=WEIGHT",
                 where=FIELD,
                 todo=f"For instance: --set {FIELD}=cat=2,dog=0.5",
             )
-        given[name] = _weight(name, text, FIELD)
-    return given
+        weight_by_name[name] = _weight(name, text, FIELD)
+    return weight_by_name
 
 
 def _rows(path: Path) -> list[tuple[str, Any]]:

@@ -64,15 +64,19 @@ class ClassificationObjective(LabelObjective):
         logits = self.logits(batch)
         if SHARE not in batch:
             return {"loss": self.cross_entropy(logits, batch["label"])}
-        own, other = (self._losses(logits, batch[name]) for name in ("label", LABEL))
-        return {"loss": (batch[SHARE] * own + (1 - batch[SHARE]) * other).sum()}
+        own_losses, partner_losses = (
+            self._losses(logits, batch[name]) for name in ("label", LABEL)
+        )
+        return {"loss": (batch[SHARE] * own_losses + (1 - batch[SHARE]) * partner_losses).sum()}
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
         """The weights of the samples' classes, if they differ; of mixed images, by their shares."""
         if self.class_weights is None or SHARE not in batch:
             return super().weights(batch)
-        own, other = (self.class_weights[batch[name]] for name in ("label", LABEL))
-        return {"loss": (batch[SHARE] * own + (1 - batch[SHARE]) * other).sum()}
+        own_weights, partner_weights = (
+            self.class_weights[batch[name]] for name in ("label", LABEL)
+        )
+        return {"loss": (batch[SHARE] * own_weights + (1 - batch[SHARE]) * partner_weights).sum()}
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits `[N, classes]` of a batch."""
@@ -134,8 +138,8 @@ class ClassificationTask(Task):
         self._mistakes = SurestMistakes()
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Top-1 and top-5 hits and the loss, summed over the samples, and which class was taken
-        for which; of many classes, how often each was right.
+        """Top-1 and top-5 hits and the loss, summed over the samples, and the confusion matrix;
+        with many classes, how often each was right instead.
 
         A class ranks above another with the same logit if it comes earlier, so that a dead network
         with equal logits (AlexNet ends in a ReLU) does not count as correct.
@@ -143,13 +147,13 @@ class ClassificationTask(Task):
         labels = batch["label"]
         logits = self._objective.logits(batch)
         loss = self._objective.cross_entropy(logits, labels)
-        own = logits.gather(1, labels.unsqueeze(1))
+        own_logits = logits.gather(1, labels.unsqueeze(1))
         earlier = torch.arange(logits.shape[1], device=logits.device) < labels.unsqueeze(1)
-        above = ((logits > own) | ((logits == own) & earlier)).sum(dim=1)
-        is_hit = {k: (above < k) & torch.isfinite(own[:, 0]) for k in (1, 5)}
+        above = ((logits > own_logits) | ((logits == own_logits) & earlier)).sum(dim=1)
+        is_hit = {k: (above < k) & torch.isfinite(own_logits[:, 0]) for k in (1, 5)}
         hits = {f"top{k}": hit.sum() for k, hit in is_hit.items()}
-        others = logits.scatter(1, labels.unsqueeze(1), float("-inf"))
-        predicted = torch.where(is_hit[1], labels, others.argmax(dim=1))
+        other_logits = logits.scatter(1, labels.unsqueeze(1), float("-inf"))
+        predicted = torch.where(is_hit[1], labels, other_logits.argmax(dim=1))
         self._mistakes.add(batch["image"], logits, labels, predicted)
         count = torch.ones_like(labels).sum()
         weight = self._objective.weights(batch).get("loss", count)
@@ -171,11 +175,11 @@ class ClassificationTask(Task):
         }
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
-        """The confusion matrix, or of more than 50 classes those recognised least; the mistakes
-        that were drawn.
+        """The confusion matrix, or with more than 50 classes those recognised least; and the
+        mistakes that were drawn.
         """
         if "confusion" in sums:
-            names = self.outputs or [str(each) for each in range(len(sums["confusion"]))]
+            names = self.outputs or [str(number) for number in range(len(sums["confusion"]))]
             table = confusion_table(sums["confusion"], names, "images")
         else:
             right, count = sums["class_right"], sums["class_count"]
@@ -195,6 +199,6 @@ def _confusion(
     """The sums from which `score_tables` makes a table."""
     if classes <= _MOST_CONFUSED:
         return {"confusion": confusion_of(labels, predicted, classes)}
-    each = functional.one_hot(labels, classes)
+    one_hot = functional.one_hot(labels, classes)
     right = (labels == predicted).unsqueeze(1)
-    return {"class_count": each.sum(dim=0), "class_right": (each * right).sum(dim=0)}
+    return {"class_count": one_hot.sum(dim=0), "class_right": (one_hot * right).sum(dim=0)}

@@ -100,9 +100,9 @@ class CodePriorTask(Task):
         if classes:
             device = self._model.vqvae.codebook.device
             labels = torch.arange(_SHOWN, device=device) % classes
-        drawn = self._model.draw(
+        images = self._model.draw(
             rows=_SHOWN, image_size=self._image_size, seed=_SEED, labels=labels
         )
-        grid = picture_grid(visible(drawn), columns=_COLUMNS)
+        grid = picture_grid(visible(images), columns=_COLUMNS)
         caption = f"{_SHOWN} images drawn from the prior, seed {_SEED}"
         return [Illustration(name="samples", caption=caption, image=grid)]

@@ -31,8 +31,8 @@ def confusion_table(confusion: Tensor, labels: Sequence[str], what: str) -> Scor
     rows: list[list[str]] = []
     for label, row in zip(labels, confusion, strict=True):
         total, right = row.sum().item(), row[len(rows)].item()
-        share = f"{100 * right / total:.1f}" if total else "-"
-        rows.append([label, *(f"{cell.item():.0f}" for cell in row), share])
+        percentage = f"{100 * right / total:.1f}" if total else "-"
+        rows.append([label, *(f"{cell.item():.0f}" for cell in row), percentage])
     header = ["true \\ predicted", *labels, "right %"]
     return ScoreTable(title=f"confusion matrix ({what})", header=header, rows=rows)
 
@@ -47,13 +47,15 @@ def only_label(confusion: Tensor, labels: Sequence[str]) -> str:
     Returns:
         The warning; empty where several labels are predicted, or only one occurs.
     """
-    predicted, true = (confusion.sum(dim=axis).nonzero().flatten().tolist() for axis in (0, 1))
-    if len(predicted) != 1 or len(true) < 2:
+    predicted_labels, true_labels = (
+        confusion.sum(dim=axis).nonzero().flatten().tolist() for axis in (0, 1)
+    )
+    if len(predicted_labels) != 1 or len(true_labels) < 2:
         return ""
-    label = labels[predicted[0]] if labels else str(predicted[0])
+    label = labels[predicted_labels[0]] if labels else str(predicted_labels[0])
     count = int(confusion.sum())
     return (
-        f"evaluation: the model predicts '{label}' in all {count} cases, although {len(true)} "
-        "labels occur: it has learned nothing yet, or training has collapsed, most often from too "
-        "high a learning rate"
+        f"evaluation: the model predicts '{label}' in all {count} cases, although "
+        f"{len(true_labels)} labels occur: it has learned nothing yet, or training has "
+        "collapsed, most often from too high a learning rate"
     )

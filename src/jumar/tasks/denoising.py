@@ -148,19 +148,19 @@ class DenoisingTask(Task):
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
         """Sums over the images; `psnr`, `noisy_psnr`, `ssim` and their counts by noise level."""
         clean, noisy = unit_scale(batch["clean"]), unit_scale(batch["noisy"])
-        cleaned = self._scored(self._denoise(noisy).float())
+        denoised = self._scored(self._denoise(noisy).float())
         level = batch["level"]
-        one = torch.ones_like(level, dtype=torch.float32)
+        ones = torch.ones_like(level, dtype=torch.float32)
         sums = {
-            "count": one.sum(),
-            "pictures": self._by_level(one, level),
-            "psnr": self._by_level(psnr(cleaned, clean, peak=1.0), level),
+            "count": ones.sum(),
+            "pictures": self._by_level(ones, level),
+            "psnr": self._by_level(psnr(denoised, clean, peak=1.0), level),
             "noisy_psnr": self._by_level(
                 psnr(middle_frame(noisy, clean.shape[1]), clean, peak=1.0), level
             ),
         }
         has_ssim = min(clean.shape[-2:]) >= _SSIM_SIDE
-        similarity = ssim(cleaned, clean, peak=1.0) if has_ssim else torch.zeros_like(one)
+        similarity = ssim(denoised, clean, peak=1.0) if has_ssim else torch.zeros_like(ones)
         sums["ssim"] = self._by_level(similarity, level)
         sums["ssim_pictures"] = sums["pictures"] * has_ssim
         return sums
@@ -186,17 +186,17 @@ class DenoisingTask(Task):
         if len(self.level_names) < 2:
             return ()
         rows: list[list[str]] = []
-        for place, name in enumerate(self.level_names):
-            count = sums["pictures"][place].item()
+        for level, name in enumerate(self.level_names):
+            count = sums["pictures"][level].item()
             if not count:
                 continue
-            similar = sums["ssim_pictures"][place].item()
+            similar = sums["ssim_pictures"][level].item()
             rows.append(
                 [
                     name,
-                    f"{sums['noisy_psnr'][place].item() / count:.2f}",
-                    f"{sums['psnr'][place].item() / count:.2f}",
-                    f"{sums['ssim'][place].item() / similar:.4f}" if similar else "-",
+                    f"{sums['noisy_psnr'][level].item() / count:.2f}",
+                    f"{sums['psnr'][level].item() / count:.2f}",
+                    f"{sums['ssim'][level].item() / similar:.4f}" if similar else "-",
                 ]
             )
         header = ["noise", "noisy PSNR (dB)", "PSNR (dB)", "SSIM"]
@@ -214,14 +214,14 @@ class DenoisingTask(Task):
                 continue
             clean = unit_scale(batch["clean"].to(parameter.device))
             noisy = unit_scale(batch["noisy"].to(parameter.device))
-            cleaned = self._scored(self._denoise(noisy).float())
+            denoised = self._scored(self._denoise(noisy).float())
             noisy = middle_frame(noisy, clean.shape[1])
             labels = [
                 "clean",
                 f"noisy, {psnr(noisy, clean, peak=1.0).item():.2f} dB",
-                f"denoised, {psnr(cleaned, clean, peak=1.0).item():.2f} dB",
+                f"denoised, {psnr(denoised, clean, peak=1.0).item():.2f} dB",
             ]
-            strip = [picture_levels(image[0]).cpu() for image in (clean, noisy, cleaned)]
+            strip = [picture_levels(image[0]).cpu() for image in (clean, noisy, denoised)]
             illustrations.append(
                 Illustration(
                     name=f"denoised-{index + 1}",

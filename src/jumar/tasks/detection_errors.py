@@ -37,11 +37,11 @@ def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]
     """
     merged = [(sorted(words), [detection]) for detection, words in score.merged]
     split = [([word], sorted(detections)) for word, detections in score.split]
-    words = {word for several, _ in (*merged, *split) for word in several}
-    detections = {each for _, several in (*merged, *split) for each in several}
+    words = {word for group, _ in (*merged, *split) for word in group}
+    detections = {index for _, group in (*merged, *split) for index in group}
     return {
         "missed": [([word], []) for word in score.missed if word not in words],
-        "false": [([], [each]) for each in score.false if each not in detections],
+        "false": [([], [index]) for index in score.false if index not in detections],
         "merged": merged,
         "split": split,
     }
@@ -80,25 +80,25 @@ class ErrorSheets:
         outlines += [(corners, FOUND) for corners in detections]
         for kind, errors in errors_of(score).items():
             self.totals[kind] += len(errors)
-            for of_words, of_detections in errors[:_PER_PICTURE]:
+            for word_indexes, detection_indexes in errors[:_PER_PICTURE]:
                 if len(self.cuts[kind]) < _MOST:
-                    shown = [words[each] for each in of_words]
-                    shown += [detections[each] for each in of_detections]
-                    self.cuts[kind].append(_cut(pixels, np.concatenate(shown), outlines))
+                    shown_outlines = [words[index] for index in word_indexes]
+                    shown_outlines += [detections[index] for index in detection_indexes]
+                    self.cuts[kind].append(_cut(pixels, np.concatenate(shown_outlines), outlines))
 
     def illustrations(self, pictures: str) -> Iterator[Illustration]:
         """A sheet for each kind of error that occurred.
 
         Args:
-            pictures: Which images were looked at, as in `the first 50 images`.
+            pictures: Which images were examined, such as `the first 50 images`.
         """
-        for kind, cuts in self.cuts.items():
-            if cuts:
+        for kind, crops in self.cuts.items():
+            if crops:
                 yield Illustration(
                     name=f"errors-{kind}",
-                    caption=f"{len(cuts)} of {self.totals[kind]} {_MEANING[kind]} in {pictures}; "
+                    caption=f"{len(crops)} of {self.totals[kind]} {_MEANING[kind]} in {pictures}; "
                     "labels orange, detections green",
-                    image=picture_grid(torch.stack(cuts), columns=_COLUMNS),
+                    image=picture_grid(torch.stack(crops), columns=_COLUMNS),
                 )
 
 
@@ -112,11 +112,11 @@ _MEANING = {
 
 def _cut(
     pixels: NDArray[np.uint8],
-    shown: Corners,
+    points: Corners,
     outlines: Sequence[tuple[Corners, tuple[int, int, int]]],
 ) -> torch.Tensor:
     """A crop around some corners, as large as a tile allows, on grey."""
-    low, high = shown.min(axis=0), shown.max(axis=0)
+    low, high = points.min(axis=0), points.max(axis=0)
     margin = max(_LEAST_MARGIN, _MARGIN * float((high - low).min()))
     left, top = np.floor(np.maximum(low - margin, 0)).astype(int).tolist()
     right, bottom = np.ceil(np.minimum(high + margin, pixels.shape[1::-1])).astype(int).tolist()
@@ -125,10 +125,12 @@ def _cut(
     if part.size:
         factor = min(_TILE[0] / part.shape[0], _TILE[1] / part.shape[1])
         size = tuple(
-            max(1, min(most, round(side * factor)))
-            for side, most in zip(part.shape, _TILE, strict=False)
+            max(1, min(largest, round(side * factor)))
+            for side, largest in zip(part.shape, _TILE, strict=False)
         )
-        moved = [((corners - (left, top)) * factor, colour) for corners, colour in outlines]
-        drawn = with_outlines(resized(part, (size[0], size[1])), moved)
-        tile[: size[0], : size[1]] = drawn
+        moved_outlines = [
+            ((corners - (left, top)) * factor, colour) for corners, colour in outlines
+        ]
+        rendered = with_outlines(resized(part, (size[0], size[1])), moved_outlines)
+        tile[: size[0], : size[1]] = rendered
     return torch.from_numpy(tile).permute(2, 0, 1)

@@ -26,8 +26,8 @@ Terms = dict[str, Tensor]
 
 def linear_dice(prediction: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     """The dice coefficient over everything, without squares as in the originals; a scalar."""
-    both = (target * prediction * mask).sum()
-    return 2 * both / ((target * mask).sum() + (prediction * mask).sum() + _TINY)
+    intersection = (target * prediction * mask).sum()
+    return 2 * intersection / ((target * mask).sum() + (prediction * mask).sum() + _TINY)
 
 
 def squared_dice(prediction: Tensor, target: Tensor, mask: Tensor) -> Tensor:
@@ -39,8 +39,8 @@ def squared_dice(prediction: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         mask: The same.
     """
     predicted, right = prediction * mask, target * mask
-    both = (predicted * right).sum(dim=(1, 2))
-    return 2 * both / (predicted.square().sum((1, 2)) + right.square().sum((1, 2)) + _TINY)
+    intersection = (predicted * right).sum(dim=(1, 2))
+    return 2 * intersection / (predicted.square().sum((1, 2)) + right.square().sum((1, 2)) + _TINY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,9 @@ class BatchDice(KernelLoss, kind="dice"):
 
     def terms(self, maps: Tensor, kernels: Tensor, mask: Tensor) -> Terms:
         """See `KernelLoss.terms`."""
-        inside = mask * (maps[:, -1] >= 0.5)
+        text_mask = mask * (maps[:, -1] >= 0.5)
         dice = [
-            linear_dice(maps[:, number], kernels[:, number], inside)
+            linear_dice(maps[:, number], kernels[:, number], text_mask)
             for number in range(maps.shape[1] - 1)
         ]
         text = 1 - linear_dice(maps[:, -1], kernels[:, -1], mask)
@@ -91,10 +91,10 @@ class HardDice(KernelLoss, kind="dice_ohem"):
 
     def terms(self, maps: Tensor, kernels: Tensor, mask: Tensor) -> Terms:
         """See `KernelLoss.terms`."""
-        inside = mask * (maps[:, -1] >= 0.5)
+        text_mask = mask * (maps[:, -1] >= 0.5)
         text = 1 - squared_dice(maps[:, -1], kernels[:, -1], self._hard(maps, kernels, mask))
         dice = [
-            squared_dice(maps[:, number], kernels[:, number], inside)
+            squared_dice(maps[:, number], kernels[:, number], text_mask)
             for number in range(maps.shape[1] - 1)
         ]
         return self._weighted(text.sum(), (1 - torch.stack(dice).mean(0)).sum())
@@ -104,14 +104,16 @@ class HardDice(KernelLoss, kind="dice_ohem"):
         """The mask without easy background."""
         text = kernels[:, -1] * mask
         background = (1 - kernels[:, -1]) * mask
-        wanted = (self.negatives * text.sum((1, 2))).floor()
-        wanted = torch.minimum(wanted, background.sum((1, 2))).long()
+        negative_count = (self.negatives * text.sum((1, 2))).floor()
+        negative_count = torch.minimum(negative_count, background.sum((1, 2))).long()
         # Text and masked pixels come last in this order, below every probability.
         scores = torch.where(background > 0, maps[:, -1], -1.0).flatten(1)
-        ordered = scores.sort(dim=1, descending=True).values
-        last = ordered.gather(1, (wanted - 1).clamp(min=0).unsqueeze(1))
+        sorted_scores = scores.sort(dim=1, descending=True).values
+        last = sorted_scores.gather(1, (negative_count - 1).clamp(min=0).unsqueeze(1))
         # An image without text keeps no pixels; its dice is 0 with any mask.
-        return text + (scores >= last).view_as(text) * background * (wanted > 0).view(-1, 1, 1)
+        return text + (scores >= last).view_as(text) * background * (negative_count > 0).view(
+            -1, 1, 1
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +168,9 @@ class BalancedCrossEntropy(BoxLoss, kind="balanced"):
         pixels = mask.sum((1, 2)).clamp(min=1)
         text = target * mask
         balance = 1 - text.sum((1, 2), keepdim=True) / pixels.view(-1, 1, 1)
-        sure = score.clamp(_TINY, 1 - _TINY)
-        entropy = -balance * text * sure.log()
-        entropy = entropy - (1 - balance) * (1 - target) * mask * (1 - sure).log()
+        clamped = score.clamp(_TINY, 1 - _TINY)
+        entropy = -balance * text * clamped.log()
+        entropy = entropy - (1 - balance) * (1 - target) * mask * (1 - clamped).log()
         losses = (box_losses(geometry, boxes, self.angle_weight) * text).sum((1, 2))
         return {
             "score": self.score_weight * (entropy.sum((1, 2)) / pixels).sum(),
@@ -191,7 +193,7 @@ def box_losses(geometry: Tensor, boxes: Tensor, angle_weight: float) -> Tensor:
     tops, rights, bottoms, lefts = boxes[:, :4].unbind(1)
     width = torch.minimum(right, rights) + torch.minimum(left, lefts)
     height = torch.minimum(top, tops) + torch.minimum(bottom, bottoms)
-    common = width * height
+    intersection = width * height
     areas = (top + bottom) * (right + left) + (tops + bottoms) * (rights + lefts)
-    overlap = -torch.log((common + 1) / (areas - common + 1))
+    overlap = -torch.log((intersection + 1) / (areas - intersection + 1))
     return overlap + angle_weight * (1 - torch.cos(geometry[:, 4] - boxes[:, 4]))

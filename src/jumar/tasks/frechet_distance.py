@@ -93,8 +93,8 @@ def frechet_distance(real: Tensor, fake: Tensor) -> float:
     if not (rows.isfinite().all() and other_rows.isfinite().all()):
         return float("nan")
     traces = rows.square().sum() + other_rows.square().sum()
-    common = torch.linalg.svdvals(_short(rows) @ _short(other_rows).T).sum()
-    distance = (mean - other_mean).square().sum() + traces - 2 * common
+    trace_of_root = torch.linalg.svdvals(_short(rows) @ _short(other_rows).T).sum()
+    distance = (mean - other_mean).square().sum() + traces - 2 * trace_of_root
     # Two equal sets give some 1e-12 below or above 0.
     return max(float(distance), 0.0)
 
@@ -130,8 +130,8 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         ) from error
     if not isinstance(content, Mapping):
         raise UserError("holds no weights by name", where=str(path), todo=_WANTED)
-    named = cast("Mapping[Any, Any]", content)
-    return {str(name): value for name, value in named.items() if isinstance(value, Tensor)}
+    tensors = cast("Mapping[Any, Any]", content)
+    return {str(name): value for name, value in tensors.items() if isinstance(value, Tensor)}
 
 
 def _check_fits(
@@ -148,11 +148,11 @@ def _check_fits(
         for name, value in expected.items()
         if name in weights_by_name and weights_by_name[name].shape != value.shape
     ]
-    for what, names in (("lacks", missing), ("has the unknown", unknown), ("differs:", shapes)):
+    for fault, names in (("lacks", missing), ("has the unknown", unknown), ("differs:", shapes)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(
-                f"is not the FID network: it {what} {names[0]}{more}",
+                f"is not the FID network: it {fault} {names[0]}{more}",
                 where=str(path),
                 todo=_WANTED,
             )

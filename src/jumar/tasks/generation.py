@@ -163,7 +163,7 @@ class GenerationTask(Task):
         image_size: Side of the images.
         train_data: Images to learn from.
         eval_data: Images to compare with; batches hold `index`.
-        inception: The network for the Frechet distance, if that is wanted too.
+        inception: The network for the Frechet distance, if that is computed too.
     """
 
     name = "generation"
@@ -192,9 +192,9 @@ class GenerationTask(Task):
         self._networks = networks
         self._preprocessing = preprocessing
         self._truncation = loss.truncation
-        scored = 0 if eval_data is None else len(eval_data)
-        self._latents = self._numbered(scored, EVALUATION_SEED)
-        self._per_image = neighbourhoods_per_image(scored)
+        image_count = 0 if eval_data is None else len(eval_data)
+        self._latents = self._numbered(image_count, EVALUATION_SEED)
+        self._per_image = neighbourhoods_per_image(image_count)
         probe = torch.zeros(1, 3, image_size, image_size)
         self._levels = list(laplacian_descriptors(probe, first_index=0, per_image=1))
         self._inception = inception

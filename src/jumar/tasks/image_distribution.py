@@ -1,14 +1,14 @@
 """The distance between sets of generated and real images, without a downloaded network.
 
 The sliced Wasserstein distance of T. Karras et al., "Progressive Growing of GANs for Improved
-Quality, Stability, and Variation" (2018), section 5: small neighbourhoods at random places of
+Quality, Stability, and Variation" (2018), section 5: small neighbourhoods at random positions in
 every level of a Laplacian pyramid are compared as sets. The 16 px level reflects large shapes and
 colours, the finest level noise and sharpness.
 
 As in the original: filters and borders of the pyramid, 7 x 7 x 3 values per neighbourhood, mean and
 deviation of each channel taken from the set itself, 4 x 128 directions, x 1000. Differences:
 
-- Places and directions are a function of image number and level, so that two evaluations of one
+- Positions and directions are a function of image number and level, so that two evaluations of one
   run differ only by the images. Two equal sets have a distance of exactly 0.
 - Large sets use fewer neighbourhoods per image, see `neighbourhoods_per_image`. The distance of
   two sets of one kind is not 0 but falls with the number of neighbourhoods, roughly with its root
@@ -54,8 +54,8 @@ def laplacian_descriptors(
 
     Args:
         images: [N, 3, height, width] in -1..1, both sides at least 16 px.
-        first_index: Number of the batch's first image in the whole set; the places depend only on
-            the image's number, not on how the set is split into batches.
+        first_index: Number of the batch's first image in the whole set; the positions depend only
+            on the image's number, not on how the set is split into batches.
         per_image: Neighbourhoods per image and level, see `neighbourhoods_per_image`.
 
     Returns:
@@ -74,9 +74,9 @@ def laplacian_descriptors(
     for number, level in enumerate(_laplacian_pyramid(images.to(torch.float32))):
         count, height, width = len(level), level.shape[2], level.shape[3]
         position = random_position(number, first_index)
-        shares = keyed_uniform(count, 2 * per_image, position, level.device)
-        top = _whole(shares[:, :per_image], height - _SIDE + 1)
-        left = _whole(shares[:, per_image:], width - _SIDE + 1)
+        fractions = keyed_uniform(count, 2 * per_image, position, level.device)
+        top = _whole(fractions[:, :per_image], height - _SIDE + 1)
+        left = _whole(fractions[:, per_image:], width - _SIDE + 1)
         windows = level.unfold(2, _SIDE, 1).unfold(3, _SIDE, 1)
         picture = torch.arange(count, device=level.device)[:, None]
         rows[str(min(height, width))] = windows[picture, :, top, left].flatten(0, 1).flatten(1)
@@ -113,7 +113,7 @@ def sliced_wasserstein(real: Mapping[str, Tensor], fake: Mapping[str, Tensor]) -
 def _distance(real: Tensor, fake: Tensor, *, seed: int) -> float:
     """The mean over random directions of the Wasserstein distance between the projections."""
     generator = torch.Generator().manual_seed(seed)
-    left, right = _normalized(real), _normalized(fake)
+    real_rows, fake_rows = _normalized(real), _normalized(fake)
     total = 0.0
     for _ in range(_REPEATS):
         directions = torch.randn(
@@ -121,8 +121,8 @@ def _distance(real: Tensor, fake: Tensor, *, seed: int) -> float:
         )
         directions = F.normalize(directions, dim=1).to(torch.float32)
         # In one dimension, optimal transport pairs the values by rank.
-        apart = _sorted(directions @ left.T) - _sorted(directions @ right.T)
-        total += float(np.abs(apart).mean(dtype=np.float64))
+        differences = _sorted(directions @ real_rows.T) - _sorted(directions @ fake_rows.T)
+        total += float(np.abs(differences).mean(dtype=np.float64))
     return total / _REPEATS
 
 
@@ -148,9 +148,9 @@ def _laplacian_pyramid(images: Tensor) -> list[Tensor]:
     while (min(levels[-1].shape[2:]) + 1) // 2 >= SMALLEST_LEVEL:
         fine = levels[-1]
         coarse = _blurred(fine)[:, :, ::2, ::2]
-        spread = torch.zeros_like(fine)
-        spread[:, :, ::2, ::2] = 4 * coarse
-        levels[-1] = fine - _blurred(spread)
+        upsampled = torch.zeros_like(fine)
+        upsampled[:, :, ::2, ::2] = 4 * coarse
+        levels[-1] = fine - _blurred(upsampled)
         levels.append(coarse)
     return levels
 
@@ -163,13 +163,13 @@ def _blurred(images: Tensor) -> Tensor:
     for dim, border in ((2, (0, 0, 2, 2)), (3, (2, 2, 0, 0))):
         padded, size = F.pad(images, border, mode="reflect"), images.shape[dim]
         images = sum(
-            (tap * padded.narrow(dim, place, size) for place, tap in enumerate(_TAPS)),
+            (tap * padded.narrow(dim, offset, size) for offset, tap in enumerate(_TAPS)),
             start=torch.zeros((), device=images.device),
         )
     return images
 
 
-def _whole(shares: Tensor, count: int) -> Tensor:
+def _whole(fractions: Tensor, count: int) -> Tensor:
     """Integers 0..count-1 from fractions in (0, 1)."""
     # A share just below 1 may be rounded up to the count itself.
-    return (shares * count).to(torch.int64).clamp_max_(count - 1)
+    return (fractions * count).to(torch.int64).clamp_max_(count - 1)

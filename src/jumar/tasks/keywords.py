@@ -129,8 +129,8 @@ class KeywordTask(Task):
             for true, guess in zip(batch["label"].tolist(), predicted, strict=True)
         ]
         rows = [
-            side_by_side(pictures[at : at + _PER_ROW], words[at : at + _PER_ROW])
-            for at in range(0, len(words), _PER_ROW)
+            side_by_side(pictures[start : start + _PER_ROW], words[start : start + _PER_ROW])
+            for start in range(0, len(words), _PER_ROW)
         ]
         return [
             Illustration(
@@ -151,10 +151,10 @@ def coloured(features: torch.Tensor) -> list[torch.Tensor]:
     low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
     values = (values - low) / (high - low).clamp_min(1e-6)
     colours = torch.tensor(_COLOURS)
-    place = values * (len(_COLOURS) - 1)
-    left = place.long().clamp(max=len(_COLOURS) - 2)
-    share = (place - left).unsqueeze(-1)
-    mixed = torch.lerp(colours[left], colours[left + 1], share)
+    position = values * (len(_COLOURS) - 1)
+    lower = position.long().clamp(max=len(_COLOURS) - 2)
+    fraction = (position - lower).unsqueeze(-1)
+    mixed = torch.lerp(colours[lower], colours[lower + 1], fraction)
     pixels = (mixed * 255).round().to(torch.uint8).permute(0, 3, 1, 2)
     large = pixels.repeat_interleave(_ENLARGED, 2).repeat_interleave(_ENLARGED, 3)
     return list(large)

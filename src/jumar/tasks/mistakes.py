@@ -35,39 +35,39 @@ class SurestMistakes:
             labels: int64 [N], the true classes.
             predicted: int64 [N]; it differs from `labels` where the network is wrong.
         """
-        shares = logits.float().softmax(dim=1).gather(1, predicted.unsqueeze(1))[:, 0]
-        sure = torch.where(predicted == labels, -1.0, shares.nan_to_num(nan=0.0))
-        first = sure.topk(min(MOST, len(sure))).indices
-        added = {
-            "sure": sure[first],
+        probabilities = logits.float().softmax(dim=1).gather(1, predicted.unsqueeze(1))[:, 0]
+        confidence = torch.where(predicted == labels, -1.0, probabilities.nan_to_num(nan=0.0))
+        first = confidence.topk(min(MOST, len(confidence))).indices
+        batch_mistakes = {
+            "sure": confidence[first],
             "label": labels[first],
             "predicted": predicted[first],
             "picture": _thumbnails(images[first]),
         }
-        if self._kept and self._kept["picture"].shape[1:] != added["picture"].shape[1:]:
+        if self._kept and self._kept["picture"].shape[1:] != batch_mistakes["picture"].shape[1:]:
             return  # images of several sizes, which no grid can show
-        together = {
+        combined = {
             name: torch.cat([self._kept[name], value]) if self._kept else value
-            for name, value in added.items()
+            for name, value in batch_mistakes.items()
         }
-        best = together["sure"].topk(min(MOST, len(together["sure"]))).indices
-        self._kept = {name: value[best] for name, value in together.items()}
+        best = combined["sure"].topk(min(MOST, len(combined["sure"]))).indices
+        self._kept = {name: value[best] for name, value in combined.items()}
 
     def illustrations(self, names: Sequence[str]) -> list[Illustration]:
         """One sheet of numbered images, or none without mistakes.
 
         Args:
-            names: Of the classes; their numbers are shown where there are none.
+            names: Class names; numbers are shown if there are none.
         """
-        kept = {name: value.cpu() for name, value in self._kept.items()}
-        wrong = kept["sure"] >= 0 if kept else torch.zeros(0, dtype=torch.bool)
-        if not wrong.any():
+        mistakes = {name: value.cpu() for name, value in self._kept.items()}
+        is_wrong = mistakes["sure"] >= 0 if mistakes else torch.zeros(0, dtype=torch.bool)
+        if not is_wrong.any():
             return []
-        kept = {name: value[wrong] for name, value in kept.items()}
-        self._drawn = _table(kept, names)
+        mistakes = {name: value[is_wrong] for name, value in mistakes.items()}
+        self._drawn = _table(mistakes, names)
         tiles = [
             side_by_side([picture], [str(number)]).permute(2, 0, 1)
-            for number, picture in enumerate(kept["picture"], start=1)
+            for number, picture in enumerate(mistakes["picture"], start=1)
         ]
         return [
             Illustration(
@@ -80,45 +80,45 @@ class SurestMistakes:
 
     def tables(self) -> list[ScoreTable]:
         """The table of what was drawn; afterwards nothing is kept."""
-        drawn = [] if self._drawn is None else [self._drawn]
+        tables = [] if self._drawn is None else [self._drawn]
         self._kept, self._drawn = {}, None
-        return drawn
+        return tables
 
 
 def weakest_classes(right: Tensor, count: Tensor, names: Sequence[str], most: int) -> ScoreTable:
     """The classes with the lowest accuracy.
 
     Args:
-        right: [classes], how many samples of each were right.
-        count: [classes], how many there are.
-        names: Of the classes; their numbers are shown where there are none.
-        most: Rows.
+        right: [classes], the number of correct samples of each.
+        count: [classes], the number of samples of each.
+        names: Class names; numbers are shown if there are none.
+        most: Maximum number of rows.
     """
-    shares = torch.where(count > 0, right / count.clamp(min=1), 2.0)
-    order = shares.argsort(stable=True)[:most].tolist()
+    accuracies = torch.where(count > 0, right / count.clamp(min=1), 2.0)
+    order = accuracies.argsort(stable=True)[:most].tolist()
     rows = [
         [
-            _name(names, each),
-            f"{count[each].item():.0f}",
-            f"{100 * shares[each].item():.1f}",
+            _name(names, label),
+            f"{count[label].item():.0f}",
+            f"{100 * accuracies[label].item():.1f}",
         ]
-        for each in order
-        if count[each] > 0
+        for label in order
+        if count[label] > 0
     ]
     title = f"the {len(rows)} classes recognised least"
     return ScoreTable(title=title, header=["class", "samples", "right %"], rows=rows)
 
 
-def _table(kept: Mapping[str, Tensor], names: Sequence[str]) -> ScoreTable:
+def _table(mistakes: Mapping[str, Tensor], names: Sequence[str]) -> ScoreTable:
     rows = [
         [
             str(number),
             _name(names, int(label)),
             _name(names, int(predicted)),
-            f"{100 * float(sure):.1f}",
+            f"{100 * float(confidence):.1f}",
         ]
-        for number, (label, predicted, sure) in enumerate(
-            zip(kept["label"], kept["predicted"], kept["sure"], strict=True), start=1
+        for number, (label, predicted, confidence) in enumerate(
+            zip(mistakes["label"], mistakes["predicted"], mistakes["sure"], strict=True), start=1
         )
     ]
     header = ["image", "true", "predicted", "probability %"]

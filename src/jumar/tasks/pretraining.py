@@ -30,8 +30,8 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Both losses of a batch with the features of `create_pretraining_data`."""
-        scored = self.scored(batch)
-        return {name: scored[name] for name in self.minimized}
+        terms = self.scored(batch)
+        return {name: terms[name] for name in self.minimized}
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
         """The masked words' loss is divided by their weights, not by the samples."""
@@ -45,8 +45,8 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
         masked = weights.nonzero().squeeze(1)
         weights, ids = weights[masked], batch["masked_lm_ids"].flatten()[masked].long()
         encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
-        places = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
-        losses, right = self.network.word_losses(encoded, places, ids)
+        positions = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
+        losses, right = self.network.word_losses(encoded, positions, ids)
         logits = self.network.sentence_logits(encoded).float()
         labels = batch["next_sentence_labels"].flatten().long()
         return {

@@ -44,8 +44,8 @@ class ReadingObjective(EncoderObjective[BertForSpans]):
 def span_loss(logits: Tensor, batch: Batch) -> Tensor:
     """The mean of both cross-entropies, summed over the samples."""
     start, end = (
-        functional.cross_entropy(logits[:, :, which], batch[name], reduction="sum")
-        for which, name in enumerate(("start", "end"))
+        functional.cross_entropy(logits[:, :, column], batch[name], reduction="sum")
+        for column, name in enumerate(("start", "end"))
     )
     return (start + end) / 2
 
@@ -127,8 +127,8 @@ class ReadingTask(Task):
             totals["f1"] += answer_f1(answers, text)
             totals["em"] += exact_match(answers, text)
             totals["f1_ascend"] += answer_f1(answers, text, "ascend")
-        shares = {name: 100 * total / len(reading.questions) for name, total in totals.items()}
-        return {**shares, "loss": sums["loss"].item() / sums["count"].item()}
+        percentages = {name: 100 * total / len(reading.questions) for name, total in totals.items()}
+        return {**percentages, "loss": sums["loss"].item() / sums["count"].item()}
 
 
 def window_answers(
@@ -137,29 +137,29 @@ def window_answers(
     """The answers of a window, the best first.
 
     Args:
-        windows: All of them.
-        number: Which one.
+        windows: All windows.
+        number: Number of the window.
         logits: [length, 2] of its start and end.
     """
     window = windows.windows[number]
-    asked = windows.reading.questions[window.question]
-    passage, text = windows.passages[asked.passage], windows.reading.passages[asked.passage]
+    question = windows.reading.questions[window.question]
+    passage, text = windows.passages[question.passage], windows.reading.passages[question.passage]
     offset = windows.offset(window)
-    inside = np.zeros(len(logits), dtype=bool)
-    inside[offset : offset + window.length] = True
-    may_begin = inside.copy()
-    may_begin[inside] = windows.has_most_context(number)
+    in_passage = np.zeros(len(logits), dtype=bool)
+    in_passage[offset : offset + window.length] = True
+    may_begin = in_passage.copy()
+    may_begin[in_passage] = windows.has_most_context(number)
     guesses = best_spans(
         logits[:, 0],
         logits[:, 1],
         may_begin=may_begin,
-        may_end=inside,
+        may_end=in_passage,
         n_best=windows.data.n_best,
         longest=windows.data.max_answer_length,
     )
     answers: list[Extracted] = []
     for guess in guesses:
-        first, last = (place - offset + window.begin for place in (guess.first, guess.last))
+        first, last = (position - offset + window.begin for position in (guess.first, guess.last))
         begin, end = int(passage.begins[first]), int(passage.ends[last])
         answers.append(Extracted(text=text[begin:end], begin=begin, end=end, score=guess.score))
     return answers
@@ -169,9 +169,9 @@ def best_answers(answers: Sequence[Extracted], count: int) -> list[tuple[Extract
     """The best answers of all windows of a question, each text once, with their probabilities
     among them.
     """
-    chosen: dict[str, Extracted] = {}
-    for answer in sorted(answers, key=lambda each: -each.score):
-        if len(chosen) < count:
-            chosen.setdefault(answer.text, answer)
-    scores = torch.tensor([answer.score for answer in chosen.values()], dtype=torch.float64)
-    return list(zip(chosen.values(), scores.softmax(dim=0).tolist(), strict=True))
+    best_by_text: dict[str, Extracted] = {}
+    for answer in sorted(answers, key=lambda answer: -answer.score):
+        if len(best_by_text) < count:
+            best_by_text.setdefault(answer.text, answer)
+    scores = torch.tensor([answer.score for answer in best_by_text.values()], dtype=torch.float64)
+    return list(zip(best_by_text.values(), scores.softmax(dim=0).tolist(), strict=True))

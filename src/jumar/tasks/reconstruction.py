@@ -95,12 +95,12 @@ class ReconstructionTask(Task):
         """Squared errors and PSNR summed over the images, and how often each code was used."""
         images = self._objective.pictures(batch)
         result = self._network(images)
-        shown = result.reconstruction.float()
-        errors = (shown - images).square().mean(dim=(1, 2, 3))
+        reconstruction = result.reconstruction.float()
+        errors = (reconstruction - images).square().mean(dim=(1, 2, 3))
         return {
             "count": torch.ones_like(errors).sum(),
             "mse": errors.sum(),
-            "psnr": psnr(shown, images, peak=1.0).clamp(max=_HIGHEST_PSNR).sum(),
+            "psnr": psnr(reconstruction, images, peak=1.0).clamp(max=_HIGHEST_PSNR).sum(),
             "codes": torch.bincount(result.codes.flatten(), minlength=len(self._network.codebook)),
         }
 
@@ -109,8 +109,8 @@ class ReconstructionTask(Task):
         of equally frequent codes with the same entropy) and `codes_used` in percent.
         """
         count, codes = sums["count"].item(), sums["codes"]
-        share = codes / codes.sum()
-        entropy = -torch.xlogy(share, share).sum()
+        frequencies = codes / codes.sum()
+        entropy = -torch.xlogy(frequencies, frequencies).sum()
         return {
             "mse": sums["mse"].item() / count,
             "psnr": sums["psnr"].item() / count,
@@ -127,9 +127,11 @@ class ReconstructionTask(Task):
         images = self._objective.pictures(batch)
         columns = min(_COLUMNS, len(images))
         images = images[: len(images) // columns * columns]
-        shown = self._network(images).reconstruction
+        reconstruction = self._network(images).reconstruction
         # A row of originals, a row of their reconstructions, the next row of originals.
-        pairs = torch.stack([part.unflatten(0, (-1, columns)) for part in (images, shown)], dim=1)
+        pairs = torch.stack(
+            [part.unflatten(0, (-1, columns)) for part in (images, reconstruction)], dim=1
+        )
         grid = picture_grid(visible(pairs.flatten(0, 2)), columns=columns)
         caption = "held-out images, each above its reconstruction"
         return [Illustration(name="reconstructions", caption=caption, image=grid)]

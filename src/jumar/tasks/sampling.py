@@ -44,8 +44,8 @@ def between(starts: Tensor, ends: Tensor, steps: int) -> Tensor:
     Returns:
         [N * steps, length], line by line.
     """
-    shares = torch.linspace(0, 1, steps)[None, :, None]
-    return (starts[:, None] + shares * (ends - starts)[:, None]).flatten(0, 1)
+    fractions = torch.linspace(0, 1, steps)[None, :, None]
+    return (starts[:, None] + fractions * (ends - starts)[:, None]).flatten(0, 1)
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 The loss is the mean over the tokens that have a tag. Ascend's run_ner.py sums it over all tokens of
 a batch, padding included, so its gradients are about 4,000 times as large; Adam divides by their
-size, so both learn alike but for the clipping, which is in effect all the time there.
+size, so both learn alike except for gradient clipping, which is always in effect there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,14 +86,14 @@ class TaggingTask(Task):
         rows = zip(labels.cpu(), predicted.cpu(), scored.cpu(), strict=True)
         for truth, prediction, mask in rows:
             counts.add(self._entities(truth[mask]), self._entities(prediction[mask]))
-        by_kind = [
-            [each[kind] for each in (counts.right, counts.predicted, counts.true)]
+        counts_by_type = [
+            [counter[kind] for counter in (counts.right, counts.predicted, counts.true)]
             for kind in self.kinds
         ]
         return {
             "count": torch.tensor(len(labels), device=logits.device),
             "tokens": scored.sum(),
-            "entities": torch.tensor(by_kind, device=logits.device).view(-1, 3),
+            "entities": torch.tensor(counts_by_type, device=logits.device).view(-1, 3),
             "confusion": confusion_of(labels[scored], predicted[scored], len(self.outputs)),
             "loss": tag_loss(logits, labels),
         }
@@ -103,8 +103,8 @@ class TaggingTask(Task):
         all in percent, and the mean `loss` of a token.
         """
         total = self._counts(sums).total()
-        inside = [place for place, label in enumerate(self.outputs) if label != OUTSIDE]
-        tokens = label_rates(sums["confusion"].numpy(), inside)
+        entity_labels = [index for index, label in enumerate(self.outputs) if label != OUTSIDE]
+        tokens = label_rates(sums["confusion"].numpy(), entity_labels)
         return {
             "f1": 100 * total.f1,
             "precision": 100 * total.precision,

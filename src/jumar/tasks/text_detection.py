@@ -1,7 +1,7 @@
 """Text detection: the outlines of words in images, and how many of them are right.
 
-Networks take RGB images [N, 3, height, width] with levels from 0 to 255. What they return differs
-by network; a `Reader` makes words of it.
+Networks take RGB images [N, 3, height, width] with levels from 0 to 255. Their output differs by
+network; a `Reader` turns it into words.
 """
 
 from abc import ABC
@@ -44,7 +44,7 @@ Loss = TypeVar("Loss")
 
 
 class DetectionObjective(Objective, ABC, Generic[Network, Loss]):
-    """The loss of a text detector; with it decay kernels only, not biases and batch norms.
+    """The loss of a text detector; it decays only kernels, not biases and batch norms.
 
     Args:
         network: Images in, maps out.
@@ -101,14 +101,14 @@ class KernelReader:
         maps = self.network(images.float()).cpu().numpy()
         return [
             words_of_kernels(
-                _own(each, size),
+                _own(image_maps, size),
                 size,
                 threshold=self.threshold,
                 least_area=self.least_area,
                 least_score=self.least_score,
                 outline=self.outline,
             )
-            for each, size in zip(maps, sizes, strict=True)
+            for image_maps, size in zip(maps, sizes, strict=True)
         ]
 
 
@@ -217,8 +217,8 @@ class TextDetectionTask(Task):
             return ()
         device = next(self.model.parameters()).device
         illustrations: list[Illustration] = []
-        errors, examined = ErrorSheets(), min(_EXAMINED, len(self.eval_data))
-        for index in range(examined):
+        errors, image_count = ErrorSheets(), min(_EXAMINED, len(self.eval_data))
+        for index in range(image_count):
             batch = self.eval_data.fetch([SampleKey(0, index)]).batch
             if not batch:
                 continue
@@ -242,8 +242,8 @@ class TextDetectionTask(Task):
                     image=torch.from_numpy(with_outlines(pixels, outlines)),
                 )
             )
-        first = "the first " if examined < len(self.eval_data) else ""
-        return [*illustrations, *errors.illustrations(first + counted(examined, "image"))]
+        first = "the first " if image_count < len(self.eval_data) else ""
+        return [*illustrations, *errors.illustrations(first + counted(image_count, "image"))]
 
     def _read(self, batch: Batch) -> list[list[Detection]]:
         """The words of each image, in pixels of its file."""

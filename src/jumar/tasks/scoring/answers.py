@@ -2,8 +2,8 @@
 
 Facts: the official script (ymcui/cmrc2018, cmrc2018_evaluate.py), and Ascend's copy of it
 (reading_evaluate.py of Bert-base_ID0060), whose range of Chinese characters begins at the digit 0
-by mistake: Latin letters and digits become words of their own there, and jieba cuts the rest. F1
-is that of the longest part that answer and prediction have in common without a gap.
+by mistake: Latin letters and digits become words of their own there, and jieba splits the rest.
+F1 is that of the longest common substring.
 """
 
 import re
@@ -53,13 +53,13 @@ def segments(text: str, variant: Variant) -> list[str]:
 
 def _segments(text: str, variant: Variant) -> Iterator[str]:
     single = _SINGLE[variant]
-    cut = _latin_words() if variant == "official" else _JIEBA.findall
+    tokenize = _latin_words() if variant == "official" else _JIEBA.findall
     begin = 0
     for match in single.finditer(text):
-        yield from cut(text[begin : match.start()])
+        yield from tokenize(text[begin : match.start()])
         yield match[0]
         begin = match.end()
-    yield from cut(text[begin:])
+    yield from tokenize(text[begin:])
 
 
 def _plain(text: str) -> str:
@@ -69,11 +69,11 @@ def _plain(text: str) -> str:
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest common substring."""
     longest = 0
-    before = [0] * (len(second) + 1)
+    previous_row = [0] * (len(second) + 1)
     for word in first:
         row = [0]
-        for place, other in enumerate(second):
-            row.append(before[place] + 1 if word == other else 0)
+        for index, other_word in enumerate(second):
+            row.append(previous_row[index] + 1 if word == other_word else 0)
         longest = max(longest, *row)
-        before = row
+        previous_row = row
     return longest

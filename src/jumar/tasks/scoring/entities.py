@@ -1,7 +1,7 @@
 """Entities in tagged sentences, and precision, recall and F1 of whole entities.
 
 Facts: CoNLL's evaluation counts an entity as right if its type, beginning and end are; seqeval's
-default mode counts as it does. A tag is `O`, or one of B, I, M, E and S before a hyphen and a type;
+default mode counts as it does. A tag is `O`, or one of B, I, M, E and S with a hyphen and a type;
 M is another name of I.
 """
 
@@ -32,25 +32,25 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     An inner tag continues an entity of its type, or starts one if there is none.
     """
     spans: list[Entity] = []
-    before, kind_before = OUTSIDE, ""
-    for place, tag in enumerate(tags):
+    previous, kind_before = OUTSIDE, ""
+    for index, tag in enumerate(tags):
         prefix, kind = split_tag(tag)
         if prefix == OUTSIDE:
             pass
-        elif before in ("B", "I") and prefix in ("I", "E") and kind == kind_before:
-            spans[-1] = spans[-1]._replace(last=place)
+        elif previous in ("B", "I") and prefix in ("I", "E") and kind == kind_before:
+            spans[-1] = spans[-1]._replace(last=index)
         else:
-            spans.append(Entity(kind, place, place))
-        before, kind_before = prefix, kind
+            spans.append(Entity(kind, index, index))
+        previous, kind_before = prefix, kind
     return spans
 
 
 def strict_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
     """The entities that follow the scheme from start to end; all others are dropped."""
     spans: list[Entity] = []
-    tagged = [split_tag(tag) for tag in tags]
+    split_tags = [split_tag(tag) for tag in tags]
     for span in entities(tags):
-        prefixes = "".join(prefix for prefix, _ in tagged[span.first : span.last + 1])
+        prefixes = "".join(prefix for prefix, _ in split_tags[span.first : span.last + 1])
         inner = prefixes[1:] if scheme == "IOB2" else prefixes[1:-1]
         ends = prefixes[0] == "B" if scheme == "IOB2" else prefixes in ("S", f"B{inner}E")
         if ends and not inner.strip("I"):

@@ -26,13 +26,13 @@ def label_rates(
         average: `micro` for all of them together, `macro` for the mean of their rates, `weighted`
             for the mean by how often each is in the data.
     """
-    chosen = list(positives)
-    right = confusion.diagonal()[chosen]
-    predicted, true = confusion.sum(axis=0)[chosen], confusion.sum(axis=1)[chosen]
+    labels = list(positives)
+    right = confusion.diagonal()[labels]
+    predicted, true = confusion.sum(axis=0)[labels], confusion.sum(axis=1)[labels]
     if average == "micro":
         return Rates.of(right.sum(), predicted.sum(), true.sum())
-    each = np.array([Rates.of(*counts) for counts in zip(right, predicted, true, strict=True)])
-    weights = np.ones(len(chosen)) if average == "macro" else true
+    rates = np.array([Rates.of(*counts) for counts in zip(right, predicted, true, strict=True)])
+    weights = np.ones(len(labels)) if average == "macro" else true
     if not weights.sum():
         return Rates(0.0, 0.0, 0.0)
-    return Rates(*np.average(each, axis=0, weights=weights).tolist())
+    return Rates(*np.average(rates, axis=0, weights=weights).tolist())

@@ -15,5 +15,5 @@ class Rates(NamedTuple):
         """The rates of counts."""
         precision = right / predicted if predicted else 0.0
         recall = right / true if true else 0.0
-        both = precision + recall
-        return cls(precision, recall, 2 * precision * recall / both if both else 0.0)
+        total = precision + recall
+        return cls(precision, recall, 2 * precision * recall / total if total else 0.0)

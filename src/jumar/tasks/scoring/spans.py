@@ -34,14 +34,14 @@ def best_spans(
     """Answers from the best positions, best first; ties in the order found.
 
     Args:
-        start: Logits of the places where an answer may begin.
-        end: Logits of those where it may end.
-        may_begin: The places that are taken as a beginning.
-        may_end: The places that are taken as an end.
+        start: The logit of each position as the beginning of the answer.
+        end: The same for its end.
+        may_begin: The positions accepted as a beginning.
+        may_end: The positions accepted as an end.
         n_best: Number of positions of each kind to consider.
         longest: Maximum tokens of an answer.
     """
-    ends = [place for place in best_indexes(end, n_best) if may_end[place]]
+    ends = [index for index in best_indexes(end, n_best) if may_end[index]]
     guesses = [
         Guess(first, last, float(start[first] + end[last]))
         for first in best_indexes(start, n_best)
@@ -67,11 +67,20 @@ def realigned(prediction: str, original: str, words: BasicWords) -> str:
         The whole original where the prediction is not in it, or where characters were added or
         removed on the way.
     """
-    cut = " ".join(words(original))
-    begin = cut.find(prediction)
-    places = [place for place, letter in enumerate(original) if letter != " "]
-    cut_places = [place for place, letter in enumerate(cut) if letter != " "]
+    joined = " ".join(words(original))
+    begin = joined.find(prediction)
+    original_positions = [index for index, letter in enumerate(original) if letter != " "]
+    joined_positions = [index for index, letter in enumerate(joined) if letter != " "]
     end = begin + len(prediction) - 1
-    if begin < 0 or len(places) != len(cut_places) or not {begin, end} <= set(cut_places):
+    if (
+        begin < 0
+        or len(original_positions) != len(joined_positions)
+        or not {begin, end} <= set(joined_positions)
+    ):
         return original
-    return original[places[cut_places.index(begin)] : places[cut_places.index(end)] + 1]
+    return original[
+        original_positions[joined_positions.index(begin)] : original_positions[
+            joined_positions.index(end)
+        ]
+        + 1
+    ]

@@ -43,7 +43,7 @@ class Ownership:
 
     def __init__(self, client: Client, run: Location, say: Callable[[str], None]) -> None:
         self._client, self._run, self._say = client, run, say
-        self._place = run.below(OWNER)
+        self._location = run.below(OWNER)
         self._lease_s = _lease_s()
         self._id = uuid.uuid4().hex
         self._count = 0
@@ -91,13 +91,13 @@ class Ownership:
         if self._thread.is_alive():
             self._thread.join()
         if self._e_tag is not None and self._lost is None:
-            self._client.delete(self._place)
+            self._client.delete(self._location)
 
     def _write(self, e_tag: str | None) -> None:
         self._count += 1
         content = json.dumps({"id": self._id, "renewed": self._count, **_process()}).encode()
         try:
-            self._e_tag = self._client.write_if(self._place, content, e_tag=e_tag)
+            self._e_tag = self._client.write_if(self._location, content, e_tag=e_tag)
         except Changed:
             raise LostRun(
                 "another job has taken this run",
@@ -107,7 +107,7 @@ class Ownership:
 
     def _existing(self) -> tuple[dict[str, Any], str] | None:
         try:
-            content, e_tag = self._client.read_small(self._place)
+            content, e_tag = self._client.read_small(self._location)
         except Absent:
             return None
         try:
@@ -138,13 +138,13 @@ class Ownership:
 
     def _check_conditions(self) -> None:
         """Warn if a store ignores conditions; the same bytes do no harm."""
-        content, e_tag = self._client.read_small(self._place)
+        content, e_tag = self._client.read_small(self._location)
         try:
-            self._client.write_if(self._place, content + b" ", e_tag=None)
+            self._client.write_if(self._location, content + b" ", e_tag=None)
         except Changed:
             if self._client.has_conditions:
                 return
-        self._e_tag = self._client.head(self._place).e_tag or e_tag
+        self._e_tag = self._client.head(self._location).e_tag or e_tag
         self._say(
             f"{self._run}: this store writes objects whatever the condition, so that nothing keeps "
             "two jobs from writing into one run; see that only one does"

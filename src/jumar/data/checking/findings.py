@@ -71,16 +71,16 @@ class _Known(NamedTuple):
 
 def findings_of(parts: Sequence[PartItems]) -> list[Finding]:
     """All findings about the parts of a data set, the worst first."""
-    known = [
+    entries = [
         _Known(entry.part.name, item) for entry in parts for item in entry.items if not item.fault
     ]
-    same, copies = _copies(known)
+    copy_pairs, copy_findings = _copies(entries)
     findings = [
         *_broken(parts),
-        *copies,
-        *_near(known, same),
-        *_odd_sizes(known),
-        *_odd_kinds(known),
+        *copy_findings,
+        *_near(entries, copy_pairs),
+        *_odd_sizes(entries),
+        *_odd_kinds(entries),
     ]
     return [*findings, *_classes(parts)]
 
@@ -95,80 +95,84 @@ def _broken(parts: Sequence[PartItems]) -> Iterator[Finding]:
         yield Finding(kind="broken", what="cannot be used", groups=groups)
 
 
-def _copies(known: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding]]:
+def _copies(entries: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding]]:
     """Items with the same bytes or the same content, and their pairs."""
     findings: list[Finding] = []
-    by_content = _grouped(known, lambda item: item.content)
-    by_meaning = [
+    same_content = _grouped(entries, lambda item: item.content)
+    same_meaning = [
         group
-        for group in _grouped(known, lambda item: item.meaning)
-        if len({known[index].item.content for index in group}) > 1
+        for group in _grouped(entries, lambda item: item.meaning)
+        if len({entries[index].item.content for index in group}) > 1
     ]
-    findings += _duplicates(known, by_content, "the same content")
-    findings += _duplicates(known, by_meaning, "the same after decoding")
-    pairs = {(group[0], other) for group in (*by_content, *by_meaning) for other in group[1:]}
+    findings += _duplicates(entries, same_content, "the same content")
+    findings += _duplicates(entries, same_meaning, "the same after decoding")
+    pairs = {
+        (group[0], duplicate) for group in (*same_content, *same_meaning) for duplicate in group[1:]
+    }
     return pairs, findings
 
 
-def _near(known: Sequence[_Known], same: set[tuple[int, int]]) -> list[Finding]:
+def _near(entries: Sequence[_Known], copy_pairs: set[tuple[int, int]]) -> list[Finding]:
     """Images that look alike but are not copies of each other."""
-    rows = [index for index, entry in enumerate(known) if entry.item.look is not None]
+    rows = [index for index, entry in enumerate(entries) if entry.item.look is not None]
     if not rows:
         return []
-    looks = np.stack([look for row in rows if (look := known[row].item.look) is not None])
-    sizes = [dict(known[row].item.size) for row in rows]
+    looks = np.stack([look for row in rows if (look := entries[row].item.look) is not None])
+    sizes = [dict(entries[row].item.size) for row in rows]
     aspects = np.array([size["width"] / size["height"] for size in sizes])
-    places = np.array(rows, np.int64)
-    near = alike(looks, aspects)
-    pairs, crowded = places[near.pairs], places[near.crowded]
-    of_copies = groups_of(np.array(sorted(same), np.int64).reshape(-1, 2), len(known))
-    first = {index: group[0] for group in of_copies for index in group}
-    new = [
+    row_indices = np.array(rows, np.int64)
+    look_alikes = alike(looks, aspects)
+    pairs, crowded = row_indices[look_alikes.pairs], row_indices[look_alikes.crowded]
+    copy_groups = groups_of(np.array(sorted(copy_pairs), np.int64).reshape(-1, 2), len(entries))
+    first = {index: group[0] for group in copy_groups for index in group}
+    new_pairs = [
         (a, b) for a, b in pairs.tolist() if first.get(int(a), int(a)) != first.get(int(b), int(b))
     ]
-    groups = groups_of(np.array(new, np.int64).reshape(-1, 2), len(known))
-    duplicates = _duplicates(known, groups, "looks the same")
+    groups = groups_of(np.array(new_pairs, np.int64).reshape(-1, 2), len(entries))
+    findings = _duplicates(entries, groups, "looks the same")
     if len(crowded):
-        what = (
+        message = (
             f"more than {MOST_NEIGHBOURS} others may look the same; only the nearest were compared"
         )
-        each = [[known[index].place] for index in crowded.tolist()]
-        duplicates.append(Finding(kind="look-alike", what=what, groups=each))
-    return duplicates
+        crowd_places = [[entries[index].place] for index in crowded.tolist()]
+        findings.append(Finding(kind="look-alike", what=message, groups=crowd_places))
+    return findings
 
 
 def _duplicates(
-    known: Sequence[_Known], groups: Sequence[Sequence[int]], how: str
+    entries: Sequence[_Known], groups: Sequence[Sequence[int]], similarity: str
 ) -> list[Finding]:
     """Groups within a part, across parts, and with different labels."""
-    within: list[list[Place]] = []
-    across: list[list[Place]] = []
+    within_parts: list[list[Place]] = []
+    across_parts: list[list[Place]] = []
     conflicts: list[list[Place]] = []
     for group in groups:
-        places = [known[index].place for index in group]
-        (across if len({place.part for place in places}) > 1 else within).append(places)
+        places = [entries[index].place for index in group]
+        (across_parts if len({place.part for place in places}) > 1 else within_parts).append(places)
         if len({place.detail for place in places}) > 1:
             conflicts.append(places)
-    alike_only = how == "looks the same"
+    alike_only = similarity == "looks the same"
     kinds = (
-        ("leak", f"{how} in training and in evaluation", across),
-        ("look-alike" if alike_only else "duplicate", how, within),
-        ("label conflict", f"{how}, with different labels", conflicts),
+        ("leak", f"{similarity} in training and in evaluation", across_parts),
+        ("look-alike" if alike_only else "duplicate", similarity, within_parts),
+        ("label conflict", f"{similarity}, with different labels", conflicts),
     )
-    return [Finding(kind=kind, what=what, groups=places) for kind, what, places in kinds if places]
+    return [
+        Finding(kind=kind, what=message, groups=places) for kind, message, places in kinds if places
+    ]
 
 
-def _grouped(known: Sequence[_Known], key: Callable[[Item], bytes]) -> list[list[int]]:
+def _grouped(entries: Sequence[_Known], key: Callable[[Item], bytes]) -> list[list[int]]:
     groups: defaultdict[bytes, list[int]] = defaultdict(list)
-    for index, entry in enumerate(known):
+    for index, entry in enumerate(entries):
         if key(entry.item):
             groups[key(entry.item)].append(index)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _odd_sizes(known: Sequence[_Known]) -> Iterator[Finding]:
+def _odd_sizes(entries: Sequence[_Known]) -> Iterator[Finding]:
     sizes: defaultdict[str, list[tuple[float, _Known]]] = defaultdict(list)
-    for entry in known:
+    for entry in entries:
         for name, value in entry.item.size:
             sizes[name].append((value, entry))
         size = dict(entry.item.size)
@@ -176,14 +180,14 @@ def _odd_sizes(known: Sequence[_Known]) -> Iterator[Finding]:
             sizes["width by height"].append((size["width"] / size["height"], entry))
     for name, values in sizes.items():
         low, high, middle = _usual([value for value, _ in values])
-        odd = [
+        odd_places = [
             [Place(entry.part, entry.item.where, f"{value:.4g}")]
             for value, entry in values
             if not low <= value <= high
         ]
-        if odd:
-            what = f"{name} outside of {low:.3g} to {high:.3g}, around a median of {middle:.4g}"
-            yield Finding(kind="odd size", what=what, groups=odd)
+        if odd_places:
+            message = f"{name} outside of {low:.3g} to {high:.3g}, around a median of {middle:.4g}"
+            yield Finding(kind="odd size", what=message, groups=odd_places)
 
 
 def _usual(values: Sequence[float]) -> tuple[float, float, float]:
@@ -194,49 +198,49 @@ def _usual(values: Sequence[float]) -> tuple[float, float, float]:
     """
     logs = np.log(np.maximum(values, 1e-9))
     middle = float(np.median(logs))
-    spread = float(np.median(np.abs(logs - middle)))
-    reach = max(float(np.log(FAR_FROM_MEDIAN)), SPREADS * spread)
+    deviation = float(np.median(np.abs(logs - middle)))
+    reach = max(float(np.log(FAR_FROM_MEDIAN)), SPREADS * deviation)
     low, high, median = np.exp([middle - reach, middle + reach, middle]).tolist()
     return low, high, median
 
 
-def _odd_kinds(known: Sequence[_Known]) -> Iterator[Finding]:
-    counts = Counter(trait for entry in known for trait in entry.item.traits)
+def _odd_kinds(entries: Sequence[_Known]) -> Iterator[Finding]:
+    counts = Counter(trait for entry in entries for trait in entry.item.traits)
     for trait, count in counts.items():
-        if count <= len(known) / 2:
+        if count <= len(entries) / 2:
             places = [
                 [Place(entry.part, entry.item.where)]
-                for entry in known
+                for entry in entries
                 if trait in entry.item.traits
             ]
-            what = f"{trait}: {count} of {counted(len(known), 'item')}"
-            yield Finding(kind="odd kind", what=what, groups=places)
+            message = f"{trait}: {count} of {counted(len(entries), 'item')}"
+            yield Finding(kind="odd kind", what=message, groups=places)
 
 
 def _classes(parts: Sequence[PartItems]) -> Iterator[Finding]:
     counts: dict[str, Mapping[str, int]] = {}
     for entry in parts:
-        of_items = Counter(name for item in entry.items for name in item.classes)
-        counts[entry.part.name] = {**dict.fromkeys(entry.part.classes, 0), **of_items}
-    everywhere = sorted({name for each in counts.values() for name in each})
-    missing = [
+        item_counts = Counter(name for item in entry.items for name in item.classes)
+        counts[entry.part.name] = {**dict.fromkeys(entry.part.classes, 0), **item_counts}
+    all_classes = sorted({name for class_counts in counts.values() for name in class_counts})
+    missing_classes = [
         [Place(part, name, "no item")]
-        for part, each in counts.items()
-        for name in everywhere
-        if not each.get(name)
+        for part, class_counts in counts.items()
+        for name in all_classes
+        if not class_counts.get(name)
     ]
-    if missing:
-        yield Finding(kind="class", what="missing on one side", groups=missing)
-    for part, each in counts.items():
-        present = [count for count in each.values() if count]
-        if not present:
+    if missing_classes:
+        yield Finding(kind="class", what="missing on one side", groups=missing_classes)
+    for part, class_counts in counts.items():
+        nonzero_counts = [count for count in class_counts.values() if count]
+        if not nonzero_counts:
             continue
-        least = max(FEWEST_SAMPLES, FEW_SAMPLES * float(np.median(present)))
-        few = [
+        minimum = max(FEWEST_SAMPLES, FEW_SAMPLES * float(np.median(nonzero_counts)))
+        rare_classes = [
             [Place(part, name, counted(count, "item"))]
-            for name, count in sorted(each.items())
-            if 0 < count < least
+            for name, count in sorted(class_counts.items())
+            if 0 < count < minimum
         ]
-        if few:
-            what = f"fewer than {least:g} items in {part}"
-            yield Finding(kind="class", what=what, groups=few)
+        if rare_classes:
+            message = f"fewer than {minimum:g} items in {part}"
+            yield Finding(kind="class", what=message, groups=rare_classes)

@@ -51,13 +51,13 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
     from scipy.spatial import KDTree  # takes a while to import, and only images need it
 
     first: dict[bytes, int] = {}
-    copies: list[tuple[int, int]] = []
+    exact_pairs: list[tuple[int, int]] = []
     for index in np.flatnonzero(looks.std(axis=1) >= LEAST_CONTRAST).tolist():
-        same = first.setdefault(looks[index].tobytes() + aspects[index].tobytes(), index)
-        if same != index:
-            copies.append((same, index))
+        first_index = first.setdefault(looks[index].tobytes() + aspects[index].tobytes(), index)
+        if first_index != index:
+            exact_pairs.append((first_index, index))
     rows = np.array([*first.values()], np.int64)
-    same_looks = np.array(copies, np.int64).reshape(-1, 2)
+    same_looks = np.array(exact_pairs, np.int64).reshape(-1, 2)
     if len(rows) < 2:
         return Alike(same_looks, np.empty(0, np.int64))
     side = LOOK_SIDE // _BLOCKS
@@ -65,27 +65,29 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
     blocks = looks[rows].reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
     # Means of blocks differ by at most what their pixels differ, so no pair is missed.
     count = min(MOST_NEIGHBOURS + 2, len(rows))  # itself, and one that shows a crowd
-    reach = MOST_DIFFERENCE + 1e-6  # the bound itself is excluded
-    answer = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=reach)
-    near = np.asarray(answer[1], np.int64)
-    is_near = near < len(rows)
-    crowded = rows[is_near.sum(axis=1) > MOST_NEIGHBOURS + 1]
-    one, place = np.nonzero(is_near)
-    pairs = np.unique(np.sort(np.column_stack([one, near[one, place]]), axis=1), axis=0)
+    bound = MOST_DIFFERENCE + 1e-6  # the bound itself is excluded
+    query_result = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=bound)
+    neighbours = np.asarray(query_result[1], np.int64)
+    is_neighbour = neighbours < len(rows)
+    crowded = rows[is_neighbour.sum(axis=1) > MOST_NEIGHBOURS + 1]
+    row, column = np.nonzero(is_neighbour)
+    pairs = np.unique(np.sort(np.column_stack([row, neighbours[row, column]]), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     blocks_of_pairs = np.array_split(pairs, 1 + len(pairs) // 100_000)
-    kept = [_confirmed(rows[block], looks, aspects) for block in blocks_of_pairs]
-    return Alike(np.concatenate([same_looks, *kept]), crowded)
+    confirmed = [_confirmed(rows[block], looks, aspects) for block in blocks_of_pairs]
+    return Alike(np.concatenate([same_looks, *confirmed]), crowded)
 
 
 def _confirmed(
     pairs: NDArray[np.int64], looks: NDArray[np.uint8], aspects: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    one, other = looks[pairs[:, 0]].astype(np.int16), looks[pairs[:, 1]].astype(np.int16)
-    apart = np.abs(one - other)
+    first, second = looks[pairs[:, 0]].astype(np.int16), looks[pairs[:, 1]].astype(np.int16)
+    differences = np.abs(first - second)
     ratios = aspects[pairs[:, 0]] / aspects[pairs[:, 1]]
-    close = (apart.max(axis=1) <= MOST_DIFFERENCE) & (apart.mean(axis=1) <= MOST_MEAN_DIFFERENCE)
-    return pairs[close & (np.abs(np.log(ratios)) < 0.02)]
+    is_alike = (differences.max(axis=1) <= MOST_DIFFERENCE) & (
+        differences.mean(axis=1) <= MOST_MEAN_DIFFERENCE
+    )
+    return pairs[is_alike & (np.abs(np.log(ratios)) < 0.02)]
 
 
 def groups_of(pairs: NDArray[np.int64], count: int) -> Sequence[Sequence[int]]:

@@ -76,10 +76,14 @@ def kind_of(path: str) -> Kind:
     Raises:
         UserError: There are no files, or none of a known kind.
     """
-    if is_registered(path) or store_url(path) is not None or any(mark in path for mark in "*?["):
+    if (
+        is_registered(path)
+        or store_url(path) is not None
+        or any(character in path for character in "*?[")
+    ):
         return "images"
-    place = expanded(path)
-    names = _names(place)
+    expanded_path = expanded(path)
+    names = _names(expanded_path)
     pictures = [name for name in names if is_image(name)]
     stems = {Path(name).stem.lower() for name in pictures}
     labels = [name for name in names if _labels_picture(name, stems)]
@@ -104,20 +108,20 @@ def kind_of(path: str) -> Kind:
     )
 
 
-def _names(place: Path) -> list[str]:
+def _names(root: Path) -> list[str]:
     """Names of files below a path, including those in zips."""
-    if is_file(place):
-        return _zipped(place) if place.suffix.lower() == ".zip" else [place.name]
-    if not is_folder(place):
-        raise missing(place)
+    if is_file(root):
+        return _zipped(root) if root.suffix.lower() == ".zip" else [root.name]
+    if not is_folder(root):
+        raise missing(root)
     names: list[str] = []
-    for path in islice(place.rglob("*"), _LOOKED_AT):
-        if any(is_hidden(part) for part in path.relative_to(place).parts):
+    for path in islice(root.rglob("*"), _LOOKED_AT):
+        if any(is_hidden(part) for part in path.relative_to(root).parts):
             continue
         if path.suffix.lower() == ".zip":
             names += _zipped(path)
         elif path.suffix or is_shard_name(path.name):
-            names.append(str(path.relative_to(place)))
+            names.append(str(path.relative_to(root)))
     return names
 
 
@@ -134,7 +138,7 @@ def _labels_picture(name: str, stems: set[str]) -> bool:
     if path.suffix.lower() not in (".txt", ".json", ".mat"):
         return False
     stem = path.stem.lower()
-    return any(stem.removeprefix(mark) in stems for mark in ("", "gt_", "poly_gt_", "label_"))
+    return any(stem.removeprefix(prefix) in stems for prefix in ("", "gt_", "poly_gt_", "label_"))
 
 
 def _has_classes(path: str) -> bool:

@@ -45,19 +45,19 @@ def open_outlined(
     Raises:
         UserError: There are no images with words at a path.
     """
-    opened = [("training", open_text_pictures(path, "train", labels=labels, notice=notice))]
+    opened_parts = [("training", open_text_pictures(path, "train", labels=labels, notice=notice))]
     split: Split = "eval"
     if eval_path:
-        other = open_text_pictures(eval_path, split, labels=eval_labels, notice=notice)
-        opened.append(("evaluation", other))
+        evaluation = open_text_pictures(eval_path, split, labels=eval_labels, notice=notice)
+        opened_parts.append(("evaluation", evaluation))
     else:
         try:
-            other = open_text_pictures(path, split, labels=labels, notice=notice)
+            evaluation = open_text_pictures(path, split, labels=labels, notice=notice)
         except UserError:
-            other = None
-        if other is not None and other.fingerprint != opened[0][1].fingerprint:
-            opened.append(("evaluation", other))
+            evaluation = None
+        if evaluation is not None and evaluation.fingerprint != opened_parts[0][1].fingerprint:
+            opened_parts.append(("evaluation", evaluation))
     return [
         CheckedPart(name=name, reader=OutlinedReader(pictures), faults=pictures.faults)
-        for name, pictures in opened
+        for name, pictures in opened_parts
     ]

@@ -55,7 +55,7 @@ def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) ->
     try:
         encoded = EncodedImage(record.encoded)
         pixels = encoded.decode(fast=False)
-        own = _traits(record.encoded, encoded.orientation)
+        own_traits = _traits(record.encoded, encoded.orientation)
     except DecodeError as error:
         raise CorruptRecord(record.origin, error) from error
     return Item(
@@ -67,7 +67,7 @@ def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) ->
         label=label,
         classes=(label,) if label else (),
         size=(("width", encoded.width), ("height", encoded.height)),
-        traits=(*own, *traits),
+        traits=(*own_traits, *traits),
         look=_look(pixels),
     )
 

@@ -19,19 +19,19 @@ def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) ->
         done: Called with the number of items read so far.
     """
     pool = ThreadPoolExecutor(max_workers=workers)
-    waiting: deque[Future[Item]] = deque()
+    pending: deque[Future[Item]] = deque()
     try:
-        read = 0
+        read_count = 0
         for index in range(len(reader)):
-            waiting.append(pool.submit(reader.item, index))
-            if len(waiting) > _AHEAD * workers:
-                yield waiting.popleft().result()
-                read += 1
-                done(read)
-        while waiting:
-            yield waiting.popleft().result()
-            read += 1
-            done(read)
+            pending.append(pool.submit(reader.item, index))
+            if len(pending) > _AHEAD * workers:
+                yield pending.popleft().result()
+                read_count += 1
+                done(read_count)
+        while pending:
+            yield pending.popleft().result()
+            read_count += 1
+            done(read_count)
     finally:
         # After Ctrl-C, do not wait for items that were not begun.
         pool.shutdown(wait=True, cancel_futures=True)

@@ -52,20 +52,20 @@ def open_clips(path: str, eval_path: str, notice: Notice) -> list[CheckedPart]:
     Raises:
         UserError: There are no clips at a path.
     """
-    opened: list[tuple[str, Speech]] = []
+    opened_parts: list[tuple[str, Speech]] = []
     first = open_speech(path, "training", whole=bool(eval_path), notice=notice)
-    opened.append(("training", first))
+    opened_parts.append(("training", first))
     if eval_path:
-        opened.append(
+        opened_parts.append(
             ("evaluation", open_speech(eval_path, "validation", whole=True, notice=notice))
         )
     else:
         for part in ("validation", "testing"):
             try:
-                opened.append((_PARTS[part], open_speech(path, part, notice=notice)))
+                opened_parts.append((_PARTS[part], open_speech(path, part, notice=notice)))
             except UserError as error:
                 notice(f"{part}: {error.what}")
     return [
         CheckedPart(name=name, reader=ClipReader(speech), classes=speech.words)
-        for name, speech in opened
+        for name, speech in opened_parts
     ]

@@ -48,7 +48,7 @@ def checked_sentences(path: Path, name: str, data: SentenceData) -> CheckedPart:
         UserError: It cannot be read, or has none of the columns.
     """
     faults = CollectedFaults()
-    items = [_sentence(each) for each in read_sentences(path, data, faults)]
+    items = [_sentence(sentence) for sentence in read_sentences(path, data, faults)]
     return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
 
 
@@ -59,7 +59,7 @@ def checked_tagged(path: Path, name: str) -> CheckedPart:
         UserError: It cannot be read.
     """
     faults = CollectedFaults()
-    items = [_tagged(each, path) for each in read_tagged(path, faults)]
+    items = [_tagged(sentence, path) for sentence in read_tagged(path, faults)]
     return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
 
 
@@ -128,13 +128,13 @@ def _tagged(sentence: TaggedSentence, path: Path) -> Item:
 
 def _wrong_beginnings(tags: Sequence[str]) -> tuple[str, ...]:
     """Tags that continue an entity of another type, or none."""
-    before = "O"
+    previous = "O"
     for tag in tags:
         prefix, _, kind = tag.partition("-")
-        goes_on = before[:1] in ("B", "I", "M") and before.partition("-")[2] == kind
-        if prefix in ("I", "M", "E") and not goes_on:
+        continues = previous[:1] in ("B", "I", "M") and previous.partition("-")[2] == kind
+        if prefix in ("I", "M", "E") and not continues:
             return ("entity without a beginning",)
-        before = tag
+        previous = tag
     return ()
 
 

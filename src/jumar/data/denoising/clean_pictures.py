@@ -56,14 +56,14 @@ class CleanPictures:
         Raises:
             CorruptRecord: The image cannot be read or decoded.
         """
-        place = index * len(self.scales) + scale
-        kept = self._cache.get(place)
-        if kept is not None:
-            return kept
+        cache_index = index * len(self.scales) + scale
+        cached = self._cache.get(cache_index)
+        if cached is not None:
+            return cached
         pixels = self._decoded(index)
         if self.scales[scale] != 1:
             pixels = _scaled(pixels, self.scales[scale])
-        self._cache.put(place, pixels)
+        self._cache.put(cache_index, pixels)
         return pixels
 
     def _decoded(self, index: int) -> Pixels:

@@ -90,13 +90,15 @@ class TripletPatches:
     def map(self, pixels: Pixels, _item: int, key: SampleKey) -> Arrays:
         """A patch of the frames; see `SampleKind.map`."""
         random = sample_random(self.seed, key)
-        cut = random_window(pixels, self.patch_size + 2 * self.margin, random)
-        cut = np.ascontiguousarray(turned(cut, int(random.integers(TURNS))) if self.turns else cut)
+        patch = random_window(pixels, self.patch_size + 2 * self.margin, random)
+        patch = np.ascontiguousarray(
+            turned(patch, int(random.integers(TURNS))) if self.turns else patch
+        )
         level = draw_level(self.noise, random)
-        inner, channels = slice(self.margin, -self.margin or None), cut.shape[2] // 3
+        centre, channels = slice(self.margin, -self.margin or None), patch.shape[2] // 3
         return {
-            "clean": cut[inner, inner, channels : 2 * channels],
-            "noisy": add_noise(cut, level, random, storage_of(self.noise)),
+            "clean": patch[centre, centre, channels : 2 * channels],
+            "noisy": add_noise(patch, level, random, storage_of(self.noise)),
         }
 
 
@@ -150,12 +152,12 @@ class NoisyTriplets:
 
     def map(self, frames: list[Pixels], item: int, _key: SampleKey) -> Arrays:
         """The middle frame, and all three with noise; see `SampleKind.map`."""
-        place, index = divmod(item, len(self.triplets))
+        level, index = divmod(item, len(self.triplets))
         noisy = [
-            self.pictures.noisy(pixels, which, place)
-            for pixels, which in zip(frames, self.triplets[index], strict=True)
+            self.pictures.noisy(pixels, frame, level)
+            for pixels, frame in zip(frames, self.triplets[index], strict=True)
         ]
-        return whole_sample(frames[1], np.concatenate(noisy, axis=2), place)
+        return whole_sample(frames[1], np.concatenate(noisy, axis=2), level)
 
 
 def triplets_fingerprint(frames: CleanPictures, triplets: Sequence[Triplet]) -> str:
@@ -183,11 +185,11 @@ def clips_of(pictures: Pictures) -> list[range]:
     clips: list[range] = []
     start, folder = 0, ""
     for index in range(len(pictures)):
-        own = pictures.path(index).rpartition("/")[0]
-        if index and own != folder:
+        frame_folder = pictures.path(index).rpartition("/")[0]
+        if index and frame_folder != folder:
             clips.append(range(start, index))
             start = index
-        folder = own
+        folder = frame_folder
     return [*clips, range(start, len(pictures))]
 
 
@@ -251,12 +253,12 @@ def open_triplets(
     if data.eval_path == "none":
         return train, None
     noisy = with_evaluation_noise(data, eval_pictures)
-    scored = [triplet for clip in eval_clips for triplet in all_triplets(clip)]
-    return train, whole_pictures_set(NoisyTriplets(noisy, scored))
+    eval_triplets = [triplet for clip in eval_clips for triplet in all_triplets(clip)]
+    return train, whole_pictures_set(NoisyTriplets(noisy, eval_triplets))
 
 
-def _are_same(one: Pictures, other: Pictures) -> bool:
+def _are_same(first: Pictures, second: Pictures) -> bool:
     try:
-        return len(one) == len(other) and one.read(0).origin == other.read(0).origin
+        return len(first) == len(second) and first.read(0).origin == second.read(0).origin
     except CorruptRecord:
-        return one.path(0) == other.path(0)
+        return first.path(0) == second.path(0)

@@ -92,8 +92,8 @@ class NoisyPictures:
 
     def map(self, clean: Pixels, item: int, _key: SampleKey) -> Arrays:
         """The image without and with noise; see `SampleKind.map`."""
-        place, index = divmod(item, len(self.pictures))
-        return whole_sample(clean, self.noisy(clean, index, place), place)
+        level, index = divmod(item, len(self.pictures))
+        return whole_sample(clean, self.noisy(clean, index, level), level)
 
     def noisy(self, clean: Pixels, index: int, place: int) -> Pixels | Floats:
         """An image with its fixed noise.
@@ -125,9 +125,9 @@ class NoisyPictures:
         if self._states:
             random.set_state(self._states[-1])
         while len(self._states) <= index:
-            before = len(self._states) - 1
-            if before >= 0:
-                random.normal(size=self._size(before))
+            previous = len(self._states) - 1
+            if previous >= 0:
+                random.normal(size=self._size(previous))
             self._states.append(random.get_state(legacy=False))
         random.set_state(self._states[index])
         return random
@@ -152,17 +152,17 @@ def whole_pictures_set(kind: Kinds) -> KeyedSet[Kinds]:
 
 
 def _collate_whole(samples: Iterator[Arrays], _count: int) -> Batch:
-    whole = list(samples)
-    sizes = {sample["clean"].shape for sample in whole}
+    collected = list(samples)
+    sizes = {sample["clean"].shape for sample in collected}
     if len(sizes) > 1:
-        named = ", ".join(sorted(f"{size[1]} x {size[0]}" for size in sizes))
+        size_names = ", ".join(sorted(f"{size[1]} x {size[0]}" for size in sizes))
         raise UserError(
-            f"images of different sizes do not fit into one batch: {named}",
+            f"images of different sizes do not fit into one batch: {size_names}",
             where="data.eval_batch_size",
             todo="Set data.eval_batch_size=1.",
         )
     return Stacked(what="images", fields="data.eval_batch_size", pictures=("clean", "noisy"))(
-        iter(whole), len(whole)
+        iter(collected), len(collected)
     )
 
 

@@ -67,10 +67,10 @@ class Patches:
     ) -> Arrays:
         """A patch, without and with noise; see `SampleKind.map`."""
         pixels, random = opened
-        cut = random_window(pixels, self.patch_size, random)
+        patch = random_window(pixels, self.patch_size, random)
         # Rotate in memory order first, so that noise is added to contiguous rows.
         clean = np.ascontiguousarray(
-            turned(cut, int(random.integers(TURNS))) if self.turns else cut
+            turned(patch, int(random.integers(TURNS))) if self.turns else patch
         )
         level = draw_level(self.noise, random)
         return {"clean": clean, "noisy": add_noise(clean, level, random, storage_of(self.noise))}
@@ -127,8 +127,8 @@ def mirrored(pixels: Pixels, side: int) -> Pixels:
     height, width = pixels.shape[:2]
     if min(height, width) >= side:
         return pixels
-    missing = (max(0, side - height), max(0, side - width))
-    pads = [(gap // 2, gap - gap // 2) for gap in missing]
+    gaps = (max(0, side - height), max(0, side - width))
+    pads = [(gap // 2, gap - gap // 2) for gap in gaps]
     return np.pad(pixels, [*pads, (0, 0)], mode="symmetric")
 
 

@@ -55,9 +55,9 @@ class PictureCache:
 
     def get(self, place: int) -> NDArray[np.uint8] | None:
         """The pixels [height, width, channels] of an image, not to be modified, or None."""
-        seen = self._seen.get(place)
-        if seen is not None or not self._limit:
-            return seen
+        cached = self._seen.get(place)
+        if cached is not None or not self._limit:
+            return cached
         # Under the lock, because another core may see the table's new row before the pixels.
         if not self._lock.acquire(timeout=_PATIENCE_S):
             return None
@@ -67,24 +67,24 @@ class PictureCache:
             return None
         shape = (row[_HEIGHT], row[_WIDTH], row[_CHANNELS])
         size = shape[0] * shape[1] * shape[2]
-        kept = self._pixels[row[_START] : row[_START] + size].reshape(shape)
-        kept.flags.writeable = False
-        self._seen[place] = kept
-        return kept
+        pixels = self._pixels[row[_START] : row[_START] + size].reshape(shape)
+        pixels.flags.writeable = False
+        self._seen[place] = pixels
+        return pixels
 
     def put(self, place: int, pixels: NDArray[np.uint8]) -> None:
         """Cache an image [height, width, channels] if there is room for it."""
-        used = self._table[self._places]
-        if int(used[0]) + pixels.size > self._limit:
+        usage_row = self._table[self._places]
+        if int(usage_row[0]) + pixels.size > self._limit:
             return
         if not self._lock.acquire(timeout=_PATIENCE_S):
             return
         try:
-            start = int(used[0])
+            start = int(usage_row[0])
             if start + pixels.size > self._limit or self._table[place, _CHANNELS]:
                 return
             self._pixels[start : start + pixels.size] = pixels.reshape(-1)
             self._table[place] = (start, *pixels.shape)
-            used[0] = start + pixels.size
+            usage_row[0] = start + pixels.size
         finally:
             self._lock.release()

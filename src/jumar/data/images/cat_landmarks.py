@@ -66,9 +66,9 @@ class CatHeads:
             CorruptRecord: The image or its landmarks cannot be read.
         """
         record = self._pictures.read(index)
-        place = self._folder / f"{self._pictures.path(index)}{SUFFIX}"
+        path = self._folder / f"{self._pictures.path(index)}{SUFFIX}"
         try:
-            with place.open("rb") as file:
+            with path.open("rb") as file:
                 points = parse_landmarks(file.read(_LARGEST_FILE).decode("ascii", "replace"))
             picture = EncodedImage(record.encoded)
         except OSError as error:
@@ -76,11 +76,11 @@ class CatHeads:
                 f"no landmarks: {error.strerror or error} (data.frame=head needs the .cat files "
                 "of the Kaggle CAT data set; square and squeeze need none)"
             )
-            raise CorruptRecord(str(place), reason) from error
+            raise CorruptRecord(str(path), reason) from error
         except DecodeError as error:
             raise CorruptRecord(record.origin, error) from error
         except ValueError as error:
-            raise CorruptRecord(str(place), error) from error
+            raise CorruptRecord(str(path), error) from error
         box = head_box(points, picture.width, picture.height)
         return Record(encoded=record.encoded, label=0, origin=record.origin, boxes=(box,))
 
@@ -116,5 +116,5 @@ def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
     return top / height, left / width, (top + side) / height, (left + side) / width
 
 
-def _within(start: float, most: float) -> float:
-    return max(0.0, min(start, most))
+def _within(start: float, largest: float) -> float:
+    return max(0.0, min(start, largest))

@@ -173,8 +173,8 @@ def ending_of(path: str) -> str:
 
 def by_ending(counts: Counter[str]) -> str:
     """`3 .txt, 1 .tif`: the skipped files by suffix, most frequent first."""
-    named = [f"{count} {ending}" for ending, count in counts.most_common(_NAMED_AT_MOST)]
-    return ", ".join(named + (["..."] if len(counts) > _NAMED_AT_MOST else []))
+    descriptions = [f"{count} {ending}" for ending, count in counts.most_common(_NAMED_AT_MOST)]
+    return ", ".join(descriptions + (["..."] if len(counts) > _NAMED_AT_MOST else []))
 
 
 def join(folder: str, name: str) -> str:
@@ -188,26 +188,28 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
     Raises:
         UserError: There are no class folders, or some hold no image.
     """
-    folders, loose = tree.entries(root)
+    folders, loose_files = tree.entries(root)
     where = join(tree.name, root) if root else tree.name
     if not folders:
-        raise _no_classes(loose, where)
+        raise _no_classes(loose_files, where)
     paths: list[str] = []
     labels: list[int] = []
     empty: list[str] = []
-    ignored = Counter(map(ending_of, loose))
+    ignored = Counter(map(ending_of, loose_files))
     for label, name in enumerate(folders):
-        before, others = len(paths), Counter[str]()
+        count_before, other_endings = len(paths), Counter[str]()
         for path in files_below(tree, join(root, name)):
             if is_image(path):
                 paths.append(path)
             else:
-                others[ending_of(path)] += 1
-        ignored += others
-        count = len(paths) - before
+                other_endings[ending_of(path)] += 1
+        ignored += other_endings
+        count = len(paths) - count_before
         labels.extend([label] * count)
         if not count:
-            empty.append(f"'{name}'" + (f" (with {by_ending(others)})" if others else ""))
+            empty.append(
+                f"'{name}'" + (f" (with {by_ending(other_endings)})" if other_endings else "")
+            )
     if empty:
         raise _empty_classes(empty, len(folders), where)
     return ClassListing(
@@ -225,41 +227,41 @@ def files_below(tree: Tree, folder: str) -> Iterator[str]:
     Raises:
         UserError: Folders are nested endlessly.
     """
-    waiting = [(folder, 0)]
-    while waiting:
-        at, depth = waiting.pop()
+    pending = [(folder, 0)]
+    while pending:
+        current, depth = pending.pop()
         if depth > 32:
             raise UserError(
                 "folders are nested more than 32 deep; does a symbolic link point to a parent?",
-                where=join(tree.name, at),
+                where=join(tree.name, current),
             )
-        folders, files = tree.entries(at)
-        yield from (join(at, name) for name in files)
-        waiting.extend((join(at, name), depth + 1) for name in reversed(folders))
+        folders, files = tree.entries(current)
+        yield from (join(current, name) for name in files)
+        pending.extend((join(current, name), depth + 1) for name in reversed(folders))
 
 
-def _no_classes(loose: Sequence[str], where: str) -> UserError:
+def _no_classes(loose_files: Sequence[str], where: str) -> UserError:
     suffixes = ", ".join(IMAGE_SUFFIXES)
-    if any(is_image(name) for name in loose):
+    if any(is_image(name) for name in loose_files):
         return UserError(
             "the images are not in class folders, so their classes are unknown",
             where=where,
             todo="Put the images of each class into a folder with the name of the class.",
         )
-    held = f", only {by_ending(Counter(map(ending_of, loose)))}" if loose else ""
+    content = f", only {by_ending(Counter(map(ending_of, loose_files)))}" if loose_files else ""
     return UserError(
-        f"contains neither class folders nor TFRecord shards{held}",
+        f"contains neither class folders nor TFRecord shards{content}",
         where=where,
         todo=f"Expected one folder per class with images ({suffixes}), or train-*-of-* shards.",
     )
 
 
 def _empty_classes(empty: Sequence[str], total: int, where: str) -> UserError:
-    named = ", ".join(empty[:_NAMED_AT_MOST])
+    names = ", ".join(empty[:_NAMED_AT_MOST])
     more = f" and {len(empty) - _NAMED_AT_MOST} more" if len(empty) > _NAMED_AT_MOST else ""
     verb = "holds" if len(empty) == 1 else "hold"
     return UserError(
-        f"{len(empty)} of {total} class folders {verb} no image: {named}{more}",
+        f"{len(empty)} of {total} class folders {verb} no image: {names}{more}",
         where=where,
         todo=f"Put images ({', '.join(IMAGE_SUFFIXES)}) into it, or remove the folder.",
     )

@@ -59,16 +59,16 @@ def open_digits(split: Literal["train", "eval"]) -> DigitImages:
         np.uint8
     )
     labels = [int(target) for target in rows[:, -1]]
-    seen = [0] * 10
-    chosen: list[int] = []
+    label_counts = [0] * 10
+    indices: list[int] = []
     for index, label in enumerate(labels):
-        seen[label] += 1
-        if (seen[label] % EVAL_EVERY == 0) == (split == "eval"):
-            chosen.append(index)
+        label_counts[label] += 1
+        if (label_counts[label] % EVAL_EVERY == 0) == (split == "eval"):
+            indices.append(index)
     return DigitImages(
-        encoded=[_png(images[index]) for index in chosen],
-        labels=[labels[index] for index in chosen],
-        where=chosen,
+        encoded=[_png(images[index]) for index in indices],
+        labels=[labels[index] for index in indices],
+        where=indices,
     )
 
 

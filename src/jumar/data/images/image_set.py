@@ -165,8 +165,8 @@ class LabelledPictures:
         """The names of all labels; empty if the source has none."""
         if not self.source.classes:
             return []
-        named = dict(enumerate(self.source.classes, start=self.label_offset))
-        return [named.get(label, f"class {label}") for label in range(self.num_classes)]
+        names = dict(enumerate(self.source.classes, start=self.label_offset))
+        return [names.get(label, f"class {label}") for label in range(self.num_classes)]
 
     def _label(self, record: Record) -> int:
         label = record.label + self.label_offset
@@ -247,8 +247,8 @@ def open_image_sets(
     train = train or image_set(training)
     if evaluation is None:
         return train, None
-    scored = pictures(source=evaluation, label_offset=eval_offset, training=False)
-    return train, image_set(scored)
+    eval_pictures = pictures(source=evaluation, label_offset=eval_offset, training=False)
+    return train, image_set(eval_pictures)
 
 
 def _changed_set(

@@ -70,11 +70,11 @@ def read_class_names(path: Path) -> tuple[str, ...]:
     lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
-    numbered = [_NUMBERED_LINE.match(line) for line in lines]
-    if not all(numbered):
+    matches = [_NUMBERED_LINE.match(line) for line in lines]
+    if not all(matches):
         return tuple(line.strip() for line in lines)
     names: list[str] = []
-    for number, match in enumerate(numbered):
+    for number, match in enumerate(matches):
         if match is not None:
             if int(match[1]) != number:
                 raise UserError(

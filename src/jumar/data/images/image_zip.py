@@ -105,20 +105,20 @@ class ImageZip(ListedImages):
                 for an image.
         """
         origin = f"{self._path}, {self._listing.paths[index]}"
-        offset, packed, size, crc = (int(value) for value in self._places[index])
+        offset, packed_size, size, crc = (int(value) for value in self._places[index])
         try:
-            encoded = self._unpack(offset, packed, size, int(self._methods[index]))
+            encoded = self._unpack(offset, packed_size, size, int(self._methods[index]))
             if zlib.crc32(encoded) != crc:
                 raise ValueError("its checksum does not match: the zip is damaged")
         except (OSError, ValueError, zlib.error) as error:
             raise CorruptRecord(origin, error) from error
         return Record(encoded=encoded, label=int(self._listing.labels[index]), origin=origin)
 
-    def _unpack(self, offset: int, packed: int, size: int, method: int) -> bytes:
-        if max(size, packed) > LARGEST_IMAGE:
-            raise ValueError(too_large(max(size, packed)))
-        if size > max(ALWAYS_ALLOWED, MOST_EXPANSION * packed):
-            raise ValueError(f"{packed} bytes that unpack to {size}: refused as a zip bomb")
+    def _unpack(self, offset: int, packed_size: int, size: int, method: int) -> bytes:
+        if max(size, packed_size) > LARGEST_IMAGE:
+            raise ValueError(too_large(max(size, packed_size)))
+        if size > max(ALWAYS_ALLOWED, MOST_EXPANSION * packed_size):
+            raise ValueError(f"{packed_size} bytes that unpack to {size}: refused as a zip bomb")
         if not size:
             raise ValueError("the file is empty")
         header = self._file.read(0, offset, _LOCAL_HEADER.size)
@@ -128,7 +128,7 @@ class ImageZip(ListedImages):
             )
         _, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
         start = offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
-        data = self._file.read(0, start, packed)
+        data = self._file.read(0, start, packed_size)
         if method == zipfile.ZIP_DEFLATED:
             stream = zlib.decompressobj(-zlib.MAX_WBITS)
             data = stream.decompress(data, size + 1)

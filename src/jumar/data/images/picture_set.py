@@ -156,11 +156,11 @@ def _opened(
         source = CatHeads(pictures, expanded(path))
     if not data.match:
         return source
-    fits = [i for i in range(len(source)) if fnmatchcase(source.path(i), data.match)]
-    if not fits:
+    matching = [i for i in range(len(source)) if fnmatchcase(source.path(i), data.match)]
+    if not matching:
         raise UserError(
             f"none of the {len(source)} images matches '{data.match}'",
             where="data.match",
             todo=f"The first one is {source.path(0)}.",
         )
-    return Chosen(source, np.asarray(fits, dtype=np.int64))
+    return Chosen(source, np.asarray(matching, dtype=np.int64))

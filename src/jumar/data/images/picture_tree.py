@@ -135,14 +135,14 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         UserError: The path does not exist, holds no images, or is damaged.
     """
     elsewhere = not path or is_registered(path) or names_stored_shards(path)
-    place = None if elsewhere else expanded(path)
-    if place is not None and is_folder(place) and not _has_shards(place):
-        return _from_folder(place, split, notice)
-    if place is not None and is_file(place):
-        if place.suffix.lower() == ".zip":
-            return _from_zip(place, split, notice)
-        if is_image(place.name):
-            return _one_picture(place)
+    expanded_path = None if elsewhere else expanded(path)
+    if expanded_path is not None and is_folder(expanded_path) and not _has_shards(expanded_path):
+        return _from_folder(expanded_path, split, notice)
+    if expanded_path is not None and is_file(expanded_path):
+        if expanded_path.suffix.lower() == ".zip":
+            return _from_zip(expanded_path, split, notice)
+        if is_image(expanded_path.name):
+            return _one_picture(expanded_path)
     source = open_source(path, split, notice=notice)
     return Pictures(ShardPictures(source) if isinstance(source, ImageShards) else source)
 
@@ -186,8 +186,8 @@ def by_numbers(path: str) -> tuple[tuple[tuple[int, str], ...], ...]:
 def _name_key(name: str) -> tuple[tuple[int, str], ...]:
     # Split at its numbers, a name alternates between text and number, so like meets like.
     parts = _DIGITS.split(name)
-    values = [part.lstrip("0") if place % 2 else part for place, part in enumerate(parts)]
-    key = [(len(value) if place % 2 else 0, value) for place, value in enumerate(values)]
+    values = [part.lstrip("0") if index % 2 else part for index, part in enumerate(parts)]
+    key = [(len(value) if index % 2 else 0, value) for index, value in enumerate(values)]
     return (*key, (-1, ""), (0, name))
 
 

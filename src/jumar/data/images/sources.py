@@ -190,12 +190,12 @@ def _find(path: str, notice: Notice) -> _Contents:
     if (url := store_url(path)) is not None:
         shards = stored_shards(url)
         if shards is not None:
-            opened = partial(open_stored_images, shards)
+            shard_opener = partial(open_stored_images, shards)
             if shards.is_chosen:
                 return _Contents(
-                    whole=partial(_open_chosen_shards, shards.paths, url, notice, opened)
+                    whole=partial(_open_chosen_shards, shards.paths, url, notice, shard_opener)
                 )
-            return _find_shards(shards.paths, notice, opened)
+            return _find_shards(shards.paths, notice, shard_opener)
         path = str(expanded(url))
     if "://" in path:
         raise UserError(
@@ -203,22 +203,22 @@ def _find(path: str, notice: Notice) -> _Contents:
             where=path,
             todo="Give a local path, or s3://BUCKET/PATH or obs://BUCKET/PATH.",
         )
-    place = expanded(path)
-    if is_folder(place):
-        return _find_in_folder(place, notice)
-    if exists(place):
-        return _find_in_file(place, notice)
+    expanded_path = expanded(path)
+    if is_folder(expanded_path):
+        return _find_in_folder(expanded_path, notice)
+    if exists(expanded_path):
+        return _find_in_file(expanded_path, notice)
     if glob.has_magic(path):
-        return _find_by_glob(str(place), notice)
-    close = nearest(path, _registered)
-    more = f"Give a folder, a zip, TFRecord shards, or one of: {_names()}."
-    if close:  # closer than anything in the current directory
+        return _find_by_glob(str(expanded_path), notice)
+    suggestion = nearest(path, _registered)
+    advice = f"Give a folder, a zip, TFRecord shards, or one of: {_names()}."
+    if suggestion:  # closer than anything in the current directory
         raise UserError(
             "there is no such file or folder",
             where=path,
-            todo=f"Did you mean the source '{close}'? {more}",
+            todo=f"Did you mean the source '{suggestion}'? {advice}",
         )
-    raise missing(place, more=more)
+    raise missing(expanded_path, more=advice)
 
 
 def _names() -> str:
@@ -310,8 +310,8 @@ def _top_folder(tree: Tree) -> str:
     parts = {name for names in PART_NAMES.values() for name in names}
     if len(folders) != 1 or folders[0].lower() in parts:
         return ""
-    inner, files = tree.entries(folders[0])
-    return folders[0] if inner and not any(is_image(name) for name in files) else ""
+    subfolders, files = tree.entries(folders[0])
+    return folders[0] if subfolders and not any(is_image(name) for name in files) else ""
 
 
 def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
@@ -321,12 +321,14 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
     images lack class folders, which is an error.
     """
     folders = {name.lower(): name for name in tree.entries(top)[0]}
-    divided = all(any(name in folders for name in known) for known in PART_NAMES.values())
+    has_all_parts = all(
+        any(name in folders for name in part_names) for part_names in PART_NAMES.values()
+    )
     for name in names:
         if name in folders:
             folder = join(top, folders[name])
-            inner, files = tree.entries(folder)
-            if divided or inner or any(is_shard_name(file) for file in files):
+            subfolders, files = tree.entries(folder)
+            if has_all_parts or subfolders or any(is_shard_name(file) for file in files):
                 return folder
     return ""
 
@@ -347,53 +349,53 @@ def _tell_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
     if listing.ignored:
         count, kinds = listing.ignored.total(), by_ending(listing.ignored)
         notice(f"{where}: skipped {counted(count, 'file')} outside of the classes: {kinds}")
-    alike: defaultdict[str, list[str]] = defaultdict(list)
+    same_names: defaultdict[str, list[str]] = defaultdict(list)
     for name in listing.classes:
-        alike[name.casefold()].append(name)
-    for names in alike.values():
+        same_names[name.casefold()].append(name)
+    for names in same_names.values():
         if len(names) > 1:
             notice(f"{where}: {' and '.join(names)} differ in case alone and are taken as classes")
 
 
 def _find_shards(
-    shards: Sequence[Path], notice: Notice, opened: _ShardOpener = ImageShards
+    shards: Sequence[Path], notice: Notice, shard_opener: _ShardOpener = ImageShards
 ) -> _Contents:
     parts: dict[Split, Callable[[], ImageSource]] = {}
     for split, names in PART_NAMES.items():
         for name in names:
-            chosen = [path for path in shards if name in _WORD.findall(path.name.lower())]
-            if chosen:
-                parts[split] = partial(_open_shard_set, chosen, notice, opened)
+            part_shards = [path for path in shards if name in _WORD.findall(path.name.lower())]
+            if part_shards:
+                parts[split] = partial(_open_shard_set, part_shards, notice, shard_opener)
                 break
     if parts:
         return _Contents(parts=parts)
-    stems = sorted({match["stem"] for path in shards if (match := SHARD_NAME.match(path.name))})
-    if len(stems) > 1:
+    set_names = sorted({match["stem"] for path in shards if (match := SHARD_NAME.match(path.name))})
+    if len(set_names) > 1:
         raise UserError(
-            f"shards of several sets are in it: {_few(stems)}",
+            f"shards of several sets are in it: {_few(set_names)}",
             where=str(shards[0].parent),
-            todo=f"Give a glob that matches one of them, for instance '{stems[0]}-*'.",
+            todo=f"Give a glob that matches one of them, for instance '{set_names[0]}-*'.",
         )
-    return _Contents(whole=partial(_open_shard_set, list(shards), notice, opened))
+    return _Contents(whole=partial(_open_shard_set, list(shards), notice, shard_opener))
 
 
 def _open_chosen_shards(
-    paths: Sequence[Path], pattern: str, notice: Notice, opened: _ShardOpener = ImageShards
+    paths: Sequence[Path], pattern: str, notice: Notice, shard_opener: _ShardOpener = ImageShards
 ) -> ImageSource:
     """Shards that were given individually or by a glob, which may omit some of a set.
 
     A missing shard that the glob would have matched is an error.
     """
     for gap in shard_gaps(paths):
-        if wanted := gap.matching(pattern):
-            raise wanted.error
+        if matching_gap := gap.matching(pattern):
+            raise matching_gap.error
         notice(f"{gap.folder}: {gap.present} of {gap.total} shards were named and are taken")
-    return opened(paths, notice)
+    return shard_opener(paths, notice)
 
 
 def _open_shard_set(
-    paths: Sequence[Path], notice: Notice, opened: _ShardOpener = ImageShards
+    paths: Sequence[Path], notice: Notice, shard_opener: _ShardOpener = ImageShards
 ) -> ImageSource:
     check_one_set(paths)
     check_none_missing(paths)
-    return opened(paths, notice)
+    return shard_opener(paths, notice)

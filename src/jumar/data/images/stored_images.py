@@ -28,5 +28,5 @@ def stored_shards(url: str) -> ShardListing | None:
 
 def open_stored_images(listing: ShardListing, paths: Sequence[Path], notice: Notice) -> ImageSource:
     """Shards of a store, chosen and checked by their names."""
-    stored = listing.opened(paths, notice, beside=[LABELS_FILE])
-    return ImageShards([stored.folder / path.name for path in paths], notice, stored)
+    stored_shards = listing.opened(paths, notice, beside=[LABELS_FILE])
+    return ImageShards([stored_shards.folder / path.name for path in paths], notice, stored_shards)

@@ -67,7 +67,7 @@ class _Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Manner:
+class _Options:
     """Options common to all parts of one conversion."""
 
     workers: int
@@ -111,16 +111,16 @@ def convert_to_tfrecords(
     }
     counts: dict[Split, int] = {"train": shards, "eval": eval_shards or shards}
     if eval_shards is None and len(sources) == 2:
-        share = len(sources["eval"]) / max(1, len(sources["train"]))
-        counts["eval"] = max(1, round(shards * share))
+        ratio = len(sources["eval"]) / max(1, len(sources["train"]))
+        counts["eval"] = max(1, round(shards * ratio))
     parts = [
         _Part(source=source, prefix=PREFIXES[split], shards=counts[split])
         for split, source in sources.items()
     ]
     if len(parts) == 2:
         check_pair(parts[0].source, parts[1].source)
-    manner = _Manner(workers=workers, label_offset=label_offset, compression=compression)
-    return _write_parts(parts, destination, manner, progress)
+    options = _Options(workers=workers, label_offset=label_offset, compression=compression)
+    return _write_parts(parts, destination, options, progress)
 
 
 def write_tfrecords(
@@ -156,25 +156,25 @@ def write_tfrecords(
             classes differ from those in `labels.txt`, or the disk is too small or full.
     """
     part = _Part(source=source, prefix=split_prefix, shards=shards)
-    manner = _Manner(workers=workers, label_offset=label_offset, compression=compression)
-    return _write_parts([part], destination, manner, progress)[0]
+    options = _Options(workers=workers, label_offset=label_offset, compression=compression)
+    return _write_parts([part], destination, options, progress)[0]
 
 
 def _write_parts(
-    parts: Sequence[_Part], destination: Path, manner: _Manner, progress: Progress | None
+    parts: Sequence[_Part], destination: Path, options: _Options, progress: Progress | None
 ) -> list[Summary]:
     for part in parts:
-        _check_request(part, destination, manner.label_offset)
-    total, done = sum(len(part.source) for part in parts), 0
+        _check_request(part, destination, options.label_offset)
+    total, done_images = sum(len(part.source) for part in parts), 0
     summaries: list[Summary] = []
     try:
-        with _workplace(destination) as place:
+        with _workplace(destination) as folder:
             _check_disk(parts, destination)
             for part in parts:
-                job = _Job(part, manner, place, done, total)
+                job = _Job(part, options, folder, done_images, total)
                 summaries.append(job.run(progress, destination))
-                done += len(part.source)
-            _move(place, destination)
+                done_images += len(part.source)
+            _move(folder, destination)
     except OSError as error:
         raise unwritable(destination, error, more="Nothing was written.") from error
     return summaries
@@ -187,8 +187,8 @@ def _refuse_own_source(path: str, destination: Path) -> None:
     source, target = resolved(expanded(path)), resolved(expanded(destination))
     folder = source if is_folder(source) else source.parent
     # Next to a zip, shards are separate; next to the shards of a glob they would be a second set.
-    apart = source.suffix.lower() == ".zip" and is_file(source)
-    if not apart and (target == folder or (is_folder(source) and folder in target.parents)):
+    is_separate = source.suffix.lower() == ".zip" and is_file(source)
+    if not is_separate and (target == folder or (is_folder(source) and folder in target.parents)):
         raise UserError(
             "the shards would be written into the data they are made from",
             where=str(destination),
@@ -199,13 +199,15 @@ def _refuse_own_source(path: str, destination: Path) -> None:
 class _Job:
     """The threads that write one part, and their progress."""
 
-    def __init__(self, part: _Part, manner: _Manner, place: Path, before: int, total: int) -> None:
+    def __init__(
+        self, part: _Part, options: _Options, folder: Path, done_before: int, total: int
+    ) -> None:
         self._part = part
-        self._manner = manner
-        self._place = place
-        self._before = before
+        self._options = options
+        self._folder = folder
+        self._done_before = done_before
         self._total = total
-        self._names = _class_names(part.source, manner.label_offset)
+        self._names = _class_names(part.source, options.label_offset)
         self._stop = Event()
         self._done = [0] * part.shards
         self._order = list(range(len(part.source)))
@@ -213,16 +215,16 @@ class _Job:
 
     def run(self, progress: Progress | None, destination: Path) -> Summary:
         """Write all shards; on an error or Ctrl-C, stop the threads before re-raising."""
-        part, started = self._part, time.monotonic()
-        suffix = ".gz" if self._manner.compression == "gzip" else ""
+        part, start_s = self._part, time.monotonic()
+        suffix = ".gz" if self._options.compression == "gzip" else ""
         names = [
             f"{part.prefix}-{number:05}-of-{part.shards:05}{suffix}"
             for number in range(part.shards)
         ]
-        workers = max(1, min(self._manner.workers, part.shards))
+        workers = max(1, min(self._options.workers, part.shards))
         with ThreadPoolExecutor(max_workers=workers) as pool:
             running: set[Future[None]] = {
-                pool.submit(self._write_shard, number, self._place / name)
+                pool.submit(self._write_shard, number, self._folder / name)
                 for number, name in enumerate(names)
             }
             try:
@@ -231,22 +233,22 @@ class _Job:
                     for future in finished:
                         future.result()
                     if progress:
-                        progress(self._before + sum(self._done), self._total)
+                        progress(self._done_before + sum(self._done), self._total)
             except BaseException:
                 self._stop.set()
                 raise
         if self._names:
             lines = (f"{label}:{name}\n" for label, name in enumerate(self._names))
-            (self._place / LABELS_FILE).write_text(
+            (self._folder / LABELS_FILE).write_text(
                 "".join(lines), encoding="utf-8", errors="surrogateescape"
             )
         return Summary(
             prefix=part.prefix,
             files=[destination / name for name in names],
             images=len(part.source),
-            bytes=sum((self._place / name).stat().st_size for name in names),
+            bytes=sum((self._folder / name).stat().st_size for name in names),
             classes=part.source.classes,
-            seconds=time.monotonic() - started,
+            seconds=time.monotonic() - start_s,
         )
 
     def _write_shard(self, number: int, path: Path) -> None:
@@ -264,17 +266,17 @@ class _Job:
 
     @contextmanager
     def _packed(self, file: BinaryIO) -> Generator[BinaryIO, None, None]:
-        if self._manner.compression == "none":
+        if self._options.compression == "none":
             yield file
             return
         # Neither name nor time goes into the file: the same images must give the same bytes.
-        with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
-            yield cast(BinaryIO, packed)
+        with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as stream:
+            yield cast(BinaryIO, stream)
 
     def _payload(self, index: int) -> bytes:
         try:
             record = self._part.source.read(index)
-            return example_of_record(record, self._manner.label_offset, self._names)
+            return example_of_record(record, self._options.label_offset, self._names)
         except (CorruptRecord, ValueError) as error:
             fault = error.fault if isinstance(error, CorruptRecord) else None
             raise UserError(
@@ -326,17 +328,17 @@ def _class_names(source: ImageSource, label_offset: int) -> Sequence[str]:
 
 
 def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
-    needed = 0
+    needed_bytes = 0
     for part in parts:
         sizes = [_RECORD_OVERHEAD]
         for index in range(0, len(part.source), max(1, len(part.source) // _SIZE_SAMPLES)):
             with suppress(CorruptRecord):
                 sizes.append(_RECORD_OVERHEAD + len(part.source.read(index).encoded))
-        needed += sum(sizes) * len(part.source) // len(sizes)
-    free = shutil.disk_usage(destination).free
-    if needed > free:
+        needed_bytes += sum(sizes) * len(part.source) // len(sizes)
+    free_bytes = shutil.disk_usage(destination).free
+    if needed_bytes > free_bytes:
         raise UserError(
-            f"about {size_text(needed)} is needed, but only {size_text(free)} is free",
+            f"about {size_text(needed_bytes)} is needed, but only {size_text(free_bytes)} is free",
             where=str(destination),
             todo="Free some space, or choose a folder on another disk.",
         )
@@ -348,11 +350,11 @@ def _workplace(destination: Path) -> Generator[Path, None, None]:
 
     It is removed afterwards, with the destination if that was created for it and stayed empty.
     """
-    made = not exists(destination)
+    is_new = not exists(destination)
     destination.mkdir(parents=True, exist_ok=True)
-    place = destination / ".writing"
-    place.mkdir(exist_ok=True)
-    descriptor = os.open(place, os.O_RDONLY)
+    folder = destination / ".writing"
+    folder.mkdir(exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -360,28 +362,28 @@ def _workplace(destination: Path) -> Generator[Path, None, None]:
             raise UserError(
                 "another process is writing shards there", where=str(destination)
             ) from error
-        for left_over in place.iterdir():
+        for left_over in folder.iterdir():
             left_over.unlink()
         try:
-            yield place
+            yield folder
         finally:
-            shutil.rmtree(place, ignore_errors=True)
-            if made:
+            shutil.rmtree(folder, ignore_errors=True)
+            if is_new:
                 with suppress(OSError):
                     destination.rmdir()
     finally:
         os.close(descriptor)
 
 
-def _move(place: Path, destination: Path) -> None:
-    moved: list[Path] = []
+def _move(folder: Path, destination: Path) -> None:
+    moved_files: list[Path] = []
     try:
-        for path in sorted(place.iterdir()):
+        for path in sorted(folder.iterdir()):
             target = destination / path.name
             if not exists(target):
-                moved.append(target)
+                moved_files.append(target)
             path.rename(target)
     except BaseException:
-        for target in moved:
+        for target in moved_files:
             target.unlink(missing_ok=True)
         raise

@@ -34,7 +34,7 @@ class BalancedKeys:
     def __init__(self, labels: NDArray[np.integer]) -> None:
         self._size = len(labels)
         self._members = [
-            np.flatnonzero(labels == each) for each in np.unique(labels) if int(each) >= 0
+            np.flatnonzero(labels == label) for label in np.unique(labels) if int(label) >= 0
         ]
         if len(self._members) < 2:
             raise UserError(
@@ -66,35 +66,35 @@ class BalancedKeys:
         """For each row of an epoch, the pass through its class and the sample."""
         random = np.random.default_rng((_ORDER, seed, epoch))
         num_classes = len(self._members)
-        least, extra = divmod(self._size, num_classes)
+        base_count, extra = divmod(self._size, num_classes)
         has_extra = random.permutation(num_classes) < extra
         passes: list[NDArray[np.int64]] = []
         items: list[NDArray[np.int64]] = []
         for number, members in enumerate(self._members):
-            taken = least + int(has_extra[number])
-            numbers, chosen = self._taken(seed, epoch, number, members, least + 1)
-            passes.append(numbers[:taken])
-            items.append(chosen[:taken])
-        mixed = random.permutation(self._size)
-        return np.concatenate(passes)[mixed], np.concatenate(items)[mixed]
+            count = base_count + int(has_extra[number])
+            numbers, samples = self._taken(seed, epoch, number, members, base_count + 1)
+            passes.append(numbers[:count])
+            items.append(samples[:count])
+        order = random.permutation(self._size)
+        return np.concatenate(passes)[order], np.concatenate(items)[order]
 
     @staticmethod
     def _taken(
-        seed: int, epoch: int, number: int, members: NDArray[np.int64], most: int
+        seed: int, epoch: int, number: int, members: NDArray[np.int64], slots: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Passes and samples of a class in an epoch in which it has `most` places."""
+        """Passes and samples of a class in an epoch in which it has `slots` of them."""
         size = len(members)
-        if size < most:
-            count = -(-most // size)
+        if size < slots:
+            count = -(-slots // size)
             random = np.random.default_rng((_CLASS, seed, number, epoch))
             orders = random.permuted(np.tile(members, (count, 1)), axis=1)
             return np.repeat(epoch * count + np.arange(count), size), orders.ravel()
         # The places of a class do not depend on which classes had one more in earlier epochs.
-        places = np.arange(epoch * most, (epoch + 1) * most)
-        numbers = places // size
-        taken = np.empty(most, np.int64)
+        positions = np.arange(epoch * slots, (epoch + 1) * slots)
+        numbers = positions // size
+        samples = np.empty(slots, np.int64)
         for pass_number in np.unique(numbers):
-            here = numbers == pass_number
+            in_pass = numbers == pass_number
             random = np.random.default_rng((_CLASS, seed, number, int(pass_number)))
-            taken[here] = random.permutation(members)[places[here] % size]
-        return numbers, taken
+            samples[in_pass] = random.permutation(members)[positions[in_pass] % size]
+        return numbers, samples

@@ -54,28 +54,29 @@ class Stacked:
         """The batch; see `Collate`."""
         check_fits(count, self.sample_bytes, self.what, self.fields)
         tensors: dict[str, Tensor] = {}
-        places: Arrays = {}
+        stacked: Arrays = {}
         filled = 0
         for filled, sample in enumerate(samples, start=1):
-            if not places:
+            if not stacked:
                 tensors = {name: self._allocated(count, array) for name, array in sample.items()}
-                places = {name: tensor.numpy() for name, tensor in tensors.items()}
-            elif sample.keys() != places.keys():
+                stacked = {name: tensor.numpy() for name, tensor in tensors.items()}
+            elif sample.keys() != stacked.keys():
                 raise UserError(
                     f"the preprocessing gave {', '.join(sample)} for one sample and "
-                    f"{', '.join(places)} for another",
+                    f"{', '.join(stacked)} for another",
                     todo="Every sample of a batch needs the same names.",
                 )
             for name, array in sample.items():
-                place = places[name]
-                if place.shape[1:] != array.shape or place.dtype != array.dtype:
+                target = stacked[name]
+                if target.shape[1:] != array.shape or target.dtype != array.dtype:
                     raise UserError(
                         f"the preprocessing gave '{name}' as {array.dtype} {list(array.shape)} "
-                        f"for one sample and as {place.dtype} {list(place.shape[1:])} for another",
+                        f"for one sample and as {target.dtype} {list(target.shape[1:])} for "
+                        "another",
                         todo="Resize or pad so that the samples of a batch have one shape and "
                         "type.",
                     )
-                place[filled - 1] = array
+                target[filled - 1] = array
         return {name: self._finished(name, tensor[:filled]) for name, tensor in tensors.items()}
 
     def _allocated(self, count: int, array: NDArray[np.generic]) -> Tensor:

@@ -107,26 +107,26 @@ def divided(
     names, unit_of = _numbered(units)
     ranks = _ranks(names, data.split_seed)
     classes, class_of = np.unique(labels, return_inverse=True)
-    share = 1 / data.folds if data.folds else data.val_fraction
+    fraction = 1 / data.folds if data.folds else data.val_fraction
     if groups is None:
         fold_of = _by_class(ranks, _class_of_unit(unit_of, class_of, len(names)), data)
     else:
         counts = np.zeros((len(names), len(classes)), np.int64)
         np.add.at(counts, (unit_of, class_of), 1)
-        shares = np.full(data.folds, share) if data.folds else np.array([share, 1 - share])
+        shares = np.full(data.folds, fraction) if data.folds else np.array([fraction, 1 - fraction])
         fold_of = _by_group(ranks, counts, shares)
-    chosen = data.fold if data.folds else 0
-    held = fold_of[unit_of] == chosen
-    if not held.any() or held.all():
-        what = "group" if groups is not None else "sample"
-        part = f"fold {data.fold} of {data.folds}" if data.folds else f"a share of {share:g}"
+    held_fold = data.fold if data.folds else 0
+    is_held_out = fold_of[unit_of] == held_fold
+    if not is_held_out.any() or is_held_out.all():
+        noun = "group" if groups is not None else "sample"
+        part = f"fold {data.fold} of {data.folds}" if data.folds else f"a share of {fraction:g}"
         raise UserError(
-            f"{counted(len(names), what)} cannot be divided: {part} would leave one side empty",
+            f"{counted(len(names), noun)} cannot be divided: {part} would leave one side empty",
             where="data.folds" if data.folds else "data.val_fraction",
         )
-    held_out = np.flatnonzero(held)
+    held_out = np.flatnonzero(is_held_out)
     return Division(
-        train=np.flatnonzero(~held),
+        train=np.flatnonzero(~is_held_out),
         held_out=held_out,
         fingerprint=fingerprint(*sorted(keys[index] for index in held_out.tolist())),
     )
@@ -144,9 +144,11 @@ def report_division(
     )
     sides = {"training": division.train, "evaluation": division.held_out}
     for side, indices in sides.items():
-        lost = np.setdiff1d(labels, labels[indices])
-        if len(lost):
-            notice(f"evaluation: {counted(len(lost), 'class')} without a sample in {side}")
+        missing_labels = np.setdiff1d(labels, labels[indices])
+        if len(missing_labels):
+            notice(
+                f"evaluation: {counted(len(missing_labels), 'class')} without a sample in {side}"
+            )
 
 
 def _numbered(units: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
@@ -180,17 +182,19 @@ def _by_class(
     most one.
     """
     fold_of = np.empty(len(ranks), np.int64)
-    before = 0
-    for each in np.unique(class_of):
-        members = ranks[class_of[ranks] == each]
-        places = np.arange(len(members))
+    count_before = 0
+    for label in np.unique(class_of):
+        members = ranks[class_of[ranks] == label]
+        positions = np.arange(len(members))
         if data.folds:
-            fold_of[members] = (before + places) % data.folds
+            fold_of[members] = (count_before + positions) % data.folds
         else:
             # Half of a sample is carried over to the next class, not lost.
-            first = round(before * data.val_fraction)
-            fold_of[members] = places >= round((before + len(members)) * data.val_fraction) - first
-        before += len(members)
+            first = round(count_before * data.val_fraction)
+            fold_of[members] = (
+                positions >= round((count_before + len(members)) * data.val_fraction) - first
+            )
+        count_before += len(members)
     return fold_of
 
 
@@ -204,12 +208,12 @@ def _by_group(
         counts: Samples of each group and class.
         shares: How many samples of every class each fold should have.
     """
-    wanted = shares[:, None] * np.maximum(counts.sum(axis=0), 1)
-    have = np.zeros_like(wanted)
+    targets = shares[:, None] * np.maximum(counts.sum(axis=0), 1)
+    totals = np.zeros_like(targets)
     fold_of = np.empty(len(ranks), np.int64)
     for group in ranks:
-        full = ((have + counts[group]) / wanted) ** 2 - (have / wanted) ** 2
-        fold = int(np.argmin((shares[:, None] * full).sum(axis=1)))
+        increase = ((totals + counts[group]) / targets) ** 2 - (totals / targets) ** 2
+        fold = int(np.argmin((shares[:, None] * increase).sum(axis=1)))
         fold_of[group] = fold
-        have[fold] += counts[group]
+        totals[fold] += counts[group]
     return fold_of

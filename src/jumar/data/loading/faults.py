@@ -35,18 +35,18 @@ class FaultTally:
             self._faults.setdefault(fault.origin, fault)
         if len(self._faults) <= self.allowed:
             return
-        known = self.faults
-        if len(known) == 1:
+        so_far = self.faults
+        if len(so_far) == 1:
             raise UserError(
-                known[0].reason,
-                where=known[0].origin,
+                so_far[0].reason,
+                where=so_far[0].origin,
                 todo="Repair or remove this sample, or continue without up to N such samples: "
                 "--skip-corrupt N",
             )
-        lines = [str(fault) for fault in known[:_SHOWN]]
-        if len(known) > _SHOWN:
-            lines.append(f"... and {len(known) - _SHOWN} more")
+        lines = [str(fault) for fault in so_far[:_SHOWN]]
+        if len(so_far) > _SHOWN:
+            lines.append(f"... and {len(so_far) - _SHOWN} more")
         raise UserError(
-            f"{counted(len(known), 'unreadable sample')}, more than the {self.allowed} allowed",
+            f"{counted(len(so_far), 'unreadable sample')}, more than the {self.allowed} allowed",
             todo="\n  ".join([*lines, "Repair or remove them, or allow more: --skip-corrupt N"]),
         )

@@ -261,14 +261,14 @@ def _signals_held() -> Generator[None, None, None]:
     raise its own error about a dead worker at an arbitrary point of the main process.
     """
     stopping = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
     on_child = signal.getsignal(signal.SIGCHLD)
     try:
         yield
     finally:
         if on_child is not None and signal.getsignal(signal.SIGCHLD) is not on_child:
             signal.signal(signal.SIGCHLD, on_child)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 @contextmanager
@@ -306,9 +306,9 @@ def _print_unless_the_receiver_left(
 
 def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
     """Wait until dead workers have an exit status: their connections break before that."""
-    gone = wait([process.sentinel for process in processes], timeout=1) if processes else []
+    ended = wait([process.sentinel for process in processes], timeout=1) if processes else []
     for process in processes:
-        if process.sentinel in gone:
+        if process.sentinel in ended:
             process.join()  # its files are closed before it has an exit status
 
 
@@ -319,7 +319,7 @@ def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
         return None
     code = exit_codes[0] or 0
     name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    likely = {
+    likely_causes = {
         "SIGKILL": "Most likely the machine ran out of memory: use fewer workers or a smaller "
         "batch (data.workers, data.batch_size), or check the kernel's log.",
         "SIGBUS": "Most likely shared memory is full: enlarge /dev/shm (docker run --shm-size) "
@@ -327,7 +327,9 @@ def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
     }
     return UserError(
         f"a data loader worker was killed ({name})",
-        todo=likely.get(name, "Try data.workers=0, which prepares batches in the main process."),
+        todo=likely_causes.get(
+            name, "Try data.workers=0, which prepares batches in the main process."
+        ),
     )
 
 

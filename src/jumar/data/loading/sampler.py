@@ -95,12 +95,12 @@ def batch_keys(
         UserError: The global batch is larger than the set.
     """
     global_batch = batch_per_rank * world
-    epoch, place = divmod(step, steps_per_epoch(size, global_batch))
-    start = place * global_batch + rank * batch_per_rank
-    chosen = slice(start, start + batch_per_rank)
+    epoch, step_in_epoch = divmod(step, steps_per_epoch(size, global_batch))
+    start = step_in_epoch * global_batch + rank * batch_per_rank
+    selection = slice(start, start + batch_per_rank)
     if epoch_keys is not None:
-        return epoch_keys(seed, epoch, chosen)
-    rows = epoch_order(seed, epoch, size)[chosen]
+        return epoch_keys(seed, epoch, selection)
+    rows = epoch_order(seed, epoch, size)[selection]
     return [SampleKey(epoch, index) for index in rows.tolist()]
 
 

@@ -70,17 +70,17 @@ class BatchPacker:
         Raises:
             UserError: Shared memory is full.
         """
-        places, used = _places(batch)
+        places, size = _places(batch)
         turn = self._turn
         self._turn = (turn + 1) % len(self._buffers)
-        memory, new = self._buffers[turn], False
-        if memory is None or memory.numel() < used:
+        memory, is_new = self._buffers[turn], False
+        if memory is None or memory.numel() < size:
             # Batches of growing size would otherwise need another buffer each time.
-            memory, new = _shared(used if memory is None else used + used // 8), True
+            memory, is_new = _shared(size if memory is None else size + size // 8), True
             self._buffers[turn] = memory
         for place in places:
             place.view(memory).copy_(batch[place.name])
-        return PackedBatch((self._worker, turn), memory if new else None, used, places)
+        return PackedBatch((self._worker, turn), memory if is_new else None, size, places)
 
 
 class BatchUnpacker:
@@ -93,8 +93,8 @@ class BatchUnpacker:
         """The batch in separate memory; the worker may overwrite its buffer afterwards."""
         if packed.memory is not None:
             self._known[packed.buffer] = packed.memory
-        own = self._known[packed.buffer][: packed.used].clone()
-        return {place.name: place.view(own) for place in packed.places}
+        copy = self._known[packed.buffer][: packed.used].clone()
+        return {place.name: place.view(copy) for place in packed.places}
 
 
 def _shared(size: int) -> Tensor:

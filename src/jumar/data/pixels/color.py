@@ -43,15 +43,15 @@ def jitter(
         New float32 images in contiguous memory: with channels innermost, a maximum over channels
         would be an inner loop of length three.
     """
-    changed = images.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
-    scale = _per_sample(contrast, changed)
-    mean = changed.mean(dim=(-2, -1), keepdim=True)
-    changed.mul_(scale).add_(mean * (1 - scale) + _per_sample(brightness, changed))
+    result = images.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
+    scale = _per_sample(contrast, result)
+    mean = result.mean(dim=(-2, -1), keepdim=True)
+    result.mul_(scale).add_(mean * (1 - scale) + _per_sample(brightness, result))
     if saturation is None:
-        return changed
-    value = changed.amax(dim=-3, keepdim=True)
-    kept = _saturation_scale(changed, value, saturation)
-    return changed.sub_(value).mul_(kept).add_(value)
+        return result
+    value = result.amax(dim=-3, keepdim=True)
+    colour_scale = _saturation_scale(result, value, saturation)
+    return result.sub_(value).mul_(colour_scale).add_(value)
 
 
 def adjust_saturation(images: Tensor, factor: Factor) -> Tensor:

@@ -87,13 +87,13 @@ def _attempt(height: int, width: int, rule: CropRule, random: np.random.Generato
     low, high = rule.aspect
     aspect = low + (high - low) * draws[0]
     smallest, largest = (part * height * width for part in rule.area)
-    least = round((smallest / aspect) ** 0.5)
-    most = min(round((largest / aspect) ** 0.5), height)
-    if round(most * aspect) > width:
-        most = int((width + 0.5) / aspect)
-        most -= round(most * aspect) > width
-    least = min(least, most)
-    rows = least + int(draws[1] * (most - least + 1))
+    min_rows = round((smallest / aspect) ** 0.5)
+    max_rows = min(round((largest / aspect) ** 0.5), height)
+    if round(max_rows * aspect) > width:
+        max_rows = int((width + 0.5) / aspect)
+        max_rows -= round(max_rows * aspect) > width
+    min_rows = min(min_rows, max_rows)
+    rows = min_rows + int(draws[1] * (max_rows - min_rows + 1))
     columns = round(rows * aspect)
     # Rounding both sides may leave the allowed area by a few pixels: one row fixes it.
     if rows * columns < smallest:

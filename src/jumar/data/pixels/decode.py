@@ -60,9 +60,9 @@ class EncodedImage:
         self._adobe = False
         if not encoded:
             raise DecodeError("no bytes")
-        stored = self._read_jpeg_header() or self._read_header()
-        turned = self.orientation >= 5
-        self.height, self.width = stored[::-1] if turned else stored
+        stored_size = self._read_jpeg_header() or self._read_header()
+        is_turned = self.orientation >= 5
+        self.height, self.width = stored_size[::-1] if is_turned else stored_size
 
     def decode(
         self, *, fast: bool, at_least: tuple[int, int] | None = None, reuse: bool = False
@@ -126,26 +126,26 @@ class EncodedImage:
     def _decode_jpeg(
         self, fast: bool, at_least: tuple[int, int] | None, reuse: bool
     ) -> NDArray[np.uint8]:
-        ink = self._colorspace in ("CMYK", "YCCK")
-        if ink and not self._adobe:
+        is_cmyk = self._colorspace in ("CMYK", "YCCK")
+        if is_cmyk and not self._adobe:
             raise ValueError("four-colour JPEG without an Adobe marker")
         scaling: dict[str, Any] = {}
         if at_least is not None:
-            least = at_least[::-1] if self.orientation >= 5 else at_least
+            least_size = at_least[::-1] if self.orientation >= 5 else at_least
             # Factors between 1 and 2 have no SIMD code and take longer than the whole image.
-            scaling = {"min_height": least[0], "min_width": least[1], "min_factor": 2}
+            scaling = {"min_height": least_size[0], "min_width": least_size[1], "min_factor": 2}
         buffer = None
         if reuse:
-            buffer = _buffer(self.height * self.width * (4 if ink else 3))
+            buffer = _buffer(self.height * self.width * (4 if is_cmyk else 3))
         pixels = simplejpeg.decode_jpeg(
             self._encoded,
-            colorspace="CMYK" if ink else "RGB",
+            colorspace="CMYK" if is_cmyk else "RGB",
             fastdct=fast,
             fastupsample=fast,
             buffer=buffer,
             **scaling,
         )
-        return _from_inverted_inks(pixels) if ink else pixels
+        return _from_inverted_inks(pixels) if is_cmyk else pixels
 
     def _decode_any(self) -> NDArray[np.uint8]:
         try:
@@ -228,17 +228,17 @@ def upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 def _jpeg_segments(encoded: bytes) -> Iterator[tuple[int, int, int]]:
     """(marker, first payload byte, end) of the segments in front of the pixel data."""
-    place = 2
-    while place + 4 <= len(encoded) and encoded[place] == 0xFF:
-        marker = encoded[place + 1]
+    position = 2
+    while position + 4 <= len(encoded) and encoded[position] == 0xFF:
+        marker = encoded[position + 1]
         if marker == 0xFF:
-            place += 1
+            position += 1
             continue
         if marker in (_SOI, _SOS):
             return
-        length = int.from_bytes(encoded[place + 2 : place + 4], "big")
-        yield marker, place + 4, place + 2 + length
-        place += 2 + length
+        length = int.from_bytes(encoded[position + 2 : position + 4], "big")
+        yield marker, position + 4, position + 2 + length
+        position += 2 + length
 
 
 def _orientation(exif: bytes) -> int:
@@ -257,11 +257,11 @@ def _valid_orientation(value: object) -> int:
 
 
 def _buffer(size: int) -> NDArray[np.uint8]:
-    held: NDArray[np.uint8] | None = getattr(_thread, "buffer", None)
-    if held is None or held.size < size:
-        held = np.empty(size, np.uint8)
-        _thread.buffer = held
-    return held
+    buffer: NDArray[np.uint8] | None = getattr(_thread, "buffer", None)
+    if buffer is None or buffer.size < size:
+        buffer = np.empty(size, np.uint8)
+        _thread.buffer = buffer
+    return buffer
 
 
 def reason_of(error: Exception) -> str:

@@ -87,7 +87,7 @@ class RandomErasing(ErasingSettings, kind="random"):
         for _ in range(_ATTEMPTS):
             area = height * width * random.uniform(self.area[0], self.area[1])
             # Uniform in the logarithm, so that wide and tall boxes are equally frequent.
-            lowest, highest = (math.log(each) for each in self.aspect)
+            lowest, highest = (math.log(ratio) for ratio in self.aspect)
             aspect = math.exp(random.uniform(lowest, highest))
             rows, columns = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
             if 0 < rows < height and 0 < columns < width:

@@ -44,17 +44,17 @@ def ssim(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
     if min(height, width) < _WINDOW:
         raise ValueError(f"SSIM needs sides of {_WINDOW} pixels or more, not {width} x {height}")
     planes = images.to(torch.float32).reshape(-1, 1, height, width)
-    others = references.to(torch.float32).reshape(-1, 1, height, width)
+    reference_planes = references.to(torch.float32).reshape(-1, 1, height, width)
     distance = torch.arange(_WINDOW, device=planes.device, dtype=torch.float32) - _WINDOW // 2
     line = torch.softmax(-distance.square() / (2 * _SIGMA**2), dim=0)
     window = torch.outer(line, line)[None, None]
 
-    mean, other_mean = F.conv2d(planes, window), F.conv2d(others, window)
-    product = mean * other_mean
-    squares = mean.square() + other_mean.square()
+    mean, reference_mean = F.conv2d(planes, window), F.conv2d(reference_planes, window)
+    product = mean * reference_mean
+    squares = mean.square() + reference_mean.square()
     c1, c2 = (_K1 * peak) ** 2, (_K2 * peak) ** 2
     luminance = (2 * product + c1) / (squares + c1)
-    covariance = 2 * F.conv2d(planes * others, window) - 2 * product
-    variances = F.conv2d(planes.square() + others.square(), window) - squares
+    covariance = 2 * F.conv2d(planes * reference_planes, window) - 2 * product
+    variances = F.conv2d(planes.square() + reference_planes.square(), window) - squares
     similarity = luminance * (covariance + c2) / (variances + c2)
     return similarity.mean(dim=(-2, -1)).reshape(images.shape[:-2]).mean(dim=-1)

@@ -161,10 +161,10 @@ class PairMixer:
         if len(keys) % 2:
             raise uneven("data.batch_size", len(keys))
         height, width = batch["image"].shape[-2:]
-        nothing = Mix((0, 0, 0, 0), 0.0)
+        no_mix = Mix((0, 0, 0, 0), 0.0)
         mixes = [
-            self._drawn(one, other, height, width) or nothing
-            for one, other in zip(keys[::2], keys[1::2], strict=True)
+            self._drawn(first, second, height, width) or no_mix
+            for first, second in zip(keys[::2], keys[1::2], strict=True)
         ]
         mixes = [mix for mix in mixes for _ in range(2)]
         return {
@@ -175,8 +175,8 @@ class PairMixer:
             OPACITY: torch.tensor([mix.opacity for mix in mixes]),
         }
 
-    def _drawn(self, one: SampleKey, other: SampleKey, height: int, width: int) -> Mix | None:
-        random = np.random.default_rng((_MIXING, self.seed, *one, *other))
+    def _drawn(self, first: SampleKey, second: SampleKey, height: int, width: int) -> Mix | None:
+        random = np.random.default_rng((_MIXING, self.seed, *first, *second))
         return self.settings.drawn(random, height, width)
 
 

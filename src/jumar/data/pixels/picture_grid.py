@@ -94,8 +94,8 @@ def save_png(image: Tensor, path: Path) -> None:
         UserError: The folder cannot be written to, or the disk is full.
     """
     # Pillow only takes grey images without a last dimension.
-    shown = image.squeeze(2) if image.shape[2] == 1 else image
-    picture = Image.fromarray(shown.cpu().contiguous().numpy())
+    pixels = image.squeeze(2) if image.shape[2] == 1 else image
+    picture = Image.fromarray(pixels.cpu().contiguous().numpy())
     with written_beside(path) as temporary:
         picture.save(temporary, format="PNG")
 
@@ -117,15 +117,15 @@ def _blank(height: int, width: int) -> Tensor:
 def _label(text: str) -> Tensor:
     """A line of text in Pillow's own font, black on white."""
     # Pillow without FreeType only has a Latin-1 font, and raises on other characters.
-    shown = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
+    visible_text = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
     font = ImageFont.load_default()
-    left, top, right, bottom = (round(edge) for edge in font.getbbox(shown))
+    left, top, right, bottom = (round(edge) for edge in font.getbbox(visible_text))
     # The height of letters with ascenders and descenders, so that labels line up.
     line = round(font.getbbox("Ágjy|")[3])
     size = (max(right - left, 1) + 2 * _LABEL_MARGIN, max(line, bottom - top) + _LABEL_MARGIN)
-    drawn = Image.new("RGB", size, (_WHITE, _WHITE, _WHITE))
-    ImageDraw.Draw(drawn).text((_LABEL_MARGIN - left, 0), shown, fill=(0, 0, 0), font=font)
-    return torch.from_numpy(np.array(drawn))
+    image = Image.new("RGB", size, (_WHITE, _WHITE, _WHITE))
+    ImageDraw.Draw(image).text((_LABEL_MARGIN - left, 0), visible_text, fill=(0, 0, 0), font=font)
+    return torch.from_numpy(np.array(image))
 
 
 def _above(picture: Tensor, word: Tensor) -> Tensor:

@@ -157,8 +157,8 @@ class ImagePreprocessing:
         if self.resize == "antialias":
             pixels = resize_fast(_decoded_window(picture, window, image_size), size)
         else:
-            whole = picture.decode(fast=True, reuse=True)
-            pixels = _levels(resize(_cut(whole, window), size))
+            decoded = picture.decode(fast=True, reuse=True)
+            pixels = _levels(resize(_cut(decoded, window), size))
         if self.flip and random.random() < 0.5:
             pixels = mirror(pixels)
         arrays: Arrays = {"image": pixels}

@@ -73,14 +73,16 @@ def axis_taps(
         return _area(length, target)
     if method == "antialias":
         return _triangle(length, target)
-    places = _places(length, target, coordinates, nearest=method == "nearest")
+    positions = _positions(length, target, coordinates, nearest=method == "nearest")
     if method == "nearest":
-        rounded = _round_half_up(places) if coordinates == "align_corners" else np.floor(places)
+        rounded = (
+            _round_half_up(positions) if coordinates == "align_corners" else np.floor(positions)
+        )
         indices = np.clip(rounded, 0, length - 1).astype(np.intp)[:, None]
         return Taps(indices=indices, weights=np.ones_like(indices, dtype=np.float32))
     if method == "bicubic":
-        return _bicubic(places, length, half_pixel=coordinates == "half_pixel")
-    return _bilinear(places, length)
+        return _bicubic(positions, length, half_pixel=coordinates == "half_pixel")
+    return _bilinear(positions, length)
 
 
 def apply_taps(images: NDArray[Any], rows: Taps, columns: Taps) -> Floats:
@@ -159,10 +161,10 @@ def crop_and_resize(
         float32 [height, width, channels].
     """
     height, width = image.shape[:2]
-    y_places = _box_places(box[0], box[2], height, size[0])
-    x_places = _box_places(box[1], box[3], width, size[1])
-    rows, rows_outside = _box_taps(y_places, height, method)
-    columns, columns_outside = _box_taps(x_places, width, method)
+    y_positions = _box_positions(box[0], box[2], height, size[0])
+    x_positions = _box_positions(box[1], box[3], width, size[1])
+    rows, rows_outside = _box_taps(y_positions, height, method)
+    columns, columns_outside = _box_taps(x_positions, width, method)
     resized = apply_taps(image, rows, columns)
     resized[rows_outside] = extrapolation
     resized[:, columns_outside] = extrapolation
@@ -205,7 +207,7 @@ def central_window(size: Size, fraction: float) -> tuple[int, int, int, int]:
     return top, left, size.height - 2 * top, size.width - 2 * left
 
 
-def _places(length: int, target: int, coordinates: Coordinates, *, nearest: bool) -> Floats:
+def _positions(length: int, target: int, coordinates: Coordinates, *, nearest: bool) -> Floats:
     steps = np.arange(target, dtype=np.float32)
     if coordinates == "align_corners" and target > 1:
         return steps * np.float32((length - 1) / np.float32(target - 1))
@@ -216,26 +218,26 @@ def _places(length: int, target: int, coordinates: Coordinates, *, nearest: bool
     return steps * scale
 
 
-def _bilinear(places: Floats, length: int) -> Taps:
-    below = np.floor(places)
-    weight = (places - below).astype(np.float32)
-    indices = np.stack([np.maximum(below, 0), np.minimum(np.ceil(places), length - 1)], axis=1)
+def _bilinear(positions: Floats, length: int) -> Taps:
+    below = np.floor(positions)
+    weight = (positions - below).astype(np.float32)
+    indices = np.stack([np.maximum(below, 0), np.minimum(np.ceil(positions), length - 1)], axis=1)
     return Taps(
         indices=indices.astype(np.intp), weights=np.stack([np.float32(1) - weight, weight], axis=1)
     )
 
 
-def _bicubic(places: Floats, length: int, *, half_pixel: bool) -> Taps:
-    below = np.floor(places)
-    steps = np.rint((places - below) * np.float32(_CUBIC_STEPS)).astype(np.intp)
+def _bicubic(positions: Floats, length: int, *, half_pixel: bool) -> Taps:
+    below = np.floor(positions)
+    steps = np.rint((positions - below) * np.float32(_CUBIC_STEPS)).astype(np.intp)
     # The legacy kernel has a = -0.75, the half-pixel one that of Keys, a = -0.5.
     near, far = _cubic_tables(-0.5 if half_pixel else -0.75)
-    left = _CUBIC_STEPS - steps
-    weights = np.stack([far[steps], near[steps], near[left], far[left]], axis=1)
-    wanted = below[:, None] + np.arange(-1, 3)
-    indices = np.clip(wanted, 0, length - 1)
+    steps_left = _CUBIC_STEPS - steps
+    weights = np.stack([far[steps], near[steps], near[steps_left], far[steps_left]], axis=1)
+    unclipped = below[:, None] + np.arange(-1, 3)
+    indices = np.clip(unclipped, 0, length - 1)
     if half_pixel:
-        weights = np.where(indices == wanted, weights, 0)
+        weights = np.where(indices == unclipped, weights, 0)
         weights = weights / weights.sum(axis=1, keepdims=True)
     return Taps(indices=indices.astype(np.intp), weights=weights.astype(np.float32))
 
@@ -276,7 +278,7 @@ def _triangle(length: int, target: int) -> Taps:
     return Taps(indices=indices.astype(np.intp), weights=weights.astype(np.float32))
 
 
-def _box_places(start: float, stop: float, length: int, target: int) -> Floats:
+def _box_positions(start: float, stop: float, length: int, target: int) -> Floats:
     low, high, last = np.float32(start), np.float32(stop), np.float32(length - 1)
     if target == 1:
         return np.array([np.float32(0.5) * (low + high) * last], dtype=np.float32)
@@ -284,19 +286,19 @@ def _box_places(start: float, stop: float, length: int, target: int) -> Floats:
     return low * last + np.arange(target, dtype=np.float32) * step
 
 
-def _box_taps(places: Floats, length: int, method: str) -> tuple[Taps, NDArray[np.bool_]]:
-    outside = (places < 0) | (places > length - 1)
-    inside = np.where(outside, np.float32(0), places)
+def _box_taps(positions: Floats, length: int, method: str) -> tuple[Taps, NDArray[np.bool_]]:
+    outside = (positions < 0) | (positions > length - 1)
+    inside = np.where(outside, np.float32(0), positions)
     if method == "bilinear":
         return _bilinear(inside, length), outside
     indices = _round_half_up(inside).astype(np.intp)[:, None]
     return Taps(indices=indices, weights=np.ones_like(indices, dtype=np.float32)), outside
 
 
-def _round_half_up(places: Floats) -> Floats:
+def _round_half_up(positions: Floats) -> Floats:
     # Not floor(places + 0.5): that sum rounds the float just below a half up to the next integer.
-    below = np.floor(places)
-    return below + (places - below >= 0.5)
+    below = np.floor(positions)
+    return below + (positions - below >= 0.5)
 
 
 def _weighted_sum(terms: Iterable[tuple[NDArray[Any], Floats]]) -> Floats:

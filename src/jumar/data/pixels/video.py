@@ -83,8 +83,8 @@ class VideoReader:
         self.peak = 255 if self.bits == 8 else 2 ** (self._exact or 16) - 1
         self.lost = self._not_in_frames(has_alpha)
         # With sound, the file lasts as long as the longer of the two.
-        alone = len(self._container.streams) == 1
-        duration: int = (self._container.duration if alone else None) or 0
+        is_only_stream = len(self._container.streams) == 1
+        duration: int = (self._container.duration if is_only_stream else None) or 0
         self._announced = self.count or round(duration * self.rate / _DURATION_UNITS)
 
     def frames(self) -> Iterator[Levels | Fault]:
@@ -126,9 +126,9 @@ class VideoReader:
 
     def _not_in_frames(self, has_alpha: bool) -> tuple[str, ...]:
         lost: list[str] = []
-        others = {stream.type for stream in self._container.streams} - {"video"}
-        lost += ["sound"] if "audio" in others else []
-        lost += ["subtitles"] if "subtitle" in others else []
+        other_types = {stream.type for stream in self._container.streams} - {"video"}
+        lost += ["sound"] if "audio" in other_types else []
+        lost += ["subtitles"] if "subtitle" in other_types else []
         lost += ["transparency"] if has_alpha else []
         if self._stream.codec_context.color_trc in _HDR_TRANSFERS:
             lost.append("the mark that its colours are HDR")

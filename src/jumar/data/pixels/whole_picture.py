@@ -68,7 +68,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
             lost = [pages] if (pages := pages_of(image)) else []
             exif = _exif_without_orientation(image)
             profile = image.info.get("icc_profile") or b""
-            ink = image.mode == "CMYK"
+            is_cmyk = image.mode == "CMYK"
             # Pillow discards them once it has loaded the pixels.
             raw_modes = set(_raw_modes(image))
             deep = _deep_values(image, raw_modes, encoded)
@@ -81,7 +81,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
         raise
     except Exception as error:
         raise DecodeError(str(error) or type(error).__name__) from error
-    if ink:
+    if is_cmyk:
         lost.append("inks (CMYK become RGB) and their colour profile")
         profile = b""
     if deep is None:
@@ -140,9 +140,9 @@ def _deep_values(
     if len(raw_modes) != 1 or not raw_modes <= _DEEP_COLOURS:
         return None
     high = np.asarray(image, dtype=np.uint16)
-    with opened(encoded) as again:
-        _swap_bytes(again)
-        low = np.asarray(again, dtype=np.uint16)
+    with opened(encoded) as low_image:
+        _swap_bytes(low_image)
+        low = np.asarray(low_image, dtype=np.uint16)
     return (high << 8 | low).astype(np.uint16, copy=False)
 
 
@@ -152,9 +152,9 @@ def _swap_bytes(image: Any) -> None:
     for codec, extents, offset, arguments in image.tile:
         name = arguments if isinstance(arguments, str) else arguments[0]
         order = name[-1] if name[-1] != "N" else native
-        other = name[:-1] + ("B" if order == "L" else "L")
-        more = other if isinstance(arguments, str) else (other, *arguments[1:])
-        swapped.append(type(image.tile[0])(codec, extents, offset, more))
+        other_mode = name[:-1] + ("B" if order == "L" else "L")
+        new_arguments = other_mode if isinstance(arguments, str) else (other_mode, *arguments[1:])
+        swapped.append(type(image.tile[0])(codec, extents, offset, new_arguments))
     image.tile = swapped
 
 

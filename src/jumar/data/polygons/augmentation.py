@@ -88,18 +88,18 @@ def augmented(
     if augmentation.rotation:
         pixels, regions = rotated(pixels, regions, angle)
     window = draw_crop(pixels.shape[:2], regions, augmentation, random, background=background)
-    cut = pixels[window.top : window.top + window.height, window.left : window.left + window.width]
-    kept = [region for region in regions if _within(region, window)]
+    crop = pixels[window.top : window.top + window.height, window.left : window.left + window.width]
+    inside_regions = [region for region in regions if _within(region, window)]
     factor = side / max(window.height, window.width, side / scale)
-    size = tuple(max(1, min(side, round(length * factor))) for length in cut.shape[:2])
+    size = tuple(max(1, min(side, round(length * factor))) for length in crop.shape[:2])
     picture = np.zeros((side, side, 3), np.uint8)
     picture[: size[0], : size[1]] = _recoloured(
-        resized(cut, (size[0], size[1])), augmentation, colours
+        resized(crop, (size[0], size[1])), augmentation, colours
     )
     stretch = (size[1] / window.width, size[0] / window.height)
     origin = (window.left, window.top)
     return picture, [
-        replace(region, corners=(region.corners - origin) * stretch) for region in kept
+        replace(region, corners=(region.corners - origin) * stretch) for region in inside_regions
     ]
 
 
@@ -125,11 +125,11 @@ def draw_crop(
         The part, or the whole image if no attempt succeeded.
     """
     rows, columns = _free_edges(size[0], regions, 1), _free_edges(size[1], regions, 0)
-    least = [augmentation.least_side * length for length in size]
+    least_sides = [augmentation.least_side * length for length in size]
     for _ in range(augmentation.crop_attempts):
         top, bottom = _two_edges(rows, size[0], random)
         left, right = _two_edges(columns, size[1], random)
-        if bottom - top < max(least[0], 1) or right - left < max(least[1], 1):
+        if bottom - top < max(least_sides[0], 1) or right - left < max(least_sides[1], 1):
             continue
         window = Window(top, left, bottom - top, right - left)
         if not regions or any(_within(region, window) for region in regions) != background:
@@ -140,20 +140,20 @@ def draw_crop(
 def _free_edges(length: int, regions: Sequence[Region], axis: int) -> NDArray[np.int64]:
     """Where an edge may be: 0 to `length` and beyond, but not within a word."""
     margin = round(length * _MARGIN)
-    taken = np.zeros(length + 2 * margin + 1, bool)
+    is_taken = np.zeros(length + 2 * margin + 1, bool)
     for region in regions:
-        along = region.corners[:, axis]
-        first, last = int(np.floor(along.min())) + 1, int(np.ceil(along.max()))
-        taken[max(0, first + margin) : max(0, last + margin)] = True
-    free = np.flatnonzero(~taken) - margin
-    return free if len(free) else np.array([0, length])
+        coordinates = region.corners[:, axis]
+        first, last = int(np.floor(coordinates.min())) + 1, int(np.ceil(coordinates.max()))
+        is_taken[max(0, first + margin) : max(0, last + margin)] = True
+    edges = np.flatnonzero(~is_taken) - margin
+    return edges if len(edges) else np.array([0, length])
 
 
 def _two_edges(
-    free: NDArray[np.int64], length: int, random: np.random.Generator
+    edges: NDArray[np.int64], length: int, random: np.random.Generator
 ) -> tuple[int, int]:
-    drawn = free[(random.random(2) * len(free)).astype(np.int64)]
-    first, last = np.clip(np.sort(drawn), 0, length).tolist()
+    drawn_edges = edges[(random.random(2) * len(edges)).astype(np.int64)]
+    first, last = np.clip(np.sort(drawn_edges), 0, length).tolist()
     return first, last
 
 
@@ -175,14 +175,14 @@ def rotated(
 
     height, width = pixels.shape[:2]
     matrix = np.asarray(cv2.getRotationMatrix2D((width / 2, height / 2), degrees, 1.0), np.float64)
-    reach = np.abs(matrix[:, :2]) @ (width, height)
-    size = (max(1, round(float(reach[0]))), max(1, round(float(reach[1]))))
+    extent = np.abs(matrix[:, :2]) @ (width, height)
+    size = (max(1, round(float(extent[0]))), max(1, round(float(extent[1]))))
     matrix[:, 2] += np.array(size) / 2 - (width / 2, height / 2)
-    turned = [
+    rotated_regions = [
         replace(region, corners=region.corners @ matrix[:, :2].T + matrix[:, 2])
         for region in regions
     ]
-    return np.asarray(cv2.warpAffine(pixels, matrix, size), np.uint8), turned
+    return np.asarray(cv2.warpAffine(pixels, matrix, size), np.uint8), rotated_regions
 
 
 def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
@@ -190,8 +190,8 @@ def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     import cv2
 
     shrinks = size[0] < pixels.shape[0] and size[1] < pixels.shape[1]
-    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(pixels, (size[1], size[0]), interpolation=how), np.uint8)
+    interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(pixels, (size[1], size[0]), interpolation=interpolation), np.uint8)
 
 
 def _recoloured(
@@ -210,5 +210,5 @@ def _recoloured(
     matrix = contrast * (saturation * np.eye(3) + (1 - saturation) * _LUMA)
     mean = np.asarray(cv2.mean(pixels)[:3]) @ _LUMA
     shift = (1 - contrast) * mean + brightness
-    both = np.concatenate([matrix, np.full((3, 1), shift)], axis=1)
-    return np.asarray(cv2.transform(pixels, both), np.uint8)
+    transform = np.concatenate([matrix, np.full((3, 1), shift)], axis=1)
+    return np.asarray(cv2.transform(pixels, transform), np.uint8)

@@ -94,9 +94,9 @@ def merged(
         return boxes, scores
     means, starts = boxes, np.ones(len(boxes), bool)
     for _ in range(_STEPS):
-        before = starts
+        previous_starts = starts
         starts = np.append(True, ~_overlap_more(means[:-1], boxes[1:], overlap))
-        if (starts == before).all():
+        if (starts == previous_starts).all():
             firsts = np.flatnonzero(starts)
             ends = np.append(firsts[1:], len(boxes)) - 1
             return means[ends], np.add.reduceat(scores, firsts)
@@ -131,32 +131,34 @@ def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[n
     polygons = as_polygons(boxes[order])
     sizes = areas(polygons)
     tree = shapely.STRtree(polygons)
-    left = np.ones(len(order), bool)
-    kept: list[int] = []
+    is_left = np.ones(len(order), bool)
+    kept_positions: list[int] = []
     # Only against kept boxes: all pairs of an untrained network's boxes would fill memory.
-    while (place := int(left.argmax())) or left[0]:
-        kept.append(place)
-        near = np.asarray(tree.query(polygons[place]), np.int64)
-        near = near[left[near]]
-        common = overlap_areas(polygons[near], polygons[place])
-        left[near[common > overlap * (sizes[near] + sizes[place] - common)]] = False
-        left[place] = False
-    return order[kept]
+    while (position := int(is_left.argmax())) or is_left[0]:
+        kept_positions.append(position)
+        neighbours = np.asarray(tree.query(polygons[position]), np.int64)
+        neighbours = neighbours[is_left[neighbours]]
+        shared = overlap_areas(polygons[neighbours], polygons[position])
+        is_left[neighbours[shared > overlap * (sizes[neighbours] + sizes[position] - shared)]] = (
+            False
+        )
+        is_left[position] = False
+    return order[kept_positions]
 
 
 def mean_scores(boxes: Boxes, score: NDArray[np.float32]) -> NDArray[np.float64]:
     """The mean score of the pixels in each box, which is in pixels of the map; 0 outside of it."""
     rows, columns = score.shape
     means = np.zeros(len(boxes))
-    for place, box in enumerate(boxes.astype(np.int32)):
+    for index, box in enumerate(boxes.astype(np.int32)):
         left, top = np.maximum(box.min(axis=0), 0).tolist()
         right, bottom = np.minimum(box.max(axis=0) + 1, (columns, rows)).tolist()
         if right <= left or bottom <= top:
             continue
-        inside = np.zeros((bottom - top, right - left), np.uint8)
-        fill(inside, box - (left, top), 1)
-        chosen = score[top:bottom, left:right][inside > 0]
-        means[place] = chosen.mean(dtype=np.float64) if len(chosen) else 0.0
+        mask = np.zeros((bottom - top, right - left), np.uint8)
+        fill(mask, box - (left, top), 1)
+        scores = score[top:bottom, left:right][mask > 0]
+        means[index] = scores.mean(dtype=np.float64) if len(scores) else 0.0
     return means
 
 
@@ -184,8 +186,11 @@ def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.boo
     spans: list[list[NDArray[np.float64]]] = []
     sizes = np.zeros(len(first))
     for boxes in (first, second):
-        x = [(boxes[:, each] * along).sum(axis=1) for each in range(4)]
-        y = [boxes[:, each, 1] * along[:, 0] - boxes[:, each, 0] * along[:, 1] for each in range(4)]
+        x = [(boxes[:, corner] * along).sum(axis=1) for corner in range(4)]
+        y = [
+            boxes[:, corner, 1] * along[:, 0] - boxes[:, corner, 0] * along[:, 1]
+            for corner in range(4)
+        ]
         # Left, right, top and bottom of the rectangle within, then of the one around.
         spans.append(
             [
@@ -196,17 +201,18 @@ def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.boo
             ]
         )
         sizes += np.abs((x[2] - x[0]) * (y[3] - y[1]) - (y[2] - y[0]) * (x[3] - x[1])) / 2
-    ones, others = spans
+    first_spans, second_spans = spans
     sides = [
-        np.minimum(ones[end], others[end]) - np.maximum(ones[end - 1], others[end - 1])
+        np.minimum(first_spans[end], second_spans[end])
+        - np.maximum(first_spans[end - 1], second_spans[end - 1])
         for end in (1, 3, 5, 7)
     ]
     sides = [np.maximum(side, 0) for side in sides]
-    at_least, at_most = sides[0] * sides[1], sides[2] * sides[3]
-    more = at_least > overlap * (sizes - at_least)
-    open_pairs = np.flatnonzero(~more & (at_most > overlap * (sizes - at_most)))
+    lower_bound, upper_bound = sides[0] * sides[1], sides[2] * sides[3]
+    is_above = lower_bound > overlap * (sizes - lower_bound)
+    open_pairs = np.flatnonzero(~is_above & (upper_bound > overlap * (sizes - upper_bound)))
     if len(open_pairs):
         polygons = as_polygons(first[open_pairs]), as_polygons(second[open_pairs])
-        common = overlap_areas(*polygons)
-        more[open_pairs] = common > overlap * (sum(map(areas, polygons)) - common)
-    return more
+        intersections = overlap_areas(*polygons)
+        is_above[open_pairs] = intersections > overlap * (sum(map(areas, polygons)) - intersections)
+    return is_above

@@ -83,7 +83,8 @@ class DetectionPictures:
         random = sample_random(self.seed, SampleKey(key.epoch, item))
         side = self.data.image_size
         regions = [
-            replace(each, ignored=each.ignored or each.text in UNCERTAIN) for each in opened.regions
+            replace(region, ignored=region.ignored or region.text in UNCERTAIN)
+            for region in opened.regions
         ]
         image, regions = augmented(pixels, regions, self.data.augmentation, side, random)
         if self.targets == "kernels":

@@ -36,11 +36,15 @@ def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> ND
     detected = as_polygons(detections)
     covered = np.zeros((len(truth), len(detected)))
     within = np.zeros_like(covered)
-    of_word, of_detection = touching_pairs(truth, detected)
-    common = overlap_areas(truth[of_word], detected[of_detection])
+    word_indices, detection_indices = touching_pairs(truth, detected)
+    intersections = overlap_areas(truth[word_indices], detected[detection_indices])
     with np.errstate(invalid="ignore", divide="ignore"):
-        covered[of_word, of_detection] = np.nan_to_num(common / areas(truth)[of_word])
-        within[of_word, of_detection] = np.nan_to_num(common / areas(detected)[of_detection])
+        covered[word_indices, detection_indices] = np.nan_to_num(
+            intersections / areas(truth)[word_indices]
+        )
+        within[word_indices, detection_indices] = np.nan_to_num(
+            intersections / areas(detected)[detection_indices]
+        )
     ignored = np.array([word.ignored for word in words], bool)
     counts = ~(within[ignored] > _IGNORED_SHARE).any(axis=0)
     covered, within = covered[~ignored][:, counts], within[~ignored][:, counts]

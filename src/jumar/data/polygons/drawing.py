@@ -26,8 +26,8 @@ def smallest_rectangles(groups: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     for box, points in zip(boxes, groups, strict=True):
         box[:] = cv2.boxPoints(cv2.minAreaRect(points.reshape(-1, 2).astype(np.float32)))
     sides = boxes[:, 1:3] - boxes[:, :2]
-    turns = sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]
-    boxes[turns < 0] = boxes[turns < 0, ::-1]
+    cross_products = sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]
+    boxes[cross_products < 0] = boxes[cross_products < 0, ::-1]
     first = boxes.sum(axis=2).argmin(axis=1)
     order = (first[:, None] + np.arange(4)) % 4
     return np.take_along_axis(boxes, order[..., None], axis=1)
@@ -67,7 +67,7 @@ def outer_outline(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArra
     picture[rows - top, columns - left] = 1
     finer = picture.repeat(_FINER, axis=0).repeat(_FINER, axis=1)
     outlines, _ = cv2.findContours(finer, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    longest = max(outlines, key=cv2.contourArea)
-    simple = cv2.approxPolyDP(longest, 0.005 * cv2.arcLength(longest, True), True)
+    largest = max(outlines, key=cv2.contourArea)
+    simple = cv2.approxPolyDP(largest, 0.005 * cv2.arcLength(largest, True), True)
     corners = np.asarray(simple, np.float64).reshape(-1, 2)[::-1]
     return (corners + 0.5) / _FINER + np.array([left, top])

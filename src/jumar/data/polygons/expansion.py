@@ -29,17 +29,17 @@ def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32
     """
     count, rows, columns = kernels.shape
     # A border of one pixel, so that neighbours are offsets in one flat array.
-    inside = np.zeros((count, rows + 2, columns + 2), bool)
-    inside[:, 1:-1, 1:-1] = kernels
+    padded = np.zeros((count, rows + 2, columns + 2), bool)
+    padded[:, 1:-1, 1:-1] = kernels
     labels = np.zeros((rows + 2, columns + 2), np.int32)
-    seeds = np.ascontiguousarray(inside[0, 1:-1, 1:-1]).view(np.uint8)
-    number, numbered, areas = components(seeds)
-    kept = np.arange(number, dtype=np.int32)
-    kept[areas < least_area] = 0
-    kept[0] = 0
-    labels[1:-1, 1:-1] = kept.take(numbered)
+    seeds = np.ascontiguousarray(padded[0, 1:-1, 1:-1]).view(np.uint8)
+    number, component_of, areas = components(seeds)
+    new_numbers = np.arange(number, dtype=np.int32)
+    new_numbers[areas < least_area] = 0
+    new_numbers[0] = 0
+    labels[1:-1, 1:-1] = new_numbers.take(component_of)
     if count > 1:
-        _grow(labels, inside[1:])
+        _grow(labels, padded[1:])
     return np.ascontiguousarray(labels[1:-1, 1:-1])
 
 
@@ -52,7 +52,7 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
     unclaimed = labels == 0
     waiting = np.flatnonzero(_beside(open_later[0] & unclaimed) & ~unclaimed)
     flat = labels.reshape(-1)
-    place_of = np.empty(flat.size, np.int64)
+    hit_of = np.empty(flat.size, np.int64)
     for index, kernel in enumerate(kernels):
         free_pixels = kernel & unclaimed
         free = free_pixels.reshape(-1)
@@ -62,26 +62,26 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
             reaches = np.empty((len(front), 4), bool)
             for direction, step in enumerate(steps.tolist()):
                 reaches[:, direction] = free.take(front + step)
-            places = reaches.reshape(-1).nonzero()[0]
-            if not len(places):
+            hits = reaches.reshape(-1).nonzero()[0]
+            if not len(hits):
                 resting.append(front)
                 break
-            reached = front.take(places >> 2) + steps.take(places & 3)
+            reached = front.take(hits >> 2) + steps.take(hits & 3)
             # Written from the last to the first: the first to reach a pixel stays.
-            place_of[reached[::-1]] = places[::-1]
-            first = (place_of.take(reached) == places).nonzero()[0]
-            reached, sources = reached.take(first), places.take(first) >> 2
+            hit_of[reached[::-1]] = hits[::-1]
+            first = (hit_of.take(reached) == hits).nonzero()[0]
+            reached, sources = reached.take(first), hits.take(first) >> 2
             flat[reached] = flat.take(front.take(sources))
             free[reached] = False
-            rests = np.ones(len(front), bool)
-            rests[sources] = False
-            resting.append(front.compress(rests))
+            is_resting = np.ones(len(front), bool)
+            is_resting[sources] = False
+            resting.append(front.compress(is_resting))
             front = reached
         waiting = np.concatenate(resting)
         if index + 1 < len(kernels):
             unclaimed &= ~kernel | free_pixels
-            useful = _beside(open_later[index + 1] & unclaimed)
-            waiting = waiting.compress(useful.reshape(-1).take(waiting))
+            is_useful = _beside(open_later[index + 1] & unclaimed)
+            waiting = waiting.compress(is_useful.reshape(-1).take(waiting))
 
 
 def _beside(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:

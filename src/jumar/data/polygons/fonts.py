@@ -35,41 +35,41 @@ def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]
     Raises:
         UserError: A place does not exist, or no font has the characters.
     """
-    candidates = set(_files(places or FOLDERS, given=bool(places)))
+    candidates = set(_files(places or FOLDERS, must_exist=bool(places)))
     # By path if names are equal: the order of a set differs from process to process.
     files = sorted(candidates, key=lambda path: (path.name, str(path)))
-    chosen = [path for path in files if _has(path, characters)]
-    if not chosen:
+    fonts = [path for path in files if _has(path, characters)]
+    if not fonts:
         sample = characters[:12] + ("..." if len(characters) > 12 else "")
         raise UserError(
             f"none of {len(files)} fonts has all of the characters '{sample}'",
             todo="Install one (Debian: fonts-dejavu for Latin, fonts-noto-cjk for Chinese), or "
             "name font files or folders.",
         )
-    return chosen
+    return fonts
 
 
-def _files(places: Iterable[Path | str], *, given: bool) -> Iterable[Path]:
-    for place in map(expanded, places):
-        if not exists(place):
-            if given:
-                raise missing(place)
-        elif is_folder(place):
-            for folder, _, names in os.walk(place):
+def _files(paths: Iterable[Path | str], *, must_exist: bool) -> Iterable[Path]:
+    for path in map(expanded, paths):
+        if not exists(path):
+            if must_exist:
+                raise missing(path)
+        elif is_folder(path):
+            for folder, _, names in os.walk(path):
                 yield from (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES))
         else:
-            yield place
+            yield path
 
 
 def _has(path: Path, characters: str) -> bool:
     """Whether no character is drawn as a missing glyph; False if it is not a font."""
     try:
         font = ImageFont.truetype(str(path), _PROBE_SIZE)
-        absent = _drawn(font, _NO_CHARACTER)
-        drawn = [_drawn(font, character) for character in set(characters) - {" "}]
+        missing_glyph = _drawn(font, _NO_CHARACTER)
+        glyphs = [_drawn(font, character) for character in set(characters) - {" "}]
     except (OSError, ValueError):
         return False
-    return all(any(each) and each != absent for each in drawn)
+    return all(any(glyph) and glyph != missing_glyph for glyph in glyphs)
 
 
 def _drawn(font: ImageFont.FreeTypeFont, character: str) -> bytes:

@@ -52,7 +52,7 @@ def words_of_kernels(
     else:
         stretch = (size[1] / labels.shape[1], size[0] / labels.shape[0])
         pixels = (np.divmod(group, labels.shape[1]) for group in groups)
-        outlines = [outer_outline(*places) * stretch for places in pixels]
+        outlines = [outer_outline(*positions) * stretch for positions in pixels]
     return [
         Detection(corners=corners, score=score)
         for corners, score in zip(outlines, scores, strict=True)
@@ -64,14 +64,14 @@ def _members(
     labels: NDArray[np.int32], scores: NDArray[np.float32]
 ) -> tuple[list[NDArray[np.int64]], list[float]]:
     """The pixels of each word, row by row, and their mean score."""
-    places = np.flatnonzero(labels)
-    if not len(places):
+    positions = np.flatnonzero(labels)
+    if not len(positions):
         return [], []
-    places = places[np.argsort(labels.reshape(-1)[places], kind="stable")]
-    starts = np.flatnonzero(np.diff(labels.reshape(-1)[places], prepend=0))
-    sums = np.add.reduceat(scores.reshape(-1)[places].astype(np.float64), starts)
-    counts = np.diff(starts, append=len(places))
-    return np.split(places, starts[1:]), (sums / counts).tolist()
+    positions = positions[np.argsort(labels.reshape(-1)[positions], kind="stable")]
+    starts = np.flatnonzero(np.diff(labels.reshape(-1)[positions], prepend=0))
+    sums = np.add.reduceat(scores.reshape(-1)[positions].astype(np.float64), starts)
+    counts = np.diff(starts, append=len(positions))
+    return np.split(positions, starts[1:]), (sums / counts).tolist()
 
 
 def _hull_points(

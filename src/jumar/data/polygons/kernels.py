@@ -43,8 +43,8 @@ def kernel_maps(
         for kernel, shrunk in zip(kernels, shrunk_kernels(corners), strict=True):
             if len(shrunk):
                 fill(kernel, shrunk, 1)
-    kept = np.ascontiguousarray(kernels[:, ::stride, ::stride].transpose(1, 2, 0))
-    return kept, np.ascontiguousarray(mask[::stride, ::stride])
+    sampled = np.ascontiguousarray(kernels[:, ::stride, ::stride].transpose(1, 2, 0))
+    return sampled, np.ascontiguousarray(mask[::stride, ::stride])
 
 
 def shrunk_kernels(corners: NDArray[np.int32]) -> list[NDArray[np.int32]]:
@@ -55,10 +55,10 @@ def shrunk_kernels(corners: NDArray[np.int32]) -> list[NDArray[np.int32]]:
     """
     pyclipper: Any = import_module("pyclipper")  # has no types
     points = corners.astype(np.float64)
-    following = np.roll(points, -1, axis=0)
-    perimeter = float(np.hypot(*(following - points).T).sum())
-    crossed = points[:, 0] * following[:, 1] - points[:, 1] * following[:, 0]
-    area = abs(float(crossed.sum())) / 2
+    next_points = np.roll(points, -1, axis=0)
+    perimeter = float(np.hypot(*(next_points - points).T).sum())
+    cross_products = points[:, 0] * next_points[:, 1] - points[:, 1] * next_points[:, 0]
+    area = abs(float(cross_products.sum())) / 2
     empty = np.zeros((0, 2), np.int32)
     if area == 0:
         return [empty] * KERNELS

@@ -52,8 +52,8 @@ def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFil
     Raises:
         UserError: A file cannot be read, or is none of them.
     """
-    chosen = [name for name in names if _is_label(name)]
-    contents = dict(zip(chosen, _contents(tree, chosen), strict=True))
+    label_names = [name for name in names if _is_label(name)]
+    contents = dict(zip(label_names, _contents(tree, label_names), strict=True))
     lines = {
         name: _decoded(content, join(tree.name, name))
         for name, content in contents.items()
@@ -61,7 +61,7 @@ def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFil
     }
     form = form_of(lines.values())
     files: list[LabelFile] = []
-    for name in chosen:
+    for name in label_names:
         origin = join(tree.name, name)
         if name in lines:
             files.append(_file(name, origin, "line", list(outlines_of(lines[name], form))))
@@ -77,9 +77,9 @@ def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFil
             raise UserError(f"no labels in {kind}: {error}", where=origin) from error
         pictures = {name: content} if isinstance(content, list) else content
         for picture, words in pictures.items():
-            place = origin if isinstance(content, list) else f"{origin}, {picture}"
-            read = list(label_json.outlines_of(words))
-            files.append(_file(picture, place, "word", read))
+            where = origin if isinstance(content, list) else f"{origin}, {picture}"
+            outlines = list(label_json.outlines_of(words))
+            files.append(_file(picture, where, "word", outlines))
     return files
 
 
@@ -88,13 +88,13 @@ def _is_label(name: str) -> bool:
     return file.endswith((".txt", ".json", ".mat")) and not file.startswith(_README)
 
 
-def _file(name: str, origin: str, unit: str, read: Sequence[Outline | BadLine]) -> LabelFile:
+def _file(name: str, origin: str, unit: str, entries: Sequence[Outline | BadLine]) -> LabelFile:
     return LabelFile(
         name=name,
         origin=origin,
         unit=unit,
-        outlines=[each for each in read if isinstance(each, Outline)],
-        bad=[each for each in read if isinstance(each, BadLine)],
+        outlines=[entry for entry in entries if isinstance(entry, Outline)],
+        bad=[entry for entry in entries if isinstance(entry, BadLine)],
     )
 
 

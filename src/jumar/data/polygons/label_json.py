@@ -30,10 +30,10 @@ def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
         return cast("list[Any]", content)
     if isinstance(content, dict):
         pictures = cast("dict[str, Any]", content)
-        wrong = next((name for name in pictures if not isinstance(pictures[name], list)), None)
-        if wrong is None:
+        wrong_name = next((name for name in pictures if not isinstance(pictures[name], list)), None)
+        if wrong_name is None:
             return pictures
-        raise ValueError(f"'{wrong[:40]}' has no list of words")
+        raise ValueError(f"'{wrong_name[:40]}' has no list of words")
     raise ValueError("neither a list of words nor lists by image")
 
 

@@ -65,17 +65,17 @@ def form_of(texts: Iterable[str]) -> Form:
     if sum(map(bool, map(_TOTAL_TEXT.match, lines))) * 2 > len(lines):
         return "total-text"
     parts = [_parts(line) for line in lines]
-    numbers = [_leading_numbers(each) for each in parts]
-    marked = sum(line.count("####") > 0 for line in lines)
-    bare = all(count == len(each) for count, each in zip(numbers, parts, strict=True))
+    numbers = [_leading_numbers(row) for row in parts]
+    marked_count = sum(line.count("####") > 0 for line in lines)
+    bare = all(count == len(row) for count, row in zip(numbers, parts, strict=True))
     uneven = any(count < 6 or count % 2 for count in numbers)
-    if lines and (marked == len(lines) or (bare and not uneven and set(numbers) != {8})):
+    if lines and (marked_count == len(lines) or (bare and not uneven and set(numbers) != {8})):
         return "polygons"
     if sum(4 <= count < 8 for count in numbers) > sum(count >= 8 for count in numbers):
         return "rectangles"
-    long = [each for count, each in zip(numbers, parts, strict=True) if count >= 8]
-    named = sum(len(each) >= 10 and each[8].strip() in LANGUAGES for each in long)
-    return "languages" if long and named == len(long) else "quadrilaterals"
+    long = [row for count, row in zip(numbers, parts, strict=True) if count >= 8]
+    language_count = sum(len(row) >= 10 and row[8].strip() in LANGUAGES for row in long)
+    return "languages" if long and language_count == len(long) else "quadrilaterals"
 
 
 def outlines_of(text: str, form: Form) -> Iterator[Outline | BadLine]:
@@ -100,17 +100,17 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _records(text: str) -> Iterator[tuple[int, str]]:
     """Lines of Total-Text: numpy breaks long arrays, so one record may have several."""
-    gathered, first = "", 1
+    record, first = "", 1
     for number, line in enumerate(text.split("\n"), start=1):
-        if _TOTAL_TEXT.match(line) and gathered.strip():
-            yield first, gathered
-            gathered = ""
-        if not gathered.strip():
-            gathered, first = line, number
+        if _TOTAL_TEXT.match(line) and record.strip():
+            yield first, record
+            record = ""
+        if not record.strip():
+            record, first = line, number
         else:
-            gathered += " " + line
-    if gathered.strip():
-        yield first, gathered.rstrip("\r")
+            record += " " + line
+    if record.strip():
+        yield first, record.rstrip("\r")
 
 
 def _parts(line: str) -> list[str]:
@@ -133,28 +133,28 @@ def _points(numbers: Sequence[str]) -> Corners:
     return np.array([float(number) for number in numbers], np.float64).reshape(-1, 2)
 
 
-def _quadrilateral(line: str, after: int = 0) -> tuple[Corners, str]:
-    parts = line.split(",", 8 + after)
+def _quadrilateral(line: str, extra: int = 0) -> tuple[Corners, str]:
+    parts = line.split(",", 8 + extra)
     count = _leading_numbers(parts[:8])
     if count < 8:
-        given = f"{counted(count, 'number')} where 8 belong"
-        raise ValueError(given + (" (left, top, right, bottom?)" if count == 4 else ""))
-    if len(parts) < 8 + after:
+        message = f"{counted(count, 'number')} where 8 belong"
+        raise ValueError(message + (" (left, top, right, bottom?)" if count == 4 else ""))
+    if len(parts) < 8 + extra:
         raise ValueError("the language and the text are missing")
-    return _points(parts[:8]), parts[8 + after].strip() if len(parts) > 8 + after else ""
+    return _points(parts[:8]), parts[8 + extra].strip() if len(parts) > 8 + extra else ""
 
 
 def _with_language(line: str) -> tuple[Corners, str]:
-    return _quadrilateral(line, after=1)
+    return _quadrilateral(line, extra=1)
 
 
 def _rectangle(line: str) -> tuple[Corners, str]:
-    separated = max(line.split(",", 4), line.split(None, 4), key=_leading_numbers)
-    if (count := _leading_numbers(separated[:4])) < 4:
+    fields = max(line.split(",", 4), line.split(None, 4), key=_leading_numbers)
+    if (count := _leading_numbers(fields[:4])) < 4:
         raise ValueError(f"{counted(count, 'number')} where 4 belong")
-    left, top, right, bottom = map(float, separated[:4])
+    left, top, right, bottom = map(float, fields[:4])
     corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
-    word = separated[4].strip() if len(separated) > 4 else ""
+    word = fields[4].strip() if len(fields) > 4 else ""
     return corners, word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word
 
 
@@ -174,9 +174,9 @@ def _total_text(line: str) -> tuple[Corners, str]:
     if axes.keys() != {"x", "y"}:
         raise ValueError("not of the form x: [[...]], y: [[...]]")
     x, y = axes["x"], axes["y"]
-    wrong = next((part for part in (*x, *y) if not _NUMBER.fullmatch(part)), None)
-    if wrong is not None:
-        raise ValueError(f"'{wrong[:20]}' is not a coordinate")
+    wrong_part = next((part for part in (*x, *y) if not _NUMBER.fullmatch(part)), None)
+    if wrong_part is not None:
+        raise ValueError(f"'{wrong_part[:20]}' is not a coordinate")
     if len(x) != len(y):
         raise ValueError(f"{len(x)} x but {len(y)} y")
     words = _WORDS.search(line)

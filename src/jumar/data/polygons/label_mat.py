@@ -47,8 +47,8 @@ def _array(content: bytes) -> Any:
         raise ValueError(f"not a MATLAB file: {error}") from error
     name = next((name for name in _NAMES if name in arrays), None)
     if name is None:
-        others = ", ".join(name for name in arrays if not name.startswith("__")) or "nothing"
-        raise ValueError(f"has no array 'polygt', but {others}")
+        other_names = ", ".join(name for name in arrays if not name.startswith("__")) or "nothing"
+        raise ValueError(f"has no array 'polygt', but {other_names}")
     array: Any = arrays[name]
     if array.ndim != 2 or array.dtype != object or array.shape[1] < _COLUMNS:
         raise ValueError(f"'{name}' does not have a row of x, y and text for each word")

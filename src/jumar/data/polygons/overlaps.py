@@ -22,11 +22,11 @@ def as_polygons(outlines: Sequence[Corners] | NDArray[np.float64]) -> NDArray[An
         polygons = np.asarray(shapely.polygons(outlines), object)
     else:
         polygons = np.empty(len(outlines), object)
-        for place, corners in enumerate(outlines):
-            polygons[place] = shapely.Polygon(corners)
-    broken = ~shapely.is_valid(polygons)
-    if broken.any():
-        polygons[broken] = shapely.make_valid(polygons[broken])
+        for index, corners in enumerate(outlines):
+            polygons[index] = shapely.Polygon(corners)
+    is_invalid = ~shapely.is_valid(polygons)
+    if is_invalid.any():
+        polygons[is_invalid] = shapely.make_valid(polygons[is_invalid])
     return polygons
 
 

@@ -75,34 +75,38 @@ def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> Pic
     truth = as_polygons([word.corners for word in words])
     detected = as_polygons(detections)
     truth_areas, found_areas = areas(truth), areas(detected)
-    of_word, of_detection = touching_pairs(truth, detected)
-    common = overlap_areas(truth[of_word], detected[of_detection])
-    unwanted = np.array([word.ignored for word in words], bool)
+    word_indices, detection_indices = touching_pairs(truth, detected)
+    intersections = overlap_areas(truth[word_indices], detected[detection_indices])
+    is_ignored_word = np.array([word.ignored for word in words], bool)
     with np.errstate(invalid="ignore", divide="ignore"):
-        within = common / found_areas[of_detection]
-        covered = common / truth_areas[of_word]
-        union = truth_areas[of_word] + found_areas[of_detection] - common
-        pairs = common / union > OVERLAP
-    ignored = np.zeros(len(detected), bool)
-    ignored[of_detection[unwanted[of_word] & (within > _IGNORED_SHARE)]] = True
-    counts = ~unwanted[of_word] & ~ignored[of_detection]
+        within = intersections / found_areas[detection_indices]
+        covered = intersections / truth_areas[word_indices]
+        union = truth_areas[word_indices] + found_areas[detection_indices] - intersections
+        pairs = intersections / union > OVERLAP
+    is_ignored = np.zeros(len(detected), bool)
+    is_ignored[detection_indices[is_ignored_word[word_indices] & (within > _IGNORED_SHARE)]] = True
+    counts = ~is_ignored_word[word_indices] & ~is_ignored[detection_indices]
     matched: dict[int, int] = {}
-    taken: set[int] = set()
-    for word, detection in _pairs(of_word, of_detection, pairs & counts):
-        if word not in matched and detection not in taken:
+    matched_detections: set[int] = set()
+    for word, detection in _pairs(word_indices, detection_indices, pairs & counts):
+        if word not in matched and detection not in matched_detections:
             matched[word] = detection
-            taken.add(detection)
-    missed = [word for word in np.flatnonzero(~unwanted).tolist() if word not in matched]
-    false = [each for each in np.flatnonzero(~ignored).tolist() if each not in taken]
-    merged = _several(of_detection, of_word, counts & (covered > _COVERED_SHARE), false)
-    split = _several(of_word, of_detection, counts & (within > _COVERED_SHARE), missed)
+            matched_detections.add(detection)
+    missed = [word for word in np.flatnonzero(~is_ignored_word).tolist() if word not in matched]
+    false = [
+        detection
+        for detection in np.flatnonzero(~is_ignored).tolist()
+        if detection not in matched_detections
+    ]
+    merged = _several(detection_indices, word_indices, counts & (covered > _COVERED_SHARE), false)
+    split = _several(word_indices, detection_indices, counts & (within > _COVERED_SHARE), missed)
     return PictureScore(
         matched=sorted(matched.items()),
         missed=missed,
         false=false,
         merged=merged,
         split=split,
-        ignored=np.flatnonzero(ignored).tolist(),
+        ignored=np.flatnonzero(is_ignored).tolist(),
     )
 
 
@@ -126,12 +130,12 @@ def intervals_of(
     """
     pictures = len(counts)
     random = np.random.default_rng(seed)
-    drawn = random.multinomial(pictures, np.full(pictures, 1 / pictures), size=rounds)
-    sums = (drawn @ counts).astype(np.float64).T
+    resamples = random.multinomial(pictures, np.full(pictures, 1 / pictures), size=rounds)
+    sums = (resamples @ counts).astype(np.float64).T
     tails = [(1 - share) / 2, (1 + share) / 2]
     low_and_high = [
         (float(low), float(high))
-        for low, high in (np.quantile(each, tails) for each in _ratios(*sums))
+        for low, high in (np.quantile(values, tails) for values in _ratios(*sums))
     ]
     return Intervals(*low_and_high)
 
@@ -147,20 +151,24 @@ def _ratios(
 
 
 def _pairs(
-    first: NDArray[np.int64], second: NDArray[np.int64], chosen: NDArray[np.bool_]
+    first: NDArray[np.int64], second: NDArray[np.int64], mask: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    return list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
+    return list(zip(first[mask].tolist(), second[mask].tolist(), strict=True))
 
 
 def _several(
-    one: NDArray[np.int64],
-    others: NDArray[np.int64],
-    chosen: NDArray[np.bool_],
-    among: Sequence[int],
+    items: NDArray[np.int64],
+    partner_items: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    included: Sequence[int],
 ) -> list[tuple[int, Sequence[int]]]:
     """Items paired with at least two others, with these others."""
-    partners: dict[int, list[int]] = {each: [] for each in among}
-    for each, other in _pairs(one, others, chosen):
-        if each in partners:
-            partners[each].append(other)
-    return [(each, sorted(paired)) for each, paired in partners.items() if len(paired) > 1]
+    partners: dict[int, list[int]] = {item: [] for item in included}
+    for item, partner in _pairs(items, partner_items, mask):
+        if item in partners:
+            partners[item].append(partner)
+    return [
+        (item, sorted(item_partners))
+        for item, item_partners in partners.items()
+        if len(item_partners) > 1
+    ]

@@ -51,10 +51,10 @@ def shrunk(corners: NDArray[Any], share: float = 0.3) -> NDArray[np.float64]:
     steps = share * np.minimum(lengths, np.roll(lengths, 1))
     longer = 0 if lengths[0] + lengths[2] > lengths[1] + lengths[3] else 1
     for start in (longer, longer + 2, 1 - longer, 3 - longer):
-        here, end = start, (start + 1) % 4
-        edge = points[end] - points[here]
+        corner, end = start, (start + 1) % 4
+        edge = points[end] - points[corner]
         edge /= max(float(np.hypot(*edge)), 1e-12)
-        points[here] += steps[here] * edge
+        points[corner] += steps[corner] * edge
         points[end] -= steps[end] * edge
     return points
 
@@ -85,12 +85,12 @@ def parallelogram_boxes(points: NDArray[np.float64]) -> list[tuple[float, Rotate
         skew = abs(float(np.linalg.det(axes)))
         if skew < 1e-9:  # three corners in line
             continue
-        along = np.linalg.solve(axes, points.T)
-        low, high = along.min(axis=1), along.max(axis=1)
+        coordinates = np.linalg.solve(axes, points.T)
+        low, high = coordinates.min(axis=1), coordinates.max(axis=1)
         spans = high - low
-        places = np.array([low, (high[0], low[1]), high, (low[0], high[1])])
-        longer = axes[:, 0 if spans[0] > spans[1] else 1]
-        candidates.append((float(spans.prod()) * skew, _box_along(places @ axes.T, longer)))
+        corners = np.array([low, (high[0], low[1]), high, (low[0], high[1])])
+        longer_axis = axes[:, 0 if spans[0] > spans[1] else 1]
+        candidates.append((float(spans.prod()) * skew, _box_along(corners @ axes.T, longer_axis)))
     return candidates
 
 

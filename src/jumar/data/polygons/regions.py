@@ -61,11 +61,11 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
     points = np.asarray(corners, dtype=np.float64)
     if not np.isfinite(points).all() or np.abs(points).max(initial=0) > _FARTHEST:
         raise BrokenPolygon("a coordinate is not a number of pixels")
-    wrong: list[str] = []
-    different = np.abs(points - np.roll(points, 1, axis=0)).max(axis=1) > _SAME_POINT
-    if not different.all() and different.any():
-        points = points[different]
-        wrong.append("a corner is repeated")
+    faults: list[str] = []
+    is_distinct = np.abs(points - np.roll(points, 1, axis=0)).max(axis=1) > _SAME_POINT
+    if not is_distinct.all() and is_distinct.any():
+        points = points[is_distinct]
+        faults.append("a corner is repeated")
     count = len(np.unique(points, axis=0))
     if count < 3:
         raise BrokenPolygon(f"only {counted(count, 'different corner')}")
@@ -73,17 +73,17 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
         raise BrokenPolygon("its corners lie on one line")
     if _crosses(points):
         points = _uncrossed(points)
-        wrong.append("the corners are in an order that crosses itself")
+        faults.append("the corners are in an order that crosses itself")
     area = signed_area(points)
     if abs(area) < _LEAST_AREA:
         raise BrokenPolygon(f"its area is {abs(area):.3g} square pixels")
     if area < 0:
         points = np.concatenate([points[:1], points[:0:-1]])
-        wrong.append("the corners run counter-clockwise")
+        faults.append("the corners run counter-clockwise")
     if size is not None and _reaches_out(points, size):
         points = _clipped(points, size)
-        wrong.append("it extends beyond the image")
-    return points, wrong
+        faults.append("it extends beyond the image")
+    return points, faults
 
 
 def signed_area(points: Corners) -> float:
@@ -103,12 +103,14 @@ def _uncrossed(points: Corners) -> Corners:
     if len(points) == 4 and len(np.unique(points, axis=0)) == 4:
         middle = points.mean(axis=0)
         angles = np.arctan2(*(points - middle).T[::-1])
-        ordered = points[np.argsort(angles)]
-        sides = np.roll(ordered, -1, axis=0) - ordered
-        turns = sides[:, 0] * np.roll(sides[:, 1], -1) - sides[:, 1] * np.roll(sides[:, 0], -1)
-        if (turns > 0).all():
-            first = int(np.abs(ordered - points[0]).sum(axis=1).argmin())
-            return np.roll(ordered, -first, axis=0)
+        sorted_points = points[np.argsort(angles)]
+        sides = np.roll(sorted_points, -1, axis=0) - sorted_points
+        cross_products = sides[:, 0] * np.roll(sides[:, 1], -1) - sides[:, 1] * np.roll(
+            sides[:, 0], -1
+        )
+        if (cross_products > 0).all():
+            first = int(np.abs(sorted_points - points[0]).sum(axis=1).argmin())
+            return np.roll(sorted_points, -first, axis=0)
     raise BrokenPolygon("it crosses itself")
 
 
@@ -121,11 +123,11 @@ def _clipped(points: Corners, size: tuple[int, int]) -> Corners:
     import shapely
 
     height, width = size
-    inside: Any = shapely.intersection(shapely.polygons(points), shapely.box(0, 0, width, height))
-    if inside.area < _LEAST_AREA:
+    clipped: Any = shapely.intersection(shapely.polygons(points), shapely.box(0, 0, width, height))
+    if clipped.area < _LEAST_AREA:
         raise BrokenPolygon(f"it lies outside the image of {width} x {height} pixels")
-    if inside.geom_type != "Polygon":
+    if clipped.geom_type != "Polygon":
         raise BrokenPolygon("the border of the image cuts it into several pieces")
-    ring: Any = shapely.normalize(inside)
+    ring: Any = shapely.normalize(clipped)
     corners = shapely.get_coordinates(ring.exterior)[:-1]
     return corners if signed_area(corners) > 0 else corners[::-1].copy()

@@ -38,39 +38,39 @@ def score_maps(
     geometry = np.zeros((-(-size[0] // stride), -(-size[1] // stride), 5), np.float32)
     for region in regions:
         corners = as_quadrilateral(region.corners)
-        inner = shrunk(corners)
+        shrunk_corners = shrunk(corners)
         sides = np.hypot(*(np.roll(corners, -1, axis=0) - corners).T)
         if region.ignored or sides.min() < min_side:
             fill(mask, corners, 0)
-        fill(score, inner, 1)
-        _put_geometry(geometry, corners, inner, stride)
-    kept = np.ascontiguousarray(score[::stride, ::stride])
-    return kept, geometry, np.ascontiguousarray(mask[::stride, ::stride])
+        fill(score, shrunk_corners, 1)
+        _put_geometry(geometry, corners, shrunk_corners, stride)
+    sampled = np.ascontiguousarray(score[::stride, ::stride])
+    return sampled, geometry, np.ascontiguousarray(mask[::stride, ::stride])
 
 
 def _put_geometry(
     geometry: NDArray[np.float32],
     corners: NDArray[np.float64],
-    inner: NDArray[np.float64],
+    shrunk_corners: NDArray[np.float64],
     stride: int,
 ) -> None:
     """The distances to a word's edges at the pixels within its shrunk outline."""
-    whole = inner.astype(np.int32)
+    rounded = shrunk_corners.astype(np.int32)
     # Drawn in its own window, whose corner is one of the pixels that the maps keep.
-    left, top = np.maximum(whole.min(axis=0), 0) // stride * stride
-    right = min(int(whole[:, 0].max()) + 1, geometry.shape[1] * stride)
-    bottom = min(int(whole[:, 1].max()) + 1, geometry.shape[0] * stride)
+    left, top = np.maximum(rounded.min(axis=0), 0) // stride * stride
+    right = min(int(rounded[:, 0].max()) + 1, geometry.shape[1] * stride)
+    bottom = min(int(rounded[:, 1].max()) + 1, geometry.shape[0] * stride)
     if right <= left or bottom <= top:
         return
     window = np.zeros((bottom - top, right - left), np.uint8)
-    fill(window, whole - (left, top), 1)
+    fill(window, rounded - (left, top), 1)
     rows, columns = np.nonzero(window[::stride, ::stride])
     if not len(rows):
         return
-    places = np.stack([columns * stride + left, rows * stride + top], axis=1)
+    positions = np.stack([columns * stride + left, rows * stride + top], axis=1)
     box = rotated_box(corners)
     along, across = turned_axes(box.angle)
-    x, y = places @ along, places @ across
+    x, y = positions @ along, positions @ across
     geometry[rows + top // stride, columns + left // stride] = np.stack(
         [y - box.top, box.right - x, box.bottom - y, x - box.left, np.full(len(x), box.angle)],
         axis=1,

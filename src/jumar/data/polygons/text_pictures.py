@@ -133,10 +133,10 @@ def stem_of(name: str) -> str:
 
 
 def _tree(path: str) -> DiskTree | ZipTree:
-    place = expanded(path)
-    if not exists(place):
-        raise missing(place, more="Give a folder or a zip of images and label files.")
-    return DiskTree(place) if is_folder(place) else ZipTree(place)
+    expanded_path = expanded(path)
+    if not exists(expanded_path):
+        raise missing(expanded_path, more="Give a folder or a zip of images and label files.")
+    return DiskTree(expanded_path) if is_folder(expanded_path) else ZipTree(expanded_path)
 
 
 def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
@@ -144,14 +144,14 @@ def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
     parts = {name: _part_of(name) for name in names}
     if not set(parts.values()) - {""}:
         return names
-    chosen = [name for name in names if parts[name] in ("", split)]
+    part_names = [name for name in names if parts[name] in ("", split)]
     if not any(parts[name] == split for name in names):
         raise UserError(
             f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
             where=where,
             todo="Name the folder that is meant.",
         )
-    return chosen
+    return part_names
 
 
 def _part_of(name: str) -> Split | Literal[""]:
@@ -167,9 +167,9 @@ def _part_of(name: str) -> Split | Literal[""]:
 def _by_stem(files: Sequence[LabelFile]) -> dict[str, LabelFile]:
     by_stem: dict[str, LabelFile] = {}
     for file in files:
-        if (other := by_stem.setdefault(stem_of(file.name), file)) is not file:
+        if (other_file := by_stem.setdefault(stem_of(file.name), file)) is not file:
             raise UserError(
-                f"'{other.origin}' and '{file.origin}' are labels of one image",
+                f"'{other_file.origin}' and '{file.origin}' are labels of one image",
                 todo="Keep one of them, or name the folder that is meant (data.labels).",
             )
     return by_stem
@@ -185,13 +185,13 @@ def _name_missing(
     if bare:
         notice(f"{counted(len(bare), 'image')} without labels left out: {_few(bare)}")
     stems = {stem_of(name) for name in labelled}
-    lone = [file.origin for stem, file in by_stem.items() if stem not in stems]
-    if lone:
-        notice(f"{counted(len(lone), 'label file')} without an image: {_few(lone)}")
-    twice = [stem for stem, count in Counter(map(stem_of, labelled)).items() if count > 1]
-    if twice:
+    orphans = [file.origin for stem, file in by_stem.items() if stem not in stems]
+    if orphans:
+        notice(f"{counted(len(orphans), 'label file')} without an image: {_few(orphans)}")
+    repeated_stems = [stem for stem, count in Counter(map(stem_of, labelled)).items() if count > 1]
+    if repeated_stems:
         raise UserError(
-            f"several images are named {twice[0]}",
+            f"several images are named {repeated_stems[0]}",
             todo="Their labels cannot be told apart: name the folder that is meant.",
         )
 
@@ -215,13 +215,17 @@ def _opened(
         _regions(by_stem[stem_of(name)], _size_of(source, index), faults, changes)
         for index, name in enumerate(names)
     ]
-    for what, listed in (("left out", faults), ("repaired", changes)):
-        if listed:
-            notice(f"{counted(len(listed), 'outline')} {what}: {_few(list(map(str, listed)))}")
-    if not any(not region.ignored for each in regions for region in each):
-        held = f"; {counted(len(faults), 'outline')} cannot be used: {faults[0]}" if faults else ""
+    for action, outlines in (("left out", faults), ("repaired", changes)):
+        if outlines:
+            notice(
+                f"{counted(len(outlines), 'outline')} {action}: {_few(list(map(str, outlines)))}"
+            )
+    if not any(not region.ignored for picture_regions in regions for region in picture_regions):
+        reason = (
+            f"; {counted(len(faults), 'outline')} cannot be used: {faults[0]}" if faults else ""
+        )
         raise UserError(
-            f"no word in the labels of {counted(len(names), 'image')}{held}", where=tree.name
+            f"no word in the labels of {counted(len(names), 'image')}{reason}", where=tree.name
         )
     return TextPictures(
         pictures=source, paths=paths, regions=regions, faults=faults, mended=changes
@@ -246,17 +250,17 @@ def _regions(
     for line, corners, text in file.outlines:
         origin = file.place(line)
         try:
-            outline, wrong = mended(corners, size)
+            outline, repairs = mended(corners, size)
         except BrokenPolygon as error:
             faults.append(Fault(origin=origin, reason=str(error)))
             continue
-        if wrong:
-            changes.append(Fault(origin=origin, reason=", ".join(wrong)))
+        if repairs:
+            changes.append(Fault(origin=origin, reason=", ".join(repairs)))
         regions.append(Region(corners=outline, text=text, ignored=text == DONT_CARE))
     return regions
 
 
 def _few(names: Sequence[str]) -> str:
     more = len(names) - _NAMED_AT_MOST
-    shown = [plain_text(name) for name in names[:_NAMED_AT_MOST]]
-    return "; ".join(shown + ([f"and {more} more"] if more > 0 else []))
+    shown_names = [plain_text(name) for name in names[:_NAMED_AT_MOST]]
+    return "; ".join(shown_names + ([f"and {more} more"] if more > 0 else []))

@@ -62,16 +62,16 @@ def seamless(
         Words in pixels of the image, those that no edge cuts first.
     """
     words: list[Detection] = []
-    cut: list[bool] = []
+    cut_flags: list[bool] = []
     for window, detections in words_of_tiles:
         for word in detections:
-            cut.append(_is_cut(word, window, size))
+            cut_flags.append(_is_cut(word, window, size))
             corner = np.array([window.left, window.top])
             words.append(replace(word, corners=word.corners + corner))
-    whole = [word for word, is_cut in zip(words, cut, strict=True) if not is_cut]
-    parts = [word for word, is_cut in zip(words, cut, strict=True) if is_cut]
-    kept = _largest(whole)
-    return [*kept, *_largest(_united(_uncovered(parts, kept)))]
+    whole_words = [word for word, is_cut in zip(words, cut_flags, strict=True) if not is_cut]
+    parts = [word for word, is_cut in zip(words, cut_flags, strict=True) if is_cut]
+    largest_words = _largest(whole_words)
+    return [*largest_words, *_largest(_united(_uncovered(parts, largest_words)))]
 
 
 def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
@@ -87,40 +87,40 @@ def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
 
 def _largest(words: Sequence[Detection]) -> list[Detection]:
     """The largest of mutually overlapping words, in their order."""
-    one, other, share = _shares(words, words)
+    firsts, seconds, overlaps = _shares(words, words)
     large = areas(as_polygons([word.corners for word in words]))
-    dropped = np.zeros(len(words), bool)
-    same = (share > _SAME) & (one != other)
-    for first, second in zip(one[same].tolist(), other[same].tolist(), strict=True):
+    is_dropped = np.zeros(len(words), bool)
+    is_same = (overlaps > _SAME) & (firsts != seconds)
+    for first, second in zip(firsts[is_same].tolist(), seconds[is_same].tolist(), strict=True):
         if (large[first], -first) < (large[second], -second):
-            dropped[first] = True
-    return [word for word, drop in zip(words, dropped, strict=True) if not drop]
+            is_dropped[first] = True
+    return [word for word, dropped in zip(words, is_dropped, strict=True) if not dropped]
 
 
-def _uncovered(parts: Sequence[Detection], kept: Sequence[Detection]) -> list[Detection]:
+def _uncovered(parts: Sequence[Detection], whole_words: Sequence[Detection]) -> list[Detection]:
     """The parts of words that are not among the whole ones."""
-    of_part, _, share = _shares(parts, kept)
-    covered = set(of_part[share > _SAME].tolist())
-    return [part for place, part in enumerate(parts) if place not in covered]
+    part_indices, _, overlaps = _shares(parts, whole_words)
+    covered_parts = set(part_indices[overlaps > _SAME].tolist())
+    return [part for index, part in enumerate(parts) if index not in covered_parts]
 
 
 def _united(parts: Sequence[Detection]) -> list[Detection]:
     """Overlapping parts merged into words, with the mean of their scores."""
-    one, other, share = _shares(parts, parts)
+    firsts, seconds, overlaps = _shares(parts, parts)
     leader = list(range(len(parts)))
 
-    def first_of(place: int) -> int:
-        while leader[place] != place:
-            place = leader[place]
-        return place
+    def first_of(index: int) -> int:
+        while leader[index] != index:
+            index = leader[index]
+        return index
 
-    joined = share > _JOINED
-    for first, second in zip(one[joined].tolist(), other[joined].tolist(), strict=True):
+    is_joined = overlaps > _JOINED
+    for first, second in zip(firsts[is_joined].tolist(), seconds[is_joined].tolist(), strict=True):
         low, high = sorted((first_of(first), first_of(second)))
         leader[high] = low
     groups: dict[int, list[Detection]] = {}
-    for place, part in enumerate(parts):
-        groups.setdefault(first_of(place), []).append(part)
+    for index, part in enumerate(parts):
+        groups.setdefault(first_of(index), []).append(part)
     return [group[0] if len(group) == 1 else _around(group) for group in groups.values()]
 
 
@@ -136,7 +136,14 @@ def _shares(
     first: Sequence[Detection], second: Sequence[Detection]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Pairs by position, and their overlap as a fraction of the smaller one."""
-    ones, others = (as_polygons([word.corners for word in words]) for words in (first, second))
-    one, other = touching_pairs(ones, others)
-    smaller = np.minimum(areas(ones)[one], areas(others)[other])
-    return one, other, overlap_areas(ones[one], others[other]) / np.maximum(smaller, 1e-9)
+    first_polygons, second_polygons = (
+        as_polygons([word.corners for word in words]) for words in (first, second)
+    )
+    firsts, seconds = touching_pairs(first_polygons, second_polygons)
+    smaller_areas = np.minimum(areas(first_polygons)[firsts], areas(second_polygons)[seconds])
+    return (
+        firsts,
+        seconds,
+        overlap_areas(first_polygons[firsts], second_polygons[seconds])
+        / np.maximum(smaller_areas, 1e-9),
+    )

@@ -39,12 +39,12 @@ def drawn_word(chinese: bool, random: np.random.Generator, *, test: bool) -> str
         quarter, rest = divmod(count, 4)
         if test:
             return int(random.integers(quarter)) * 4 + 3
-        place = int(random.integers(quarter * 3 + rest))
-        return place // 3 * 4 + place % 3
+        index = int(random.integers(quarter * 3 + rest))
+        return index // 3 * 4 + index % 3
 
     if chinese:
-        places = [drawn(len(CHINESE)) for _ in range(int(random.integers(1, 7)))]
-        return "".join(CHINESE[place] for place in places)
+        indices = [drawn(len(CHINESE)) for _ in range(int(random.integers(1, 7)))]
+        return "".join(CHINESE[index] for index in indices)
     kind = float(random.random())
     if kind < 0.75:
         word = WORDS[drawn(len(WORDS))]

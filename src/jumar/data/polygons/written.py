@@ -129,10 +129,10 @@ def write_text_pictures(
     desks = {part: open_desk(writing, part) for part in ("train", "test")}
     jobs = [("train", number) for number in range(train)] + [("test", n) for n in range(test)]
     totals = np.zeros(3, np.int64)
-    with folder_beside(folder) as place:
+    with folder_beside(folder) as temporary:
         for part in {part for part, _ in jobs}:
-            (place / part).mkdir()
-        write = partial(_write_one, place, desks)
+            (temporary / part).mkdir()
+        write = partial(_write_one, temporary, desks)
         for done, counts in enumerate(_in_order(write, jobs, workers), start=1):
             totals += counts
             progress(done, len(jobs))
@@ -143,11 +143,11 @@ def written_picture(desk: Desk, number: int) -> WrittenPicture:
     """One image; deterministic."""
     random = np.random.default_rng((_DRAW, desk.writing.seed, int(desk.test), number))
     pixels = _background(desk, random)
-    taken = np.zeros(pixels.shape[:2], bool)
+    is_taken = np.zeros(pixels.shape[:2], bool)
     low, high = desk.writing.words
     regions: list[Region] = []
     for _ in range(int(random.integers(low, high + 1))):
-        if (region := _write_word(pixels, taken, desk, random)) is not None:
+        if (region := _write_word(pixels, is_taken, desk, random)) is not None:
             regions.append(region)
     return WrittenPicture(pixels, regions)
 
@@ -161,7 +161,7 @@ def open_desk(writing: Writing, part: str = "train") -> Desk:
         fonts = fonts_with(characters, writing.fonts)
         if len(fonts) < 4:
             return fonts
-        return [font for place, font in enumerate(fonts) if (place % 4 == 3) == (part == "test")]
+        return [font for index, font in enumerate(fonts) if (index % 4 == 3) == (part == "test")]
 
     photographs = None if writing.photographs is None else open_all_pictures(writing.photographs)
     return Desk(
@@ -185,15 +185,15 @@ def _in_order(
         yield from pool.map(write, jobs, chunksize=4)
 
 
-def _write_one(place: Path, desks: dict[str, Desk], job: tuple[str, int]) -> NDArray[np.int64]:
+def _write_one(folder: Path, desks: dict[str, Desk], job: tuple[str, int]) -> NDArray[np.int64]:
     part, number = job
     picture = written_picture(desks[part], number)
     quality = 70 + number * 7 % 26
     encoded = io.BytesIO()
     Image.fromarray(picture.pixels).save(encoded, "JPEG", quality=quality)
-    (place / part / f"img_{number + 1}.jpg").write_bytes(encoded.getvalue())
+    (folder / part / f"img_{number + 1}.jpg").write_bytes(encoded.getvalue())
     lines = [_line(region) for region in picture.regions]
-    (place / part / f"gt_img_{number + 1}.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / part / f"gt_img_{number + 1}.txt").write_text("".join(lines), encoding="utf-8")
     return np.array([1, len(lines), sum(region.ignored for region in picture.regions)])
 
 
@@ -203,7 +203,7 @@ def _line(region: Region) -> str:
 
 
 def _write_word(
-    pixels: Pixels, taken: NDArray[np.bool_], desk: Desk, random: np.random.Generator
+    pixels: Pixels, is_taken: NDArray[np.bool_], desk: Desk, random: np.random.Generator
 ) -> Region | None:
     """Write a word where there is space; None if there is none."""
     chinese = bool(desk.chinese) and (not desk.latin or random.random() < 0.5)
@@ -222,10 +222,12 @@ def _write_word(
         corners = _corners(shape, pixels.shape[:2], desk.writing.rotation, random)
         left, top = np.floor(corners.min(axis=0)).astype(int) - 2
         right, bottom = np.ceil(corners.max(axis=0)).astype(int) + 2
-        inside = left >= 0 and top >= 0 and right <= pixels.shape[1] and bottom <= pixels.shape[0]
-        if not inside or taken[top:bottom, left:right].any():
+        is_inside = (
+            left >= 0 and top >= 0 and right <= pixels.shape[1] and bottom <= pixels.shape[0]
+        )
+        if not is_inside or is_taken[top:bottom, left:right].any():
             continue
-        taken[top:bottom, left:right] = True
+        is_taken[top:bottom, left:right] = True
         cover = _in_perspective(ink, corners - (left, top), (right - left, bottom - top))
         if random.random() < 0.5:
             blurred = Image.fromarray(cover).filter(
@@ -271,26 +273,26 @@ def _corners(
 def _in_perspective(ink: Pixels, corners: NDArray[np.float64], size: tuple[int, int]) -> Pixels:
     """Ink [height, width] warped so that its corners map to others, in an image of a size."""
     height, width = ink.shape
-    own = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
+    ink_corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
     # Averaged first when shrinking: the warp samples single pixels.
     shrink = max(1, int(height / max(np.ptp(corners[:, 1]), 1)))
     image = Image.fromarray(ink)
     if shrink > 1:
         image = image.reduce(shrink)
-        own = own / (width, height) * image.size
+        ink_corners = ink_corners / (width, height) * image.size
     equations = np.zeros((4, 2, 8))
     equations[:, 0, :3] = equations[:, 1, 3:6] = np.pad(
         corners, [(0, 0), (0, 1)], constant_values=1
     )
-    equations[:, :, 6:] = -own[:, :, None] * corners[:, None]
-    coefficients = np.linalg.solve(equations.reshape(8, 8), own.reshape(-1))
-    moved = image.transform(
+    equations[:, :, 6:] = -ink_corners[:, :, None] * corners[:, None]
+    coefficients = np.linalg.solve(equations.reshape(8, 8), ink_corners.reshape(-1))
+    warped = image.transform(
         (int(size[0]), int(size[1])),
         Image.Transform.PERSPECTIVE,
         coefficients.tolist(),
         Image.Resampling.BICUBIC,
     )
-    return np.asarray(moved)
+    return np.asarray(warped)
 
 
 def _contrasting(part: Pixels, random: np.random.Generator) -> NDArray[np.float64]:

@@ -68,8 +68,8 @@ def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[s
     features: dict[str, Feature] = {}
     for field, begin, end in _delimited_fields(data, 0, len(data)):
         if field == 1:
-            for inner, wire, start, stop in fields(data, begin, end):
-                if inner == 1 and wire == DELIMITED:
+            for inner_field, wire, start, stop in fields(data, begin, end):
+                if inner_field == 1 and wire == DELIMITED:
                     _decode_entry(data, start, stop, keys, features)
     return features
 
@@ -177,7 +177,7 @@ def _integers(data: bytes, lists: list[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _number_spans(
-    data: bytes, lists: list[tuple[int, int]], unpacked: int
+    data: bytes, lists: list[tuple[int, int]], unpacked_type: int
 ) -> list[tuple[int, int]]:
     """The positions of a list's numbers: packed runs, and fields of the unpacked wire type."""
     spans: list[tuple[int, int]] = []
@@ -189,7 +189,7 @@ def _number_spans(
         spans.extend(
             (start, stop)
             for field, wire, start, stop in fields(data, begin, end)
-            if field == 1 and wire in (DELIMITED, unpacked)
+            if field == 1 and wire in (DELIMITED, unpacked_type)
         )
     return spans
 

@@ -61,15 +61,15 @@ class OffsetFiles:
         Raises:
             OSError: The file cannot be opened or read.
         """
-        opened = self._open.get(which)
-        if opened is None:
-            opened = _Descriptor(self._paths[which])
+        descriptor = self._open.get(which)
+        if descriptor is None:
+            descriptor = _Descriptor(self._paths[which])
             for oldest in list(self._open)[: len(self._open) + 1 - MOST_OPEN]:
                 # Another thread may still be reading from it: it closes with its last reference.
                 self._open.pop(oldest, None)
-            self._open[which] = opened
+            self._open[which] = descriptor
         try:
-            return _read_at(opened.number, offset, length)
+            return _read_at(descriptor.number, offset, length)
         except OSError:
             # A file that a network file system lost sight of must be opened again.
             self._open.pop(which, None)
@@ -81,10 +81,12 @@ def _read_at(descriptor: int, offset: int, length: int) -> bytes:
     if len(data) == length or not data:
         return data
     parts = [data]
-    missing = length - len(data)
-    while missing and (part := os.pread(descriptor, missing, offset + length - missing)):
+    missing_bytes = length - len(data)
+    while missing_bytes and (
+        part := os.pread(descriptor, missing_bytes, offset + length - missing_bytes)
+    ):
         parts.append(part)
-        missing -= len(part)
+        missing_bytes -= len(part)
     return b"".join(parts)
 
 
@@ -96,11 +98,11 @@ def read_whole(path: Path, largest: int = LARGEST_IMAGE) -> bytes:
         ValueError: It is not a regular file, or larger than `largest` bytes.
     """
     with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("not a regular file")
-        if facts.st_size > largest:
-            raise ValueError(too_large(facts.st_size, largest))
+        if status.st_size > largest:
+            raise ValueError(too_large(status.st_size, largest))
         return file.readall()
 
 

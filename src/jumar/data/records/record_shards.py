@@ -48,26 +48,26 @@ class RecordShards:
         """
         distant = {} if stored is None else stored.distant
         local = iter(plain_files([path for path in paths if path not in distant], notice))
-        plain = [path if path in distant else next(local) for path in paths]
+        plain_paths = [path if path in distant else next(local) for path in paths]
         self._names = [
             str(distant[path].location)
             if path in distant
             else str(path)
-            if path == used
-            else f"{path} (unpacked as {used})"
-            for path, used in zip(paths, plain, strict=True)
+            if path == plain_path
+            else f"{path} (unpacked as {plain_path})"
+            for path, plain_path in zip(paths, plain_paths, strict=True)
         ]
         indexes = (
-            index_many(plain, self._names)
+            index_many(plain_paths, self._names)
             if stored is None
-            else index_stored(stored, plain, self._names)
+            else index_stored(stored, plain_paths, self._names)
         )
         self._ends = np.cumsum([len(index) for index in indexes], dtype=np.int64)
         self._offsets = np.concatenate([index.offsets for index in indexes])
         self._lengths = np.concatenate([index.lengths for index in indexes])
         if empty := [path for path, index in zip(paths, indexes, strict=True) if not index]:
             raise _without_records(empty, len(paths), again)
-        self._files = StoredFiles(plain, distant) if distant else OffsetFiles(plain)
+        self._files = StoredFiles(plain_paths, distant) if distant else OffsetFiles(plain_paths)
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -80,11 +80,11 @@ class RecordShards:
     def read_ahead(self, items: Sequence[int]) -> None:
         """Prefetch the records of a store that are needed next."""
         if isinstance(self._files, StoredFiles):
-            which = np.searchsorted(self._ends, items, side="right")
+            files = np.searchsorted(self._ends, items, side="right")
             self._files.read_ahead(
                 [
                     (int(file), int(self._offsets[item]), int(self._lengths[item]) + FOOTER_BYTES)
-                    for file, item in zip(which, items, strict=True)
+                    for file, item in zip(files, items, strict=True)
                 ]
             )
 
@@ -94,10 +94,10 @@ class RecordShards:
         Raises:
             CorruptRecord: The checksum is wrong.
         """
-        which = int(np.searchsorted(self._ends, index, side="right"))
+        file = int(np.searchsorted(self._ends, index, side="right"))
         offset, length = int(self._offsets[index]), int(self._lengths[index])
-        origin = f"{self._names[which]}, byte {offset - HEADER_BYTES}"
-        return read_payload(self._files, which, offset, length, origin), origin
+        origin = f"{self._names[file]}, byte {offset - HEADER_BYTES}"
+        return read_payload(self._files, file, offset, length, origin), origin
 
 
 def check_one_set(paths: Sequence[Path]) -> None:
@@ -149,9 +149,11 @@ class ShardGap:
 
     def matching(self, pattern: str) -> "ShardGap | None":
         """The missing shards that a glob would have matched; None if there are none."""
-        wanted = [name for name in self.names if fnmatchcase(str(self.folder / name), pattern)]
-        total = self.present + len(wanted)
-        return replace(self, names=wanted, total=total) if wanted else None
+        matching_names = [
+            name for name in self.names if fnmatchcase(str(self.folder / name), pattern)
+        ]
+        total = self.present + len(matching_names)
+        return replace(self, names=matching_names, total=total) if matching_names else None
 
     @property
     def error(self) -> UserError:
@@ -200,23 +202,26 @@ def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
             sets[key][number] = path
     gaps: list[ShardGap] = []
     for (folder, stem, total, suffix), numbers in sets.items():
-        missing = (number for number in range(total) if number not in numbers)
-        names = [f"{stem}-{number:05}-of-{total:05}{suffix}" for number in islice(missing, 100_000)]
+        missing_numbers = (number for number in range(total) if number not in numbers)
+        names = [
+            f"{stem}-{number:05}-of-{total:05}{suffix}"
+            for number in islice(missing_numbers, 100_000)
+        ]
         if names:
             gaps.append(ShardGap(folder=folder, names=names, present=len(numbers), total=total))
     return gaps
 
 
 def _first_few(names: Sequence[str], count: int) -> str:
-    named = ", ".join(f"'{name}'" for name in names[:_NAMED_AT_MOST])
-    return named + (f" and {count - _NAMED_AT_MOST} more" if count > _NAMED_AT_MOST else "")
+    text = ", ".join(f"'{name}'" for name in names[:_NAMED_AT_MOST])
+    return text + (f" and {count - _NAMED_AT_MOST} more" if count > _NAMED_AT_MOST else "")
 
 
 def _without_records(empty: Sequence[Path], total: int, again: str) -> UserError:
     verb = "holds" if len(empty) == 1 else "hold"
-    named = _first_few([path.name for path in empty], len(empty))
+    examples = _first_few([path.name for path in empty], len(empty))
     return UserError(
-        f"{len(empty)} of {total} shards {verb} no record: {named}",
+        f"{len(empty)} of {total} shards {verb} no record: {examples}",
         where=str(empty[0].parent),
         todo=f"Copy them again, or write the set again: {again}. If they "
         "never held a record, name the others by a glob.",

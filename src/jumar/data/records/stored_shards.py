@@ -73,9 +73,9 @@ class ShardListing:
             notice: Called if not all fit.
             beside: Names of small files that belong to them, if they exist.
         """
-        chosen = {path.name: self.objects[path.name] for path in paths}
-        more = {name: self.objects[name] for name in beside if name in self.objects}
-        return open_stored(self.location, chosen, more, notice)
+        shards = {path.name: self.objects[path.name] for path in paths}
+        companions = {name: self.objects[name] for name in beside if name in self.objects}
+        return open_stored(self.location, shards, companions, notice)
 
 
 def list_shards(url: str, is_shard: Callable[[str], bool]) -> ShardListing | None:
@@ -99,9 +99,9 @@ def list_shards(url: str, is_shard: Callable[[str], bool]) -> ShardListing | Non
         names = sorted(name for name in objects if fnmatchcase(name, location.name))
         if not names:
             raise UserError("no object matches", where=url)
-        if others := [name for name in names if not is_shard(name)]:
+        if other_names := [name for name in names if not is_shard(name)]:
             raise UserError(
-                f"matches '{others[0]}', which is not a TFRecord file by its name",
+                f"matches '{other_names[0]}', which is not a TFRecord file by its name",
                 where=url,
                 todo="A pattern takes TFRecord shards only.",
             )
@@ -121,7 +121,7 @@ def list_shards(url: str, is_shard: Callable[[str], bool]) -> ShardListing | Non
 
 
 def _directly_in(location: Location) -> dict[str, StoredObject]:
-    return {name: each for name, each in objects_below(location).items() if "/" not in name}
+    return {name: item for name, item in objects_below(location).items() if "/" not in name}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,22 +158,22 @@ def open_stored(
     Raises:
         UserError: The store does not answer, or a compressed shard does not fit.
     """
-    everything = {**beside, **shards}
-    folder = pinned_folder(location, everything)
-    size = total_size(everything)
+    objects = {**beside, **shards}
+    folder = pinned_folder(location, objects)
+    size = total_size(objects)
     room = folder.granted - (0 if folder.granted >= size else size // _INDEX_SHARE)
     cached: dict[str, StoredObject] = {}
-    for name, stored in everything.items():
-        if stored.size <= room:
-            cached[name] = stored
-            room -= stored.size
+    for name, item in objects.items():
+        if item.size <= room:
+            cached[name] = item
+            room -= item.size
     fill(folder, location, cached)
-    distant = {folder.path / name: each for name, each in shards.items() if name not in cached}
+    distant = {folder.path / name: shard for name, shard in shards.items() if name not in cached}
     if distant:
         _check_plain(list(distant.values()))
-        missing = sum(each.size for each in distant.values())
+        excess = sum(shard.size for shard in distant.values())
         notice(
-            f"{location}: {len(distant)} of {len(shards)} shards ({size_text(missing)}) do not fit "
+            f"{location}: {len(distant)} of {len(shards)} shards ({size_text(excess)}) do not fit "
             f"into the cache of at most {size_text(limit_bytes())}; their records are read from "
             "the store as they are needed"
         )
@@ -183,14 +183,14 @@ def open_stored(
 
 def _check_plain(shards: Sequence[StoredObject]) -> None:
     heads = read_ranges(
-        [Range(stored=each, start=0, end=min(HEADER_BYTES, each.size)) for each in shards]
+        [Range(stored=shard, start=0, end=min(HEADER_BYTES, shard.size)) for shard in shards]
     )
-    for stored, head in zip(shards, heads, strict=True):
+    for stored_shard, head in zip(shards, heads, strict=True):
         if len(head) == HEADER_BYTES and header_length(head) is None:
             raise UserError(
                 "this shard does not fit into the cache, and is compressed or no TFRecord, so that "
                 "its records cannot be read one by one",
-                where=str(stored.location),
+                where=str(stored_shard.location),
                 todo=f"Set {LIMIT_VARIABLE} to more than the shards have, or store them plain.",
             )
 
@@ -204,23 +204,31 @@ def index_stored(
         RecordFileError: A shard is damaged.
         UserError: The store does not answer.
     """
-    here = [path for path in paths if path not in stored.distant]
-    indexes = dict(zip(here, index_many(here, list(map(str, here))), strict=True)) if here else {}
-    far = [(path, name) for path, name in zip(paths, names, strict=True) if path in stored.distant]
+    local_paths = [path for path in paths if path not in stored.distant]
+    indexes = (
+        dict(zip(local_paths, index_many(local_paths, list(map(str, local_paths))), strict=True))
+        if local_paths
+        else {}
+    )
+    distant_shards = [
+        (path, name) for path, name in zip(paths, names, strict=True) if path in stored.distant
+    ]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        distant_indexes = list(pool.map(partial(_index_of_distant, stored), far))
-    indexes |= {path: index for (path, _), index in zip(far, distant_indexes, strict=True)}
+        distant_indexes = list(pool.map(partial(_index_of_distant, stored), distant_shards))
+    indexes |= {
+        path: index for (path, _), index in zip(distant_shards, distant_indexes, strict=True)
+    }
     room = stored.room
-    for path, index in zip((path for path, _ in far), distant_indexes, strict=True):
+    for path, index in zip((path for path, _ in distant_shards), distant_indexes, strict=True):
         room -= _keep_index(_index_file(stored, path), index, room)
     return [indexes[path] for path in paths]
 
 
-def _index_of_distant(stored: StoredShards, wanted: tuple[Path, str]) -> RecordIndex:
-    path, name = wanted
-    kept, shard = _index_file(stored, path), stored.distant[path]
+def _index_of_distant(stored: StoredShards, entry: tuple[Path, str]) -> RecordIndex:
+    path, name = entry
+    index_path, shard = _index_file(stored, path), stored.distant[path]
     try:
-        offsets, lengths = np.load(kept)
+        offsets, lengths = np.load(index_path)
         return RecordIndex(offsets=offsets, lengths=lengths)
     except (OSError, ValueError):
         pass
@@ -237,11 +245,11 @@ def _index_file(stored: StoredShards, path: Path) -> Path:
     return stored.beside / f"{OWN_PREFIX}index-{digest[:16]}.npy"
 
 
-def _keep_index(kept: Path, index: RecordIndex, room: int) -> int:
+def _keep_index(path: Path, index: RecordIndex, room: int) -> int:
     """Write an index if there is room; returns the bytes it takes."""
     size = 16 * len(index) + 256
     if size <= room:
-        with written_beside(kept) as temporary, temporary.open("wb") as file:
+        with written_beside(path) as temporary, temporary.open("wb") as file:
             np.save(file, np.stack([index.offsets, index.lengths]), allow_pickle=False)
     return size
 
@@ -257,7 +265,7 @@ class StoredFiles:
     def __init__(self, paths: Sequence[Path], distant: Mapping[Path, StoredObject]) -> None:
         self._files = OffsetFiles(paths)
         self._distant = {
-            which: distant[path] for which, path in enumerate(paths) if path in distant
+            number: distant[path] for number, path in enumerate(paths) if path in distant
         }
         self._ahead: dict[tuple[int, int, int], bytes] = {}
 
@@ -269,24 +277,26 @@ class StoredFiles:
             UserError: The store does not answer, or the object has changed: that is not a faulty
                 sample, which could be skipped.
         """
-        stored = self._distant.get(which)
-        if stored is None:
+        stored_object = self._distant.get(which)
+        if stored_object is None:
             return self._files.read(which, offset, length)
         content = self._ahead.pop((which, offset, length), None)
         if content is None:
-            (content,) = read_ranges([_range(stored, offset, length)])
+            (content,) = read_ranges([_range(stored_object, offset, length)])
         return content
 
     def read_ahead(self, wanted: Sequence[tuple[int, int, int]]) -> None:
         """Read the next ranges concurrently: file, first byte and number of bytes."""
-        far = [
-            each
-            for each in dict.fromkeys(wanted)
-            if each[0] in self._distant and each[2] <= LARGEST_IMAGE
+        distant_ranges = [
+            item
+            for item in dict.fromkeys(wanted)
+            if item[0] in self._distant and item[2] <= LARGEST_IMAGE
         ]
-        ranges = [_range(self._distant[which], offset, length) for which, offset, length in far]
-        self._ahead = dict(zip(far, read_ranges(ranges), strict=True))
+        ranges = [
+            _range(self._distant[file], offset, length) for file, offset, length in distant_ranges
+        ]
+        self._ahead = dict(zip(distant_ranges, read_ranges(ranges), strict=True))
 
 
-def _range(stored: StoredObject, offset: int, length: int) -> Range:
-    return Range(stored=stored, start=offset, end=min(offset + length, stored.size))
+def _range(stored_object: StoredObject, offset: int, length: int) -> Range:
+    return Range(stored=stored_object, start=offset, end=min(offset + length, stored_object.size))

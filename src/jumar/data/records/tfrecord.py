@@ -106,7 +106,9 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
         with open_to_read(path) as file:
             descriptor = file.fileno()
             size = os.fstat(descriptor).st_size
-            return scan_records(lambda length, at: os.pread(descriptor, length, at), size, name)
+            return scan_records(
+                lambda length, position: os.pread(descriptor, length, position), size, name
+            )
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=name) from error
 
@@ -133,20 +135,22 @@ def scan_records(
     """
     offsets, lengths = array("q"), array("q")
 
-    def damaged(reason: str, at: int) -> RecordFileError:
-        return RecordFileError(reason, where=f"{name}, byte {at}", good=_index(offsets, lengths))
+    def damaged(reason: str, offset: int) -> RecordFileError:
+        return RecordFileError(
+            reason, where=f"{name}, byte {offset}", good=_index(offsets, lengths)
+        )
 
     position = 0
     block, block_start, ahead = b"", 0, block_bytes
     while position < size:
-        at = position - block_start
-        if at + HEADER_BYTES > len(block):
-            block, block_start, at = read(ahead, position), position, 0
+        offset = position - block_start
+        if offset + HEADER_BYTES > len(block):
+            block, block_start, offset = read(ahead, position), position, 0
             if len(block) < HEADER_BYTES:
                 raise damaged(
                     f"the file ends inside a record header ({len(block)} of 12)", position
                 )
-        length = header_length(block[at : at + HEADER_BYTES])
+        length = header_length(block[offset : offset + HEADER_BYTES])
         if length is None:
             raise damaged("the checksum of a record length does not match", position)
         end = position + HEADER_BYTES + length + FOOTER_BYTES

@@ -61,20 +61,22 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
                 where=f"{path}, byte 0",
                 todo="Expected a record header with a valid checksum, or gzip or zlib around one.",
             )
-    packed = [path for path, packing in zip(paths, packings, strict=True) if packing == "packed"]
-    new = [path for path in packed if not exists(_entry(path))]
-    if new:
-        notice(f"unpacking {len(new)} compressed TFRecord files into {_folder()}, once")
+    packed_paths = [
+        path for path, packing in zip(paths, packings, strict=True) if packing == "packed"
+    ]
+    new_paths = [path for path in packed_paths if not exists(_entry(path))]
+    if new_paths:
+        notice(f"unpacking {len(new_paths)} compressed TFRecord files into {_folder()}, once")
     stop = Event()
     with ThreadPoolExecutor(max_workers=4) as pool:
         try:
-            made = list(pool.map(partial(_unpacked, stop=stop), packed))
+            unpacked_paths = list(pool.map(partial(_unpacked, stop=stop), packed_paths))
         except BaseException:
             # Otherwise the threads would finish all files before reacting to Ctrl-C or an error.
             stop.set()
             raise
-    unpacked = dict(zip(packed, made, strict=True))
-    return [unpacked.get(path, path) for path in paths]
+    plain_by_path = dict(zip(packed_paths, unpacked_paths, strict=True))
+    return [plain_by_path.get(path, path) for path in paths]
 
 
 def _packing(path: Path) -> str:
@@ -92,9 +94,9 @@ def _folder() -> Path:
 
 
 def _entry(path: Path) -> Path:
-    facts = path.stat()
-    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]
-    return _folder() / f"{place}-{facts.st_size:x}-{facts.st_mtime_ns:x}.tfrecord"
+    status = path.stat()
+    path_digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:24]
+    return _folder() / f"{path_digest}-{status.st_size:x}-{status.st_mtime_ns:x}.tfrecord"
 
 
 def _unpacked(path: Path, stop: Event) -> Path:
@@ -149,29 +151,29 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
 
 
 def _forget_earlier(entry: Path) -> None:
-    place = entry.name.partition("-")[0]
-    for other in entry.parent.glob(f"{place}-*.tfrecord"):
-        if other != entry:
+    path_digest = entry.name.partition("-")[0]
+    for earlier in entry.parent.glob(f"{path_digest}-*.tfrecord"):
+        if earlier != entry:
             with suppress(OSError):
-                other.unlink()
+                earlier.unlink()
 
 
 def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
-    allowed = max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
-    written = 0
+    allowed_bytes = max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
+    written_bytes = 0
     for piece in _inflate(path):
         if stop.is_set():
             raise CancelledError
         head = piece[:HEADER_BYTES]
-        if not written and len(head) == HEADER_BYTES and header_length(head) is None:
+        if not written_bytes and len(head) == HEADER_BYTES and header_length(head) is None:
             raise UserError(
                 "the compressed data is not a TFRecord, or its first record length is damaged",
                 where=str(path),
             )
-        written += len(piece)
-        if written > allowed:
+        written_bytes += len(piece)
+        if written_bytes > allowed_bytes:
             raise UserError(
-                f"unpacks to more than {size_text(allowed)}, over {MOST_EXPANSION} times "
+                f"unpacks to more than {size_text(allowed_bytes)}, over {MOST_EXPANSION} times "
                 "its size: refused as a decompression bomb",
                 where=str(path),
                 todo="If you trust the file, decompress it yourself and give that path.",
@@ -184,33 +186,33 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
 def _inflate(path: Path) -> Iterator[bytes]:
     """The unpacked bytes in pieces of at most one MiB, across consecutive gzip members."""
     stream = zlib.decompressobj(_AUTO_DETECT)
-    unpacked = 0
+    unpacked_bytes = 0
 
     def damaged(reason: str) -> UserError:
         return UserError(
-            f"{reason} (after {unpacked} unpacked bytes)",
+            f"{reason} (after {unpacked_bytes} unpacked bytes)",
             where=str(path),
             todo="Copy or download this file again, or rewrite it.",
         )
 
     with open_to_read(path) as file:
-        waiting = b""
+        pending = b""
         while True:
-            waiting = waiting or file.read(_CHUNK)
+            pending = pending or file.read(_CHUNK)
             if stream.eof:
-                if not waiting:
+                if not pending:
                     return
-                if not waiting.startswith(_GZIP_MAGIC[: len(waiting)]):
+                if not pending.startswith(_GZIP_MAGIC[: len(pending)]):
                     raise damaged("unexpected bytes follow the compressed data")
                 stream = zlib.decompressobj(_AUTO_DETECT)
             try:
                 # Without input this returns what the last call held back because of its limit.
-                piece = stream.decompress(waiting, _CHUNK)
+                piece = stream.decompress(pending, _CHUNK)
             except zlib.error as error:
                 raise damaged(f"the compressed data is damaged: {error}") from error
-            if not (waiting or piece or stream.eof):
+            if not (pending or piece or stream.eof):
                 raise damaged("the compressed data is cut short")
-            waiting = stream.unused_data if stream.eof else stream.unconsumed_tail
-            unpacked += len(piece)
+            pending = stream.unused_data if stream.eof else stream.unconsumed_tail
+            unpacked_bytes += len(piece)
             if piece:
                 yield piece

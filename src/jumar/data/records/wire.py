@@ -18,7 +18,7 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
         ValueError: The bytes are not a message; the error names the byte.
     """
     while position < end:
-        at = position
+        field_start = position
         tag, begin = varint(data, position, end)
         wire = tag & 7
         if wire == DELIMITED:
@@ -29,11 +29,13 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
         elif wire in _FIXED_BYTES:
             position = begin + _FIXED_BYTES[wire]
         else:
-            raise ValueError(f"wire type {wire} at byte {at}")
+            raise ValueError(f"wire type {wire} at byte {field_start}")
         if position > end:
-            raise ValueError(f"the field at byte {at} ends beyond its message, at byte {position}")
+            raise ValueError(
+                f"the field at byte {field_start} ends beyond its message, at byte {position}"
+            )
         if not 8 <= tag < 2**32:
-            raise ValueError(f"field number {tag >> 3} at byte {at}")
+            raise ValueError(f"field number {tag >> 3} at byte {field_start}")
         yield tag >> 3, wire, begin, position
 
 

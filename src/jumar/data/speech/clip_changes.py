@@ -29,10 +29,10 @@ def changed_clip(
     """
     length = data.clip_samples
     row = np.empty(length, dtype=np.float32)
-    furthest = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
+    max_shift = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
     # Python numbers: numpy's would turn everything they multiply into float64.
-    move, present, loudness, gain, speed, place, which = random.random(7).tolist()
-    shift = int(move * 2 * furthest) - furthest
+    move, presence, loudness, gain, speed, offset, choice = random.random(7).tolist()
+    shift = int(move * 2 * max_shift) - max_shift
     if clip is None:
         row.fill(0)
     else:
@@ -40,12 +40,14 @@ def changed_clip(
         if data.speed:
             source = _at_speed(clip, 1 + data.speed * (2 * speed - 1))
         scale = np.float32(2.0**-15 * 10 ** (data.gain_db * (2 * gain - 1) / 20))
-        to, start = max(shift, 0), max(-shift, 0)
-        np.multiply(source[start : length - to], scale, out=row[to : length - start])
-        row[:to] = row[length - start :] = 0
-    if noises and present < data.background_frequency:
-        noise = noises[int(which * len(noises))]
-        begin = int(place * (len(noise) - length))
+        destination, start = max(shift, 0), max(-shift, 0)
+        np.multiply(
+            source[start : length - destination], scale, out=row[destination : length - start]
+        )
+        row[:destination] = row[length - start :] = 0
+    if noises and presence < data.background_frequency:
+        noise = noises[int(choice * len(noises))]
+        begin = int(offset * (len(noise) - length))
         background = noise[begin : begin + length].astype(np.float32)
         if clip is None or not data.background_snr_db:
             background *= loudness * data.background_volume * 2.0**-15
@@ -55,21 +57,23 @@ def changed_clip(
     return np.clip(row, -1.0, 1.0, out=row)
 
 
-def _under_speech(speech: Samples, noise: Samples, share: float, ratios: Sequence[float]) -> float:
+def _under_speech(
+    speech: Samples, noise: Samples, fraction: float, ratios: Sequence[float]
+) -> float:
     """The noise factor for a ratio drawn between the lowest and the highest in the settings."""
     low, high = ratios
     power = float(np.dot(noise, noise))
     if not power:
         return 0.0
-    ratio = 10 ** ((low + share * (high - low)) / 10)
+    ratio = 10 ** ((low + fraction * (high - low)) / 10)
     return math.sqrt(float(np.dot(speech, speech)) / (power * ratio))
 
 
 def _at_speed(clip: Clip, speed: float) -> Samples:
     """A clip sped up or slowed down around its centre, which also changes its pitch."""
-    places = np.arange(len(clip))
+    times = np.arange(len(clip))
     middle = len(clip) / 2
-    return np.interp((places - middle) * speed + middle, places, clip, left=0, right=0).astype(
+    return np.interp((times - middle) * speed + middle, times, clip, left=0, right=0).astype(
         np.float32
     )
 

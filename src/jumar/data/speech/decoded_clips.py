@@ -55,8 +55,8 @@ class DecodedClips:
         """A clip, not to be modified. Raises `CorruptRecord` if it cannot be read."""
         if index >= self._kept:
             return self._decode(index)
-        row, known = self._clips[index], int(self._sums[index])
-        if known and known == _checksum(row):
+        row, checksum = self._clips[index], int(self._sums[index])
+        if checksum and checksum == _checksum(row):
             return row
         clip = self._decode(index)
         row[:] = clip

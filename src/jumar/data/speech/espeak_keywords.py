@@ -183,13 +183,15 @@ def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
                 where="--clips" if part == "train" else "--eval-clips",
                 todo=f"At least {shares}.",
             )
-        each = count // shares
+        clips_each = count // shares
         for word in request.words:
-            drawn = _draw((request.seed, number, zlib.crc32(word.encode())), part, [word], each)
-            utterances += [_utterance(part, word, grid) for grid in drawn]
-        others = [word for word in UNKNOWN_WORDS if word not in request.words]
-        rest = count - each * len(request.words)
-        for grid in _draw((request.seed, number), part, others, rest):
+            grid_points = _draw(
+                (request.seed, number, zlib.crc32(word.encode())), part, [word], clips_each
+            )
+            utterances += [_utterance(part, word, grid) for grid in grid_points]
+        unknown_words = [word for word in UNKNOWN_WORDS if word not in request.words]
+        rest = count - clips_each * len(request.words)
+        for grid in _draw((request.seed, number), part, unknown_words, rest):
             utterances.append(_utterance(part, f"unknown/{grid[0]}", grid))
     return utterances
 
@@ -208,7 +210,7 @@ def _draw(key: Sequence[int], part: str, words: Sequence[str], count: int) -> li
             where="--clips" if part == "train" else "--eval-clips",
         )
     order = np.random.default_rng((_DRAW, *key)).permutation(len(grid))[:count]
-    return [grid[int(place)] for place in sorted(order)]
+    return [grid[int(index)] for index in sorted(order)]
 
 
 def _utterance(part: str, folder: str, grid: _GridPoint) -> Utterance:
@@ -233,18 +235,18 @@ def _program() -> str:
             todo="Debian and Ubuntu: apt install espeak-ng; Fedora and openEuler: "
             "dnf install espeak-ng; macOS: brew install espeak-ng",
         )
-    listed = subprocess.run(
+    installed = subprocess.run(
         [program, "--voices=variant"], capture_output=True, text=True, check=False
     ).stdout.split()
-    missing = [
+    missing_variants = [
         variant
         for variant in itertools.chain.from_iterable(VARIANTS.values())
-        if f"!v/{variant}" not in listed
+        if f"!v/{variant}" not in installed
     ]
-    if missing:
+    if missing_variants:
         # eSpeak silently replaces a voice that it lacks.
         raise UserError(
-            f"this {_PROGRAM} lacks the voice variants {', '.join(missing[:5])}",
+            f"this {_PROGRAM} lacks the voice variants {', '.join(missing_variants[:5])}",
             where=program,
             todo="eSpeak NG 1.51 or newer with its complete data is needed.",
         )
@@ -253,8 +255,8 @@ def _program() -> str:
 
 def _claim(request: KeywordsRequest) -> None:
     """Record the options of the folder; sets of other words or voices must not be mixed with it."""
-    note = request.folder / _REQUEST_FILE
-    wanted = {
+    request_file = request.folder / _REQUEST_FILE
+    options = {
         "words": list(request.words),
         "clips": request.clips,
         "eval_clips": request.eval_clips,
@@ -262,12 +264,12 @@ def _claim(request: KeywordsRequest) -> None:
     }
     try:
         request.folder.mkdir(parents=True, exist_ok=True)
-        if exists(note):
-            if json.loads(note.read_text(encoding="utf-8")) != wanted:
+        if exists(request_file):
+            if json.loads(request_file.read_text(encoding="utf-8")) != options:
                 raise UserError(
                     "the folder holds clips made with other options",
                     where=str(request.folder),
-                    todo=f"Choose another folder; {note} lists those options.",
+                    todo=f"Choose another folder; {request_file} lists those options.",
                 )
         elif any(request.folder.iterdir()):
             raise UserError(
@@ -276,7 +278,7 @@ def _claim(request: KeywordsRequest) -> None:
                 todo="Choose a new one.",
             )
         else:
-            write_bytes(note, json.dumps(wanted, indent=1, ensure_ascii=False).encode())
+            write_bytes(request_file, json.dumps(options, indent=1, ensure_ascii=False).encode())
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be used: {error}", where=str(request.folder)) from error
 
@@ -285,12 +287,12 @@ def _in_order(
     pool: ThreadPoolExecutor, program: str, folder: Path, utterances: Sequence[Utterance]
 ) -> Iterator[str]:
     """The outcome of each clip; some are synthesized ahead."""
-    waiting: list[Future[str]] = []
+    pending: list[Future[str]] = []
     for utterance in utterances:
-        waiting.append(pool.submit(_make, program, folder, utterance))
-        if len(waiting) >= _AT_ONCE:
-            yield waiting.pop(0).result()
-    for future in waiting:
+        pending.append(pool.submit(_make, program, folder, utterance))
+        if len(pending) >= _AT_ONCE:
+            yield pending.pop(0).result()
+    for future in pending:
         yield future.result()
 
 
@@ -308,17 +310,17 @@ def _make(program: str, folder: Path, utterance: Utterance) -> str:
 def _spoken(program: str, utterance: Utterance) -> Samples:
     voice = f"{utterance.accent}+{utterance.variant}"
     options = ["-v", voice, "-s", str(utterance.speed), "-p", str(utterance.pitch), "-a", "100"]
-    done = subprocess.run(
+    process = subprocess.run(
         [program, *options, "--stdout", utterance.word], capture_output=True, check=False
     )
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()
+    if process.returncode:
+        errors = process.stderr.decode(errors="replace").strip().splitlines()
         raise UserError(
-            f"{_PROGRAM} fails with exit code {done.returncode}: {reason[-1] if reason else ''}",
+            f"{_PROGRAM} fails with exit code {process.returncode}: {errors[-1] if errors else ''}",
             where=f"{utterance.word}, voice {voice}",
         )
     try:
-        return resample(read_wav(done.stdout, f"{_PROGRAM} -v {voice}"), RATE)
+        return resample(read_wav(process.stdout, f"{_PROGRAM} -v {voice}"), RATE)
     except CorruptRecord as error:
         raise UserError(error.fault.reason, where=error.fault.origin) from error
 

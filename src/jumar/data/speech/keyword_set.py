@@ -66,8 +66,8 @@ class SpokenWords:
             keep_bytes=data.cache_mb * 1_000_000,
         )
         labels = {word: label for label, word in enumerate(data.labels)}
-        of_word = np.array([labels.get(word, 1) for word in speech.words], dtype=np.int64)
-        self._labels = of_word[speech.word_of]
+        word_labels = np.array([labels.get(word, 1) for word in speech.words], dtype=np.int64)
+        self._labels = word_labels[speech.word_of]
         self._wanted = np.flatnonzero(self._labels > 1)
         self._others = np.flatnonzero(self._labels == 1)
         self._silences = math.ceil(len(self._wanted) * data.silence_percentage / 100)
@@ -95,8 +95,12 @@ class SpokenWords:
 
     def open(self, item: int, key: SampleKey) -> tuple[int, Clip | None]:
         """Label and clip of a sample, None for silence; see `SampleKind.open`."""
-        which = self._which(SampleKey(key.epoch, item))
-        return (0, None) if which is None else (int(self._labels[which]), self.clips[which])
+        clip_index = self._which(SampleKey(key.epoch, item))
+        return (
+            (0, None)
+            if clip_index is None
+            else (int(self._labels[clip_index]), self.clips[clip_index])
+        )
 
     def map(self, opened: tuple[int, Clip | None], item: int, key: SampleKey) -> Arrays:
         """The sample as sent to the network; see `SampleKind.map`."""
@@ -112,14 +116,14 @@ class SpokenWords:
 
     def _which(self, key: SampleKey) -> int | None:
         """The clip of a sample; None for silence."""
-        wanted, silences, _ = self.counts
-        if key.index < wanted:
+        keyword_count, silences, _ = self.counts
+        if key.index < keyword_count:
             return int(self._wanted[key.index])
-        if key.index < wanted + silences:
+        if key.index < keyword_count + silences:
             return None
         seed, epoch = (self.seed, key.epoch) if self.training else (_EVALUATION_SEED, 0)
         order = _unknown_order(seed, epoch, len(self._others))
-        return int(self._others[order[key.index - wanted - silences]])
+        return int(self._others[order[key.index - keyword_count - silences]])
 
 
 @lru_cache(maxsize=4)
@@ -168,24 +172,24 @@ def open_keyword_sets(
     """
     speech = open_speech(data.path, "training", notice=notice)
     _check_words(speech, data, data.path)
-    scored: Speech | None = None
+    eval_speech: Speech | None = None
     if is_divided(data, data.eval_path):
-        speech, scored = _divided_speech(speech, data, notice)
+        speech, eval_speech = _divided_speech(speech, data, notice)
     elif data.eval_path != "none":
         path = data.eval_path or data.path
         part: Part = "testing" if data.eval_part == "testing" else "validation"
-        scored = open_speech(path, part, whole=bool(data.eval_path), notice=notice)
-        _check_words(scored, data, path)
+        eval_speech = open_speech(path, part, whole=bool(data.eval_path), notice=notice)
+        _check_words(eval_speech, data, path)
     noises = _noises_of(speech, data, notice)
     train = keyword_set(SpokenWords(speech, data, seed=seed, training=True, noises=noises))
     evaluation = None
-    if scored is not None:
-        evaluation = keyword_set(SpokenWords(scored, data, seed=seed, training=False))
+    if eval_speech is not None:
+        evaluation = keyword_set(SpokenWords(eval_speech, data, seed=seed, training=False))
     for name, samples in (("training", train), (data.eval_part, evaluation)):
         if samples is not None:
-            wanted, silences, unknowns = samples.kind.counts
+            keyword_count, silences, unknowns = samples.kind.counts
             notice(
-                f"{name}: {counted(wanted, 'clip')} of {counted(len(data.words), 'word')}, "
+                f"{name}: {counted(keyword_count, 'clip')} of {counted(len(data.words), 'word')}, "
                 f"{silences} of silence, "
                 f"{unknowns} of unknown words"
             )
@@ -209,13 +213,13 @@ def _divided_speech(
 
 
 def _check_words(speech: Speech, data: KeywordData, where: str) -> None:
-    present = {speech.words[int(place)] for place in np.unique(speech.word_of)}
-    missing = [word for word in data.words if word not in present]
-    if missing:
-        close = nearest(missing[0], present)
-        hint = f"Did you mean '{close}'? " if close else ""
+    available = {speech.words[int(index)] for index in np.unique(speech.word_of)}
+    missing_words = [word for word in data.words if word not in available]
+    if missing_words:
+        suggestion = nearest(missing_words[0], available)
+        hint = f"Did you mean '{suggestion}'? " if suggestion else ""
         raise UserError(
-            f"there are no clips of {', '.join(missing)}",
+            f"there are no clips of {', '.join(missing_words)}",
             where=where,
-            todo=f"{hint}Its words: {', '.join(sorted(present))}. Choose some: data.words=...",
+            todo=f"{hint}Its words: {', '.join(sorted(available))}. Choose some: data.words=...",
         )

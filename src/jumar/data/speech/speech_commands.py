@@ -149,8 +149,8 @@ def speaker_groups(names: Sequence[str] | PackedNames) -> list[str] | None:
     words: defaultdict[str, set[str]] = defaultdict(set)
     for name, group in zip(names, groups, strict=True):
         words[group].add(name.partition("/")[0])
-    several = sum(len(spoken) > 1 for spoken in words.values())
-    return groups if len(words) > 2 and 2 * several > len(words) else None
+    several_count = sum(len(spoken) > 1 for spoken in words.values())
+    return groups if len(words) > 2 and 2 * several_count > len(words) else None
 
 
 def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -> Speech:
@@ -179,16 +179,21 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
         return _speech(top, notice, lambda _: True, divided_by="nothing")
     lists = _read_lists(top)
     if lists:
-        lost = {name for name, of in lists.items() if of == part}
+        missing_names = {name for name, clip_part in lists.items() if clip_part == part}
 
         def listed(name: str) -> bool:
-            lost.discard(name)
+            missing_names.discard(name)
             return lists.get(name, "training") == part
 
         speech = _speech(top, notice, listed, divided_by="lists")
-        if lost:
-            few = ", ".join(sorted(lost)[:3]) + (", ..." if len(lost) > 3 else "")
-            notice(f"{top.name}: {len(lost)} clips that {LISTS[part]} names are missing: {few}")
+        if missing_names:
+            examples = ", ".join(sorted(missing_names)[:3]) + (
+                ", ..." if len(missing_names) > 3 else ""
+            )
+            notice(
+                f"{top.name}: {len(missing_names)} clips that {LISTS[part]} names are missing: "
+                f"{examples}"
+            )
         return speech
     return _speech(top, notice, lambda name: which_part(name) == part, divided_by="speakers")
 
@@ -201,26 +206,26 @@ def _top(path: str) -> _Place:
             todo="Set data.path to a folder or zip with a folder of WAV files for each word; "
             "`jumar data keywords --to DIR` makes one with a speech synthesizer.",
         )
-    place = expanded(path)
-    if is_folder(place):
-        return _unwrapped(DiskTree(place))
-    if is_file(place) and place.suffix.lower() == ".zip":
-        return _unwrapped(ZipTree(place))
-    if exists(place):
+    expanded_path = expanded(path)
+    if is_folder(expanded_path):
+        return _unwrapped(DiskTree(expanded_path))
+    if is_file(expanded_path) and expanded_path.suffix.lower() == ".zip":
+        return _unwrapped(ZipTree(expanded_path))
+    if exists(expanded_path):
         raise UserError(
             "neither a folder nor a zip",
             where=path,
             todo="Unpack other archives first: tar -xf FILE -C FOLDER",
         )
-    raise missing(place)
+    raise missing(expanded_path)
 
 
 def _unwrapped(tree: DiskTree | ZipTree) -> _Place:
     """Descend into the only folder of a tree, if that has only folders."""
     folders, files = tree.entries("")
     if len(folders) == 1 and not files:
-        inner, clips = tree.entries(folders[0])
-        if inner and not any(map(_is_clip, clips)):
+        subfolders, clips = tree.entries(folders[0])
+        if subfolders and not any(map(_is_clip, clips)):
             return _Place(tree=tree, root=folders[0])
     return _Place(tree=tree, root="")
 
@@ -228,13 +233,16 @@ def _unwrapped(tree: DiskTree | ZipTree) -> _Place:
 def _part_places(top: _Place) -> Mapping[Part, _Place]:
     """The parts of a set; empty if it is undivided."""
     folders, files = top.tree.entries(top.root)
-    by_name = {name.lower(): name for name in folders}
+    folders_by_name = {name.lower(): name for name in folders}
     zips = {Path(name).stem.lower(): name for name in files if name.lower().endswith(".zip")}
     places: dict[Part, _Place] = {}
     for part, names in PARTS.items():
         for name in names:
-            if name in by_name and top.tree.entries(join(top.root, by_name[name]))[0]:
-                places[part] = replace(top, root=join(top.root, by_name[name]))
+            if (
+                name in folders_by_name
+                and top.tree.entries(join(top.root, folders_by_name[name]))[0]
+            ):
+                places[part] = replace(top, root=join(top.root, folders_by_name[name]))
             elif name in zips and isinstance(top.tree, DiskTree):
                 places[part] = _unwrapped(ZipTree(top.tree.root / top.root / zips[name]))
             else:
@@ -251,26 +259,26 @@ def _is_clip(name: str) -> bool:
 def _speech(
     place: _Place,
     notice: Notice,
-    belongs: Callable[[str], bool],
+    is_in_part: Callable[[str], bool],
     *,
     divided_by: str,
     beside: _Place | None = None,
 ) -> Speech:
     """The clips of a place whose relative path belongs to the part."""
     tree, root = place.tree, place.root
-    folders, loose = tree.entries(root)
+    folders, loose_files = tree.entries(root)
     words = sorted({name.lower() for name in folders if name.lower() != BACKGROUND_FOLDER})
     paths: list[str] = []
     word_of: list[int] = []
-    known = (*LISTS.values(), "LICENSE", "README.md")
-    ignored = Counter(ending_of(name) for name in loose if name not in known)
+    known_files = (*LISTS.values(), "LICENSE", "README.md")
+    ignored = Counter(ending_of(name) for name in loose_files if name not in known_files)
     for folder in folders:
         if folder.lower() == BACKGROUND_FOLDER:
             continue
         for path in files_below(tree, join(root, folder)):
             if not _is_clip(path):
                 ignored[ending_of(path)] += 1
-            elif belongs(path[len(root) + 1 if root else 0 :]):
+            elif is_in_part(path[len(root) + 1 if root else 0 :]):
                 paths.append(path)
                 word_of.append(words.index(folder.lower()))
     if not paths:
@@ -336,8 +344,8 @@ class _Joined:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of both sources; see `Fingerprinted`."""
-        both = (fingerprint_of(source).encode() for source in (self._first, self._second))
-        return fingerprint(*both)
+        parts = (fingerprint_of(source).encode() for source in (self._first, self._second))
+        return fingerprint(*parts)
 
     def read(self, index: int) -> Record:
         """One record. Raises `CorruptRecord` if the bytes cannot be read."""
@@ -349,10 +357,10 @@ class _Joined:
 def _read_lists(top: _Place) -> Mapping[str, Part]:
     """The part of each clip that a list names, by its path below the top; empty without lists."""
     files = top.tree.entries(top.root)[1]
-    present: list[Part] = [part for part, name in LISTS.items() if name in files]
-    source = _reader(top.tree, [join(top.root, LISTS[part]) for part in present])
+    listed_parts: list[Part] = [part for part, name in LISTS.items() if name in files]
+    source = _reader(top.tree, [join(top.root, LISTS[part]) for part in listed_parts])
     parts: dict[str, Part] = {}
-    for index, part in enumerate(present):
+    for index, part in enumerate(listed_parts):
         try:
             text = source.read(index).encoded.decode()
         except (CorruptRecord, UnicodeDecodeError) as error:

@@ -91,11 +91,11 @@ def write_wav(samples: NDArray[np.int16], rate: int) -> bytes:
         rate: Samples per second.
     """
     data = samples.astype("<i2").tobytes()
-    form = _FIXED_FORMAT.pack(_PCM, 1, rate, 2 * rate, 2, 16)
-    inner = b"".join(
-        [b"WAVEfmt ", struct.pack("<I", len(form)), form, b"data", struct.pack("<I", len(data))]
+    header = _FIXED_FORMAT.pack(_PCM, 1, rate, 2 * rate, 2, 16)
+    body = b"".join(
+        [b"WAVEfmt ", struct.pack("<I", len(header)), header, b"data", struct.pack("<I", len(data))]
     )
-    return b"RIFF" + struct.pack("<I", len(inner) + len(data)) + inner + data
+    return b"RIFF" + struct.pack("<I", len(body) + len(data)) + body + data
 
 
 def resample(wave: Wave, rate: int) -> Samples:
@@ -109,9 +109,9 @@ def resample(wave: Wave, rate: int) -> Samples:
     # Takes half a second and most data sets have one rate.
     from scipy.signal import resample_poly
 
-    common = math.gcd(rate, wave.rate)
-    filtered = resample_poly(wave.samples, rate // common, wave.rate // common)
-    return np.asarray(filtered, dtype=np.float32)
+    divisor = math.gcd(rate, wave.rate)
+    resampled = resample_poly(wave.samples, rate // divisor, wave.rate // divisor)
+    return np.asarray(resampled, dtype=np.float32)
 
 
 def to_int16(samples: Samples) -> NDArray[np.int16]:
@@ -123,22 +123,22 @@ def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
     if len(encoded) < 12 or encoded[:4] != b"RIFF" or encoded[8:12] != b"WAVE":
         raise ValueError(_foreign(encoded))
     form: _Format | None = None
-    place = 12
-    while place + 8 <= len(encoded):
-        name = encoded[place : place + 4]
-        (length,) = struct.unpack_from("<I", encoded, place + 4)
-        start, left = place + 8, len(encoded) - place - 8
+    position = 12
+    while position + 8 <= len(encoded):
+        name = encoded[position : position + 4]
+        (length,) = struct.unpack_from("<I", encoded, position + 4)
+        start, rest = position + 8, len(encoded) - position - 8
         if name == b"data":
             if form is None:
                 raise ValueError("its samples come before its format chunk")
-            return form, memoryview(encoded)[start : start + _data_bytes(length, left, form)]
-        if length > left:
+            return form, memoryview(encoded)[start : start + _data_bytes(length, rest, form)]
+        if length > rest:
             raise ValueError(
-                f"its {_chunk_name(name)} states {length} bytes, {left} are left: it is truncated"
+                f"its {_chunk_name(name)} states {length} bytes, {rest} are left: it is truncated"
             )
         if name == b"fmt ":
             form = _format(encoded[start : start + length])
-        place = start + length + length % 2
+        position = start + length + length % 2
     raise ValueError("it has no samples: the file is truncated or damaged")
 
 
@@ -153,18 +153,18 @@ def _foreign(encoded: bytes) -> str:
         return "the file is empty"
     if encoded[:4] in (b"RIFX", b"RF64", b"BW64"):
         return f"{encoded[:4].decode()} files are not supported; convert it to a plain WAV file"
-    known = {b"OggS": "Ogg", b"fLaC": "FLAC", b"ID3": "MP3", b"FORM": "AIFF"}
-    for magic, name in known.items():
+    formats = {b"OggS": "Ogg", b"fLaC": "FLAC", b"ID3": "MP3", b"FORM": "AIFF"}
+    for magic, name in formats.items():
         if encoded.startswith(magic):
             return f"this is a file in {name} format, not WAV; convert it"
     return "not a WAV file: it does not begin with RIFF and WAVE"
 
 
-def _data_bytes(length: int, left: int, form: _Format) -> int:
-    if length >= _UNFILLED_FROM or (length == 0 and left >= form.frame_bytes):
-        return left - left % form.frame_bytes
-    if length > left:
-        raise ValueError(f"it states {length} bytes of samples and has {left}: it is truncated")
+def _data_bytes(length: int, rest: int, form: _Format) -> int:
+    if length >= _UNFILLED_FROM or (length == 0 and rest >= form.frame_bytes):
+        return rest - rest % form.frame_bytes
+    if length > rest:
+        raise ValueError(f"it states {length} bytes of samples and has {rest}: it is truncated")
     if length % form.frame_bytes:
         raise ValueError(
             f"{length} bytes of samples are not a multiple of {form.frame_bytes} bytes per frame"
@@ -206,9 +206,9 @@ def _numbers(form: _Format, data: memoryview) -> Samples:
         samples -= 128
         samples *= 2.0**-7
     elif form.bits == 24:
-        whole = np.zeros((len(samples), 4), dtype=np.uint8)
-        whole[:, 1:] = np.frombuffer(data, dtype=np.uint8).reshape(-1, 3)
-        samples[:] = whole.view("<i4")[:, 0]
+        padded = np.zeros((len(samples), 4), dtype=np.uint8)
+        padded[:, 1:] = np.frombuffer(data, dtype=np.uint8).reshape(-1, 3)
+        samples[:] = padded.view("<i4")[:, 0]
         samples *= 2.0**-31
     else:
         samples[:] = np.frombuffer(data, dtype=f"<i{form.bits // 8}")

@@ -94,17 +94,17 @@ class BasicWords:
         sigmas = self._sigmas(text) if self.lower_case and _SIGMA in text else {}
         words: list[Word] = []
         letters: list[str] = []
-        places: list[int] = []
-        for place, character in enumerate(text):
-            for letter in sigmas.get(place, self._table[ord(character)]):
+        positions: list[int] = []
+        for position, character in enumerate(text):
+            for letter in sigmas.get(position, self._table[ord(character)]):
                 if not letter.isspace():
                     letters.append(letter)
-                    places.append(place)
+                    positions.append(position)
                 elif letters:
-                    words.append(Word("".join(letters), places))
-                    letters, places = [], []
+                    words.append(Word("".join(letters), positions))
+                    letters, positions = [], []
         if letters:
-            words.append(Word("".join(letters), places))
+            words.append(Word("".join(letters), positions))
         return words
 
     def translation(self, character: str) -> str:
@@ -118,7 +118,7 @@ class BasicWords:
 
     def _spelt(self, character: str) -> str:
         folded = self._folded(character)
-        return "".join(f" {each} " if _is_punctuation(each) else each for each in folded)
+        return "".join(f" {letter} " if _is_punctuation(letter) else letter for letter in folded)
 
     def _folded(self, word: str) -> str:
         if self.lower_case:
@@ -126,7 +126,7 @@ class BasicWords:
         if not self.strip_accents:
             return word
         decomposed = unicodedata.normalize("NFD", word)
-        return "".join(each for each in decomposed if unicodedata.category(each) != "Mn")
+        return "".join(letter for letter in decomposed if unicodedata.category(letter) != "Mn")
 
     def _joined_exactly(self, text: str) -> str:
         """The text with its words folded as a whole."""
@@ -134,12 +134,12 @@ class BasicWords:
 
     def _sigmas(self, text: str) -> dict[int, str]:
         """What each capital sigma becomes, by position."""
-        becoming: dict[int, str] = {}
+        replacements: dict[int, str] = {}
         for word in _Whole(False, False, self.split_chinese).placed(text):
-            for index, (letter, place) in enumerate(zip(word.text, word.places, strict=True)):
+            for index, (letter, position) in enumerate(zip(word.text, word.places, strict=True)):
                 if letter == _SIGMA:
-                    becoming[place] = word.text.lower()[len(word.text[:index].lower())]
-        return becoming
+                    replacements[position] = word.text.lower()[len(word.text[:index].lower())]
+        return replacements
 
     @cached_property
     def _table(self) -> _Table:

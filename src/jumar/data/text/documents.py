@@ -62,45 +62,47 @@ def text_files(inputs: Sequence[str]) -> list[Path]:
         UserError: An input is missing, matches nothing, or is a folder without files.
     """
     files: list[Path] = []
-    for given in inputs:
-        whole = expanded(given)
-        parts = [given] if "," not in given or is_file(whole) else given.split(",")
+    for text_input in inputs:
+        whole_path = expanded(text_input)
+        parts = (
+            [text_input] if "," not in text_input or is_file(whole_path) else text_input.split(",")
+        )
         for part in filter(None, parts):
             files.extend(_files_of(part))
-    seen: set[Path] = set()
+    known_paths: set[Path] = set()
     for path in files:
-        if resolved(path) in seen:
+        if resolved(path) in known_paths:
             raise UserError(
                 "the file is given twice, and its documents would count twice",
                 where=str(path),
                 todo="Name it once; --dupe-factor says how often each document is used.",
             )
-        seen.add(resolved(path))
+        known_paths.add(resolved(path))
     return files
 
 
-def _files_of(given: str) -> list[Path]:
-    path = expanded(given)
+def _files_of(text_input: str) -> list[Path]:
+    path = expanded(text_input)
     if is_file(path):
         return [path]
     if is_folder(path):
         files = sorted(
-            each
-            for each in path.rglob("*")
-            if not any(part.startswith(".") for part in each.relative_to(path).parts)
-            and is_file(each)
+            match
+            for match in path.rglob("*")
+            if not any(part.startswith(".") for part in match.relative_to(path).parts)
+            and is_file(match)
         )
         if not files:
             raise UserError("the folder has no files", where=str(path))
         return files
-    if _PATTERN.search(given):
+    if _PATTERN.search(text_input):
         files = sorted(
-            Path(each)
-            for each in glob.glob(str(path), recursive=True)  # noqa: PTH207 - an absolute pattern
-            if is_file(Path(each))
+            Path(match)
+            for match in glob.glob(str(path), recursive=True)  # noqa: PTH207 - an absolute pattern
+            if is_file(Path(match))
         )
         if not files:
-            raise UserError("no file matches this pattern", where=given)
+            raise UserError("no file matches this pattern", where=text_input)
         return files
     raise missing(path, "text file")
 
@@ -115,7 +117,7 @@ def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chu
         UserError: A file cannot be read, or has a line of more than 16 MiB.
     """
     chunks: list[Chunk] = []
-    waiting: list[Span] = []
+    spans: list[Span] = []
     room = chunk_bytes
     for path in files:
         try:
@@ -123,16 +125,16 @@ def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chu
                 size, begin = os.fstat(file.fileno()).st_size, 0
                 while begin < size:
                     end = size if size - begin <= room else _cut(path, file, begin + room, size)
-                    waiting.append(Span(path, begin, end))
+                    spans.append(Span(path, begin, end))
                     room -= end - begin
                     begin = end
                     if room <= 0:
-                        chunks.append(tuple(waiting))
-                        waiting, room = [], chunk_bytes
+                        chunks.append(tuple(spans))
+                        spans, room = [], chunk_bytes
         except OSError as error:
             raise unreadable(path, error) from error
-    if waiting:
-        chunks.append(tuple(waiting))
+    if spans:
+        chunks.append(tuple(spans))
     return chunks
 
 
@@ -229,11 +231,11 @@ def decoded(data: bytes, path: Path, begin: int) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         with open_to_read(path) as file:
-            before = sum(
-                file.read(min(_READ_BYTES, begin - at)).count(b"\n")
-                for at in range(0, begin, _READ_BYTES)
+            lines_before = sum(
+                file.read(min(_READ_BYTES, begin - offset)).count(b"\n")
+                for offset in range(0, begin, _READ_BYTES)
             )
-        number = before + data.count(b"\n", 0, error.start) + 1
+        number = lines_before + data.count(b"\n", 0, error.start) + 1
         raise UserError(
             f"is not UTF-8 text: {error.reason} at byte {begin + error.start}",
             where=f"{path}, line {number}",

@@ -57,14 +57,14 @@ def _sentence(
     tags: list[str] = []
     for number, line in lines:
         columns = _BLANKS.split(line)
-        what = ""
+        message = ""
         if len(columns) < 2:
-            what = f"has one column instead of a token and its tag: {excerpt(line)}"
+            message = f"has one column instead of a token and its tag: {excerpt(line)}"
         elif not _TAG.fullmatch(columns[-1]):
-            what = f"'{excerpt(columns[-1])}' is not a tag"
-        if what:
-            todo = "A tag is O, or B-, I-, M-, E- or S- and a type, such as B-PER."
-            skipping.fault(UserError(what, where=line_of(path, number), todo=todo))
+            message = f"'{excerpt(columns[-1])}' is not a tag"
+        if message:
+            advice = "A tag is O, or B-, I-, M-, E- or S- and a type, such as B-PER."
+            skipping.fault(UserError(message, where=line_of(path, number), todo=advice))
             return
         tokens.append(columns[0])
         tags.append(columns[-1])

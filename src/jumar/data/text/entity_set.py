@@ -75,7 +75,7 @@ class TaggedSentences:
                 row += ids
                 label += [numbers[tag], *[UNSCORED] * (len(ids) - 1)]
             self.truncated += len(row) > room
-            self.lost += sum(each != UNSCORED for each in label[room:])
+            self.lost += sum(number != UNSCORED for number in label[room:])
             pieces.append(row[:room])
             labels.append(label[:room])
         self.pieces, self.labels = PieceRows(pieces), PieceRows(labels)
@@ -132,20 +132,20 @@ def open_entity_sets(
     """
     path = part_file(data, "train", SUFFIXES)
     assert path is not None
-    read = _read(path, data, notice)
-    labels = data.labels or tuple(sorted({tag for sentence in read for tag in sentence.tags}))
+    sentences = _read(path, data, notice)
+    labels = data.labels or tuple(sorted({tag for sentence in sentences for tag in sentence.tags}))
     opening = _Opening(data, tokenizer, labels, notice)
-    train = opening.made(path, read, "training")
+    train = opening.made(path, sentences, "training")
     eval_path = part_file(data, "eval", SUFFIXES)
     evaluation = None
     if eval_path is not None:
-        scored = opening.made(eval_path, _read(eval_path, data, notice), "evaluation")
-        evaluation = entity_set(scored, training=False)
+        eval_sentences = opening.made(eval_path, _read(eval_path, data, notice), "evaluation")
+        evaluation = entity_set(eval_sentences, training=False)
     return EntitySets(
         train=entity_set(train, training=True),
         evaluation=evaluation,
         labels=labels,
-        by_character=_is_by_character(read),
+        by_character=_is_by_character(sentences),
     )
 
 
@@ -179,16 +179,16 @@ class _Opening:
         """The samples of a part."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         for sentence in sentences:
-            for place, tag in enumerate(sentence.tags):
+            for index, tag in enumerate(sentence.tags):
                 if tag not in numbers:
-                    raise unknown_label(tag, self.labels, line_of(path, sentence.line + place))
+                    raise unknown_label(tag, self.labels, line_of(path, sentence.line + index))
         frame = frame_of(self.tokenizer.vocabulary, self.data.max_seq_length)
-        made = TaggedSentences(sentences, numbers, tokenizer=self.tokenizer, frame=frame)
+        samples = TaggedSentences(sentences, numbers, tokenizer=self.tokenizer, frame=frame)
         tokens = sum(len(sentence.tokens) for sentence in sentences)
-        cut = f", {made.truncated} cut to {frame.length} tokens"
-        lost = f", which loses {counted(made.lost, 'tag')}" if made.truncated else ""
+        cut_note = f", {samples.truncated} cut to {frame.length} tokens"
+        lost_note = f", which loses {counted(samples.lost, 'tag')}" if samples.truncated else ""
         self.notice(
-            f"{part}: {counted(len(made), 'sentence')}, {counted(tokens, 'token')}, "
-            f"{counted(len(self.labels), 'tag')}{cut}{lost}"
+            f"{part}: {counted(len(samples), 'sentence')}, {counted(tokens, 'token')}, "
+            f"{counted(len(self.labels), 'tag')}{cut_note}{lost_note}"
         )
-        return made
+        return samples

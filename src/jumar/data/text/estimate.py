@@ -47,38 +47,38 @@ def announced(
     Raises:
         UserError: Too little space is free.
     """
-    started = time.perf_counter()
+    start_s = time.perf_counter()
     sample = sample_of(request.files)
     segmenter = open_segmenter(request.options.segmenter)
     documents = chunk_documents(request.tokenizer, sample, segmenter)
     if not documents:
         return Estimate(instances=0, pieces=0)
-    read = time.perf_counter()
+    read_s = time.perf_counter()
     sizes = [len(record) + HEADER_BYTES + FOOTER_BYTES for record in records(documents)]
-    made = time.perf_counter()
+    made_s = time.perf_counter()
     total = sum(path.stat().st_size for path in request.files)
-    share = total / sum(span.end - span.begin for span in sample)
-    repeated = share * request.options.dupe_factor
-    expected = Estimate(
+    scale = total / sum(span.end - span.begin for span in sample)
+    repeated = scale * request.options.dupe_factor
+    estimate = Estimate(
         instances=len(sizes) * repeated,
-        pieces=share * sum(len(sentence) for document in documents for sentence in document),
+        pieces=scale * sum(len(sentence) for document in documents for sentence in document),
     )
     output_bytes = sum(sizes) * repeated
-    seconds = (share * (read - started) + repeated * (made - read)) / processes
+    seconds = (scale * (read_s - start_s) + repeated * (made_s - read_s)) / processes
     request.notice(
-        f"about {_rounded(expected.instances)} instances, {size_text(output_bytes)} "
+        f"about {_rounded(estimate.instances)} instances, {size_text(output_bytes)} "
         f"({size_text(2 * output_bytes)} while it works), {time_text(seconds)}"
     )
     _check_space(2 * output_bytes, request.destination)
-    return expected
+    return estimate
 
 
 def sample_of(files: Sequence[Path]) -> Chunk:
     """The beginnings of up to 16 files, in proportion to their sizes; files may differ in kind."""
-    chosen = files[:: -(-len(files) // _SAMPLE_FILES)]
-    sizes = [path.stat().st_size for path in chosen]
+    sampled_files = files[:: -(-len(files) // _SAMPLE_FILES)]
+    sizes = [path.stat().st_size for path in sampled_files]
     spans: list[Span] = []
-    for path, size in zip(chosen, sizes, strict=True):
+    for path, size in zip(sampled_files, sizes, strict=True):
         room = _SAMPLE_BYTES * size // max(sum(sizes), 1)
         with path.open("rb") as file:
             lines = b"".join(file.readlines(max(room, 1)))
@@ -87,12 +87,12 @@ def sample_of(files: Sequence[Path]) -> Chunk:
     return spans
 
 
-def _check_space(needed: float, destination: Path) -> None:
+def _check_space(needed_bytes: float, destination: Path) -> None:
     parent = next(parent for parent in destination.absolute().parents if exists(parent))
-    free = shutil.disk_usage(parent).free
-    if needed > free:
+    free_bytes = shutil.disk_usage(parent).free
+    if needed_bytes > free_bytes:
         raise UserError(
-            f"about {size_text(needed)} are needed and {size_text(free)} are free",
+            f"about {size_text(needed_bytes)} are needed and {size_text(free_bytes)} are free",
             where=str(destination),
             todo="Free some space, or choose a folder on another disk.",
         )

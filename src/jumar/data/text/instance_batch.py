@@ -58,13 +58,15 @@ def batch_of(instances: Sequence[Instance], options: PretrainingOptions) -> Inst
         return np.fromiter(values, np.int32, len(instances))
 
     return InstanceBatch(
-        ids=padded([each.ids for each in instances], options.max_seq_length),
-        lengths=numbers(len(each.ids) for each in instances),
-        firsts=numbers(each.first + 2 for each in instances),
-        positions=padded([each.positions for each in instances], options.max_predictions_per_seq),
-        labels=padded([each.labels for each in instances], options.max_predictions_per_seq),
-        counts=numbers(len(each.labels) for each in instances),
-        random_next=np.array([each.is_random_next for each in instances], dtype=np.bool_),
+        ids=padded([instance.ids for instance in instances], options.max_seq_length),
+        lengths=numbers(len(instance.ids) for instance in instances),
+        firsts=numbers(instance.first + 2 for instance in instances),
+        positions=padded(
+            [instance.positions for instance in instances], options.max_predictions_per_seq
+        ),
+        labels=padded([instance.labels for instance in instances], options.max_predictions_per_seq),
+        counts=numbers(len(instance.labels) for instance in instances),
+        random_next=np.array([instance.is_random_next for instance in instances], dtype=np.bool_),
     )
 
 
@@ -131,8 +133,8 @@ def _opening(length: int) -> bytes:
 @cache
 def _before(name: str, length: int) -> bytes:
     """The bytes before packed integers of this many bytes."""
-    whole = _entry(name, bytes(length))
-    return whole[: len(whole) - length]
+    entry = _entry(name, bytes(length))
+    return entry[: len(entry) - length]
 
 
 def _entry(name: str, packed: bytes, kind: int = _INTEGERS) -> bytes:
@@ -154,7 +156,7 @@ def _segments(length: int, pieces: int, first: int) -> bytes:
 @cache
 def _rest(width: int, count: int, is_random: bool) -> bytes:
     """`masked_lm_weights` and `next_sentence_labels`."""
-    weights = struct.pack(f"<{width}f", *(float(place < count) for place in range(width)))
+    weights = struct.pack(f"<{width}f", *(float(index < count) for index in range(width)))
     return _entry("masked_lm_weights", weights, _FLOATS) + _entry(
         "next_sentence_labels", bytes((is_random,))
     )

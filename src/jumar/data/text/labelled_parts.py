@@ -89,10 +89,10 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
         for path in folder.iterdir()
         if path.name.startswith(_BEGINNINGS[part]) and path.suffix in suffixes and is_file(path)
     )
-    wanted = " or ".join(f"{name}*" for name in _BEGINNINGS[part])
+    expected = " or ".join(f"{name}*" for name in _BEGINNINGS[part])
     if not candidates:
         raise UserError(
-            f"there is no file {wanted} of {', '.join(suffixes)}",
+            f"there is no file {expected} of {', '.join(suffixes)}",
             where=str(folder),
             todo=f"Name the file: {field}=..."
             + (", or none for no evaluation" if part == "eval" else ""),
@@ -109,8 +109,8 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
 
 def unknown_label(label: str, known: Sequence[str], where: str) -> UserError:
     """The error for a label that is not in the list."""
-    close = nearest(label, known)
-    hint = f"Did you mean '{close}'? " if close else ""
+    suggestion = nearest(label, known)
+    hint = f"Did you mean '{suggestion}'? " if suggestion else ""
     return UserError(
         f"the label '{label}' is not in the list",
         where=where,

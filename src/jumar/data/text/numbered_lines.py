@@ -71,9 +71,9 @@ class Skipping:
         """
         self.count += 1
         if self.count > self._allowed:
-            before = f" ({counted(self._allowed, 'sample')} before it skipped)"
+            note = f" ({counted(self._allowed, 'sample')} before it skipped)"
             raise UserError(
-                error.what + (before if self._allowed else ""),
+                error.what + (note if self._allowed else ""),
                 where=error.where,
                 todo=" ".join(
                     filter(None, (error.todo, f"To skip N such samples: {self._option}"))

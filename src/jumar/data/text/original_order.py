@@ -52,10 +52,10 @@ class Draws:
     def below(self, limit: int) -> int:
         """A number of 0 to limit - 1, as `randrange(limit)`."""
         bits, size = self._bits, limit.bit_length()
-        drawn = bits(size)
-        while drawn >= limit:
-            drawn = bits(size)
-        return drawn
+        number = bits(size)
+        while number >= limit:
+            number = bits(size)
+        return number
 
     def between(self, least: int, most: int) -> int:
         """A number between both limits, inclusive, as `randint`."""
@@ -66,10 +66,10 @@ class Draws:
         bits = self._bits
         for last in range(len(items) - 1, 0, -1):
             size = (last + 1).bit_length()
-            other = bits(size)
-            while other > last:
-                other = bits(size)
-            items[last], items[other] = items[other], items[last]
+            index = bits(size)
+            while index > last:
+                index = bits(size)
+            items[last], items[index] = items[index], items[last]
 
 
 def original_instances(
@@ -111,13 +111,13 @@ class Masking:
         draws.shuffle(sets)
         if self._options.segmenter != "none":
             ids = [number & ~CONTINUES_WORD for number in ids]
-        wanted = self._options.predictions(len(ids))
+        masked_count = self._options.predictions(len(ids))
         masked = ids.copy()
         positions: list[int] = []
         for positions_of_word in sets:
-            if len(positions) >= wanted:
+            if len(positions) >= masked_count:
                 break
-            if len(positions) + len(positions_of_word) > wanted:
+            if len(positions) + len(positions_of_word) > masked_count:
                 continue
             for position in positions_of_word:
                 positions.append(position)
@@ -132,15 +132,15 @@ class Masking:
         """The positions that are masked together; a continuing piece joins the one before."""
         special = (self.start, self.end)
         if not self._options.whole_word_mask:
-            return [(place,) for place, number in enumerate(ids) if number not in special]
+            return [(position,) for position, number in enumerate(ids) if number not in special]
         sets: list[list[int]] = []
-        for place, number in enumerate(ids):
+        for position, number in enumerate(ids):
             if number in special:
                 continue
             if sets and (number in self._continuing or number & CONTINUES_WORD):
-                sets[-1].append(place)
+                sets[-1].append(position)
             else:
-                sets.append([place])
+                sets.append([position])
         return list(sets)
 
 
@@ -151,8 +151,10 @@ def _of_document(
     masking: Masking,
     draws: Draws,
 ) -> Iterator[Instance]:
-    document, most = documents[number], options.most_pieces
-    target = draws.between(2, most) if draws.random() < options.short_seq_prob else most
+    document, most_pieces = documents[number], options.most_pieces
+    target = (
+        draws.between(2, most_pieces) if draws.random() < options.short_seq_prob else most_pieces
+    )
     begin = 0
     while begin < len(document):
         end, length = begin, 0
@@ -160,34 +162,34 @@ def _of_document(
             length += len(document[end])
             end += 1
         count = end - begin
-        firsts = draws.between(1, count - 1) if count > 1 else 1
-        first = _joined(document[begin : begin + firsts])
+        first_count = draws.between(1, count - 1) if count > 1 else 1
+        first = _joined(document[begin : begin + first_count])
         is_random = count == 1 or draws.random() < 0.5
         if is_random:
             # The segment that was replaced is used for the next instance.
-            end = begin + firsts
+            end = begin + first_count
             second = _from_another(documents, number, target - len(first), draws)
         else:
-            second = _joined(document[begin + firsts : end])
-        truncate(first, second, most, draws)
+            second = _joined(document[begin + first_count : end])
+        truncate(first, second, most_pieces, draws)
         ids = [masking.start, *first, masking.end, *second, masking.end]
         masked, positions, labels = masking(ids, draws)
         yield Instance(masked, len(first), is_random, positions, labels)
         begin = end
 
 
-def _from_another(documents: list[Document], number: int, wanted: int, draws: Draws) -> list[int]:
+def _from_another(documents: list[Document], number: int, length: int, draws: Draws) -> list[int]:
     """Sentences of a random document, starting at a random one."""
-    other = number
+    other_number = number
     for _ in range(_OTHER_DOCUMENT_TRIES):
-        other = draws.below(len(documents))
-        if other != number:
+        other_number = draws.below(len(documents))
+        if other_number != number:
             break
-    sentences = documents[other]
+    sentences = documents[other_number]
     pieces: list[int] = []
     for sentence in sentences[draws.below(len(sentences)) :]:
         pieces += sentence
-        if len(pieces) >= wanted:
+        if len(pieces) >= length:
             break
     return pieces
 

@@ -55,31 +55,35 @@ def write_original(request: PretrainingRequest) -> WrittenPretraining:
             todo="Choose --order streaming.",
         )
     check_request(request)
-    vocabulary, once = request.tokenizer.vocabulary, replace(request.options, dupe_factor=1)
-    expected = announced(
+    vocabulary, single_pass = request.tokenizer.vocabulary, replace(request.options, dupe_factor=1)
+    estimate = announced(
         request,
         lambda documents: payloads(
-            batch_of(list(original_instances(documents, vocabulary, once, Draws(0))), once)
+            batch_of(
+                list(original_instances(documents, vocabulary, single_pass, Draws(0))), single_pass
+            )
         ),
     )
-    _check_memory(expected.pieces)
+    _check_memory(estimate.pieces)
     facts = facts_of(request, "original")
-    with workplace(request.destination) as place:
+    with workplace(request.destination) as working_folder:
         try:
-            _clear(place)
-            written = _write(request, place, int(expected.instances))
-            finish(place, request, facts, written)
+            _clear(working_folder)
+            result = _write(request, working_folder, int(estimate.instances))
+            finish(working_folder, request, facts, result)
         finally:
-            discard(place)
-    return written
+            discard(working_folder)
+    return result
 
 
-def _clear(place: Path) -> None:
-    for left_over in place.iterdir():
+def _clear(working_folder: Path) -> None:
+    for left_over in working_folder.iterdir():
         shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
 
 
-def _write(request: PretrainingRequest, place: Path, expected: int) -> WrittenPretraining:
+def _write(
+    request: PretrainingRequest, working_folder: Path, expected_count: int
+) -> WrittenPretraining:
     vocabulary = request.tokenizer.vocabulary
     documents = _documents(request)
     pieces, unknown = counted_pieces(documents, vocabulary.id_of("[UNK]"))
@@ -87,18 +91,20 @@ def _write(request: PretrainingRequest, place: Path, expected: int) -> WrittenPr
     draws = Draws(request.options.random_seed)
     instances = original_instances(documents, vocabulary, request.options, draws)
     ends = array("Q", [0])
-    with (place / "instances").open("w+b", buffering=2**20) as waiting:
-        for payload in _payloads(request, instances, expected):
-            waiting.write(payload)
+    with (working_folder / "instances").open("w+b", buffering=2**20) as instances_file:
+        for payload in _payloads(request, instances, expected_count):
+            instances_file.write(payload)
             ends.append(ends[-1] + len(payload))
-        waiting.flush()
+        instances_file.flush()
         order = list(range(len(ends) - 1))
         draws.shuffle(order)
-        folder = place / "shards"
+        folder = working_folder / "shards"
         folder.mkdir()
         size = 0
         for number, name in enumerate(shard_names(request.shards)):
-            size += _write_shard(folder / name, waiting, ends, order[number :: request.shards])
+            size += _write_shard(
+                folder / name, instances_file, ends, order[number :: request.shards]
+            )
     return WrittenPretraining(
         documents=len(documents),
         pieces=pieces,
@@ -124,35 +130,35 @@ def counted_pieces(documents: Iterable[Document], unknown: int) -> tuple[int, in
 
 
 def _payloads(
-    request: PretrainingRequest, instances: Iterator[Instance], expected: int
+    request: PretrainingRequest, instances: Iterator[Instance], expected_count: int
 ) -> Iterator[bytes]:
     done = 0
-    while some := list(islice(instances, _AT_ONCE)):
-        yield from payloads(batch_of(some, request.options))
-        done += len(some)
-        request.progress(done, max(done, expected))
+    while batch := list(islice(instances, _AT_ONCE)):
+        yield from payloads(batch_of(batch, request.options))
+        done += len(batch)
+        request.progress(done, max(done, expected_count))
 
 
 def _write_shard(
-    path: Path, waiting: BinaryIO, ends: "array[int]", instances: Sequence[int]
+    path: Path, instances_file: BinaryIO, ends: "array[int]", instances: Sequence[int]
 ) -> int:
-    descriptor, written = waiting.fileno(), 0
+    descriptor, written_bytes = instances_file.fileno(), 0
     with path.open("xb", buffering=2**20) as shard:
         for number in instances:
             begin = ends[number]
             payload = os.pread(descriptor, ends[number + 1] - begin, begin)
             header, footer = frame(payload)
             shard.write(header + payload + footer)
-            written += len(header) + len(payload) + len(footer)
-    return written
+            written_bytes += len(header) + len(payload) + len(footer)
+    return written_bytes
 
 
 def _check_memory(pieces: float) -> None:
-    needed, free = pieces * _BYTES_A_PIECE, memory_bytes()[0]
-    if needed > free:
+    needed_bytes, free_bytes = pieces * _BYTES_A_PIECE, memory_bytes()[0]
+    if needed_bytes > free_bytes:
         raise UserError(
-            f"the documents take about {size_text(needed)} in the original's order, and "
-            f"{size_text(free)} of memory is free",
+            f"the documents take about {size_text(needed_bytes)} in the original's order, and "
+            f"{size_text(free_bytes)} of memory is free",
             where="--order original",
             todo="--order streaming uses little memory for texts of any size.",
         )

@@ -89,11 +89,11 @@ def check_place(inputs: Sequence[str], destination: Path) -> None:
         UserError: The destination is one of the inputs, or inside one.
     """
     target = resolved(destination)
-    for given in inputs:
-        folder = resolved(expanded(given))
+    for text_input in inputs:
+        folder = resolved(expanded(text_input))
         if is_folder(folder) and (folder == target or folder in target.parents):
             raise UserError(
-                f"is in the folder of texts {given}",
+                f"is in the folder of texts {text_input}",
                 where=str(destination),
                 todo=f"Choose a folder outside of it, for instance {folder}-pretraining.",
             )
@@ -155,7 +155,7 @@ def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
             "split_chinese": words.split_chinese,
             "longest_word": request.tokenizer.rules.longest_word,
         },
-        "texts": [[path, facts.st_size, facts.st_mtime_ns] for path, facts in texts],
+        "texts": [[path, status.st_size, status.st_mtime_ns] for path, status in texts],
     }
 
 
@@ -165,15 +165,15 @@ def workplace(destination: Path) -> Generator[Path]:
 
     It is kept after the block, so that a later call can resume from it.
     """
-    place = workplace_of(destination)
-    make_folder(place)
-    descriptor = os.open(place, os.O_RDONLY)
+    folder = workplace_of(destination)
+    make_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError("another process is writing it", where=str(destination)) from error
-        yield place
+        yield folder
     except BrokenPipeError:
         raise  # whoever read our lines is gone
     except OSError as error:

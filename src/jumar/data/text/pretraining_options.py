@@ -62,6 +62,6 @@ class PretrainingOptions:
         return min(self.max_predictions_per_seq, max(1, round(length * self.masked_lm_prob)))
 
 
-def _within(where: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise UserError(f"{value}", where=where, todo=f"Allowed: {least} to {most}.")
+def _within(where: str, value: float, minimum: float, maximum: float) -> None:
+    if not minimum <= value <= maximum:
+        raise UserError(f"{value}", where=where, todo=f"Allowed: {minimum} to {maximum}.")

@@ -121,10 +121,10 @@ class PretrainingInstances:
                 )
 
     def _masked_anew(self, sample: _Features, key: SampleKey) -> Arrays:
-        true = sample["masked_lm_weights"] > 0
+        is_masked = sample["masked_lm_weights"] > 0
         ids = sample["input_ids"].astype(np.int32)
-        ids[sample["masked_lm_positions"][true]] = sample["masked_lm_ids"][true]
-        width = len(true)
+        ids[sample["masked_lm_positions"][is_masked]] = sample["masked_lm_ids"][is_masked]
+        width = len(is_masked)
         batch = self._masking(ids.shape[0], width)(
             ids[None],
             np.array([sample["input_mask"].sum()], dtype=np.int32),
@@ -141,8 +141,8 @@ class PretrainingInstances:
         }
 
     def _masking(self, length: int, width: int) -> VectorMasking:
-        made = self._maskings.get((length, width))
-        if made is None:
+        masking = self._maskings.get((length, width))
+        if masking is None:
             assert self.new_masks is not None
             options = PretrainingOptions(
                 max_seq_length=length,
@@ -150,8 +150,8 @@ class PretrainingInstances:
                 masked_lm_prob=self.new_masks.masked_lm_prob,
                 whole_word_mask=self.new_masks.whole_word_mask,
             )
-            made = self._maskings[length, width] = VectorMasking(self.vocabulary, options)
-        return made
+            masking = self._maskings[length, width] = VectorMasking(self.vocabulary, options)
+        return masking
 
     @cached_property
     def _maskings(self) -> dict[tuple[int, int], VectorMasking]:
@@ -215,20 +215,20 @@ def record_files(path: str) -> list[Path]:
     Raises:
         UserError: There is none, or shards of a set are missing or mixed with others.
     """
-    place = expanded(path)
-    if is_file(place):
-        return [place]
-    if is_folder(place):
+    expanded_path = expanded(path)
+    if is_file(expanded_path):
+        return [expanded_path]
+    if is_folder(expanded_path):
         files = sorted(
-            each
-            for each in place.iterdir()
-            if (each.suffix in RECORD_SUFFIXES or SHARD_NAME.match(each.name)) and is_file(each)
+            entry
+            for entry in expanded_path.iterdir()
+            if (entry.suffix in RECORD_SUFFIXES or SHARD_NAME.match(entry.name)) and is_file(entry)
         )
     elif glob.has_magic(path):
-        matches = glob.glob(str(place), recursive=True)  # noqa: PTH207 - absolute patterns
-        files = sorted(Path(each) for each in matches if is_file(Path(each)))
+        matches = glob.glob(str(expanded_path), recursive=True)  # noqa: PTH207 - absolute patterns
+        files = sorted(Path(entry) for entry in matches if is_file(Path(entry)))
     else:
-        raise missing(place, "folder or file of pre-training data")
+        raise missing(expanded_path, "folder or file of pre-training data")
     if not files:
         raise UserError(
             "there are no TFRecord files",

@@ -77,8 +77,8 @@ def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
     reading = Reading()
     for passage, questions in _paragraphs(content, str(path)):
         reading.passages.append(passage)
-        for place, entry in enumerate(questions, start=1):
-            where = f"{path}, question {place} of passage {len(reading.passages)}"
+        for number, entry in enumerate(questions, start=1):
+            where = f"{path}, question {number} of passage {len(reading.passages)}"
             _add(reading, _of_type(entry, dict, "a question", where), where, skipping)
     if not reading.questions:
         raise UserError("there are no usable questions", where=str(path))
@@ -88,11 +88,14 @@ def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
 def _paragraphs(content: Any, where: str) -> Iterator[tuple[str, list[Any]]]:
     articles = _value(_of_type(content, dict, "the file", where), "data", list, where)
     for number, article in enumerate(articles, start=1):
-        place = f"{where}, article {number}"
-        article = _of_type(article, dict, "an article", place)
-        for paragraph in _value(article, "paragraphs", list, place):
-            paragraph = _of_type(paragraph, dict, "a paragraph", place)
-            yield _value(paragraph, "context", str, place), _value(paragraph, "qas", list, place)
+        article_where = f"{where}, article {number}"
+        article = _of_type(article, dict, "an article", article_where)
+        for paragraph in _value(article, "paragraphs", list, article_where):
+            paragraph = _of_type(paragraph, dict, "a paragraph", article_where)
+            yield (
+                _value(paragraph, "context", str, article_where),
+                _value(paragraph, "qas", list, article_where),
+            )
 
 
 def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping | None) -> None:
@@ -101,33 +104,33 @@ def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping
     text = _value(entry, "question", str, where)
     passage = reading.passages[-1]
     answers: list[Answer] = []
-    for each in _of_type(entry.get("answers") or [], list, "'answers'", where):
-        each = _of_type(each, dict, "an answer", where)
-        wanted = _value(each, "text", str, where)
-        given = each.get("answer_start", -1)
-        begin = _begin(passage, wanted, given if isinstance(given, int) else -1)
-        reading.moved += begin not in (given, -1)
+    for item in _of_type(entry.get("answers") or [], list, "'answers'", where):
+        item = _of_type(item, dict, "an answer", where)
+        answer_text = _value(item, "text", str, where)
+        stated = item.get("answer_start", -1)
+        begin = _begin(passage, answer_text, stated if isinstance(stated, int) else -1)
+        reading.moved += begin not in (stated, -1)
         reading.absent += begin < 0
-        answers.append(Answer(wanted, begin))
+        answers.append(Answer(answer_text, begin))
     if skipping is not None and all(answer.begin < 0 for answer in answers):
-        what = f"the answer '{excerpt(answers[0].text)}' is not in its passage" if answers else ""
-        todo = "Training needs an answer that is part of the passage."
-        skipping.fault(UserError(what or "has no answer", where=where, todo=todo))
+        fault = f"the answer '{excerpt(answers[0].text)}' is not in its passage" if answers else ""
+        advice = "Training needs an answer that is part of the passage."
+        skipping.fault(UserError(fault or "has no answer", where=where, todo=advice))
         return
     question = Question(number, text, len(reading.passages) - 1, answers, where)
     reading.questions.append(question)
 
 
-def _begin(passage: str, text: str, given: int) -> int:
+def _begin(passage: str, text: str, stated: int) -> int:
     """Position of a text in a passage, nearest to the given one; -1 if it is not found."""
     if not text.strip():
         return -1
-    if given >= 0 and passage.startswith(text, given):
-        return given
-    before = passage.rfind(text, 0, max(given, 0) + len(text))
-    after = passage.find(text, max(given, 0))
-    places = [place for place in (before, after) if place >= 0]
-    return min(places, key=lambda place: abs(place - given), default=-1)
+    if stated >= 0 and passage.startswith(text, stated):
+        return stated
+    before = passage.rfind(text, 0, max(stated, 0) + len(text))
+    after = passage.find(text, max(stated, 0))
+    candidates = [candidate for candidate in (before, after) if candidate >= 0]
+    return min(candidates, key=lambda candidate: abs(candidate - stated), default=-1)
 
 
 def _value(entry: dict[str, Any], name: str, kind: type[T], where: str) -> T:
@@ -142,6 +145,6 @@ def _value(entry: dict[str, Any], name: str, kind: type[T], where: str) -> T:
 
 def _of_type(value: Any, kind: type[T], name: str, where: str) -> T:
     if not isinstance(value, kind):
-        what = f"{name} is of type {type(value).__name__}, not {kind.__name__}"
-        raise UserError(what, where=where)
+        fault = f"{name} is of type {type(value).__name__}, not {kind.__name__}"
+        raise UserError(fault, where=where)
     return value

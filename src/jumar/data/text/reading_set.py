@@ -154,17 +154,17 @@ class ReadingWindows:
         ids = self.passages[question.passage].ids[window.begin : end]
         arrays = self.frame.arrays(self.questions[window.question], ids)
         offset = self.offset(window)
-        allowed = np.zeros(self.frame.length, dtype=np.int64)
+        span_mask = np.zeros(self.frame.length, dtype=np.int64)
         # [CLS] stands for an answer that is not in this window.
-        allowed[0] = 1
-        allowed[offset : offset + window.length] = 1
+        span_mask[0] = 1
+        span_mask[offset : offset + window.length] = 1
         first = last = 0
         span = self.spans[window.question]
         if span is not None and window.begin <= span.first and span.last < end:
-            first, last = (place - window.begin + offset for place in span)
+            first, last = (piece - window.begin + offset for piece in span)
         return {
             **arrays,
-            "span_mask": allowed,
+            "span_mask": span_mask,
             "start": np.asarray(first, dtype=np.int64),
             "end": np.asarray(last, dtype=np.int64),
             "window": np.asarray(opened, dtype=np.int64),
@@ -180,8 +180,8 @@ class ReadingWindows:
         room = self.data.max_seq_length - len(self.questions[window.question]) - 3
         pieces = len(self.passages[passage].ids)
         best = _best_windows(pieces, room, self.data.doc_stride)
-        chosen = best[window.begin : window.begin + window.length]
-        return chosen == window.begin
+        best_begins = best[window.begin : window.begin + window.length]
+        return best_begins == window.begin
 
 
 def windows_of(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
@@ -199,13 +199,13 @@ def windows_of(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
 @lru_cache(maxsize=1024)
 def _best_windows(pieces: int, room: int, stride: int) -> NDArray[np.int64]:
     """For each piece the first piece of the window in which it has the most context."""
-    place = np.arange(pieces)
+    positions = np.arange(pieces)
     best = np.zeros(pieces, dtype=np.int64)
-    most = np.full(pieces, -np.inf)
+    most_context = np.full(pieces, -np.inf)
     for begin, length in windows_of(pieces, room, stride):
-        context = np.minimum(place - begin, begin + length - 1 - place) + 0.01 * length
-        inside = (place >= begin) & (place < begin + length) & (context > most)
-        most[inside], best[inside] = context[inside], begin
+        context = np.minimum(positions - begin, begin + length - 1 - positions) + 0.01 * length
+        is_better = (positions >= begin) & (positions < begin + length) & (context > most_context)
+        most_context[is_better], best[is_better] = context[is_better], begin
     return best
 
 

@@ -49,17 +49,17 @@ def marked_lines(tokenizer: Tokenizer, segmenter: Segmenter, text: str) -> Itera
     """The ids of each line, marked where a Chinese character continues a word."""
     for line in text.split("\n"):
         starts: set[int] = set()
-        place = 0
+        position = 0
         for word in segmenter(line):
-            starts.add(place)
-            place += len(word)
+            starts.add(position)
+            position += len(word)
         ids: list[int] = []
-        before = -1
+        previous_end = -1
         for token in tokenizer.tokens(line):
             chinese = is_chinese(line[token.start])
-            joins = chinese and before == token.start and token.start not in starts
-            ids.append(token.number | CONTINUES_WORD if joins else token.number)
-            before = token.end if chinese else -1
+            continues = chinese and previous_end == token.start and token.start not in starts
+            ids.append(token.number | CONTINUES_WORD if continues else token.number)
+            previous_end = token.end if chinese else -1
         yield ids
 
 

@@ -99,8 +99,8 @@ def read_sentences(
         if row.get(_LANGUAGE, data.language) != data.language:
             continue
         where = line_of(path, number)
-        if lacking := [name for name in columns if name and row.get(name) is None]:
-            skipping.fault(UserError(f"has no '{lacking[0]}'", where=where))
+        if missing_columns := [name for name in columns if name and row.get(name) is None]:
+            skipping.fault(UserError(f"has no '{missing_columns[0]}'", where=where))
             continue
         label = str(row[columns.label]) if columns.label else ""
         if label != UNDECIDED:
@@ -186,13 +186,15 @@ def _chosen(names: Sequence[str], data: SentenceData, where: str, *, labelled: b
     return _Columns(first, second, label)
 
 
-def _column(names: Sequence[str], wanted: str, known: Sequence[str], field: str, where: str) -> str:
-    if wanted and wanted not in names:
-        close = nearest(wanted, names)
-        hint = f"Did you mean '{close}'? " if close else ""
+def _column(
+    names: Sequence[str], requested: str, usual_names: Sequence[str], field: str, where: str
+) -> str:
+    if requested and requested not in names:
+        suggestion = nearest(requested, names)
+        hint = f"Did you mean '{suggestion}'? " if suggestion else ""
         raise UserError(
-            f"there is no column '{wanted}' (data.{field})",
+            f"there is no column '{requested}' (data.{field})",
             where=where,
             todo=f"{hint}There are: {', '.join(map(excerpt, names))}.",
         )
-    return wanted or next((name for name in known if name in names), "")
+    return requested or next((name for name in usual_names if name in names), "")

@@ -46,10 +46,10 @@ class Sentences:
         second = [tokenizer.ids(sentence.second or "") for sentence in sentences]
         room = frame.length - (3 if pairs else 2)
         self.truncated = 0
-        for row, other in zip(first, second, strict=True):
-            self.truncated += len(row) + len(other) > room
-            kept, others = cut_pair(len(row), len(other), room)
-            del row[kept:], other[others:]
+        for row, second_row in zip(first, second, strict=True):
+            self.truncated += len(row) + len(second_row) > room
+            first_length, second_length = cut_pair(len(row), len(second_row), room)
+            del row[first_length:], second_row[second_length:]
         self.first = PieceRows(first)
         if pairs:
             self.second = PieceRows(second)
@@ -96,31 +96,35 @@ def open_sentence_sets(
     opening = _Opening(data, tokenizer, notice)
     path = part_file(data, "train", SUFFIXES)
     assert path is not None
-    read = opening.read(path)
-    labels = data.labels or tuple(sorted({sentence.label for sentence in read}))
+    sentences = opening.read(path)
+    labels = data.labels or tuple(sorted({sentence.label for sentence in sentences}))
     if len(labels) == 1:
         raise UserError(
             f"all rows have the label '{labels[0]}'",
             where=str(path),
             todo="Classification needs at least two labels.",
         )
-    scored: Sequence[Sentence] | None = None
+    eval_sentences: Sequence[Sentence] | None = None
     if is_divided(data, data.eval_path):
-        read, scored = _divided_sentences(read, labels, data, notice)
-    train = opening.made(read, labels, "training")
-    eval_path = None if scored is not None else part_file(data, "eval", SUFFIXES)
+        sentences, eval_sentences = _divided_sentences(sentences, labels, data, notice)
+    train = opening.made(sentences, labels, "training")
+    eval_path = None if eval_sentences is not None else part_file(data, "eval", SUFFIXES)
     evaluation = None
-    if scored is not None:
-        evaluation = sentence_set(opening.made(scored, labels, "evaluation"), training=False)
+    if eval_sentences is not None:
+        evaluation = sentence_set(
+            opening.made(eval_sentences, labels, "evaluation"), training=False
+        )
     elif eval_path is not None:
-        scored = opening.read(eval_path)
-        if (read[0].second is None) != (scored[0].second is None):
+        eval_sentences = opening.read(eval_path)
+        if (sentences[0].second is None) != (eval_sentences[0].second is None):
             raise UserError(
                 "one file has pairs and the other single sentences",
                 where=f"{path} and {eval_path}",
                 todo="To ignore the second text: data.text_b=none",
             )
-        evaluation = sentence_set(opening.made(scored, labels, "evaluation"), training=False)
+        evaluation = sentence_set(
+            opening.made(eval_sentences, labels, "evaluation"), training=False
+        )
     balanced = BalancedKeys(train.labels) if data.sampling == "balanced" else None
     return SentenceSets(
         train=replace(sentence_set(train, training=True), epoch_keys=balanced),
@@ -136,9 +140,9 @@ def _divided_sentences(
     notice: Callable[[str], None],
 ) -> tuple[list[Sentence], list[Sentence]]:
     """The training and held-out sentences; equal texts stay on one side."""
-    keys = ["\0".join([each.first, each.second or ""]).encode() for each in sentences]
+    keys = ["\0".join([sentence.first, sentence.second or ""]).encode() for sentence in sentences]
     numbers = {label: number for number, label in enumerate(labels)}
-    classes = np.array([numbers.get(each.label, -1) for each in sentences], np.int64)
+    classes = np.array([numbers.get(sentence.label, -1) for sentence in sentences], np.int64)
     division = divided(data, keys, classes)
     report_division(division, data, classes, notice, by="of each label")
     train, held_out = (
@@ -158,10 +162,10 @@ class _Opening:
         """The sentences of a file; at least one is required."""
         skipping = Skipping(self.data.skip_corrupt, self.notice)
         sentences: list[Sentence] = []
-        known = self.data.labels
+        labels = self.data.labels
         for sentence in read_sentences(path, self.data, skipping):
-            if known and sentence.label not in known:
-                skipping.fault(unknown_label(sentence.label, known, sentence.where))
+            if labels and sentence.label not in labels:
+                skipping.fault(unknown_label(sentence.label, labels, sentence.where))
             else:
                 sentences.append(sentence)
         if not sentences:
@@ -175,14 +179,14 @@ class _Opening:
             if sentence.label not in numbers:
                 raise unknown_label(sentence.label, labels, sentence.where)
         frame = frame_of(self.tokenizer.vocabulary, self.data.max_seq_length)
-        chosen = [numbers[sentence.label] for sentence in sentences]
-        made = Sentences(sentences, chosen, tokenizer=self.tokenizer, frame=frame)
-        kind = "sentence" if made.second is None else "pair"
+        label_numbers = [numbers[sentence.label] for sentence in sentences]
+        samples = Sentences(sentences, label_numbers, tokenizer=self.tokenizer, frame=frame)
+        kind = "sentence" if samples.second is None else "pair"
         self.notice(
-            f"{part}: {counted(len(made), kind)} of {counted(len(labels), 'label')}, "
-            f"{made.truncated} cut to {frame.length} tokens"
+            f"{part}: {counted(len(samples), kind)} of {counted(len(labels), 'label')}, "
+            f"{samples.truncated} cut to {frame.length} tokens"
         )
-        return made
+        return samples
 
 
 def sentence_set(sentences: Sentences, *, training: bool) -> KeyedSet[Sentences]:

@@ -74,88 +74,90 @@ def streaming_instances(
     """
     generator = np.random.default_rng((_STREAM, options.random_seed, chunk, duplicate))
     draws = random.Random(int(generator.integers(2**63)))
-    cut = _pairs(text, options, draws) if options.next_sentence else _segments(text, options, draws)
-    spans = np.fromiter(chain.from_iterable(cut), np.int64).reshape(-1, 5)
+    segments = (
+        _pairs(text, options, draws) if options.next_sentence else _segments(text, options, draws)
+    )
+    spans = np.fromiter(chain.from_iterable(segments), np.int64).reshape(-1, 5)
     masking = VectorMasking(vocabulary, options)
     for begin in range(0, len(spans), _AT_ONCE):
-        some = spans[begin : begin + _AT_ONCE]
-        keys = generator.integers(0, 2**64, len(some), dtype=np.uint64)
-        _truncate(some, options.most_pieces, generator)
-        ids, lengths, firsts = _gathered(text.pieces, some, vocabulary, options)
-        yield masking(ids, lengths, firsts, some[:, 4] == 1, generator), keys
+        batch_spans = spans[begin : begin + _AT_ONCE]
+        keys = generator.integers(0, 2**64, len(batch_spans), dtype=np.uint64)
+        _truncate(batch_spans, options.most_pieces, generator)
+        ids, lengths, firsts = _gathered(text.pieces, batch_spans, vocabulary, options)
+        yield masking(ids, lengths, firsts, batch_spans[:, 4] == 1, generator), keys
 
 
 def _pairs(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Start and end of both segments, and whether the second is from elsewhere."""
-    sentences, most = text.sentences, options.most_pieces
+    sentences, most_pieces = text.sentences, options.most_pieces
     uniform = draws.random
     documents = len(text.documents) - 1
     for number in range(documents):
-        at, last = text.documents[number], text.documents[number + 1]
-        target = _drawn_length(options, most, draws)
-        while at < last:
-            start = sentences[at]
-            end = min(bisect_left(sentences, start + target, at + 1, last), last)
-            count = end - at
-            middle = at + 1 + (int(uniform() * (count - 1)) if count > 1 else 0)
-            half = sentences[middle]
+        position, last = text.documents[number], text.documents[number + 1]
+        target = _drawn_length(options, most_pieces, draws)
+        while position < last:
+            start = sentences[position]
+            end = min(bisect_left(sentences, start + target, position + 1, last), last)
+            count = end - position
+            middle = position + 1 + (int(uniform() * (count - 1)) if count > 1 else 0)
+            first_end = sentences[middle]
             if count > 1 and uniform() >= 0.5:
-                yield start, half, half, sentences[end], 0
-                at = end
+                yield start, first_end, first_end, sentences[end], 0
+                position = end
                 continue
-            other = number
+            other_number = number
             for _ in range(_OTHER_DOCUMENT_TRIES):
-                other = int(uniform() * documents)
-                if other != number:
+                other_number = int(uniform() * documents)
+                if other_number != number:
                     break
-            first, beyond = text.documents[other], text.documents[other + 1]
-            first += int(uniform() * (beyond - first))
+            first, other_end = text.documents[other_number], text.documents[other_number + 1]
+            first += int(uniform() * (other_end - first))
             begin = sentences[first]
-            wanted = begin + target - (half - start)
-            stop = min(bisect_left(sentences, wanted, first + 1, beyond), beyond)
-            yield start, half, begin, sentences[stop], 1
-            at = middle
+            target_end = begin + target - (first_end - start)
+            stop = min(bisect_left(sentences, target_end, first + 1, other_end), other_end)
+            yield start, first_end, begin, sentences[stop], 1
+            position = middle
 
 
 def _segments(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Start and end of single segments, in the same format."""
-    sentences, most = text.sentences, options.most_pieces
-    for at, last in zip(text.documents, text.documents[1:], strict=False):
-        target = _drawn_length(options, most, draws)
-        while at < last:
-            start = sentences[at]
-            at = min(bisect_left(sentences, start + target, at + 1, last), last)
-            yield start, sentences[at], 0, 0, 0
+    sentences, most_pieces = text.sentences, options.most_pieces
+    for position, last in zip(text.documents, text.documents[1:], strict=False):
+        target = _drawn_length(options, most_pieces, draws)
+        while position < last:
+            start = sentences[position]
+            position = min(bisect_left(sentences, start + target, position + 1, last), last)
+            yield start, sentences[position], 0, 0, 0
 
 
-def _drawn_length(options: PretrainingOptions, most: int, draws: random.Random) -> int:
+def _drawn_length(options: PretrainingOptions, most_pieces: int, draws: random.Random) -> int:
     if draws.random() >= options.short_seq_prob:
-        return most
-    return 2 + int(draws.random() * (most - 1))
+        return most_pieces
+    return 2 + int(draws.random() * (most_pieces - 1))
 
 
-def _truncate(spans: Spans, most: int, generator: np.random.Generator) -> None:
+def _truncate(spans: Spans, most_pieces: int, generator: np.random.Generator) -> None:
     """Move begins and ends until both segments fit; see `original_order.truncate`.
 
     Pieces are removed from the longer segment until both are equally long, then alternately, the
     second first.
     """
     first, second = spans[:, 1] - spans[:, 0], spans[:, 3] - spans[:, 2]
-    excess = np.maximum(first + second - most, 0)
+    excess = np.maximum(first + second - most_pieces, 0)
     lead = first - second
-    turns = np.maximum(excess - np.abs(lead), 0)
-    ahead = excess - turns
-    for column, removed in (
-        (0, np.where(lead > 0, ahead, 0) + turns // 2),
-        (2, np.where(lead > 0, 0, ahead) + turns - turns // 2),
+    alternating = np.maximum(excess - np.abs(lead), 0)
+    from_longer = excess - alternating
+    for column, removed_count in (
+        (0, np.where(lead > 0, from_longer, 0) + alternating // 2),
+        (2, np.where(lead > 0, 0, from_longer) + alternating - alternating // 2),
     ):
-        in_front = generator.binomial(removed, 0.5)
-        spans[:, column] += in_front
-        spans[:, column + 1] -= removed - in_front
+        removed_in_front = generator.binomial(removed_count, 0.5)
+        spans[:, column] += removed_in_front
+        spans[:, column + 1] -= removed_count - removed_in_front
 
 
 def _gathered(
@@ -204,23 +206,23 @@ class VectorMasking:
         rows, width = len(ids), options.max_predictions_per_seq
         candidates = np.arange(ids.shape[1]) < lengths[:, None]
         candidates &= (ids != self._special[0]) & (ids != self._special[1])
-        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64).clip(1, width)
+        masked_counts = np.rint(lengths * options.masked_lm_prob).astype(np.int64).clip(1, width)
         if options.whole_word_mask:
-            chosen = self._whole_words(ids, candidates, wanted, generator)
+            is_masked = self._whole_words(ids, candidates, masked_counts, generator)
             ids = ids & (CONTINUES_WORD - 1)
         else:
-            chosen = _smallest(_order_keys(candidates, generator), wanted)
-        row, column = np.nonzero(chosen)
-        counts = chosen.sum(axis=1)
-        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+            is_masked = _smallest(_order_keys(candidates, generator), masked_counts)
+        row, column = np.nonzero(is_masked)
+        counts = is_masked.sum(axis=1)
+        slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         positions = np.zeros((rows, width), dtype=np.int32)
         labels = np.zeros((rows, width), dtype=np.int32)
-        positions[row, place] = column
-        labels[row, place] = ids[row, column]
-        fate = generator.random(len(row), np.float32)
+        positions[row, slot] = column
+        labels[row, slot] = ids[row, column]
+        draw = generator.random(len(row), np.float32)
         words = generator.integers(0, len(self._continuing), len(row), dtype=np.int32)
-        kept = np.where(fate < 0.9, labels[row, place], words)
-        ids[row, column] = np.where(fate < 0.8, self._mask, kept)
+        replacements = np.where(draw < 0.9, labels[row, slot], words)
+        ids[row, column] = np.where(draw < 0.8, self._mask, replacements)
         return InstanceBatch(
             ids=ids,
             lengths=lengths,
@@ -235,7 +237,7 @@ class VectorMasking:
         self,
         ids: Numbers,
         candidates: NDArray[np.bool_],
-        wanted: NDArray[np.int64],
+        masked_counts: NDArray[np.int64],
         generator: np.random.Generator,
     ) -> NDArray[np.bool_]:
         """Words in random order, each that still fits, until enough are masked."""
@@ -248,37 +250,41 @@ class VectorMasking:
         sizes = np.bincount((word + 1 + offsets).reshape(-1), minlength=rows * (length + 1))
         sizes = sizes.reshape(rows, length + 1)[:, 1:]
         order = np.argsort(_order_keys(sizes > 0, generator), axis=1)
-        taken = np.zeros((rows, length + 1), dtype=np.bool_)
-        room, every = wanted.copy(), np.arange(rows)
+        is_taken = np.zeros((rows, length + 1), dtype=np.bool_)
+        room, row_numbers = masked_counts.copy(), np.arange(rows)
         for rank in range(int((sizes > 0).sum(axis=1).max(initial=0))):
-            each = order[:, rank]
-            size = sizes[every, each]
+            words = order[:, rank]
+            size = sizes[row_numbers, words]
             fits = (size > 0) & (size <= room)
-            taken[every, each] = fits
+            is_taken[row_numbers, words] = fits
             room -= size * fits
             if not room.any():
                 break
-        return taken[every[:, None], word]
+        return is_taken[row_numbers[:, None], word]
 
 
-def _order_keys(wanted: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[np.uint32]:
+def _order_keys(
+    is_candidate: NDArray[np.bool_], generator: np.random.Generator
+) -> NDArray[np.uint32]:
     """Sort keys that put the wanted places of each row in random order, before all others.
 
     No two wanted ones are equal, as each ends with its column: the order of equal keys depends on
     the processor.
     """
-    columns = np.arange(wanted.shape[1], dtype=np.uint32)
+    columns = np.arange(is_candidate.shape[1], dtype=np.uint32)
     bits = int(columns[-1]).bit_length()
-    keys = generator.integers(0, 2**31, wanted.shape, dtype=np.uint32)
-    return np.where(wanted, keys >> bits << bits | columns, _LAST)
+    keys = generator.integers(0, 2**31, is_candidate.shape, dtype=np.uint32)
+    return np.where(is_candidate, keys >> bits << bits | columns, _LAST)
 
 
-def _smallest(keys: NDArray[np.uint32], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _smallest(keys: NDArray[np.uint32], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Marks the `wanted` places of each row with the smallest keys, as far as there are any."""
-    most = min(int(wanted.max()), keys.shape[1])
-    smallest = np.argpartition(keys, most - 1, axis=1)[:, :most]
+    most_count = min(int(counts.max()), keys.shape[1])
+    smallest = np.argpartition(keys, most_count - 1, axis=1)[:, :most_count]
     rows = np.arange(len(keys))[:, None]
-    ranked = np.take_along_axis(smallest, np.argsort(keys[rows, smallest], axis=1), axis=1)
-    chosen = np.zeros(keys.shape, dtype=np.bool_)
-    chosen[rows, ranked] = (np.arange(most) < wanted[:, None]) & (keys[rows, ranked] < _LAST)
-    return chosen
+    sorted_columns = np.take_along_axis(smallest, np.argsort(keys[rows, smallest], axis=1), axis=1)
+    is_smallest = np.zeros(keys.shape, dtype=np.bool_)
+    is_smallest[rows, sorted_columns] = (np.arange(most_count) < counts[:, None]) & (
+        keys[rows, sorted_columns] < _LAST
+    )
+    return is_smallest

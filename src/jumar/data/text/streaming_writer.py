@@ -69,14 +69,16 @@ def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
     open_segmenter(request.options.segmenter)
     facts = facts_of(request, "streaming") | {"versions": {"numpy": np.__version__}}
     chunks = chunks_of(request.files, request.chunk_bytes)
-    with workplace(request.destination) as place:
-        resumed = _claim(place, facts, request)
+    with workplace(request.destination) as working_folder:
+        resumed = _claim(working_folder, facts, request)
         try:
             if not resumed:
                 announced(request, partial(_records, request), processes=request.workers)
-            plain = replace(request, progress=ignored, notice=ignored)
-            written = _run(_Work(plain, place, tuple(chunks)), request, resumed=resumed)
-            finish(place, request, facts, written)
+            silent_request = replace(request, progress=ignored, notice=ignored)
+            result = _run(
+                _Work(silent_request, working_folder, tuple(chunks)), request, resumed=resumed
+            )
+            finish(working_folder, request, facts, result)
         except KeyboardInterrupt:
             request.notice("stopped; the same command resumes from here")
             raise
@@ -88,10 +90,10 @@ def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
             ) from error
         except UserError as error:
             # After a full disk, the work can be resumed; texts with an error must change first.
-            if not any(chunk_files(place)) or _is_about_texts(error, request):
-                discard(place)
+            if not any(chunk_files(working_folder)) or _is_about_texts(error, request):
+                discard(working_folder)
             raise
-    return written
+    return result
 
 
 def chunk_files(place: Path) -> Iterator[Path]:
@@ -103,20 +105,22 @@ def _is_about_texts(error: UserError, request: PretrainingRequest) -> bool:
     return any(error.where.startswith(str(path)) for path in request.files)
 
 
-def _claim(place: Path, facts: dict[str, Any], request: PretrainingRequest) -> bool:
+def _claim(working_folder: Path, facts: dict[str, Any], request: PretrainingRequest) -> bool:
     """Record what the working folder is for; return whether an earlier call began the same work."""
-    plan = place / PLAN
-    wanted = json.loads(json.dumps(facts))
-    if not exists(plan):
-        write_text(plan, json.dumps(facts, indent=1, ensure_ascii=False))
+    plan_path = working_folder / PLAN
+    expected_plan = json.loads(json.dumps(facts))
+    if not exists(plan_path):
+        write_text(plan_path, json.dumps(facts, indent=1, ensure_ascii=False))
         return False
-    begun = json.loads(plan.read_text(encoding="utf-8"))
-    if begun != wanted:
-        differing = [name for name in wanted if begun.get(name) != wanted[name]]
+    existing_plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    if existing_plan != expected_plan:
+        differing = [
+            name for name in expected_plan if existing_plan.get(name) != expected_plan[name]
+        ]
         raise UserError(
             f"an unfinished call had other {', '.join(differing) or 'options'}",
             where=str(request.destination),
-            todo=f"Repeat that call to go on with it, or begin anew: rm -r {place}",
+            todo=f"Repeat that call to go on with it, or begin anew: rm -r {working_folder}",
         )
     return True
 
@@ -165,35 +169,38 @@ class _Work:
 def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenPretraining:
     for name in ("chunks", "shards"):
         make_folder(work.place / name)
-        for half in (work.place / name).glob(".*"):
-            half.unlink()  # left by a process that was killed
+        for leftover in (work.place / name).glob(".*"):
+            leftover.unlink()  # left by a process that was killed
     sizes = [sum(span.end - span.begin for span in chunk) for chunk in work.chunks]
-    waiting = [number for number in range(len(sizes)) if not exists(work.facts_of(number))]
-    missing = [number for number in range(request.shards) if not exists(work.shard(number))]
+    missing_chunks = [number for number in range(len(sizes)) if not exists(work.facts_of(number))]
+    missing_shards = [number for number in range(request.shards) if not exists(work.shard(number))]
     if resumed:
         request.notice(
-            f"resuming: {len(sizes) - len(waiting)} of {counted(len(sizes), 'chunk')} and "
-            f"{request.shards - len(missing)} of {counted(request.shards, 'shard')} exist"
+            f"resuming: {len(sizes) - len(missing_chunks)} of {counted(len(sizes), 'chunk')} and "
+            f"{request.shards - len(missing_shards)} of {counted(request.shards, 'shard')} exist"
         )
     total = 2 * sum(sizes)
-    done = sum(sizes) - sum(sizes[number] for number in waiting)
+    done = sum(sizes) - sum(sizes[number] for number in missing_chunks)
     request.progress(done, total)
-    for number in _each(_make_chunk, waiting, work):
+    for number in _each(_make_chunk, missing_chunks, work):
         done += sizes[number]
         request.progress(done, total)
     facts = [_read_facts(work.facts_of(number)) for number in range(len(sizes))]
-    pieces, unknown = sum(each.pieces for each in facts), sum(each.unknown for each in facts)
+    pieces, unknown = (
+        sum(chunk_facts.pieces for chunk_facts in facts),
+        sum(chunk_facts.unknown for chunk_facts in facts),
+    )
     check_found(pieces, unknown, request)
-    done = total - total // 2 // request.shards * len(missing)
+    done = total - total // 2 // request.shards * len(missing_shards)
     request.progress(done, total)
-    for _ in _each(_make_shard, missing, work):
+    for _ in _each(_make_shard, missing_shards, work):
         done += total // 2 // request.shards
         request.progress(done, total)
     return WrittenPretraining(
-        documents=sum(each.documents for each in facts),
+        documents=sum(chunk_facts.documents for chunk_facts in facts),
         pieces=pieces,
         unknown=unknown,
-        instances=sum(sum(each.runs) for each in facts),
+        instances=sum(sum(chunk_facts.runs) for chunk_facts in facts),
         bytes=sum(work.shard(number).stat().st_size for number in range(request.shards)),
     )
 
@@ -221,20 +228,20 @@ def _each(make: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work
     if work.request.workers == 1:
         yield from (make(work, number) for number in numbers)
         return
-    before = set(multiprocessing.active_children())
+    children_before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(work.request.workers, process_context(), _begin, (work,))
-    waiting, running = iter(numbers), set[Future[int]]()
+    pending, running = iter(numbers), set[Future[int]]()
     try:
         while True:
             room = 2 * work.request.workers - len(running)
-            running |= {pool.submit(_call, make, number) for number in islice(waiting, room)}
+            running |= {pool.submit(_call, make, number) for number in islice(pending, room)}
             if not running:
                 break
             finished, running = wait(running, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in finished)
         pool.shutdown()
     except BaseException:
-        for process in set(multiprocessing.active_children()) - before:
+        for process in set(multiprocessing.active_children()) - children_before:
             process.terminate()
         pool.shutdown(cancel_futures=True)
         raise
@@ -260,19 +267,19 @@ def _make_chunk(work: _Work, number: int) -> int:
     ):
         for duplicate in range(options.dupe_factor if count else 0):
             records: list[bytes] = []
-            drawn: list[NDArray[np.uint64]] = []
-            for batch, some in streaming_instances(
+            key_parts: list[NDArray[np.uint64]] = []
+            for batch, batch_keys in streaming_instances(
                 text, vocabulary, options, chunk=number, duplicate=duplicate
             ):
-                drawn.append(some)
+                key_parts.append(batch_keys)
                 for payload in payloads(batch):
                     header, footer = frame(payload)
                     records.append(header + payload + footer)
-            run = np.concatenate(drawn)
-            order = np.argsort(run, kind="stable")
-            file.writelines(records[place] for place in order.tolist())
+            run_keys = np.concatenate(key_parts)
+            order = np.argsort(run_keys, kind="stable")
+            file.writelines(records[position] for position in order.tolist())
             runs.append(len(records))
-            keys.append(run[order])
+            keys.append(run_keys[order])
             sizes.append(np.fromiter(map(len, records), np.uint64, len(records))[order])
     index = np.zeros((2, sum(runs)), dtype=np.uint64)
     if runs:
@@ -295,7 +302,7 @@ def _make_shard(work: _Work, number: int) -> int:
         for chunk in chunks
     ]
     files = OffsetFiles([work.records_of(chunk) for chunk in chunks])
-    parts = max(1, sum(each.bytes for each in facts) // shards // PART_BYTES)
+    parts = max(1, sum(chunk_facts.bytes for chunk_facts in facts) // shards // PART_BYTES)
     with (
         written_beside(work.shard(number)) as temporary,
         temporary.open("wb", buffering=2**20) as out,

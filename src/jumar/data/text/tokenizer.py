@@ -82,14 +82,14 @@ class Tokenizer:
     def tokens(self, text: str) -> list[Token]:
         """The word pieces of a text with the characters that they cover."""
         tokens: list[Token] = []
-        for word, places in self.rules.words.placed(text):
+        for word, positions in self.rules.words.placed(text):
             numbers = self.words[word]
             begin = 0
             for number in numbers:
                 piece = self.vocabulary.pieces[number]
                 length = len(word) if numbers == self.words.unknown else len(piece)
                 end = min(begin + length - len(CONTINUES) * (begin > 0), len(word))
-                tokens.append(Token(piece, number, places[begin], places[end - 1] + 1))
+                tokens.append(Token(piece, number, positions[begin], positions[end - 1] + 1))
                 begin = end
         return tokens
 
@@ -139,18 +139,18 @@ def open_tokenizer(
     path = expanded(path)
     if is_file(path):
         vocabulary = read_vocabulary(path)
-        facts = _TokenizerConfig()
+        config = _TokenizerConfig()
     elif is_folder(path):
-        vocabulary, facts = _read_folder(path)
+        vocabulary, config = _read_folder(path)
     else:
         raise missing(path, "vocabulary", more="`jumar data vocab` writes one.")
-    lower = facts.lower_case if lower_case is None else lower_case
-    accents = lower if lower_case is not None or facts.accents is None else facts.accents
+    lower = config.lower_case if lower_case is None else lower_case
+    accents = lower if lower_case is not None or config.accents is None else config.accents
     return Tokenizer(
         vocabulary,
         TokenizerRules(
-            words=BasicWords(lower, accents, facts.chinese),
-            longest_word=longest_word or facts.longest,
+            words=BasicWords(lower, accents, config.chinese),
+            longest_word=longest_word or config.longest,
         ),
     )
 
@@ -167,9 +167,9 @@ class _TokenizerConfig:
 
 def _read_folder(folder: Path) -> tuple[Vocabulary, _TokenizerConfig]:
     """`tokenizer.json` if there is one; else `vocab.txt` and `tokenizer_config.json`."""
-    whole = folder / "tokenizer.json"
-    if is_file(whole):
-        return _read_tokenizer_json(whole)
+    tokenizer_file = folder / "tokenizer.json"
+    if is_file(tokenizer_file):
+        return _read_tokenizer_json(tokenizer_file)
     vocabulary_file, config_file = folder / "vocab.txt", folder / "tokenizer_config.json"
     if not is_file(vocabulary_file):
         raise UserError(

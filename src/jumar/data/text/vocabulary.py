@@ -28,10 +28,10 @@ class Vocabulary:
     where: str = ""
 
     def __post_init__(self) -> None:
-        missing = [piece for piece in SPECIAL if piece not in self.ids]
-        if missing:
+        missing_pieces = [piece for piece in SPECIAL if piece not in self.ids]
+        if missing_pieces:
             raise UserError(
-                f"the vocabulary lacks {', '.join(missing)}",
+                f"the vocabulary lacks {', '.join(missing_pieces)}",
                 where=self.where,
                 todo=f"Every BERT vocabulary has {', '.join(SPECIAL)}, each on a line of its own; "
                 "`jumar data vocab` writes one.",

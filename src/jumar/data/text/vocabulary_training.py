@@ -82,8 +82,8 @@ def _frequent_letters(words_of: Counter[str], most: int) -> list[str]:
     for word, count in words_of.items():
         for letter in _letters(word):
             counts[letter] += count
-    ranked = sorted(counts, key=lambda letter: (-counts[letter], letter))[:most]
-    return sorted(ranked, key=lambda letter: (letter.startswith(CONTINUES), letter))
+    most_frequent = sorted(counts, key=lambda letter: (-counts[letter], letter))[:most]
+    return sorted(most_frequent, key=lambda letter: (letter.startswith(CONTINUES), letter))
 
 
 def _letters(word: str) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jumar.ground.paths import reason as system_reason
 
 if TYPE_CHECKING:
-    import torch  # which takes seconds, and whoever writes data needs none
+    import torch  # takes seconds, and commands that write data do not need it
 
 Arrays = dict[str, NDArray[np.generic]]
 """The arrays of one sample, by name. An image is [height, width, channels]; a number is an array of

@@ -56,9 +56,9 @@ def memory_bytes() -> tuple[int, int]:
     """Available and total memory, within the container's limit."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
-    free = page * os.sysconf("SC_AVPHYS_PAGES")
-    available = re.search(r"MemAvailable:\s+(\d+) kB", _system_text("proc/meminfo"))
-    free = int(available[1]) * 1024 if available else free
+    free_bytes = page * os.sysconf("SC_AVPHYS_PAGES")
+    match = re.search(r"MemAvailable:\s+(\d+) kB", _system_text("proc/meminfo"))
+    free_bytes = int(match[1]) * 1024 if match else free_bytes
     # A group without a limit says `max`, or in version 1 a number beyond any machine.
     limits = cgroup_values("memory.max", "memory.limit_in_bytes")
     limit = min((int(text) for text in limits if text.isdigit()), default=total)
@@ -68,8 +68,8 @@ def memory_bytes() -> tuple[int, int]:
         # The file cache counts as used, but is freed when memory is needed.
         cache = re.search(r"inactive_file (\d+)", " ".join(cgroup_values("memory.stat")))
         used_bytes = int(used_values[0]) - (int(cache[1]) if cache else 0) if used_values else 0
-        free = min(free, limit - max(used_bytes, 0))
-    return max(free, 0), total
+        free_bytes = min(free_bytes, limit - max(used_bytes, 0))
+    return max(free_bytes, 0), total
 
 
 def usable_cores() -> int:
@@ -100,16 +100,16 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
         UserError: More than cores and memory allow; the message gives the largest number.
     """
     always_allowed = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
-    most = max(always_allowed, PER_CORE * usable_cores())
+    maximum = max(always_allowed, PER_CORE * usable_cores())
     limit = f"{PER_CORE} for each usable core, and {always_allowed} on any machine"
     fitting_count = max(1, memory_bytes()[0] // LEAST_BYTES_EACH)
-    if what == "processes" and fitting_count < most:
-        most, limit = fitting_count, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
-    if count > most:
+    if what == "processes" and fitting_count < maximum:
+        maximum, limit = fitting_count, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
+    if count > maximum:
         raise UserError(
             f"{count} {what} are more than this machine can handle",
             where=where,
-            todo=f"At most {most} here: {limit}.",
+            todo=f"At most {maximum} here: {limit}.",
         )
     return count
 

@@ -65,11 +65,11 @@ def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: in
 
 
 def _memory() -> Iterator[Advice]:
-    free, total = memory_bytes()
-    if free < _LEAST_FREE_MEMORY:
+    free_bytes, total = memory_bytes()
+    if free_bytes < _LEAST_FREE_MEMORY:
         yield Advice(
             level="warning",
-            what=f"only {size_text(free)} of {size_text(total)} of memory is free",
+            what=f"only {size_text(free_bytes)} of {size_text(total)} of memory is free",
             todo="End other processes, or raise the container's limit; a smaller data.batch_size "
             "or data.workers=0 needs less.",
             source="/proc/meminfo and memory.max of the control group",

@@ -185,9 +185,9 @@ def missing(
     mode = _mode(path)
     if mode is not None:  # a pipe or a device, or a file where a folder is looked for
         return UserError(f"it is {_kind_of(mode)}, not a {kind}", where=str(path), todo=more)
-    what = f"there is no such {kind}"
+    message = f"there is no such {kind}"
     return UserError(
-        f"{what}: {path}" if where else what,
+        f"{message}: {path}" if where else message,
         where=where or str(path),
         todo=_joined(_nearest_to(path), more),
     )

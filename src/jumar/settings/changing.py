@@ -32,8 +32,8 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
             type or is not allowed.
     """
     for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        if not equals or not path:
+        path, separator, text = assignment.partition("=")
+        if not separator or not path:
             raise UserError(
                 f"'{assignment}' is not of the form section.field=value",
                 where=where,

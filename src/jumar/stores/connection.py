@@ -222,7 +222,11 @@ def _files(scheme: str) -> dict[str, str]:
             "token": "aws_session_token",
         }
         section = dict(lines["obs"]) if lines.has_section("obs") else {}
-        values = {new: section[old] for old, new in names.items() if section.get(old)}
+        values = {
+            setting_name: section[source_name]
+            for source_name, setting_name in names.items()
+            if section.get(source_name)
+        }
         if values:
             return {**values, "source": str(path)}
     profile = os.environ.get("AWS_PROFILE", "default")

@@ -74,5 +74,5 @@ def parse(url: str | Path) -> Location:
 
 
 def _without_credentials(text: str) -> str:
-    scheme, mark, rest = text.partition("://")
-    return f"{scheme}{mark}***@{rest.rpartition('@')[2]}" if "@" in rest else text
+    scheme, separator, rest = text.partition("://")
+    return f"{scheme}{separator}***@{rest.rpartition('@')[2]}" if "@" in rest else text

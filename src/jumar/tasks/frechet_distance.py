@@ -89,12 +89,12 @@ def frechet_distance(real: Tensor, fake: Tensor) -> float:
         raise ValueError(f"features are [N, D], not {list(real.shape)} and {list(fake.shape)}")
     if min(len(real), len(fake)) < 2:
         raise ValueError("a covariance needs at least two rows of features")
-    (mean, rows), (other_mean, other_rows) = _centred(real), _centred(fake)
-    if not (rows.isfinite().all() and other_rows.isfinite().all()):
+    (mean, rows), (fake_mean, fake_rows) = _centred(real), _centred(fake)
+    if not (rows.isfinite().all() and fake_rows.isfinite().all()):
         return float("nan")
-    traces = rows.square().sum() + other_rows.square().sum()
-    trace_of_root = torch.linalg.svdvals(_short(rows) @ _short(other_rows).T).sum()
-    distance = (mean - other_mean).square().sum() + traces - 2 * trace_of_root
+    traces = rows.square().sum() + fake_rows.square().sum()
+    trace_of_root = torch.linalg.svdvals(_short(rows) @ _short(fake_rows).T).sum()
+    distance = (mean - fake_mean).square().sum() + traces - 2 * trace_of_root
     # Two equal sets give some 1e-12 below or above 0.
     return max(float(distance), 0.0)
 
@@ -137,18 +137,22 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 def _check_fits(
     weights_by_name: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path
 ) -> None:
-    missing = [
+    missing_names = [
         name
         for name in expected
         if name not in weights_by_name and not name.endswith("num_batches_tracked")
     ]
-    unknown = [name for name in weights_by_name if name not in expected]
+    unknown_names = [name for name in weights_by_name if name not in expected]
     shapes = [
         f"{name} is {list(weights_by_name[name].shape)} instead of {list(value.shape)}"
         for name, value in expected.items()
         if name in weights_by_name and weights_by_name[name].shape != value.shape
     ]
-    for fault, names in (("lacks", missing), ("has the unknown", unknown), ("differs:", shapes)):
+    for fault, names in (
+        ("lacks", missing_names),
+        ("has the unknown", unknown_names),
+        ("differs:", shapes),
+    ):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(

@@ -45,7 +45,7 @@ class SurestMistakes:
             "picture": _thumbnails(images[first]),
         }
         if self._kept and self._kept["picture"].shape[1:] != batch_mistakes["picture"].shape[1:]:
-            return  # images of several sizes, which no grid can show
+            return  # images of different sizes, which no grid can show
         combined = {
             name: torch.cat([self._kept[name], value]) if self._kept else value
             for name, value in batch_mistakes.items()

@@ -117,8 +117,8 @@ class ReadingTask(Task):
         reading = self._scored.reading
         best: dict[int, tuple[float, str]] = {}
         for question, begin, end, score in sums["answers"].tolist():
-            asked = reading.questions[int(question)]
-            text = reading.passages[asked.passage][int(begin) : int(end)]
+            entry = reading.questions[int(question)]
+            text = reading.passages[entry.passage][int(begin) : int(end)]
             if int(question) not in best or score > best[int(question)][0]:
                 best[int(question)] = score, text
         totals = dict.fromkeys(("f1", "em", "f1_ascend"), 0.0)

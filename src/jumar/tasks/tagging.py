@@ -80,10 +80,10 @@ class TaggingTask(Task):
         """
         logits = self._objective.logits(batch)
         labels = batch["label"][:, : logits.shape[1]]
-        scored = labels != UNSCORED
+        is_scored = labels != UNSCORED
         predicted = logits.argmax(dim=2)
         counts = EntityCounts()
-        rows = zip(labels.cpu(), predicted.cpu(), scored.cpu(), strict=True)
+        rows = zip(labels.cpu(), predicted.cpu(), is_scored.cpu(), strict=True)
         for truth, prediction, mask in rows:
             counts.add(self._entities(truth[mask]), self._entities(prediction[mask]))
         counts_by_type = [
@@ -92,9 +92,9 @@ class TaggingTask(Task):
         ]
         return {
             "count": torch.tensor(len(labels), device=logits.device),
-            "tokens": scored.sum(),
+            "tokens": is_scored.sum(),
             "entities": torch.tensor(counts_by_type, device=logits.device).view(-1, 3),
-            "confusion": confusion_of(labels[scored], predicted[scored], len(self.outputs)),
+            "confusion": confusion_of(labels[is_scored], predicted[is_scored], len(self.outputs)),
             "loss": tag_loss(logits, labels),
         }
 

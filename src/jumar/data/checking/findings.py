@@ -14,7 +14,7 @@ from jumar.ground.text import counted
 FAR_FROM_MEDIAN = 4.0
 """A size is odd above this many times the median, or below this fraction of it."""
 SPREADS = 6.0
-"""But only if it is this many times as far from it as half of the items."""
+"""But only if its distance from the median is this many times that of half of the items."""
 FEW_SAMPLES = 0.1
 """A class is small below this fraction of the median class."""
 FEWEST_SAMPLES = 5

@@ -48,7 +48,7 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
         looks: [pictures, 256].
         aspects: Width by height of each; pairs differ in it by less than 2 %.
     """
-    from scipy.spatial import KDTree  # takes a while to import, and only images need it
+    from scipy.spatial import KDTree  # slow to import, and only images need it
 
     first: dict[bytes, int] = {}
     exact_pairs: list[tuple[int, int]] = []
@@ -63,8 +63,8 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
     side = LOOK_SIDE // _BLOCKS
     shape = (len(rows), _BLOCKS, side, _BLOCKS, side)
     blocks = looks[rows].reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
-    # Means of blocks differ by at most what their pixels differ, so no pair is missed.
-    count = min(MOST_NEIGHBOURS + 2, len(rows))  # itself, and one that shows a crowd
+    # Block means differ by no more than their pixels do, so no pair is missed.
+    count = min(MOST_NEIGHBOURS + 2, len(rows))  # itself, and one more to detect a crowd
     bound = MOST_DIFFERENCE + 1e-6  # the bound itself is excluded
     query_result = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=bound)
     neighbours = np.asarray(query_result[1], np.int64)

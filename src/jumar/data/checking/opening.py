@@ -148,7 +148,7 @@ def _has_classes(path: str) -> bool:
         try:
             open_pictures(path, "train")
         except UserError:
-            return True  # what is wrong with the class folders is then reported
+            return True  # so that the error about the class folders is reported
         return False
 
 

@@ -33,5 +33,5 @@ def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) ->
             read_count += 1
             done(read_count)
     finally:
-        # After Ctrl-C, do not wait for items that were not begun.
+        # After Ctrl-C, do not wait for items that were not started.
         pool.shutdown(wait=True, cancel_futures=True)

@@ -137,7 +137,7 @@ def turned(pixels: Pixels, turn: int) -> Pixels:
 
     Args:
         pixels: [side, side, channels].
-        turn: 0 to 7: half of it is the number of left quarter turns; odd values also flip.
+        turn: 0 to 7; `turn // 2` quarter turns to the left, and odd values also flip.
     """
     rotated = np.rot90(pixels, turn // 2)
     return rotated[::-1] if turn % 2 else rotated

@@ -99,7 +99,7 @@ class PackedNames:
 class ClassListing:
     """The images of a tree of class folders, class by class.
 
-    Within a folder they are sorted by name, its own before those of its sub-folders.
+    Within a folder they are sorted by name, its own before those of its subfolders.
     """
 
     classes: tuple[str, ...]
@@ -115,8 +115,8 @@ class ClassListing:
 
     @property
     def fingerprint(self) -> str:
-        """Of the labels and of the paths below `root`, so that a folder and a zip of it have the
-        same; see `Fingerprinted`.
+        """Fingerprint of the labels and the paths below `root`, the same for a folder and a zip
+        of it; see `Fingerprinted`.
         """
         below = len(join(self.root, ""))
         names = "\0".join(path[below:] for path in self.paths)

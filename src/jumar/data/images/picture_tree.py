@@ -161,8 +161,8 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
         tree = DiskTree(path)
         return _opened(tree, "", lambda names: ImageFolder(path, names), notice)
     if is_file(path) and path.suffix.lower() == ".zip":
-        packed = ZipTree(path)
-        return _opened(packed, "", lambda names: ImageZip(packed, names), notice)
+        zip_tree = ZipTree(path)
+        return _opened(zip_tree, "", lambda names: ImageZip(zip_tree, names), notice)
     if is_file(path) and is_image(path.name):
         return _one_picture(path)
     if not exists(path):
@@ -184,7 +184,7 @@ def by_numbers(path: str) -> tuple[tuple[tuple[int, str], ...], ...]:
 
 
 def _name_key(name: str) -> tuple[tuple[int, str], ...]:
-    # Split at its numbers, a name alternates between text and number, so like meets like.
+    # Split at its numbers, a name alternates between text and number, so the types match.
     parts = _DIGITS.split(name)
     values = [part.lstrip("0") if index % 2 else part for index, part in enumerate(parts)]
     key = [(len(value) if index % 2 else 0, value) for index, value in enumerate(values)]

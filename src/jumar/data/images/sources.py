@@ -5,8 +5,8 @@
 - a folder of class folders, or a zip of one (one common top folder in it is tolerated),
 - a folder or zip that holds the parts `train` and `val` (or `validation`, `eval`, `test`) as
   such folders; in a folder they may also be `train.zip` and `val.zip`,
-- a folder of shards named `train-00000-of-00008` and `validation-00000-of-00002`, before or
-  after which the name may have more,
+- a folder of shards named `train-00000-of-00008` and `validation-00000-of-00002`, with more
+  before or after that if need be,
 - one TFRecord file, or a glob of them,
 - any of these in an object store, as `s3://BUCKET/PATH` or `obs://BUCKET/PATH`.
 

@@ -1,8 +1,8 @@
 """Balanced sampling: every class equally often, however many samples it has.
 
 An epoch has as many samples as the set. Each class gets the same number of them to within one, and
-takes its own samples in a permutation, then in another one, and so on over the epochs: a frequent
-class needs several epochs to show all its samples, a rare one repeats its samples within an epoch.
+goes through its own samples in one permutation after another, across epochs: a frequent class
+needs several epochs to show all its samples, a rare one repeats its samples within an epoch.
 Keys use the pass through the class as their epoch, so that a sample taken twice in an epoch is
 augmented differently.
 """
@@ -82,14 +82,14 @@ class BalancedKeys:
     def _taken(
         seed: int, epoch: int, number: int, members: NDArray[np.int64], slots: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Passes and samples of a class in an epoch in which it has `slots` of them."""
+        """Passes and samples of a class in an epoch that has `slots` samples of it."""
         size = len(members)
         if size < slots:
             count = -(-slots // size)
             random = np.random.default_rng((_CLASS, seed, number, epoch))
             orders = random.permuted(np.tile(members, (count, 1)), axis=1)
             return np.repeat(epoch * count + np.arange(count), size), orders.ravel()
-        # The places of a class do not depend on which classes had one more in earlier epochs.
+        # A class's slots do not depend on which classes had one more sample in earlier epochs.
         positions = np.arange(epoch * slots, (epoch + 1) * slots)
         numbers = positions // size
         samples = np.empty(slots, np.int64)

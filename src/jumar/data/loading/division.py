@@ -158,7 +158,7 @@ def _numbered(units: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
 
 
 def _ranks(names: Sequence[bytes], seed: int) -> NDArray[np.int64]:
-    """The units in an order that is random, but the same for the same names and seed."""
+    """The units in a random order that depends only on names and seed."""
     salt = seed.to_bytes(8, "little")
     digests = [hashlib.blake2b(name, key=salt, digest_size=16).digest() for name in names]
     return np.array(sorted(range(len(names)), key=digests.__getitem__), np.int64)
@@ -204,7 +204,7 @@ def _by_group(
     """The fold of each group: the one that needs its classes most.
 
     Args:
-        ranks: The groups in the order in which they are placed.
+        ranks: The groups in the order in which they are assigned.
         counts: Samples of each group and class.
         shares: How many samples of every class each fold should have.
     """

@@ -104,8 +104,8 @@ def train_batches(
         batch_per_rank: Samples in a batch.
         rank: This rank.
         world: Number of ranks.
-        workers: Processes; 0 prepares the batches in this one.
-        prefetch: Batches that each of them prepares ahead.
+        workers: Worker processes; 0 prepares the batches in this process.
+        prefetch: Batches that each worker prepares ahead.
         tally: Counts unreadable samples; a batch with too many is never delivered.
 
     Raises:
@@ -113,7 +113,7 @@ def train_batches(
             worker was killed.
     """
     size = len(samples)
-    steps_per_epoch(size, batch_per_rank * world)  # raises now instead of in the middle
+    steps_per_epoch(size, batch_per_rank * world)  # raises before the first batch, not mid-run
     keys_of = partial(
         batch_keys,
         seed,

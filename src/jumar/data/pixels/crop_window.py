@@ -55,7 +55,7 @@ def draw_window(
         height: Rows of the image.
         width: Columns of the image.
         rule: Area, aspect ratio, attempts, coverage.
-        random: Source of the draws.
+        random: The random generator.
         objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole image when empty.
     """
     boxes = [_pixels(box, height, width) for box in objects or (WHOLE,)]

@@ -110,7 +110,7 @@ class EncodedImage:
     def _read_header(self) -> tuple[int, int]:
         try:
             with opened(self._encoded) as image:
-                # Before anything of a PNG is asked for: Pillow loads its pixels to find EXIF data.
+                # Checked first: to find EXIF data in a PNG, Pillow loads its pixels.
                 _check_size(image.height, image.width)
                 if image.format == "TIFF":
                     # Pillow rotates a TIFF itself when it loads the pixels, and then drops the tag.
@@ -119,7 +119,7 @@ class EncodedImage:
                 self.orientation = _valid_orientation(image.getexif().get(_ORIENTATION))
                 return image.height, image.width
         except MemoryError:
-            raise  # says nothing about the image, which must not be skipped because of it
+            raise  # not the image's fault, so it must not be skipped
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
@@ -152,7 +152,7 @@ class EncodedImage:
             with opened(self._encoded) as image:
                 return _rgb(image)
         except MemoryError:
-            raise  # says nothing about the image, which must not be skipped because of it
+            raise  # not the image's fault, so it must not be skipped
         except Exception as error:
             raise DecodeError(reason_of(error)) from error
 
@@ -248,7 +248,7 @@ def _orientation(exif: bytes) -> int:
             warnings.simplefilter("ignore")
             tags.load(exif)
             return _valid_orientation(tags.get(_ORIENTATION))
-    except Exception:  # a damaged block says nothing about the pixels, which may be whole
+    except Exception:  # the pixels may be intact even if this block is damaged
         return 1
 
 

@@ -30,8 +30,8 @@ class ErasingSettings(Component, ABC):
 
         Args:
             pixels: uint8 [height, width, 3]; may be changed.
-            random: The sample's randomness.
-            mean: What is subtracted from red, green and blue later.
+            random: The sample's random generator.
+            mean: Means of red, green and blue, which are subtracted later.
         """
 
 

@@ -17,7 +17,7 @@ def psnr(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
 
     Args:
         images: Images [..., channels, height, width].
-        references: What they should be; the same shape.
+        references: The reference images, of the same shape.
         peak: The largest possible value, 1 or 255.
     """
     # float32: the difference of two uint8 would wrap around.
@@ -34,7 +34,7 @@ def ssim(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
 
     Args:
         images: Images [..., channels, height, width], sides of 11 pixels or more.
-        references: What they should be; the same shape.
+        references: The reference images, of the same shape.
         peak: The largest possible value, 1 or 255.
 
     Raises:

@@ -141,8 +141,8 @@ class ImagePreprocessing:
         Args:
             record: The encoded image with its annotated objects.
             image_size: Side of the result.
-            random: Source of randomness for this sample; created from seed, epoch and index, so
-                that it is the same in every worker and on every rank.
+            random: The sample's random generator, created from seed, epoch and index, so that it
+                is the same in every worker and on every rank.
 
         Returns:
             `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change to
@@ -337,7 +337,7 @@ def _constants(
     mean: tuple[float, ...], std: tuple[float, ...], repeats: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Mean and 1 / std on the device; created once, because each copy to a device blocks."""
-    # # The first call may come from an evaluation; tensors made in inference mode cannot be used
+    # The first call may come from an evaluation; tensors made in inference mode cannot be used
     # with autograd later.
     with torch.inference_mode(False):
         shift = torch.tensor(mean, dtype=torch.float32).repeat(repeats)

@@ -41,7 +41,7 @@ class AutoAugmentSettings(Component, ABC):
 
         Args:
             pixels: uint8 [height, width, 3]; is not changed.
-            random: The sample's randomness.
+            random: The sample's random generator.
         """
 
 

@@ -174,9 +174,8 @@ def crop_and_resize(
 def resize_fast(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
     """Antialiased bilinear resizing in integers, the fastest here; for training images.
 
-    Against the legacy bilinear of the originals: pixel centres are aligned and a reduction
-    averages, so an image has no aliasing; on an enlargement the two differ by a shift of less
-    than half a pixel.
+    Unlike the originals' legacy bilinear, it aligns pixel centres, and averages when reducing, so
+    an image has no aliasing; when enlarging, the two differ by a shift of less than half a pixel.
 
     Args:
         image: uint8 [height, width, 3]; may be a window of a larger image.
@@ -296,7 +295,7 @@ def _box_taps(positions: Floats, length: int, method: str) -> tuple[Taps, NDArra
 
 
 def _round_half_up(positions: Floats) -> Floats:
-    # Not floor(places + 0.5): that sum rounds the float just below a half up to the next integer.
+    # Not floor(positions + 0.5): that sum rounds a float just below a half up to the next integer.
     below = np.floor(positions)
     return below + (positions - below >= 0.5)
 

@@ -74,9 +74,9 @@ def augmented(
     Args:
         pixels: [height, width, 3].
         regions: Its words.
-        augmentation: What is drawn.
+        augmentation: What is drawn from which ranges.
         side: Side of the result.
-        random: Source of randomness; the number of draws does not depend on the image.
+        random: The random generator; the number of draws does not depend on the image.
 
     Returns:
         Pixels [side, side, 3], black beside a crop that is not square, and the regions in it.
@@ -117,7 +117,7 @@ def draw_crop(
         size: Height and width of the image.
         regions: Its words.
         augmentation: Number of attempts, and the minimum side.
-        random: Source of the draws.
+        random: The random generator.
         background: Draw a part without words; otherwise one with at least one word, if the image
             has any.
 

@@ -85,7 +85,7 @@ def merged(
     Each box is compared with the mean of the run before it, and begins a new run unless they
     overlap. So each comparison depends on all earlier boxes. Here runs are guessed from pairs of
     neighbours, means follow from sums, and all comparisons are repeated until none changes; the
-    result is then that of going box by box.
+    result is then that of merging box by box.
 
     Returns:
         One box for each run, with the sum of its scores.
@@ -136,12 +136,10 @@ def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[n
     # Only against kept boxes: all pairs of an untrained network's boxes would fill memory.
     while (position := int(is_left.argmax())) or is_left[0]:
         kept_positions.append(position)
-        neighbours = np.asarray(tree.query(polygons[position]), np.int64)
-        neighbours = neighbours[is_left[neighbours]]
-        shared = overlap_areas(polygons[neighbours], polygons[position])
-        is_left[neighbours[shared > overlap * (sizes[neighbours] + sizes[position] - shared)]] = (
-            False
-        )
+        near = np.asarray(tree.query(polygons[position]), np.int64)
+        near = near[is_left[near]]
+        shared = overlap_areas(polygons[near], polygons[position])
+        is_left[near[shared > overlap * (sizes[near] + sizes[position] - shared)]] = False
         is_left[position] = False
     return order[kept_positions]
 

@@ -117,14 +117,14 @@ def input_size(
 ) -> tuple[int, int]:
     """Height and width of a network's input: multiples of 32, about as the image's.
 
-    Both are rounded upwards, as PSENet's original does, or downwards, as EAST's means to (it goes
-    32 pixels too far where a side is not a multiple).
+    Both are rounded upwards, as PSENet's original does, or downwards, as EAST's intends to (it
+    subtracts 32 pixels too many if a side is not a multiple).
 
     Args:
-        height: Of the image.
-        width: Of the image.
+        height: Height of the image.
+        width: Width of the image.
         data: Scale, longest side and rounding in evaluation.
-        longest: The longest side instead of `data.eval_longest`, before it is rounded.
+        longest: Overrides `data.eval_longest`; the limit before rounding.
     """
     factor = min(data.eval_scale, (longest or data.eval_longest) / max(height, width))
     sides = [int(length * factor) for length in (height, width)]
@@ -151,7 +151,7 @@ def training_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
 
 
 def evaluation_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
-    """Whole images as batches: `image` [N, 3, height, width] of the largest in it, and the words.
+    """Whole images as batches: `image` [N, 3, height, width], as large as the largest, and words.
 
     Arrays that differ in size between images also have their sizes (`unpadded`); those of
     `image` are rows, columns and channels.
@@ -221,7 +221,7 @@ def open_detection_sets(
         UserError: A path has no images with words, or both sets are the same.
         ModuleNotFoundError: A package of the extra `detection` is missing.
     """
-    for package in ("pyclipper", "shapely"):  # named here rather than by a worker
+    for package in ("pyclipper", "shapely"):  # fails here rather than in a worker
         import_module(package)
     import cv2
 

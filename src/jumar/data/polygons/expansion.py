@@ -67,7 +67,7 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
                 resting.append(front)
                 break
             reached = front.take(hits >> 2) + steps.take(hits & 3)
-            # Written from the last to the first: the first to reach a pixel stays.
+            # Written last to first, so that the first to reach a pixel wins.
             hit_of[reached[::-1]] = hits[::-1]
             first = (hit_of.take(reached) == hits).nonzero()[0]
             reached, sources = reached.take(first), hits.take(first) >> 2

@@ -42,7 +42,8 @@ def words_of_kernels(
         size: Height and width of the area covered by the maps, in pixels of the result.
         threshold: Values above it are within a kernel.
         least_area: Fewest pixels of a word's smallest kernel.
-        least_score: Words with a smaller one are dropped: the mean of the last map over the word.
+        least_score: Words whose score, the mean of the last map over the word, is smaller are
+            dropped.
         outline: `rectangle` is the smallest one, `polygon` follows curved words.
     """
     labels = expanded(maps > threshold, least_area=least_area)

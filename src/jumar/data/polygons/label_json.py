@@ -5,7 +5,7 @@ One file for all images, as of ICDAR's ArT and LSVT, or one for each image with 
     {"img_1": [{"points": [[10, 12], [80, 14], [79, 40], [9, 38]],
                 "transcription": "Genaxis", "illegibility": false}, ...], ...}
 
-An image is named with or without its ending. `transcription` and `illegibility` may be left out;
+An image is named with or without its suffix. `transcription` and `illegibility` may be left out;
 a word whose `illegibility` is true is ignored, like one whose transcription is `###`.
 """
 

@@ -42,7 +42,7 @@ def _array(content: bytes) -> Any:
             arrays: dict[str, Any] = loadmat(io.BytesIO(content))
     except NotImplementedError as error:
         raise ValueError("MATLAB 7.3 files are not read; save it with -v7") from error
-    # Damaged files make scipy raise whatever its parser meets.
+    # On a damaged file scipy's parser raises all kinds of errors.
     except Exception as error:
         raise ValueError(f"not a MATLAB file: {error}") from error
     name = next((name for name in _NAMES if name in arrays), None)

@@ -2,8 +2,8 @@
 
 Images and label files may be at any depth; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
 and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts if their names
-contain a
-keyword: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`, `test`.
+contain a keyword: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`,
+`test`.
 
 All labels are read when the set is opened, so that errors are reported at once.
 """

@@ -27,9 +27,9 @@ def tiles_of(height: int, width: int, side: int) -> list[Window]:
     """Tiles that cover an image, row by row; the whole image if it is not larger than one.
 
     Args:
-        height: Of the image.
-        width: Of the image.
-        side: Of a tile.
+        height: Height of the image.
+        width: Width of the image.
+        side: Side of a tile.
     """
     return [
         Window(top, left, min(side, height), min(side, width))

@@ -107,7 +107,7 @@ def write_text_pictures(
     train: int,
     test: int = 0,
     workers: int = 1,
-    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Written:
     """Write a data set in ICDAR 2015's format: `train/img_1.jpg` with `train/gt_img_1.txt`, and
     `test`.
@@ -266,8 +266,8 @@ def _corners(
     corners += random.uniform(-0.12, 0.12, (4, 2)) * height
     corners[:, 0] += random.uniform(-0.3, 0.3) * corners[:, 1]
     angle = np.radians(np.clip(random.normal(0, rotation / 2), -rotation, rotation))
-    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    return corners @ turn + random.random(2) * (size[1], size[0])
+    rotation_matrix = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    return corners @ rotation_matrix + random.random(2) * (size[1], size[0])
 
 
 def _in_perspective(ink: Pixels, corners: NDArray[np.float64], size: tuple[int, int]) -> Pixels:

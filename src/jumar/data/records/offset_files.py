@@ -71,7 +71,7 @@ class OffsetFiles:
         try:
             return _read_at(descriptor.number, offset, length)
         except OSError:
-            # A file that a network file system lost sight of must be opened again.
+            # A file handle that went stale on a network file system must be opened again.
             self._open.pop(which, None)
             raise
 

@@ -129,9 +129,9 @@ class StoredShards:
     """Shards of a store, and where each of them is read from.
 
     Attributes:
-        folder: The cache folder with the cached ones.
-        beside: Where their index is kept.
-        distant: The others, by the path that they would have there.
+        folder: The cache folder with the cached shards.
+        beside: The folder of their index.
+        distant: The other shards, by the path that they would have in the cache.
         room: Bytes left for their index.
     """
 
@@ -150,7 +150,7 @@ def open_stored(
     """Cache as many shards as fit.
 
     Args:
-        location: What holds them.
+        location: Their folder or bucket.
         shards: The shards, by name.
         beside: Small files that belong to them, such as the names of the classes.
         notice: Called if not all fit.

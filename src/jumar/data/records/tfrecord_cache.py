@@ -128,14 +128,14 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
     All ranks of a job open the same data at once; without the lock each would unpack its own
     copy. The lock ends with the process, so a killed one leaves nothing to clean up.
     """
-    partial = entry.with_suffix(".partial")
+    partial_file = entry.with_suffix(".partial")
     while True:
-        with partial.open("ab") as target:
+        with partial_file.open("ab") as target:
             fcntl.flock(target, fcntl.LOCK_EX)
-            is_sole = is_at(target, partial)
+            is_sole = is_at(target, partial_file)
             if entry.exists():
                 if is_sole:
-                    partial.unlink()
+                    partial_file.unlink()
                 yield None
                 return
             if not is_sole:
@@ -145,8 +145,8 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
                 target.truncate(0)
                 yield target
             finally:
-                if is_at(target, partial):
-                    partial.unlink()
+                if is_at(target, partial_file):
+                    partial_file.unlink()
             return
 
 

@@ -4,7 +4,7 @@ Original: `AudioProcessor` in ARM-software/ML-KWS-for-MCU (input_data.py), which
 speech-commands example. Differences:
 
 - The original draws each training sample with replacement. Here an epoch has every clip of a
-  wanted word once, and the unknown words are drawn again for each epoch; the original draws them
+  keyword once, and the unknown words are drawn again for each epoch; the original draws them
   once for the whole run.
 - Without a folder of background noise the original trains without noise, and its silence is
   zeros; here white and pink noise are generated instead.
@@ -168,7 +168,7 @@ def open_keyword_sets(
     """The training and the evaluation set of the settings; None if `eval_path` is `none`.
 
     Raises:
-        UserError: No data at the path, or it lacks a wanted word.
+        UserError: No data at the path, or it lacks a keyword.
     """
     speech = open_speech(data.path, "training", notice=notice)
     _check_words(speech, data, data.path)

@@ -103,7 +103,7 @@ class Speech:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
+class _WordTree:
     """A folder of word folders in a tree."""
 
     tree: DiskTree | ZipTree
@@ -166,7 +166,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
         UserError: The path does not exist, has no such part, or the part has no clips.
     """
     top = _top(path)
-    parts = _part_places(top)
+    parts = _part_trees(top)
     if parts:
         if part not in parts:
             raise UserError(
@@ -174,7 +174,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
                 where=path,
                 todo=f"It has: {', '.join(parts)}. Set data.eval_part or data.eval_path.",
             )
-        return _speech(parts[part], notice, lambda _: True, divided_by="folders", beside=top)
+        return _speech(parts[part], notice, lambda _: True, divided_by="folders", parent=top)
     if whole:
         return _speech(top, notice, lambda _: True, divided_by="nothing")
     lists = _read_lists(top)
@@ -198,7 +198,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
     return _speech(top, notice, lambda name: which_part(name) == part, divided_by="speakers")
 
 
-def _top(path: str) -> _Place:
+def _top(path: str) -> _WordTree:
     if not path:
         raise UserError(
             "no speech data given",
@@ -220,36 +220,36 @@ def _top(path: str) -> _Place:
     raise missing(expanded_path)
 
 
-def _unwrapped(tree: DiskTree | ZipTree) -> _Place:
+def _unwrapped(tree: DiskTree | ZipTree) -> _WordTree:
     """Descend into the only folder of a tree, if that has only folders."""
     folders, files = tree.entries("")
     if len(folders) == 1 and not files:
         subfolders, clips = tree.entries(folders[0])
         if subfolders and not any(map(_is_clip, clips)):
-            return _Place(tree=tree, root=folders[0])
-    return _Place(tree=tree, root="")
+            return _WordTree(tree=tree, root=folders[0])
+    return _WordTree(tree=tree, root="")
 
 
-def _part_places(top: _Place) -> Mapping[Part, _Place]:
+def _part_trees(top: _WordTree) -> Mapping[Part, _WordTree]:
     """The parts of a set; empty if it is undivided."""
     folders, files = top.tree.entries(top.root)
     folders_by_name = {name.lower(): name for name in folders}
     zips = {Path(name).stem.lower(): name for name in files if name.lower().endswith(".zip")}
-    places: dict[Part, _Place] = {}
+    trees: dict[Part, _WordTree] = {}
     for part, names in PARTS.items():
         for name in names:
             if (
                 name in folders_by_name
                 and top.tree.entries(join(top.root, folders_by_name[name]))[0]
             ):
-                places[part] = replace(top, root=join(top.root, folders_by_name[name]))
+                trees[part] = replace(top, root=join(top.root, folders_by_name[name]))
             elif name in zips and isinstance(top.tree, DiskTree):
-                places[part] = _unwrapped(ZipTree(top.tree.root / top.root / zips[name]))
+                trees[part] = _unwrapped(ZipTree(top.tree.root / top.root / zips[name]))
             else:
                 continue
             break
     # A lone folder `test` or `train` may be a word.
-    return places if len(places) > 1 else {}
+    return trees if len(trees) > 1 else {}
 
 
 def _is_clip(name: str) -> bool:
@@ -257,15 +257,15 @@ def _is_clip(name: str) -> bool:
 
 
 def _speech(
-    place: _Place,
+    word_tree: _WordTree,
     notice: Notice,
     is_in_part: Callable[[str], bool],
     *,
     divided_by: str,
-    beside: _Place | None = None,
+    parent: _WordTree | None = None,
 ) -> Speech:
-    """The clips of a place whose relative path belongs to the part."""
-    tree, root = place.tree, place.root
+    """The clips of a word tree whose relative path belongs to the part."""
+    tree, root = word_tree.tree, word_tree.root
     folders, loose_files = tree.entries(root)
     words = sorted({name.lower() for name in folders if name.lower() != BACKGROUND_FOLDER})
     paths: list[str] = []
@@ -284,13 +284,13 @@ def _speech(
     if not paths:
         raise UserError(
             "contains no WAV file of this part",
-            where=place.name,
+            where=word_tree.name,
             todo="Expected one folder for each word with WAV files in it.",
         )
     if ignored:
         count, kinds = ignored.total(), by_ending(ignored)
-        notice(f"{place.name}: skipped {counted(count, 'file')} outside of the words: {kinds}")
-    noise_tree, noises = _noise_paths(place, beside)
+        notice(f"{word_tree.name}: skipped {counted(count, 'file')} outside of the words: {kinds}")
+    noise_tree, noises = _noise_paths(word_tree, parent)
     clips = _reader(tree, paths if noise_tree is not tree else [*paths, *noises])
     source = (
         clips if noise_tree is tree or not noises else _Joined(clips, _reader(noise_tree, noises))
@@ -305,16 +305,18 @@ def _speech(
     )
 
 
-def _noise_paths(place: _Place, beside: _Place | None) -> tuple[DiskTree | ZipTree, list[str]]:
+def _noise_paths(
+    word_tree: _WordTree, parent: _WordTree | None
+) -> tuple[DiskTree | ZipTree, list[str]]:
     """The files of the folder of background noise: in the part, else next to the parts."""
-    for candidate in (place, beside):
+    for candidate in (word_tree, parent):
         if candidate is None:
             continue
         for folder in candidate.tree.entries(candidate.root)[0]:
             if folder.lower() == BACKGROUND_FOLDER:
                 below = files_below(candidate.tree, join(candidate.root, folder))
                 return candidate.tree, [path for path in below if _is_clip(path)]
-    return place.tree, []
+    return word_tree.tree, []
 
 
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
@@ -354,7 +356,7 @@ class _Joined:
         return self._second.read(index - len(self._first))
 
 
-def _read_lists(top: _Place) -> Mapping[str, Part]:
+def _read_lists(top: _WordTree) -> Mapping[str, Part]:
     """The part of each clip that a list names, by its path below the top; empty without lists."""
     files = top.tree.entries(top.root)[1]
     listed_parts: list[Part] = [part for part, name in LISTS.items() if name in files]

@@ -222,7 +222,7 @@ def decoded(data: bytes, path: Path, begin: int) -> str:
     Args:
         data: The bytes.
         path: Their file, for the message.
-        begin: Where they begin in it.
+        begin: Their first byte in it.
 
     Raises:
         UserError: They are not UTF-8; the message gives the line.

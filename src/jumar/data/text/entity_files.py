@@ -1,7 +1,7 @@
 """Sentences with a tag for each token, from files with one token and tag per line.
 
 A blank line ends a sentence. Columns are separated by spaces or tabs; of more than two, the first
-is the token and the last the tag, as in CoNLL's files. Tags are `O`, or B, I, M, E or S before a
+is the token and the last the tag, as in CoNLL's files. Tags are `O`, or B, I, M, E or S with a
 hyphen and a type (BIO, BMES, BIOES).
 """
 

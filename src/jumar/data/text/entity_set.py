@@ -134,12 +134,12 @@ def open_entity_sets(
     assert path is not None
     sentences = _read(path, data, notice)
     labels = data.labels or tuple(sorted({tag for sentence in sentences for tag in sentence.tags}))
-    opening = _Opening(data, tokenizer, labels, notice)
-    train = opening.made(path, sentences, "training")
+    opener = _Opening(data, tokenizer, labels, notice)
+    train = opener.made(path, sentences, "training")
     eval_path = part_file(data, "eval", SUFFIXES)
     evaluation = None
     if eval_path is not None:
-        eval_sentences = opening.made(eval_path, _read(eval_path, data, notice), "evaluation")
+        eval_sentences = opener.made(eval_path, _read(eval_path, data, notice), "evaluation")
         evaluation = entity_set(eval_sentences, training=False)
     return EntitySets(
         train=entity_set(train, training=True),

@@ -78,7 +78,7 @@ def payloads(batch: InstanceBatch) -> Iterator[bytes]:
     """
     length, width = batch.ids.shape[1], batch.positions.shape[1]
     rows = (_varints(batch.ids), _varints(batch.positions), _varints(batch.labels))
-    facts = zip(
+    instances = zip(
         *rows,
         batch.lengths.tolist(),
         batch.firsts.tolist(),
@@ -86,7 +86,7 @@ def payloads(batch: InstanceBatch) -> Iterator[bytes]:
         batch.random_next.tolist(),
         strict=True,
     )
-    for ids, positions, labels, pieces, first, count, is_random in facts:
+    for ids, positions, labels, pieces, first, count, is_random in instances:
         entries = (
             _before("input_ids", len(ids)),
             ids,

@@ -175,7 +175,7 @@ def workplace(destination: Path) -> Generator[Path]:
             raise UserError("another process is writing it", where=str(destination)) from error
         yield folder
     except BrokenPipeError:
-        raise  # whoever read our lines is gone
+        raise  # the reader of our output has closed it
     except OSError as error:
         raise unwritable(destination, error) from error
     finally:

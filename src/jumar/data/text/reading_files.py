@@ -1,7 +1,7 @@
 """Questions about passages with their answers, from JSON as SQuAD 1.1 and CMRC 2018 have it.
 
-What CMRC's files need: `answer_start` is wrong for 2 % of the answers, so an answer is looked up in
-its passage where the text at its place is another one.
+What CMRC's files need: `answer_start` is wrong for 2 % of the answers, so an answer is searched
+for in its passage if the text at its stated position differs.
 """
 
 import json
@@ -122,7 +122,7 @@ def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping
 
 
 def _begin(passage: str, text: str, stated: int) -> int:
-    """Position of a text in a passage, nearest to the given one; -1 if it is not found."""
+    """Position of a text in a passage, nearest to the stated one; -1 if it is not found."""
     if not text.strip():
         return -1
     if stated >= 0 and passage.startswith(text, stated):

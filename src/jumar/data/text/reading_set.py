@@ -90,8 +90,8 @@ class Window(NamedTuple):
 
     Attributes:
         question: Number of the question.
-        begin: First piece of the passage.
-        length: Pieces of it.
+        begin: Its first piece in the passage.
+        length: Its number of pieces.
     """
 
     question: int
@@ -263,8 +263,8 @@ def open_reading_sets(
     eval_path = part_file(data, "eval", SUFFIXES)
     if eval_path is None:
         return ReadingSets(train=train, evaluation=None)
-    scored = reading_set(opened(eval_path, "evaluation"), training=False)
-    return ReadingSets(train=train, evaluation=scored)
+    evaluation = reading_set(opened(eval_path, "evaluation"), training=False)
+    return ReadingSets(train=train, evaluation=evaluation)
 
 
 def reading_set(windows: ReadingWindows, *, training: bool) -> KeyedSet[ReadingWindows]:

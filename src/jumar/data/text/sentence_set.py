@@ -93,10 +93,10 @@ def open_sentence_sets(
     Raises:
         UserError: The files cannot be read, or one has other labels or columns than the other.
     """
-    opening = _Opening(data, tokenizer, notice)
+    opener = _Opening(data, tokenizer, notice)
     path = part_file(data, "train", SUFFIXES)
     assert path is not None
-    sentences = opening.read(path)
+    sentences = opener.read(path)
     labels = data.labels or tuple(sorted({sentence.label for sentence in sentences}))
     if len(labels) == 1:
         raise UserError(
@@ -107,24 +107,20 @@ def open_sentence_sets(
     eval_sentences: Sequence[Sentence] | None = None
     if is_divided(data, data.eval_path):
         sentences, eval_sentences = _divided_sentences(sentences, labels, data, notice)
-    train = opening.made(sentences, labels, "training")
+    train = opener.made(sentences, labels, "training")
     eval_path = None if eval_sentences is not None else part_file(data, "eval", SUFFIXES)
     evaluation = None
     if eval_sentences is not None:
-        evaluation = sentence_set(
-            opening.made(eval_sentences, labels, "evaluation"), training=False
-        )
+        evaluation = sentence_set(opener.made(eval_sentences, labels, "evaluation"), training=False)
     elif eval_path is not None:
-        eval_sentences = opening.read(eval_path)
+        eval_sentences = opener.read(eval_path)
         if (sentences[0].second is None) != (eval_sentences[0].second is None):
             raise UserError(
                 "one file has pairs and the other single sentences",
                 where=f"{path} and {eval_path}",
                 todo="To ignore the second text: data.text_b=none",
             )
-        evaluation = sentence_set(
-            opening.made(eval_sentences, labels, "evaluation"), training=False
-        )
+        evaluation = sentence_set(opener.made(eval_sentences, labels, "evaluation"), training=False)
     balanced = BalancedKeys(train.labels) if data.sampling == "balanced" else None
     return SentenceSets(
         train=replace(sentence_set(train, training=True), epoch_keys=balanced),

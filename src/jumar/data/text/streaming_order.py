@@ -255,9 +255,9 @@ class VectorMasking:
         for rank in range(int((sizes > 0).sum(axis=1).max(initial=0))):
             words = order[:, rank]
             size = sizes[row_numbers, words]
-            fits = (size > 0) & (size <= room)
-            is_taken[row_numbers, words] = fits
-            room -= size * fits
+            has_room = (size > 0) & (size <= room)
+            is_taken[row_numbers, words] = has_room
+            room -= size * has_room
             if not room.any():
                 break
         return is_taken[row_numbers[:, None], word]
@@ -266,10 +266,10 @@ class VectorMasking:
 def _order_keys(
     is_candidate: NDArray[np.bool_], generator: np.random.Generator
 ) -> NDArray[np.uint32]:
-    """Sort keys that put the wanted places of each row in random order, before all others.
+    """Sort keys that put the candidates of each row in random order, before all others.
 
-    No two wanted ones are equal, as each ends with its column: the order of equal keys depends on
-    the processor.
+    No two keys of candidates are equal, as each ends with its column: the order of equal keys
+    depends on the processor.
     """
     columns = np.arange(is_candidate.shape[1], dtype=np.uint32)
     bits = int(columns[-1]).bit_length()
@@ -278,13 +278,13 @@ def _order_keys(
 
 
 def _smallest(keys: NDArray[np.uint32], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Marks the `wanted` places of each row with the smallest keys, as far as there are any."""
-    most_count = min(int(counts.max()), keys.shape[1])
-    smallest = np.argpartition(keys, most_count - 1, axis=1)[:, :most_count]
+    """Marks as many of the smallest keys in each row as `counts` says, if it has that many."""
+    largest_count = min(int(counts.max()), keys.shape[1])
+    smallest = np.argpartition(keys, largest_count - 1, axis=1)[:, :largest_count]
     rows = np.arange(len(keys))[:, None]
     sorted_columns = np.take_along_axis(smallest, np.argsort(keys[rows, smallest], axis=1), axis=1)
     is_smallest = np.zeros(keys.shape, dtype=np.bool_)
-    is_smallest[rows, sorted_columns] = (np.arange(most_count) < counts[:, None]) & (
+    is_smallest[rows, sorted_columns] = (np.arange(largest_count) < counts[:, None]) & (
         keys[rows, sorted_columns] < _LAST
     )
     return is_smallest

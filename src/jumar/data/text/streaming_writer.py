@@ -213,20 +213,20 @@ _work: _Work | None = None
 
 
 def _begin(work: _Work) -> None:
-    global _work  # noqa: PLW0603 - a process of a pool has no other place for what it keeps
+    global _work  # noqa: PLW0603 - the only way for a pool's process to keep state
     _work = work
     begin_worker()
 
 
-def _call(make: Callable[[_Work, int], int], number: int) -> int:
+def _call(task: Callable[[_Work, int], int], number: int) -> int:
     assert _work is not None
-    return make(_work, number)
+    return task(_work, number)
 
 
-def _each(make: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work) -> Iterator[int]:
+def _each(task: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work) -> Iterator[int]:
     """Process chunks or shards in parallel; yields each when it is done."""
     if work.request.workers == 1:
-        yield from (make(work, number) for number in numbers)
+        yield from (task(work, number) for number in numbers)
         return
     children_before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(work.request.workers, process_context(), _begin, (work,))
@@ -234,7 +234,7 @@ def _each(make: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work
     try:
         while True:
             room = 2 * work.request.workers - len(running)
-            running |= {pool.submit(_call, make, number) for number in islice(pending, room)}
+            running |= {pool.submit(_call, task, number) for number in islice(pending, room)}
             if not running:
                 break
             finished, running = wait(running, return_when=FIRST_COMPLETED)
@@ -296,7 +296,7 @@ def _make_shard(work: _Work, number: int) -> int:
     """Merge the records of a shard's range of keys out of all chunks, a part at a time."""
     shards, chunks = work.request.shards, range(len(work.chunks))
     facts = [_read_facts(work.facts_of(chunk)) for chunk in chunks]
-    # Only the pages that are used: the index of all records may be large.
+    # Mapped, so that only pages in use are read: the index of all records may be large.
     indexes = [
         np.load(work.index_of(chunk), mmap_mode="r" if facts[chunk].runs else None)
         for chunk in chunks

@@ -110,7 +110,7 @@ class _CutWords(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         try:
             pieces = tuple(token.id for token in self._model.tokenize(word))
-        except UnicodeEncodeError:  # an unpaired surrogate, of which no vocabulary knows
+        except UnicodeEncodeError:  # an unpaired surrogate, which no vocabulary has
             pieces = self.unknown
         self[word] = pieces
         return pieces

@@ -51,9 +51,9 @@ def strict_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
     split_tags = [split_tag(tag) for tag in tags]
     for span in entities(tags):
         prefixes = "".join(prefix for prefix, _ in split_tags[span.first : span.last + 1])
-        inner = prefixes[1:] if scheme == "IOB2" else prefixes[1:-1]
-        ends = prefixes[0] == "B" if scheme == "IOB2" else prefixes in ("S", f"B{inner}E")
-        if ends and not inner.strip("I"):
+        inner_prefixes = prefixes[1:] if scheme == "IOB2" else prefixes[1:-1]
+        ends = prefixes[0] == "B" if scheme == "IOB2" else prefixes in ("S", f"B{inner_prefixes}E")
+        if ends and not inner_prefixes.strip("I"):
             spans.append(span)
     return spans
 

@@ -244,7 +244,7 @@ def _depth(text: str) -> int:
         if position < len(text):
             depth += {"(": 1, ")": -1}.get(text[position], 0)
             position += 1
-    return max(depth, 0)
+    return depth
 
 
 def _end_of_slot(text: str, position: int, depth: int) -> tuple[int, int]:

@@ -168,6 +168,7 @@ def test_imported_modules_of_the_tree_are_listed_once(tmp_path: Path) -> None:
         ("from ops import *\ntf.Session", "tensorflow.Session"),
         ("from ops import *\nmissing", None),
         ("from ops import missing\nmissing", "tree:ops.py:missing"),
+        ("from ops import either\neither", "tree:ops.py:either"),
         ("from package import inner\ninner.f", "tree:package/inner.py:f"),
         ("from package import one\none", "tree:package/__init__.py:one"),
         ("import loop_a\nloop_a.x", "tree:loop_a.py:x"),
@@ -182,7 +183,8 @@ def test_names_are_followed_through_the_files_of_a_tree(
     write_files(
         tmp_path,
         {
-            "ops.py": "import tensorflow as tf\nfrom tensorflow import Session\ndef make(): pass\n",
+            "ops.py": "import tensorflow as tf\nfrom tensorflow import Session\ndef make(): pass\n"
+            "if make():\n    def either(): pass\nelse:\n    class either: pass\n",
             "stars.py": "from keras.layers import *\nlater = Dense\n",
             "package/__init__.py": "one = 1\n",
             "package/inner.py": "def f(): pass\n",

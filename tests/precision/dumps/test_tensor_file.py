@@ -43,6 +43,17 @@ def test_every_byte_is_passed_on_in_blocks(tmp_path: Path) -> None:
     assert torch.equal(load_file(tmp_path / "file")["a"], tensors["a"])
 
 
+def test_small_pieces_reach_the_disk_before_the_next(tmp_path: Path) -> None:
+    """A buffer would report a full disk only when the file is closed."""
+    sizes: list[int] = []
+    tensors = {"a": torch.zeros(3), "b": torch.zeros(5)}
+    write_tensors(
+        tmp_path / "file", tensors, see=lambda _: sizes.append((tmp_path / "file").stat().st_size)
+    )
+    whole = (tmp_path / "file").stat().st_size
+    assert sizes == [0, whole - 32, whole - 20]
+
+
 def test_file_can_be_overwritten_with_its_own_tensors(tmp_path: Path) -> None:
     write_tensors(tmp_path / "file", {"a": torch.arange(1000.0)})
     mapped = load_file(tmp_path / "file")

@@ -16,6 +16,8 @@ TABLE = "100000,64"
         # Of rows that are asked for often, each is read from memory once.
         ("GatherV2", "2,64;1000;1", "1000,64", 64000, 4 * (128 + 64000) + 8 * 1001),
         ("GatherElementsV2", f"{TABLE};10,64", "10,64", 640, 4 * 640 * 2 + 8 * 640),
+        # Of several outputs the first has the rows.
+        ("GatherElementsV2", f"{TABLE};10,64", "10,64;3", 640, None),
         ("Index", f"{TABLE};2;2;30", "30,64", 1920, 4 * 1920 * 2 + 8 * 34),
         # Kineto tells no outputs.
         ("aten::embedding", f"{TABLE};8,16", None, 8192, 4 * 8192 * 2 + 8 * 128),

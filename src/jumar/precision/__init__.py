@@ -103,7 +103,7 @@ def noise(
     """
     from jumar.precision.sensitivity.measuring import NoiseSettings, parameter_passes, sensitivity
 
-    gradients = [each.grad for each in model.parameters()]
+    gradients = [weight.grad for weight in model.parameters()]
     try:
         return sensitivity(
             parameter_passes(model, step),

@@ -91,13 +91,15 @@ def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledL
     with _lock:
         for earlier in tuple(_in_force):
             earlier.close()
-        wanted = {
+        changed = {
             op: treatment
             for op, treatment in treatments.items()
             if not same_effect(op, treatment, native_treatment(device_type, op))
         }
-        kernels = {op: kernel_for(op, each, device_type) for op, each in wanted.items()}
-        return _install(InstalledLists(device_type, wanted), kernels)
+        kernels = {
+            op: kernel_for(op, op_treatment, device_type) for op, op_treatment in changed.items()
+        }
+        return _install(InstalledLists(device_type, changed), kernels)
 
 
 def install_kernels(device_type: str, kernels: Mapping[str, Any]) -> InstalledLists:
@@ -149,24 +151,24 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
     if treatment is Treatment.WIDEST:
         return _widest_kernel(overload, device_type, keys)
     cast_in, cast_out = _casts(treatment, device_type)
-    places = _tensor_places(overload)
+    positions = _tensor_places(overload)
     if op in KEEPS_PARAMETERS:
-        places = places[:3] if treatment is Treatment.FP32 else places[:1]
-    return _cast_kernel(overload, keys, places, cast_in, cast_out)
+        positions = positions[:3] if treatment is Treatment.FP32 else positions[:1]
+    return _cast_kernel(overload, keys, positions, cast_in, cast_out)
 
 
 def _tensor_places(overload: torch._ops.OpOverload) -> tuple[int, ...]:
     """The positions of the arguments that may be or contain tensors."""
     arguments: Any = overload._schema.arguments
     return tuple(
-        place for place, argument in enumerate(arguments) if "Tensor" in str(argument.type)
+        position for position, argument in enumerate(arguments) if "Tensor" in str(argument.type)
     )
 
 
 def _cast_kernel(
     overload: Any,
     keys: DispatchKeySet,
-    places: tuple[int, ...],
+    positions: tuple[int, ...],
     cast_in: _Cast,
     cast_out: _Cast | None,
 ) -> Callable[..., Any]:
@@ -176,9 +178,9 @@ def _cast_kernel(
         values = list(args)
         count = len(values)
         with exclude(keys):
-            for place in places:
-                if place < count:
-                    values[place] = each_tensor(cast_in, values[place])
+            for position in positions:
+                if position < count:
+                    values[position] = each_tensor(cast_in, values[position])
             result = overload(*values, **kwargs)
             return result if cast_out is None else each_tensor(cast_out, result)
 
@@ -189,17 +191,17 @@ def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Cal
     exclude = torch._C._ExcludeDispatchKeyGuard
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        seen: set[torch.dtype] = set()
+        dtypes: set[torch.dtype] = set()
 
         def note(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.device.type == device_type and tensor.dtype in _FLOATS:
-                seen.add(tensor.dtype)
+                dtypes.add(tensor.dtype)
             return tensor
 
         for arg in args:
             each_tensor(note, arg)
         with exclude(keys):
-            if len(seen) < 2:
+            if len(dtypes) < 2:
                 return overload(*args, **kwargs)
             cast = _to(torch.float32, device_type)
             return overload(*[each_tensor(cast, arg) for arg in args], **kwargs)
@@ -238,10 +240,10 @@ def _casts(treatment: Treatment, device_type: str) -> tuple[_Cast, _Cast | None]
 
 
 def _to(dtype: torch.dtype, device_type: str) -> _Cast:
-    others = tuple(other for other in _FLOATS if other != dtype)
+    other_floats = tuple(float_dtype for float_dtype in _FLOATS if float_dtype != dtype)
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dtype in others and tensor.device.type == device_type:
+        if tensor.dtype in other_floats and tensor.device.type == device_type:
             return tensor.to(dtype)
         return tensor
 

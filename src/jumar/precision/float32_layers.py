@@ -24,15 +24,15 @@ def keep_in_float32(
     Returns:
         The patterns that match none.
     """
-    unknown: list[str] = []
+    unmatched: list[str] = []
     for pattern in patterns:
-        chosen = [module for path, module in modules.items() if fnmatchcase(path, pattern)]
-        for module in chosen:
+        matched = [module for path, module in modules.items() if fnmatchcase(path, pattern)]
+        for module in matched:
             if not isinstance(module.forward, _InFloat32):
                 module.forward = _InFloat32(module.forward, device_type)
-        if not chosen:
-            unknown.append(pattern)
-    return unknown
+        if not matched:
+            unmatched.append(pattern)
+    return unmatched
 
 
 class _InFloat32:

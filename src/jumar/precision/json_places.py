@@ -58,14 +58,14 @@ def _explained(text: str, error: json.JSONDecodeError) -> JsonError:
     # The decoder stops at the comment itself, or, after a comma, at the comma before it.
     for number in range(error.lineno, min(error.lineno + 2, len(lines)) + 1):
         start = error.colno - 1 if number == error.lineno else 0
-        rest = lines[number - 1][start:].lstrip(", \t")
-        if rest.startswith(("//", "/*", "#")):
+        remainder = lines[number - 1][start:].lstrip(", \t")
+        if remainder.startswith(("//", "/*", "#")):
             return JsonError(
                 "comments are not JSON; CANN's reader rejects them too",
                 number,
                 "remove the comment",
             )
-        if rest:
+        if remainder:
             break
     return JsonError(f"not JSON: {error.msg}", error.lineno)
 

@@ -61,8 +61,8 @@ class Finding:
     todo: str = ""
 
     def __str__(self) -> str:
-        place = f"line {self.line}: " if self.line else ""
-        return f"{self.severity}: {place}{self.what}{f' ({self.todo})' if self.todo else ''}"
+        prefix = f"line {self.line}: " if self.line else ""
+        return f"{self.severity}: {prefix}{self.what}{f' ({self.todo})' if self.todo else ''}"
 
 
 @dataclass(kw_only=True)
@@ -89,13 +89,13 @@ def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
         UserError: The file cannot be read, or the mode is unknown.
     """
     findings = _examine(find_mixlist(path))[1]
-    resolved = find_mode(mode)
-    if not resolved.uses_lists:
+    precision_mode = find_mode(mode)
+    if not precision_mode.uses_lists:
         findings.append(
             Finding(
                 severity="error",
                 line=0,
-                what=f"the mode '{resolved.name}' ignores op lists",
+                what=f"the mode '{precision_mode.name}' ignores op lists",
                 todo="use allow_mix_precision or allow_mix_precision_bf16",
             )
         )
@@ -114,14 +114,14 @@ def load_mixlist(path: str | Path) -> dict[str, ListName]:
     lists, findings = _examine(find_mixlist(path))
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
-        first, rest = errors[0], errors[1:]
-        more = [f"line {finding.line}: {finding.what}" for finding in rest[:9]]
-        if len(rest) > len(more):
-            more.append(f"and {len(rest) - len(more)} more")
+        first, other_errors = errors[0], errors[1:]
+        more_errors = [f"line {finding.line}: {finding.what}" for finding in other_errors[:9]]
+        if len(other_errors) > len(more_errors):
+            more_errors.append(f"and {len(other_errors) - len(more_errors)} more")
         raise UserError(
             first.what,
             where=f"{path}, line {first.line}" if first.line else str(path),
-            todo="\n  ".join(filter(None, [first.todo, *more])),
+            todo="\n  ".join(filter(None, [first.todo, *more_errors])),
         )
     return lists
 
@@ -130,11 +130,11 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
     try:
         text = read_text(path)
     except UserError as error:
-        known = f"Lists that come with the package: {', '.join(shipped_mixlists())}."
+        shipped = f"Lists that come with the package: {', '.join(shipped_mixlists())}."
         raise UserError(
             f"the mixlist cannot be read: {error.what}",
             where=str(path),
-            todo=f"{error.todo} {known}".strip(),
+            todo=f"{error.todo} {shipped}".strip(),
         ) from None
     lists = default_lists()
     try:
@@ -142,11 +142,11 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
     except JsonError as error:
         return lists, [Finding(severity="error", line=error.line, what=error.what, todo=error.todo)]
     for entry in entries:
-        resolved = _resolve(entry)
+        entry_findings = _resolve(entry)
         # For an unknown op it does not matter which lists it is on.
-        if all(finding.severity == "warning" for finding in resolved):
+        if all(finding.severity == "warning" for finding in entry_findings):
             findings.extend(_check_combination(entry))
-        findings.extend(resolved)
+        findings.extend(entry_findings)
     if not any(finding.severity == "error" for finding in findings):
         findings.extend(_apply(entries, lists))
     return lists, findings
@@ -173,36 +173,36 @@ def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
 
 
 def _wrong_form(leaf: Leaf) -> Finding | None:
-    what = todo = ""
+    message = todo = ""
     path = leaf.path
     if path[:1] in ((), (ITEM,)) and leaf.value != {}:
-        what = "the file must hold one object"
+        message = "the file must hold one object"
         todo = 'for instance {"black-list": {"to-add": ["SoftmaxV2"]}}'
     elif path and path[0] not in _LISTS:
-        what, todo = _unknown_key(path[0], _LISTS)
+        message, todo = _unknown_key(path[0], _LISTS)
     elif path[1:2] == (ITEM,) or (len(path) == 1 and leaf.value != {}):
-        what = f"'{path[0]}' must be an object with to-add or to-remove"
+        message = f"'{path[0]}' must be an object with to-add or to-remove"
     elif len(path) > 1 and path[1] not in _CHANGES:
-        what, todo = _unknown_key(path[1], _CHANGES)
+        message, todo = _unknown_key(path[1], _CHANGES)
     elif (len(path) == 2 and leaf.value != []) or (len(path) > 2 and path[2] != ITEM):
-        what = f"'{path[1]}' must be an array of op types"
+        message = f"'{path[1]}' must be an array of op types"
     elif len(path) > 3 or (len(path) == 3 and not isinstance(leaf.value, str)):
-        what = f"'{path[1]}' holds {json.dumps(leaf.value)}, which is not the name of an op"
-    if not what:
+        message = f"'{path[1]}' holds {json.dumps(leaf.value)}, which is not the name of an op"
+    if not message:
         return None
-    return Finding(severity="error", line=leaf.line, what=what, todo=todo)
+    return Finding(severity="error", line=leaf.line, what=message, todo=todo)
 
 
-def _unknown_key(key: str, known: Iterable[str]) -> tuple[str, str]:
-    close = nearest(key, known)
-    return f"unknown key '{key}'", f"did you mean '{close}'?" if close else ", ".join(known)
+def _unknown_key(key: str, allowed: Iterable[str]) -> tuple[str, str]:
+    close = nearest(key, allowed)
+    return f"unknown key '{key}'", f"did you mean '{close}'?" if close else ", ".join(allowed)
 
 
 def _check_combination(entry: _Entry) -> list[Finding]:
     """CANN's rule: one addition, one removal, or one of each from different lists."""
 
-    def error(what: str) -> list[Finding]:
-        return [Finding(severity="error", line=entry.line, what=what, todo="keep one of them")]
+    def error(message: str) -> list[Finding]:
+        return [Finding(severity="error", line=entry.line, what=message, todo="keep one of them")]
 
     if len(entry.added) > 1:
         return error(f"'{entry.name}' is added to more than one list: {_listed(entry.added)}")
@@ -211,9 +211,9 @@ def _check_combination(entry: _Entry) -> list[Finding]:
     if len(entry.removed) > 1:
         return error(f"'{entry.name}' is removed from more than one list: {_listed(entry.removed)}")
     if entry.removed == {"gray"} and not entry.added:
-        what = f"'{entry.name}' is removed from the gray list, but not added to another"
+        message = f"'{entry.name}' is removed from the gray list, but not added to another"
         todo = "add it to the white or the black list"
-        return [Finding(severity="error", line=entry.line, what=what, todo=todo)]
+        return [Finding(severity="error", line=entry.line, what=message, todo=todo)]
     return []
 
 
@@ -226,12 +226,14 @@ def _resolve(entry: _Entry) -> list[Finding]:
             return []
         bare = entry.name.removeprefix("aten::")
         if _is_aten(bare):
-            what = f"'{entry.name}' cannot be on a list: it writes in place, gives a view, or runs "
-            return [_warn(entry, what + "in the backward")]
+            message = (
+                f"'{entry.name}' cannot be on a list: it writes in place, gives a view, or runs "
+            )
+            return [_warn(entry, message + "in the backward")]
         close = _nearest_names(entry.name)
         todo = f"did you mean {close}?" if close else "see docs/precision.md for the known names"
-        what = f"unknown op '{entry.name}'"
-        return [Finding(severity="error", line=entry.line, what=what, todo=todo)]
+        message = f"unknown op '{entry.name}'"
+        return [Finding(severity="error", line=entry.line, what=message, todo=todo)]
     if entry.name in group.backward:
         forward = ", ".join(group.types)
         return [
@@ -304,8 +306,10 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
     if target == "white":
         missing = [op for op in entry.ops if op in NO_LOW_KERNEL]
         if missing:
-            what = f"'{entry.name}' stays in fp32: no low-precision kernel for {', '.join(missing)}"
-            findings.append(_warn(entry, what))
+            message = (
+                f"'{entry.name}' stays in fp32: no low-precision kernel for {', '.join(missing)}"
+            )
+            findings.append(_warn(entry, message))
     if target == "gray" and all(_is_composite(op) for op in entry.ops):
         findings.append(
             _warn(
@@ -339,8 +343,10 @@ def _contradiction(
     groups = [id(entry.group) for entry, _ in requested if entry.group]
     if len(set(groups)) == len(requested):
         safest = next(name for name in _SAFEST if name in {target for _, target in requested})
-        what = f"torch has one {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
-        return _warn(last, what)
+        message = (
+            f"torch has one {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
+        )
+        return _warn(last, message)
     return Finding(
         severity="error",
         line=last.line,
@@ -385,7 +391,7 @@ def _nearest_names(name: str) -> str:
 
     `nn.Conv2d` may mean either, and CANN only reads op types.
     """
-    types = {_folded(known): known for known in groups_by_type()}
+    types = {_folded(op_name): op_name for op_name in groups_by_type()}
     packets = {_folded(op.partition(".")[0]): op.partition(".")[0] for op in listed_ops()}
     folded = _folded(_NAMESPACES.sub("", name))
     # Published lists have `matmulv2` for MatMulV2, to which aten's `matmul` is closer by letters.
@@ -399,8 +405,8 @@ def _nearest_names(name: str) -> str:
     if packet and not kind:
         overloads = (op for op in listed_ops() if op.partition(".")[0] == packet)
         kind = next((types_of(op)[0] for op in overloads if types_of(op)), "")
-    suggested = [(kind, "CANN op type"), (packet, "aten operator")]
-    return " or ".join(f"the {what} '{known}'" for known, what in suggested if known)
+    suggestions = [(kind, "CANN op type"), (packet, "aten operator")]
+    return " or ".join(f"the {noun} '{op_name}'" for op_name, noun in suggestions if op_name)
 
 
 def _folded(name: str) -> str:
@@ -411,5 +417,5 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))
 
 
-def _warn(entry: _Entry, what: str) -> Finding:
-    return Finding(severity="warning", line=entry.line, what=what)
+def _warn(entry: _Entry, message: str) -> Finding:
+    return Finding(severity="warning", line=entry.line, what=message)

@@ -122,8 +122,8 @@ def listed_ops() -> tuple[str, ...]:
     # With those that only the CPU treats by itself: gray like the rest, they must be listed
     # explicitly.
     names |= _WHITE | _BLACK | _WIDEST | _CPU_FP32
-    known = ((op, find_overload(op)) for op in sorted(names))
-    return tuple(op for op, overload in known if overload is not None and can_cast(overload))
+    overloads = ((op, find_overload(op)) for op in sorted(names))
+    return tuple(op for op, overload in overloads if overload is not None and can_cast(overload))
 
 
 def default_list(op: str) -> ListName:

@@ -82,7 +82,7 @@ class PrecisionPolicy:
 
         Compiled code that was traced before is dropped.
         """
-        wanted = (
+        treated = (
             {}
             if self._mode.form == "origin"
             else treatments(
@@ -92,7 +92,7 @@ class PrecisionPolicy:
                 multiplies_low=device_kind(self._device_type).accelerates_bf16(),
             )
         )
-        self._installed = install(self._device_type, wanted)
+        self._installed = install(self._device_type, treated)
 
     def keep_layers(self, layers: Mapping[str, nn.Module], *, are_all: bool = True) -> None:
         """Let the layers that the settings name compute in float32.
@@ -105,9 +105,9 @@ class PrecisionPolicy:
             UserError: It does.
         """
         if self.low_dtype is not None:
-            unknown = keep_in_float32(layers, self._float32_layers, self._device_type)
-            if are_all and unknown:
-                raise unknown_name("layer", unknown[0], layers, where="precision.float32_layers")
+            unmatched = keep_in_float32(layers, self._float32_layers, self._device_type)
+            if are_all and unmatched:
+                raise unknown_name("layer", unmatched[0], layers, where="precision.float32_layers")
 
     def close(self) -> None:
         """Restore torch's own op lists; does nothing if another policy's are installed."""
@@ -150,11 +150,11 @@ class PrecisionPolicy:
         overflow = torch.zeros((), dtype=torch.float32, device=home)
         inverse = torch.ones_like(overflow) if scale is None else scale.reciprocal()
         for (device, _), gradients in groups.items():
-            here = torch.zeros((), dtype=torch.float32, device=device)
+            device_overflow = torch.zeros((), dtype=torch.float32, device=device)
             torch._amp_foreach_non_finite_check_and_unscale_(  # pyright: ignore[reportPrivateImportUsage]
-                gradients, here, inverse.to(device)
+                gradients, device_overflow, inverse.to(device)
             )
-            overflow = torch.maximum(overflow, here.to(home))
+            overflow = torch.maximum(overflow, device_overflow.to(home))
         return overflow
 
 
@@ -166,23 +166,23 @@ def _low_dtype(mode: Mode, kind: type[Device]) -> torch.dtype | None:
 
 def _describe(settings: PrecisionSettings, kind: type[Device]) -> PrecisionDescription:
     mode = find_mode(settings.mode)
-    computed = {None: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}[mode.low]
+    dtype = {None: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}[mode.low]
     notes: list[str] = []
-    substituted = False
+    is_substitute = False
     if mode.form == "cube_fp32_out":
-        computed = "float16 in, float32 out"
+        dtype = "float16 in, float32 out"
     elif mode.fp16 and not kind.computes_fp16:
         if settings.emulate_fp16:
-            computed = "float16 emulated"
+            dtype = "float16 emulated"
             notes.append("rounded to fp16 in fp32 arithmetic; says nothing about speed")
         else:
-            computed, substituted = "bfloat16", True
+            dtype, is_substitute = "bfloat16", True
             notes.append(f"{mode.name} asks for fp16, which many CPU kernels compute slowly")
     elif settings.emulate_fp16 and mode.fp16:
         notes.append(f"emulate_fp16 has no effect: fp16 is real on {kind.names.kind}")
-    if computed == "bfloat16" and kind.note_on_bf16():
+    if dtype == "bfloat16" and kind.note_on_bf16():
         notes.append(kind.note_on_bf16())
     notes.extend(pointless(settings))
     return PrecisionDescription(
-        mode=mode.name, computed=computed, substituted=substituted, note="; ".join(notes)
+        mode=mode.name, computed=dtype, substituted=is_substitute, note="; ".join(notes)
     )

@@ -55,14 +55,14 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     }
     calls: list[Compared] = []
     roundings = _roundings(after)
-    for place, pair in enumerate(pairing.pairs):
+    for position, pair in enumerate(pairing.pairs):
         judge.note_rounding(roundings.get(id(pair.after), 0.0))
         twin = None
         if pair.before.phase == "backward" and not pair.before.op.startswith("aten."):
             twin = forward.get((pair.before.op, pair.before.layer, pair.before.number))
         replayed = replay(pair, base, after, twin, EXPLAINED)
         baseline = errors.get(id(pair.before), {})
-        calls.append(judge.judge(place, pair, reader.rows(pair), replayed, baseline))
+        calls.append(judge.judge(position, pair, reader.rows(pair), replayed, baseline))
     return Comparison(
         before=before,
         after=after,

@@ -90,7 +90,7 @@ def explained_error(
     strongest = max(gains.each, default=0.0)
     # An operand's own dtype does not matter once it is in memory: a sum of bfloat16 numbers in
     # float32 is a float32 sum. What matters is the coarsest dtype that the op may compute in.
-    coarsest = max(each.roundoff for each in (*operands, output))
+    coarsest = max(tensor.roundoff for tensor in (*operands, output))
     accumulated = min(coarsest, _ACCUMULATED) * math.sqrt(gains.terms / 2) * strongest
     return inherited + coarsest * (strongest + output.rms) + accumulated
 
@@ -109,12 +109,15 @@ def _gains(call: Call, operands: Sequence[Operand], output: Operand, *, is_gradi
 
 def _plain(operands: Sequence[Operand], output: Operand) -> Gains:
     return Gains(
-        [2 * output.rms + (each.rms if each.count == output.count else 0.0) for each in operands]
+        [
+            2 * output.rms + (operand.rms if operand.count == output.count else 0.0)
+            for operand in operands
+        ]
     )
 
 
 def _product(operands: Sequence[Operand], output: Operand) -> Gains:
-    matrices = [each for each in operands if len(each.value.shape) > 1][:2]
+    matrices = [operand for operand in operands if len(operand.value.shape) > 1][:2]
     if len(matrices) < 2:
         return _plain(operands, output)
     first, second = matrices
@@ -123,42 +126,44 @@ def _product(operands: Sequence[Operand], output: Operand) -> Gains:
     if len(second.value.shape) == len(first.value.shape) and len(first.value.shape) != 4:
         terms = first.value.shape[-1]
     gain = math.sqrt(terms) * first.rms * second.rms
-    return Gains([gain if each in matrices else each.rms for each in operands], terms)
+    return Gains([gain if operand in matrices else operand.rms for operand in operands], terms)
 
 
 def _sum(operands: Sequence[Operand], output: Operand) -> Gains:
-    terms = max((each.count for each in operands), default=1) / max(output.count, 1)
-    return Gains([math.sqrt(max(terms, 1)) * each.rms + output.rms for each in operands], terms)
+    terms = max((operand.count for operand in operands), default=1) / max(output.count, 1)
+    return Gains(
+        [math.sqrt(max(terms, 1)) * operand.rms + output.rms for operand in operands], terms
+    )
 
 
 def _mean(operands: Sequence[Operand], output: Operand) -> Gains:
     terms = max((each.count for each in operands), default=1) / max(output.count, 1)
-    each = [one.rms / math.sqrt(max(terms, 1)) + output.rms for one in operands]
+    each = [operand.rms / math.sqrt(max(terms, 1)) + output.rms for operand in operands]
     return Gains(each, terms)
 
 
 def _added(operands: Sequence[Operand], output: Operand) -> Gains:
-    return Gains([each.rms + output.rms for each in operands])
+    return Gains([operand.rms + output.rms for operand in operands])
 
 
 def _exponential(operands: Sequence[Operand], output: Operand) -> Gains:
     """An absolute error of the exponent is a relative error of the result."""
-    return Gains([output.rms * max(each.peak, 1.0) for each in operands])
+    return Gains([output.rms * max(operand.peak, 1.0) for operand in operands])
 
 
 def _logarithmic(operands: Sequence[Operand], output: Operand) -> Gains:
-    return Gains([2 * each.peak + output.rms for each in operands])
+    return Gains([2 * operand.peak + output.rms for operand in operands])
 
 
 def _normalised(operands: Sequence[Operand], output: Operand) -> Gains:
     """The subtracted mean may be much larger than the remainder."""
     first, *rest = operands or [output]
-    cancelled = first.rms / first.spread if first.spread else first.peak / max(first.rms, 1e-30)
+    cancellation = first.rms / first.spread if first.spread else first.peak / max(first.rms, 1e-30)
     if output.value.name == _RECIPROCAL and len(operands) > 1:
         # The narrowest row has the largest reciprocal, and errors are relative to its spread.
-        cancelled = max(cancelled, first.rms * output.peak)
+        cancellation = max(cancellation, first.rms * output.peak)
     terms = first.count / max(min((each.count for each in rest), default=1), 1)
-    each = [_PARTIAL * output.rms * max(cancelled, 1.0), *(output.rms + one.rms for one in rest)]
+    each = [_PARTIAL * output.rms * max(cancellation, 1.0), *(output.rms + one.rms for one in rest)]
     return Gains(each[: len(operands)], terms)
 
 
@@ -171,7 +176,7 @@ def _gradient(operands: Sequence[Operand], output: Operand) -> Gains:
 
 def _product_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
     incoming, *rest = operands
-    matrices = [each for each in rest if len(each.value.shape) > 1][:2]
+    matrices = [operand for operand in rest if len(operand.value.shape) > 1][:2]
     if len(matrices) < 2:
         return _gradient(operands, output)
     data, weight = matrices
@@ -186,7 +191,7 @@ def _product_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
     options = fitting or [choice[:2] for choice in choices.values()]
     terms, factor = max(options, key=lambda option: math.sqrt(option[0]) * option[1])
     gain = math.sqrt(max(terms, 1)) * incoming.rms * factor
-    return Gains([gain, *(gain if each in matrices else 0.0 for each in rest)], terms)
+    return Gains([gain, *(gain if operand in matrices else 0.0 for operand in rest)], terms)
 
 
 def _normalised_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
@@ -195,8 +200,8 @@ def _normalised_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
         terms = incoming.count / max(output.count, 1)
         gain = math.sqrt(terms) * incoming.rms
         return Gains([gain] * len(operands), terms)
-    data = next((each for each in rest if each.count == incoming.count), None)
-    scale = max((each.peak for each in rest if each.count < incoming.count), default=1.0)
+    data = next((operand for operand in rest if operand.count == incoming.count), None)
+    scale = max((operand.peak for operand in rest if operand.count < incoming.count), default=1.0)
     spread = data.spread if data is not None else 0.0
     gain = 2 * incoming.rms * scale / spread if spread else 4 * output.rms
     return Gains([max(gain, 2 * output.rms)] * len(operands))
@@ -204,13 +209,13 @@ def _normalised_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
 
 def _softmax_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
     incoming, *rest = operands
-    gain = 2 * incoming.rms * min(max((each.peak for each in rest), default=1.0), 1.0)
+    gain = 2 * incoming.rms * min(max((operand.peak for operand in rest), default=1.0), 1.0)
     return Gains([max(gain, output.rms)] * len(operands))
 
 
 def _loss_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
     """For a loss on logits: probabilities minus the target."""
-    peak = max((each.peak for each in operands[1:]), default=1.0)
+    peak = max((operand.peak for operand in operands[1:]), default=1.0)
     return Gains([output.rms * max(peak, 1.0)] * len(operands))
 
 
@@ -220,7 +225,7 @@ def _parameter_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
         return Gains([])
     incoming, *rest = operands
     terms = max(incoming.count / max(output.value.shape[0] if output.value.shape else 1, 1), 1.0)
-    data = max((each.rms for each in rest), default=1.0)
+    data = max((operand.rms for operand in rest), default=1.0)
     gain = math.sqrt(terms) * incoming.rms * max(data, 1.0)
     return Gains([max(gain, output.rms)] * len(operands), terms)
 
@@ -233,8 +238,8 @@ def _updated(operands: Sequence[Operand], output: Operand) -> Gains:
     squares, so a gradient that is zero in theory may differ by its square.
     """
     errors = [each.error for each in operands]
-    more = [2 / math.sqrt(error) if 0 < error < 1 else 2 + error for error in errors]
-    return Gains([output.rms * (1 + each) for each in more])
+    changes = [2 / math.sqrt(error) if 0 < error < 1 else 2 + error for error in errors]
+    return Gains([output.rms * (1 + each) for each in changes])
 
 
 _RULES: Final[dict[str, _Rule]] = {

@@ -75,33 +75,35 @@ class Judge:
         for row in rows:
             self._coarsest = max(self._coarsest, coarser(row.value, row.partner))
         context = self._context(call)
-        judged = [
+        judged_rows = [
             self._judged(call, row, self._depends(row, rows, context), rows, replayed, baseline)
             if row.value.role in _OUTPUTS
             else row
             for row in rows
         ]
         is_resolved = call.kind == "module" and (call.layer, call.phase) in self.resolved
-        reason, arrived = "", ()
+        reason, differing_inputs = "", ()
         if not is_resolved:
-            reason, arrived = self._reason(pair, judged, context, replayed)
-        judged = [
+            reason, differing_inputs = self._reason(pair, judged_rows, context, replayed)
+        judged_rows = [
             replace(row, verdict="offender")
-            if any(row is each for each in arrived)
+            if any(row is differing_row for differing_row in differing_inputs)
             else self._settled(row, reason)
-            for row in judged
+            for row in judged_rows
         ]
-        self._remember(call, judged)
+        self._remember(call, judged_rows)
         if not is_resolved:
-            disagrees = any(row.ratio is not None and row.verdict != "agrees" for row in judged)
+            disagrees = any(
+                row.ratio is not None and row.verdict != "agrees" for row in judged_rows
+            )
             self._has_disagreement = self._has_disagreement or disagrees or bool(reason)
-        verdicts = {row.verdict for row in judged}
+        verdicts = {row.verdict for row in judged_rows}
         worst: Verdict = "inherited" if "inherited" in verdicts else "agrees"
         return Compared(
             pair=pair,
             place=place,
-            rows=judged,
-            ratio=max((row.ratio for row in judged if row.ratio is not None), default=0.0),
+            rows=judged_rows,
+            ratio=max((row.ratio for row in judged_rows if row.ratio is not None), default=0.0),
             verdict="offender" if reason else worst,
             reason=reason,
             added=replayed.added if replayed else None,
@@ -122,7 +124,7 @@ class Judge:
     def _depends(self, row: Row, rows: Sequence[Row], context: Sequence[Row]) -> list[Row]:
         """What an output depends on."""
         if row.value.role in ("state", "change"):
-            return [each for each in rows if each.value.role in ("gradient", "parameter")]
+            return [operand for operand in rows if operand.value.role in ("gradient", "parameter")]
         return [*context] if row.value.role == "gradient" else [*_operands(rows), *context]
 
     def _judged(
@@ -151,8 +153,8 @@ class Judge:
         usual = 0.0 if is_lost else self._level(call.phase)
         if call.kind == "module":  # whose parameters are not among its operands
             usual = max(usual, self.drift.layers.get(call.layer, 0.0))
-        healthy = [min(self._error(each, usual), usual) for each in operands]
-        actual = [0.0 if is_lost else self._error(each, usual) for each in operands]
+        healthy = [min(self._error(operand, usual), usual) for operand in operands]
+        actual = [0.0 if is_lost else self._error(operand, usual) for operand in operands]
         if not operands:
             healthy = actual = [usual]
         as_operands = [*operands] or [row]
@@ -163,10 +165,13 @@ class Judge:
         truth = baseline.get((row.value.role, row.value.name), 0.0) * difference.rms
 
         def explained(errors: Sequence[float]) -> float:
-            known = [
-                _as_operand(each, error) for each, error in zip(as_operands, errors, strict=True)
+            with_errors = [
+                _as_operand(operand, error)
+                for operand, error in zip(as_operands, errors, strict=True)
             ]
-            absolute = explained_error(call, known, _as_operand(row, 0.0), is_gradient=is_gradient)
+            absolute = explained_error(
+                call, with_errors, _as_operand(row, 0.0), is_gradient=is_gradient
+            )
             return max(absolute, truth, usual * _scale(row, rows, is_gradient=is_gradient))
 
         if replayed is not None and row.value.name in replayed.ratios:
@@ -205,14 +210,14 @@ class Judge:
         """Why a call is to blame, empty if it is not; and the operands to blame."""
         operands = [*_operands(rows), *context]
         if self._disagreeing(pair.before.phase, operands):
-            arrived = [
+            differing_inputs = [
                 row
                 for row in self._disagreeing(pair.before.phase, _operands(rows))
                 if not self._has_drifted(pair.before.layer, row)
             ]
-            if arrived and not self._has_disagreement:
-                names = ", ".join(f"{row.value.role} {row.value.name}" for row in arrived)
-                return f"{names} arrives different, and nothing before it differs", arrived
+            if differing_inputs and not self._has_disagreement:
+                names = ", ".join(f"{row.value.role} {row.value.name}" for row in differing_inputs)
+                return f"{names} arrives different, and nothing before it differs", differing_inputs
             if replayed is None or not replayed.is_blamed:
                 return "", ()
         bad = [row for row in rows if row.verdict == "offender"]
@@ -290,11 +295,13 @@ def first_offenders(calls: Sequence[Compared]) -> Iterator[Compared]:
         call = compared.call
         # The backward of a layer is recorded from its first gradient on, before what is in it.
         is_container = call.kind in ("module", "parameter") and any(
-            _is_inside(each.call, call)
-            for each in offenders
-            if each in blamed or _is_finer(each.call, call)
+            _is_inside(offender.call, call)
+            for offender in offenders
+            if offender in blamed or _is_finer(offender.call, call)
         )
-        if not is_container and not any(_is_gradient_of(call, each.call) for each in blamed):
+        if not is_container and not any(
+            _is_gradient_of(call, offender.call) for offender in blamed
+        ):
             blamed.append(compared)
             yield compared
 
@@ -332,8 +339,8 @@ def _operands(rows: Sequence[Row]) -> list[Row]:
 
 def _as_operand(row: Row, error: float) -> Operand:
     difference = row.difference
-    known = (difference.rms, difference.peak) if difference else magnitude(row.value)
-    rms, peak = (each if math.isfinite(each) else 0.0 for each in known)
+    sizes = (difference.rms, difference.peak) if difference else magnitude(row.value)
+    rms, peak = (size if math.isfinite(size) else 0.0 for size in sizes)
     unit = coarser(row.value, row.partner)
     return Operand(value=row.value, error=error, roundoff=unit, rms=rms, peak=peak)
 
@@ -343,10 +350,12 @@ def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
 
     A gradient that is zero in theory is measured by the layer's other gradients.
     """
-    own = _rms(row.difference)
+    own_rms = _rms(row.difference)
     if not is_gradient or len(row.value.shape) != 1:
-        return own
-    return max([own, *(_rms(each.difference) for each in rows if each.value.role in _OUTPUTS)])
+        return own_rms
+    return max(
+        [own_rms, *(_rms(output.difference) for output in rows if output.value.role in _OUTPUTS)]
+    )
 
 
 def _is_all_noise(row: Row) -> bool:

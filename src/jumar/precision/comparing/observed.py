@@ -117,18 +117,18 @@ def compare_statistics(first: Value, second: Value) -> Difference | None:
 def _bounds(apart: dict[str, float], rms: float, peak: float, count: int) -> tuple[float, float]:
     if not rms > 0:
         return math.inf, math.inf
-    more = math.sqrt(min(max(count, 1), _SAMPLES))
+    cancellation = math.sqrt(min(max(count, 1), _SAMPLES))
     ends = [apart[name] for name in ("min", "max") if name in apart]
     # Rounding errors are relative to the element, and the ends are the largest elements. Errors
     # that were inherited are as large at smaller ones.
-    lower = [each / peak for each in ends]
-    samples = [each / rms for each in ends]
+    lower = [distance / peak for distance in ends]
+    samples = [distance / rms for distance in ends]
     if "mean" in apart:
         lower.append(apart["mean"] / rms)
-        samples.append(lower[-1] * more)
+        samples.append(lower[-1] * cancellation)
     if "l2" in apart:
         lower.append(apart["l2"] / math.sqrt(max(count, 1)) / rms)
-        samples.append(lower[-1] * more)
+        samples.append(lower[-1] * cancellation)
     return max(lower), max(*lower, math.sqrt(math.fsum(x * x for x in samples) / len(samples)))
 
 
@@ -168,7 +168,9 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
     relative = error / rms if rms > 0 else (math.inf if error else 0.0)
     norms = float(left.norm() * right.norm())
     is_large = left.abs() > rms / 1000
-    each = (apart[is_large] / left[is_large].abs()).max().item() if is_large.any() else None
+    largest_relative = (
+        (apart[is_large] / left[is_large].abs()).max().item() if is_large.any() else None
+    )
     return Difference(
         lower=relative,
         upper=relative,
@@ -177,7 +179,7 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
         is_exact=error == 0,
         cosine=float(left @ right) / norms if norms else None,
         largest=_peak(apart),
-        relative=each,
+        relative=largest_relative,
     )
 
 
@@ -189,7 +191,7 @@ def unlike(left: torch.Tensor, right: torch.Tensor) -> str:
     usable = left.isfinite()
     if not torch.equal(usable, right.isfinite()):
         return "NaN or infinity at different positions"
-    kinds = [each[~usable].nan_to_num(nan=0.0).sign() for each in (left, right)]
+    kinds = [values[~usable].nan_to_num(nan=0.0).sign() for values in (left, right)]
     return "" if torch.equal(*kinds) else "NaN in place of infinity, or infinity of another sign"
 
 

@@ -80,7 +80,7 @@ def pair_calls(before: Dump, after: Dump) -> Pairing:
     without the level that DDP adds; then, if a dump has no layers (msprobe's level L1) or no ops
     (the TensorFlow adapter's files), by what it has.
     """
-    places = {id(call): place for place, call in enumerate(after.calls)}
+    positions = {id(call): position for position, call in enumerate(after.calls)}
     left, right = list(before.calls), list(after.calls)
     pairs: list[Pair] = []
     keys: list[Callable[[Call], Hashable]] = [
@@ -94,10 +94,10 @@ def pair_calls(before: Dump, after: Dump) -> Pairing:
     for key in keys:
         matched = _matched(left, right, key)
         pairs += matched
-        taken = {id(call) for pair in matched for call in pair}
-        left = [call for call in left if id(call) not in taken]
-        right = [call for call in right if id(call) not in taken]
-    pairs.sort(key=lambda pair: places[id(pair.after)])
+        matched_ids = {id(call) for pair in matched for call in pair}
+        left = [call for call in left if id(call) not in matched_ids]
+        right = [call for call in right if id(call) not in matched_ids]
+    pairs.sort(key=lambda pair: positions[id(pair.after)])
     return Pairing(pairs=pairs, only_before=left, only_after=right)
 
 
@@ -108,16 +108,16 @@ def pair_values(pair: Pair) -> list[tuple[Value, Value]]:
     """
     names = {(value.role, _place(pair.before, value)): value for value in pair.before.values}
     pairs: list[tuple[Value, Value]] = []
-    left: list[Value] = []
+    unmatched: list[Value] = []
     for value in pair.after.values:
         key = value.role, _place(pair.after, value)
         partner = names.get(key)
         if partner is not None and _count(partner) == _count(value):
             pairs.append((names.pop(key), value))
         else:
-            left.append(value)
-    for value in left:
-        alike = [key for key, each in names.items() if _is_alike(each, value)]
+            unmatched.append(value)
+    for value in unmatched:
+        alike = [key for key, candidate in names.items() if _is_alike(candidate, value)]
         if len(alike) == 1:
             pairs.append((names.pop(alike[0]), value))
     return pairs
@@ -147,7 +147,7 @@ def _matched(
     pairs: list[Pair] = []
     for first, second in groups.values():
         if len(first) == len(second):
-            numbers = [sorted(each, key=lambda call: call.number) for each in (first, second)]
+            numbers = [sorted(group, key=lambda call: call.number) for group in (first, second)]
             exact = {call.key for call in first} == {call.key for call in second}
             pairs += map(Pair, *(numbers if exact else (first, second)))
         elif first and second:
@@ -159,9 +159,9 @@ def _aligned(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
     """Calls of the same op where one side has more of them: in order, with equal shapes."""
     matcher = SequenceMatcher(None, [*map(_shapes, first)], [*map(_shapes, second)], autojunk=False)
     return [
-        Pair(first[block.a + place], second[block.b + place])
+        Pair(first[block.a + offset], second[block.b + offset])
         for block in matcher.get_matching_blocks()
-        for place in range(block.size)
+        for offset in range(block.size)
     ]
 
 
@@ -175,8 +175,8 @@ def _computed(call: Call) -> str:
 
 def _place(call: Call, value: Value) -> str:
     """The name of a value as the function of the same computation has it."""
-    family, _, rest = call.op.removeprefix("aten.").partition(".")
-    if not call.op.startswith("aten.") or value.role != "input" or not rest:
+    family, _, overload = call.op.removeprefix("aten.").partition(".")
+    if not call.op.startswith("aten.") or value.role != "input" or not overload:
         return value.name
     return _PLACES.get(family, {}).get(value.name, value.name)
 

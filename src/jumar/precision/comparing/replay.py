@@ -178,12 +178,12 @@ def _gradient_of(call: Call, forward: Call) -> _Function | None:
     """The gradients of a function by autograd, where the dump has one for every operand."""
     target = _target(forward.op)
     operands = [value for value in forward.values if value.role == "input" and _is_float(value)]
-    given = [value for value in call.values if value.role == "output"]
+    results = [value for value in call.values if value.role == "output"]
     shapes = [value.shape for value in operands]
-    if target is None or [value.shape for value in given] != shapes[: len(given)]:
+    if target is None or [value.shape for value in results] != shapes[: len(results)]:
         return None
     # msprobe gives gradients in the order of operands; equal shapes may be in any order.
-    if len(given) != len(shapes) and len(set(shapes)) != len(shapes):
+    if len(results) != len(shapes) and len(set(shapes)) != len(shapes):
         return None
 
     def run(tensors: Mapping[tuple[str, str], torch.Tensor]) -> Mapping[str, torch.Tensor]:
@@ -199,9 +199,9 @@ def _gradient_of(call: Call, forward: Call) -> _Function | None:
             outputs = _named(target(*positional, **keywords))
             (first,) = outputs.values()
             incoming = next(tensor for key, tensor in tensors.items() if key[0] == "input")
-            wanted = [leaves[(value.name,)] for value in operands[: len(given)]]
-            gradients = torch.autograd.grad(first, wanted, incoming.reshape(first.shape))
-        return {value.name: each for value, each in zip(given, gradients, strict=True)}
+            inputs = [leaves[(value.name,)] for value in operands[: len(results)]]
+            gradients = torch.autograd.grad(first, inputs, incoming.reshape(first.shape))
+        return {value.name: gradient for value, gradient in zip(results, gradients, strict=True)}
 
     return run
 
@@ -258,14 +258,14 @@ def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) ->
         return None
     generator = torch.Generator().manual_seed(0)
     shaken = function({key: _shaken(each, coarsest, generator) for key, each in wide.items()})
-    own = {
+    explained = {
         name: _explained(_terms(call, wide, result[name]), coarsest, result[name], shaken[name])
         for name in names
     }
     return _Side(
         outputs={name: outputs[name] for name in names},
         replayed={name: result[name] for name in names},
-        own=own,
+        own=explained,
     )
 
 
@@ -278,16 +278,16 @@ def _explained(terms: float, unit: float, exact: torch.Tensor, shaken: torch.Ten
         exact: The output.
         shaken: The output of operands with errors of that size.
     """
-    moved = _distance(exact, shaken)
+    change = _distance(exact, shaken)
     # Kernels add up in float32: each sum of n terms has an error of sqrt(n) roundings or, where
     # the partial sums are far larger than the result (a gradient that is zero in theory), of n.
-    grown = min(-terms, _LONGEST_COHERENT) if terms < 0 else math.sqrt(terms) / 2
-    summed = moved * min(_ACCUMULATED / unit, 1.0) * grown if unit else 0.0
-    own = moved + summed + unit * _rms(exact) / 2
+    growth = min(-terms, _LONGEST_COHERENT) if terms < 0 else math.sqrt(terms) / 2
+    accumulated = change * min(_ACCUMULATED / unit, 1.0) * growth if unit else 0.0
+    explained = change + accumulated + unit * _rms(exact) / 2
     if unit > _LOW:
-        own *= 2  # kernels in low precision round between their parts too
+        explained *= 2  # kernels in low precision round between their parts too
     # Of a few elements, this is a sample of a few numbers.
-    return own * (1 + 2 / math.sqrt(max(exact.numel(), 1)))
+    return explained * (1 + 2 / math.sqrt(max(exact.numel(), 1)))
 
 
 def _terms(
@@ -295,9 +295,9 @@ def _terms(
 ) -> float:
     """Number of terms in the sums of an output; negative for sums over a whole gradient."""
     family = canonical(call.op)
-    floats = [each for each in tensors.values() if each.is_floating_point()]
-    largest = max((each.numel() for each in floats), default=1)
-    matrices = [each for each in floats if each.dim() > 1]
+    floats = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
+    largest = max((tensor.numel() for tensor in floats), default=1)
+    matrices = [tensor for tensor in floats if tensor.dim() > 1]
     ratio = max(largest / max(output.numel(), 1), 1.0)
     if output.dim() <= 1 and (call.phase == "backward" or family == "sum"):
         return -ratio
@@ -318,27 +318,27 @@ def _arguments(
     Raises:
         ValueError: One is missing, or its text is not a literal.
     """
-    given: dict[str, Any] = {name: tensor for (_, name), tensor in tensors.items()}
+    contents: dict[str, Any] = {name: tensor for (_, name), tensor in tensors.items()}
     for name, text in call.arguments.items():
-        given[name] = _literal(text)
+        contents[name] = _literal(text)
     tops: dict[str, Any] = {}
-    for name, content in given.items():
-        top, _, inner = name.partition(".")
-        if inner:
-            tops.setdefault(top, {})[int(inner)] = content
+    for name, content in contents.items():
+        top, _, index = name.partition(".")
+        if index:
+            tops.setdefault(top, {})[int(index)] = content
         else:
             tops[top] = content
     tops = {
-        name: [content[place] for place in range(len(content))]
+        name: [content[position] for position in range(len(content))]
         if isinstance(content, dict)
         else content
         for name, content in tops.items()
     }
-    places = sorted(int(name) for name in tops if name.isdigit())
-    if places != [*range(len(places))]:
+    positions = sorted(int(name) for name in tops if name.isdigit())
+    if positions != [*range(len(positions))]:
         raise ValueError("an argument is missing")
     return (
-        [tops[str(place)] for place in places],
+        [tops[str(position)] for position in positions],
         {name: content for name, content in tops.items() if not name.isdigit()},
     )
 
@@ -359,7 +359,7 @@ def _literal(text: str) -> Any:
 
 def _named(result: Any) -> Mapping[str, torch.Tensor]:
     parts: Sequence[Any] = list(result) if isinstance(result, tuple | list) else [result]
-    return {str(place): each for place, each in enumerate(parts) if isinstance(each, torch.Tensor)}
+    return {str(index): part for index, part in enumerate(parts) if isinstance(part, torch.Tensor)}
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

@@ -135,7 +135,7 @@ def _call(compared: Compared) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    seen = row.difference
+    difference = row.difference
     return {
         "role": row.value.role,
         "name": row.value.name,
@@ -144,12 +144,12 @@ def _row(row: Row) -> dict[str, Any]:
         "shape": "x".join(map(str, row.value.shape)),
         "verdict": row.verdict,
         "ratio": _number(row.ratio),
-        "error": _number(seen.lower if seen else None),
-        "error_at_most": _number(seen.upper if seen else None),
-        "cosine": _number(seen.cosine if seen else None),
-        "max_absolute": _number(seen.largest if seen else None),
-        "max_relative": _number(seen.relative if seen else None),
-        "remark": seen.remark if seen else "not comparable",
+        "error": _number(difference.lower if difference else None),
+        "error_at_most": _number(difference.upper if difference else None),
+        "cosine": _number(difference.cosine if difference else None),
+        "max_absolute": _number(difference.largest if difference else None),
+        "max_relative": _number(difference.relative if difference else None),
+        "remark": difference.remark if difference else "not comparable",
         **{
             f"{name}_{side}": _number(getattr(value.statistics, name, None))
             for side, value in (("before", row.value), ("after", row.partner))

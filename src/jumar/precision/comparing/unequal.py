@@ -47,7 +47,7 @@ def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None
         pairing: Which of their calls belong together.
     """
     unequal = list(_unequal(pairing.pairs))
-    ops = [each for each in unequal if each.pair.after.kind != "module"]
+    ops = [unequal_call for unequal_call in unequal if unequal_call.pair.after.kind != "module"]
     if not unequal:
         return None
     first = (ops or unequal)[0]
@@ -62,12 +62,12 @@ def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None
 
 def _unequal(pairs: Sequence[Pair]) -> Iterator[Unequal]:
     for pair in pairs:
-        values = [both for both in pair_values(pair) if not _is_equal(*both)]
+        values = [sides for sides in pair_values(pair) if not _is_equal(*sides)]
         if values:
-            taken = ("input", "parameter")
+            input_roles = ("input", "parameter")
             if pair.before.kind == "parameter":
-                taken = (*taken, "gradient")
-            inputs_equal = not any(value.role in taken for value, _ in values)
+                input_roles = (*input_roles, "gradient")
+            inputs_equal = not any(value.role in input_roles for value, _ in values)
             yield Unequal(pair=pair, values=values, inputs_equal=inputs_equal)
 
 

@@ -70,7 +70,7 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
         UserError: One cannot be read.
     """
     mapping = _mapping(folder / "mapping.csv")
-    gathered: dict[tuple[str, str, str], _Gathered] = {}
+    ops: dict[tuple[str, str, str], _Gathered] = {}
     left_out = 0
     framework = "tensorflow"
     for path in files:
@@ -84,11 +84,11 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
         op = match["type"] if decoded else ""
         # Every output of a TensorFlow op has its own time.
         key = (op, match["name"], match["time"] if decoded else "")
-        one = gathered.setdefault(key, _Gathered(op, match["name"], int(match["time"])))
-        one.time = min(one.time, int(match["time"]))
+        gathered_op = ops.setdefault(key, _Gathered(op, match["name"], int(match["time"])))
+        gathered_op.time = min(gathered_op.time, int(match["time"]))
         role: Role = "input" if decoded and match["role"] == "input" else "output"
         tensor = read_npy(path, header_only=True)
-        one.values.append(
+        gathered_op.values.append(
             Value(
                 role=role,
                 name=str(int(match["place"])),
@@ -102,7 +102,7 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
         where=folder,
         tool="TensorFlow" if framework else "CANN, decoded",
         framework=framework,
-        calls=_calls(gathered.values()),
+        calls=_calls(ops.values()),
         tensors=TensorFiles({path.name: path for path in files}),
         notices=notices,
     )
@@ -119,8 +119,8 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
         UserError: One is truncated or not a dump.
     """
     mapping = _mapping(folder / "mapping.csv")
-    gathered: dict[tuple[str, str, str], _Gathered] = {}
-    places: dict[str, _Place] = {}
+    ops: dict[tuple[str, str, str], _Gathered] = {}
+    blobs: dict[str, _Blob] = {}
     notices: list[str] = []
     for path in files:
         match = RAW.fullmatch(mapping.get(path.name, path.name))
@@ -128,33 +128,33 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
             notices.append(f"{path.name}: another name than a dump's; left out.")
             continue
         op = _Gathered(match["type"], match["name"], int(match["time"]))
-        gathered[op.op, op.layer, match["time"]] = op
-        for role, place in _raw_tensors(path):
-            name = f"{path.name}:{role}.{place.number}"
-            if place.dtype is None:
+        ops[op.op, op.layer, match["time"]] = op
+        for role, blob in _raw_tensors(path):
+            name = f"{path.name}:{role}.{blob.number}"
+            if blob.dtype is None:
                 notices.append(f"{name} has a dtype of an unknown number; left out.")
                 continue
-            places[name] = place
+            blobs[name] = blob
             op.values.append(
                 Value(
                     role=role,
-                    name=str(place.number),
-                    dtype=_named(place.dtype),
-                    shape=place.shape,
+                    name=str(blob.number),
+                    dtype=_named(blob.dtype),
+                    shape=blob.shape,
                     tensor=name,
                 )
             )
     return Dump(
         where=folder,
         tool="CANN",
-        calls=_calls(gathered.values()),
-        tensors=_Blobs(places),
+        calls=_calls(ops.values()),
+        tensors=_Blobs(blobs),
         notices=notices,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Blob:
     """Position of a tensor in a raw file."""
 
     path: Path
@@ -169,34 +169,34 @@ class _Blobs:
     """The tensors of raw files.
 
     Args:
-        places: Their positions.
+        blobs: Their positions.
     """
 
-    def __init__(self, places: Mapping[str, _Place]) -> None:
-        self._places = places
+    def __init__(self, blobs: Mapping[str, _Blob]) -> None:
+        self._blobs = blobs
 
     def read(self, name: str) -> torch.Tensor:
         """See `Tensors.read`."""
-        place = self._places.get(name)
-        if place is None or place.dtype is None:
+        blob = self._blobs.get(name)
+        if blob is None or blob.dtype is None:
             raise UserError(f"the dump names no tensor '{name}'")
         try:
-            with open_to_read(place.path) as file:
-                file.seek(place.begin)
-                content = bytearray(file.read(place.size))
+            with open_to_read(blob.path) as file:
+                file.seek(blob.begin)
+                content = bytearray(file.read(blob.size))
         except OSError as error:
-            raise unreadable(place.path, error) from error
-        if len(content) != math.prod(place.shape) * place.dtype.itemsize:
+            raise unreadable(blob.path, error) from error
+        if len(content) != math.prod(blob.shape) * blob.dtype.itemsize:
             raise UserError(
-                f"the tensor {name} has {place.size} bytes, which is not its shape's number",
-                where=str(place.path),
+                f"the tensor {name} has {blob.size} bytes, which is not its shape's number",
+                where=str(blob.path),
             )
         if not content:
-            return torch.empty(place.shape, dtype=place.dtype)
-        return torch.frombuffer(content, dtype=place.dtype).reshape(place.shape)
+            return torch.empty(blob.shape, dtype=blob.dtype)
+        return torch.frombuffer(content, dtype=blob.dtype).reshape(blob.shape)
 
 
-def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
+def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Blob]]:
     """The tensors of a raw file: inputs, then outputs."""
     try:
         with open_to_read(path) as file:
@@ -213,13 +213,13 @@ def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
             for number, wire, at, to in fields(message, 0, length)
             if wire == DELIMITED
         ]
-        for wanted in (_INPUT, _OUTPUT, _BUFFER, _SPACE):
-            described = [part for part in parts if part[0] == wanted]
-            for number, (_, at, to) in enumerate(described):
-                dtype, shape, size = _description(message, at, to, _SIZE[wanted])
-                if wanted in (_INPUT, _OUTPUT):
-                    role: Role = "input" if wanted == _INPUT else "output"
-                    yield role, _Place(path, number, _DTYPES.get(dtype), shape, begin, size)
+        for field_number in (_INPUT, _OUTPUT, _BUFFER, _SPACE):
+            descriptions = [part for part in parts if part[0] == field_number]
+            for number, (_, at, to) in enumerate(descriptions):
+                dtype, shape, size = _description(message, at, to, _SIZE[field_number])
+                if field_number in (_INPUT, _OUTPUT):
+                    role: Role = "input" if field_number == _INPUT else "output"
+                    yield role, _Blob(path, number, _DTYPES.get(dtype), shape, begin, size)
                 begin += size
         if begin > end:
             raise ValueError(f"it has {end} bytes of {begin}")
@@ -243,8 +243,8 @@ def _description(
         elif number == size_field and wire != DELIMITED:
             size = varint(message, begin, end)[0]
         elif number == 3 and wire == DELIMITED:
-            for inner, inner_wire, inner_begin, inner_end in fields(message, begin, end):
-                if inner != 1:
+            for inner_number, inner_wire, inner_begin, inner_end in fields(message, begin, end):
+                if inner_number != 1:
                     continue
                 position = inner_begin
                 while position < inner_end:
@@ -255,24 +255,24 @@ def _description(
     return dtype, tuple(shape), size
 
 
-def _calls(gathered: Iterable[_Gathered]) -> list[Call]:
+def _calls(ops: Iterable[_Gathered]) -> list[Call]:
     calls: list[Call] = []
     numbers: Counter[tuple[str, str]] = Counter()
-    for one in sorted(gathered, key=lambda each: each.time):
-        phase: Phase = "backward" if one.layer.startswith("gradients") else "forward"
-        values = sorted(one.values, key=lambda value: (value.role, int(value.name)))
+    for op in sorted(ops, key=lambda gathered: gathered.time):
+        phase: Phase = "backward" if op.layer.startswith("gradients") else "forward"
+        values = sorted(op.values, key=lambda value: (value.role, int(value.name)))
         calls.append(
             Call(
                 kind="op",
-                op=one.op,
-                layer=one.layer,
-                number=numbers[one.op, one.layer],
+                op=op.op,
+                layer=op.layer,
+                number=numbers[op.op, op.layer],
                 phase=phase,
                 values=tuple(values),
-                cann=one.op,
+                cann=op.op,
             )
         )
-        numbers[one.op, one.layer] += 1
+        numbers[op.op, op.layer] += 1
     return calls
 
 

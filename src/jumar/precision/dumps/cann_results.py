@@ -129,13 +129,13 @@ def _result(heads: Sequence[str], row: Sequence[str], where: str) -> AscendResul
     if len(row) != len(heads):
         raise UserError(f"has {len(row)} cells instead of {len(heads)}", where=where)
     cells = dict(zip(heads, row, strict=True))
-    named = re.fullmatch(r".*:(input|output):(\d+)", cells["TensorIndex"])
+    tensor_index = re.fullmatch(r".*:(input|output):(\d+)", cells["TensorIndex"])
     overflowed = {"YES": True, "NO": False}.get(cells.get("OverFlow", ""))
     return AscendResult(
         op_type=cells["OpType"],
         npu=cells["NPUDump"],
         golden="" if cells["GroundTruth"] in ("*", "NaN") else cells["GroundTruth"],
-        tensor=f"{named[1]}:{named[2]}" if named else "",
+        tensor=f"{tensor_index[1]}:{tensor_index[2]}" if tensor_index else "",
         overflowed=overflowed,
         numbers={
             name: number
@@ -159,10 +159,10 @@ def _number(text: str) -> float | None:
 def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The units in both formats: one record with `acc_list`, or one object per unit."""
     if isinstance(content, dict) and "acc_list" in content:
-        listed = content["acc_list"]
-        for one in listed if isinstance(listed, list) else [listed]:
-            if int(one["valid"]):
-                yield str(one["acc_type"]), one["data"]
+        records = content["acc_list"]
+        for entry in records if isinstance(records, list) else [records]:
+            if int(entry["valid"]):
+                yield str(entry["acc_type"]), entry["data"]
         return
     parts = content if isinstance(content, list) else [content]
     for part in parts:
@@ -173,8 +173,8 @@ def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _status(content: Any) -> int:
     if isinstance(content, list):
         total = 0
-        for each in content:
-            total |= _status(each)
+        for item in content:
+            total |= _status(item)
         return total
     return int(content, 0) if isinstance(content, str) else int(content)
 

@@ -151,19 +151,19 @@ def _calls(
     entries: Mapping[str, Any], parents: Mapping[str, str]
 ) -> tuple[tuple[Call, ...], list[str]]:
     """The calls in the order of execution, and the names of entries that are not calls."""
-    named: list[tuple[_Name, Mapping[str, Any]]] = []
+    named_entries: list[tuple[_Name, Mapping[str, Any]]] = []
     unknown: list[str] = []
     for text, entry in entries.items():
         name = _parsed(text, parents)
         if name is None or not isinstance(entry, dict):
             unknown.append(text)
         else:
-            named.append((name, entry))
-    numbers = _numbers([name for name, _ in named])
+            named_entries.append((name, entry))
+    numbers = _numbers([name for name, _ in named_entries])
     calls: list[Call] = []
     early: list[Call] = []
     is_forward = True
-    for name, entry in named:
+    for name, entry in named_entries:
         # Releases before 26 reserve the entry of the gradients during the forward pass.
         is_forward = is_forward and (name.kind == "parameter" or name.phase == "forward")
         part = early if is_forward and name.kind == "parameter" else calls
@@ -196,11 +196,11 @@ def _numbers(names: Sequence[_Name]) -> Mapping[_Name, int]:
     groups: defaultdict[tuple[Kind, str, str], set[int]] = defaultdict(set)
     for name in names:
         groups[name.kind, name.op, name.layer].add(name.place)
-    places = {
-        key: {index: place for place, index in enumerate(sorted(indices))}
+    positions = {
+        key: {index: position for position, index in enumerate(sorted(indices))}
         for key, indices in groups.items()
     }
-    return {name: places[name.kind, name.op, name.layer][name.place] for name in names}
+    return {name: positions[name.kind, name.op, name.layer][name.place] for name in names}
 
 
 def _made(name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]) -> Iterator[Call]:
@@ -245,8 +245,8 @@ def _values(role: Role, content: Any, arguments: dict[str, str]) -> tuple[Value,
         if role == "input" and not tensors:
             arguments[str(key)] = _text(element)
         elif role == "input":
-            rest = [leaf for leaf in leaves if not _is_tensor(leaf.content)]
-            arguments |= {leaf.name: _text(leaf.content) for leaf in rest}
+            other_leaves = [leaf for leaf in leaves if not _is_tensor(leaf.content)]
+            arguments |= {leaf.name: _text(leaf.content) for leaf in other_leaves}
     return tuple(values)
 
 
@@ -276,11 +276,11 @@ def _text(content: Any) -> str:
 
 def _plain(content: Any) -> Any:
     if isinstance(content, list):
-        return [_plain(each) for each in content]
+        return [_plain(item) for item in content]
     if isinstance(content, dict):
         if "type" in content:
             return content.get("value")
-        return {key: _plain(each) for key, each in content.items()}
+        return {key: _plain(item) for key, item in content.items()}
     return content
 
 

@@ -30,7 +30,7 @@ def write_msprobe(folder: Path, dump: Dump) -> Path:
         UserError: The system refuses.
     """
     names = _names(dump.calls)
-    place = folder / f"step{dump.step or 0}" / f"rank{dump.rank or 0}"
+    rank_folder = folder / f"step{dump.step or 0}" / f"rank{dump.rank or 0}"
     has_modules = any(call.kind == "module" for call in dump.calls)
     has_ops = any(call.kind == "op" for call in dump.calls)
     level = "mix" if has_modules and has_ops else "L0" if has_modules else "L1"
@@ -46,10 +46,10 @@ def write_msprobe(folder: Path, dump: Dump) -> Path:
         "construct.json": _construct(dump.calls, names) if has_modules else {},
         "stack.json": {"0": [list(dict.fromkeys(names)), ["no stack was recorded"]]},
     }
-    with folder_beside(place, what="the dump cannot be written") as beside:
+    with folder_beside(rank_folder, what="the dump cannot be written") as beside:
         for name, part in parts.items():
             (beside / name).write_text(json.dumps(part, indent=1), "utf-8")
-    return place
+    return rank_folder
 
 
 def _names(calls: Sequence[Call]) -> list[str]:
@@ -72,13 +72,13 @@ def _names(calls: Sequence[Call]) -> list[str]:
             continue
         op = _api(call.op)
         key = (call.op, call.layer, call.number)
-        place = forward.get(key) if call.phase == "backward" else None
-        if place is None:
-            place = counts[op, call.phase]
+        number = forward.get(key) if call.phase == "backward" else None
+        if number is None:
+            number = counts[op, call.phase]
             counts[op, call.phase] += 1
         if call.phase == "forward":
-            forward[key] = place
-        names.append(f"{op}.{place}.{call.phase}")
+            forward[key] = number
+        names.append(f"{op}.{number}.{call.phase}")
     return names
 
 
@@ -99,18 +99,18 @@ def _entries(calls: Sequence[Call], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _entry(call: Call) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    contents: dict[str, Any] = {
         value.name: _element(value) for value in call.values if value.role == "input"
     }
-    given |= {name: _scalar(text) for name, text in call.arguments.items()}
-    nested = _nested(given)
+    contents |= {name: _scalar(text) for name, text in call.arguments.items()}
+    nested = _nested(contents)
     outputs = _nested(
         {value.name: _element(value) for value in call.values if value.role == "output"}
     )
     entry: dict[str, Any] = {
         "input_args" if call.phase == "forward" else "input": _positional(nested)
     }
-    keywords = {name: each for name, each in nested.items() if not name.isdigit()}
+    keywords = {name: content for name, content in nested.items() if not name.isdigit()}
     if keywords or call.phase == "forward":
         entry["input_kwargs"] = keywords
     entry["output"] = _positional(outputs)
@@ -120,16 +120,19 @@ def _entry(call: Call) -> dict[str, Any]:
     return entry
 
 
-def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(contents: Mapping[str, Any]) -> dict[str, Any]:
     """Elements by the position of their argument; those of a list in a list."""
     tops: dict[str, Any] = {}
-    for name, content in given.items():
-        top, _, inner = name.partition(".")
-        if inner:
-            tops.setdefault(top, {})[inner] = content
+    for name, content in contents.items():
+        top, _, index = name.partition(".")
+        if index:
+            tops.setdefault(top, {})[index] = content
         else:
             tops[top] = content
-    return {name: _positional(each) if _is_listed(each) else each for name, each in tops.items()}
+    return {
+        name: _positional(argument) if _is_listed(argument) else argument
+        for name, argument in tops.items()
+    }
 
 
 def _is_listed(content: Any) -> bool:
@@ -137,8 +140,8 @@ def _is_listed(content: Any) -> bool:
 
 
 def _positional(nested: Mapping[str, Any]) -> list[Any]:
-    places = [int(name) for name in nested if name.isdigit()]
-    return [nested.get(str(place)) for place in range(max(places, default=-1) + 1)]
+    positions = [int(name) for name in nested if name.isdigit()]
+    return [nested.get(str(position)) for position in range(max(positions, default=-1) + 1)]
 
 
 def _element(value: Value) -> dict[str, Any]:
@@ -170,7 +173,7 @@ def _typed(content: Any) -> Any:
     if content is None:
         return None
     if isinstance(content, list | tuple):
-        return [_typed(each) for each in content]  # pyright: ignore[reportUnknownVariableType]
+        return [_typed(item) for item in content]  # pyright: ignore[reportUnknownVariableType]
     return {"type": type(content).__name__, "value": content}
 
 
@@ -183,8 +186,8 @@ def _construct(calls: Sequence[Call], names: Sequence[str]) -> dict[str, str | N
         path = call.layer
         if call.kind == "op" and path:
             # A layer whose own call is not in the dump still gets a name.
-            unseen = f"Module.{path}.{classes.get(path, 'Layer')}.{call.phase}.0"
-            parents[name] = ahead.get((path, call.phase), unseen)
+            unrecorded = f"Module.{path}.{classes.get(path, 'Layer')}.{call.phase}.0"
+            parents[name] = ahead.get((path, call.phase), unrecorded)
         elif call.kind != "parameter":
             parent = None
             while parent is None and path:

@@ -35,16 +35,18 @@ def open_dumps(path: Path) -> list[Dump]:
     if not is_folder(path):
         raise missing(path, "dump", more=_EXPECTED)
     dumps: list[Dump] = []
-    unknown = 0
+    num_left_out = 0
     for folder, names in _folders(path):
-        here, left = _of_folder(folder, names)
-        dumps += here
-        unknown += left
+        found_dumps, left_out = _of_folder(folder, names)
+        dumps += found_dumps
+        num_left_out += left_out
     if not dumps:
-        held = f"none of its {counted(unknown, 'file')} is one" if unknown else "it is empty"
-        raise UserError(f"no dump is in it: {held}", where=str(path), todo=_EXPECTED)
-    if unknown:
-        notice = f"Left out of {path}: {counted(unknown, 'file')} outside any dump."
+        reason = (
+            f"none of its {counted(num_left_out, 'file')} is one" if num_left_out else "it is empty"
+        )
+        raise UserError(f"no dump is in it: {reason}", where=str(path), todo=_EXPECTED)
+    if num_left_out:
+        notice = f"Left out of {path}: {counted(num_left_out, 'file')} outside any dump."
         dumps[0] = replace(dumps[0], notices=[*dumps[0].notices, notice])
     dumps.sort(key=lambda dump: (str(dump.where.parent), dump.step or 0, dump.rank or 0))
     return dumps
@@ -90,28 +92,28 @@ def _folders(path: Path) -> list[tuple[Path, Sequence[str]]]:
     def refuse(error: OSError) -> None:
         raise unreadable(error.filename or path, error) from error
 
-    walked: list[tuple[Path, Sequence[str]]] = []
-    for folder, inner, names in os.walk(path, onerror=refuse):
-        inner[:] = sorted(name for name in inner if name != msprobe.TENSORS)
-        walked.append((Path(folder), sorted(names)))
-    return walked
+    folders: list[tuple[Path, Sequence[str]]] = []
+    for folder, subfolders, names in os.walk(path, onerror=refuse):
+        subfolders[:] = sorted(name for name in subfolders if name != msprobe.TENSORS)
+        folders.append((Path(folder), sorted(names)))
+    return folders
 
 
 def _of_folder(folder: Path, names: Sequence[str]) -> tuple[list[Dump], int]:
     """The dumps in one folder, and the number of files that belong to none."""
     dumps: list[Dump] = []
-    taken = {"construct.json", "stack.json", "mapping.csv"}
-    taken |= {name for name in names if name.endswith(".safetensors")}
+    read_files = {"construct.json", "stack.json", "mapping.csv"}
+    read_files |= {name for name in names if name.endswith(".safetensors")}
     if msprobe.FILE in names:
         dumps.append(_of_file(folder / msprobe.FILE))
-        taken.add(msprobe.FILE)
+        read_files.add(msprobe.FILE)
     for name in names:
-        if name.endswith(".json") and name not in taken and _is_renamed(folder / name):
+        if name.endswith(".json") and name not in read_files and _is_renamed(folder / name):
             dumps.append(msprobe.read_msprobe(folder / name))
-            taken.add(name)
+            read_files.add(name)
         if name.endswith(".pkl"):
             dumps.append(read_ptdbg(folder / name))
-            taken.add(name)
+            read_files.add(name)
     groups: defaultdict[Callable[[Path, Sequence[Path]], Dump], list[str]] = defaultdict(list)
     for name in names:
         if DECODED.fullmatch(name) or GOLDEN.fullmatch(name):
@@ -120,8 +122,8 @@ def _of_folder(folder: Path, names: Sequence[str]) -> tuple[list[Dump], int]:
             groups[read_raw].append(name)
     for read, files in groups.items():
         dumps.append(read(folder, [folder / name for name in files]))
-        taken.update(files)
-    return dumps, sum(name not in taken for name in names)
+        read_files.update(files)
+    return dumps, sum(name not in read_files for name in names)
 
 
 def _is_renamed(path: Path) -> bool:

@@ -65,11 +65,11 @@ def find_dumps(folder: Path) -> list[Place]:
     try:
         return sorted(
             (
-                Place(step=int(step[1]), rank=int(rank[1]), folder=inner)
-                for outer in folder.iterdir()
-                if (step := _STEP.fullmatch(outer.name)) and is_folder(outer)
-                for inner in outer.iterdir()
-                if (rank := _RANK.fullmatch(inner.name)) and is_file(inner / FILE)
+                Place(step=int(step[1]), rank=int(rank[1]), folder=rank_folder)
+                for step_folder in folder.iterdir()
+                if (step := _STEP.fullmatch(step_folder.name)) and is_folder(step_folder)
+                for rank_folder in step_folder.iterdir()
+                if (rank := _RANK.fullmatch(rank_folder.name)) and is_file(rank_folder / FILE)
             ),
             key=lambda place: (place.step, place.rank),
         )
@@ -100,17 +100,17 @@ def write_dump(
     Raises:
         UserError: There is a dump of that step and rank already, or the system refuses.
     """
-    place = place_of(folder, dump.step or 0, dump.rank or 0)
-    if exists(place):
+    rank_folder = place_of(folder, dump.step or 0, dump.rank or 0)
+    if exists(rank_folder):
         raise UserError(
             f"there is a dump of step {dump.step or 0} already",
-            where=str(place),
+            where=str(rank_folder),
             todo="Choose another folder, or delete that one.",
         )
-    with folder_beside(place, what="the dump cannot be written") as beside:
+    with folder_beside(rank_folder, what="the dump cannot be written") as beside:
         shards = write_shards(beside, tensors or {}, shard_bytes)
         (beside / FILE).write_text(_text(dump, shards, views or {}), "utf-8")
-    return place
+    return rank_folder
 
 
 def read_dump(folder: Path) -> Dump:
@@ -138,8 +138,8 @@ def read_dump(folder: Path) -> Dump:
             todo="Read it with the version of jumar that wrote it, or a later one.",
         )
     try:
-        rows = [_row_from_json(each, content["row"]) for each in content["rows"]]
-        calls = tuple(_call_from_json(each, content["value"], rows) for each in content["calls"])
+        rows = [_row_from_json(item, content["row"]) for item in content["rows"]]
+        calls = tuple(_call_from_json(item, content["value"], rows) for item in content["calls"])
         shards = {str(name): int(size) for name, size in content["shards"].items()}
         views = {
             name: View(base, tuple(shape), tuple(stride))
@@ -199,8 +199,8 @@ def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> s
 
 def _lines(items: Iterable[Any]) -> str:
     """Items as JSON, one per line, with a single call of the encoder, which is slow to start."""
-    parted = [part for item in items for part in (item, _PART)]
-    return _ENCODE(parted[:-1])[1:-1].replace(f",{_ENCODE(_PART)},", ",\n")
+    separated = [part for item in items for part in (item, _PART)]
+    return _ENCODE(separated[:-1])[1:-1].replace(f",{_ENCODE(_PART)},", ",\n")
 
 
 def _only_dump(folder: Path) -> Path:
@@ -213,8 +213,8 @@ def _only_dump(folder: Path) -> Path:
         return folder
     places = find_dumps(folder)
     if not places and _STEP.fullmatch(folder.absolute().name):
-        above = find_dumps(folder.absolute().parent)
-        places = [place for place in above if place.folder.parent == folder.absolute()]
+        beside = find_dumps(folder.absolute().parent)
+        places = [place for place in beside if place.folder.parent == folder.absolute()]
     if len(places) == 1:
         return places[0].folder
     if not places:
@@ -278,7 +278,7 @@ def _call_from_json(
         layer=content["layer"],
         number=content["number"],
         phase=_one_of(Phase, content["phase"]),
-        values=tuple(_value_from_json(each, names, rows) for each in content["values"]),
+        values=tuple(_value_from_json(value, names, rows) for value in content["values"]),
         arguments=content.get("arguments", {}),
         cann=content.get("cann", ""),
     )
@@ -301,7 +301,7 @@ def _value_from_json(
 
 
 def _row_from_json(content: Sequence[Any], names: Sequence[str]) -> Statistics:
-    numbers = (float(each) if isinstance(each, str) else each for each in content)
+    numbers = (float(number) if isinstance(number, str) else number for number in content)
     fields: dict[str, Any] = dict(zip(names, numbers, strict=False))
     return Statistics(**fields)
 

@@ -53,7 +53,9 @@ def read_ptdbg(path: Path) -> Dump:
 
 def _value(role: Role, name: str, content: Sequence[Any]) -> Value:
     shape = tuple(int(size) for size in content[4])
-    largest, smallest, mean = (None if each is None else float(each) for each in content[5][:3])
+    largest, smallest, mean = (
+        None if number is None else float(number) for number in content[5][:3]
+    )
     numbers = Statistics(count=math.prod(shape), min=smallest, max=largest, mean=mean)
     dtype = str(content[3]).removeprefix("torch.")
     return Value(role=role, name=name, dtype=dtype, shape=shape, statistics=numbers)

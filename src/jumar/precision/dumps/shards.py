@@ -53,15 +53,15 @@ class Shards:
     def read(self, name: str) -> torch.Tensor:
         """See `Tensors.read`."""
         view = self._views.get(name)
-        stored = name if view is None else view.base
-        path = self._files.get(stored)
+        stored_name = name if view is None else view.base
+        path = self._files.get(stored_name)
         if path is None:
             raise UserError(f"the tensor '{name}' is missing", where=str(self._folder), todo=AGAIN)
         try:
             # Opening reads the names of all tensors, so only once per file.
             if path not in self._open:
                 self._open[path] = safe_open(path, framework="pt")
-            tensor: torch.Tensor = self._open[path].get_tensor(stored)
+            tensor: torch.Tensor = self._open[path].get_tensor(stored_name)
         except (OSError, SafetensorError) as error:
             raise unreadable(path, error, more=AGAIN) from error
         try:

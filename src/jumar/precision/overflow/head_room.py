@@ -68,14 +68,14 @@ def head_room(dump: Dump) -> list[HeadRoom]:
         dump: The step, with statistics of its ops.
     """
     tightest: dict[tuple[str, str, Phase], HeadRoom] = {}
-    above: Counter[tuple[str, str, Phase]] = Counter()
+    num_above: Counter[tuple[str, str, Phase]] = Counter()
     for call in dump.calls:
         if call.kind != "op":
             continue
         for value in _floats(call):
             largest, exceeding = _largest(value)
             key = (call.op, call.layer, call.phase)
-            above[key] += exceeding
+            num_above[key] += exceeding
             before = tightest.get(key)
             if largest and (before is None or largest > before.largest):
                 tightest[key] = HeadRoom(
@@ -87,7 +87,7 @@ def head_room(dump: Dump) -> list[HeadRoom]:
                     above=0,
                     dtype=value.dtype,
                 )
-    rows = [replace(row, above=above[key]) for key, row in tightest.items()]
+    rows = [replace(row, above=num_above[key]) for key, row in tightest.items()]
     return sorted(rows, key=lambda row: (row.doublings, row.layer, row.op))
 
 
@@ -110,9 +110,9 @@ def vanishing(dump: Dump) -> list[Vanishing]:
                 row[1] += numbers.below_subnormal
                 row[2] += numbers.below_normal - numbers.below_subnormal
     rows = [
-        Vanishing(layer=layer, elements=elements, lost=lost, coarse=coarse)
-        for layer, (elements, lost, coarse) in sums.items()
-        if lost or coarse
+        Vanishing(layer=layer, elements=elements, lost=num_lost, coarse=coarse)
+        for layer, (elements, num_lost, coarse) in sums.items()
+        if num_lost or coarse
     ]
     return sorted(rows, key=lambda row: (-row.share_lost, -row.coarse / row.elements, row.layer))
 

@@ -53,27 +53,27 @@ def origin_of(dump: Dump) -> Origin | None:
     ops = [call for call in dump.calls if call.kind == "op"]
     is_masked = False
     from_outside: Origin | None = None
-    for place, call in enumerate(ops):
-        taken = [value for value in _of_role(call, "input") if is_bad(value)]
-        given = [value for value in _of_role(call, "output") if is_bad(value)]
+    for position, call in enumerate(ops):
+        bad_inputs = [value for value in _of_role(call, "input") if is_bad(value)]
+        bad_outputs = [value for value in _of_role(call, "output") if is_bad(value)]
         if call.op.startswith(FILLS):
-            is_masked |= bool(given)
-        elif any(map(_has_nan, taken)):
-            return from_outside or Origin(call=call, bad=given or taken, is_made=False)
-        elif taken:
+            is_masked |= bool(bad_outputs)
+        elif any(map(_has_nan, bad_inputs)):
+            return from_outside or Origin(call=call, bad=bad_outputs or bad_inputs, is_made=False)
+        elif bad_inputs:
             if not is_masked and from_outside is None:
-                from_outside = Origin(call=call, bad=given or taken, is_made=False)
-            if bad := list(filter(_has_nan, given)):
+                from_outside = Origin(call=call, bad=bad_outputs or bad_inputs, is_made=False)
+            if bad := list(filter(_has_nan, bad_outputs)):
                 return from_outside or Origin(call=call, bad=bad, is_made=True)
-            if given and call.phase == "backward" and from_outside is not None:
+            if bad_outputs and call.phase == "backward" and from_outside is not None:
                 return from_outside
-        elif given:
+        elif bad_outputs:
             if not call.op.startswith(CASTS):
-                return Origin(call=call, bad=given, is_made=True)
-            producer = _producer(ops[:place], call)
+                return Origin(call=call, bad=bad_outputs, is_made=True)
+            producer = _producer(ops[:position], call)
             parameter = "" if producer else _parameter(dump, call)
             return Origin(
-                call=call, bad=given, producer=producer, parameter=parameter, is_made=True
+                call=call, bad=bad_outputs, producer=producer, parameter=parameter, is_made=True
             )
     return _of_parameters(dump)
 
@@ -101,23 +101,23 @@ def _of_role(call: Call, role: str) -> Iterator[Value]:
 
 def _producer(before: Sequence[Call], cast: Call) -> Call | None:
     """The last op before a cast whose output is the cast's input."""
-    taken = next(_of_role(cast, "input"), None)
-    if taken is None or taken.statistics is None:
+    operand = next(_of_role(cast, "input"), None)
+    if operand is None or operand.statistics is None:
         return None
     for call in reversed(before):
         if call.op.startswith(CASTS):
             continue
         for value in _of_role(call, "output"):
-            if value.statistics == taken.statistics and value.dtype == taken.dtype:
+            if value.statistics == operand.statistics and value.dtype == operand.dtype:
                 return call
     return None
 
 
 def _parameter(dump: Dump, cast: Call) -> str:
     """The parameter that is a cast's input, by its path."""
-    taken = next(_of_role(cast, "input"), None)
+    operand = next(_of_role(cast, "input"), None)
     for call in dump.calls:
         for value in _of_role(call, "parameter") if call.kind == "parameter" else ():
-            if taken and (value.statistics, value.shape) == (taken.statistics, taken.shape):
+            if operand and (value.statistics, value.shape) == (operand.statistics, operand.shape):
                 return call.op
     return ""

@@ -29,9 +29,9 @@ def advice(origin: Origin) -> str:
         return "a smaller loss scale, or keep the op in float32 (modify_mixlist)"
     if origin.parameter:
         return "a smaller parameter, or keep the ops that take it in float32 (modify_mixlist)"
-    kept = call.cann or call.op
+    op = call.cann or call.op
     return (
-        f"keep {kept} in float32: black-list it in a file for precision.modify_mixlist "
+        f"keep {op} in float32: black-list it in a file for precision.modify_mixlist "
         "(`jumar precision lint` checks it), or make its inputs smaller"
     )
 
@@ -49,8 +49,8 @@ def described(value: Value) -> str:
         return f"{value.name}: {value.dtype} {shape}"
     ends = "" if numbers.min is None else f", {numbers.min:.4g} to {numbers.max:.4g}"
     bad = [
-        f"{count} of {numbers.count} {what}"
-        for count, what in ((numbers.nan, "NaN"), (numbers.inf, "infinite"))
+        f"{count} of {numbers.count} {kind}"
+        for count, kind in ((numbers.nan, "NaN"), (numbers.inf, "infinite"))
         if count
     ]
-    return f"{value.name}: {value.dtype} {shape}{ends}{''.join(f', {each}' for each in bad)}"
+    return f"{value.name}: {value.dtype} {shape}{ends}{''.join(f', {remark}' for remark in bad)}"

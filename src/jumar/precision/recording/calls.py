@@ -37,7 +37,7 @@ class Entry:
             number=self.number,
             phase=self.phase,
             values=tuple(value.value(rows) for value in self.values),
-            arguments={name: _text(each) for name, each in self.arguments.items()},
+            arguments={name: _text(argument) for name, argument in self.arguments.items()},
             cann=self.cann,
         )
 
@@ -105,11 +105,11 @@ class Calls:
                 if not any(fnmatchcase(name, glob) for name in met):
                     close = nearest(glob, met)
                     hint = f"Did you mean '{close}'? " if close else ""
-                    some = ", ".join(sorted(filter(None, met))[:20])
+                    examples = ", ".join(sorted(filter(None, met))[:20])
                     raise UserError(
                         f"'{glob}' matches none of the step",
                         where=option,
-                        todo=f"{hint}The step has {some}{', ...' if len(met) > 20 else ''}.",
+                        todo=f"{hint}The step has {examples}{', ...' if len(met) > 20 else ''}.",
                     )
 
 

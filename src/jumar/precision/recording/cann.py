@@ -42,6 +42,6 @@ def cann_type(op: str) -> str:
         return ""
     stems = {stem, stem.lstrip("_"), f"{stem}_forward", stem.removesuffix("_dense")}
     for group in op_groups():
-        if group.backward and stems & {each.partition(".")[0] for each in group.ops}:
+        if group.backward and stems & {op_name.partition(".")[0] for op_name in group.ops}:
             return group.backward[0]
     return ""

@@ -72,7 +72,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Known:
+class _StorageFacts:
     """Cached facts about a storage.
 
     Attributes:
@@ -114,7 +114,7 @@ class Contents:
     ) -> None:
         self._meter, self._digests = meter, digests
         self._keeps_tensors, self._sample, self._room = keeps_tensors, sample, room
-        self._known: dict[int, _Known] = {}
+        self._facts: dict[int, _StorageFacts] = {}
         self.tensors: dict[str, Tensor] = {}
         self.views: dict[str, View] = {}
         self.size = 0
@@ -132,12 +132,12 @@ class Contents:
         copy: str | None = None
         digest: str | None = None
         if _is_plain(tensor):
-            known = self._of(tensor)
-            if not known.is_blank:
+            facts = self._of(tensor)
+            if not facts.is_blank:
                 version = _version(tensor) + is_written
-                row = self._row(tensor, known, version)
-                copy = self._copy(tensor, known, version) if self._keeps_tensors else None
-                digest = self._digest(tensor, known, version) if self._digests else None
+                row = self._row(tensor, facts, version)
+                copy = self._copy(tensor, facts, version) if self._keeps_tensors else None
+                digest = self._digest(tensor, facts, version) if self._digests else None
         dtype, shape = _dtype_name(tensor.dtype), tuple(tensor.shape)
         return Seen(role, name, dtype, shape, row, copy, digest)
 
@@ -164,7 +164,7 @@ class Contents:
     def changed(self, tensor: Tensor) -> None:
         """Drop the cache of a tensor, because an op has written into it."""
         if _is_plain(tensor):
-            self._known.pop(tensor.untyped_storage()._cdata, None)
+            self._facts.pop(tensor.untyped_storage()._cdata, None)
 
     def blank(self, tensor: Tensor) -> None:
         """Note that a tensor is uninitialised."""
@@ -173,48 +173,48 @@ class Contents:
 
     def forget(self) -> None:
         """Drop all caches, because something else may have changed the tensors."""
-        self._known.clear()
+        self._facts.clear()
 
     def clear(self) -> None:
         """Forget the step."""
-        self._known.clear()
+        self._facts.clear()
         self.tensors, self.views, self.size = {}, {}, 0
 
-    def _of(self, tensor: Tensor) -> _Known:
+    def _of(self, tensor: Tensor) -> _StorageFacts:
         storage = tensor.untyped_storage()
-        known = self._known.get(storage._cdata)
-        if known is None:
-            known = self._known[storage._cdata] = _Known(StorageWeakRef(storage))
-        return known
+        facts = self._facts.get(storage._cdata)
+        if facts is None:
+            facts = self._facts[storage._cdata] = _StorageFacts(StorageWeakRef(storage))
+        return facts
 
-    def _row(self, tensor: Tensor, known: _Known, version: int) -> int:
+    def _row(self, tensor: Tensor, facts: _StorageFacts, version: int) -> int:
         key = _elements(tensor, version)
-        row = known.rows.get(key)
+        row = facts.rows.get(key)
         if row is None:
             with unrecorded():
-                row = known.rows[key] = self._meter.measure(tensor)
+                row = facts.rows[key] = self._meter.measure(tensor)
         return row
 
-    def _digest(self, tensor: Tensor, known: _Known, version: int) -> str:
+    def _digest(self, tensor: Tensor, facts: _StorageFacts, version: int) -> str:
         key = _elements(tensor, version)
         if not tensor.is_contiguous():
             key = (*key, tuple(tensor.shape), tensor.stride())
-        digest = known.digests.get(key)
+        digest = facts.digests.get(key)
         if digest is None:
             with unrecorded():
-                digest = known.digests[key] = digest_of(tensor)
+                digest = facts.digests[key] = digest_of(tensor)
         return digest
 
-    def _copy(self, tensor: Tensor, known: _Known, version: int) -> str | None:
+    def _copy(self, tensor: Tensor, facts: _StorageFacts, version: int) -> str | None:
         shape, stride = tuple(tensor.shape), tensor.stride()
         key = (tensor.storage_offset(), tensor.dtype, version, shape, stride)
-        name = known.copies.get(key)
+        name = facts.copies.get(key)
         if name is not None or tensor.dtype not in STORABLE:
             return name
-        name = known.copies[key] = f"{len(self.tensors) + len(self.views):06d}"
+        name = facts.copies[key] = f"{len(self.tensors) + len(self.views):06d}"
         is_sampled = 0 < self._sample < tensor.numel()
         elements = _elements(tensor, version)
-        base = known.bases.setdefault(elements, name)
+        base = facts.bases.setdefault(elements, name)
         if base != name and not is_sampled and len(elements) == _DENSE:
             self.views[name] = View(base, shape, stride)
             return name
@@ -224,15 +224,15 @@ class Contents:
             if self.size > self._room:
                 tensor = tensor.new_empty(0)
             elif is_sampled:
-                places = torch.arange(number, device=tensor.device) * tensor.numel() // number
-                tensor = tensor.reshape(-1)[places]
+                indices = torch.arange(number, device=tensor.device) * tensor.numel() // number
+                tensor = tensor.reshape(-1)[indices]
             elif len(elements) == _DENSE and not tensor.is_contiguous():
                 # In memory order, so that others can be views of it.
                 self.views[name] = View(f"{name}.flat", shape, stride)
-                known.bases[elements] = name = f"{name}.flat"
+                facts.bases[elements] = name = f"{name}.flat"
                 tensor = tensor.as_strided((number,), (1,))
             self.tensors[name] = tensor.to("cpu", memory_format=torch.contiguous_format, copy=True)
-        return known.copies[key]
+        return facts.copies[key]
 
 
 _DENSE: Final = 4

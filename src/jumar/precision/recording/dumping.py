@@ -137,9 +137,9 @@ class Dumping:
 
     def _end(self) -> None:
         if self._recorder.is_recording:
-            place = self._recorder.end()
+            path = self._recorder.end()
             self._missing.discard(self._index)
-            self._say(f"jumar: step {self._index} is dumped: {place}")
+            self._say(f"jumar: step {self._index} is dumped: {path}")
             if self._recorder.is_compiled:
                 self._say(f"jumar: {COMPILED}")
         self._index += 1

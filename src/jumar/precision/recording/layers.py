@@ -123,14 +123,14 @@ class Layers:
 
     def _discover(self, root: nn.Module) -> None:
         """Name the modules in one that is called by no other."""
-        own = {
+        new_paths = {
             ".".join(part for part in path.split(".") if part != "_orig_mod"): module
             for path, module in root.named_modules()
             if id(module) not in self._paths and type(module).__name__ not in _WRAPPERS
         }
-        clashes = set(own) & set(self._paths.values())
+        clashes = set(new_paths) & set(self._paths.values())
         self._roots.append(root)
-        for path, module in own.items():
+        for path, module in new_paths.items():
             prefix = type(root).__name__ if path in clashes else ""
             self._add(".".join(filter(None, (prefix, path))), module)
 

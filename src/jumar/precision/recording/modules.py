@@ -80,7 +80,7 @@ class ModuleRecorder:
             running.taken.append(self._contents.see("input", name, tensor))
             self._await(running, "output", name, tensor)
 
-    def _after(self, module: nn.Module, arguments: Any, *rest: Any) -> None:
+    def _after(self, module: nn.Module, arguments: Any, *keywords_and_result: Any) -> None:
         """Called with keywords and result; with the result alone if the forward raised."""
         del module, arguments
         if not self._running:  # a forward that began before the step
@@ -89,9 +89,9 @@ class ModuleRecorder:
         if running.path is None:
             return
         self._layers.stack.pop()
-        if len(rest) < 2:
+        if len(keywords_and_result) < 2:
             return
-        keywords, result = rest
+        keywords, result = keywords_and_result
         entry = self._calls.entry("module", running.op, running.path, "forward")
         if entry is None:
             return
@@ -127,9 +127,9 @@ class ModuleRecorder:
                 assert running.path is not None
                 running.backward = self._calls.entry("module", running.op, running.path, "backward")
             if running.backward is not None:
-                seen = self._contents.see(role, name, gradient)
-                place = len(running.backward.values) if role == "output" else 0
-                running.backward.values.insert(place, seen)
+                recorded = self._contents.see(role, name, gradient)
+                position = len(running.backward.values) if role == "output" else 0
+                running.backward.values.insert(position, recorded)
 
 
 def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -138,8 +138,8 @@ def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
         yield name or "0", value
         return
     inside = _inside(value)
-    for place, each in inside or ():
-        yield from tensors_in(each, f"{name}.{place}" if name else str(place))
+    for index, item in inside or ():
+        yield from tensors_in(item, f"{name}.{index}" if name else str(index))
 
 
 def _inside(value: Any) -> Iterator[tuple[object, Any]] | None:

@@ -114,11 +114,11 @@ class OpRecorder(TorchDispatchMode):
         self, entry: Entry, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
     ) -> None:
         see, plain = self._contents.see, dict[str, Any]()
-        for place, value in enumerate(args):
+        for position, value in enumerate(args):
             if isinstance(value, Tensor):
-                entry.values.append(see("input", str(place), value))
-            elif not _add_list(entry, see, str(place), value):
-                plain[about.arguments[place]] = value
+                entry.values.append(see("input", str(position), value))
+            elif not _add_list(entry, see, str(position), value):
+                plain[about.arguments[position]] = value
         for name, value in options.items():
             if isinstance(value, Tensor):
                 entry.values.append(see("input", name, value))
@@ -128,16 +128,17 @@ class OpRecorder(TorchDispatchMode):
 
     def _give(self, entry: Entry, result: Any, written: Sequence[tuple[str, Tensor]]) -> None:
         see = self._contents.see
-        given = list(_tensors(result))
-        changed = {id(tensor) for _, tensor in written}
+        outputs = list(_tensors(result))
+        written_ids = {id(tensor) for _, tensor in written}
         entry.values += [
-            see("output", name, tensor, is_written=id(tensor) in changed) for name, tensor in given
+            see("output", name, tensor, is_written=id(tensor) in written_ids)
+            for name, tensor in outputs
         ]
-        returned = {id(tensor) for _, tensor in given}
+        output_ids = {id(tensor) for _, tensor in outputs}
         entry.values += [
             see("output", name, tensor, is_written=True)
             for name, tensor in written
-            if id(tensor) not in returned
+            if id(tensor) not in output_ids
         ]
 
 
@@ -146,9 +147,9 @@ def _add_list(entry: Entry, see: Callable[..., Any], name: str, value: Any) -> b
     if not isinstance(value, (list, tuple)) or not any(isinstance(e, Tensor) for e in value):
         return False
     entry.values += [
-        see("input", f"{name}.{place}", each)
-        for place, each in enumerate(value)
-        if isinstance(each, Tensor)
+        see("input", f"{name}.{index}", item)
+        for index, item in enumerate(value)
+        if isinstance(item, Tensor)
     ]
     return True
 
@@ -158,9 +159,9 @@ def _tensors(result: Any) -> Iterator[tuple[str, Tensor]]:
     if isinstance(result, Tensor):
         yield "0", result
     elif isinstance(result, (list, tuple)):
-        for place, each in enumerate(result):
-            for name, tensor in _tensors(each):
-                yield f"{place}.{name}" if isinstance(each, (list, tuple)) else str(place), tensor
+        for index, item in enumerate(result):
+            for name, tensor in _tensors(item):
+                yield f"{index}.{name}" if isinstance(item, (list, tuple)) else str(index), tensor
 
 
 def _written(
@@ -170,12 +171,12 @@ def _written(
     if not about.written:
         return []
     tensors: list[tuple[str, Tensor]] = []
-    for place, name in about.written.items():
-        value = args[place] if place < len(args) else options.get(name)
+    for position, name in about.written.items():
+        value = args[position] if position < len(args) else options.get(name)
         if isinstance(value, Tensor):
             tensors.append((name, value))
         elif isinstance(value, (list, tuple)):
-            tensors += [(f"{name}.{number}", each) for number, each in enumerate(value)]
+            tensors += [(f"{name}.{number}", item) for number, item in enumerate(value)]
     return tensors
 
 
@@ -185,13 +186,13 @@ def about_op(func: Any) -> AboutOp:
     schema: Any = func._schema
     packet = schema.name.partition("::")[2]
     written = {
-        place: argument.name
-        for place, argument in enumerate(schema.arguments)
+        position: argument.name
+        for position, argument in enumerate(schema.arguments)
         if argument.alias_info is not None and argument.alias_info.is_write
     } | _SILENT.get(packet, {})
-    gives = [each for each in schema.returns if "Tensor" in str(each.type)]
+    gives = [returned for returned in schema.returns if "Tensor" in str(returned.type)]
     is_view = bool(gives) and all(
-        each.alias_info is not None and not each.alias_info.is_write for each in gives
+        returned.alias_info is not None and not returned.alias_info.is_write for returned in gives
     )
     is_blank = packet.startswith(("empty", "new_empty"))
     op = packet if not schema.overload_name else f"{packet}.{schema.overload_name}"

@@ -245,11 +245,11 @@ class StepRecorder:
         )
 
     def _check_size(self) -> None:
-        size, most = self._contents.size, self._settings.max_gib * 2**30
-        if size > most:
+        size, limit = self._contents.size, self._settings.max_gib * 2**30
+        if size > limit:
             raise UserError(
                 f"the tensors of step {self._step} take {size_text(size)}; at most "
-                f"{size_text(most)} may be written, so nothing was",
+                f"{size_text(limit)} may be written, so nothing was",
                 where="--max-gib",
                 todo="Allow more, choose --ops or --layers, or keep --sample N elements of each.",
             )
@@ -276,10 +276,10 @@ def _check_folder(folder: Path, rank: int) -> None:
     Raises:
         UserError: It has one.
     """
-    own = [place for place in find_dumps(folder) if place.rank == rank] if is_folder(folder) else ()
-    if own:
+    dumps = [dump for dump in find_dumps(folder) if dump.rank == rank] if is_folder(folder) else ()
+    if dumps:
         raise UserError(
-            f"it holds {counted(len(own), 'dump')} already, such as of step {own[0].step}",
+            f"it holds {counted(len(dumps), 'dump')} already, such as of step {dumps[0].step}",
             where=str(folder),
             todo="Choose another folder, or delete that one.",
         )

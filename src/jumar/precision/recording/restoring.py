@@ -13,15 +13,15 @@ from torch import Tensor
 @contextmanager
 def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
     """A function that restores buffers and random state; called once more at the end."""
-    saved = [each.detach().clone() for each in buffers]
+    copies = [item.detach().clone() for item in buffers]
     plain = random.getstate()
     arrays: Any = numpy.random.get_state()
     devices = _accelerators(buffers)
-    states = [torch.get_rng_state(), *(each.get_rng_state() for each in devices)]
+    states = [torch.get_rng_state(), *(item.get_rng_state() for item in devices)]
 
     def restore() -> None:
         with torch.no_grad():
-            for buffer, before in zip(buffers, saved, strict=True):
+            for buffer, before in zip(buffers, copies, strict=True):
                 buffer.copy_(before)
         random.setstate(plain)
         numpy.random.set_state(arrays)
@@ -37,7 +37,7 @@ def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
 
 def _accelerators(buffers: Sequence[Tensor]) -> list[Any]:
     """The modules of torch for the accelerators that are in use."""
-    kinds = {each.device.type for each in buffers} | {
+    kinds = {buffer.device.type for buffer in buffers} | {
         kind for kind in ("cuda", "npu") if getattr(getattr(torch, kind, None), "_initialized", 0)
     }
     return [getattr(torch, kind) for kind in sorted(kinds - {"cpu", "meta"})]

@@ -108,13 +108,13 @@ class Meter:
     ) -> None:
         total.min, total.max = min(total.min, least), max(total.max, most)
         largest = max(-least, most)
-        added, squares = numbers.sum().item(), self._sum_of_squares(numbers, array)
-        if not math.isfinite(added):
-            added = numbers.sum(dtype=torch.float64).item()
+        sum_of_all, squares = numbers.sum().item(), self._sum_of_squares(numbers, array)
+        if not math.isfinite(sum_of_all):
+            sum_of_all = numbers.sum(dtype=torch.float64).item()
         if largest and not _LEAST_SQUARES < squares < math.inf:
-            doubled = numbers.double().div_(largest)
-            squares = torch.dot(doubled, doubled).item() * largest * largest
-        total.sum += added
+            scaled = numbers.double().div_(largest)
+            squares = torch.dot(scaled, scaled).item() * largest * largest
+        total.sum += sum_of_all
         total.squares += squares
         if self._counts:
             self._count(array, least, largest, total)
@@ -130,8 +130,8 @@ class Meter:
             return torch.dot(numbers, numbers).item()
         if _DOT_ROWS is None:
             return torch.mul(numbers, numbers, out=self._squares[: numbers.numel()]).sum().item()
-        whole = array.size - array.size % _ROW
-        rows, rest = array[:whole].reshape(-1, _ROW), array[whole:]
+        in_rows = array.size - array.size % _ROW
+        rows, rest = array[:in_rows].reshape(-1, _ROW), array[in_rows:]
         with np.errstate(over="ignore", under="ignore"):  # such sums are made in float64 again
             return float(_DOT_ROWS(rows, rows).sum(dtype=np.float64)) + float(_DOT_ROWS(rest, rest))
 
@@ -155,8 +155,8 @@ class Meter:
 
     def _number(self, relation: np.ufunc, magnitudes: "_Array", limit: float) -> int:
         """Number of magnitudes that satisfy a comparison with a limit."""
-        places = self._places[: magnitudes.size]
-        return int(np.count_nonzero(relation(magnitudes, limit, out=places)))
+        mask = self._places[: magnitudes.size]
+        return int(np.count_nonzero(relation(magnitudes, limit, out=mask)))
 
 
 _Array = np.ndarray[Any, Any]
@@ -250,7 +250,10 @@ def _read_together(pending: list[_Pending]) -> Iterator[tuple[list[float], list[
     for tensors in groups.values():
         read |= zip(map(id, tensors), torch.stack(tensors).tolist(), strict=True)
     for row in pending:
-        yield [read[id(each)] for each in row.floats], [int(read[id(each)]) for each in row.counts]
+        yield (
+            [read[id(number)] for number in row.floats],
+            [int(read[id(number)]) for number in row.counts],
+        )
 
 
 def _flat(tensor: Tensor) -> Tensor:
@@ -264,10 +267,10 @@ def _flat(tensor: Tensor) -> Tensor:
 
 def is_dense(tensor: Tensor) -> bool:
     """Whether the elements are dense, each once, in any order of axes."""
-    expected = 1
+    dense_stride = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1:
-            if stride != expected:
+            if stride != dense_stride:
                 return False
-            expected *= size
+            dense_stride *= size
     return True

@@ -68,7 +68,7 @@ class UpdateRecorder:
     def note(self, optimizer: Optimizer) -> list[tuple[Tensor, Entry]]:
         """Record an optimizer's parameters and their gradients as they are now."""
         see = self._contents.see
-        noted: list[tuple[Tensor, Entry]] = []
+        noted_entries: list[tuple[Tensor, Entry]] = []
         for path, name, parameter in self._trained(optimizer):
             entry = self._calls.entry("parameter", name, path, "update")
             if entry is not None:
@@ -76,8 +76,8 @@ class UpdateRecorder:
                     see("parameter", "0", parameter),
                     see("gradient", "0", parameter.grad),  # pyright: ignore[reportArgumentType]
                 ]
-                noted.append((parameter, entry))
-        return noted
+                noted_entries.append((parameter, entry))
+        return noted_entries
 
     def _begin(self, optimizer: Optimizer, arguments: tuple[Any, ...], options: Any) -> None:
         closure = arguments[1] if len(arguments) > 1 else options.get("closure")
@@ -113,7 +113,7 @@ class UpdateRecorder:
 
     def _trained(self, optimizer: Optimizer) -> list[tuple[str, str, Tensor]]:
         """Layer, name and tensor of every parameter that has a gradient."""
-        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        parameters = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         trained: list[tuple[str, str, Tensor]] = []
         for number, parameter in enumerate(parameters):
             if parameter.grad is not None and parameter.grad.layout == torch.strided:

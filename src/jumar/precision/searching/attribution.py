@@ -72,8 +72,8 @@ class _Sums:
 
     def reach(self, tensor: Tensor) -> None:
         if tensor.numel():
-            most = tensor.abs().amax().float()
-            self.largest = most if self.largest is None else torch.maximum(self.largest, most)
+            peak = tensor.abs().amax().float()
+            self.largest = peak if self.largest is None else torch.maximum(self.largest, peak)
 
     def read(self, op: str, layer: str) -> OpEffect:
         sums = {name: value.item() for name, value in self.sums.items()}
@@ -180,9 +180,9 @@ class Attribution:
         with torch.no_grad():
             for tensor in (*_floats(list(args)), *(exact for exact, _ in pairs)):
                 sums.reach(tensor.detach())
-        for exact, other in pairs:
+        for exact, low_result in pairs:
             with torch.no_grad():
-                error = self._rounded(other) - exact
+                error = self._rounded(low_result) - exact
                 bad = ~torch.isfinite(error)
                 error = error.masked_fill(bad, 0.0)
                 sums.add("error", error.square().sum())
@@ -214,5 +214,5 @@ def _floats(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value] if value.dtype == torch.float32 else []
     if isinstance(value, (list, tuple)):
-        return [tensor for each in value for tensor in _floats(each)]
+        return [tensor for item in value for tensor in _floats(item)]
     return []

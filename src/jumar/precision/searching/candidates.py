@@ -36,8 +36,8 @@ def candidates(called: Iterable[str]) -> tuple[Candidate, ...]:
     for op in lowerable:
         ops.setdefault(cann_type(op) or f"aten::{op}", []).append(op)
     return tuple(
-        Candidate(name=name, types=_types(name, own, set(lowerable)), ops=tuple(own))
-        for name, own in ops.items()
+        Candidate(name=name, types=_types(name, called_ops, set(lowerable)), ops=tuple(called_ops))
+        for name, called_ops in ops.items()
     )
 
 
@@ -48,8 +48,8 @@ def mixlist_of(every: Sequence[Candidate], kept: Collection[str]) -> dict[str, A
         every: All candidates.
         kept: Names of those that stay in float32; all others use lower precision.
     """
-    black = [name for each in every if each.name in kept for name in each.types]
-    white = [name for each in every if each.name not in kept for name in each.types]
+    black = [name for candidate in every if candidate.name in kept for name in candidate.types]
+    white = [name for candidate in every if candidate.name not in kept for name in candidate.types]
     lists: Mapping[str, Sequence[str]] = {"black-list": black, "white-list": white}
     return {name: {"to-add": types} for name, types in lists.items() if types}
 
@@ -61,19 +61,19 @@ def _is_lowerable(op: str) -> bool:
     return not groups or any(group.kind in ("cube", "compute") for group in groups)
 
 
-def _types(name: str, own: Sequence[str], called: set[str]) -> tuple[str, ...]:
+def _types(name: str, ops: Sequence[str], called: set[str]) -> tuple[str, ...]:
     """All types of its group, and of those that torch computes with the same ops."""
     first = groups_by_type().get(name)
     if first is None:
         return (name,)
     return tuple(
-        each
+        op_type
         for group in op_groups()
-        if group is first or _is_same(group, own, called)
-        for each in group.types
+        if group is first or _is_same(group, ops, called)
+        for op_type in group.types
     )
 
 
-def _is_same(group: OpGroup, own: Sequence[str], called: set[str]) -> bool:
+def _is_same(group: OpGroup, ops: Sequence[str], called: set[str]) -> bool:
     """Whether a list that names the group changes no op but these."""
-    return bool(group.ops) and group.ops[0] in own and called.intersection(group.ops) <= set(own)
+    return bool(group.ops) and group.ops[0] in ops and called.intersection(group.ops) <= set(ops)

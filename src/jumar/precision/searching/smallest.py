@@ -47,7 +47,7 @@ def smallest_set(
         doubtful, last = ranked[first : passing - 1], ranked[max(passing - 1, 0) : passing]
         if passing > first and not (len(doubtful) > 1 and tries.passes((*ranked[:first], *last))):
             for member in reversed(doubtful):
-                tries.passes(tuple(each for each in tries.best if each != member))
+                tries.passes(tuple(kept for kept in tries.best if kept != member))
     except NoTrialsLeft:
         return Smallest(kept=tries.best, is_minimal=False)
     return Smallest(kept=tries.best, is_minimal=True)

@@ -120,10 +120,12 @@ class Sensitivity:
         """
         squares: dict[str, list[float]] = {}
         for row in self.rows:
-            own = squares.setdefault(getattr(row, name), [0.0, 0.0])
-            own[0] += row.loss**2
-            own[1] += row.gradient**2
-        roots = {key: (math.sqrt(loss), math.sqrt(each)) for key, (loss, each) in squares.items()}
+            sums = squares.setdefault(getattr(row, name), [0.0, 0.0])
+            sums[0] += row.loss**2
+            sums[1] += row.gradient**2
+        roots = {
+            key: (math.sqrt(loss), math.sqrt(gradient)) for key, (loss, gradient) in squares.items()
+        }
         return dict(sorted(roots.items(), key=lambda item: -item[1][1]))
 
 
@@ -152,29 +154,31 @@ def sensitivity(
     settings.check()
     began = time.monotonic()
     with restored(buffers) as restore, _uncompiled():
-        one, nothing = _Step(passes, modules, settings, restore), frozenset[OpCall]()
-        first = one.run(nothing.__contains__)
+        repeated, nothing = _Step(passes, modules, settings, restore), frozenset[OpCall]()
+        first = repeated.run(nothing.__contains__)
         if not math.isfinite(first.loss) or not 0 < first.norm < math.inf:
             raise UserError(
                 f"the step has the loss {first.loss:g} and gradients of norm {first.norm:g}",
                 todo="Noise is measured against a finite loss and gradients that are not all 0. "
                 "Look for an overflow: jumar precision overflow",
             )
-        started = time.monotonic()
-        floor = one.run(nothing.__contains__).apart(first)
-        each = time.monotonic() - started
+        floor_began = time.monotonic()
+        floor = repeated.run(nothing.__contains__).apart(first)
+        pass_s = time.monotonic() - floor_began
         groups = _groups(first.calls, settings)
         if say is not None:
             say(
                 f"{counted(len(groups) + 3, 'pass')} forward and backward, "
-                f"about {time_text(each * (len(groups) + 1))}"
+                f"about {time_text(pass_s * (len(groups) + 1))}"
             )
         rows = [
-            _moved(calls, settings.by, one.run({call for call, _ in calls}.__contains__), first)
+            _moved(
+                calls, settings.by, repeated.run({call for call, _ in calls}.__contains__), first
+            )
             for calls in groups
         ]
-        chosen = {call for calls in groups for call, _ in calls}
-        together = one.run(chosen.__contains__).apart(first)
+        noisy_calls = {call for calls in groups for call, _ in calls}
+        together = repeated.run(noisy_calls.__contains__).apart(first)
     return Sensitivity(
         settings=settings,
         loss=first.loss,
@@ -182,20 +186,20 @@ def sensitivity(
         rows=rows,
         together=together,
         floor=floor,
-        passes=one.count,
+        passes=repeated.count,
         seconds=time.monotonic() - began,
     )
 
 
 def parameter_passes(model: nn.Module, step: Callable[[], Tensor]) -> Passes:
     """Passes of a function that leaves gradients in a model's parameters and returns the loss."""
-    parameters = [each for each in model.parameters() if each.requires_grad]
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def passes() -> tuple[Tensor, Sequence[Tensor | None]]:
-        for each in parameters:
-            each.grad = None
+        for parameter in parameters:
+            parameter.grad = None
         loss = step()
-        return loss, [each.grad for each in parameters]
+        return loss, [parameter.grad for parameter in parameters]
 
     return passes
 
@@ -207,7 +211,9 @@ class _Result:
         self, loss: Tensor, gradients: Sequence[Tensor | None], calls: Sequence[tuple[OpCall, int]]
     ) -> None:
         self.loss = loss.detach().double().item()
-        self.gradients = [None if each is None else each.detach().clone() for each in gradients]
+        self.gradients = [
+            None if gradient is None else gradient.detach().clone() for gradient in gradients
+        ]
         self.norm = _norm(self.gradients)
         self.calls = calls
 
@@ -280,7 +286,7 @@ def _moved(
 
 
 def _norm(tensors: Sequence[Tensor | None]) -> float:
-    norms = [each.float().norm().double().item() for each in tensors if each is not None]
+    norms = [tensor.float().norm().double().item() for tensor in tensors if tensor is not None]
     # A non-finite norm becomes infinite: NaN could not be ranked.
     return math.hypot(*norms) if all(map(math.isfinite, norms)) else math.inf
 

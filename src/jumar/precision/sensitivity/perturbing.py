@@ -119,19 +119,19 @@ class NoisyOps(TorchDispatchMode):
         outputs = list(_outputs(result))
         if phase == "forward":
             outputs = outputs[:1]
-        outputs = [each for each in outputs if each.is_floating_point() and each.numel()]
+        outputs = [tensor for tensor in outputs if tensor.is_floating_point() and tensor.numel()]
         if not outputs:
             return
         call = OpCall(layer, op, phase, self._numbers[layer, op, phase])
         self._numbers[layer, op, phase] += 1
-        self.calls.append((call, sum(each.numel() for each in outputs)))
+        self.calls.append((call, sum(tensor.numel() for tensor in outputs)))
         if self._is_chosen(call):
             with unrecorded():
-                for place, output in enumerate(outputs):
-                    add_noise(output, self._dtype, self._generator(call, place, output.device))
+                for position, output in enumerate(outputs):
+                    add_noise(output, self._dtype, self._generator(call, position, output.device))
 
-    def _generator(self, call: OpCall, place: int, device: torch.device) -> torch.Generator:
-        key = repr((self._seed, tuple(call), place)).encode()
+    def _generator(self, call: OpCall, position: int, device: torch.device) -> torch.Generator:
+        key = repr((self._seed, tuple(call), position)).encode()
         generator = torch.Generator(device)
         generator.manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
         return generator
@@ -141,5 +141,5 @@ def _outputs(result: Any) -> Iterator[Tensor]:
     if isinstance(result, Tensor):
         yield result
     elif isinstance(result, (list, tuple)):
-        for each in result:
-            yield from _outputs(each)
+        for item in result:
+            yield from _outputs(item)

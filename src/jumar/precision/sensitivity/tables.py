@@ -19,14 +19,14 @@ def as_dict(result: Sensitivity) -> dict[str, Any]:
         "passes": result.passes,
         "seconds": result.seconds,
         "rows": [_row(row) for row in result.rows],
-        "layers": {name: _pair(*moved) for name, moved in result.summed("layer").items()},
-        "ops": {name: _pair(*moved) for name, moved in result.summed("op").items()},
+        "layers": {name: _pair(*changes) for name, changes in result.summed("layer").items()},
+        "ops": {name: _pair(*changes) for name, changes in result.summed("op").items()},
     }
 
 
 def as_csv(result: Sensitivity) -> str:
     """One line per row, in the order of execution."""
-    rows = [{"place": place, **_row(row)} for place, row in enumerate(result.rows)]
+    rows = [{"place": position, **_row(row)} for position, row in enumerate(result.rows)]
     return csv_rows.as_csv(rows)
 
 
@@ -66,4 +66,6 @@ def _row(row: Moved) -> dict[str, Any]:
 
 def _pair(loss: float, gradient: float) -> Mapping[str, float | str]:
     numbers = {"loss_change": loss, "gradient_change": gradient}
-    return {name: each if math.isfinite(each) else str(each) for name, each in numbers.items()}
+    return {
+        name: number if math.isfinite(number) else str(number) for name, number in numbers.items()
+    }

@@ -62,16 +62,16 @@ def _call(compared: Compared) -> list[Any]:
 
 
 def _row(row: Row) -> list[Any]:
-    seen = row.difference
+    difference = row.difference
     return [
         f"{row.value.role} {safe(row.value.name)}",
         safe(row.value.dtype)
         if row.value.dtype == row.partner.dtype
         else safe(f"{row.value.dtype} / {row.partner.dtype}"),
         "x".join(map(str, row.value.shape)),
-        shown(seen.lower if seen else None),
-        shown(seen.cosine if seen else None),
-        shown(seen.largest if seen else None),
+        shown(difference.lower if difference else None),
+        shown(difference.cosine if difference else None),
+        shown(difference.largest if difference else None),
         shown(row.ratio),
         _VERDICTS.index(row.verdict),
     ]

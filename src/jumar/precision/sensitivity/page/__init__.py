@@ -47,7 +47,7 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
         step=step,
         dtype=result.settings.dtype,
         loss=f"{result.loss:.6g}",
-        together=[shown(each) for each in result.together],
+        together=[shown(change) for change in result.together],
         rows_of=counted(len(ranked), "row"),
         passes=counted(result.passes, "pass"),
         rows=[_cells(row) for row in ranked[:_MOST_ROWS]],
@@ -61,25 +61,25 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
 def _chart(rows: Sequence[Moved]) -> Mapping[str, Any]:
     """Dots and grid lines: the rows in the order of execution, their gradient change upwards."""
     logs = [math.log10(row.gradient) if 0 < row.gradient < math.inf else None for row in rows]
-    known = [each for each in logs if each is not None] or [-3.0]
-    high = math.ceil(max(known))
-    low = min(math.floor(min(known)), high - _LEAST_DECADES)
+    finite_logs = [exponent for exponent in logs if exponent is not None] or [-3.0]
+    high = math.ceil(max(finite_logs))
+    low = min(math.floor(min(finite_logs)), high - _LEAST_DECADES)
     width = max(_WIDTH, _LEFT + 20 + 7 * len(rows))
 
     def y(log: float) -> float:
         return round(_TOP + (high - log) * (_HEIGHT - _TOP - _BOTTOM) / (high - low), 1)
 
-    def x(place: int) -> float:
-        return round(_LEFT + 10 + place * (width - _LEFT - 20) / max(len(rows) - 1, 1), 1)
+    def x(position: int) -> float:
+        return round(_LEFT + 10 + position * (width - _LEFT - 20) / max(len(rows) - 1, 1), 1)
 
     dots = [
         _Dot(
-            x=x(place),
+            x=x(position),
             y=y(high if row.gradient == math.inf else low if log is None else log),
             title=safe(f"{_name(row)}: gradient {shown(row.gradient)}, loss {shown(row.loss)}"),
             is_backward=row.phase == "backward",
         )
-        for place, (row, log) in enumerate(zip(rows, logs, strict=True))
+        for position, (row, log) in enumerate(zip(rows, logs, strict=True))
     ]
     return {
         "width": width,
@@ -100,8 +100,8 @@ def _cells(row: Moved) -> list[str]:
     return [shown(row.gradient), shown(row.loss), *map(safe, texts)]
 
 
-def _sums(sums: Mapping[str, tuple[float, float]], unknown: str) -> list[tuple[str, str, str]]:
+def _sums(sums: Mapping[str, tuple[float, float]], unnamed: str) -> list[tuple[str, str, str]]:
     return [
-        (shown(gradient), shown(loss), safe(name or unknown))
+        (shown(gradient), shown(loss), safe(name or unnamed))
         for name, (loss, gradient) in [*sums.items()][:_MOST_ROWS]
     ]

@@ -56,9 +56,9 @@ def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]
     )
 
 
-def _hint(text: str, known: Sequence[Names]) -> str:
+def _hint(text: str, kinds: Sequence[Names]) -> str:
     word = next(iter(re.findall(r"[a-z]+(?:86)?", text.removeprefix("/device:"))), "")
-    owners = {name: names for names in known for name in (names.kind, *names.others)}
+    owners = {name: names for names in kinds for name in (names.kind, *names.others)}
     meant = next((names for name, names in owners.items() if word.startswith(name)), None)
     if meant is None and word in _UNSUPPORTED:
         return f"{word} devices are not supported. "

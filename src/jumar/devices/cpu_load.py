@@ -35,7 +35,7 @@ class CpuMeter:
         now, used_s, energy = time.monotonic(), time.process_time(), self._energies()
         seconds = max(now - self._at, 1e-9)
         busy = 100 * (used_s - self._used_s) / (seconds * self._cores)
-        drawn = [
+        energies = [
             (after - before) % wrap
             for (after, wrap), (before, _) in zip(energy, self._energy, strict=False)
         ]
@@ -44,7 +44,7 @@ class CpuMeter:
             busy_percent=busy,
             memory_used_bytes=self._resident_bytes(),
             memory_total_bytes=machine.memory_bytes()[1],
-            power_w=sum(drawn) / 1e6 / seconds if drawn else None,
+            power_w=sum(energies) / 1e6 / seconds if energies else None,
             temperature_c=self._temperature(),
         )
 
@@ -60,11 +60,11 @@ class CpuMeter:
         counters: list[tuple[int, int]] = []
         for zone in sorted((self._system / _POWERCAP).glob("*-rapl:[0-9]")):
             name = str(zone.relative_to(self._system))
-            counted = self._text(f"{name}/energy_uj").strip()
+            counter = self._text(f"{name}/energy_uj").strip()
             largest = self._text(f"{name}/max_energy_range_uj").strip()
-            if counted.isdigit():
+            if counter.isdigit():
                 wrap = int(largest) + 1 if largest.isdigit() else 1 << 32
-                counters.append((int(counted), wrap))
+                counters.append((int(counter), wrap))
         return counters
 
     def _temperature_file(self) -> str:
@@ -78,8 +78,8 @@ class CpuMeter:
             for zone in sorted((self._system / _THERMAL).glob("thermal_zone*"))
         ]
         for kind in _PROCESSOR_ZONES:
-            for name, written in zones:
-                if written.startswith(kind):
+            for name, zone_type in zones:
+                if zone_type.startswith(kind):
                     return f"{name}/temp"
         return ""
 
@@ -110,9 +110,9 @@ class MachineMeter:
         before, self._before = self._before, self._ticks()
         if before is None or self._before is None:
             return None
-        (idle, whole), (idle_before, whole_before) = self._before, before
-        passed = whole - whole_before
-        return 100 * (1 - (idle - idle_before) / passed) if passed > 0 else None
+        (idle, total), (idle_before, total_before) = self._before, before
+        elapsed = total - total_before
+        return 100 * (1 - (idle - idle_before) / elapsed) if elapsed > 0 else None
 
     def _ticks(self) -> tuple[int, int] | None:
         """Ticks in which all cores were idle, and all ticks."""

@@ -45,17 +45,17 @@ class Cuda(Accelerator):
         if torch.cuda.is_available() and torch.cuda.device_count() > 0:
             return torch.cuda
         if torch.version.cuda is None and torch.version.hip is None:
-            what = f"torch {torch.__version__} was built without CUDA"
+            problem = f"torch {torch.__version__} was built without CUDA"
             todo = "Install a CUDA build of torch (https://pytorch.org/get-started/locally)"
         else:
-            what = f"torch {torch.__version__} finds no CUDA device"
+            problem = f"torch {torch.__version__} finds no CUDA device"
             hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
             todo = (
                 f"Check CUDA_VISIBLE_DEVICES, which is '{hidden}'"
                 if hidden is not None
                 else "Check that `nvidia-smi` lists a GPU and that the container has access to it"
             )
-        raise UserError(what, where="--device", todo=f"{todo}, or write --device cpu.")
+        raise UserError(problem, where="--device", todo=f"{todo}, or write --device cpu.")
 
     def load_meter(self) -> LoadMeter:
         """The driver's library where pynvml is installed, otherwise nvidia-smi."""

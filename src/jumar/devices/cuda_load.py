@@ -79,9 +79,9 @@ def parse_nvidia_smi(text: str) -> DeviceLoad:
     """
     lines = [line for line in text.splitlines() if line.count(",") == len(_FIELDS) - 1]
     if not lines:
-        printed = text.strip().splitlines()
+        output_lines = text.strip().splitlines()
         raise UnreadableLoadError(
-            f"nvidia-smi printed no reading: {printed[0] if printed else 'nothing'}"
+            f"nvidia-smi printed no reading: {output_lines[0] if output_lines else 'nothing'}"
         )
     busy, used, total, power, temperature = map(number_in, lines[0].split(","))
     return DeviceLoad(

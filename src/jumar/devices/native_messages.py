@@ -27,12 +27,12 @@ def names_in_messages(pattern: str | None) -> Generator[list[str]]:
     sys.stderr.flush()
     original = os.dup(2)
     reading, writing = os.pipe()
-    seen = bytearray()
+    content = bytearray()
 
     def pass_on() -> None:
         while block := os.read(reading, _BLOCK):
             os.write(original, block)
-            seen.extend(block)
+            content.extend(block)
 
     thread = threading.Thread(target=pass_on, daemon=True)
     os.dup2(writing, 2)
@@ -47,5 +47,5 @@ def names_in_messages(pattern: str | None) -> Generator[list[str]]:
         thread.join()
         os.close(reading)
         os.close(original)
-        text = seen.decode("utf-8", "replace")
+        text = content.decode("utf-8", "replace")
         names += dict.fromkeys(match[1] for match in re.finditer(pattern, text))

@@ -62,8 +62,8 @@ def place_of(index: int, visible: str) -> int:
         visible: The value of ASCEND_RT_VISIBLE_DEVICES; empty if all are visible.
     """
     numbers = re.fullmatch(r"\d+(,\d+)*", visible.replace(" ", ""))
-    listed = [int(number) for number in numbers[0].split(",")] if numbers else []
-    return listed[index] if index < len(listed) else index
+    devices = [int(number) for number in numbers[0].split(",")] if numbers else []
+    return devices[index] if index < len(devices) else index
 
 
 def parse_npu_smi(text: str) -> list[Chip]:
@@ -93,14 +93,14 @@ def parse_npu_smi(text: str) -> list[Chip]:
     return chips
 
 
-def _load(measured: str, used: str) -> DeviceLoad:
+def _load(power_text: str, usage_text: str) -> DeviceLoad:
     """The reading in the third cells of a chip's two lines."""
-    power, temperature = [*map(number_in, measured.split()[:2]), None, None][:2]
-    pairs = [(int(a), int(b)) for a, b in re.findall(_PAIR, used)]
+    power, temperature = [*map(number_in, power_text.split()[:2]), None, None][:2]
+    pairs = [(int(a), int(b)) for a, b in re.findall(_PAIR, usage_text)]
     # HBM is the last; a card without it says 0 / 0, or nothing.
     memory = next(((a, b) for a, b in reversed(pairs) if b), None)
     return DeviceLoad(
-        busy_percent=number_in(used),
+        busy_percent=number_in(usage_text),
         memory_used_bytes=memory[0] * _MIB if memory else None,
         memory_total_bytes=memory[1] * _MIB if memory else None,
         power_w=power,

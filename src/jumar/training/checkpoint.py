@@ -307,12 +307,12 @@ def load_state(
     Raises:
         UserError: A file is missing or damaged.
     """
-    needed = [name for name in checkpoint.files if whole_name(name) in _ONLY_TO_RESUME]
-    for name in needed:
+    files = [name for name in checkpoint.files if whole_name(name) in _ONLY_TO_RESUME]
+    for name in files:
         _check(checkpoint.path / name, checkpoint.marks.get(name))
     if checkpoint.format == 1:
         return load_older_state(checkpoint.path / OLDER_STATE, names or {})
-    has_slots = OPTIMIZER in map(whole_name, needed)
+    has_slots = OPTIMIZER in map(whole_name, files)
     return SavedState(
         values=read_values(checkpoint.path / STATE),
         slots=load_weights(checkpoint.path / OPTIMIZER) if has_slots else {},

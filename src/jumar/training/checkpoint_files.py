@@ -54,11 +54,11 @@ class RunningMark:
 
 def mark_of(path: Path) -> FileMark:
     """The checksum of a file's current content."""
-    seen = RunningMark()
+    running = RunningMark()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
-            seen.add(block)
-    return seen.mark
+            running.add(block)
+    return running.mark
 
 
 def check_file(path: Path, mark: FileMark) -> None:

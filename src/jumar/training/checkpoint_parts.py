@@ -61,11 +61,14 @@ def write_part(
         The mark of the file, keyed by its name.
     """
     path = folder / (name if parts == 1 else _part_name(name, part, parts))
-    rows = {key: [one.start, one.rows] for key, one in sorted((slices or {}).items())}
+    rows = {
+        key: [part_slice.start, part_slice.rows]
+        for key, part_slice in sorted((slices or {}).items())
+    }
     metadata = {_SLICES: json.dumps(rows)} if rows else None
-    seen = RunningMark()
-    write_tensors(path, _storable(tensors), metadata, see=seen.add, flushed=True)
-    return {path.name: seen.mark}
+    running = RunningMark()
+    write_tensors(path, _storable(tensors), metadata, see=running.add, flushed=True)
+    return {path.name: running.mark}
 
 
 def whole_name(name: str) -> str:
@@ -127,11 +130,11 @@ class PartedTensors:
     def _add(self, file: Any) -> None:
         slices: dict[str, list[int]] = parse_json((file.metadata() or {}).get(_SLICES, "{}"))
         for name in file.keys():  # noqa: SIM118, it is not a mapping
-            described = file.get_slice(name)
-            own, dtype = tuple(described.get_shape()), str(described.get_dtype())
-            length = own[0] if own else 1
+            view = file.get_slice(name)
+            shape_here, dtype = tuple(view.get_shape()), str(view.get_dtype())
+            length = shape_here[0] if shape_here else 1
             start, rows = slices.get(name, (0, length))
-            shape = (rows, *own[1:]) if own else own
+            shape = (rows, *shape_here[1:]) if shape_here else shape_here
             if self.shapes.setdefault(name, shape) != shape:
                 raise ValueError(f"the parts of '{name}' have different shapes")
             if self.dtypes.setdefault(name, dtype) != dtype:
@@ -148,9 +151,9 @@ def files_of(path: Path) -> list[Path]:
     """The file, or its parts if it does not exist."""
     if path.exists() or not path.parent.is_dir():
         return [path]
-    for other in path.parent.iterdir():
-        match = _PART.match(other.name)
-        if match is not None and whole_name(other.name) == path.name:
+    for candidate in path.parent.iterdir():
+        match = _PART.match(candidate.name)
+        if match is not None and whole_name(candidate.name) == path.name:
             parts = int(match[3])
             return [path.with_name(_part_name(path.name, n, parts)) for n in range(1, parts + 1)]
     return [path]
@@ -163,13 +166,13 @@ def is_stored(path: Path) -> bool:
 
 def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Contiguous CPU copies; tensors that share memory (tied weights) are stored separately."""
-    stored: dict[str, torch.Tensor] = {}
-    seen: set[int] = set()
+    copies: dict[str, torch.Tensor] = {}
+    pointers: set[int] = set()
     for name, tensor in tensors.items():
         value = tensor.detach().to("cpu").contiguous()
-        if value.numel() and value.untyped_storage().data_ptr() in seen:
+        if value.numel() and value.untyped_storage().data_ptr() in pointers:
             value = value.clone()
         if value.numel():
-            seen.add(value.untyped_storage().data_ptr())
-        stored[name] = value
-    return stored
+            pointers.add(value.untyped_storage().data_ptr())
+        copies[name] = value
+    return copies

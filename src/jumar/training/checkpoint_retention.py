@@ -63,19 +63,19 @@ def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
     Raises:
         UserError: The directory cannot be written.
     """
-    places: list[Path] = []
+    new_paths: list[Path] = []
     for path in _paths(directory):
         if (step_of(path) or 0) > checkpoint.step:
-            place = path.with_name(f"damaged-{path.name}")
+            new_path = path.with_name(f"damaged-{path.name}")
             number = 1
-            while exists(place):
+            while exists(new_path):
                 number += 1
-                place = path.with_name(f"damaged-{path.name}-{number}")
+                new_path = path.with_name(f"damaged-{path.name}-{number}")
             try:
-                places.append(path.rename(place))
+                new_paths.append(path.rename(new_path))
             except OSError as error:
                 raise UserError(f"cannot be renamed: {error.strerror}", where=str(path)) from None
-    return places
+    return new_paths
 
 
 def say_damaged(line: str) -> None:
@@ -148,12 +148,12 @@ def drop_checkpoints(
 ) -> None:
     """Remove all but the newest `keep` checkpoints and, with `keep_best`, the best one."""
     checkpoints = list_checkpoints(directory)
-    kept = {c.path for c in checkpoints[-keep:]}
+    kept_paths = {c.path for c in checkpoints[-keep:]}
     best = best_checkpoint(checkpoints, headline) if keep_best else None
     if best is not None:
-        kept.add(best.path)
+        kept_paths.add(best.path)
     for checkpoint in checkpoints:
-        if checkpoint.path not in kept:
+        if checkpoint.path not in kept_paths:
             hidden = directory / f".{checkpoint.path.name}.dropped"
             checkpoint.path.replace(hidden)
             shutil.rmtree(hidden, ignore_errors=True)
@@ -193,7 +193,7 @@ def _intact(
     with_state: bool,
 ) -> Iterator[Checkpoint]:
     """The intact ones in order; reports the ones it skips."""
-    damaged: list[str] = []
+    failures: list[str] = []
     any_intact = False
     for record in records:
         try:
@@ -201,10 +201,10 @@ def _intact(
                 raise record
             record.check(with_state=with_state)
         except DamagedError as error:
-            damaged.append(f"{error.where} {error.what}")
-            say(f"skipping damaged checkpoint: {damaged[-1]}")
+            failures.append(f"{error.where} {error.what}")
+            say(f"skipping damaged checkpoint: {failures[-1]}")
             continue
         any_intact = True
         yield record
-    if damaged and not any_intact:
-        raise UserError(f"no checkpoint in '{directory}' is intact", todo="\n  ".join(damaged))
+    if failures and not any_intact:
+        raise UserError(f"no checkpoint in '{directory}' is intact", todo="\n  ".join(failures))

@@ -31,11 +31,11 @@ class SavedState:
 
     def by_place(self) -> dict[str, dict[str, torch.Tensor]]:
         """The slots grouped by the part of the key before the slot's own name."""
-        places: dict[str, dict[str, torch.Tensor]] = {}
+        slots: dict[str, dict[str, torch.Tensor]] = {}
         for name, value in self.slots.items():
-            place, _, key = name.rpartition("/")
-            places.setdefault(place, {})[key] = value
-        return places
+            owner, _, key = name.rpartition("/")
+            slots.setdefault(owner, {})[key] = value
+        return slots
 
 
 def write_values(path: Path, values: Mapping[str, Any]) -> None:

@@ -97,16 +97,20 @@ def shares(model: Tensors, ema: Tensors | None, slots: Tensors, writers: int) ->
     files[0][MODEL] = dict(model)
     if ema is not None:
         files[1 % writers][EMA] = dict(ema)
-    sizes = [sum(t.nbytes for tensors in own.values() for t in tensors.values()) for own in files]
+    sizes = [
+        sum(t.nbytes for tensors in rank_files.values() for t in tensors.values())
+        for rank_files in files
+    ]
     if slots:
-        for own in files:
-            own[OPTIMIZER] = {}
+        for rank_files in files:
+            rank_files[OPTIMIZER] = {}
     for name, tensor in sorted(slots.items(), key=lambda item: (-item[1].nbytes, item[0])):
         least = sizes.index(min(sizes))
         files[least][OPTIMIZER][name] = tensor
         sizes[least] += tensor.nbytes
     return [
-        Share(files=own, part=number, parts=writers) for number, own in enumerate(files, start=1)
+        Share(files=rank_files, part=number, parts=writers)
+        for number, rank_files in enumerate(files, start=1)
     ]
 
 
@@ -227,9 +231,9 @@ class CheckpointWriter:
             with not_written(beside):
                 marks: dict[str, FileMark] = {}
                 for file, tensors in share.files.items():
-                    own = {name: self._copies[f"{file}/{name}"] for name in tensors}
+                    host_copies = {name: self._copies[f"{file}/{name}"] for name in tensors}
                     parts = (share.part, share.parts) if file == OPTIMIZER else (1, 1)
-                    marks |= write_part(beside, file, own, part=parts[0], parts=parts[1])
+                    marks |= write_part(beside, file, host_copies, part=parts[0], parts=parts[1])
                 if share.part > 1:
                     write_json(marker, {name: asdict(mark) for name, mark in marks.items()})
                     return
@@ -260,12 +264,12 @@ class CheckpointWriter:
                 if time.monotonic() > min(end, self._gives_up_at):
                     raise OSError(f"part {number} of {writers} did not come")
                 time.sleep(_POLL_S)
-            written = read_json(marker)
-            if "error" in written:
-                raise OSError(str(written["error"]))
+            content = read_json(marker)
+            if "error" in content:
+                raise OSError(str(content["error"]))
             marks |= {
                 name: FileMark(size=int(mark["size"]), crc32c=str(mark["crc32c"]))
-                for name, mark in written.items()
+                for name, mark in content.items()
             }
             marker.unlink()
         return marks

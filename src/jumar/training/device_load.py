@@ -52,13 +52,13 @@ class LoadRecord:
     def to_json(self) -> dict[str, Any]:
         """The record as written to `metrics.jsonl`."""
         numbers = {**asdict(self.load), "machine_busy_percent": self.machine_busy_percent}
-        known = {
+        values = {
             name: round(value) if name.endswith("_bytes") else round(value, 2)
             for name, value in numbers.items()
             if value is not None
         }
         why = {"unreadable": self.unreadable} if self.unreadable else {}
-        return {"kind": "device", "step": self.step, "readings": self.readings, **known, **why}
+        return {"kind": "device", "step": self.step, "readings": self.readings, **values, **why}
 
 
 class LoadObserver(Observer):
@@ -129,10 +129,10 @@ class LoadObserver(Observer):
         """The line at the end of the log; empty for a run too short to judge the device."""
         if len(self._all) < LEAST_READINGS:
             return ""
-        whole = summary(self._all, step=self._step)
-        load, machine = load_text(whole.load), whole.machine_busy_percent
+        total = summary(self._all, step=self._step)
+        load, machine = load_text(total.load), total.machine_busy_percent
         around = "" if machine is None else f"; all cores of the machine busy {machine:.0f} %"
-        return f"{self._device}: {load}{around} ({counted(whole.readings, 'reading')})"
+        return f"{self._device}: {load}{around} ({counted(total.readings, 'reading')})"
 
     def _watch(self) -> None:
         try:
@@ -162,29 +162,29 @@ def idle_finding(device: str, busy: Sequence[float | None]) -> str:
         device: Its name in messages, such as `npu:0`.
         busy: Its load in percent at each reading; None where it did not tell.
     """
-    known = [percent for percent in busy if percent is not None]
-    if len(known) < LEAST_READINGS or max(known) >= IDLE_PERCENT:
+    loads = [percent for percent in busy if percent is not None]
+    if len(loads) < LEAST_READINGS or max(loads) >= IDLE_PERCENT:
         return ""
     return (
-        f"{device} was busy 0 % of the time in all {len(known)} readings: what this run computes, "
+        f"{device} was busy 0 % of the time in all {len(loads)} readings: what this run computes, "
         "it computes elsewhere, or it waits for data nearly all the time"
     )
 
 
 def summary(readings: Sequence[Reading], *, step: int, unreadable: str = "") -> LoadRecord:
     """Several readings as one record; see `LoadRecord`."""
-    combined: dict[str, float | None] = {}
+    load: dict[str, float | None] = {}
     for field in fields(DeviceLoad):
         values = [getattr(reading.device, field.name) for reading in readings]
         known = [float(value) for value in values if value is not None]
         together = max if field.name in _LARGEST_COUNTS else statistics.fmean
-        combined[field.name] = together(known) if known else None
+        load[field.name] = together(known) if known else None
     machine = [each.machine_busy_percent for each in readings]
     known = [percent for percent in machine if percent is not None]
     return LoadRecord(
         step=step,
         readings=len(readings),
-        load=DeviceLoad(**combined),
+        load=DeviceLoad(**load),
         machine_busy_percent=statistics.fmean(known) if known else None,
         unreadable=unreadable,
     )
@@ -196,8 +196,8 @@ def load_text(load: DeviceLoad) -> str:
     if load.busy_percent is not None:
         parts.append(f"busy {load.busy_percent:.0f} %")
     if load.memory_used_bytes is not None:
-        whole = f" of {size_text(load.memory_total_bytes)}" if load.memory_total_bytes else ""
-        parts.append(f"at most {size_text(load.memory_used_bytes)}{whole} in use")
+        of_total = f" of {size_text(load.memory_total_bytes)}" if load.memory_total_bytes else ""
+        parts.append(f"at most {size_text(load.memory_used_bytes)}{of_total} in use")
     if load.power_w is not None:
         parts.append(f"{load.power_w:.0f} W")
     if load.temperature_c is not None:

@@ -87,12 +87,12 @@ def parse_duration(text: str, field: str = "") -> Duration:
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise UserError(f"'{text}' is not a duration", where=field, todo=EXAMPLES)
-    most = _MOST[match[2]]
+    limit = _MOST[match[2]]
     digits = match[1].replace("_", "")
     # The length first: Python refuses to parse numbers of more than 4,300 digits.
-    if len(digits) > _MOST_DIGITS or Fraction(digits) > most:
+    if len(digits) > _MOST_DIGITS or Fraction(digits) > limit:
         short = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}..."
-        raise UserError(f"'{short}' is too long", where=field, todo=f"At most {most}{match[2]}.")
+        raise UserError(f"'{short}' is too long", where=field, todo=f"At most {limit}{match[2]}.")
     amount = Fraction(digits)
     if match[2] == "it" and amount.denominator != 1:
         raise UserError(f"'{text}' is not a whole number of steps", where=field, todo=EXAMPLES)

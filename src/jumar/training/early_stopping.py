@@ -49,9 +49,9 @@ class EarlyStopping:
             return ""
         name, delta = self._headline.name, self._settings.min_delta
         best = "never a number" if self._best is None else f"{self._best:.6g}"
-        more = f" by more than {delta:g}" if delta else ""
+        margin = f" by more than {delta:g}" if delta else ""
         return (
-            f"{name} has not improved{more} in {counted(self._without_gain, 'evaluation')}; "
+            f"{name} has not improved{margin} in {counted(self._without_gain, 'evaluation')}; "
             f"best {best} at step {self._best_step}"
         )
 
@@ -85,9 +85,9 @@ def check_early_stopping(plan: Plan, *, has_eval_data: bool) -> None:
         UserError: It is not.
     """
     if plan.early_stopping.patience and not (has_eval_data and plan.training.evaluate_every):
-        what = "there is no evaluation data" if not has_eval_data else "evaluate_every is empty"
+        cause = "there is no evaluation data" if not has_eval_data else "evaluate_every is empty"
         raise UserError(
-            f"a run is scored only at its end: {what}",
+            f"a run is scored only at its end: {cause}",
             where="early_stopping.patience",
             todo="Set data.eval_path and training.evaluate_every, or early_stopping.patience=0.",
         )

@@ -81,13 +81,13 @@ class Ema:
         if self._swapped:
             raise RuntimeError("the averages are already in the model")
         with torch.no_grad():
-            own = [parameter.detach().clone() for parameter in self._parameters]
+            weights = [parameter.detach().clone() for parameter in self._parameters]
         self._swapped = True
         try:
             self._put(self._averages)
             yield
         finally:
-            self._put(own)
+            self._put(weights)
             self._swapped = False
 
     def state_dict(self) -> dict[str, Tensor]:

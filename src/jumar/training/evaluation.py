@@ -77,7 +77,7 @@ def evaluate(
     rows: dict[str, list[torch.Tensor]] = {}
     modules: list[nn.Module] = [task.model, *task.objectives]
     # Each module's own mode: batch norms of frozen parts stay in evaluation mode.
-    modes = {each: each.training for module in modules for each in module.modules()}
+    modes = {layer: layer.training for module in modules for layer in module.modules()}
     for module in modules:
         module.eval()
     batches = eval_batches(

@@ -45,8 +45,8 @@ class ExactPasses(Passes):
         modules = [state.task.model, *(lane.objective for lane in state.lanes)]
         buffers = {id(buffer): buffer for module in modules for buffer in module.buffers()}
         self._averaged = [each for each in buffers.values() if each.is_floating_point()]
-        others = [each for each in buffers.values() if not each.is_floating_point()]
-        self._buffers = [*self._averaged, *others]
+        not_averaged = [each for each in buffers.values() if not each.is_floating_point()]
+        self._buffers = [*self._averaged, *not_averaged]
         self._gradients: dict[str, GradientSums] = {}
 
     def run(self, lane: Lane, batch: Batch, step: int) -> Tensor:
@@ -56,7 +56,7 @@ class ExactPasses(Passes):
         self._weights = self._total_weights(lane, parts, first, total)
         gradients = self._gradient_sums(lane, first, total)
         before = [buffer.clone() for buffer in self._buffers]
-        others, names = TreeSum(total), list[str]()
+        other_sums, names = TreeSum(total), list[str]()
         with gradients.collecting():
             for number, part in enumerate(parts, start=first):
                 self._begin_part(before, changed=number > first)
@@ -65,9 +65,9 @@ class ExactPasses(Passes):
                 names = list(terms)
                 bad = (~torch.isfinite(terms["loss"])).float()
                 scalars = torch.stack([*(value.float() for value in terms.values()), bad])
-                others.add(Span(number, 1), torch.cat([scalars, *self._changes(before)]))
+                other_sums.add(Span(number, 1), torch.cat([scalars, *self._changes(before)]))
         with self._observers.phase(COMMUNICATION):
-            values = self._ranks.tree_exchange().whole(others)
+            values = self._ranks.tree_exchange().whole(other_sums)
             gradients.finish()
         scalars, changes = values.tensor_split([len(names) + 1])
         *terms_of_all, num_bad = scalars.unbind()
@@ -115,8 +115,8 @@ class ExactPasses(Passes):
             names = list(weights)
             stacked = torch.stack([value.detach().float() for value in weights.values()])
             sums.add(Span(number, 1), stacked)
-        whole = self._ranks.tree_exchange().whole(sums)
-        return dict(zip(names, torch.where(whole > 0, whole, 1.0).unbind(), strict=True))
+        totals = self._ranks.tree_exchange().whole(sums)
+        return dict(zip(names, torch.where(totals > 0, totals, 1.0).unbind(), strict=True))
 
     @torch.no_grad()
     def _begin_part(self, before: Sequence[Tensor], *, changed: bool) -> None:
@@ -128,7 +128,7 @@ class ExactPasses(Passes):
     def _changes(self, before: Sequence[Tensor]) -> list[Tensor]:
         """The change by a part of each averaged buffer, as vectors."""
         pairs = zip(self._averaged, before, strict=False)
-        return [(now - value).float().reshape(-1) for now, value in pairs]
+        return [(value_now - value).float().reshape(-1) for value_now, value in pairs]
 
     @torch.no_grad()
     def _average_buffers(self, before: Sequence[Tensor], changes: Tensor, total: int) -> None:

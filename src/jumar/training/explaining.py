@@ -101,7 +101,7 @@ class Explainer:
             rank=self._ranks.rank,
             modules={"": state.task.model, **named_layers(state.task.model, state.task.objectives)},
         )
-        now = None if scale is None else scale.scale.clone()
+        scale_now = None if scale is None else scale.scale.clone()
         with restored([buffer for buffer, _ in self._buffers]):
             try:
                 with torch.no_grad():
@@ -115,8 +115,8 @@ class Explainer:
             finally:
                 recorder.stop()
                 state.drop_gradients()
-                if scale is not None and now is not None:
-                    scale.scale.copy_(now)
+                if scale is not None and scale_now is not None:
+                    scale.scale.copy_(scale_now)
         for line in () if origin is None else origin_lines(self._ranks.rank, origin):
             self._say_here(line)
         return origin is not None

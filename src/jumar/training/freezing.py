@@ -73,14 +73,14 @@ def find_frozen(
                 todo="Name what to freeze: --set transfer.freeze=PATTERN",
             )
         return None
-    own = [name for name, _ in model.named_parameters()]
-    check_patterns(settings.freeze, own, where="transfer.freeze")
-    names = frozenset(name for name in own if _is_frozen(name, settings.freeze))
+    all_names = [name for name, _ in model.named_parameters()]
+    check_patterns(settings.freeze, all_names, where="transfer.freeze")
+    names = frozenset(name for name in all_names if _is_frozen(name, settings.freeze))
     norms = {
         name: module
         for name, module in model.named_modules()
         if isinstance(getattr(module, "running_mean", None), torch.Tensor)
-        and all(_is_frozen(each, settings.freeze) for each in _parts_of(name, module))
+        and all(_is_frozen(part, settings.freeze) for part in _parts_of(name, module))
     }
     return Frozen(
         names=names,
@@ -94,28 +94,28 @@ def parameter_lines(
     model: nn.Module, settings: TransferSettings, frozen: Frozen | None
 ) -> list[str]:
     """How many parameters train, and a description of those that do not."""
-    named = list(model.named_parameters())
-    total = sum(parameter.numel() for _, parameter in named)
-    held = [parameter for _, parameter in named if not parameter.requires_grad]
-    if not held:
+    parameters = list(model.named_parameters())
+    total = sum(parameter.numel() for _, parameter in parameters)
+    frozen_parameters = [parameter for _, parameter in parameters if not parameter.requires_grad]
+    if not frozen_parameters:
         return [f"{total:,} parameters, all trained"]
-    trained = total - sum(parameter.numel() for parameter in held)
+    trained = total - sum(parameter.numel() for parameter in frozen_parameters)
     lines = [
         f"{total:,} parameters, {trained:,} trained, "
-        f"{total - trained:,} frozen in {counted(len(held), 'tensor')}"
+        f"{total - trained:,} frozen in {counted(len(frozen_parameters), 'tensor')}"
     ]
     if frozen is None:
         return lines
     if frozen.until is not None:
         lines[0] += f" until step {frozen.until}"
     if frozen.norms:
-        what = (
+        effect = (
             "normalise with their averages, which stay"
             if frozen.keeps_averages
             else "normalise by the batch and update their averages "
             "(transfer.freeze_batch_norms=true keeps them)"
         )
-        lines.append(f"batch norms of frozen parts ({len(frozen.norms)}): {what}")
+        lines.append(f"batch norms of frozen parts ({len(frozen.norms)}): {effect}")
     if not settings.start_from:
         lines.append("warning: frozen parameters stay random, since transfer.start_from is empty")
     return lines
@@ -127,8 +127,8 @@ def _is_frozen(name: str, patterns: Sequence[str]) -> bool:
 
 def _parts_of(name: str, module: nn.Module) -> list[str]:
     """The full names of a norm's parameters, or of its averages if it has none."""
-    own = [each for each, _ in module.named_parameters()] or ["running_mean"]
-    return [f"{name}.{each}" if name else each for each in own]
+    part_names = [part_name for part_name, _ in module.named_parameters()] or ["running_mean"]
+    return [f"{name}.{part_name}" if name else part_name for part_name in part_names]
 
 
 def _unfreezing_step(text: str, steps_per_epoch: int) -> int | None:

@@ -45,10 +45,10 @@ class Guard:
         """
         bad = self._ranks.maximum(found_bad)
         first = (bad > 0) & (self.blocked == 0)
-        here = torch.tensor([step, objective], dtype=torch.int64).to(
+        position = torch.tensor([step, objective], dtype=torch.int64).to(
             self._where.device, non_blocking=True
         )
-        self._where = torch.where(first, here, self._where)
+        self._where = torch.where(first, position, self._where)
         self.blocked = torch.maximum(self.blocked, bad)
         return self.blocked
 

@@ -67,26 +67,26 @@ class Keeper:
                 where="training.duration",
                 todo="Give a longer duration to resume, or choose another --run-dir.",
             )
-        changed = [
+        changed_fields = [
             name
             for name, value in self._identity.items()
             if checkpoint.batch.get(name, value) != value
         ]
-        if changed:
-            name = changed[0]
-            ordered = "additions" if name == "micro_batch_size" else "samples"
+        if changed_fields:
+            name = changed_fields[0]
+            elements = "additions" if name == "micro_batch_size" else "samples"
             raise UserError(
                 f"the {name.replace('_', ' ')} was {checkpoint.batch[name]}, now "
-                f"{self._identity[name]}: the order of {ordered} would differ",
+                f"{self._identity[name]}: the order of {elements} would differ",
                 where=str(checkpoint.path),
                 todo="Resume with the same data, batch and number of ranks (batch size times "
                 "ranks), or start a new run with transfer.start_from.",
             )
         self._saved = checkpoint.step
         self.scores = {
-            known.step: known.metrics
-            for known in list_checkpoints(self._directory)
-            if known.metrics and known.step <= checkpoint.step
+            scored.step: scored.metrics
+            for scored in list_checkpoints(self._directory)
+            if scored.metrics and scored.step <= checkpoint.step
         }
 
     @property
@@ -110,9 +110,9 @@ class Keeper:
         """Record the scores of the current weights; returns whether they are the best so far."""
         name = self._headline.name
         sign = 1.0 if self._headline.higher_is_better else -1.0
-        earlier = [known[name] for known in self.scores.values() if name in known]
+        earlier = [scores[name] for scores in self.scores.values() if name in scores]
         self.scores[step] = metrics
-        return all(sign * metrics[name] > sign * other for other in earlier)
+        return all(sign * metrics[name] > sign * earlier_score for earlier_score in earlier)
 
     def save(self, state: TrainState) -> None:
         """Begin to write a checkpoint of the current step, or only its scores if it was saved.

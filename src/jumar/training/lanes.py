@@ -110,7 +110,7 @@ class LaneMaker:
             UserError: All of its parameters are frozen, or the optimizer's settings do not fit.
         """
         objective.to(self._device.torch)
-        chosen = self._plan.optimization_of(objective.name)
+        optimization = self._plan.optimization_of(objective.name)
         parameters = [p for p in objective.trained.parameters() if p.requires_grad]
         if not parameters:
             frozen = self._plan.transfer.freeze
@@ -119,14 +119,14 @@ class LaneMaker:
                 where="transfer.freeze" if frozen else "",
                 todo=f"All of them are frozen by {','.join(frozen)}." if frozen else "",
             )
-        own = [self._name(objective, p) for p in objective.trained.parameters()]
-        factors = rate_factors(self._model, own, chosen.optimizer)
+        names = [self._name(objective, p) for p in objective.trained.parameters()]
+        factors = rate_factors(self._model, names, optimization.optimizer)
         lane = Lane(
             objective=objective,
             call=objective,
             optimizer=self._optimizer(objective, [parameters], factors),
-            schedule=chosen.schedule,
-            learning_rate=chosen.optimizer.learning_rate,
+            schedule=optimization.schedule,
+            learning_rate=optimization.optimizer.learning_rate,
             parameters=parameters,
             factors=factors,
             updates=torch.zeros((), dtype=torch.int64, device=parameters[0].device),
@@ -141,8 +141,8 @@ class LaneMaker:
         start from zero.
         """
         trained = [p for p in lane.objective.trained.parameters() if p.requires_grad]
-        known = {id(parameter) for parameter in lane.parameters}
-        late = [parameter for parameter in trained if id(parameter) not in known]
+        present = {id(parameter) for parameter in lane.parameters}
+        late = [parameter for parameter in trained if id(parameter) not in present]
         if not late:
             return
         before = lane.optimizer.state_dict()
@@ -169,17 +169,19 @@ class LaneMaker:
         factors: Mapping[str, float],
     ) -> torch.optim.Optimizer:
         """The optimizer of parameters that were added in several rounds."""
-        first, *others = (self._groups(objective, each, factors) for each in rounds)
+        first, *later_rounds = (
+            self._groups(objective, parameters, factors) for parameters in rounds
+        )
         base = {group.is_decayed: group.parameters for group in first if group.rate_factor == 1.0}
         return create_optimizer(
             self._plan.optimization_of(objective.name).optimizer,
             base.get(True, ()),
             base.get(False, ()),
             device_type=self._device.torch.type,
-            order=[parameter for each in rounds for parameter in each],
+            order=[parameter for parameters in rounds for parameter in parameters],
             further=[
                 *(group for group in first if group.rate_factor != 1.0),
-                *(group for groups in others for group in groups),
+                *(group for groups in later_rounds for group in groups),
             ],
         )
 
@@ -191,18 +193,22 @@ class LaneMaker:
     ) -> list[ParameterGroup]:
         """Parameters grouped by factor and decay, in the order in which they first occur."""
         names = {parameter: name for name, parameter in objective.trained.named_parameters()}
-        grouped: dict[tuple[float, bool], list[nn.Parameter]] = {}
+        groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
         for parameter in parameters:
             factor = factors[self._name(objective, parameter)]
             is_decayed = objective.decays(names[parameter], parameter)
-            grouped.setdefault((factor, is_decayed), []).append(parameter)
+            groups.setdefault((factor, is_decayed), []).append(parameter)
         return [
             ParameterGroup(parameters=each, is_decayed=is_decayed, rate_factor=factor)
-            for (factor, is_decayed), each in grouped.items()
+            for (factor, is_decayed), each in groups.items()
         ]
 
     def _name(self, objective: Objective, parameter: nn.Parameter) -> str:
         """A parameter's name in the network; in the objective, for one that the network lacks."""
         if parameter in self._names:
             return self._names[parameter]
-        return next(name for name, own in objective.trained.named_parameters() if own is parameter)
+        return next(
+            name
+            for name, candidate in objective.trained.named_parameters()
+            if candidate is parameter
+        )

@@ -28,5 +28,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return False
-    wanted = ((_MMAP_THRESHOLD, _LARGEST_KEPT), (_TRIM_THRESHOLD, _KEPT_AT_MOST))
-    return all(mallopt(parameter, value) == 1 for parameter, value in wanted)
+    thresholds = ((_MMAP_THRESHOLD, _LARGEST_KEPT), (_TRIM_THRESHOLD, _KEPT_AT_MOST))
+    return all(mallopt(parameter, value) == 1 for parameter, value in thresholds)

@@ -35,11 +35,13 @@ def check_whole(path: Path) -> None:
                 with safe_open(path, framework="pt"):  # compares the header with the file's length
                     return
             with zipfile.ZipFile(path) as archive:
-                broken = archive.testzip()
+                broken_entry = archive.testzip()
         except (SafetensorError, zipfile.BadZipFile) as error:
             raise DamagedError(f"is damaged: {error}", where=str(path)) from None
-        if broken is not None:
-            raise DamagedError(f"is damaged: its entry '{broken}' is corrupt", where=str(path))
+        if broken_entry is not None:
+            raise DamagedError(
+                f"is damaged: its entry '{broken_entry}' is corrupt", where=str(path)
+            )
 
 
 def load_older_state(path: Path, names: Mapping[str, Sequence[Sequence[str]]]) -> SavedState:
@@ -76,11 +78,13 @@ def load_older_state(path: Path, names: Mapping[str, Sequence[Sequence[str]]]) -
 
 
 def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[str]]]) -> SavedState:
-    stored: Mapping[str, Sequence[Sequence[str]]] = older.get("parameters", names)
+    stored_names: Mapping[str, Sequence[Sequence[str]]] = older.get("parameters", names)
     slots: dict[str, torch.Tensor] = {}
     objectives: dict[str, Any] = {}
-    for objective in stored:
-        tensors, groups = named_state(older["optimizers"][objective], stored[objective], objective)
+    for objective in stored_names:
+        tensors, groups = named_state(
+            older["optimizers"][objective], stored_names[objective], objective
+        )
         slots |= tensors
         window = older["windows"][objective]
         objectives[objective] = {

@@ -114,8 +114,8 @@ class Passes:
                 terms = self._pass(lane, part, samples, call, observers or Observers())
             if observers is not None:
                 lane.note(terms)
-            here = (~torch.isfinite(terms["loss"])).float()
-            bad = here if bad is None else torch.maximum(bad, here)
+            part_is_bad = (~torch.isfinite(terms["loss"])).float()
+            bad = part_is_bad if bad is None else torch.maximum(bad, part_is_bad)
         assert bad is not None, "a batch has at least one part"
         return bad
 
@@ -143,8 +143,8 @@ class Passes:
         with observers.phase(FORWARD), policy.forward():
             sums: Mapping[str, torch.Tensor] = call(part.batch)
         terms = {name: value / self._weights.get(name, samples) for name, value in sums.items()}
-        first, *others = (terms[name] for name in lane.objective.minimized)
-        loss = sum(others, first)
+        first, *other_terms = (terms[name] for name in lane.objective.minimized)
+        loss = sum(other_terms, first)
         with observers.phase(BACKWARD):
             policy.scale(loss).backward()
         return {name: value.detach() for name, value in {**terms, "loss": loss}.items()}

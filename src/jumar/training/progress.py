@@ -215,6 +215,6 @@ class Bar:
         progress.update(
             progress.task_ids[0], completed=self._done, total=self._total, note=self._note
         )
-        with progress.console.capture() as captured:
+        with progress.console.capture() as capture:
             progress.console.print(progress.get_renderable(), end="")
-        return captured.get().split("\n", 1)[0].rstrip()
+        return capture.get().split("\n", 1)[0].rstrip()

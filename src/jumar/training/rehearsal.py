@@ -117,14 +117,14 @@ def announcement(
     ]
     if fallback_note:
         lines.append(fallback_note)
-    each = f"about {1000 * rehearsal.step_s:.0f} ms each without the update"
+    step_time = f"about {1000 * rehearsal.step_s:.0f} ms each without the update"
     if total_steps is None:
-        lines.append(f"training for training.duration, {each}")
+        lines.append(f"training for training.duration, {step_time}")
     else:
-        left = total_steps - done_steps
+        steps_left = total_steps - done_steps
         lines.append(
-            f"{left} of {total_steps} steps to go, {each}: "
-            f"about {time_text(left * rehearsal.step_s)}, not counting evaluation"
+            f"{steps_left} of {total_steps} steps to go, {step_time}: "
+            f"about {time_text(steps_left * rehearsal.step_s)}, not counting evaluation"
         )
     return lines
 
@@ -160,13 +160,13 @@ def check_memory(state: TrainState, device: Device, checkpoint: int) -> None:
         UserError: They do not fit.
     """
     free, _ = memory_bytes()
-    needed = checkpoint if state.step else 2 * checkpoint
-    if device.on_host and needed > free:
-        what = "gradients, optimizer and the copy of a checkpoint need"
+    required = checkpoint if state.step else 2 * checkpoint
+    if device.on_host and required > free:
+        reason = "gradients, optimizer and the copy of a checkpoint need"
         if state.step:
-            what = "the copy of a checkpoint needs"
+            reason = "the copy of a checkpoint needs"
         raise UserError(
-            f"{what} {size_text(needed)}, but only {size_text(free)} of memory is free",
+            f"{reason} {size_text(required)}, but only {size_text(free)} of memory is free",
             where="model",
             todo="Make the network smaller (jumar recipes show NAME lists the fields of `model`), "
             "or use a --device with more memory.",
@@ -179,23 +179,23 @@ def check_disk(directory: Path, needed: int) -> None:
     Raises:
         UserError: They do not fit, or the directory is not writable.
     """
-    place = directory.absolute()
-    while not exists(place):
-        place = place.parent
-    if not is_folder(place) or not os.access(place, os.W_OK):
-        raise UserError("not writable", where=str(place), todo="Choose another --run-dir.")
-    disk = shutil.disk_usage(place)
+    folder = directory.absolute()
+    while not exists(folder):
+        folder = folder.parent
+    if not is_folder(folder) or not os.access(folder, os.W_OK):
+        raise UserError("not writable", where=str(folder), todo="Choose another --run-dir.")
+    disk = shutil.disk_usage(folder)
     if not disk.total:  # /proc and the like
         raise UserError(
             "not writable: not on a disk",
-            where=str(place),
+            where=str(folder),
             todo="Choose another --run-dir.",
         )
     free = disk.free
     if free < needed:
         raise UserError(
             f"checkpoints need {size_text(needed)}, but only {size_text(free)} is free",
-            where=str(place),
+            where=str(folder),
             todo="Free some space, choose another --run-dir, or lower checkpoints.keep.",
         )
 

@@ -58,7 +58,7 @@ def write_results(
     elapsed_s: float,
 ) -> None:
     """Write `results.json`."""
-    described = policy.description
+    description = policy.description
     pace = clock.overall
     failure = outcome.failure
     write_json(
@@ -74,10 +74,10 @@ def write_results(
             "ranks": ranks.world,
             "batch_size": plan.batch_size * ranks.world,
             "precision": {
-                "mode": described.mode,
-                "computed": described.computed,
-                "substituted": described.substituted,
-                "note": described.note,
+                "mode": description.mode,
+                "computed": description.computed,
+                "substituted": description.substituted,
+                "note": description.note,
             },
             "versions": dict(versions),
             "seed": plan.seed,

@@ -30,22 +30,22 @@ def _launcher(ranks: Ranks) -> list[str]:
     torchrun's environment does not provide is a placeholder in capitals too.
     """
     if _starts_over_elsewhere():
-        where = ["--nnodes", "MIN:MAX", "--nproc-per-node", str(ranks.local_world)]
-        where += ["--max-restarts", os.environ["TORCHELASTIC_MAX_RESTARTS"]]
-        where += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "ADDRESS:PORT"]
-        return ["torchrun", *where, "-m", "jumar"]
+        options = ["--nnodes", "MIN:MAX", "--nproc-per-node", str(ranks.local_world)]
+        options += ["--max-restarts", os.environ["TORCHELASTIC_MAX_RESTARTS"]]
+        options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "ADDRESS:PORT"]
+        return ["torchrun", *options, "-m", "jumar"]
     if ranks.world == 1:
         return ["jumar"]
     machines = ranks.world // ranks.local_world
-    where = ["--nproc-per-node", str(ranks.local_world)]
+    options = ["--nproc-per-node", str(ranks.local_world)]
     if machines > 1:
-        where = ["--nnodes", str(machines), *where, "--node-rank", "NODE_RANK"]
-        where += ["--master-addr", os.environ.get("MASTER_ADDR", "ADDRESS")]
-        where += ["--master-port", os.environ.get("MASTER_PORT", "PORT")]
+        options = ["--nnodes", str(machines), *options, "--node-rank", "NODE_RANK"]
+        options += ["--master-addr", os.environ.get("MASTER_ADDR", "ADDRESS")]
+        options += ["--master-port", os.environ.get("MASTER_PORT", "PORT")]
     elif os.environ.get("TORCHELASTIC_RUN_ID", "none") != "none":
         # torchrun was started with its own rendezvous, so the fixed port may be another job's.
-        where = ["--standalone", *where]
-    return ["torchrun", *where, "-m", "jumar"]
+        options = ["--standalone", *options]
+    return ["torchrun", *options, "-m", "jumar"]
 
 
 def _starts_over_elsewhere() -> bool:

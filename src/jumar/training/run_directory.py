@@ -74,12 +74,12 @@ class RunDirectory:
         Raises:
             UserError: Its `recipe.json` is damaged.
         """
-        where = [] if device == "auto" else ["--device", device]
+        options = [] if device == "auto" else ["--device", device]
         if self.exists:
             for module in recorded_recipe(self.read_recipe(), where=str(self.recipe)).imports:
-                where += ["--import", module]
-        named = url_of_local(self.path) or str(self.path)
-        return shlex.join([*launcher, "train", "--resume", "--run-dir", named, *where])
+                options += ["--import", module]
+        location = url_of_local(self.path) or str(self.path)
+        return shlex.join([*launcher, "train", "--resume", "--run-dir", location, *options])
 
     def read_recipe(self) -> dict[str, Any]:
         """The content of `recipe.json`.
@@ -129,8 +129,8 @@ class RunDirectory:
         """The records of `metrics.jsonl`; lines left incomplete by a crash are skipped."""
         if not is_file(self.metrics):
             return []
-        parsed = map(_parse, self.metrics.read_bytes().split(b"\n"))
-        return [record for record in parsed if record is not None]
+        records = map(_parse, self.metrics.read_bytes().split(b"\n"))
+        return [record for record in records if record is not None]
 
     def cut_metrics(self, step: int) -> None:
         """Drop the records after a step, which a resumed run will write again.
@@ -166,15 +166,15 @@ class RunDirectory:
         """
         self._check_links()
         lock = self.path / ".lock"
-        made: list[Path] = []
+        new_folders: list[Path] = []
         if resolved(lock) in _held_here:
             raise self._held_by_another(None)
         try:
-            made = [path for path in (self.path, *self.path.parents) if not exists(path)]
+            new_folders = [path for path in (self.path, *self.path.parents) if not exists(path)]
             self.path.mkdir(parents=True, exist_ok=True)
             file = lock.open("w")
         except OSError as error:
-            _remove_folders(made)
+            _remove_folders(new_folders)
             raise unwritable(
                 self.path,
                 error,
@@ -200,7 +200,7 @@ class RunDirectory:
                 if not self.exists:
                     with contextlib.suppress(OSError):
                         lock.unlink(missing_ok=True)
-                    _remove_folders(made)
+                    _remove_folders(new_folders)
 
     def _check_links(self) -> None:
         """Refuse links out of the run: with them, an untrusted run could write anywhere."""
@@ -353,5 +353,5 @@ def _parse(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(record, dict):
         return None
-    named = cast("dict[str, Any]", record)
-    return named if isinstance(named.get("step", 0), int) else None
+    fields = cast("dict[str, Any]", record)
+    return fields if isinstance(fields.get("step", 0), int) else None

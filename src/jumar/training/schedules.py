@@ -247,8 +247,8 @@ class Piecewise(_Decaying, kind="step"):
 
     def lengths(self) -> list[tuple[str, str]]:
         """See `ScheduleSettings.lengths`."""
-        indexed = [(f"boundaries[{i}]", text) for i, text in enumerate(self.boundaries)]
-        return [*super().lengths(), *indexed]
+        boundaries = [(f"boundaries[{i}]", text) for i, text in enumerate(self.boundaries)]
+        return [*super().lengths(), *boundaries]
 
     def check(self) -> None:
         """Check that boundaries and values match; see also `ScheduleSettings.check`."""
@@ -264,8 +264,8 @@ class Piecewise(_Decaying, kind="step"):
     def factor(self, position: int, run: Run) -> float:
         """See `_Decaying.factor`."""
         ends = _boundary_steps(self.boundaries, run)
-        passed = sum(position > end - self.start(run) for end in ends)
-        return self.values[passed]
+        num_passed = sum(position > end - self.start(run) for end in ends)
+        return self.values[num_passed]
 
 
 @lru_cache(maxsize=64)
@@ -354,12 +354,12 @@ class CosineRestarts(_Periodic, kind="cosine_restarts"):
         """See `_Decaying.factor`."""
         period = float(self.period(run))
         if self.period_factor == 1.0:
-            restarts, within = divmod(position, self.period(run))
+            restarts, offset = divmod(position, self.period(run))
         else:
-            restarts, within = 0, float(position)
-            while within >= period:
-                within -= period
+            restarts, offset = 0, float(position)
+            while offset >= period:
+                offset -= period
                 period *= self.period_factor
                 restarts += 1
-        height = self.restart_factor**restarts * _cosine(within / period)
+        height = self.restart_factor**restarts * _cosine(offset / period)
         return (1.0 - self.end) * height + self.end

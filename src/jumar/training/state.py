@@ -81,10 +81,12 @@ class TrainState:
         if decay > 0:
             warm_up = plan.training.ema_warm_up
             self.ema = Ema(task.model, averaged=task.averaged, decay=decay, warm_up=warm_up)
-            covered = {id(parameter) for parameter in (task.averaged or task.model).parameters()}
+            averaged_ids = {
+                id(parameter) for parameter in (task.averaged or task.model).parameters()
+            }
             for lane in self.lanes:
-                own = lane.objective.trained.parameters()
-                lane.averaged = any(id(parameter) in covered for parameter in own)
+                parameters = lane.objective.trained.parameters()
+                lane.averaged = any(id(parameter) in averaged_ids for parameter in parameters)
 
     def unfreeze_if_due(self) -> None:
         """Unfreeze parameters from the configured step on.
@@ -220,7 +222,7 @@ class TrainState:
         frozen = self.frozen
         if frozen is not None and frozen.until is not None and checkpoint.step > frozen.until:
             self._unfreeze(frozen)
-        where = str(checkpoint.path)
+        path = str(checkpoint.path)
         names = {
             lane.objective.name: names_by_group(lane.optimizer, self._named) for lane in self.lanes
         }
@@ -229,7 +231,7 @@ class TrainState:
         if "step" not in values:
             raise UserError(
                 "holds imported weights but no optimizer state, so it cannot be resumed",
-                where=where,
+                where=path,
                 todo="Start a new run from it: jumar train RECIPE --set transfer.start_from=DIR",
             )
         self.restore_weights(checkpoint)
@@ -240,21 +242,21 @@ class TrainState:
                 self._resume_imported(state)
             self.step = int(values["step"])
         except (KeyError, ValueError, TypeError) as error:
-            raise UserError(f"does not fit this recipe: {error}", where=where) from None
+            raise UserError(f"does not fit this recipe: {error}", where=path) from None
 
     def _resume(self, state: SavedState) -> None:
-        places = state.by_place()
+        slots = state.by_place()
         for lane in self.lanes:
             name = lane.objective.name
-            saved = state.values["objectives"][name]
-            restore_optimizer(lane.optimizer, self._named, name, places, saved["groups"])
-            window, device = saved["window"], lane.parameters[0].device
+            objective_state = state.values["objectives"][name]
+            restore_optimizer(lane.optimizer, self._named, name, slots, objective_state["groups"])
+            window, device = objective_state["window"], lane.parameters[0].device
             lane.sums = {
                 key: torch.tensor(value, dtype=torch.float32, device=device)
                 for key, value in window["sums"].items()
             }
             lane.steps = int(window["steps"])
-            lane.updates.fill_(int(saved["updates"]))
+            lane.updates.fill_(int(objective_state["updates"]))
         scale, saved_scale = self.policy.loss_scale, state.values["loss_scale"]
         if scale is not None and saved_scale is not None:
             scale.load_state_dict({key: torch.tensor(value) for key, value in saved_scale.items()})
@@ -274,12 +276,12 @@ class TrainState:
         Raises:
             UserError: It belongs to another model, or is damaged.
         """
-        where = str(checkpoint.path)
-        load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), where)
+        path = str(checkpoint.path)
+        load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), path)
         if self.ema is not None:
             if not checkpoint.has_ema:
                 raise UserError(
-                    "holds no averaged weights, but training.ema_decay requires them", where=where
+                    "holds no averaged weights, but training.ema_decay requires them", where=path
                 )
             self.ema.load_state_dict(load_weights(checkpoint.model_file(ema=True)))
 
@@ -296,9 +298,11 @@ def load_exactly(
     Raises:
         UserError: The weights belong to another model; `todo` is the advice.
     """
-    own = model.state_dict()
-    odd = sorted(set(own) ^ set(tensors))
-    odd += [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
+    weights = model.state_dict()
+    odd = sorted(set(weights) ^ set(tensors))
+    odd += [
+        name for name in weights if name in tensors and weights[name].shape != tensors[name].shape
+    ]
     if odd:
         raise UserError(
             f"belongs to another model: it differs in '{odd[0]}'"
@@ -307,7 +311,7 @@ def load_exactly(
             todo=todo,
         )
     for name, tensor in tensors.items():
-        own[name].copy_(tensor)
+        weights[name].copy_(tensor)
 
 
 def _nothing() -> None:

@@ -87,8 +87,8 @@ def _hashes(
             yield f"{part}/{name}", f"{form} {digest_of(tensor)}"
     objectives: Mapping[str, Mapping[str, Any]] = saved.values.get("objectives", {})
     counters: dict[str, Any] = {
-        name: {key: value for key, value in each.items() if key not in _IGNORED}
-        for name, each in objectives.items()
+        name: {key: value for key, value in objective_state.items() if key not in _IGNORED}
+        for name, objective_state in objectives.items()
     }
     counters["loss scale"] = saved.values.get("loss_scale")
     for name, value in counters.items():

@@ -51,12 +51,12 @@ class Stepper:
         state = self._state
         state.unfreeze_if_due()
         step = state.step
-        changed = False
+        changes_averaged = False
         for position, lane in self._due(step):
-            changed |= lane.averaged
+            changes_averaged |= lane.averaged
             with self._phase(OBJECTIVE, lane.objective.name):
                 self._train(lane, batch, step, position)
-        if state.ema is not None and changed:
+        if state.ema is not None and changes_averaged:
             # Otherwise a generator that is due only every second step would be averaged twice.
             state.ema.update(step)
         state.step = step + 1
@@ -77,14 +77,14 @@ class Stepper:
             explainer.prepare(self.buffers)
         loss_is_bad = self._passes.run(lane, batch, step)
         with self._phase(OPTIMIZER):
-            blocked = self._judge(lane, loss_is_bad, step + 1, position)
+            is_blocked = self._judge(lane, loss_is_bad, step + 1, position)
             self._state.before_change()
-            step_unless(lane.optimizer, blocked)
+            step_unless(lane.optimizer, is_blocked)
             if self._state.policy.loss_scale is not None:
-                lane.updates.add_(blocked == 0)
+                lane.updates.add_(is_blocked == 0)
             self._state.drop_gradients()
         if explainer is not None:
-            explainer.explain(lane, blocked, lambda: self._passes.repeat(lane, batch, step))
+            explainer.explain(lane, is_blocked, lambda: self._passes.repeat(lane, batch, step))
         lane.steps += 1
         lane.attempts += 1
 
@@ -95,10 +95,10 @@ class Stepper:
             As `passes`.
         """
         buffers = self.buffers
-        saved = [buffer.clone() for buffer in buffers]
+        copies = [buffer.clone() for buffer in buffers]
         result = self.passes(batch)
         with torch.no_grad():
-            for buffer, before in zip(buffers, saved, strict=True):
+            for buffer, before in zip(buffers, copies, strict=True):
                 buffer.copy_(before)
         return result
 
@@ -167,8 +167,8 @@ class Stepper:
             # Before clipping: clipping by value turns infinity into an ordinary number.
             gradients = [p.grad for p in lane.parameters if p.grad is not None]
             norm = torch.nn.utils.get_total_norm(gradients)
-        clipped = clip_gradients(lane.parameters, training.clip, training.clip_limit)
-        norm = clipped if norm is None else norm
+        clipping_norm = clip_gradients(lane.parameters, training.clip, training.clip_limit)
+        norm = clipping_norm if norm is None else norm
         if norm is not None:
             lane.note_gradient_norm(norm)
         return norm

@@ -173,9 +173,9 @@ class StepLoop:
         )
 
     def _explainer(self) -> Explainer:
-        here = self.console if self.ranks.is_first else Console()
+        rank_console = self.console if self.ranks.is_first else Console()
         return Explainer(
-            self.state, self._guard, self.ranks, say=self.console.line, say_here=here.line
+            self.state, self._guard, self.ranks, say=self.console.line, say_here=rank_console.line
         )
 
     def _set_training(self) -> None:

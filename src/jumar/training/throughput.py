@@ -79,15 +79,15 @@ class StepClock:
     def close_window(self) -> Pace | None:
         """The pace since the last window; None if it has no steps."""
         seconds = self._now() - self._window_start - self._paused
-        steps, waited = self._steps, self._waited
+        steps, waiting_s = self._steps, self._waited
         self._restart()
         if steps == 0 or seconds <= 0:
             return None
         self._counted_steps += steps
         self._counted_seconds += seconds
-        self._counted_waiting += waited
+        self._counted_waiting += waiting_s
         self._windows_ms.append(1000 * seconds / steps)
-        return self._pace(steps, seconds, waited)
+        return self._pace(steps, seconds, waiting_s)
 
     @property
     def overall(self) -> Pace | None:
@@ -106,11 +106,11 @@ class StepClock:
         """Steps in the counted windows."""
         return self._counted_steps
 
-    def _pace(self, steps: int, seconds: float, waited: float) -> Pace:
+    def _pace(self, steps: int, seconds: float, waiting_s: float) -> Pace:
         return Pace(
             samples_per_second=steps * self._samples / seconds,
             step_ms=1000 * seconds / steps,
-            data_ms=1000 * waited / steps,
+            data_ms=1000 * waiting_s / steps,
         )
 
     def _restart(self) -> None:

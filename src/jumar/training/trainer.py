@@ -174,8 +174,8 @@ class Trainer(StepLoop):
             self.console.line(line)
         size = checkpoint_bytes(self.state, self.plan)
         check_memory(self.state, self.device, size)
-        most = self._cadence.most_checkpoints(self.state.step)
-        check_disk(self.run.path, size * self._keeper.most_new(most))
+        most_new = self._cadence.most_checkpoints(self.state.step)
+        check_disk(self.run.path, size * self._keeper.most_new(most_new))
         compiles = self.plan.training.compile
         with names_in_messages(self.device.fallback_message) as fallbacks:
             rehearsal = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
@@ -199,12 +199,12 @@ class Trainer(StepLoop):
         try:
             try:
                 self._catch_up()
-                stopped = 0 if self._stopped_early else self._loop(batches, first)
-                if not stopped:
+                exit_code = 0 if self._stopped_early else self._loop(batches, first)
+                if not exit_code:
                     self._finish()
             except Interrupted:
-                stopped = self.stop.exit_code
-            if stopped:
+                exit_code = self.stop.exit_code
+            if exit_code:
                 self._save()
             self._keeper.finish()
         except NonFiniteLoss as failure:
@@ -218,11 +218,11 @@ class Trainer(StepLoop):
             raise self._saved_before(error) from None
         step = self.state.step
         metrics = self._keeper.scores.get(step, {})
-        if stopped:
+        if exit_code:
             self.console.line(
                 f"stopped after step {step}; the checkpoint is saved. " + self._resume_hint()
             )
-            return Outcome(state="interrupted", step=step, exit_code=stopped, metrics=metrics)
+            return Outcome(state="interrupted", step=step, exit_code=exit_code, metrics=metrics)
         if self._stopped_early:
             self.console.line(
                 f"stopped early after step {step}: {self._stopped_early} (to go on: raise "
@@ -252,8 +252,8 @@ class Trainer(StepLoop):
             self._keeper.finish()
         except NonFiniteLoss:
             return error
-        saved = f"The training up to step {self.state.step} is saved. {self._resume_hint()}"
-        todo = f"{error.todo}\n  {saved}" if error.todo else saved
+        hint = f"The training up to step {self.state.step} is saved. {self._resume_hint()}"
+        todo = f"{error.todo}\n  {hint}" if error.todo else hint
         return UserError(error.what, where=error.where, todo=todo)
 
     def _resume_hint(self) -> str:
@@ -274,9 +274,9 @@ class Trainer(StepLoop):
                 if self.state.step == warm_up_ends:
                     self.device.synchronize()
                     self.clock.drop_window()
-                stopped = self._between_steps(bar, warmed_up=self.state.step > warm_up_ends)
-                if stopped is not None:
-                    return stopped
+                exit_code = self._between_steps(bar, warmed_up=self.state.step > warm_up_ends)
+                if exit_code is not None:
+                    return exit_code
         self._agreement.finish()
         return 0
 
@@ -301,8 +301,8 @@ class Trainer(StepLoop):
             if due.checkpoint:
                 self._save()  # before evaluating, which may fail on an unreadable sample
             if due.evaluate and self.task.eval_data is not None:
-                improved = self._evaluate()
-                if due.checkpoint or (improved and self.plan.checkpoints.keep_best):
+                is_improved = self._evaluate()
+                if due.checkpoint or (is_improved and self.plan.checkpoints.keep_best):
                     self._save()
         if due.signal or self._stopped_early:
             self._agreement.finish()
@@ -342,7 +342,7 @@ class Trainer(StepLoop):
         self._report_unreadable()
         self._scores = scores
         keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
-        improved = self._keeper.add_scores(self.state.step, scores.metrics)
+        is_improved = self._keeper.add_scores(self.state.step, scores.metrics)
         if self.state.early is not None:
             self.state.early.note(self.state.step, scores.metrics)
         self._observers.record(
@@ -354,7 +354,7 @@ class Trainer(StepLoop):
                 seconds=scores.seconds,
             )
         )
-        return improved
+        return is_improved
 
     def _finish(self) -> None:
         """Make the last checkpoint and the last evaluation, unless already done."""

@@ -63,8 +63,8 @@ class Transferred:
             ("initialised", self.initialised),
         ):
             if names:
-                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-                lines.append(f"  {title} ({len(names)}): {shown}")
+                listing = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+                lines.append(f"  {title} ({len(names)}): {listing}")
         if self.fitting:
             lines.append(
                 f"  the weights belong to a network with other settings; {_advice(self.fitting)}"
@@ -105,23 +105,23 @@ def transfer_weights(
             where="transfer.restore_exclude",
             todo=f"Examples of weight names: {', '.join(list(tensors)[-4:])}.",
         )
-    wanted: Sequence[str] = ()
+    fits: Sequence[str] = ()
     if fitting is not None:
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        wanted = fitting(shapes, _configuration(path))
+        fits = fitting(shapes, _configuration(path))
     try:
         transferred = load_matching(model, tensors, settings.restore_exclude, source)
     except UserError as error:
-        if wanted:
+        if fits:
             error.todo = (
-                f"{error.todo}\n  They belong to a network with other settings; {_advice(wanted)}"
+                f"{error.todo}\n  They belong to a network with other settings; {_advice(fits)}"
             )
         raise
-    return replace(transferred, fitting=wanted)
+    return replace(transferred, fitting=fits)
 
 
 def _advice(assignments: Sequence[str]) -> str:
-    return f"to match it: {' '.join(f'--set {each}' for each in assignments)}"
+    return f"to match it: {' '.join(f'--set {assignment}' for assignment in assignments)}"
 
 
 def _configuration(weights: Path) -> Mapping[str, Any]:
@@ -130,12 +130,15 @@ def _configuration(weights: Path) -> Mapping[str, Any]:
     return read_json(path) if weights.name == MODEL and is_file(path) else {}
 
 
-def _common_beginning(own: Collection[str], names: Collection[str]) -> str:
+def _common_beginning(own_names: Collection[str], names: Collection[str]) -> str:
     """The missing prefix of all names in a file; empty unless it is certain."""
-    if any(name in own for name in names):
+    if any(name in own_names for name in names):
         return ""
     begins = {
-        each.removesuffix(name) for name in names for each in own if each.endswith(f".{name}")
+        own_name.removesuffix(name)
+        for name in names
+        for own_name in own_names
+        if own_name.endswith(f".{name}")
     }
     return begins.pop() if len(begins) == 1 else ""
 
@@ -144,35 +147,35 @@ def load_matching(
     model: nn.Module, tensors: Mapping[str, torch.Tensor], exclude: Sequence[str], source: str
 ) -> Transferred:
     """Copy the matching tensors into the model; see `transfer_weights`."""
-    own = model.state_dict()
+    weights = model.state_dict()
     loaded: list[str] = []
     left_out: list[str] = []
     wrong_shape: list[str] = []
-    unknown: list[str] = []
+    unknown_names: list[str] = []
     for name, tensor in tensors.items():
         if any(matches(name, pattern) for pattern in exclude):
             left_out.append(name)
-        elif name not in own:
-            unknown.append(name)
-        elif own[name].shape != tensor.shape:
-            wrong_shape.append(f"{name} {_shape(tensor)} instead of {_shape(own[name])}")
+        elif name not in weights:
+            unknown_names.append(name)
+        elif weights[name].shape != tensor.shape:
+            wrong_shape.append(f"{name} {_shape(tensor)} instead of {_shape(weights[name])}")
         else:
-            own[name].copy_(tensor)
+            weights[name].copy_(tensor)
             loaded.append(name)
     if not loaded:
         raise UserError(
             f"no weight of '{source}' matches the model",
             todo=f"The file has {', '.join(list(tensors)[:3])}, ...; "
-            f"the model has {', '.join(list(own)[:3])}, ...",
+            f"the model has {', '.join(list(weights)[:3])}, ...",
         )
-    taken = set(loaded)
+    loaded_names = set(loaded)
     return Transferred(
         source=source,
         loaded=loaded,
         left_out=left_out,
         wrong_shape=wrong_shape,
-        unknown=unknown,
-        initialised=[name for name in own if name not in taken],
+        unknown=unknown_names,
+        initialised=[name for name in weights if name not in loaded_names],
     )
 
 
@@ -190,8 +193,8 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
             "--to NAME.safetensors",
         )
     check_no_torch_file(path)
-    stored = is_stored(path / MODEL)
-    if is_file(path / _HUGGING_FACE) and stored and not is_file(path / RECORD):
+    has_model = is_stored(path / MODEL)
+    if is_file(path / _HUGGING_FACE) and has_model and not is_file(path / RECORD):
         path, is_ours = path / MODEL, False
     if is_stored(path):
         for file in files_of(path):

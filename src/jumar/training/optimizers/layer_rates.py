@@ -46,9 +46,9 @@ def rate_factors(
     pairs = [rate_of(text) for text in settings.layer_rates]
     check_patterns((pattern for pattern, _ in pairs), names, where="optimizer.layer_rates")
     for name in names:
-        own = [factor for pattern, factor in pairs if matches(name, pattern)]
-        if own:
-            factors[name] *= own[-1]
+        pattern_factors = [factor for pattern, factor in pairs if matches(name, pattern)]
+        if pattern_factors:
+            factors[name] *= pattern_factors[-1]
     return factors
 
 
@@ -60,8 +60,8 @@ def factor_lines(factors: dict[str, float]) -> list[str]:
     if set(by_factor) <= {1.0}:
         return []
     parts = [f"{factor:.4g} for {_shared(by_factor[factor])}" for factor in sorted(by_factor)]
-    shown = parts if len(parts) <= 6 else [*parts[:3], "...", *parts[-2:]]
-    return [f"factors on the learning rate: {', '.join(shown)}"]
+    shortened = parts if len(parts) <= 6 else [*parts[:3], "...", *parts[-2:]]
+    return [f"factors on the learning rate: {', '.join(shortened)}"]
 
 
 def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, float]:

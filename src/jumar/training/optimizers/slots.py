@@ -81,29 +81,29 @@ def named_state(
     """
     tensors: dict[str, torch.Tensor] = {}
 
-    def without_tensors(entries: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def without_tensors(entries: Mapping[str, Any], owner: str) -> dict[str, Any]:
         tensors.update(
-            {f"{place}/{k}": v for k, v in entries.items() if isinstance(v, torch.Tensor)}
+            {f"{owner}/{k}": v for k, v in entries.items() if isinstance(v, torch.Tensor)}
         )
         plain = {k: v for k, v in entries.items() if not isinstance(v, torch.Tensor)}
         odd = [key for key, value in plain.items() if not _is_plain(value)]
         if odd:
             raise UserError(
-                f"the optimizer keeps a {type(plain[odd[0]]).__name__} as '{odd[0]}' of '{place}', "
+                f"the optimizer keeps a {type(plain[odd[0]]).__name__} as '{odd[0]}' of '{owner}', "
                 "which a checkpoint cannot hold",
                 todo="A custom optimizer may keep tensors, numbers, strings and lists of them.",
             )
         return plain
 
     groups: list[dict[str, Any]] = []
-    for number, (group, own) in enumerate(zip(state["param_groups"], names, strict=True)):
+    for number, (group, group_names) in enumerate(zip(state["param_groups"], names, strict=True)):
         values = {key: value for key, value in group.items() if key != "params"}
         groups.append(
             {
                 "values": without_tensors(values, _group_place(objective, number)),
                 "parameters": {
                     name: without_tensors(state["state"].get(index, {}), f"{objective}/{name}")
-                    for index, name in zip(group["params"], own, strict=True)
+                    for index, name in zip(group["params"], group_names, strict=True)
                 },
             }
         )
@@ -129,17 +129,19 @@ def restore_optimizer(
     Raises:
         ValueError: The state belongs to other parameters; the message names one of them.
     """
-    own, names = optimizer.state_dict(), names_by_group(optimizer, named)
-    for present, saved in zip(names, groups, strict=True):
-        odd = sorted(set(present) ^ set(saved["parameters"]))
+    current, names = optimizer.state_dict(), names_by_group(optimizer, named)
+    for group_names, saved_group in zip(names, groups, strict=True):
+        odd = sorted(set(group_names) ^ set(saved_group["parameters"]))
         if odd:
             raise ValueError(f"the parameters trained by '{objective}' differ in '{odd[0]}'")
     state: dict[int, dict[str, Any]] = {}
-    loaded: list[dict[str, Any]] = []
-    for number, (group, saved) in enumerate(zip(own["param_groups"], groups, strict=True)):
+    new_groups: list[dict[str, Any]] = []
+    for number, (group, saved_group) in enumerate(
+        zip(current["param_groups"], groups, strict=True)
+    ):
         for index, name in zip(group["params"], names[number], strict=True):
-            entries = saved["parameters"][name] | _copies(slots, f"{objective}/{name}")
-            missing = sorted(set(own["state"].get(index, {})) - set(entries))
+            entries = saved_group["parameters"][name] | _copies(slots, f"{objective}/{name}")
+            missing = sorted(set(current["state"].get(index, {})) - set(entries))
             if missing:
                 raise ValueError(f"'{missing[0]}' of '{name}' is missing")
             if entries:
@@ -147,22 +149,22 @@ def restore_optimizer(
         values = {
             # JSON has lists but no tuples.
             key: tuple(value) if isinstance(group.get(key), tuple) else value
-            for key, value in saved["values"].items()
+            for key, value in saved_group["values"].items()
         }
         tensors = _copies(slots, _group_place(objective, number))
-        loaded.append({**group, **values, **tensors, "params": group["params"]})
-    optimizer.load_state_dict({"state": state, "param_groups": loaded})
+        new_groups.append({**group, **values, **tensors, "params": group["params"]})
+    optimizer.load_state_dict({"state": state, "param_groups": new_groups})
 
 
 def stored_slots(state: SavedState) -> dict[str, dict[str, torch.Tensor]]:
     """The slots of a saved state, keyed by parameter name."""
-    places = state.by_place()
+    by_owner = state.by_place()
     if "objectives" not in state.values:
-        return places
+        return by_owner
     return {
-        name: places.get(f"{objective}/{name}", {})
-        for objective, saved in state.values["objectives"].items()
-        for group in saved["groups"]
+        name: by_owner.get(f"{objective}/{name}", {})
+        for objective, objective_state in state.values["objectives"].items()
+        for group in objective_state["groups"]
         for name in group["parameters"]
     }
 
@@ -170,14 +172,14 @@ def stored_slots(state: SavedState) -> dict[str, dict[str, torch.Tensor]]:
 def stored_powers(state: SavedState) -> dict[str, Sequence[float]]:
     """By parameter name, beta1 and beta2 to the power of one more than the number of updates."""
     powers: dict[str, Sequence[float]] = dict(state.values.get("powers", {}))
-    for objective, saved in state.values.get("objectives", {}).items():
-        for number, group in enumerate(saved["groups"]):
+    for objective, objective_state in state.values.get("objectives", {}).items():
+        for number, group in enumerate(objective_state["groups"]):
             updates = state.slots.get(f"{_group_place(objective, number)}/updates")
             if updates is not None:
                 beta1, beta2 = group["values"]["betas"]
                 count = int(updates)
-                both = (power_after(beta1, count), power_after(beta2, count))
-                powers |= dict.fromkeys(group["parameters"], both)
+                powers_after = (power_after(beta1, count), power_after(beta2, count))
+                powers |= dict.fromkeys(group["parameters"], powers_after)
     return powers
 
 
@@ -185,9 +187,9 @@ def _group_place(objective: str, number: int) -> str:
     return f"{objective}/group {number}"
 
 
-def _copies(slots: Mapping[str, Mapping[str, torch.Tensor]], place: str) -> dict[str, torch.Tensor]:
+def _copies(slots: Mapping[str, Mapping[str, torch.Tensor]], owner: str) -> dict[str, torch.Tensor]:
     """Copies in memory: tensors mapped from a file would keep it on disk while they live."""
-    return {key: value.clone() for key, value in slots.get(place, {}).items()}
+    return {key: value.clone() for key, value in slots.get(owner, {}).items()}
 
 
 def _is_plain(value: object) -> bool:

@@ -89,16 +89,16 @@ class _Messages(TreeExchange):
     def share(self) -> None:
         """See `TreeExchange.share`."""
         self._wait()
-        rank, own = self._ranks.rank, self._sums.values
-        arrived = {**self._arriving, rank: [self._slice(value, rank) for value in own]}
+        rank, own_sums = self._ranks.rank, self._sums.values
+        slices_by_rank = {**self._arriving, rank: [self._slice(value, rank) for value in own_sums]}
         slices = TreeSum(self._sums.total)
-        values = chain(*(arrived[each] for each in range(self._ranks.world)))
+        values = chain(*(slices_by_rank[source] for source in range(self._ranks.world)))
         for span, value in zip(chain(*self._spans), values, strict=True):
             slices.add(span, value)
-        own_slice = self._slice(own[0], rank).copy_(slices.whole())
+        own_slice = self._slice(own_sums[0], rank).copy_(slices.whole())
         self._pending = self._send(
-            {other: [own_slice] for other in self._others},
-            {other: [self._slice(own[0], other)] for other in self._others},
+            {peer: [own_slice] for peer in self._others},
+            {peer: [self._slice(own_sums[0], peer)] for peer in self._others},
         )
 
     def finish(self) -> Tensor:
@@ -116,9 +116,9 @@ class _Messages(TreeExchange):
     ) -> list[dist.Work]:
         ways = (dist.isend, departing), (dist.irecv, arriving)
         messages = [
-            dist.P2POp(way, value, other)
+            dist.P2POp(way, value, peer)
             for way, of_ranks in ways
-            for other, values in of_ranks.items()
+            for peer, values in of_ranks.items()
             for value in values
             if value.numel()
         ]

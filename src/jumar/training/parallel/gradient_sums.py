@@ -100,11 +100,11 @@ class GradientSums:
     @contextmanager
     def part(self, number: int) -> Generator[None]:
         """Context of the passes of one part, in their order."""
-        held = len(self._buckets[0].sums.spans) if self._buckets else 0
-        if held == len(self._vectors):
+        num_spans = len(self._buckets[0].sums.spans) if self._buckets else 0
+        if num_spans == len(self._vectors):
             self._add_vector()
         self._number, self._reached = number, set()
-        self._here, self._here_by_parameter = self._vectors[held], self._views[held]
+        self._here, self._here_by_parameter = self._vectors[num_spans], self._views[num_spans]
         yield
         for unreached in set(range(len(self.parameters))) - self._reached:
             self._here_by_parameter[unreached].zero_()
@@ -127,15 +127,15 @@ class GradientSums:
         """Take a gradient that is complete, and send its bucket if it was the last one."""
         gradient, parameter.grad = parameter.grad, None
         assert gradient is not None, "called after a gradient was accumulated"
-        here = self._here_by_parameter[number]
+        total = self._here_by_parameter[number]
         if number not in self._reached:
             self._reached.add(number)
-            here.copy_(gradient)
+            total.copy_(gradient)
         else:
-            here.add_(gradient)
+            total.add_(gradient)
         if self._number != self._last:
             return
-        bucket = next(each for each in self._buckets if number in each.numbers)
+        bucket = next(candidate for candidate in self._buckets if number in candidate.numbers)
         if number not in bucket.missing:
             raise RuntimeError("a gradient came in two parts, of which one was already sent")
         bucket.missing.discard(number)

@@ -114,8 +114,8 @@ class Replicated(Ranks):
         first rank's batch-norm averages are sent before they are scored or saved.
         """
         trained = {id(parameter) for parameter in objective.trained.parameters()}
-        others = [name for name, value in call.named_parameters() if id(value) not in trained]
-        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, others)
+        ignored = [name for name, value in call.named_parameters() if id(value) not in trained]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, ignored)
         with warnings.catch_warnings():
             # Its replacement in torch 2.13 does not exist in 2.6.
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
@@ -146,28 +146,33 @@ class Replicated(Ranks):
 
     def sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """See `Ranks.sums`; sent as objects, so a rank without sums need not know the names."""
-        gathered = self._gathered(dict(sums))
-        names = dict.fromkeys(name for own in gathered for name in own)
+        by_rank = self._gathered(dict(sums))
+        names = dict.fromkeys(name for of_rank in by_rank for name in of_rank)
         return {
-            name: torch.stack([own[name] for own in gathered if name in own]).sum(dim=0)
+            name: torch.stack([of_rank[name] for of_rank in by_rank if name in of_rank]).sum(dim=0)
             for name in names
         }
 
     def rows(self, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """See `Ranks.rows`."""
-        gathered = self._gathered(dict(rows))
-        names = dict.fromkeys(name for own in gathered for name in own)
-        return {name: torch.cat([own[name] for own in gathered if name in own]) for name in names}
+        by_rank = self._gathered(dict(rows))
+        names = dict.fromkeys(name for of_rank in by_rank for name in of_rank)
+        return {
+            name: torch.cat([of_rank[name] for of_rank in by_rank if name in of_rank])
+            for name in names
+        }
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """See `Ranks.texts`."""
-        return list(dict.fromkeys(text for own in self._gathered(list(texts)) for text in own))
+        return list(
+            dict.fromkeys(text for of_rank in self._gathered(list(texts)) for text in of_rank)
+        )
 
     def shared_text(self, text: str) -> str:
         """See `Ranks.shared_text`."""
-        held: list[str] = [text]
-        dist.broadcast_object_list(held, src=0)
-        return held[0]
+        texts: list[str] = [text]
+        dist.broadcast_object_list(texts, src=0)
+        return texts[0]
 
     def share_buffers(self, model: nn.Module) -> None:
         """See `Ranks.share_buffers`."""
@@ -182,10 +187,10 @@ class Replicated(Ranks):
         """See `Ranks.agreement`."""
         return _LateAgreement(size)
 
-    def _gathered(self, own: T) -> list[T]:
-        gathered: list[T] = [own] * self.world
-        dist.all_gather_object(gathered, own)
-        return gathered
+    def _gathered(self, content: T) -> list[T]:
+        contents: list[T] = [content] * self.world
+        dist.all_gather_object(contents, content)
+        return contents
 
 
 class _LateAgreement(Agreement):
@@ -204,12 +209,12 @@ class _LateAgreement(Agreement):
     def exchange(self, own: Sequence[int]) -> list[int]:
         """Offer this rank's numbers; returns the largest ones offered in the previous step."""
         self.finish()
-        agreed: list[int] = self._values.tolist()
+        values: list[int] = self._values.tolist()
         self._values.copy_(torch.tensor(own, dtype=torch.int32))
         self._work = dist.all_reduce(
             self._values, op=dist.ReduceOp.MAX, group=self._group, async_op=True
         )
-        return agreed
+        return values
 
     def finish(self) -> None:
         """See `Agreement.finish`."""

@@ -147,11 +147,11 @@ class SilenceWatch:
                 # This process was stopped itself (Ctrl-Z, a full machine), so nothing is known.
                 self._answered, self._seen = now, [now] * self._place.nodes
             before = now
-            what = self._silent(now)
-            if what and not self._stopped.is_set():
+            message = self._silent(now)
+            if message and not self._stopped.is_set():
                 if self._place.speaks:
                     # Not through sys.stderr, whose lock a thread that hangs may hold.
-                    os.write(2, f"jumar: {what}\n  {self._advice()}\n".encode())
+                    os.write(2, f"jumar: {message}\n  {self._advice()}\n".encode())
                 self._end(EXIT_CODE)
                 return
 
@@ -159,8 +159,8 @@ class SilenceWatch:
         """Machines without a heartbeat for too long; empty if there are none."""
         if now - self._answered > SILENCE_S:
             return store_lost(self._place)
-        for node, seen in enumerate(self._seen):
-            if now - seen > SILENCE_S:
+        for node, last_seen in enumerate(self._seen):
+            if now - last_seen > SILENCE_S:
                 name = f" ({self._names[node]})" if self._names[node] else ""
                 return f"node {node}{name} has given no sign of life for {SILENCE_S:.0f} s"
         return ""

@@ -34,10 +34,10 @@ def subtrees(total: int) -> Iterator[tuple[Span, Span]]:
 
 def partial_sums(parts: Span, total: int) -> list[Span]:
     """What a rank with these parts can add on its own: few sums, in the order of the parts."""
-    held = _Merging(total)
+    merging = _Merging(total)
     for number in range(parts.first, parts.first + parts.size):
-        held.push(Span(number, 1))
-    return held.spans
+        merging.push(Span(number, 1))
+    return merging.spans
 
 
 class _Merging:
@@ -50,12 +50,12 @@ class _Merging:
     def push(self, span: Span) -> int:
         """Append a span; returns how often the last two were merged."""
         self.spans.append(span)
-        merged = 0
+        num_merges = 0
         while len(self.spans) > 1 and (self.spans[-2], self.spans[-1]) in self._pairs:
             right, left = self.spans.pop(), self.spans.pop()
             self.spans.append(Span(left.first, left.size + right.size))
-            merged += 1
-        return merged
+            num_merges += 1
+        return num_merges
 
 
 class TreeSum:

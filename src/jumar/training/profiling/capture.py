@@ -188,12 +188,12 @@ class Capture(Observer):
         last = self._seen == self.span
         if last or self._seen == self._last_timed or self._seen <= plan.settings.warm_up:
             plan.device.synchronize()
-        taken = 1000 * (time.perf_counter() - self._began)
+        step_ms = 1000 * (time.perf_counter() - self._began)
         if self._recorder is None:
-            self._plain_ms += [taken] if self._seen > 1 else []
+            self._plain_ms += [step_ms] if self._seen > 1 else []
             return
         if plan.settings.warm_up < self._seen <= self._last_timed:
-            self._step_ms.append(taken)
+            self._step_ms.append(step_ms)
         self._inputs[self._step] = plan.ranges.take_inputs()
         self._close_range()
         self._recorder.step()
@@ -204,11 +204,11 @@ class Capture(Observer):
             recorder = self._recorder
             self._stop()
             self.is_cut_short = False
-            timed = self._without_shapes
+            timed_recorder = self._without_shapes
             plan.keep(
                 Recorded(
-                    recorder=recorder if timed is None else timed,
-                    shaped=None if timed is None else recorder,
+                    recorder=recorder if timed_recorder is None else timed_recorder,
+                    shaped=None if timed_recorder is None else recorder,
                     inputs=self._inputs,
                     first_step=self._first,
                     step_ms=tuple(self._step_ms),

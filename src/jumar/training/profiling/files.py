@@ -128,7 +128,7 @@ def write_profile(
             if device.on_host:
                 write_json(beside / CHIP, {"chips": [cpu_rates()]})
             raw = raw_folder(run, ranks) if device.profiler_writes_files else None
-            kept = replace(
+            summary = replace(
                 _tables(recorded, beside, events, base_of(around), final=final, raw=raw),
                 lacking=lacking,
             )
@@ -147,7 +147,7 @@ def write_profile(
             write_json(beside / ENVIRONMENT, record)
     except (RuntimeError, ValueError, pl.exceptions.PolarsError) as error:
         raise unwritable(final, error, what=_WHAT, more=_MORE) from error
-    return kept
+    return summary
 
 
 def _events(
@@ -246,8 +246,10 @@ def _with_work(profile: Profile, events: Sequence[Event]) -> Profile:
     if profile.kind != "cpu":
         return profile
     work = work_of(events)
-    added = [name for name in work.columns if name != "correlation"]
-    ops = profile.ops.drop(added).join(work, on="correlation", how="left", maintain_order="left")
+    added_columns = [name for name in work.columns if name != "correlation"]
+    ops = profile.ops.drop(added_columns).join(
+        work, on="correlation", how="left", maintain_order="left"
+    )
     return replace(profile, ops=ops.select(profile.ops.columns))
 
 

@@ -40,7 +40,7 @@ class Layers:
             ],
             "",
         )
-        made: dict[int, tuple[int, str]] = {}
+        creators: dict[int, tuple[int, str]] = {}
         nodes: list[tuple[Event, int]] = []
         for event in slices:
             number = _number(event)
@@ -51,10 +51,10 @@ class Layers:
                 continue
             # Of all ops that began with this number, the last one created the node.
             began = start_of(event)
-            if number not in made or began >= made[number][0]:
-                made[number] = (began, self._forward.at(event))
+            if number not in creators or began >= creators[number][0]:
+                creators[number] = (began, self._forward.at(event))
         self._backward = Spans(
-            [(event, made[number][1]) for event, number in nodes if number in made], ""
+            [(event, creators[number][1]) for event, number in nodes if number in creators], ""
         )
 
     def at(self, event: Event) -> str:
@@ -106,21 +106,21 @@ class Spans(Generic[Value]):
     """
 
     def __init__(self, spans: Sequence[tuple[Event, Value]], nothing: Value) -> None:
-        grouped: dict[object, list[tuple[int, int, Value]]] = defaultdict(list)
+        by_thread: dict[object, list[tuple[int, int, Value]]] = defaultdict(list)
         for event, value in spans:
             start = start_of(event)
             end = start + (nanoseconds_of(event.get("dur")) or 0)
-            grouped[_thread(event)].append((start, end, value))
+            by_thread[_thread(event)].append((start, end, value))
         self._nothing = nothing
-        self._changes = {thread: _changes(ranges, nothing) for thread, ranges in grouped.items()}
+        self._changes = {thread: _changes(ranges, nothing) for thread, ranges in by_thread.items()}
 
     def at(self, event: Event) -> Value:
         """The value of the innermost range around the start of an event."""
         if _thread(event) not in self._changes:
             return self._nothing
         moments, values = self._changes[_thread(event)]
-        place = bisect.bisect_right(moments, start_of(event)) - 1
-        return values[place] if place >= 0 else self._nothing
+        index = bisect.bisect_right(moments, start_of(event)) - 1
+        return values[index] if index >= 0 else self._nothing
 
 
 def _thread(event: Event) -> tuple[object, object]:

@@ -91,12 +91,12 @@ def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int
     for event in moments:
         facts = event["args"]
         size, device = facts.get("Bytes"), _device(facts)
-        place = device, facts.get("Addr")
+        address = device, facts.get("Addr")
         if not isinstance(size, int):
             continue
         moment = start_of(event) + base_ns
         if size < 0:
-            row = open_.pop(place, None)
+            row = open_.pop(address, None)
             if row is not None:
                 row["release_time_ns"] = moment
                 row["duration_ns"] = moment - row["allocation_time_ns"]
@@ -104,7 +104,7 @@ def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int
                 row["release_total_reserved_bytes"] = _reserved(facts)
             continue
         op = wanting.at(event) or asking.at(event)
-        open_[place] = {
+        open_[address] = {
             **dict.fromkeys(_OPERATOR),
             "name": str(op.get("name", "")),
             "size_bytes": size,
@@ -114,7 +114,7 @@ def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int
             "device_type": device,
             "module": op.get("args", {}).get(MODULE),
         }
-        rows.append(open_[place])
+        rows.append(open_[address])
     return pl.DataFrame(rows, schema=_OPERATOR, orient="row", strict=False)
 
 

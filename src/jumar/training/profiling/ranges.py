@@ -21,14 +21,14 @@ def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.
         model: The network.
         others: Objectives, which may have layers of their own, such as a front end.
     """
-    named: dict[str, nn.Module] = {}
-    seen = {id(model), *map(id, others)}
+    layers: dict[str, nn.Module] = {}
+    ids = {id(model), *map(id, others)}
     for root in (model, *others):
         for path, module in root.named_modules():
-            if path and id(module) not in seen:
-                seen.add(id(module))
-                named[path if path not in named else f"{type(root).__name__}.{path}"] = module
-    return named
+            if path and id(module) not in ids:
+                ids.add(id(module))
+                layers[path if path not in layers else f"{type(root).__name__}.{path}"] = module
+    return layers
 
 
 class ModuleRanges:
@@ -46,9 +46,9 @@ class ModuleRanges:
 
     def take_inputs(self) -> Hashable:
         """The shapes that layers received since the last call, in order: one if all are equal."""
-        taken = tuple(self._inputs)
+        inputs = tuple(self._inputs)
         self._inputs.clear()
-        return taken
+        return inputs
 
     def install(self) -> None:
         """Hook into the modules; until `remove`, each call of one costs a few microseconds."""
@@ -66,12 +66,12 @@ class ModuleRanges:
 
     def _enter(self, name: str, module: nn.Module, arguments: object) -> None:
         del module
-        given = arguments if isinstance(arguments, tuple) else (arguments,)
-        shapes = tuple(each.shape for each in given if isinstance(each, torch.Tensor))
+        values = arguments if isinstance(arguments, tuple) else (arguments,)
+        shapes = tuple(value.shape for value in values if isinstance(value, torch.Tensor))
         self._inputs.append((name, shapes))
-        entered = record_function(name)
-        entered.__enter__()
-        self._open.append(entered)
+        range_ = record_function(name)
+        range_.__enter__()
+        self._open.append(range_)
 
     def _leave(self, module: nn.Module, arguments: object, result: object) -> None:
         del module, arguments, result

@@ -49,7 +49,7 @@ def cpu_rates() -> dict[str, Any]:
     }
 
 
-def _best(once: Callable[[], object], repeated: int = 1) -> float:
+def _best(once: Callable[[], object], repeats: int = 1) -> float:
     """The seconds per call in the fastest of a few rounds.
 
     Uses wall-clock time: not every call keeps all threads busy, so CPU time divided by their
@@ -60,9 +60,9 @@ def _best(once: Callable[[], object], repeated: int = 1) -> float:
     best = float("inf")
     for _ in range(_TIMES):
         began = time.perf_counter()
-        for _ in range(repeated):
+        for _ in range(repeats):
             once()
-        best = min(best, (time.perf_counter() - began) / repeated)
+        best = min(best, (time.perf_counter() - began) / repeats)
     return max(best, 1e-9)
 
 
@@ -76,7 +76,7 @@ def _vector() -> tuple[float, float]:
     """Additions per second when memory does not matter, and the shortest time of an op."""
 
     def added(to: Tensor) -> float:
-        return _best(lambda: to.add_(1.0), repeated=200)
+        return _best(lambda: to.add_(1.0), repeats=200)
 
     least = added(torch.ones(1))
     numbers = torch.ones(_IN_CACHE)

@@ -50,9 +50,13 @@ def take_shapes(
     without: list[int] = []
     data_ops = 0
     for step, (calls, data) in _steps(events).items():
-        same = [other for key, other in patterns if key == inputs[step] and _equal(calls, other)]
-        if same:
-            _copy(calls, same[0])
+        alike = [
+            candidate
+            for key, candidate in patterns
+            if key == inputs[step] and _equal(calls, candidate)
+        ]
+        if alike:
+            _copy(calls, alike[0])
         else:
             without.append(step)
         data_ops += sum(map(len, data.values()))
@@ -60,16 +64,16 @@ def take_shapes(
 
 
 def _copy(calls: Calls, shaped: Calls) -> None:
-    for thread, own in calls.items():
-        for event, other in zip(own, shaped[thread], strict=True):
-            event["args"] = {**other.get("args", {}), **event.get("args", {})}
+    for thread, events in calls.items():
+        for event, shaped_event in zip(events, shaped[thread], strict=True):
+            event["args"] = {**shaped_event.get("args", {}), **event.get("args", {})}
 
 
 def _equal(calls: Calls, others: Calls) -> bool:
     """Whether both call the same ops in the same order on each thread."""
     return calls.keys() == others.keys() and all(
-        [event.get("name") for event in own] == [event.get("name") for event in others[thread]]
-        for thread, own in calls.items()
+        [event.get("name") for event in events] == [event.get("name") for event in others[thread]]
+        for thread, events in calls.items()
     )
 
 

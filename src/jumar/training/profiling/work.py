@@ -62,7 +62,7 @@ def work_of(events: Sequence[Event]) -> pl.DataFrame:
     inside it, as `conv2d` does to `convolution`, the inner one has them, and the outer one has 0
     and no outputs; otherwise the same work would be counted at each level.
     """
-    known: dict[str, _Work | None] = {}
+    works: dict[str, _Work | None] = {}
     with_work: list[tuple[Event, _Work]] = []
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for event in events:
@@ -70,17 +70,17 @@ def work_of(events: Sequence[Event]) -> pl.DataFrame:
             if event.get("cat") != "cpu_op" or not arguments.get("Input Dims"):
                 continue
             key = json.dumps([event.get("name"), *_signature(arguments)])
-            if key not in known:
-                if len(known) >= _MOST_COMBINATIONS:
+            if key not in works:
+                if len(works) >= _MOST_COMBINATIONS:
                     continue
-                known[key] = _work(str(event.get("name", "")), *_signature(arguments))
-            work = known[key]
+                works[key] = _work(str(event.get("name", "")), *_signature(arguments))
+            work = works[key]
             if work is not None:
                 with_work.append((event, work))
-    outer = _outer([event for event, work in with_work if work.flops])
+    outer_ids = _outer([event for event, work in with_work if work.flops])
     rows = [
         (event["args"].get("External id"), None, None, 0)
-        if id(event) in outer
+        if id(event) in outer_ids
         else (event["args"].get("External id"), work.shapes, work.types, work.flops)
         for event, work in with_work
     ]
@@ -93,8 +93,8 @@ class _Work:
     """Outputs and operations of one combination of op and arguments."""
 
     def __init__(self, outputs: Sequence[Tensor], flops: int | None) -> None:
-        self.shapes = ";".join(",".join(str(size) for size in one.shape) for one in outputs)
-        self.types = ";".join(_WORDS.get(one.dtype, "") for one in outputs)
+        self.shapes = ";".join(",".join(str(size) for size in output.shape) for output in outputs)
+        self.types = ";".join(_WORDS.get(output.dtype, "") for output in outputs)
         self.flops = flops
 
 
@@ -132,19 +132,19 @@ def _named_arguments(schema: Any, dims: Any, types: Any, values: Any) -> dict[st
     """The arguments by name; None if the overload takes different ones."""
     named: dict[str, Any] = {}
     for argument, shape, kind, value in zip(schema.arguments, dims, types, values, strict=True):
-        wanted = str(argument.type)
-        is_tensor = wanted in ("Tensor", "Optional[Tensor]")
+        type_name = str(argument.type)
+        is_tensor = type_name in ("Tensor", "Optional[Tensor]")
         if kind in _DTYPES:
             if not is_tensor or not isinstance(shape, list):
                 return None
             named[argument.name] = torch.empty(shape, dtype=_DTYPES[kind], device="meta")
         elif value == "":
-            if wanted == "Tensor" or kind == "TensorList":
+            if type_name == "Tensor" or kind == "TensorList":
                 return None
             named[argument.name] = None
         elif is_tensor:
             return None
-        elif any(word in wanted for word in _ENUMERATIONS):
+        elif any(word in type_name for word in _ENUMERATIONS):
             named[argument.name] = None
         elif argument.name == "dtype":
             named[argument.name] = _NUMBERED.get(_value(value))
@@ -178,7 +178,7 @@ def _outputs(overload: Any, arguments: Mapping[str, Any]) -> list[Tensor] | None
         # An op that cannot be called like this may raise anything.
         return None
     several = result if isinstance(result, (tuple, list)) else (result,)
-    return [one for one in several if isinstance(one, Tensor)]
+    return [item for item in several if isinstance(item, Tensor)]
 
 
 def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -> int | None:
@@ -189,8 +189,8 @@ def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -
         return _of_convolution(arguments, weight, outputs)
     if group != "matrix" or not outputs:
         return None
-    tensors = [one for one in arguments.values() if isinstance(one, Tensor)]
-    shapes = ";".join(",".join(str(size) for size in one.shape) for one in tensors)
+    tensors = [argument for argument in arguments.values() if isinstance(argument, Tensor)]
+    shapes = ";".join(",".join(str(size) for size in argument.shape) for argument in tensors)
     # `addmm` has a bias before the two factors.
     if name.startswith(("aten::addm", "aten::badd")):
         shapes = shapes.partition(";")[2]
@@ -216,13 +216,13 @@ def _of_convolution(
 
 def _outer(events: Sequence[Event]) -> set[int]:
     """The events that contain another one on the same thread."""
-    outer: set[int] = set()
+    outer_ids: set[int] = set()
     open_: dict[object, list[tuple[int, Event]]] = {}
     spans = [(start_of(event), nanoseconds_of(event.get("dur")) or 0, event) for event in events]
     for start, duration, event in sorted(spans, key=lambda span: (span[0], -span[1])):
-        above = open_.setdefault((event.get("pid"), event.get("tid")), [])
-        while above and above[-1][0] <= start:
-            above.pop()
-        outer.update(id(one) for _, one in above)
-        above.append((start + duration, event))
-    return outer
+        enclosing = open_.setdefault((event.get("pid"), event.get("tid")), [])
+        while enclosing and enclosing[-1][0] <= start:
+            enclosing.pop()
+        outer_ids.update(id(enclosing_event) for _, enclosing_event in enclosing)
+        enclosing.append((start + duration, event))
+    return outer_ids

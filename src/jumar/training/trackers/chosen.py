@@ -61,21 +61,21 @@ def create_services(
             raise UserError(
                 f"no tracker '{name}'", where="--track", todo=f"There are: {', '.join(SERVICES)}."
             )
-    needed = dict.fromkeys([*asked, *tracked(run)])
+    names = dict.fromkeys([*asked, *tracked(run)])
     for name, kind in SERVICES.items():
-        if name in needed or not os.environ.get(kind.variable):
+        if name in names or not os.environ.get(kind.variable):
             continue
         if find_spec(name) is None:
             say(f'{kind.variable} is set, but {name} is not installed: pip install "jumar[{name}]"')
         else:
-            needed[name] = None
-    for name in needed:
+            names[name] = None
+    for name in names:
         if find_spec(name) is None:
             raise UserError(
                 f"{name} is not installed", where="--track", todo=f'pip install "jumar[{name}]"'
             )
     return [
         ServiceTracker(name, SERVICES[name].create(), run, console)
-        for name in needed
+        for name in names
         if name in SERVICES
     ]

@@ -48,16 +48,18 @@ class MlflowService(Service):
             for field, value in settings.items()
         ]
         for start in range(0, len(parameters), _MOST_PARAMETERS):
-            some = parameters[start : start + _MOST_PARAMETERS]
-            self._client.log_batch(self._run_id, params=some)
+            batch = parameters[start : start + _MOST_PARAMETERS]
+            self._client.log_batch(self._run_id, params=batch)
         return self._run_id
 
     def send(self, step: int, numbers: Mapping[str, float]) -> None:
         """See `Service.send`; a thread waits for the server, and the next call raises its error."""
         while self._sent and self._sent[0].done():
             self._sent.popleft().result()
-        now = int(1000 * time.time())
-        metrics = [self._entities.Metric(key, value, now, step) for key, value in numbers.items()]
+        time_ms = int(1000 * time.time())
+        metrics = [
+            self._entities.Metric(key, value, time_ms, step) for key, value in numbers.items()
+        ]
         self._sent.append(
             self._thread.submit(self._client.log_batch, self._run_id, metrics=metrics)
         )
@@ -65,6 +67,6 @@ class MlflowService(Service):
     def end(self) -> None:
         """See `Service.end`."""
         self._thread.shutdown()
-        for each in self._sent:
-            each.result()
+        for request in self._sent:
+            request.result()
         self._client.set_terminated(self._run_id)

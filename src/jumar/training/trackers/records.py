@@ -69,7 +69,7 @@ class TrainRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The record as written to `metrics.jsonl`."""
-        many = len(self.losses) > 1
+        has_several = len(self.losses) > 1
         record: dict[str, Any] = {
             "kind": "train",
             "step": self.step,
@@ -86,11 +86,11 @@ class TrainRecord:
         if self.loss_scale is not None:
             record["loss_scale"] = self.loss_scale
         if self.gradient_norms:
-            if many:
+            if has_several:
                 record["gradient_norms"] = dict(self.gradient_norms)
             else:
                 record["gradient_norm"] = next(iter(self.gradient_norms.values()))
-        if many:
+        if has_several:
             record["losses"] = dict(self.losses)
             record["learning_rates"] = dict(self.learning_rates)
         if self.terms:

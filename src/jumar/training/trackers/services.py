@@ -71,11 +71,11 @@ class ServiceTracker(Observer):
             UserError: The service cannot be reached, or does not know the run any more.
         """
         del first_step
-        known = tracked(self._run).get(self._name, {})
+        noted = tracked(self._run).get(self._name, {})
         settings = dict(flat(self._run.read_recipe().get("settings", {})))
         name = self._run.path.absolute().name
         try:
-            run_id = self._service.begin(known.get("id"), name, settings, self._run.path)
+            run_id = self._service.begin(noted.get("id"), name, settings, self._run.path)
         except Exception as error:  # whatever a service raises
             raise UserError(
                 f"{self._name} cannot track the run: {_reason(error)}",
@@ -83,7 +83,7 @@ class ServiceTracker(Observer):
                 todo="Check its address and key, or train without it; then "
                 f"'{self._name}' must also go from {self._run.tracked}.",
             ) from error
-        self._noted = {**known, "id": run_id}
+        self._noted = {**noted, "id": run_id}
         self._sends = True
         self._note()
 

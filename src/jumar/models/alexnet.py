@@ -69,8 +69,8 @@ class AlexNet(nn.Module):
                 f"AlexNet needs images of at least {SMALLEST_IMAGE} px per side, not {image_size}"
             )
         if initialization not in _INITIALIZERS:
-            known = ", ".join(_INITIALIZERS)
-            raise ValueError(f"unknown initialization '{initialization}'; known: {known}")
+            names = ", ".join(_INITIALIZERS)
+            raise ValueError(f"unknown initialization '{initialization}'; known: {names}")
         self.image_size = image_size
         self.logits_relu = logits_relu
         self.feature_size = _feature_size(image_size)
@@ -125,7 +125,7 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 def tf_variables(model: AlexNet) -> list[TfVariable]:
     """The 16 variables of the original in graph order, with their names here."""
-    flattened = DenseKernelAfterFlatten(
+    flatten_layout = DenseKernelAfterFlatten(
         height=model.feature_size, width=model.feature_size, channels=FEATURE_CHANNELS
     )
     variables: list[TfVariable] = []
@@ -134,7 +134,7 @@ def tf_variables(model: AlexNet) -> list[TfVariable]:
         variables += convolution_variables(tf_name, f"conv{number + 1}", bias=True)
     return [
         *variables,
-        *dense_variables("dense", "dense1", layout=flattened),
+        *dense_variables("dense", "dense1", layout=flatten_layout),
         *dense_variables("dense_1", "dense2"),
         *dense_variables("dense_2", "classifier"),
     ]

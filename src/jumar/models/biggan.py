@@ -253,19 +253,19 @@ class SelfAttention(nn.Module):
         values = F.max_pool2d(self.values(x), 2).flatten(2).transpose(1, 2)
         if self.fused:
             missing = (0, values.shape[2] - keys.shape[2])
-            seen = F.scaled_dot_product_attention(
+            attended = F.scaled_dot_product_attention(
                 F.pad(queries, missing)[:, None],
                 F.pad(keys, missing)[:, None],
                 values.contiguous()[:, None],
                 scale=1.0,
             )[:, 0]
         else:
-            seen = torch.softmax(queries @ keys.transpose(1, 2), dim=-1) @ values
-        return x + self.gain * self.out(seen.transpose(1, 2).unflatten(2, x.shape[2:]))
+            attended = torch.softmax(queries @ keys.transpose(1, 2), dim=-1) @ values
+        return x + self.gain * self.out(attended.transpose(1, 2).unflatten(2, x.shape[2:]))
 
 
-def _norm(channels: int, normalized: bool) -> nn.Module:
-    return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM) if normalized else nn.Identity()
+def _norm(channels: int, has_norm: bool) -> nn.Module:
+    return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM) if has_norm else nn.Identity()
 
 
 def _activated(norm: nn.Module, x: Tensor) -> Tensor:

@@ -54,9 +54,9 @@ def sample_codes(
             position = random_position((seed << 32) + y * width + x, first_row)
             uniform = keyed_uniform(rows, logits.shape[1], position, device)
             # The argmax of the logits plus Gumbel noise is a sample from their softmax.
-            drawn = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
-            codes[:, y, x] = drawn
-            stepwise.take(y, x, F.embedding(drawn, codebook))
+            samples = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
+            codes[:, y, x] = samples
+            stepwise.take(y, x, F.embedding(samples, codebook))
     return codes
 
 
@@ -109,11 +109,11 @@ class _Stepwise:
         self._layers: list[tuple[PixelCNNLayer, _Seen, _Seen]] = []
         for layer in model.layers:
             assert isinstance(layer, PixelCNNLayer)
-            seen = [
+            windows = [
                 _Seen(part, rows, height, width, codebook)
                 for part in (layer.vertical, layer.horizontal)
             ]
-            self._layers.append((layer, seen[0], seen[1]))
+            self._layers.append((layer, windows[0], windows[1]))
 
     def take(self, y: int, x: int, vectors: Tensor) -> None:
         """Keep the codes that were drawn at a position, as vectors [rows, D]."""

@@ -43,16 +43,19 @@ class DifferentiableAugmentation(Keyed):
         if not self.changes:
             return images
         numbers = keyed_uniform(len(images), _NUMBERS, self.known_position(), images.device)
-        brightness, saturation, contrast, *places = numbers.unbind(1)
+        brightness, saturation, contrast, *positions = numbers.unbind(1)
         # In 16 bits the shift's product would round values that it should only move.
         with torch.autocast(images.device.type, enabled=False):
             if "color" in self.changes:
                 images = recolored(images, brightness - 0.5, 2 * saturation, contrast + 0.5)
             if "translation" in self.changes:
-                shifts = (_shift(places[0], images.shape[2]), _shift(places[1], images.shape[3]))
+                shifts = (
+                    _shift(positions[0], images.shape[2]),
+                    _shift(positions[1], images.shape[3]),
+                )
                 images = translated(images, *shifts)
             if "cutout" in self.changes:
-                images = cut_out(images, places[2], places[3])
+                images = cut_out(images, positions[2], positions[3])
         return images
 
 
@@ -114,13 +117,13 @@ def _shift(uniform: Tensor, side: int) -> Tensor:
 
 def _shift_matrix(shift: Tensor, side: int, like: Tensor) -> Tensor:
     """[N, side, side]: row i takes column i - shift."""
-    places = torch.arange(side, device=like.device, dtype=shift.dtype)
-    return (places[None, :, None] - shift[:, None, None] == places).to(like.dtype)
+    positions = torch.arange(side, device=like.device, dtype=shift.dtype)
+    return (positions[None, :, None] - shift[:, None, None] == positions).to(like.dtype)
 
 
 def _near(middle: Tensor, side: int) -> Tensor:
     """[N, side] of ones within half a hole of the middle, and zeros."""
     hole = int(HOLE * side + 0.5)
     first = torch.floor(middle * (side + 1)) - hole // 2
-    places = torch.arange(side, device=middle.device, dtype=middle.dtype) - first[:, None]
-    return ((places >= 0) & (places < hole)).to(middle.dtype)
+    offsets = torch.arange(side, device=middle.device, dtype=middle.dtype) - first[:, None]
+    return ((offsets >= 0) & (offsets < hole)).to(middle.dtype)

@@ -135,11 +135,11 @@ class DSCNN(nn.Module):
         self, *, num_labels: int, size: Sequence[int] = SIZES["S"], matrix_product: bool = True
     ) -> None:
         super().__init__()
-        first, *rest = read_size(size)
+        first, *later_layers = read_size(size)
         self.first = ConvNorm(SameConv2d(1, first.channels, first.kernel, stride=first.stride))
         channels = first.channels
         blocks: list[DepthwiseSeparable] = []
-        for layer in rest:
+        for layer in later_layers:
             blocks.append(DepthwiseSeparable(channels, layer, matrix_product=matrix_product))
             channels = layer.channels
         self.blocks = nn.Sequential(*blocks)

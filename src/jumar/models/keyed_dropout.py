@@ -76,5 +76,5 @@ def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Ten
 def _mask(bits: torch.Tensor, p: float, dtype: torch.dtype) -> torch.Tensor:
     # The comparison is signed, so the p * 2**32 lowest of the numbers start at -2**31; a
     # threshold of 2**31, for a p next to 1, would not be an int32.
-    kept = bits >= min(round(p * 2**32), _BITS32) - 2**31
-    return kept.to(dtype).mul_(1 / (1 - p))
+    is_kept = bits >= min(round(p * 2**32), _BITS32) - 2**31
+    return is_kept.to(dtype).mul_(1 / (1 - p))

@@ -106,10 +106,10 @@ def keyed_bits(
 def _hashed(
     start: torch.Tensor, key: torch.Tensor, rows: int, features: int, device: torch.device
 ) -> torch.Tensor:
-    places = torch.arange(rows, dtype=torch.int32, device=device)
-    places = _mix32(_mix32(places + start) + key)
+    row_hashes = torch.arange(rows, dtype=torch.int32, device=device)
+    row_hashes = _mix32(_mix32(row_hashes + start) + key)
     columns = _mix32(torch.arange(features, dtype=torch.int32, device=device))
-    return _mix32(places[:, None] + columns)
+    return _mix32(row_hashes[:, None] + columns)
 
 
 @_hashed.register_fake
@@ -186,8 +186,8 @@ def keyed_normal(
     needs one hash, and truncation needs no second try. The last bits differ between devices.
     """
     share = math.erf(truncation / math.sqrt(2))
-    centred = (2 * keyed_uniform(rows, features, position, device) - 1) * share
-    return torch.erfinv(centred) * math.sqrt(2)
+    quantiles = (2 * keyed_uniform(rows, features, position, device) - 1) * share
+    return torch.erfinv(quantiles) * math.sqrt(2)
 
 
 def _mix32(bits: torch.Tensor) -> torch.Tensor:

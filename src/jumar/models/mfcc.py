@@ -134,14 +134,14 @@ class Mfcc(nn.Module):
         self.stride_samples = stride_samples
         self.coefficients = coefficients
         spacing = sample_rate / transform_length(window_samples)
-        used = range(int(1.5 + lowest / spacing), int(highest / spacing) + 1)
+        bins = range(int(1.5 + lowest / spacing), int(highest / spacing) + 1)
         self.power = PowerSpectrogram(
             window_samples=window_samples,
             stride_samples=stride_samples,
-            bins=used,
+            bins=bins,
             matrices=matrices,
         )
-        filters = _mel_filters(used, spacing, bands, lowest, highest)
+        filters = _mel_filters(bins, spacing, bands, lowest, highest)
         self.register_buffer("filters", _table(filters), persistent=False)
         self.register_buffer("transform", _table(_cosines(bands, coefficients)), persistent=False)
 
@@ -183,12 +183,12 @@ def _mirrored_tables(
     window: int, length: int, bins: range
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Windowed cosines and sines [window // 2, bins], by distance from the middle of the frame."""
-    places = np.arange(window - window // 2, window)
-    weights = _hann(window)[places]
+    positions = np.arange(window - window // 2, window)
+    weights = _hann(window)[positions]
     if window % 2 == 0:
         # The middle sample is its own mirror image and would count twice.
         weights[0] *= 0.5
-    angles = 2 * math.pi / length * np.outer(places - window / 2, np.asarray(bins))
+    angles = 2 * math.pi / length * np.outer(positions - window / 2, np.asarray(bins))
     return weights[:, None] * np.cos(angles), weights[:, None] * np.sin(angles)
 
 
@@ -197,12 +197,12 @@ def _mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _mel_filters(
-    used: range, spacing: float, bands: int, lowest: float, highest: float
+    bins: range, spacing: float, bands: int, lowest: float, highest: float
 ) -> NDArray[np.float64]:
     """Triangular filters [bins, bands]; neighbours overlap and add up to one.
 
     Args:
-        used: Bins of the spectrum.
+        bins: Bins of the spectrum.
         spacing: Hz from bin to bin.
         bands: Filters, with equally spaced centres on the mel scale.
         lowest: Lower edge of the first in Hz.
@@ -210,7 +210,7 @@ def _mel_filters(
     """
     low, high = _mel(np.array([lowest, highest]))
     edges = np.linspace(low, high, bands + 2)
-    mels = _mel(np.asarray(used) * spacing)[:, None]
+    mels = _mel(np.asarray(bins) * spacing)[:, None]
     rising = (mels - edges[:-2]) / (edges[1:-1] - edges[:-2])
     falling = (edges[2:] - mels) / (edges[2:] - edges[1:-1])
     return np.maximum(np.minimum(rising, falling), 0.0)

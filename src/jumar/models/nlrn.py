@@ -190,9 +190,9 @@ class NLRN(nn.Module):
     def _step(
         self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
     ) -> torch.Tensor:
-        needed = self.recompute and self.training and torch.is_grad_enabled()
+        recomputes = self.recompute and self.training and torch.is_grad_enabled()
         # The compiler itself chooses what to recompute, and supports no context here.
-        if not needed or torch.compiler.is_compiling():
+        if not recomputes or torch.compiler.is_compiling():
             return self.recurrence(x, first, norms)
         state: torch.Tensor = checkpoint(  # pyright: ignore[reportUnknownVariableType]
             self.recurrence,
@@ -260,11 +260,11 @@ def _contexts(
 
 @contextmanager
 def _repeating(norms: Sequence[nn.Module]) -> Generator[None]:
-    kept = [norm for norm in norms if isinstance(norm, StepNorm)]
-    for norm in kept:
+    step_norms = [norm for norm in norms if isinstance(norm, StepNorm)]
+    for norm in step_norms:
         norm.repeated = True
     try:
         yield
     finally:
-        for norm in kept:
+        for norm in step_norms:
             norm.repeated = False

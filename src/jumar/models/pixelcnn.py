@@ -138,11 +138,14 @@ class GatedConv2d(nn.Module):
         """Like `forward`, for a padded input and each position of the kernel in it."""
         biases = torch.cat([self.value_bias, self.gate_bias], dim=-1)
         if labels is None:
-            both = F.conv2d(x, kernel, biases)
+            value_and_gate = F.conv2d(x, kernel, biases)
         else:
-            both = F.conv2d(x, kernel)
-            both = both + F.embedding(labels, biases).to(both.dtype)[:, :, None, None]
-        value, gate = both.chunk(2, dim=1)
+            value_and_gate = F.conv2d(x, kernel)
+            value_and_gate = (
+                value_and_gate
+                + F.embedding(labels, biases).to(value_and_gate.dtype)[:, :, None, None]
+            )
+        value, gate = value_and_gate.chunk(2, dim=1)
         if added is not None:
             value, gate = value + added, gate + added
         return torch.tanh(value) * torch.sigmoid(gate)

@@ -68,9 +68,11 @@ class Bottleneck(nn.Module):
     ) -> None:
         super().__init__()
 
-        def pointwise(inner: int, outer: int, stride: int = 1) -> ConvNorm:
+        def pointwise(channels_in: int, channels_out: int, stride: int = 1) -> ConvNorm:
             return ConvNorm(
-                PointwiseConv2d(inner, outer, stride=stride, matrix_product=matrix_product)
+                PointwiseConv2d(
+                    channels_in, channels_out, stride=stride, matrix_product=matrix_product
+                )
             )
 
         self.shortcut = (

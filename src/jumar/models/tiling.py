@@ -38,8 +38,10 @@ def in_tiles(network: Network, pictures: torch.Tensor, *, tile: int, radius: int
         bottom, above = min(top + tile, height), min(top, radius)
         for left in range(0, width, tile):
             right, before = min(left + tile, width), min(left, radius)
-            seen = pictures[:, :, top - above : bottom + radius, left - before : right + radius]
-            result = network(seen)
+            with_border = pictures[
+                :, :, top - above : bottom + radius, left - before : right + radius
+            ]
+            result = network(with_border)
             columns.append(
                 result[:, :, above : above + bottom - top, before : before + right - left]
             )
@@ -73,7 +75,7 @@ def in_patches(
         raise ValueError(f"patches of {patch} px every {stride} px leave gaps")
     height, width = pictures.shape[2:]
     tall, wide = min(patch, height), min(patch, width)
-    places = [
+    corners = [
         (number, top, left)
         for number in range(len(pictures))
         for top in patch_starts(height, tall, stride)
@@ -81,17 +83,17 @@ def in_patches(
     ]
     total = torch.zeros_like(pictures, dtype=torch.float32)
     times = total.new_zeros(1, 1, height, width)
-    for _, top, left in places[: len(places) // max(len(pictures), 1)]:
+    for _, top, left in corners[: len(corners) // max(len(pictures), 1)]:
         times[:, :, top : top + tall, left : left + wide] += 1
-    for first in range(0, len(places), batch):
-        chosen = places[first : first + batch]
+    for first in range(0, len(corners), batch):
+        batch_corners = corners[first : first + batch]
         patches = torch.stack(
             [
                 pictures[number, :, top : top + tall, left : left + wide]
-                for number, top, left in chosen
+                for number, top, left in batch_corners
             ]
         )
-        for (number, top, left), result in zip(chosen, network(patches), strict=True):
+        for (number, top, left), result in zip(batch_corners, network(patches), strict=True):
             total[number, :, top : top + tall, left : left + wide] += result
     return total / times
 

@@ -151,8 +151,8 @@ class ViDeNN(nn.Module):
             if self.training and self.margin:
                 inner = slice(self.margin, -self.margin)
                 frames = frames[:, :, inner, inner]
-            cleaned = frames.unflatten(0, (-1, 3)).flatten(1, 2)
-        return self.temporal(cleaned)
+            neighbours = frames.unflatten(0, (-1, 3)).flatten(1, 2)
+        return self.temporal(neighbours)
 
 
 def reset_convolutions(module: nn.Module) -> None:
@@ -175,20 +175,20 @@ def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
         model: The network.
         prefix: Its prefix in a larger model, for instance `spatial.`.
     """
-    own, other = ("temp-", "") if isinstance(model, Temp3CNN) else ("", "temp-")
+    own_prefix, other_prefix = ("temp-", "") if isinstance(model, Temp3CNN) else ("", "temp-")
     return TfNames(
         variables=tf_variables(model, prefix=prefix),
         averages="none",
         optimizers=(adam_state("AdamOptimizer"),),
-        renamings=[(rf"^static_graph/({own}block\d+/.*)$", r"\1")],
+        renamings=[(rf"^static_graph/({own_prefix}block\d+/.*)$", r"\1")],
         ignored=[
             *_NOT_OF_THE_NETWORK,
             *(
                 []
                 if model.tail.bias is not None
-                else [rf"^(static_graph/)?{own}block20/conv2d/bias$"]
+                else [rf"^(static_graph/)?{own_prefix}block20/conv2d/bias$"]
             ),
-            rf"^(static_graph/)?{other}block\d+/",
+            rf"^(static_graph/)?{other_prefix}block\d+/",
         ],
     )
 

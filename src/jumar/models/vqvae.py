@@ -114,8 +114,8 @@ class VQVAE(nn.Module):
         # The difference is zero and its gradient one, so the decoder sees the codes exactly;
         # features + (chosen - features) would round.
         wide = features.float()
-        passed = chosen.detach() + (wide - wide.detach())
-        return Quantized(self.decode(passed), features, chosen, codes)
+        straight_through = chosen.detach() + (wide - wide.detach())
+        return Quantized(self.decode(straight_through), features, chosen, codes)
 
     def encode(self, images: Tensor) -> Tensor:
         """The vectors [N, D, h, w] to be replaced by codes."""
@@ -214,19 +214,21 @@ def _positions(features: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _nearest_rows(rows: Tensor, others: Tensor) -> Tensor:
+def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
     """For each of the rows [R, D], the index of the nearest of the others [M, D], int64 [R]."""
-    rows, others = rows.float(), others.float()
+    rows, candidates = rows.float(), candidates.float()
     # In mixed precision the product would have only eight bits, and neighbouring codes would be
     # confused with each other.
     with without_autocast(rows.device.type):
-        half = 0.5 * others.square().sum(dim=1)
+        half = 0.5 * candidates.square().sum(dim=1)
         if in_export_mode():
-            return (half - rows @ others.T).argmin(dim=1)
-        part = max(1, _MOST_DISTANCES // len(others))
-        # The row's own square is the same for all others. Omitting it avoids adding something large
+            return (half - rows @ candidates.T).argmin(dim=1)
+        part = max(1, _MOST_DISTANCES // len(candidates))
+        # The row's own square is the same for all candidates. Omitting it avoids adding something large
         # to the small differences that decide.
-        return torch.cat([(half - some @ others.T).argmin(dim=1) for some in rows.split(part)])
+        return torch.cat(
+            [(half - chunk @ candidates.T).argmin(dim=1) for chunk in rows.split(part)]
+        )
 
 
 def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:

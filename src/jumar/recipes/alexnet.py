@@ -99,11 +99,11 @@ def alexnet_8p() -> ClassificationRecipe:
 
     Run: torchrun --nproc-per-node 8 -m jumar train alexnet-8p --set data.path=IMAGENET
     """
-    one = alexnet()
+    recipe = alexnet()
     return replace(
-        one,
-        data=replace(one.data, batch_size=128),
-        optimizer=replace(one.optimizer, learning_rate=0.06),
+        recipe,
+        data=replace(recipe.data, batch_size=128),
+        optimizer=replace(recipe.optimizer, learning_rate=0.06),
     )
 
 
@@ -115,21 +115,21 @@ def alexnet_demo() -> ClassificationRecipe:
     slightly cropped. The ReLU on the logits is off: with ten classes and small batches it soon
     leaves all logits at zero, where nothing is learnt any more. Run: make demo
     """
-    one = alexnet()
+    recipe = alexnet()
     return replace(
-        one,
+        recipe,
         model=AlexNetModel(logits_relu=False),
         data=replace(
-            one.data,
+            recipe.data,
             path="digits",
             image_size=64,
             batch_size=32,
             label_offset=0,
             workers=0,
-            preprocessing=replace(one.data.preprocessing, flip=False, crop_area=(0.7, 1.0)),
+            preprocessing=replace(recipe.data.preprocessing, flip=False, crop_area=(0.7, 1.0)),
         ),
-        optimizer=replace(one.optimizer, learning_rate=0.01),
-        schedule=replace(one.schedule, warmup="1ep", per_epoch=False),
-        training=replace(one.training, duration="5ep", log_every="10it", evaluate_every="1ep"),
+        optimizer=replace(recipe.optimizer, learning_rate=0.01),
+        schedule=replace(recipe.schedule, warmup="1ep", per_epoch=False),
+        training=replace(recipe.training, duration="5ep", log_every="10it", evaluate_every="1ep"),
         checkpoints=CheckpointSettings(every="5ep", keep=1, keep_best=False),
     )

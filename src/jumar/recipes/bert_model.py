@@ -162,48 +162,59 @@ def settings_of_weights(
     Returns:
         None if the settings agree, or if the weights are not BERT's or NEZHA's.
     """
-    dotted = {
+    dotted_shapes = {
         name.replace("/", ".").replace("layer_", "layer."): tuple(shape)
         for name, shape in shapes.items()
     }
-    layers = {int(number) for name in dotted for number in _LAYER.findall(name)}
-    words = _shape_of(dotted, "embeddings.word_embeddings")
-    inner = _shape_of(dotted, "encoder.layer.0.intermediate.dense")
-    if len(words) != 2 or len(inner) != 2 or not layers:
+    layers = {int(number) for name in dotted_shapes for number in _LAYER.findall(name)}
+    words = _shape_of(dotted_shapes, "embeddings.word_embeddings")
+    intermediate = _shape_of(dotted_shapes, "encoder.layer.0.intermediate.dense")
+    if len(words) != 2 or len(intermediate) != 2 or not layers:
         return []
-    positions = _shape_of(dotted, "embeddings.position_embeddings")
+    positions = _shape_of(dotted_shapes, "embeddings.position_embeddings")
     heads = config.get("num_attention_heads")
     heads = heads if type(heads) is int and heads > 0 else None
     hidden, depth = words[1], len(layers)
     # TensorFlow keeps the transpose.
-    wide = inner[0] if inner[1] == hidden else inner[1]
-    own = bert_size(replace(model, vocab_size=model.vocab_size or words[0]))
+    intermediate_size = intermediate[0] if intermediate[1] == hidden else intermediate[1]
+    current = bert_size(replace(model, vocab_size=model.vocab_size or words[0]))
     family = "bert" if positions else "nezha"
-    wanted: dict[str, object] = {}
-    if (own.positions == "absolute") != bool(positions):
-        wanted["size"] = f"{family}-{model.size.partition('-')[2]}"
+    changes: dict[str, object] = {}
+    if (current.positions == "absolute") != bool(positions):
+        changes["size"] = f"{family}-{model.size.partition('-')[2]}"
     by_field = (model.hidden_size, model.num_layers, model.num_heads, model.intermediate_size)
-    published = [
+    published_sizes = [
         shape
         for shape, (width, number, split) in _SHAPES.items()
-        if (hidden, depth, wide) == (width, number, 4 * width) and heads in (None, split)
+        if (hidden, depth, intermediate_size) == (width, number, 4 * width)
+        and heads in (None, split)
         if not any(by_field)
     ]
-    if (own.hidden_size, own.num_layers, own.intermediate_size) != (hidden, depth, wide):
-        if published:
-            wanted["size"] = f"{family}-{published[0]}"
+    if (current.hidden_size, current.num_layers, current.intermediate_size) != (
+        hidden,
+        depth,
+        intermediate_size,
+    ):
+        if published_sizes:
+            changes["size"] = f"{family}-{published_sizes[0]}"
         else:
-            sizes = {"hidden_size": hidden, "num_layers": depth, "intermediate_size": wide}
-            wanted |= {name: size for name, size in sizes.items() if getattr(own, name) != size}
-    if heads is None and hidden % own.num_heads and not hidden % _HEAD_SIZE:
+            sizes = {
+                "hidden_size": hidden,
+                "num_layers": depth,
+                "intermediate_size": intermediate_size,
+            }
+            changes |= {
+                name: size for name, size in sizes.items() if getattr(current, name) != size
+            }
+    if heads is None and hidden % current.num_heads and not hidden % _HEAD_SIZE:
         heads = hidden // _HEAD_SIZE
-    if not published and heads not in (None, own.num_heads):
-        wanted["num_heads"] = heads
-    if positions and own.max_positions != positions[0]:
-        wanted["max_positions"] = positions[0]
-    if (gelu := _GELU.get(str(config.get("hidden_act")), own.gelu)) != own.gelu:
-        wanted["gelu"] = gelu
-    return [f"model.{field}={value}" for field, value in wanted.items()]
+    if not published_sizes and heads not in (None, current.num_heads):
+        changes["num_heads"] = heads
+    if positions and current.max_positions != positions[0]:
+        changes["max_positions"] = positions[0]
+    if (gelu := _GELU.get(str(config.get("hidden_act")), current.gelu)) != current.gelu:
+        changes["gelu"] = gelu
+    return [f"model.{field}={value}" for field, value in changes.items()]
 
 
 @dataclass(frozen=True, kw_only=True)

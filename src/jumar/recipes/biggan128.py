@@ -248,9 +248,9 @@ def biggan128_cats() -> GenerationRecipe:
     which sees shifted images with cut-outs, so that it does not memorise the few there are;
     mirrored images; a shorter moving average with a warm-up; scored on 240 images.
     """
-    one = biggan128()
+    recipe = biggan128()
     return replace(
-        one,
+        recipe,
         model=BigGanModel(width=16),
         data=PictureData(flip=True, batch_size=8, eval_batch_size=16, eval_samples=240, workers=0),
         loss=Hinge(augmentation=("translation", "cutout")),

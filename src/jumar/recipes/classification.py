@@ -121,9 +121,9 @@ class ClassificationRecipe(Recipe):
             return self
         with Unfilled():
             two, three = (_shapes(self._network(classes)) for classes in (2, 3))
-        for name, stored in shapes.items():
+        for name, stored_shape in shapes.items():
             for size, at_two, at_three in zip(
-                stored, two.get(name, ()), three.get(name, ()), strict=False
+                stored_shape, two.get(name, ()), three.get(name, ()), strict=False
             ):
                 if at_two != at_three:
                     classes = 2 + (size - at_two) // (at_three - at_two)

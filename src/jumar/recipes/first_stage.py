@@ -24,13 +24,13 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
     Raises:
         UserError: The run cannot be written to.
     """
-    place = _place(recipe)
-    if place is None:
+    path = _place(recipe)
+    if path is None:
         return
-    if is_folder(place):
-        write_json(run.first_stage, RunDirectory(place).read_recipe())
-    elif resolved(place) != resolved(run.first_stage):
-        write_json(run.first_stage, read_json(place))
+    if is_folder(path):
+        write_json(run.first_stage, RunDirectory(path).read_recipe())
+    elif resolved(path) != resolved(run.first_stage):
+        write_json(run.first_stage, read_json(path))
 
 
 def with_kept_first_stage(recipe: Recipe, run: RunDirectory) -> Recipe:

@@ -142,15 +142,15 @@ def nlrn_small() -> DenoisingRecipe:
 
     Run: jumar train nlrn-small --set data.path=BSDS500 --set data.eval_path=SET12
     """
-    one = nlrn()
+    recipe = nlrn()
     return replace(
-        one,
+        recipe,
         model=NLRNModel(
             steps=4, filters=64, embedded=32, recompute=False, patch=32, stride=16, patches=32
         ),
-        data=replace(one.data, patch_size=32, patches_per_image=64),
+        data=replace(recipe.data, patch_size=32, patches_per_image=64),
         loss=CentralSquaredError(center=0),
         schedule=Cosine(),
-        training=replace(one.training, duration="4000it", log_every="50it", evaluate_every=""),
+        training=replace(recipe.training, duration="4000it", log_every="50it", evaluate_every=""),
         checkpoints=CheckpointSettings(every="25%", keep=2),
     )

@@ -43,18 +43,18 @@ class _OutsideRuns(PathFinder):
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """The first module of that name outside all runs."""
-        places = list(sys.path if path is None else path)
+        folders = list(sys.path if path is None else path)
         while True:
-            spec = super().find_spec(fullname, places, target)
+            spec = super().find_spec(fullname, folders, target)
             # A folder without __init__.py has no origin, and no code of its own to execute.
             if spec is None or spec.origin is None or run_around(Path(spec.origin)) is None:
                 return spec
             levels = 0 if spec.submodule_search_locations is None else 1
             hidden = Path(spec.origin).parents[levels].resolve()
-            remaining = [place for place in places if Path(place).resolve() != hidden]
-            if len(remaining) == len(places):
+            remaining = [folder for folder in folders if Path(folder).resolve() != hidden]
+            if len(remaining) == len(folders):
                 return None
-            places = remaining
+            folders = remaining
 
 
 def keep_runs_from_being_imported() -> None:
@@ -72,8 +72,8 @@ def run_around(path: Path) -> Path | None:
     """The run directory that contains a file, also through symbolic links; None for no run."""
     if str(path).startswith(_INSTALLED):
         return None
-    for place in (path.absolute(), path.resolve()):
-        for folder in place.parents:
+    for location in (path.absolute(), path.resolve()):
+        for folder in location.parents:
             if _is_run(folder):
                 return folder
     return None
@@ -88,9 +88,9 @@ def import_named(names: Sequence[str]) -> None:
         UserError: There is no such module outside run directories, or importing it fails.
     """
     keep_runs_from_being_imported()
-    here = str(Path.cwd())
-    if names and here not in sys.path:
-        sys.path.insert(0, here)
+    current_folder = str(Path.cwd())
+    if names and current_folder not in sys.path:
+        sys.path.insert(0, current_folder)
     for name in names:
         try:
             importlib.import_module(name)
@@ -99,11 +99,11 @@ def import_named(names: Sequence[str]) -> None:
         except UserError:
             raise
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
+            frame = traceback.extract_tb(error.__traceback__)[-1]
             raise UserError(
                 f"importing the module fails: {type(error).__name__}: {error}",
                 where=f"--import {name}",
-                todo=f"The error was raised in {place.filename}, line {place.lineno}.",
+                todo=f"The error was raised in {frame.filename}, line {frame.lineno}.",
             ) from error
         _named.add(name)
 
@@ -132,8 +132,8 @@ def check_named(modules: Sequence[str], where: str) -> None:
 
 
 def _not_found(missing: str, where: str) -> UserError:
-    for place in sys.path:
-        module = Path(place, *missing.split("."))
+    for folder in sys.path:
+        module = Path(folder, *missing.split("."))
         for file in (module.with_name(f"{module.name}.py"), module / "__init__.py"):
             run = run_around(file) if file.is_file() else None
             if run is not None:

@@ -36,10 +36,10 @@ def register(name: str, *, ranks: int = 1) -> Callable[[Callable[[], R]], Callab
     """
 
     def keep(function: Callable[[], R]) -> Callable[[], R]:
-        known = _RECIPES.get(name)
-        if known is not None and known.__module__ != function.__module__:
+        registered = _RECIPES.get(name)
+        if registered is not None and registered.__module__ != function.__module__:
             raise UserError(
-                f"the recipe '{name}' already exists, in {known.__module__}",
+                f"the recipe '{name}' already exists, in {registered.__module__}",
                 where=function.__module__,
                 todo="Register it under another name.",
             )

@@ -102,12 +102,12 @@ def resnext50_1p() -> ClassificationRecipe:
 
     Run: jumar train resnext50-1p --set data.path=IMAGENET --set model.num_classes=1001
     """
-    one = resnext50()
+    recipe = resnext50()
     return replace(
-        one,
-        data=replace(one.data, batch_size=32),
+        recipe,
+        data=replace(recipe.data, batch_size=32),
         schedule=Constant(warmup="0it", warmup_kind="none"),
-        training=replace(one.training, duration="10000it", evaluate_every=""),
+        training=replace(recipe.training, duration="10000it", evaluate_every=""),
         checkpoints=CheckpointSettings(every="5000it", keep=5),
     )
 
@@ -119,8 +119,8 @@ def resnext50_8p() -> ClassificationRecipe:
     Run: torchrun --nproc-per-node 8 -m jumar train resnext50-8p --set data.path=IMAGENET \
         --set model.num_classes=1001
     """
-    one = resnext50()
-    return replace(one, data=replace(one.data, batch_size=32))
+    recipe = resnext50()
+    return replace(recipe, data=replace(recipe.data, batch_size=32))
 
 
 @register("resnext50-256bs-8p", ranks=8)
@@ -130,5 +130,5 @@ def resnext50_256bs_8p() -> ClassificationRecipe:
     Run: torchrun --nproc-per-node 8 -m jumar train resnext50-256bs-8p \
         --set data.path=IMAGENET --set model.num_classes=1001
     """
-    one = resnext50()
-    return replace(one, optimizer=replace(one.optimizer, learning_rate=0.8))
+    recipe = resnext50()
+    return replace(recipe, optimizer=replace(recipe.optimizer, learning_rate=0.8))

@@ -49,13 +49,13 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
     Raises:
         UserError: The run cannot be written to.
     """
-    places = {field: _value(recipe, field) for field in _PLACES}
+    paths = {field: _value(recipe, field) for field in _PLACES}
     content = {
         "outputs": list(task.outputs),
         "settings": _changes(to_json(recipe), to_json(recipe.settled(task))),
         "places": {
             field: str(resolved(expanded(text)))
-            for field, text in places.items()
+            for field, text in paths.items()
             if text and store_url(text) is None and exists(expanded(text))
         },
         "samples": {part: len(data) for part, data in _parts(task)},
@@ -77,15 +77,15 @@ def read_resolved(run: RunDirectory) -> Resolved | None:
         return None
     content = read_json(run.resolved)
     outputs = content.get("outputs", [])
-    settings, places, samples, fingerprints = (
+    settings, paths, samples, fingerprints = (
         content.get(name, {}) for name in ("settings", "places", "samples", "fingerprints")
     )
     if not (
         isinstance(outputs, list)
-        and all(isinstance(value, dict) for value in (settings, places, samples, fingerprints))
+        and all(isinstance(value, dict) for value in (settings, paths, samples, fingerprints))
         and all(type(count) is int for count in samples.values())
         and all(
-            isinstance(text, str) for text in [*outputs, *places.values(), *fingerprints.values()]
+            isinstance(text, str) for text in [*outputs, *paths.values(), *fingerprints.values()]
         )
     ):
         raise UserError(
@@ -96,7 +96,7 @@ def read_resolved(run: RunDirectory) -> Resolved | None:
     return Resolved(
         outputs=tuple(outputs),
         settings=settings,
-        places=places,
+        places=paths,
         samples=samples,
         fingerprints=fingerprints,
     )
@@ -108,10 +108,10 @@ def settled(recipe: Recipe, run: RunDirectory) -> Recipe:
     Raises:
         UserError: `resolved.json` is damaged or belongs to another recipe.
     """
-    known = read_resolved(run)
-    if known is None:
+    recorded = read_resolved(run)
+    if recorded is None:
         return recipe
-    return from_json(recipe, known.settings, where=str(run.resolved))
+    return from_json(recipe, recorded.settings, where=str(run.resolved))
 
 
 def with_data_in_place(
@@ -130,15 +130,15 @@ def with_data_in_place(
         notice: Called with a line for each path that is replaced.
         assignments: Fields that the user set now; a path among them stays, even if it is missing.
     """
-    given = set(map(field_of, assignments))
-    known = read_resolved(run)
-    for field, place in {} if known is None else known.places.items():
+    set_fields = set(map(field_of, assignments))
+    recorded = read_resolved(run)
+    for field, path in {} if recorded is None else recorded.places.items():
         text = _value(recipe, field)
-        if not text or field in given or store_url(text) is not None:
+        if not text or field in set_fields or store_url(text) is not None:
             continue  # what is in a store is there from every folder
-        if not exists(expanded(text)) and exists(expanded(place)):
-            notice(f"{field}: '{text}' does not exist here; using {place}, where the run had it")
-            recipe = override(recipe, [f"{field}={place}"])
+        if not exists(expanded(text)) and exists(expanded(path)):
+            notice(f"{field}: '{text}' does not exist here; using {path}, where the run had it")
+            recipe = override(recipe, [f"{field}={path}"])
     return recipe
 
 
@@ -148,8 +148,8 @@ def movable_paths(run: RunDirectory) -> set[str]:
     Raises:
         UserError: `resolved.json` is damaged.
     """
-    known = read_resolved(run)
-    return set() if known is None else {_PARTS.get(part, part) for part in known.fingerprints}
+    recorded = read_resolved(run)
+    return set() if recorded is None else {_PARTS.get(part, part) for part in recorded.fingerprints}
 
 
 def refuse_other_data(run: RunDirectory, task: Task) -> None:
@@ -166,11 +166,11 @@ def refuse_other_data(run: RunDirectory, task: Task) -> None:
     Raises:
         UserError: Items were added, removed, renamed or reordered, or the class weights changed.
     """
-    known = read_resolved(run)
-    if known is None:
+    recorded = read_resolved(run)
+    if recorded is None:
         return
     parts = dict(_parts(task))
-    weights = known.fingerprints.get(WEIGHTS)
+    weights = recorded.fingerprints.get(WEIGHTS)
     if weights is not None and weights != _of_class_weights(task).get(WEIGHTS):
         raise UserError(
             "the class weights are not those the run began with",
@@ -178,14 +178,14 @@ def refuse_other_data(run: RunDirectory, task: Task) -> None:
             todo="Restore the file or the labels they are computed from, or start a new run from "
             f"these weights: --set transfer.start_from={run.path}",
         )
-    for part, before in known.fingerprints.items():
+    for part, before in recorded.fingerprints.items():
         if part not in _PARTS:
             continue
         data = parts.get(part, ())
-        now = fingerprint_of(data)
-        if now == before or (data and not now):
+        fingerprint_now = fingerprint_of(data)
+        if fingerprint_now == before or (data and not fingerprint_now):
             continue
-        samples = known.samples.get(part, 0)
+        samples = recorded.samples.get(part, 0)
         change = (
             f"{counted(samples, 'sample')} then, {len(data)} now"
             if samples != len(data)
@@ -231,9 +231,9 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
     for name, value in after.items():
         earlier = before.get(name)
         if isinstance(value, dict) and isinstance(earlier, dict):
-            inner = _changes(cast("dict[str, Any]", earlier), cast("dict[str, Any]", value))
-            if inner:
-                changes[name] = inner
+            nested = _changes(cast("dict[str, Any]", earlier), cast("dict[str, Any]", value))
+            if nested:
+                changes[name] = nested
         elif value != earlier:
             changes[name] = value
     return changes

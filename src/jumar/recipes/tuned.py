@@ -99,9 +99,9 @@ class Validity:
                 for value in (getattr(self, kind), getattr(now, kind))
             )
             for name in dict.fromkeys([*before, *after]):
-                one, other = before.get(name), after.get(name)
-                if one != other and name not in apart_from:
-                    lines.append(f"{name} was {_shown(one)}, is {_shown(other)}")
+                value_before, value_now = before.get(name), after.get(name)
+                if value_before != value_now and name not in apart_from:
+                    lines.append(f"{name} was {_shown(value_before)}, is {_shown(value_now)}")
         return lines
 
 
@@ -155,38 +155,38 @@ def read_tuned(path: Path) -> Tuned:
     Raises:
         UserError: It cannot be read, or was not written by a tuning.
     """
-    place = path / FILE if is_folder(path) else path
-    content = read_json(place, todo="Make one with: jumar tune speed RECIPE")
+    file = path / FILE if is_folder(path) else path
+    content = read_json(file, todo="Make one with: jumar tune speed RECIPE")
     if content.get("format") != _FORMAT:
         raise UserError(
             f"its format is {content.get('format')!r}, not {_FORMAT}",
-            where=str(place),
+            where=str(file),
             todo="It was written by another version; tune again.",
         )
-    validity = _mapping(content, "validity", place)
+    validity = _mapping(content, "validity", file)
     recipe, state, weights = validity.get("recipe"), content.get("state"), content.get("weights")
     if (
         not isinstance(recipe, str)
         or state not in ("finished", "partial")
         or weights not in ("identical", "rounding")
     ):
-        raise UserError("its recipe, state or weights are not those of a tuning", where=str(place))
-    environment = _texts(content, "environment", place)
-    settings = _texts(content, "settings", place)
-    _check_variables(environment, place)
-    _check_fields(settings, place)
+        raise UserError("its recipe, state or weights are not those of a tuning", where=str(file))
+    environment = _texts(content, "environment", file)
+    settings = _texts(content, "settings", file)
+    _check_variables(environment, file)
+    _check_fields(settings, file)
     return Tuned(
         state=state,
         validity=Validity(
             recipe=recipe,
-            fields=_mapping(validity, "fields", place),
-            machine=_mapping(validity, "machine", place),
-            versions=_mapping(validity, "versions", place),
+            fields=_mapping(validity, "fields", file),
+            machine=_mapping(validity, "machine", file),
+            versions=_mapping(validity, "versions", file),
         ),
         settings=settings,
         environment=environment,
         weights=weights,
-        measured=_mapping(content, "measured", place),
+        measured=_mapping(content, "measured", file),
     )
 
 
@@ -215,7 +215,7 @@ def effective_fields(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _check_variables(environment: Mapping[str, str], place: Path) -> None:
+def _check_variables(environment: Mapping[str, str], file: Path) -> None:
     """Reject variables that no tuning sets: some make Python or the system's loader run code.
 
     Raises:
@@ -226,12 +226,12 @@ def _check_variables(environment: Mapping[str, str], place: Path) -> None:
         if name not in VARIABLES or foreign:
             raise UserError(
                 f"sets {name}={value}, which no tuning sets",
-                where=str(place),
+                where=str(file),
                 todo="Set it yourself in the shell, if you mean it.",
             )
 
 
-def _check_fields(settings: Mapping[str, str], place: Path) -> None:
+def _check_fields(settings: Mapping[str, str], file: Path) -> None:
     """Reject fields that no tuning sets: with them the file would change the training unnoticed.
 
     Raises:
@@ -241,22 +241,22 @@ def _check_fields(settings: Mapping[str, str], place: Path) -> None:
         if name not in FIELDS and not name.endswith(".fused"):
             raise UserError(
                 f"sets {name}, which no tuning sets",
-                where=str(place),
+                where=str(file),
                 todo=f"Set it yourself, if you mean it: --set {name}=...",
             )
 
 
-def _mapping(content: Mapping[str, Any], name: str, place: Path) -> dict[str, Any]:
+def _mapping(content: Mapping[str, Any], name: str, file: Path) -> dict[str, Any]:
     value = content.get(name)
     if not isinstance(value, dict):
-        raise UserError(f"'{name}' is not an object", where=str(place))
+        raise UserError(f"'{name}' is not an object", where=str(file))
     return cast("dict[str, Any]", value)
 
 
-def _texts(content: Mapping[str, Any], name: str, place: Path) -> dict[str, str]:
-    values = _mapping(content, name, place)
+def _texts(content: Mapping[str, Any], name: str, file: Path) -> dict[str, str]:
+    values = _mapping(content, name, file)
     if not all(isinstance(value, str) for value in values.values()):
-        raise UserError(f"'{name}' holds something other than text", where=str(place))
+        raise UserError(f"'{name}' holds something other than text", where=str(file))
     return values
 
 

@@ -144,9 +144,9 @@ class TemporalModel(ViDeNNModel):
 
     def tf_names(self, network: nn.Module) -> TfNames:
         """The names in upstream's checkpoints with both networks."""
-        both = cast("ViDeNN", network)
+        videnn = cast("ViDeNN", network)
         return joint_tf_names(
-            both.spatial, both.temporal, spatial_prefix="spatial.", temporal_prefix="temporal."
+            videnn.spatial, videnn.temporal, spatial_prefix="spatial.", temporal_prefix="temporal."
         )
 
 
@@ -181,8 +181,8 @@ class TemporalRecipe(DenoisingRecipe):
 
         The first frame is its own predecessor, the last one its own successor, as in the original.
         """
-        both = cast("ViDeNN", model)
-        spatial, temporal = self.model.tiled(both.spatial), self.model.tiled(both.temporal)
+        videnn = cast("ViDeNN", model)
+        spatial, temporal = self.model.tiled(videnn.spatial), self.model.tiled(videnn.temporal)
         before: Tensor | None = None
         middle: Tensor | None = None
         for frame in frames:
@@ -223,9 +223,9 @@ class TemporalRecipe(DenoisingRecipe):
             )
         if run is None:
             return "as stored in this run"
-        scored = run.headline() is not None
+        has_score = run.headline() is not None
         checkpoint = find_checkpoint(
-            run.checkpoints, "best" if scored else "last", ("psnr", True) if scored else None
+            run.checkpoints, "best" if has_score else "last", ("psnr", True) if has_score else None
         )
         path = checkpoint.model_file(ema=checkpoint.has_ema)
         todo = "Repeat that run's model.depth, model.width and data.channels with --set."
@@ -267,12 +267,12 @@ def videnn_spatial_loss_scale() -> DenoisingRecipe:
 
     Run: jumar train videnn-spatial-loss-scale --set data.path=PHOTOS --set data.eval_path=CBSD68
     """
-    one = videnn_spatial()
+    recipe = videnn_spatial()
     scale = ExponentialLossScale(init_loss_scale=2.0**32, decr_ratio=0.5)
     return replace(
-        one,
-        training=replace(one.training, duration="500ep", evaluate_every="10ep"),
-        precision=replace(one.precision, loss_scale=scale),
+        recipe,
+        training=replace(recipe.training, duration="500ep", evaluate_every="10ep"),
+        precision=replace(recipe.precision, loss_scale=scale),
     )
 
 

@@ -137,12 +137,12 @@ def check_image_size(vqvae: VQVAE, image_size: int) -> None:
         UserError: The size is not a multiple of the encoder's downsampling factor.
     """
     if image_size % vqvae.shrinking:
-        near = max(1, image_size // vqvae.shrinking) * vqvae.shrinking
+        nearest_size = max(1, image_size // vqvae.shrinking) * vqvae.shrinking
         raise UserError(
             f"the {vqvae.variant} variant takes multiples of {vqvae.shrinking} px, "
             f"not {image_size}",
             where="data.image_size",
-            todo=f"For instance: data.image_size={near}",
+            todo=f"For instance: data.image_size={nearest_size}",
         )
 
 

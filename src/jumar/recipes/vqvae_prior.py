@@ -173,15 +173,15 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
 
     def _pictures(self, first: VQVAERecipe) -> PlainImageData:
         """The VQ-VAE's data settings with this stage's paths and batch sizes."""
-        own = self.data
+        data = self.data
         return replace(
             first.data,
-            path=own.path or first.data.path,
-            eval_path=own.eval_path or ("" if own.path else first.data.eval_path),
-            batch_size=own.batch_size,
-            eval_batch_size=own.eval_batch_size,
-            workers=own.workers,
-            skip_corrupt=own.skip_corrupt,
+            path=data.path or first.data.path,
+            eval_path=data.eval_path or ("" if data.path else first.data.eval_path),
+            batch_size=data.batch_size,
+            eval_batch_size=data.eval_batch_size,
+            workers=data.workers,
+            skip_corrupt=data.skip_corrupt,
         )
 
     def _first_stage(self) -> tuple[RunDirectory | None, VQVAERecipe]:
@@ -214,14 +214,14 @@ class _CodeArtist(Artist):
     def draw(self, first: int, count: int) -> Tensor:
         numbers = torch.arange(first, first + count, device=self._trained.device.torch)
         with torch.inference_mode(), self._trained.policy.forward():
-            drawn = cast(CodePrior, self._trained.model).draw(
+            images = cast(CodePrior, self._trained.model).draw(
                 rows=count,
                 image_size=self._image_size,
                 seed=self._seed,
                 first_row=first,
                 labels=numbers % self._classes if self._classes else None,
             )
-        return (drawn.float().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
+        return (images.float().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
 
 
 def _load_first_stage(model: CodePrior, run: RunDirectory, which: str) -> None:

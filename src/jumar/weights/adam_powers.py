@@ -59,8 +59,8 @@ def _updates(power: float, beta: float) -> int | None:
     if not len(powers) or not power <= 1.0:
         return None
     position = int(np.searchsorted(-powers, -power))
-    near = [index for index in (position - 1, position) if 0 <= index < len(powers)]
-    best = min(near, key=lambda index: abs(float(powers[index]) - power))
+    neighbours = [index for index in (position - 1, position) if 0 <= index < len(powers)]
+    best = min(neighbours, key=lambda index: abs(float(powers[index]) - power))
     # Anything within half a step counts as that step.
     away = abs(power / float(powers[best]) - 1.0)
     return best if away < (1.0 - beta) / 2.0 else None

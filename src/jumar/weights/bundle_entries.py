@@ -73,8 +73,8 @@ def decode_header(data: bytes) -> int:
         elif field == 2 and wire == VARINT and varint(data, begin, end)[0]:
             raise ValueError("it was written on a big-endian machine")
         elif field == 3 and wire == DELIMITED:
-            for inner, kind, start, stop in fields(data, begin, end):
-                if inner == 2 and kind == VARINT and varint(data, start, stop)[0] > _VERSION:
+            for number, kind, start, stop in fields(data, begin, end):
+                if number == 2 and kind == VARINT and varint(data, start, stop)[0] > _VERSION:
                     raise ValueError("it is in a newer format than TensorFlow 1 and 2 write")
     return shards
 
@@ -148,13 +148,13 @@ def region(part: Slice, shape: Sequence[int]) -> tuple[slice, ...]:
     Raises:
         ValueError: It reaches beyond the array.
     """
-    covered: list[slice] = []
+    slices: list[slice] = []
     for extent, size in zip(part, shape, strict=True):
         stop = size if extent.length is None else extent.start + extent.length
         if stop > size:
             raise ValueError(f"a part of it ends at {stop} on an axis of {size}")
-        covered.append(slice(extent.start, stop))
-    return tuple(covered)
+        slices.append(slice(extent.start, stop))
+    return tuple(slices)
 
 
 def _decode_slice(data: bytes, begin: int, end: int) -> Slice:

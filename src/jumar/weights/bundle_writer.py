@@ -58,8 +58,8 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
         file.write(state_text(prefix.name))
 
     data, index = (prefix.with_name(name) for name in written_names(prefix.name))
-    beside: list[tuple[Path, Path]] = []
-    made = not exists(prefix.parent)
+    pending: list[tuple[Path, Path]] = []
+    is_new_folder = not exists(prefix.parent)
     try:
         prefix.parent.mkdir(parents=True, exist_ok=True)
         for path, write in (
@@ -67,19 +67,19 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
             (index, write_index),
             (prefix.with_name(STATE), write_state),
         ):
-            beside.append((_beside(path), path))
-            _write_flushed(beside[-1][0], write)
+            pending.append((_beside(path), path))
+            _write_flushed(pending[-1][0], write)
         # An existing index would briefly refer to the data of another checkpoint.
         index.unlink(missing_ok=True)
-        for written, path in beside:
-            written.replace(path)
+        for temporary, path in pending:
+            temporary.replace(path)
     except OSError as error:
         raise unwritable(prefix, error, what="the checkpoint cannot be written") from error
     finally:
-        for written, _ in beside:
+        for temporary, _ in pending:
             with contextlib.suppress(OSError):
-                written.unlink(missing_ok=True)
-        if made:
+                temporary.unlink(missing_ok=True)
+        if is_new_folder:
             with contextlib.suppress(OSError):
                 prefix.parent.rmdir()  # where nothing could be written
 
@@ -100,8 +100,8 @@ def _append(file: BinaryIO, array: Array) -> BundleEntry:
     if array.dtype.kind in "OSU":
         return _append_strings(file, array)
     kind = _element_type(array)
-    stored = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    data = stored.reshape(-1).view(np.uint8)
+    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    data = little_endian.reshape(-1).view(np.uint8)
     offset = file.tell()
     file.write(data.data)
     return BundleEntry(
@@ -119,12 +119,12 @@ def _append_strings(file: BinaryIO, array: Array) -> BundleEntry:
     for text in texts:
         width = 4 if len(text) < 2**32 else 8
         crc = google_crc32c.extend(crc, len(text).to_bytes(width, "little"))
-    stored = masked(crc).to_bytes(4, "little")
+    checksum = masked(crc).to_bytes(4, "little")
     content = b"".join(texts)
-    data = b"".join(encode_varint(len(text)) for text in texts) + stored + content
+    data = b"".join(encode_varint(len(text)) for text in texts) + checksum + content
     offset = file.tell()
     file.write(data)
-    crc = google_crc32c.extend(google_crc32c.extend(crc, stored), content)
+    crc = google_crc32c.extend(google_crc32c.extend(crc, checksum), content)
     return BundleEntry(
         kind=ELEMENT_TYPES[STRING],
         shape=array.shape,

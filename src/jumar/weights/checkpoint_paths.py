@@ -81,14 +81,14 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def _prefix_of(name: str) -> str:
-    named = _PART.fullmatch(name)
-    return named[1] if named else ""
+    match = _PART.fullmatch(name)
+    return match[1] if match else ""
 
 
 def state_text(name: str) -> bytes:
     """The content of the `checkpoint` file next to a checkpoint of that name."""
-    quoted = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
-    lines = (f'model_checkpoint_path: "{quoted}"', f'all_model_checkpoint_paths: "{quoted}"')
+    escaped = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
+    lines = (f'model_checkpoint_path: "{escaped}"', f'all_model_checkpoint_paths: "{escaped}"')
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -97,9 +97,9 @@ def _find(path: Path) -> Path:
         return _in_folder(path)
     if is_file(_index(path)):
         return path
-    named = _PART.fullmatch(path.name)
-    if named is not None:
-        prefix = path.with_name(named[1])
+    match = _PART.fullmatch(path.name)
+    if match is not None:
+        prefix = path.with_name(match[1])
         if is_file(_index(prefix)):
             return prefix
         raise UserError(
@@ -110,8 +110,8 @@ def _find(path: Path) -> Path:
         if path.name == STATE:
             return _newest(path)
         raise _other_file(path)
-    more = "Give its folder, its .index file, or its prefix (before '.index')."
-    raise missing(path, "checkpoint", more=more)
+    advice = "Give its folder, its .index file, or its prefix (before '.index')."
+    raise missing(path, "checkpoint", more=advice)
 
 
 def _index(prefix: Path) -> Path:
@@ -148,12 +148,12 @@ def _newest(state: Path) -> Path:
             text = file.read(_STATE_BYTES)
     except OSError as error:
         raise unreadable(state, error) from error
-    named = _NEWEST.search(text)
-    if named is None:
+    match = _NEWEST.search(text)
+    if match is None:
         raise UserError("names no model_checkpoint_path", where=str(state))
-    name = _ESCAPE.sub(_unescaped, named[1]).decode("utf-8", "replace").replace("\0", "")
-    written = Path(name)
-    for prefix in (state.parent / written, state.parent / written.name):
+    name = _ESCAPE.sub(_unescaped, match[1]).decode("utf-8", "replace").replace("\0", "")
+    recorded = Path(name)
+    for prefix in (state.parent / recorded, state.parent / recorded.name):
         if prefix.name and is_file(_index(prefix)):
             return prefix
         if prefix.name and is_file(prefix):

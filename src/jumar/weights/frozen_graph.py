@@ -57,7 +57,7 @@ _FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
+class _Constant:
     """The position of a tensor's message, and its shape and type."""
 
     entry: TensorEntry
@@ -82,7 +82,7 @@ class FrozenConstants(Mapping[str, Array]):
     def __init__(self, data: bytes, where: str) -> None:
         self.data = data
         self._where = where
-        self._places: dict[str, _Place] = {}
+        self._constants: dict[str, _Constant] = {}
         try:
             for begin, end in _nodes(data):
                 self._note_node(begin, end)
@@ -92,7 +92,7 @@ class FrozenConstants(Mapping[str, Array]):
                 where=where,
                 todo="Copy it again, or give the .pb that freeze_graph wrote.",
             ) from None
-        if not self._places:
+        if not self._constants:
             raise UserError(
                 "holds no constants",
                 where=where,
@@ -101,9 +101,9 @@ class FrozenConstants(Mapping[str, Array]):
             )
 
     def __getitem__(self, name: str) -> Array:
-        place = self._places[name]
+        constant = self._constants[name]
         try:
-            return _decode_values(self.data, place)
+            return _decode_values(self.data, constant)
         except ValueError as error:
             raise UserError(
                 f"cannot be read: {error}",
@@ -112,14 +112,14 @@ class FrozenConstants(Mapping[str, Array]):
             ) from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._constants)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._constants)
 
     def names(self) -> list[str]:
         """The constants' names, in the order of the graph."""
-        return list(self._places)
+        return list(self._constants)
 
     def read(self, name: str) -> Array:
         """The values of a constant, as `self[name]`."""
@@ -131,26 +131,26 @@ class FrozenConstants(Mapping[str, Array]):
         Raises:
             UserError: There is no constant with that name.
         """
-        if name not in self._places:
-            close = nearest(name, self._places)
+        if name not in self._constants:
+            close = nearest(name, self._constants)
             raise UserError(
                 f"there is no constant '{name}'",
                 where=self._where,
                 todo=f"Did you mean '{close}'?" if close else "",
             )
-        return self._places[name].entry
+        return self._constants[name].entry
 
     def _note_node(self, begin: int, end: int) -> None:
         constant = find_constant(self.data, begin, end)
         if constant is None:
             return
         name, start, stop = constant
-        if name in self._places:
+        if name in self._constants:
             raise ValueError(f"two constants are called '{name}'")
         kind, shape = _head(self.data, name, start, stop)
         if kind is not None:
             entry = TensorEntry(name=name, shape=shape, dtype=kind.name)
-            self._places[name] = _Place(entry=entry, kind=kind, begin=start, end=stop)
+            self._constants[name] = _Constant(entry=entry, kind=kind, begin=start, end=stop)
 
 
 def read_constants(path: Path) -> FrozenConstants:
@@ -248,38 +248,38 @@ def _head(
         raise ValueError(f"constant '{name}': {error}") from None
 
 
-def _decode_values(data: bytes, place: _Place) -> Array:
+def _decode_values(data: bytes, constant: _Constant) -> Array:
     content: bytes | None = None
     spans: list[tuple[int, int, int]] = []
-    wanted = _LISTS[place.kind.number]
-    for field, wire, start, stop in fields(data, place.begin, place.end):
+    list_field = _LISTS[constant.kind.number]
+    for field, wire, start, stop in fields(data, constant.begin, constant.end):
         if field == _CONTENT and wire == DELIMITED:
             content = data[start:stop]
-        elif field == wanted:
+        elif field == list_field:
             spans.append((wire, start, stop))
-    if place.kind.is_string:
+    if constant.kind.is_string:
         texts = [data[start:stop] for wire, start, stop in spans if wire == DELIMITED]
-        listed = np.array([*texts, None], dtype=object)[:-1]
+        values = np.array([*texts, None], dtype=object)[:-1]
     elif content:
-        return _from_content(content, place)
+        return _from_content(content, constant)
     else:
-        listed = _numbers(data, wanted, spans, place.kind)
-    if not len(listed):
+        values = _numbers(data, list_field, spans, constant.kind)
+    if not len(values):
         # As in TensorFlow, fields that are zero or empty are omitted.
-        listed = np.array([b"" if place.kind.is_string else 0], dtype=place.kind.stored)
-        listed = listed[: place.entry.elements]
-    return _spread(place.kind.values(listed), place.entry.shape)
+        values = np.array([b"" if constant.kind.is_string else 0], dtype=constant.kind.stored)
+        values = values[: constant.entry.elements]
+    return _spread(constant.kind.values(values), constant.entry.shape)
 
 
-def _from_content(content: bytes, place: _Place) -> Array:
-    need = place.entry.elements * place.kind.stored.itemsize
-    if len(content) != need:
+def _from_content(content: bytes, constant: _Constant) -> Array:
+    num_bytes = constant.entry.elements * constant.kind.stored.itemsize
+    if len(content) != num_bytes:
         raise ValueError(
-            f"{len(content)} bytes for the shape {shape_text(place.entry.shape)}, "
-            f"which needs {need}"
+            f"{len(content)} bytes for the shape {shape_text(constant.entry.shape)}, "
+            f"which needs {num_bytes}"
         )
-    stored = np.frombuffer(content, dtype=place.kind.stored).reshape(place.entry.shape)
-    return place.kind.values(stored)
+    array = np.frombuffer(content, dtype=constant.kind.stored).reshape(constant.entry.shape)
+    return constant.kind.values(array)
 
 
 def _numbers(
@@ -297,24 +297,24 @@ def _numbers(
         while wire in (VARINT, DELIMITED) and position < stop:
             value, position = varint(data, position, stop)
             numbers.append(value & 2**64 - 1)
-    wrapped = np.array(numbers, dtype=np.uint64)
+    unsigned = np.array(numbers, dtype=np.uint64)
     if kind.number == HALF:
-        return wrapped.astype("<u2").view(kind.stored)
-    return wrapped.astype(kind.stored)
+        return unsigned.astype("<u2").view(kind.stored)
+    return unsigned.astype(kind.stored)
 
 
-def _spread(listed: Array, shape: tuple[int, ...]) -> Array:
+def _spread(values: Array, shape: tuple[int, ...]) -> Array:
     """A list as a tensor; its last number fills the rest."""
     count = math.prod(shape)
-    if len(listed) == count:
-        return listed.reshape(shape)
-    if len(listed) > count:
-        raise ValueError(f"{len(listed)} numbers for the shape {shape_text(shape)}")
-    if count * listed.itemsize > _LARGEST_FILL:
+    if len(values) == count:
+        return values.reshape(shape)
+    if len(values) > count:
+        raise ValueError(f"{len(values)} numbers for the shape {shape_text(shape)}")
+    if count * values.itemsize > _LARGEST_FILL:
         raise ValueError(f"the shape {shape_text(shape)} is too large to be filled with one number")
-    if len(listed) < 2:
+    if len(values) < 2:
         # A view of the one number: it takes no memory.
-        return np.broadcast_to(listed.reshape(()), shape)
-    full = np.full(count, listed[-1], dtype=listed.dtype)
-    full[: len(listed)] = listed
+        return np.broadcast_to(values.reshape(()), shape)
+    full = np.full(count, values[-1], dtype=values.dtype)
+    full[: len(values)] = values
     return full.reshape(shape)

@@ -93,5 +93,5 @@ def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:
 
 def _tensor(value: Array) -> bytes:
     axes = b"".join(delimited(2, b"\x08" + encode_varint(size)) for size in value.shape)
-    stored = np.ascontiguousarray(value, dtype="<f4")
-    return b"\x08" + encode_varint(_FLOAT32) + delimited(2, axes) + delimited(4, stored.tobytes())
+    array = np.ascontiguousarray(value, dtype="<f4")
+    return b"\x08" + encode_varint(_FLOAT32) + delimited(2, axes) + delimited(4, array.tobytes())

@@ -61,7 +61,7 @@ def build_table(entries: Iterable[Entry]) -> bytes:
     Args:
         entries: Keys and values; keys ascending.
     """
-    written = bytearray()
+    table = bytearray()
     index: list[Entry] = []
     pending: list[Entry] = []
     size = 0
@@ -69,12 +69,12 @@ def build_table(entries: Iterable[Entry]) -> bytes:
         pending.append((key, value))
         size += len(key) + len(value)
         if size >= _BLOCK_BYTES:
-            index.append((key, _append_block(written, pending)))
+            index.append((key, _append_block(table, pending)))
             pending, size = [], 0
     if pending:
-        index.append((pending[-1][0], _append_block(written, pending)))
-    handles = _append_block(written, []) + _append_block(written, index)
-    return bytes(written + handles.ljust(_FOOTER_BYTES - len(MAGIC), b"\0") + MAGIC)
+        index.append((pending[-1][0], _append_block(table, pending)))
+    handles = _append_block(table, []) + _append_block(table, index)
+    return bytes(table + handles.ljust(_FOOTER_BYTES - len(MAGIC), b"\0") + MAGIC)
 
 
 def _handle(data: bytes, position: int, end: int) -> tuple[tuple[int, int], int]:
@@ -88,8 +88,8 @@ def _block(data: bytes, begin: int, end: int, footer: int) -> bytes:
     if end + _TRAILER_BYTES > footer:
         raise ValueError(f"the block at byte {begin} ends beyond the file, at byte {end}")
     kind = data[end]
-    stored = int.from_bytes(data[end + 1 : end + _TRAILER_BYTES], "little")
-    if masked_crc(data[begin : end + 1]) != stored:
+    stored_crc = int.from_bytes(data[end + 1 : end + _TRAILER_BYTES], "little")
+    if masked_crc(data[begin : end + 1]) != stored_crc:
         raise ValueError(f"the checksum of the block at byte {begin} does not match")
     if kind:
         name = "Snappy" if kind == 1 else f"kind {kind}"
@@ -106,46 +106,46 @@ def _entries(block: bytes) -> Iterator[Entry]:
         raise ValueError("a block is shorter than its own list of whole keys")
     key, position = b"", 0
     while position < end:
-        shared, position = varint(block, position, end)
-        rest, position = varint(block, position, end)
+        num_shared, position = varint(block, position, end)
+        num_unshared, position = varint(block, position, end)
         length, position = varint(block, position, end)
-        value = position + rest
-        if shared > len(key) or value + length > end:
+        value = position + num_unshared
+        if num_shared > len(key) or value + length > end:
             raise ValueError("an entry of a block is longer than the block")
-        key = key[:shared] + block[position:value]
+        key = key[:num_shared] + block[position:value]
         position = value + length
         yield key, block[value:position]
 
 
-def _append_block(written: bytearray, entries: list[Entry]) -> bytes:
+def _append_block(table: bytearray, entries: list[Entry]) -> bytes:
     """Add a block with its trailer; returns its handle."""
     block = bytearray()
     whole_keys: list[int] = []
     last = b""
     for number, (key, value) in enumerate(entries):
-        shared = 0
+        num_shared = 0
         if number % _WHOLE_KEY_EVERY:
-            shared = _shared(last, key)
+            num_shared = _shared(last, key)
         else:
             whole_keys.append(len(block))
-        for count in (shared, len(key) - shared, len(value)):
+        for count in (num_shared, len(key) - num_shared, len(value)):
             block += encode_varint(count)
-        block += key[shared:] + value
+        block += key[num_shared:] + value
         last = key
-    for place in whole_keys or [0]:
-        block += place.to_bytes(4, "little")
+    for position in whole_keys or [0]:
+        block += position.to_bytes(4, "little")
     block += max(len(whole_keys), 1).to_bytes(4, "little")
-    handle = encode_varint(len(written)) + encode_varint(len(block))
+    handle = encode_varint(len(table)) + encode_varint(len(block))
     block += b"\0"
-    written += block + masked_crc(bytes(block)).to_bytes(4, "little")
+    table += block + masked_crc(bytes(block)).to_bytes(4, "little")
     return handle
 
 
 def _shared(first: bytes, second: bytes) -> int:
     """The length of the common prefix of two keys."""
     count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
+    for first_byte, second_byte in zip(first, second, strict=False):
+        if first_byte != second_byte:
             break
         count += 1
     return count

@@ -98,18 +98,18 @@ def match_names(
         entries: The file's entries by name.
         weights: Shapes of the network's `state_dict`.
     """
-    places, rest = _resolve(names, entries)
+    sources, other_names = _resolve(names, entries)
     matches: list[Match] = []
     wrong_shape: list[WrongShape] = []
     missing: list[TfVariable] = []
     for variable in names.variables:
-        plain = places.pop((variable.tf_name, False), "")
-        average = places.pop((variable.tf_name, True), "")
+        plain = sources.pop((variable.tf_name, False), "")
+        average = sources.pop((variable.tf_name, True), "")
         if names.averages == "swapped" and plain and average:
             plain, average = average, plain
         if not plain:
             missing.append(variable)
-            rest += [average] if average else []
+            other_names += [average] if average else []
             continue
         needed = tensorflow_shape(variable, weights[variable.name])
         source = next(
@@ -124,21 +124,23 @@ def match_names(
         else:
             matches.append(Match(variable=variable, raw=plain, average=average))
     patterns = [re.compile(pattern) for pattern in (*_NO_WEIGHTS, *names.ignored)]
-    ignored = [name for name in rest if any(pattern.search(name) for pattern in patterns)]
+    ignored = [name for name in other_names if any(pattern.search(name) for pattern in patterns)]
     return Matching(
         matches=matches,
         wrong_shape=wrong_shape,
         missing=missing,
         unnamed=unnamed_weights(names, weights),
-        leftover=[name for name in rest if name not in set(ignored)],
+        leftover=[name for name in other_names if name not in set(ignored)],
         ignored=ignored,
     )
 
 
 def unnamed_weights(names: TfNames, weights: Iterable[str]) -> list[str]:
     """The network's weights that have no name in TensorFlow."""
-    known = {variable.name for variable in names.variables}
-    return [name for name in weights if name not in known and not name.endswith(_NOT_IN_TENSORFLOW)]
+    with_name = {variable.name for variable in names.variables}
+    return [
+        name for name in weights if name not in with_name and not name.endswith(_NOT_IN_TENSORFLOW)
+    ]
 
 
 def tensorflow_shape(variable: TfVariable, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -151,30 +153,30 @@ def _resolve(
     names: TfNames, file_names: Iterable[str]
 ) -> tuple[dict[tuple[str, bool], str], list[str]]:
     """The file's name for each variable and average, and the remaining names."""
-    known = {variable.tf_name for variable in names.variables}
+    tf_names = {variable.tf_name for variable in names.variables}
     renamings = [(re.compile(pattern), new) for pattern, new in names.renamings]
-    places: dict[tuple[str, bool], str] = {}
-    rest: list[str] = []
+    sources: dict[tuple[str, bool], str] = {}
+    other_names: list[str] = []
     # A variable's own name takes precedence over one that has to be renamed.
     for name in sorted(
-        file_names, key=lambda name: (name.removesuffix(AVERAGE) not in known, name)
+        file_names, key=lambda name: (name.removesuffix(AVERAGE) not in tf_names, name)
     ):
-        place = (
-            _renamed(name.removesuffix(AVERAGE), known, renamings),
+        target = (
+            _renamed(name.removesuffix(AVERAGE), tf_names, renamings),
             name.endswith(AVERAGE),
         )
-        if place[0] in known and place not in places:
-            places[place] = name
+        if target[0] in tf_names and target not in sources:
+            sources[target] = name
         else:
-            rest.append(name)
-    return places, rest
+            other_names.append(name)
+    return sources, other_names
 
 
 def _renamed(
-    name: str, known: "set[str]", renamings: Sequence[tuple["re.Pattern[str]", str]]
+    name: str, tf_names: "set[str]", renamings: Sequence[tuple["re.Pattern[str]", str]]
 ) -> str:
     for pattern, new in renamings:
-        if name in known:
+        if name in tf_names:
             break
         name = pattern.sub(new, name)
     return name

@@ -67,7 +67,7 @@ def match_slots(
         entries: The file's entries by name.
         trained: Names of the weights that an optimizer changes.
     """
-    matched: list[VariableSlots] = []
+    variable_slots: list[VariableSlots] = []
     lacking: list[TfVariable] = []
     for match in matches:
         if match.variable.name not in trained:
@@ -82,8 +82,8 @@ def match_slots(
             lacking.append(match.variable)
             continue
         powers = find_powers(optimizer, entries)
-        matched.append(VariableSlots(variable=match.variable, slots=slots, powers=powers))
-    return SlotMatching(found=matched, lacking=lacking)
+        variable_slots.append(VariableSlots(variable=match.variable, slots=slots, powers=powers))
+    return SlotMatching(found=variable_slots, lacking=lacking)
 
 
 def find_powers(
@@ -95,10 +95,10 @@ def find_powers(
     it: where the original's name is not there, the only name with that ending is used.
     """
     names: list[str] = []
-    for wanted in optimizer.powers or ():
-        last = wanted.rpartition("/")[2]
+    for power in optimizer.powers or ():
+        last = power.rpartition("/")[2]
         alike = [name for name in entries if name.rpartition("/")[2] == last]
-        name = wanted if wanted in entries else alike[0] if len(alike) == 1 else ""
+        name = power if power in entries else alike[0] if len(alike) == 1 else ""
         if not name or entries[name].elements != 1:
             return None
         names.append(name)

@@ -107,14 +107,14 @@ class TensorBundle:
                 ends[entry.shard] = entry.offset + entry.size, name
         for number, (end, name) in sorted(ends.items()):
             try:
-                held = len(self._shard(name, number))
+                num_bytes = len(self._shard(name, number))
             except ValueError as error:
                 raise UserError(
                     f"cannot be read: {name}: {error}", where=str(self._index), todo=_COPY_AGAIN
                 ) from None
-            if held < end:
+            if num_bytes < end:
                 raise UserError(
-                    f"is truncated: it has {held:,} bytes, but '{name}' ends at byte {end:,}",
+                    f"is truncated: it has {num_bytes:,} bytes, but '{name}' ends at byte {end:,}",
                     where=str(self._shard_path(number)),
                     todo=_COPY_AGAIN,
                 )
@@ -136,46 +136,46 @@ class TensorBundle:
 
     def _read_one(self, name: str, entry: BundleEntry) -> Array:
         if not entry.kind.is_string:
-            need = math.prod(entry.shape) * entry.kind.stored.itemsize
-            if entry.size != need:
+            num_bytes = math.prod(entry.shape) * entry.kind.stored.itemsize
+            if entry.size != num_bytes:
                 raise ValueError(
                     f"{entry.size} bytes for {entry.kind.name} {shape_text(entry.shape)}, "
-                    f"which needs {need}"
+                    f"which needs {num_bytes}"
                 )
         data = self._bytes(name, entry)
         if entry.kind.is_string:
             return _decode_strings(data.tobytes(), entry)
         if masked_crc(data) != entry.crc:
             raise ValueError("the checksum of its data does not match")
-        stored = data.view(entry.kind.stored).reshape(entry.shape)
-        return entry.kind.values(stored if stored.flags.aligned else stored.copy())
+        array = data.view(entry.kind.stored).reshape(entry.shape)
+        return entry.kind.values(array if array.flags.aligned else array.copy())
 
     def _read_parts(self, name: str, entry: BundleEntry) -> Array:
         """A partitioned variable, assembled; its parts cover every element once."""
         parts: list[tuple[tuple[slice, ...], BundleEntry]] = []
-        for place in entry.slices:
-            part = self._parts.get(slice_key(self._keys[name], place))
+        for extents in entry.slices:
+            part = self._parts.get(slice_key(self._keys[name], extents))
             if part is None:
                 raise ValueError("one of its parts is missing")
-            covered = region(place, entry.shape)
-            sizes = tuple(axis.stop - axis.start for axis in covered)
+            part_slices = region(extents, entry.shape)
+            sizes = tuple(axis.stop - axis.start for axis in part_slices)
             if part.kind != entry.kind or part.shape != sizes:
                 raise ValueError(f"a part for {shape_text(sizes)} is {shape_text(part.shape)}")
-            parts.append((covered, part))
+            parts.append((part_slices, part))
         # Different parts have separate bytes in the file, so their sizes bound the memory.
         if len(set(entry.slices)) != len(parts) or sum(
             math.prod(part.shape) for _, part in parts
         ) != math.prod(entry.shape):
             raise ValueError(f"its parts do not cover {shape_text(entry.shape)} once")
-        values = [(covered, self._read_one(name, part)) for covered, part in parts]
-        whole = np.empty(entry.shape, dtype=values[0][1].dtype)
-        filled = np.zeros(entry.shape, dtype=np.bool_)
-        for covered, value in values:
-            whole[covered] = value
-            filled[covered] = True
-        if not filled.all():
+        values = [(part_slices, self._read_one(name, part)) for part_slices, part in parts]
+        array = np.empty(entry.shape, dtype=values[0][1].dtype)
+        is_filled = np.zeros(entry.shape, dtype=np.bool_)
+        for part_slices, value in values:
+            array[part_slices] = value
+            is_filled[part_slices] = True
+        if not is_filled.all():
             raise ValueError("its parts overlap")
-        return whole
+        return array
 
     def _bytes(self, name: str, entry: BundleEntry) -> NDArray[np.uint8]:
         if entry.size == 0:
@@ -248,9 +248,9 @@ def _named(
     entries: Mapping[bytes, BundleEntry],
 ) -> tuple[dict[str, bytes], dict[str, BundleEntry]]:
     """Keys and entries of the variables, without the parts of partitioned ones, by name."""
-    own = [key for key in entries if not key.startswith(b"\0")]
-    keys = {printable(key): key for key in own}
-    if len(keys) != len(own):
+    variable_keys = [key for key in entries if not key.startswith(b"\0")]
+    keys = {printable(key): key for key in variable_keys}
+    if len(keys) != len(variable_keys):
         raise ValueError("two variables have the same name")
     return keys, {name: entries[key] for name, key in keys.items()}
 
@@ -286,11 +286,11 @@ def _decode_strings(data: bytes, entry: BundleEntry) -> Array:
             raise ValueError(f"a string of {length} bytes in {len(data)} bytes")
         lengths.append(length)
         crc = google_crc32c.extend(crc, length.to_bytes(4 if length < 2**32 else 8, "little"))
-    stored = data[position : position + 4]
+    stored_crc = data[position : position + 4]
     position += 4
-    if masked(crc) != int.from_bytes(stored, "little"):
+    if masked(crc) != int.from_bytes(stored_crc, "little"):
         raise ValueError("the checksum of its strings' lengths does not match")
-    crc = google_crc32c.extend(google_crc32c.extend(crc, stored), data[position:])
+    crc = google_crc32c.extend(google_crc32c.extend(crc, stored_crc), data[position:])
     if masked(crc) != entry.crc:
         raise ValueError("the checksum of its strings does not match")
     if position + sum(lengths) != len(data):

@@ -80,8 +80,8 @@ class SafetensorsFile:
         return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
 
     def _entry(self, name: str) -> TensorEntry:
-        described = self._file.get_slice(name)
-        return stored_entry(name, described.get_shape(), str(described.get_dtype()))
+        view = self._file.get_slice(name)
+        return stored_entry(name, view.get_shape(), str(view.get_dtype()))
 
 
 def stored_entry(name: str, shape: Sequence[int], dtype: str) -> TensorEntry:

@@ -17,10 +17,10 @@ def check_no_torch_file(path: Path) -> None:
         if not is_file(path) or not zipfile.is_zipfile(path):
             return
         with zipfile.ZipFile(path) as archive:
-            pickled = any(name.rpartition("/")[2] == "data.pkl" for name in archive.namelist())
+            has_pickle = any(name.rpartition("/")[2] == "data.pkl" for name in archive.namelist())
     except (OSError, zipfile.BadZipFile):
         return
-    if pickled:
+    if has_pickle:
         raise UserError(
             "is a torch.save file, and loading it could execute code",
             where=str(path),

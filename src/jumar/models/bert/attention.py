@@ -77,6 +77,6 @@ class SelfAttention(nn.Module):
         rows = torch.arange(samples, device=device).repeat_interleave(heads * length)
         # Numbered by position first, so that a query has the same mask at any length.
         queries = torch.arange(length, device=device) * heads
-        places = (queries[None, :] + torch.arange(heads, device=device)[:, None]).flatten()
+        positions = (queries[None, :] + torch.arange(heads, device=device)[:, None]).flatten()
         flat = weights.reshape(-1, length)
-        return self.dropout(flat, rows, places.repeat(samples)).view(weights.shape)
+        return self.dropout(flat, rows, positions.repeat(samples)).view(weights.shape)

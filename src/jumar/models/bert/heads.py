@@ -76,11 +76,11 @@ class BertForPretraining(nn.Module):
         losses: list[Tensor] = []
         right: list[Tensor] = []
         again = torch.is_grad_enabled() and len(words) > _KEPT
-        for part, wanted in zip(words.split(CHUNK), ids.split(CHUNK), strict=True):
+        for part, targets in zip(words.split(CHUNK), ids.split(CHUNK), strict=True):
             if again:
-                loss, is_right = checkpoint(self._chunk, part, wanted, use_reentrant=False)
+                loss, is_right = checkpoint(self._chunk, part, targets, use_reentrant=False)
             else:
-                loss, is_right = self._chunk(part, wanted)
+                loss, is_right = self._chunk(part, targets)
             losses.append(loss)
             right.append(is_right)
         return torch.cat(losses), torch.cat(right)
@@ -127,8 +127,8 @@ class BertForTagging(_BertWithClassifier):
         """Logits [samples, length, tags], 0 at padding; length is the longest sample's."""
         encoded = self.bert(input_ids, segment_ids, mask)
         packing = encoded.packing
-        dropped = self.dropout(encoded.tokens, packing.rows(), packing.positions())
-        return packing.unpack(self.classifier(dropped))
+        tokens = self.dropout(encoded.tokens, packing.rows(), packing.positions())
+        return packing.unpack(self.classifier(tokens))
 
 
 class BertForSpans(nn.Module):

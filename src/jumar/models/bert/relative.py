@@ -52,8 +52,8 @@ class RelativePositions:
     # inference mode creates cannot take part in a backward pass.
     @torch.inference_mode(False)
     def __init__(self, length: int, head_size: int, device: torch.device) -> None:
-        places = torch.arange(length, device=device)
-        distance = (places[None, :] - places[:, None]).clamp(-MAX_DISTANCE, MAX_DISTANCE)
+        positions = torch.arange(length, device=device)
+        distance = (positions[None, :] - positions[:, None]).clamp(-MAX_DISTANCE, MAX_DISTANCE)
         self._buckets = distance + MAX_DISTANCE
         self._table = relative_table(head_size, device)
         is_dense = in_export_mode() or length <= DENSE_UP_TO
